@@ -1,0 +1,56 @@
+# Everything a fresh machine needs is set up by the targets themselves; `make help` lists them.
+.DEFAULT_GOAL := help
+PYTEST := .venv/bin/python -m pytest
+SANDBOX := hack/sandbox
+
+.PHONY: help
+help: ## This list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
+
+.PHONY: demo
+demo: ## Watch a real scheduler move to another profile (root; sets up everything; about 90 s when warm)
+	@hack/demo
+
+.PHONY: test
+test: setup lint unit simulation integration e2e ## All tests, the way CI runs them
+
+.PHONY: setup
+setup: ## Virtual environment with the locked tools
+	@hack/setup
+
+.PHONY: lint
+lint: setup ## Formatting, lint, types, import contracts
+	.venv/bin/ruff format --check .
+	.venv/bin/ruff check .
+	.venv/bin/mypy
+	.venv/bin/lint-imports
+
+.PHONY: unit
+unit: setup ## Pure rules; no network beyond loopback
+	$(PYTEST) tests/unit tests/sandbox -n 2
+
+.PHONY: simulation
+simulation: setup ## The real pass against a simulated cluster with faults
+	$(PYTEST) tests/simulation -n 2
+
+.PHONY: integration
+integration: setup ## The real operator against a real kube-apiserver
+	@$(SANDBOX) setup --nodes 0
+	$(PYTEST) tests/integration -n 2
+
+.PHONY: e2e
+e2e: setup ## Real kubelets running real kube-schedulers (root)
+	@$(SANDBOX) setup
+	$(PYTEST) tests/e2e -v
+
+.PHONY: bench
+bench: setup ## Speed and memory, as a table and JSON in bench-results/ (root)
+	@hack/bench rollout
+
+.PHONY: soak
+soak: setup ## Random histories for MINUTES (default 60)
+	KSO_HISTORIES=$${KSO_HISTORIES:-20000} $(PYTEST) tests/simulation -n 2 --timeout 0
+
+.PHONY: clean
+clean: ## Remove what the targets made in this folder
+	rm -rf .venv build dist bench-results .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
