@@ -1,0 +1,108 @@
+"""What the rest of the operator needs from an API client, so that tests can bring their own.
+
+`client.ApiClient` is the real one. Objects go in and come out as plain dicts: the edge of the
+program is where raw dicts belong. Every method raises leaves of `errors.KubeError`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+if TYPE_CHECKING:
+    from .resource import ObjectRef, Resource
+
+Object: TypeAlias = dict[str, Any]
+"""An object as the API sends it."""
+
+Body: TypeAlias = Mapping[str, Any]
+"""An object that is only read."""
+
+
+class PatchType(Enum):
+    """How a patch is meant; the value is its Content-Type."""
+
+    MERGE = "application/merge-patch+json"  # RFC 7386
+    JSON = "application/json-patch+json"  # RFC 6902
+    APPLY = "application/apply-patch+yaml"  # server-side apply
+
+
+class Propagation(Enum):
+    """What happens to the objects that a deleted object owns."""
+
+    BACKGROUND = "Background"
+    FOREGROUND = "Foreground"
+    ORPHAN = "Orphan"
+
+
+@dataclass(frozen=True, slots=True)
+class ListResult:
+    """A complete list.
+
+    Attributes:
+        items: the objects, with `apiVersion` and `kind` filled in.
+        resource_version: the version of the collection that was read.
+    """
+
+    items: list[Object] = field(default_factory=list)
+    resource_version: str = ""
+
+
+class Api(Protocol):
+    """Reading and writing objects."""
+
+    async def get(self, ref: ObjectRef) -> Object:
+        """One object. Raises NotFound if there is none."""
+
+    async def list(
+        self,
+        resource: Resource,
+        namespace: str | None = None,
+        *,
+        label_selector: str | None = None,
+        field_selector: str | None = None,
+    ) -> ListResult:
+        """All objects of a kind, in one namespace or (None) in all."""
+
+    async def create(
+        self, resource: Resource, obj: Body, *, field_manager: str | None = None
+    ) -> Object:
+        """Create `obj` (`metadata.generateName` is welcome). Raises AlreadyExists."""
+
+    async def replace(
+        self,
+        resource: Resource,
+        obj: Body,
+        *,
+        subresource: str | None = None,
+        field_manager: str | None = None,
+    ) -> Object:
+        """PUT `obj`. With `metadata.resourceVersion` set, raises Conflict if it has moved on."""
+
+    async def patch(
+        self,
+        ref: ObjectRef,
+        patch: Body | Sequence[Body],
+        *,
+        patch_type: PatchType = PatchType.MERGE,
+        subresource: str | None = None,
+        force: bool = False,
+        field_manager: str | None = None,
+    ) -> Object:
+        """Patch one object; `force` takes fields over from other managers (APPLY only)."""
+
+    async def delete(
+        self,
+        ref: ObjectRef,
+        *,
+        uid: str | None = None,
+        resource_version: str | None = None,
+        grace_period_seconds: int | None = None,
+        propagation: Propagation = Propagation.BACKGROUND,
+    ) -> None:
+        """Delete one object, if it is still the one with `uid` and `resource_version`.
+
+        Raises NotFound if it is gone already, Conflict if a precondition fails.
+        """

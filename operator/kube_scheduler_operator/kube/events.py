@@ -1,0 +1,254 @@
+"""Events that people see in `kubectl get events`, without ever blocking or failing their author.
+
+Repetitions are counted on one Event instead of making new ones, and a token bucket per object keeps
+a broken cluster from being flooded; both as in client-go's correlator, with a quicker refill: one
+rollout of an operator legitimately makes a dozen events.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import logging
+import time
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, Self, TypeAlias
+
+from .errors import KubeError, NotFound
+from .resource import EVENTS, ObjectRef
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+
+    from .api import Api
+
+_log = logging.getLogger(__name__)
+
+EventType: TypeAlias = Literal["Normal", "Warning"]
+
+BURST: Final = 25
+"""Events that one object may have at once (client-go's spam burst)."""
+
+REFILL: Final = 12.0
+"""Seconds until an object may have one more event (client-go: 300)."""
+
+WINDOW: Final = 600.0
+"""Repetitions within so many seconds of the last one are counted together (client-go's window)."""
+
+_BACKLOG: Final = 256
+_REMEMBERED: Final = 1024
+_MESSAGE_LIMIT: Final = 1024  # the API server refuses longer ones
+_DRAIN_TIMEOUT: Final = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class Involved:
+    """The object that an event is about; the Event lies in its namespace.
+
+    Attributes:
+        api_version: e.g. "apps/v1".
+        kind: e.g. "Deployment".
+        name: its name.
+        namespace: None if cluster-scoped; its events then are in "default", as the API demands.
+        uid: makes `kubectl describe` show the event.
+    """
+
+    api_version: str
+    kind: str
+    name: str
+    namespace: str | None = None
+    uid: str = ""
+
+
+class EventObserver(Protocol):
+    """Told of every event, for `event_recorder_total_events_count{severity}`."""
+
+    def __call__(self, severity: EventType) -> None:
+        """An event was reported."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    involved: Involved
+    type: EventType
+    reason: str
+    message: str
+
+
+@dataclass(slots=True)
+class _Posted:
+    ref: ObjectRef
+    count: int
+    at: float
+
+
+class EventRecorder:
+    """Posts events from a task of its own; an async context manager.
+
+    Args:
+        api: where to post.
+        component: who reports, e.g. the name of the program.
+        instance: which one of it, e.g. the pod's name.
+        involved: what events are about unless `event` says otherwise.
+        observer: told of every event.
+        clock: monotonic seconds.
+        now: the wall clock, aware.
+    """
+
+    def __init__(
+        self,
+        api: Api,
+        *,
+        component: str,
+        instance: str,
+        involved: Involved,
+        observer: EventObserver | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        now: Callable[[], datetime.datetime] = lambda: datetime.datetime.now(datetime.UTC),
+    ) -> None:
+        self._api = api
+        self._component = component
+        self._instance = instance
+        self._involved = involved
+        self._observer = observer
+        self._clock = clock
+        self._now = now
+        self._queue: asyncio.Queue[_Entry] = asyncio.Queue(_BACKLOG)
+        self._posted: OrderedDict[_Entry, _Posted] = OrderedDict()
+        self._buckets: OrderedDict[Involved, tuple[float, float]] = OrderedDict()
+        self._task: asyncio.Task[None] | None = None
+        self.dropped = 0
+
+    async def __aenter__(self) -> Self:
+        self._task = asyncio.create_task(self._run(), name="event recorder")
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._task is None:
+            return
+        try:
+            async with asyncio.timeout(_DRAIN_TIMEOUT):
+                await self._queue.join()
+        except TimeoutError:
+            self.dropped += self._queue.qsize()
+        self._task.cancel()
+        await asyncio.wait([self._task])
+
+    def event(
+        self,
+        severity: EventType,
+        reason: str,
+        message: str,
+        involved: Involved | None = None,
+    ) -> None:
+        """Report that something happened. Returns at once and never raises.
+
+        Args:
+            severity: "Normal", or "Warning" if somebody should look.
+            reason: CamelCase, past tense, e.g. "RevisionCreated".
+            message: a sentence for people.
+            involved: what it is about.
+        """
+        about = involved or self._involved
+        level = logging.WARNING if severity == "Warning" else logging.INFO
+        _log.log(level, "event for %s %s: %s: %s", about.kind, about.name, reason, message)
+        if self._observer:
+            self._observer(severity)
+        try:
+            self._queue.put_nowait(_Entry(about, severity, reason, message[:_MESSAGE_LIMIT]))
+        except asyncio.QueueFull:
+            self.dropped += 1
+
+    async def _run(self) -> None:
+        while True:
+            entry = await self._queue.get()
+            try:
+                if self._allowed(entry.involved):
+                    await self._post(entry)
+                else:
+                    self.dropped += 1
+            except KubeError as error:
+                self.dropped += 1
+                _log.warning("event %s was not posted: %s", entry.reason, error)
+            except Exception:
+                self.dropped += 1
+                _log.exception("event %s was not posted", entry.reason)
+            finally:
+                self._queue.task_done()
+
+    def _allowed(self, involved: Involved) -> bool:
+        """Take a token of the object's bucket."""
+        now = self._clock()
+        tokens, since = self._buckets.pop(involved, (float(BURST), now))
+        tokens = min(float(BURST), tokens + (now - since) / REFILL)
+        allowed = tokens >= 1
+        self._buckets[involved] = (tokens - 1 if allowed else tokens, now)
+        _shrink(self._buckets)
+        return allowed
+
+    async def _post(self, entry: _Entry) -> None:
+        posted = self._posted.get(entry)
+        now = self._clock()
+        if posted is not None and now - posted.at <= WINDOW:
+            try:
+                await self._api.patch(
+                    posted.ref, {"count": posted.count + 1, "lastTimestamp": self._stamp()}
+                )
+            except NotFound:
+                pass  # events live an hour; this one was swept away
+            else:
+                posted.count, posted.at = posted.count + 1, now
+                self._posted.move_to_end(entry)
+                return
+        body = self._body(entry)
+        await self._api.create(EVENTS, body)
+        self._posted[entry] = _Posted(EVENTS.ref(body), 1, now)
+        self._posted.move_to_end(entry)
+        _shrink(self._posted)
+
+    def _body(self, entry: _Entry) -> dict[str, Any]:
+        about = entry.involved
+        namespace = about.namespace or "default"
+        # The name is client-go's: the object's and the time in nanoseconds.
+        suffix = f"{int(self._now().timestamp() * 1e6) * 1000:x}"
+        stamp = self._stamp()
+        return {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"name": f"{about.name}.{suffix}", "namespace": namespace},
+            "involvedObject": {
+                key: value
+                for key, value in (
+                    ("apiVersion", about.api_version),
+                    ("kind", about.kind),
+                    ("name", about.name),
+                    ("namespace", about.namespace),
+                    ("uid", about.uid),
+                )
+                if value
+            },
+            "type": entry.type,
+            "reason": entry.reason,
+            "message": entry.message,
+            "count": 1,
+            "firstTimestamp": stamp,
+            "lastTimestamp": stamp,
+            "source": {"component": self._component},
+            "reportingComponent": self._component,
+            "reportingInstance": self._instance,
+        }
+
+    def _stamp(self) -> str:
+        return self._now().astimezone(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _shrink(memory: OrderedDict[Any, Any]) -> None:
+    while len(memory) > _REMEMBERED:
+        memory.popitem(last=False)

@@ -1,0 +1,299 @@
+"""The client: what is sent, what comes back, and what is (not) repeated."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from kube_scheduler_operator.kube import errors
+from kube_scheduler_operator.kube.api import Api, PatchType, Propagation
+from kube_scheduler_operator.kube.client import ApiClient
+from kube_scheduler_operator.kube.credentials import Access, Credentials
+from kube_scheduler_operator.kube.resource import CONFIG_MAPS, SCHEDULERS, ObjectRef
+
+CONFIG = ObjectRef(CONFIG_MAPS, "ops", "config")
+
+
+def body(**rest: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"namespace": "ops", "name": "config", **rest.pop("metadata", {})},
+        **rest,
+    }
+
+
+@pytest.fixture
+async def client(api):
+    async with ApiClient(
+        api.credentials(), field_manager="me", backoffs=(0.001, 0.001), timeout=2
+    ) as made:
+        yield made
+
+
+async def test_is_an_api(client):
+    as_api: Api = client  # the protocol that everybody else depends on
+    with pytest.raises(errors.NotFound):
+        await as_api.get(CONFIG)
+
+
+async def test_objects_go_in_and_come_out(api, client):
+    created = await client.create(CONFIG_MAPS, body(data={"a": "1"}))
+    read = await client.get(CONFIG)
+    assert read == created
+    replaced = await client.replace(CONFIG_MAPS, read | {"data": {"a": "2"}})
+    patched = await client.patch(CONFIG, {"data": {"b": "3"}})
+    assert patched["data"] == {"a": "2", "b": "3"}
+    assert int(patched["metadata"]["resourceVersion"]) > int(
+        replaced["metadata"]["resourceVersion"]
+    )
+    await client.delete(CONFIG)
+    with pytest.raises(errors.NotFound):
+        await client.get(CONFIG)
+
+
+async def test_writes_name_their_author_and_every_request_its_program(api, client):
+    await client.create(CONFIG_MAPS, body())
+    await client.replace(CONFIG_MAPS, body(), field_manager="other")
+    assert [seen.query for seen in api.seen] == [{"fieldManager": "me"}, {"fieldManager": "other"}]
+    assert api.seen[0].headers["User-Agent"] == "me"
+
+
+@pytest.mark.parametrize(
+    ("patch_type", "content_type", "query"),
+    [
+        (PatchType.MERGE, "application/merge-patch+json", {}),
+        (PatchType.JSON, "application/json-patch+json", {}),
+        (PatchType.APPLY, "application/apply-patch+yaml", {"force": "true"}),
+    ],
+)
+async def test_patch_says_how_it_is_meant(api, client, patch_type, content_type, query):
+    api.put(SCHEDULERS, "cluster")
+    ref = ObjectRef(SCHEDULERS, None, "cluster")
+    api.fail(500, method="PATCH", times=1)
+    with pytest.raises(errors.Unavailable):
+        await client.patch(
+            ref, {"spec": {}}, patch_type=patch_type, subresource="status", force=True
+        )
+    (seen,) = api.seen
+    assert seen.path == SCHEDULERS.path(None, "cluster", "status")
+    assert seen.headers["Content-Type"] == content_type
+    assert seen.query == {"fieldManager": "me", **query}
+
+
+async def test_replace_of_what_has_moved_on_is_a_conflict(api, client):
+    old = await client.create(CONFIG_MAPS, body())
+    api.put(CONFIG_MAPS, "config", "ops", data={})
+    with pytest.raises(errors.Conflict):
+        await client.replace(CONFIG_MAPS, old)
+
+
+async def test_create_of_what_exists(api, client):
+    api.put(CONFIG_MAPS, "config", "ops")
+    with pytest.raises(errors.AlreadyExists):
+        await client.create(CONFIG_MAPS, body())
+
+
+async def test_delete_carries_its_preconditions(api, client):
+    uid = api.put(CONFIG_MAPS, "config", "ops")["metadata"]["uid"]
+    with pytest.raises(errors.Conflict):
+        await client.delete(CONFIG, uid="another")
+    await client.delete(
+        CONFIG,
+        uid=uid,
+        resource_version="5",
+        grace_period_seconds=0,
+        propagation=Propagation.FOREGROUND,
+    )
+    assert api.seen[-1].body == {
+        "apiVersion": "v1",
+        "kind": "DeleteOptions",
+        "propagationPolicy": "Foreground",
+        "gracePeriodSeconds": 0,
+        "preconditions": {"uid": uid, "resourceVersion": "5"},
+    }
+
+
+async def test_list_is_complete_selected_and_typed(api, client, monkeypatch):
+    monkeypatch.setattr("kube_scheduler_operator.kube.client.PAGE", 2)
+    for name in "abcde":
+        api.put(CONFIG_MAPS, name, "ops", labels={"app": "x"})
+    api.put(CONFIG_MAPS, "other", "ops", labels={"app": "y"})
+    found = await client.list(CONFIG_MAPS, "ops", label_selector="app=x")
+    assert [obj["metadata"]["name"] for obj in found.items] == list("abcde")
+    assert {(obj["apiVersion"], obj["kind"]) for obj in found.items} == {("v1", "ConfigMap")}
+    assert found.resource_version == str(api.version)
+    assert len(api.seen) == 3
+
+
+async def test_list_whose_pages_expired_is_read_again_at_once(api, client, monkeypatch):
+    monkeypatch.setattr("kube_scheduler_operator.kube.client.PAGE", 2)
+    for name in "abcde":
+        api.put(CONFIG_MAPS, name, "ops")
+
+    fault = api.fail(410, path="configmaps")
+    fault.matches = lambda request: "continue" in request.query
+    found = await client.list(CONFIG_MAPS)
+    assert [obj["metadata"]["name"] for obj in found.items] == list("abcde")
+
+
+async def test_dry_run_asks_the_server_to_do_nothing(api):
+    async with ApiClient(api.credentials(), field_manager="me", dry_run=True) as client:
+        await client.create(CONFIG_MAPS, body())
+        await client.patch(CONFIG, {})
+        await client.delete(CONFIG)
+    assert [seen.query.get("dryRun") for seen in api.seen] == ["All", "All", None]
+    assert api.seen[-1].body["dryRun"] == ["All"]
+
+
+async def test_reads_are_repeated_while_the_server_is_unavailable(api, client):
+    api.put(CONFIG_MAPS, "config", "ops")
+    api.fail(503, times=2)
+    assert (await client.get(CONFIG))["metadata"]["name"] == "config"
+
+
+async def test_reads_are_not_repeated_for_ever(api, client):
+    api.fail(503, times=None)
+    with pytest.raises(errors.Unavailable):
+        await client.get(CONFIG)
+    assert len(api.seen) == 3
+
+
+@pytest.mark.parametrize("fault", ["500", "dropped"])
+async def test_write_that_may_have_been_done_is_not_repeated(api, client, fault):
+    if fault == "500":
+        api.fail(500, method="POST")
+    else:
+        api.drop_connection(method="POST")
+    with pytest.raises(errors.Unavailable) as caught:
+        await client.create(CONFIG_MAPS, body())
+    assert caught.value.delivered
+    assert len(api.requests("POST")) == 1
+
+
+async def test_write_that_never_arrived_is_repeated(api, client):
+    await api.stop()
+    writing = asyncio.create_task(
+        _patient(api, lambda patient: patient.create(CONFIG_MAPS, body()))
+    )
+    await asyncio.sleep(0.02)
+    await api.start()
+    assert (await writing)["metadata"]["name"] == "config"
+    assert len(api.requests("POST")) == 1
+
+
+async def _patient(api: Any, action: Any) -> Any:
+    async with ApiClient(api.credentials(), field_manager="me", backoffs=(0.01,) * 200) as patient:
+        return await action(patient)
+
+
+async def test_write_refused_for_load_is_repeated_when_the_server_says(api, client):
+    api.fail(429, headers={"Retry-After": "0"}, times=2)
+    await client.create(CONFIG_MAPS, body())
+    assert len(api.requests("POST")) == 3
+
+
+async def test_long_wait_is_reported_instead(api, client):
+    api.fail(429, headers={"Retry-After": "600"}, times=None)
+    with pytest.raises(errors.TooManyRequests) as caught:
+        await client.get(CONFIG)
+    assert caught.value.retry_after == 600
+    assert len(api.seen) == 1
+
+
+async def test_refused_token_is_read_again_once(api):
+    tokens = iter(["stale", "good"])
+    credentials = Credentials(
+        lambda: Access(server=api.url, authorization=f"Bearer {next(tokens)}")
+    )
+    api.put(CONFIG_MAPS, "config", "ops")
+    async with ApiClient(credentials, field_manager="me") as client:
+        await client.get(CONFIG)
+    assert [seen.headers["Authorization"] for seen in api.seen] == ["Bearer stale", "Bearer good"]
+
+
+async def test_token_that_stays_refused_is_an_error(api, client):
+    api.tokens.clear()
+    with pytest.raises(errors.Unauthorized):
+        await client.get(CONFIG)
+    assert len(api.seen) == 2
+
+
+async def test_nobody_at_home_names_the_server(api, client):
+    await api.stop()
+    with pytest.raises(errors.Unavailable) as caught:
+        await client.get(CONFIG)
+    assert not caught.value.delivered
+    assert str(caught.value) == (
+        f"get {CONFIG.path}: no connection to {api.url}: Connection refused; "
+        "is the API server running?"
+    )
+
+
+async def test_slow_server_is_given_up(api):
+    api.faults.append(_slow())
+    async with ApiClient(
+        api.credentials(), field_manager="me", timeout=0.05, backoffs=()
+    ) as client:
+        with pytest.raises(errors.Unavailable, match=r"did not answer in 0\.05 s"):
+            await client.get(CONFIG)
+
+
+def _slow() -> Any:
+    from aiohttp import web
+
+    class Slow:
+        def __call__(self, request: Any) -> bool:
+            return True
+
+        def answer(self, request: Any) -> web.StreamResponse:
+            class Never(web.Response):
+                async def prepare(self, request: Any) -> Any:
+                    await asyncio.sleep(0.3)
+                    return await super().prepare(request)
+
+            return Never()
+
+    return Slow()
+
+
+async def test_answer_that_is_not_json_is_no_object(api, client):
+    from aiohttp import web
+
+    fault = api.fail(200, times=None)
+    fault.answer = lambda _: web.Response(text="<html>login</html>")
+    with pytest.raises(errors.Unavailable, match="really an API server"):
+        await client.get(CONFIG)
+
+
+async def test_observer_is_told_of_every_attempt(api):
+    told: list[tuple[str, str, str]] = []
+
+    def observe(*, method: str, host: str, code: str, seconds: float) -> None:
+        assert seconds > 0
+        told.append((method, host, code))
+
+    async with ApiClient(
+        api.credentials(), field_manager="me", observer=observe, backoffs=(0.001,)
+    ) as client:
+        api.put(CONFIG_MAPS, "config", "ops")
+        api.fail(503)
+        await client.get(CONFIG)
+        await api.stop()
+        with pytest.raises(errors.Unavailable):
+            await client.create(CONFIG_MAPS, body())
+    host = f"127.0.0.1:{api.port}"
+    assert told[:2] == [("GET", host, "503"), ("GET", host, "200")]
+    assert told[2] == ("POST", host, "<error>")
+
+
+async def test_create_without_a_namespace_is_refused(client):
+    with pytest.raises(ValueError, match="namespace"):
+        await client.create(CONFIG_MAPS, {"metadata": {"name": "x"}})
+
+
+async def test_closed_client_says_so(api):
+    with pytest.raises(RuntimeError, match="context manager"):
+        await ApiClient(api.credentials(), field_manager="me").get(CONFIG)
