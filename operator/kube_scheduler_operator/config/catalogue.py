@@ -1,0 +1,154 @@
+"""kube-scheduler's own plugins: since when, at which extension points, and which are on by default.
+
+Kubernetes 1.29 to 1.36 are on record. Where a version's truth is not known for sure the table is
+generous, because kube-scheduler itself has the last word before anything reaches a node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from .gates import Gates
+from .versions import Version
+
+OLDEST: Final = Version(1, 29)
+NEWEST: Final = Version(1, 36)
+
+
+@dataclass(frozen=True, slots=True)
+class Plugin:
+    """One plugin of kube-scheduler's own.
+
+    Attributes:
+        points: extension points that it implements.
+        since: the minor of 1.x that brought it, 0 for before the oldest on record.
+        until: the last minor that had it, None for still there.
+        points_since: the minor that brought an extension point to it.
+        points_until: the last minor in which it had an extension point.
+        any_point: its extension points are not known for sure from this minor on.
+    """
+
+    points: tuple[str, ...]
+    since: int = 0
+    until: int | None = None
+    points_since: Mapping[str, int] = field(default_factory=dict)
+    points_until: Mapping[str, int] = field(default_factory=dict)
+    any_point: int | None = None
+
+    def exists(self, minor: int) -> bool:
+        """True if kube-scheduler 1.`minor` has it."""
+        return self.since <= minor and (self.until is None or minor <= self.until)
+
+    def implements(self, point: str, minor: int) -> bool:
+        """True if it may be listed at `point` in 1.`minor`."""
+        if self.any_point is not None and minor >= self.any_point:
+            return True
+        return point in self.points_at(minor)
+
+    def points_at(self, minor: int) -> tuple[str, ...]:
+        """The extension points that it has for sure in 1.`minor`."""
+        return tuple(
+            point
+            for point in self.points
+            if self.points_since.get(point, 0) <= minor <= self.points_until.get(point, minor)
+        )
+
+
+_FILTER: Final = ("preFilter", "filter")
+_SCORE: Final = ("preScore", "score")
+_CLOUD_LIMITS: Final = Plugin(_FILTER, until=31)
+
+PLUGINS: Final[Mapping[str, Plugin]] = {
+    "SchedulingGates": Plugin(("preEnqueue",)),
+    "PrioritySort": Plugin(("queueSort",)),
+    "NodeUnschedulable": Plugin(("filter",)),
+    "NodeName": Plugin(("filter",)),
+    "TaintToleration": Plugin(("filter", *_SCORE)),
+    "NodeAffinity": Plugin((*_FILTER, *_SCORE)),
+    "NodePorts": Plugin(_FILTER),
+    "NodeResourcesFit": Plugin(
+        (*_FILTER, *_SCORE, "placementScore"), points_since={"placementScore": 36}
+    ),
+    "VolumeRestrictions": Plugin(_FILTER),
+    "EBSLimits": _CLOUD_LIMITS,
+    "GCEPDLimits": _CLOUD_LIMITS,
+    "NodeVolumeLimits": Plugin(_FILTER),
+    "AzureDiskLimits": _CLOUD_LIMITS,
+    "CinderLimits": _CLOUD_LIMITS,
+    "VolumeBinding": Plugin((*_FILTER, *_SCORE, "reserve", "preBind")),
+    "VolumeZone": Plugin(_FILTER),
+    "PodTopologySpread": Plugin((*_FILTER, *_SCORE)),
+    "InterPodAffinity": Plugin((*_FILTER, *_SCORE)),
+    "DynamicResources": Plugin(
+        ("preEnqueue", *_FILTER, "postFilter", *_SCORE, "reserve", "preBind"),
+        points_since={"score": 35},
+        points_until={"preScore": 31},
+    ),
+    "DefaultPreemption": Plugin(("preEnqueue", "postFilter"), points_since={"preEnqueue": 32}),
+    "NodeResourcesBalancedAllocation": Plugin(_SCORE),
+    "ImageLocality": Plugin(("score",)),
+    "DefaultBinder": Plugin(("bind",)),
+    "NodeDeclaredFeatures": Plugin(_FILTER, since=35),
+    "GangScheduling": Plugin(("preEnqueue", "reserve", "permit"), since=35, any_point=36),
+    "TopologyPlacementGenerator": Plugin(("placementGenerate",), since=36, any_point=36),
+    "PodGroupPodsCount": Plugin(("placementScore",), since=36, any_point=36),
+}
+"""Every plugin, in the order in which kube-scheduler enables them by default."""
+
+NEVER_IN_V1: Final = ("AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits")
+"""Plugins whose names kube-scheduler refuses from 1.32 on, even where it ignores unknown ones."""
+
+_WEIGHTS: Final = {
+    "TaintToleration": 3,
+    "NodeAffinity": 2,
+    "NodeResourcesFit": 1,
+    "PodTopologySpread": 2,
+    "InterPodAffinity": 2,
+    "NodeResourcesBalancedAllocation": 1,
+    "ImageLocality": 1,
+}
+_GATED: Final = {
+    "DynamicResources": "DynamicResourceAllocation",
+    "NodeDeclaredFeatures": "NodeDeclaredFeatures",
+    "GangScheduling": "GangScheduling",
+    "TopologyPlacementGenerator": "TopologyAwareWorkloadScheduling",
+    "PodGroupPodsCount": "TopologyAwareWorkloadScheduling",
+}
+
+
+def on_record(version: Version) -> bool:
+    """True if the catalogue speaks for this version."""
+    return (
+        (OLDEST.major, OLDEST.minor)
+        <= (version.major, version.minor)
+        <= (
+            NEWEST.major,
+            NEWEST.minor,
+        )
+    )
+
+
+def plugins(version: Version) -> dict[str, Plugin]:
+    """The plugins that the stock kube-scheduler of this version has."""
+    return {name: plugin for name, plugin in PLUGINS.items() if plugin.exists(version.minor)}
+
+
+def default_plugins(gates: Gates) -> list[tuple[str, int]]:
+    """(name, weight) of the plugins that are enabled by default at multiPoint, in order.
+
+    A weight of 0 means that none is given; kube-scheduler then takes 1.
+    """
+    minor = gates.version.minor
+    enabled: list[tuple[str, int]] = []
+    for name in plugins(gates.version):
+        if name == "CinderLimits" or (name in NEVER_IN_V1 and minor > 30):
+            continue  # there, but off by default
+        if name in _GATED and not gates.enabled(_GATED[name]):
+            continue
+        weight = _WEIGHTS.get(name, 0)
+        if name == "DynamicResources" and minor >= 35:
+            weight = 2
+        enabled.append((name, weight))
+    return enabled

@@ -1,0 +1,42 @@
+"""Versions of kube-scheduler, comparable, because what it understands depends on its minor."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+_VERSION: Final = re.compile(
+    r"v?(?P<major>0|[1-9]\d*)\.(?P<minor>0|[1-9]\d*)(?:\.(?P<patch>0|[1-9]\d*))?"
+    r"(?:[-+][0-9A-Za-z.+_-]+)?"
+)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Version:
+    """A release of Kubernetes; ordered, so `Version(1, 34) <= version` reads as it should."""
+
+    major: int
+    minor: int
+    patch: int = 0
+
+    @classmethod
+    def parse(cls, text: str) -> Version:
+        """Read `v1.35.4`, `1.35`, or a tag with a suffix (`v1.35.4-rc.1`, `1.35.4_vendor.2`).
+
+        Raises:
+            ValueError: the text is no version.
+        """
+        # Image tags cannot hold a "+", so build metadata comes as "_" there.
+        match = _VERSION.fullmatch(text.strip().replace("_", "+"))
+        if match is None:
+            raise ValueError(f"{text!r} is not a Kubernetes version such as v1.35.4")
+        return cls(int(match["major"]), int(match["minor"]), int(match["patch"] or 0))
+
+    @property
+    def short(self) -> str:
+        """Major and minor, as people say it: `1.35`."""
+        return f"{self.major}.{self.minor}"
+
+    def __str__(self) -> str:
+        return f"v{self.major}.{self.minor}.{self.patch}"
