@@ -1,0 +1,213 @@
+"""Log lines that look like those of other Kubernetes components, and never show a secret.
+
+Text is klog's: `I1121 01:20:17.128676    8293 file.py:569] "msg" key="v"`; JSON is that of
+`--logging-format=json`: one object per line with `ts`, `v`, `msg` and `caller`. Values go into
+`kv(...)` rather than into the message, so that they can be searched for:
+
+    log.info("Installed revision", extra=kv(node=node, revision=5))
+
+Objects of the API are shown as kind/namespace/name, never with their content, wherever they turn up
+in a log call. kopf formats whole objects into its debug messages, where they cannot be caught: its
+loggers therefore never get below INFO.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Final, TextIO
+
+TRACE: Final = 6
+TRACE_ALL: Final = 3
+
+# spec.operatorLogLevel -> (klog verbosity, level of Python's logging)
+LEVELS: Final[Mapping[str, tuple[int, int]]] = {
+    "Normal": (2, logging.INFO),
+    "Debug": (4, logging.DEBUG),
+    "Trace": (6, TRACE),
+    "TraceAll": (8, TRACE_ALL),
+}
+REDACTED: Final = "REDACTED"
+
+_KV_ATTRIBUTE: Final = "klog_kv"
+_LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+
+# Loggers of libraries and the lowest level that each may have. kopf.objects has an INFO line for
+# every event of every watched object; aiohttp.access one for every scrape and probe.
+_TAMED: Final[Mapping[str, int]] = {
+    "kopf": logging.INFO,
+    "kopf.objects": logging.WARNING,
+    "aiohttp": logging.INFO,
+    "aiohttp.access": logging.WARNING,
+    "asyncio": logging.WARNING,
+    "urllib3": logging.INFO,
+}
+
+
+def kv(**values: object) -> dict[str, Any]:
+    """Values for a log line: `log.info("Did it", extra=kv(node="a"))`."""
+    return {_KV_ATTRIBUTE: values}
+
+
+def configure(
+    level: str = "Normal", *, json_format: bool = False, stream: TextIO | None = None
+) -> None:
+    """Send all logging to `stream` (standard error if None) in klog's text or JSON form.
+
+    Args:
+        level: a name of LEVELS; anything else means Normal.
+        json_format: JSON instead of text.
+        stream: where to.
+    """
+    logging.addLevelName(TRACE, "TRACE")
+    logging.addLevelName(TRACE_ALL, "TRACEALL")
+    handler = logging.StreamHandler(stream or sys.stderr)
+    handler.setFormatter(JSONFormatter() if json_format else TextFormatter())
+    handler.addFilter(summarize_objects)
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    set_level(level)
+
+
+def set_level(level: str) -> bool:
+    """Switch the level while the program runs.
+
+    Args:
+        level: a name of LEVELS; empty means Normal.
+
+    Returns:
+        Whether the name is known. If not, the level is Normal.
+    """
+    _, threshold = LEVELS.get(level or "Normal", LEVELS["Normal"])
+    logging.getLogger().setLevel(threshold)
+    for name, lowest in _TAMED.items():
+        logging.getLogger(name).setLevel(max(lowest, threshold))
+    return not level or level in LEVELS
+
+
+class TextFormatter(logging.Formatter):
+    """klog's text: severity, date, time, process id, file and line, message, values."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """One line, and the traceback below it if there is an exception."""
+        time = datetime.fromtimestamp(record.created)
+        parts = [
+            f"{_severity(record.levelno)}{time:%m%d %H:%M:%S.%f} {record.process or 0:>7} "
+            f"{record.filename}:{record.lineno}] {_quote(record.getMessage())}"
+        ]
+        parts += [f"{key}={_quote(value)}" for key, value in _values(record).items()]
+        line = " ".join(parts)
+        if record.exc_info and record.exc_info[0]:
+            line += "\n" + self.formatException(record.exc_info)
+        return line
+
+
+class JSONFormatter(logging.Formatter):
+    """The JSON of Kubernetes components: `ts` (ms since 1970), `v`, `msg`, `caller`, values."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """One line."""
+        line: dict[str, Any] = {
+            "ts": round(record.created * 1000, 3),
+            "caller": f"{record.filename}:{record.lineno}",
+            "msg": record.getMessage(),
+        }
+        if record.levelno < logging.ERROR:  # as there: errors have no verbosity
+            line["v"] = _verbosity(record.levelno)
+        if record.levelno >= logging.WARNING:
+            line["severity"] = record.levelname.lower()
+        line.update((key, value) for key, value in _values(record).items() if key not in line)
+        if record.exc_info and record.exc_info[0]:
+            line["stacktrace"] = self.formatException(record.exc_info)
+        return json.dumps(line, ensure_ascii=False, default=str)
+
+
+def summarize_objects(record: logging.LogRecord) -> bool:
+    """Logging filter: replaces objects in the arguments of a log call by what identifies them."""
+    if isinstance(record.args, Mapping):  # logging unpacks a single mapping, for %(name)s
+        if "%(" in str(record.msg):
+            record.args = {key: _summary(value) for key, value in record.args.items()}
+        else:
+            record.args = (_summary(record.args),)
+    elif record.args:
+        record.args = tuple(_summary(value) for value in record.args)
+    values = getattr(record, _KV_ATTRIBUTE, None)
+    if values:
+        setattr(record, _KV_ATTRIBUTE, {key: _summary(value) for key, value in values.items()})
+    return True
+
+
+def redact(obj: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy of an object (or list of objects) of the API that may be shown.
+
+    Secrets keep their keys and lose their values, also those that kubectl left in an annotation.
+    The kind is recognized by `kind`; items of a SecretList need none of their own.
+    """
+    kind = obj.get("kind")
+    shown = dict(obj)
+    if isinstance(items := obj.get("items"), list):
+        of_kind = {"kind": "Secret"} if kind == "SecretList" else {}
+        shown["items"] = [
+            redact({**of_kind, **item}) if isinstance(item, Mapping) else item for item in items
+        ]
+    if kind != "Secret":
+        return shown
+    for field in ("data", "stringData"):
+        if isinstance(values := obj.get(field), Mapping):
+            shown[field] = dict.fromkeys(values, REDACTED)
+    metadata = dict(obj.get("metadata") or {})
+    annotations = dict(metadata.get("annotations") or {})
+    if _LAST_APPLIED in annotations:
+        annotations[_LAST_APPLIED] = REDACTED
+        metadata["annotations"] = annotations
+        shown["metadata"] = metadata
+    return shown
+
+
+def _summary(value: object) -> object:
+    """`value` itself if it is plain, otherwise what may be known of it."""
+    if isinstance(value, Mapping):
+        metadata = value.get("metadata")
+        if isinstance(metadata, Mapping):
+            identity = (value.get("kind"), metadata.get("namespace"), metadata.get("name"))
+            return "/".join(str(part) for part in identity if part)
+        return f"<{len(value)} keys>"
+    if isinstance(value, bytes | bytearray):
+        return f"<{len(value)} bytes>"
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_summary(item) for item in value]
+    return value
+
+
+def _values(record: logging.LogRecord) -> dict[str, object]:
+    values: dict[str, object] = dict(getattr(record, _KV_ATTRIBUTE, None) or {})
+    if record.exc_info and record.exc_info[1] is not None:
+        error = record.exc_info[1]
+        values.setdefault("err", str(error) or type(error).__name__)
+    return values
+
+
+def _quote(value: object) -> str:
+    if value is None or isinstance(value, bool | int | float):
+        return json.dumps(value)
+    return json.dumps(
+        value if isinstance(value, str | list) else str(value), ensure_ascii=False, default=str
+    )
+
+
+def _severity(level: int) -> str:
+    if level >= logging.CRITICAL:
+        return "F"
+    if level >= logging.ERROR:
+        return "E"
+    return "W" if level >= logging.WARNING else "I"
+
+
+def _verbosity(level: int) -> int:
+    """The verbosity of a line as klog counts it: 0 for what is always shown."""
+    if level >= logging.INFO:
+        return 0
+    return min(v for v, threshold in LEVELS.values() if threshold <= level)

@@ -1,0 +1,260 @@
+"""What the pass found, as the conditions of KubeScheduler (names: openshift-operator.md 10.1).
+
+Every condition is written in every pass, so that one that no longer holds is taken back at once.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .. import names
+from .conditions import AS_EXPECTED, Condition, aggregate
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from datetime import datetime
+
+    from ..config.findings import Finding
+    from ..revision.history import Revision
+    from ..rollout.nodes import Entry
+    from ..rollout.operand import Operand
+    from ..rollout.stepped import Stepped
+    from ..snapshot import Snapshot
+
+LEASE_GRACE = 5.0
+"""Seconds on top of a Lease's duration before it counts as not being renewed."""
+
+
+def from_findings(findings: Sequence[Finding]) -> list[Condition]:
+    """Conditions of the observe, compose and check steps."""
+    types = (
+        names.CONFIG_OBSERVATION_DEGRADED,
+        names.TARGET_CONFIG_DEGRADED,
+        names.OVERRIDES_DEGRADED,
+    )
+    conditions = [
+        _degraded(type_, [f for f in findings if f.condition == type_]) for type_ in types
+    ]
+    overrides = [f for f in findings if f.condition == names.OVERRIDES_UPGRADEABLE]
+    if overrides:
+        text = aggregate(f.message for f in overrides)
+        conditions.append(
+            Condition(names.OVERRIDES_UPGRADEABLE, "False", overrides[0].reason, text)
+        )
+    else:
+        conditions.append(
+            Condition(names.OVERRIDES_UPGRADEABLE, "True", "NoUnsupportedConfigOverrides")
+        )
+    return conditions
+
+
+def _degraded(type_: str, findings: Sequence[Finding]) -> Condition:
+    if not findings:
+        return Condition(type_, "False", AS_EXPECTED)
+    return Condition(type_, "True", findings[0].reason, aggregate(f.message for f in findings))
+
+
+def revision_conditions(error: str, note: str) -> list[Condition]:
+    """Conditions of the revise step."""
+    if error:
+        return [Condition(names.REVISION_DEGRADED, "True", "SyncError", error)]
+    return [Condition(names.REVISION_DEGRADED, "False", AS_EXPECTED, note)]
+
+
+def rollout_conditions(
+    snapshot: Snapshot,
+    stepped: Stepped,
+    *,
+    wanted: Revision | None,
+    rejected: Revision | None,
+    description: str,
+) -> list[Condition]:
+    """Conditions of the rollout step.
+
+    Args:
+        snapshot: what was seen.
+        stepped: what the step decided.
+        wanted: the revision that nodes move to.
+        rejected: a revision that is asked for but was refused or failed.
+        description: which nodes are where.
+    """
+    return [
+        _progressing(stepped, wanted, rejected, description),
+        _preflight(rejected),
+        _node_installer(stepped, rejected),
+        _collected(
+            names.INSTALLER_DEGRADED, "SyncError", [snapshot.trouble] if snapshot.trouble else []
+        ),
+        *_installer_pods(snapshot, stepped),
+        _available(snapshot, stepped, description),
+        _static_pods(snapshot, stepped),
+        _nodes(stepped, snapshot.nodes),
+    ]
+
+
+def _progressing(
+    stepped: Stepped, wanted: Revision | None, rejected: Revision | None, description: str
+) -> Condition:
+    type_ = names.NODE_INSTALLER_PROGRESSING
+    behind = [
+        entry for entry in stepped.entries if wanted is not None and entry.current < wanted.number
+    ]
+    if behind and wanted is not None:
+        waits = [f"{node}: {what}" for node, what in sorted(stepped.waiting.items())]
+        message = "; ".join([f"moving to revision {wanted.number}", description, *waits])
+        return Condition(type_, "True", "RollingOut", message)
+    if rejected is not None:
+        message = f"{description}; revision {rejected.number} was {rejected.outcome}"
+        return Condition(type_, "False", "RevisionRejected", message)
+    return Condition(type_, "False", "AllNodesAtLatestRevision", description)
+
+
+def _preflight(rejected: Revision | None) -> Condition:
+    if rejected is None or rejected.outcome != names.OUTCOME_REFUSED:
+        return Condition(names.PREFLIGHT_DEGRADED, "False", AS_EXPECTED)
+    message = (
+        f"kube-scheduler refused revision {rejected.number}, no node was touched: "
+        f"{rejected.message}"
+    )
+    return Condition(names.PREFLIGHT_DEGRADED, "True", "ConfigurationRefused", message)
+
+
+def _node_installer(stepped: Stepped, rejected: Revision | None) -> Condition:
+    type_ = names.NODE_INSTALLER_DEGRADED
+    if rejected is not None and rejected.outcome == names.OUTCOME_FAILED:
+        return Condition(type_, "True", "RevisionFailed", rejected.message)
+    retrying = [e for e in stepped.entries if e.target and e.failed_revision == e.target]
+    if retrying:
+        lines = [f'node "{e.node}": {error}' for e in retrying for error in e.failed_errors]
+        return Condition(type_, "True", retrying[0].failed_reason, aggregate(lines))
+    return Condition(type_, "False", AS_EXPECTED)
+
+
+def _installer_pods(snapshot: Snapshot, stepped: Stepped) -> list[Condition]:
+    """An installer pod that cannot start is no failure at once, but soon."""
+    pending, waiting = [], []
+    reasons: dict[str, str] = {}
+    targets = {(entry.node, entry.target) for entry in stepped.entries if entry.target}
+    for found in stepped.installers:
+        if (found.node, found.revision) not in targets or found.leaving:
+            continue
+        age = (snapshot.now - found.created).total_seconds() if found.created else 0.0
+        late = age > snapshot.settings.rollout.pending_tolerance
+        if found.waiting and (late or found.waiting[0] in _CANNOT_START):
+            reasons["waiting"] = found.waiting[0]
+            waiting.append(
+                f'Pod "{found.name}" on node "{found.node}" container is waiting: '
+                f"{found.waiting[0]}: {found.waiting[1]}"
+            )
+        elif late and found.stage.value in ("pending", "preflight"):
+            reasons["pending"] = "Pending"
+            pending.append(
+                f'Pod "{found.name}" on node "{found.node}" is {found.stage.value} since '
+                f"{found.pod['metadata'].get('creationTimestamp')}: {found.message or 'no message'}"
+            )
+    return [
+        _collected(names.INSTALLER_POD_PENDING_DEGRADED, reasons.get("pending", ""), pending),
+        _collected(names.INSTALLER_POD_WAITING_DEGRADED, reasons.get("waiting", ""), waiting),
+    ]
+
+
+# These do not go away by waiting a little longer for the container to be created.
+_CANNOT_START = frozenset(
+    {
+        "ErrImagePull",
+        "ImagePullBackOff",
+        "InvalidImageName",
+        "ErrImageNeverPull",
+        "CreateContainerConfigError",
+        "CreateContainerError",
+        "RunContainerError",
+    }
+)
+
+
+def _collected(type_: str, reason: str, messages: Sequence[str]) -> Condition:
+    if not messages:
+        return Condition(type_, "False", AS_EXPECTED)
+    return Condition(type_, "True", reason, aggregate(messages))
+
+
+def lease_problem(snapshot: Snapshot) -> str:
+    """Why the scheduler's Lease says that nobody schedules; empty if somebody does."""
+    spec = (snapshot.operand_lease or {}).get("spec") or {}
+    place = f"{snapshot.platform.operand_lease_namespace}/{snapshot.platform.operand_lease_name}"
+    if not spec.get("holderIdentity"):
+        return f"nobody holds the Lease {place}"
+    allowed = float(spec.get("leaseDurationSeconds") or 15) + LEASE_GRACE
+    seen = snapshot.lease_seen
+    if seen is None or (snapshot.now - seen).total_seconds() > allowed:
+        return f"{spec['holderIdentity']} holds the Lease {place} but does not renew it"
+    return ""
+
+
+def _available(snapshot: Snapshot, stepped: Stepped, description: str) -> Condition:
+    type_ = names.STATIC_PODS_AVAILABLE
+    ready = [pod for pod in stepped.operands.values() if pod.ready]
+    if not ready:
+        return Condition(type_, "False", "NoReadyScheduler", "no scheduler pod is Ready")
+    problem = lease_problem(snapshot)
+    if problem:
+        return Condition(type_, "False", "LeaseNotRenewed", problem)
+    nodes = "1 node is active" if len(ready) == 1 else f"{len(ready)} nodes are active"
+    return Condition(type_, "True", AS_EXPECTED, f"{nodes}; {description}")
+
+
+def _static_pods(snapshot: Snapshot, stepped: Stepped) -> Condition:
+    moving = {entry.node for entry in stepped.entries if entry.target}
+    calm = [
+        node for node in sorted(snapshot.nodes) if node not in moving | stepped.not_ready.keys()
+    ]
+    entries = {entry.node: entry for entry in stepped.entries}
+    problems = []
+    for node in calm:
+        pod = stepped.operands.get(node)
+        if pod is None:
+            problems.append(f'no scheduler pod on node "{node}"')
+        elif not pod.ready:
+            problems.append((pod.trouble or f"pod/{pod.name} is not Ready") + _last_words(pod))
+        elif _strayed(entries.get(node), pod):
+            runs = (
+                f"revision {pod.revision}" if pod.ours else "a manifest that is not the operator's"
+            )
+            wanted = f"instead of revision {entries[node].current}"
+            problems.append(
+                f'node "{node}" runs {runs} {wanted}; was its manifest changed by hand?'
+            )
+    return _collected(names.STATIC_PODS_DEGRADED, "Error", problems)
+
+
+def _strayed(entry: Entry | None, pod: Operand) -> bool:
+    """Whether a node runs what nobody asked for (the mirror pod of a failed try may lag behind)."""
+    if entry is None or not entry.current:
+        return False
+    return pod.revision not in (entry.current, entry.failed_revision or entry.current)
+
+
+def _last_words(pod: Operand) -> str:
+    line = pod.last_words.splitlines()[-1] if pod.last_words else ""
+    return f" ({line})" if line and line not in pod.trouble else ""
+
+
+def _nodes(stepped: Stepped, nodes: Mapping[str, object]) -> Condition:
+    type_ = names.NODES_DEGRADED
+    if not nodes:
+        message = "there is no control-plane node: no node has a control-plane role label"
+        return Condition(type_, "True", "NoControlPlaneNodes", message)
+    if stepped.not_ready:
+        listed = ", ".join(why for _, why in sorted(stepped.not_ready.items()))
+        message = f"The master nodes not ready: {listed}"
+        return Condition(type_, "True", "MasterNodesNotReady", message)
+    return Condition(type_, "False", "MasterNodesReady", "All master nodes are ready")
+
+
+def requeue_for_lease(snapshot: Snapshot, now: datetime) -> float | None:
+    """Seconds until the Lease would count as not renewed; None if it already does."""
+    if snapshot.lease_seen is None or lease_problem(snapshot):
+        return None
+    spec = (snapshot.operand_lease or {}).get("spec") or {}
+    allowed = float(spec.get("leaseDurationSeconds") or 15) + LEASE_GRACE
+    return max(allowed - (now - snapshot.lease_seen).total_seconds() + 0.5, 0.5)

@@ -1,0 +1,240 @@
+"""What the CustomResourceDefinitions promise, read from the files. The API server's view of them:
+tests/integration/test_crds.py.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from kube_scheduler_operator import assets, names
+from kube_scheduler_operator.kube.resource import (
+    CLUSTER_OPERATORS,
+    KUBE_SCHEDULERS,
+    SCHEDULERS,
+    Resource,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+RESOURCES = {
+    names.SCHEDULERS: SCHEDULERS,
+    names.KUBESCHEDULERS: KUBE_SCHEDULERS,
+    names.CLUSTEROPERATORS: CLUSTER_OPERATORS,
+}
+CRDS: dict[str, dict[str, Any]] = {
+    name: yaml.safe_load(assets.text("crds", f"{name}.yaml")) for name in RESOURCES
+}
+each_crd = pytest.mark.parametrize("name", CRDS)
+
+
+def version(name: str) -> dict[str, Any]:
+    (only,) = CRDS[name]["spec"]["versions"]
+    assert isinstance(only, dict)
+    return only
+
+
+def schema(name: str, path: str = "") -> dict[str, Any]:
+    """The schema of the field at `path`; `[]` stands for the items of a list."""
+    node: dict[str, Any] = version(name)["schema"]["openAPIV3Schema"]
+    for step in path.replace("[]", ".[]").split(".") if path else []:
+        node = node["items"] if step == "[]" else node["properties"][step]
+    return node
+
+
+def fields(node: dict[str, Any], path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+    for key, child in node.get("properties", {}).items():
+        yield f"{path}.{key}", child
+        yield from fields(child, f"{path}.{key}")
+    if "items" in node:
+        yield f"{path}[]", node["items"]
+        yield from fields(node["items"], f"{path}[]")
+
+
+def rules(node: dict[str, Any]) -> list[str]:
+    return [rule["rule"] for rule in node.get("x-kubernetes-validations", [])]
+
+
+def test_there_is_a_file_for_every_kind_and_nothing_else() -> None:
+    files = {f.name for f in assets.directory("crds").iterdir() if f.name.endswith(".yaml")}
+    assert files >= {f"{name}.yaml" for name in CRDS}
+
+
+@each_crd
+def test_names_agree_with_what_the_program_uses(name: str) -> None:
+    crd, resource = CRDS[name], RESOURCES[name]
+    spec = crd["spec"]
+    served = Resource(
+        spec["group"],
+        version(name)["name"],
+        spec["names"]["plural"],
+        spec["names"]["kind"],
+        namespaced=spec["scope"] == "Namespaced",
+    )
+    assert served == resource
+    assert crd["metadata"]["name"] == name == resource.name
+    assert spec["names"]["listKind"] == f"{resource.kind}List"
+
+
+@each_crd
+def test_one_stored_version_with_status_subresource_and_required_spec(name: str) -> None:
+    only = version(name)
+    assert (only["name"], only["served"], only["storage"]) == ("v1", True, True)
+    assert only["subresources"] == {"status": {}}
+    assert schema(name)["required"] == ["spec"]
+
+
+@each_crd
+def test_every_field_has_a_description_worth_reading(name: str) -> None:
+    assert schema(name)["description"]
+    for path, field in fields(schema(name)):
+        if path == ".metadata":  # the API server has its own and refuses another
+            continue
+        description = field.get("description", "")
+        assert re.search(r"\w.*\.$", description, re.DOTALL), f"{name}{path}: {description!r}"
+
+
+@each_crd
+def test_schema_is_structural(name: str) -> None:
+    """Every field has a type, and required ones and list keys exist."""
+    for path, field in [("", schema(name)), *fields(schema(name))]:
+        assert "type" in field, path
+        assert set(field.get("required", [])) <= set(field.get("properties", {})), path
+        keys = field.get("x-kubernetes-list-map-keys", [])
+        assert (field.get("x-kubernetes-list-type") == "map") == bool(keys), path
+        if keys:
+            assert set(keys) <= set(field["items"]["required"]), path
+        if field["type"] == "array":
+            assert "items" in field, path
+
+
+@each_crd
+def test_every_printer_column_reads_a_field_that_exists(name: str) -> None:
+    for column in version(name)["additionalPrinterColumns"]:
+        path = re.sub(r"\[\?.*?\]", "[]", column["jsonPath"]).removeprefix(".")
+        if not path.startswith("metadata."):
+            assert schema(name, path)["type"] in ("string", "integer"), column
+
+
+def test_condition_columns_name_conditions_that_the_operator_writes() -> None:
+    known = {value for value in vars(names).values() if isinstance(value, str)}
+    columns = version(names.KUBESCHEDULERS)["additionalPrinterColumns"]
+    types = {t for c in columns for t in re.findall(r'@\.type=="(\w+)"', c["jsonPath"])}
+    assert types
+    assert types <= known
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "enum"),
+    [
+        (
+            names.SCHEDULERS,
+            "spec.profile",
+            ["", "LowNodeUtilization", "HighNodeUtilization", "NoScoring"],
+        ),
+        (
+            names.SCHEDULERS,
+            "spec.profileCustomizations.dynamicResourceAllocation",
+            ["", "Enabled", "Disabled"],
+        ),
+        (names.KUBESCHEDULERS, "spec.logLevel", ["", "Normal", "Debug", "Trace", "TraceAll"]),
+        (
+            names.KUBESCHEDULERS,
+            "spec.operatorLogLevel",
+            ["", "Normal", "Debug", "Trace", "TraceAll"],
+        ),
+        (
+            names.KUBESCHEDULERS,
+            "spec.managementState",
+            ["Managed", "Force", "Unmanaged", "Removed"],
+        ),
+    ],
+)
+def test_enum(name: str, path: str, enum: list[str]) -> None:
+    assert schema(name, path)["enum"] == enum
+
+
+def test_only_log_levels_have_defaults() -> None:
+    defaults = {
+        f"{name}{path}": field["default"]
+        for name in CRDS
+        for path, field in fields(schema(name))
+        if "default" in field
+    }
+    assert defaults == {
+        f"{names.KUBESCHEDULERS}.spec.logLevel": "Normal",
+        f"{names.KUBESCHEDULERS}.spec.operatorLogLevel": "Normal",
+    }
+
+
+@pytest.mark.parametrize(
+    ("path", "keys"),
+    [
+        ("status.conditions", ["type"]),
+        ("status.nodeStatuses", ["nodeName"]),
+        ("status.generations", ["group", "resource", "namespace", "name"]),
+    ],
+)
+def test_lists_are_keyed_so_that_writers_do_not_overwrite_each_other(
+    path: str, keys: list[str]
+) -> None:
+    assert schema(names.KUBESCHEDULERS, path)["x-kubernetes-list-map-keys"] == keys
+
+
+def test_short_names_and_categories() -> None:
+    assert CRDS[names.CLUSTEROPERATORS]["spec"]["names"]["shortNames"] == ["co"]
+    assert CRDS[names.KUBESCHEDULERS]["spec"]["names"]["categories"] == ["coreoperators"]
+
+
+def test_revisions_only_grow() -> None:
+    for path in ("status.latestAvailableRevision", "status.nodeStatuses[].currentRevision"):
+        assert rules(schema(names.KUBESCHEDULERS, path)) == ["self >= oldSelf"]
+
+
+def test_node_status_rules_are_there() -> None:
+    node_statuses = schema(names.KUBESCHEDULERS, "status.nodeStatuses")
+    assert len(rules(node_statuses)) == 1
+    assert "targetRevision" in rules(node_statuses)[0]
+    on_items = node_statuses["items"]["x-kubernetes-validations"]
+    assert [(rule["fieldPath"], rule.get("optionalOldSelf", False)) for rule in on_items] == [
+        (".currentRevision", False),
+        (".currentRevision", True),
+        (".targetRevision", True),
+    ]
+
+
+def test_free_form_fields_keep_everything() -> None:
+    for path in ("spec.unsupportedConfigOverrides", "spec.observedConfig"):
+        field = schema(names.KUBESCHEDULERS, path)
+        assert field["x-kubernetes-preserve-unknown-fields"] is True
+        assert field["nullable"] is True
+
+
+@pytest.mark.parametrize(
+    ("type_", "valid"),
+    [
+        ("NodeInstallerDegraded", True),
+        ("example.com/Degraded", True),
+        ("a.b-c.example/A_b.c-D", True),
+        ("", False),
+        ("-Degraded", False),
+        ("Example.com/Degraded", False),
+        ("a/b/c", False),
+        ("with space", False),
+    ],
+)
+def test_condition_type_is_a_qualified_name(type_: str, valid: bool) -> None:
+    pattern = schema(names.KUBESCHEDULERS, "status.conditions[].type")["pattern"]
+    assert bool(re.fullmatch(pattern.removeprefix("^").removesuffix("$"), type_)) is valid
+
+
+def test_every_condition_of_the_operator_is_accepted_by_its_own_definition() -> None:
+    pattern = schema(names.KUBESCHEDULERS, "status.conditions[].type")["pattern"]
+    suffixes = ("Degraded", "Available", "Progressing", "Upgradeable")
+    types = [v for v in vars(names).values() if isinstance(v, str) and v.endswith(suffixes)]
+    assert len(types) > 10
+    assert all(re.match(pattern, type_) for type_ in types)
