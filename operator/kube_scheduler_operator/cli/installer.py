@@ -1,0 +1,57 @@
+"""`kube-scheduler-operator installer`: the program of the installer pods."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add the command and its flags."""
+    parser: argparse.ArgumentParser = subparsers.add_parser(
+        "installer",
+        help="put one revision on this node (runs in installer pods)",
+        description=(
+            "Stages one revision on this node, replaces the running scheduler by it, watches it, "
+            "and puts the last good manifest back if it does not stay healthy. Exit code 0 means "
+            "a definitive result, whose JSON is the termination message."
+        ),
+    )
+    add = parser.add_argument
+    add("--revision", type=_positive, required=True, help="revision to install")
+    add("--retry", type=int, default=0, help="attempt; one that failed is not repeated (0)")
+    add("--node", required=True, help="name of this node")
+    add("--static-pod-name", default="kube-scheduler", help="name of the static pod")
+    add("--config-dir", type=Path, required=True, help="where ConfigMap config-N is mounted")
+    add("--pod-dir", type=Path, required=True, help="where kube-scheduler-pod-N is mounted")
+    add("--effective-config", type=Path, help="what the preflight wrote, kept with the revision")
+    add("--resource-dir", type=Path, required=True, help="where revisions are kept on this node")
+    add("--manifest-path", type=Path, required=True, help="the scheduler's static-pod manifest")
+    add("--pod-log-dir", type=Path, required=True, help="where the kubelet keeps container logs")
+    add("--health-timeout", type=float, default=60.0, help="seconds to become ready (60)")
+    add("--settling-time", type=float, default=2.0, help="seconds to stay ready (2)")
+    add("--rollback", action="store_true", help="let this revision replace a newer one")
+    add("--content-hash", default="", help="hash of the revision, for the pod's annotation")
+    add("--termination-log", type=Path, default=Path("/dev/termination-log"), help="result file")
+    add("-v", dest="verbosity", type=int, default=2, help="klog verbosity (2)")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Install; the exit code."""
+    # Here and not above: other commands of this program do not need the installer, and the
+    # installer must not pay for theirs.
+    from ..node import installer
+
+    installer.configure_logging(args.verbosity)
+    names = (field.name for field in fields(installer.Options))
+    return installer.main(installer.Options(**{name: getattr(args, name) for name in names}))
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("a revision is 1 or greater")
+    return number

@@ -1,0 +1,1 @@
+"""Templates in, Kubernetes objects out."""

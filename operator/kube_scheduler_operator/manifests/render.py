@@ -1,0 +1,215 @@
+"""The pods that the operator writes: jinja2 templates in, plain dicts out.
+
+Every value goes through `tojson` in the templates, so no value can change the shape of an object.
+The same input always gives the same object: nothing here looks at a clock or at the cluster.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import posixpath
+import re
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
+
+import jinja2
+import yaml
+
+from .. import assets, names
+from ..node.manifest import PLACEHOLDER
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..platform import Platform
+
+STATIC_POD_RESOURCES: Final = "/etc/kubernetes/static-pod-resources"
+"""Where a scheduler sees its revision's own directory, on every platform."""
+
+CONFIG_DIRECTORY: Final = f"{STATIC_POD_RESOURCES}/configmaps/config"
+CONFIG_PATH: Final = f"{CONFIG_DIRECTORY}/{names.CONFIG_KEY}"
+"""What `--config` of the operand must be, in the static pod and in the preflight alike."""
+
+_LABEL_LIMIT: Final = 63
+_NAME_LIMIT: Final = 253
+
+_ESCAPE: Final = re.compile(r"\\(?:u(d[89ab]..)\\u(d[c-f]..)|.)", re.DOTALL)
+
+# libyaml's loader where it is built in: the same result, ten times as fast.
+_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+@dataclass(frozen=True, slots=True)
+class InstallerSettings:
+    """How patient an installer is and how much it says.
+
+    Attributes:
+        health_timeout: seconds until a new scheduler must be ready.
+        settling_time: seconds that it must then stay ready without a restart.
+        log_level: klog verbosity of the installer.
+        rollback: whether an older revision may replace a newer one.
+    """
+
+    health_timeout: float = 60.0
+    settling_time: float = 2.0
+    log_level: int = 2
+    rollback: bool = False
+
+
+def render_static_pod(
+    platform: Platform,
+    image: str,
+    arguments: Sequence[str],
+    probe: tuple[str, int],
+    *,
+    content_hash: str = "",
+) -> dict[str, Any]:
+    """The scheduler's static pod, with `REVISION` in the places of a revision number.
+
+    Args:
+        platform: where things are.
+        image: the operand's image.
+        arguments: all flags as `--name=value`, `--config` included (CONFIG_PATH).
+        probe: host and port where the scheduler answers health probes.
+        content_hash: put into the annotation kube-scheduler-operator.dev/content-hash if given.
+    """
+    host, port = probe
+    return _render(
+        "kube-scheduler-pod.yaml.j2",
+        platform=platform,
+        image=image,
+        arguments=list(arguments),
+        probe_host=host,
+        probe_port=port,
+        content_hash=content_hash,
+        content_hash_annotation=names.CONTENT_HASH_ANNOTATION,
+        operand=names.OPERAND,
+        placeholder=PLACEHOLDER,
+        revision_label=names.REVISION_LABEL,
+        static_pod_resources=STATIC_POD_RESOURCES,
+    )
+
+
+def render_installer_pod(
+    platform: Platform,
+    node: str,
+    revision: int,
+    retry: int,
+    operand_image: str,
+    operator_image: str,
+    arguments: Sequence[str],
+    owner_uid: str,
+    settings: InstallerSettings = InstallerSettings(),
+    *,
+    content_hash: str = "",
+) -> dict[str, Any]:
+    """The pod that checks revision `revision` and puts it on `node`.
+
+    Args:
+        platform: where things are.
+        node: the node, which the pod names itself: no scheduler is needed to start it.
+        revision: the revision; its ConfigMaps `config-N` and `kube-scheduler-pod-N` must exist.
+        retry: 0 for the first attempt; each further one may touch the node again.
+        operand_image: the scheduler's image, for the preflight.
+        operator_image: our own image.
+        arguments: the scheduler's flags, exactly those of the static pod.
+        owner_uid: `metadata.uid` of the ConfigMap `revision-status-N`.
+        settings: time-outs and verbosity.
+        content_hash: hash of the revision's content, for the static pod's annotation.
+    """
+    return _render(
+        "installer-pod.yaml.j2",
+        platform=platform,
+        node=node,
+        node_label_value=label_value(node),
+        pod_name=installer_pod_name(node, revision, retry),
+        revision=revision,
+        retry=retry,
+        operand_image=operand_image,
+        operator_image=operator_image,
+        arguments=list(arguments),
+        owner_uid=owner_uid,
+        settings=settings,
+        content_hash=content_hash,
+        host_directory=posixpath.commonpath([platform.manifest_dir, platform.resource_dir]),
+        config_directory=CONFIG_DIRECTORY,
+        names=names,
+    )
+
+
+def installer_pod_name(node: str, revision: int, retry: int) -> str:
+    """`installer-N-NODE`, or `installer-N-retry-K-NODE`; long node names end in a hash."""
+    attempt = f"-retry-{retry}" if retry else ""
+    prefix = f"{names.INSTALLER}-{revision}{attempt}-"
+    return prefix + _fitted(node, _NAME_LIMIT - len(prefix))
+
+
+def label_value(node: str) -> str:
+    """The name of `node` as a label value, which may have 63 characters where names have 253."""
+    return _fitted(node, _LABEL_LIMIT)
+
+
+def stub_kubeconfig() -> str:
+    """A kubeconfig for the preflight: complete, so that it parses, and of nobody.
+
+    With `--write-config-to` the scheduler builds its clients and dials nothing.
+    """
+    document = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "preflight", "cluster": {"server": "https://127.0.0.1:1"}}],
+        "users": [{"name": "preflight", "user": {}}],
+        "contexts": [
+            {"name": "preflight", "context": {"cluster": "preflight", "user": "preflight"}}
+        ],
+        "current-context": "preflight",
+    }
+    return canonical_json(document)
+
+
+def canonical_json(document: Any) -> str:
+    """The one text of a JSON document: compact, keys sorted, a newline at the end."""
+    return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False) + "\n"
+
+
+def _fitted(name: str, limit: int) -> str:
+    if len(name) <= limit:
+        return name
+    digest = hashlib.sha256(name.encode()).hexdigest()[:10]
+    return f"{name[: limit - len(digest) - 1].rstrip('-.')}-{digest}"
+
+
+def _yaml_string(value: Any, **options: Any) -> str:
+    """JSON that YAML reads the same: characters beyond U+FFFF as one escape, not as two halves."""
+    text = json.dumps(value, **options)
+    return _ESCAPE.sub(_whole_character, text)
+
+
+def _whole_character(escape: re.Match[str]) -> str:
+    if escape[1] is None:
+        return escape[0]
+    high, low = int(escape[1], 16), int(escape[2], 16)
+    return f"\\U{0x10000 + ((high & 0x3FF) << 10) + (low & 0x3FF):08x}"
+
+
+@cache
+def _environment() -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.FunctionLoader(lambda name: assets.text("templates", name)),
+        undefined=jinja2.StrictUndefined,
+        autoescape=False,  # noqa: S701 - YAML, and every value passes tojson
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.policies["json.dumps_function"] = _yaml_string
+    return environment
+
+
+def _render(template: str, **values: Any) -> dict[str, Any]:
+    text = _environment().get_template(template).render(**values)
+    document = yaml.load(text, Loader=_Loader)  # noqa: S506 - a safe loader
+    result: dict[str, Any] = json.loads(canonical_json(document))
+    return result

@@ -1,0 +1,78 @@
+"""The objects that stand for the wanted configuration, before it gets a revision number."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache, lru_cache
+from typing import Any
+
+import yaml
+
+from .. import assets, names
+from ..config.arguments import probe_target
+from ..config.compose import Composition, config_text
+from ..platform import Platform
+from .render import canonical_json, render_static_pod, stub_kubeconfig
+
+
+def target_data(
+    platform: Platform, composition: Composition, image: str, force_redeployment_reason: str
+) -> dict[str, dict[str, str]]:
+    """The data of the target ConfigMaps, by name; a revision is a copy of exactly these.
+
+    The operator's own version is not part of it: a new operator that renders the same bytes has no
+    reason to restart a scheduler.
+
+    Args:
+        platform: where things are.
+        composition: must have a configuration.
+        image: the operand's image.
+        force_redeployment_reason: `spec.forceRedeploymentReason`; new text makes a new revision.
+    """
+    assert composition.config is not None  # noqa: S101 - callers check `blocking`
+    return {
+        names.CONFIG: {names.CONFIG_KEY: config_text(composition.config)},
+        names.POD: {
+            names.POD_KEY: _pod_text(platform, image, composition.arguments),
+            names.PREFLIGHT_KUBECONFIG_KEY: stub_kubeconfig(),
+            names.FORCE_REDEPLOYMENT_KEY: force_redeployment_reason,
+        },
+    }
+
+
+# A pass asks for the same pod again and again; a template costs more than the rest of the pass.
+@lru_cache(maxsize=8)
+def _pod_text(platform: Platform, image: str, arguments: tuple[str, ...]) -> str:
+    return canonical_json(
+        render_static_pod(platform, image, arguments, probe_target(arguments, platform))
+    )
+
+
+def config_map(platform: Platform, name: str, data: Mapping[str, str]) -> dict[str, Any]:
+    """A ConfigMap of ours in the target namespace."""
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": _metadata(platform, name),
+        "data": dict(data),
+    }
+
+
+def installer_service_account(platform: Platform) -> dict[str, Any]:
+    """The ServiceAccount of installer pods (bindata/static/installer-sa.yaml)."""
+    document = _static("installer-sa.yaml")
+    return {**document, "metadata": _metadata(platform, document["metadata"]["name"])}
+
+
+@cache
+def _static(name: str) -> Mapping[str, Any]:
+    document: dict[str, Any] = yaml.safe_load(assets.text("bindata", f"static/{name}"))
+    return document
+
+
+def _metadata(platform: Platform, name: str) -> dict[str, Any]:
+    return {
+        "name": name,
+        "namespace": platform.target_namespace,
+        "labels": {names.MANAGED_BY_LABEL: names.PROGRAM},
+    }

@@ -1,0 +1,52 @@
+"""Whether a scheduler answers, asked as the kubelet asks: HTTPS, status 200, any certificate."""
+
+from __future__ import annotations
+
+import socket
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from .manifest import Probe
+
+TIMEOUT: Final = 2.0
+"""Seconds for one question; the scheduler answers in milliseconds or has a problem."""
+
+
+def is_ready(probe: Probe, timeout: float = TIMEOUT) -> bool:
+    """Whether a GET of the probe is answered with 200."""
+    import ssl  # here: a program that only prints its help does not need it
+
+    # Self-signed, as for the kubelet: what is asked is whether it is ready, not who it is.
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    request = (
+        f"GET {probe.path} HTTP/1.0\r\nHost: {_host(probe)}\r\n"
+        "User-Agent: kube-scheduler-operator\r\nAccept: */*\r\n\r\n"
+    )
+    try:
+        with (
+            socket.create_connection((probe.host, probe.port), timeout) as plain,
+            context.wrap_socket(plain) as connection,
+        ):
+            connection.sendall(request.encode())
+            with connection.makefile("rb") as answer:
+                status = answer.readline(256).split()
+    except (OSError, ValueError):
+        return False
+    return len(status) > 1 and status[1] == b"200"
+
+
+def is_port_free(probe: Probe, timeout: float = TIMEOUT) -> bool:
+    """Whether nobody listens where the probe goes."""
+    try:
+        with socket.create_connection((probe.host, probe.port), timeout):
+            return False
+    except ConnectionRefusedError:
+        return True
+    except OSError:
+        return False  # not an answer either way: the caller asks again until its time is over
+
+
+def _host(probe: Probe) -> str:
+    return f"[{probe.host}]" if ":" in probe.host else probe.host

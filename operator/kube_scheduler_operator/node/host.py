@@ -1,0 +1,99 @@
+"""The node as it is: clocks, processes, logs and ports."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from . import health, lastwords, processes
+from .watch import Activity
+
+if TYPE_CHECKING:
+    from .manifest import Probe
+    from .processes import Operand
+
+# A coarse file-system clock may lag behind the precise one by a tick.
+_TICK = 0.02
+
+
+class NodeHost:
+    """Sees the node that this process runs on (hostPID, hostNetwork, the kubelet's log directory).
+
+    Args:
+        pod_log_dir: where the kubelet keeps container logs.
+        log_prefix: how the static pod's log directories start, up to its UID.
+        container: the scheduler's container.
+        operand: what its command line has.
+        proc: /proc.
+    """
+
+    def __init__(
+        self,
+        pod_log_dir: Path,
+        log_prefix: str,
+        container: str,
+        operand: str,
+        proc: Path = Path("/proc"),
+    ) -> None:
+        self._pod_log_dir = pod_log_dir
+        self._log_prefix = log_prefix
+        self._container = container
+        self._operand = operand
+        self._proc = proc
+
+    def now(self) -> float:
+        """Seconds since boot, suspended ones included."""
+        return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+    def wall(self) -> float:
+        """Seconds since 1970."""
+        return time.time() - _TICK
+
+    def boot_id(self) -> str:
+        """The kernel's name for the time since boot."""
+        return (self._proc / "sys/kernel/random/boot_id").read_text().strip()
+
+    def sleep(self, seconds: float) -> None:
+        """Wait."""
+        time.sleep(seconds)
+
+    def operands(self) -> tuple[Operand, ...]:
+        """The static pod's schedulers that run now."""
+        uids = {
+            path.name.removeprefix(self._log_prefix)
+            for path in lastwords.directories(self._pod_log_dir, self._log_prefix)
+        }
+        return processes.operands(self._proc, uids, self._operand)
+
+    def is_ready(self, probe: Probe) -> bool:
+        """Whether a scheduler answers that it is ready."""
+        return health.is_ready(probe)
+
+    def is_port_free(self, probe: Probe) -> bool:
+        """Whether nobody listens there."""
+        return health.is_port_free(probe)
+
+    def activity(self, since: float) -> Activity:
+        """What the kubelet did since `since`: it makes the log directory first of all."""
+        runs = sum(log.modified >= since for log in self._logs())
+        if runs:
+            return Activity(True, runs)
+        for path in lastwords.directories(self._pod_log_dir, self._log_prefix):
+            try:
+                if path.stat().st_mtime >= since:
+                    return Activity(True, 0)
+            except FileNotFoundError:
+                continue
+        return Activity(False, 0)
+
+    def last_words(self, since: float) -> str:
+        """The last error of the newest run since `since` that said anything."""
+        for log in reversed([log for log in self._logs() if log.modified >= since]):
+            words = lastwords.last_words(log.path)
+            if words:
+                return words
+        return ""
+
+    def _logs(self) -> list[lastwords.Log]:
+        return lastwords.logs(self._pod_log_dir, self._log_prefix, self._container)

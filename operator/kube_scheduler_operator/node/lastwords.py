@@ -1,0 +1,130 @@
+"""What a scheduler said before it died: one sentence out of its container log.
+
+The log files are the kubelet's, in the CRI format: a time, a stream, P (part of a line) or F (its
+end), and text. Of the text, klog's `"command failed" err="…"` is what a human wants to read.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+LENGTH: Final = 1000
+"""Characters that are kept; a termination message has 4096 bytes for everything."""
+
+_TAIL: Final = 64 * 1024
+_CRI: Final = re.compile(r"^\S+ (?:stdout|stderr) ([PF])(?::\S+)? ?(.*)$")
+_KLOG: Final = re.compile(r"^[EF]\d{4} \d\d:\d\d:\d\d\.\d+\s+\d+ [^\]]+\] ?(.*)$")
+_ERR: Final = re.compile(r'\b(?:err|error)=(?:"((?:[^"\\]|\\.)*)"|(\S+))')
+_QUOTED: Final = re.compile(r'^"((?:[^"\\]|\\.)*)"')
+_PLAIN: Final = re.compile(r"^(?:panic|fatal error|[Ee]rror): .*")
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """One run of a container: the kubelet starts a new file with every (re)start."""
+
+    path: Path
+    modified: float
+
+
+def logs(pod_log_dir: Path, prefix: str, container: str) -> list[Log]:
+    """The runs of `container` in log directories that start with `prefix`, oldest first."""
+    found = []
+    for directory in directories(pod_log_dir, prefix):
+        try:
+            entries = list(os.scandir(directory / container))
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        for entry in entries:
+            if not entry.name.endswith(".log"):
+                continue
+            try:
+                found.append(Log(Path(entry.path), _modified(Path(entry.path))))
+            except FileNotFoundError:
+                continue
+    return sorted(found, key=lambda log: (log.modified, log.path.name))
+
+
+def directories(pod_log_dir: Path, prefix: str) -> list[Path]:
+    """The log directories of all pods, past and present, whose name starts with `prefix`."""
+    try:
+        return [path for path in pod_log_dir.iterdir() if path.name.startswith(prefix)]
+    except FileNotFoundError:
+        return []
+
+
+def last_words(path: Path) -> str:
+    """The last error in the log file `path`, "" if it has no line at all or cannot be read."""
+    try:
+        with path.open("rb") as file:
+            file.seek(0, os.SEEK_END)
+            file.seek(max(0, file.tell() - _TAIL))
+            text = file.read().decode(errors="replace")
+    except OSError:
+        return ""
+    return extract(text)
+
+
+def extract(text: str) -> str:
+    """The last error in `text`, the tail of a log in CRI format; else its last line; else ""."""
+    lines = [line for line in map(str.strip, _joined(text)) if line]
+    for line in reversed(lines):
+        message = _error(line)
+        if message:
+            return message[:LENGTH]
+    return lines[-1][:LENGTH] if lines else ""
+
+
+def _error(line: str) -> str:
+    """The error that `line` reports, "" if it reports none."""
+    if _PLAIN.match(line):
+        return line
+    if line.startswith("{"):
+        try:
+            document = json.loads(line)
+        except ValueError:
+            return ""
+        return str(document.get("err") or document.get("error") or "")
+    klog = _KLOG.match(line)
+    if klog is None:
+        return ""
+    rest = klog[1]
+    err = _ERR.search(rest)
+    if err is not None:
+        return _unquoted(err[1]) if err[1] is not None else err[2]
+    quoted = _QUOTED.match(rest)
+    return _unquoted(quoted[1]) if quoted else rest
+
+
+def _joined(text: str) -> Iterator[str]:
+    """Lines as the program wrote them: CRI prefixes gone, parts put together."""
+    part = ""
+    for raw in text.splitlines():
+        match = _CRI.match(raw)
+        if match is None:
+            continue  # the first line of a tail is usually half a line
+        part += match[2]
+        if match[1] == "F":
+            yield part
+            part = ""
+    if part:
+        yield part
+
+
+def _unquoted(text: str) -> str:
+    """`text` without Go's escapes, on one line."""
+    replaced = re.sub(r"\\(.)", lambda m: {"n": " ", "t": " ", "r": " "}.get(m[1], m[1]), text)
+    return " ".join(replaced.split())
+
+
+def _modified(path: Path) -> float:
+    # The entry is a symbolic link with dockershim's heirs; the file is what changes.
+    return path.stat().st_mtime

@@ -1,0 +1,245 @@
+"""What the installer keeps on a node, and how it finds its way there again after a crash.
+
+    R/kube-scheduler-pod-N/configmaps/config/config.yaml   what the scheduler of revision N reads
+    R/kube-scheduler-pod-N/kube-scheduler-pod.yaml         its manifest
+    R/kube-scheduler-pod-N/effective-config.yaml           what the preflight made of config.yaml
+    R/kube-scheduler-pod-N/outcome.json                    how its installation ended
+    R/kube-scheduler-stock/kube-scheduler.yaml             the manifest that was there before us
+    R/kube-scheduler-last-known-good                       link to what last was healthy
+    R/kube-scheduler-swap.json                             the journal of a swap in progress
+    R/.kube-scheduler.lock                                 one installer at a time
+
+Nothing temporary is ever made in the manifest directory: the kubelet runs every file there.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from enum import StrEnum
+from hashlib import sha256
+from typing import TYPE_CHECKING, Final
+
+from ..names import CONFIG, CONFIG_KEY
+from . import files, manifest
+from .files import Disk, File
+from .result import STOCK, Result
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from .manifest import Manifest
+
+_REVISION_DIRECTORY: Final = re.compile(r"^kube-scheduler-pod-([1-9][0-9]*)$")
+_POD_FILE: Final = "kube-scheduler-pod.yaml"
+_CONFIG_FILE: Final = f"configmaps/{CONFIG}/{CONFIG_KEY}"
+_EFFECTIVE_FILE: Final = "effective-config.yaml"
+_OUTCOME_FILE: Final = "outcome.json"
+_STOCK_DIRECTORY: Final = "kube-scheduler-stock"
+_STOCK_FILE: Final = "kube-scheduler.yaml"
+
+
+class Phase(StrEnum):
+    """What a swap in progress is about."""
+
+    INSTALL = "install"
+    ROLLBACK = "rollback"
+
+
+@dataclass(frozen=True, slots=True)
+class Journal:
+    """A swap in progress: everything that its successor must know if it is killed.
+
+    Attributes:
+        revision: the revision to install.
+        retry: which attempt.
+        phase: forward, or back to the last good manifest.
+        reason: why the revision failed, once it did.
+        last_words: what its scheduler said.
+        boot_id: the boot during which the manifest of this phase was placed.
+        placed: when, in seconds of that boot; None while it is not in its place.
+        placed_at: the same in seconds since 1970, for the times of log files.
+        steps: seconds that the steps took so far.
+    """
+
+    revision: int
+    retry: int
+    phase: Phase = Phase.INSTALL
+    reason: str = ""
+    last_words: str = ""
+    boot_id: str = ""
+    placed: float | None = None
+    placed_at: float = 0.0
+    steps: Mapping[str, float] = field(default_factory=dict)
+
+    def serialise(self) -> bytes:
+        """This journal as a file."""
+        document = {name: getattr(self, name) for name in self.__slots__}
+        return (json.dumps(document) + "\n").encode()
+
+    @classmethod
+    def parse(cls, data: bytes | None) -> Journal | None:
+        """The journal in a file; None if there is none or it is not one."""
+        if data is None:
+            return None
+        try:
+            document = json.loads(data)
+            return cls(**{**document, "phase": Phase(document["phase"])})
+        except (ValueError, TypeError, KeyError):
+            return None
+
+
+class Layout:
+    """The files of one node, and the few ways in which they change."""
+
+    def __init__(
+        self, resource_dir: Path, manifest_path: Path, static_pod_name: str, disk: Disk
+    ) -> None:
+        self.resource_dir = resource_dir
+        self.manifest_path = manifest_path
+        self._static_pod_name = static_pod_name
+        self._disk = disk
+        self.lock = resource_dir / ".kube-scheduler.lock"
+        self.last_known_good = resource_dir / "kube-scheduler-last-known-good"
+        self.stock = resource_dir / _STOCK_DIRECTORY / _STOCK_FILE
+        self._journal = resource_dir / "kube-scheduler-swap.json"
+        self._prepared = resource_dir / ".kube-scheduler-manifest"
+        self._scratch = resource_dir / ".kube-scheduler-scratch"
+        self._staging = resource_dir / ".kube-scheduler-staging"
+
+    def revision_dir(self, revision: int) -> Path:
+        """The directory of a revision."""
+        return self.resource_dir / f"kube-scheduler-pod-{revision}"
+
+    # --- the manifest that the kubelet sees --------------------------------------------------
+    def current(self) -> Manifest | None:
+        """The manifest in its place, None if there is none."""
+        return self._manifest(self.manifest_path)
+
+    def prepare(self, target: Manifest) -> None:
+        """Put a copy of `target` beside the manifest directory: one rename is left to do."""
+        if files.read(self._prepared) != target.data:
+            files.replace_file(self._disk, self._prepared, File(target.data), self._scratch)
+
+    def place(self, target: Manifest) -> None:
+        """Let the manifest be `target`; the kubelet sees it whole."""
+        self.prepare(target)
+        self._disk.rename(self._prepared, self.manifest_path)
+        self._disk.sync(self.manifest_path.parent)
+
+    def withdraw(self) -> None:
+        """Take the manifest away; the kubelet stops the scheduler."""
+        self._disk.unlink(self.manifest_path)
+        self._disk.sync(self.manifest_path.parent)
+
+    # --- what can be put there ---------------------------------------------------------------
+    def stage(self, target: Manifest, revision: int, config: bytes, effective: bytes) -> bool:
+        """Write the directory of `revision`, whole or not at all; say whether it was new."""
+        directory = self.revision_dir(revision)
+        content = {_CONFIG_FILE: File(config), _POD_FILE: File(target.data)}
+        if effective:
+            content[_EFFECTIVE_FILE] = File(effective)
+        outcome = files.read(directory / _OUTCOME_FILE)
+        if outcome is not None and files.holds(
+            directory, {**content, _OUTCOME_FILE: File(outcome)}
+        ):
+            return False
+        return files.replace_directory(self._disk, directory, content, self._staging)
+
+    def adopt(self, found: Manifest) -> None:
+        """Keep a manifest that is not ours, byte for byte.
+
+        The first one is the stock manifest, and the last known good one until ours is healthy.
+        Later ones (kubeadm upgrade writes them) are kept beside it under their hash.
+        """
+        stock = files.read(self.stock)
+        if stock == found.data:
+            self._adopt_as_last_known_good()
+            return
+        path = self.stock
+        if stock is not None or not manifest.is_plausible(found.data):
+            path = path.with_name(f"kube-scheduler-{sha256(found.data).hexdigest()[:12]}.yaml")
+        if files.read(path) != found.data:
+            self._disk.mkdir(path.parent)
+            self._disk.sync(path.parent.parent)
+            files.replace_file(self._disk, path, File(found.data), self._scratch)
+        if path == self.stock:
+            self._adopt_as_last_known_good()
+
+    def _adopt_as_last_known_good(self) -> None:
+        if self.last_good() is None:
+            self._link(self.stock)
+
+    def last_good(self) -> Manifest | None:
+        """The manifest that last was healthy, else the stock one, None if there is neither."""
+        for path in (self.last_known_good, self.stock):
+            found = self._manifest(path)
+            if found is not None and manifest.is_plausible(found.data):
+                return found
+        return None
+
+    def last_good_revision(self) -> int:
+        """The revision of the last good manifest; 0 if it is the stock one or there is none."""
+        good = self.last_good()
+        return STOCK if good is None or good.revision is None else good.revision
+
+    def make_last_good(self, revision: int) -> None:
+        """Let `revision` be what the node falls back to."""
+        self._link(self.revision_dir(revision) / _POD_FILE)
+
+    def _link(self, path: Path) -> None:
+        target = path.relative_to(self.resource_dir).as_posix()
+        if not (
+            self.last_known_good.is_symlink() and str(self.last_known_good.readlink()) == target
+        ):
+            files.replace_link(self._disk, self.last_known_good, target, self._scratch)
+
+    def staged(self, revision: int) -> Manifest | None:
+        """The manifest of a revision that was staged on this node."""
+        return self._manifest(self.revision_dir(revision) / _POD_FILE)
+
+    def newest_staged(self) -> Manifest | None:
+        """The manifest of the highest revision on disk: the last straw if nothing else is left."""
+        numbers = [
+            int(match[1])
+            for path in self.resource_dir.iterdir()
+            if (match := _REVISION_DIRECTORY.match(path.name))
+        ]
+        for number in sorted(numbers, reverse=True):
+            found = self.staged(number)
+            if found is not None:
+                return found
+        return None
+
+    # --- what happened -----------------------------------------------------------------------
+    def outcome(self, revision: int) -> Result | None:
+        """How the installation of `revision` ended on this node, None if it did not end."""
+        data = files.read(self.revision_dir(revision) / _OUTCOME_FILE)
+        return None if data is None else Result.parse(data)
+
+    def write_outcome(self, result: Result) -> None:
+        """Remember how an installation ended."""
+        path = self.revision_dir(result.revision) / _OUTCOME_FILE
+        data = (result.serialise() + "\n").encode()
+        if files.read(path) != data:
+            files.replace_file(self._disk, path, File(data), self._scratch)
+
+    def journal(self) -> Journal | None:
+        """The swap in progress."""
+        return Journal.parse(files.read(self._journal))
+
+    def write_journal(self, journal: Journal) -> None:
+        """Remember a swap in progress."""
+        files.replace_file(self._disk, self._journal, File(journal.serialise()), self._scratch)
+
+    def clear_journal(self) -> None:
+        """No swap is in progress any more."""
+        if self._journal.exists():
+            self._disk.unlink(self._journal)
+            self._disk.sync(self.resource_dir)
+
+    def _manifest(self, path: Path) -> Manifest | None:
+        data = files.read(path)
+        return None if data is None else manifest.parse(data, self._static_pod_name)

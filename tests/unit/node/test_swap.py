@@ -1,0 +1,389 @@
+"""A swap ends with a healthy scheduler, whatever the new one does and whoever is killed when."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kube_scheduler_operator.node import manifest
+from kube_scheduler_operator.node.layout import Layout
+from kube_scheduler_operator.node.result import Verdict
+from kube_scheduler_operator.node.swap import Request, Swap
+
+from .fake_node import (
+    CRASHES,
+    FLAPS,
+    GOOD,
+    NEVER_READY,
+    NOT_STARTED,
+    SLOW,
+    STOCK,
+    FakeDisk,
+    FakeNode,
+    Killed,
+    revision_manifest,
+    revision_of,
+)
+
+
+class World:
+    """One node with its disk, and installers that come and go."""
+
+    def __init__(self, directory, behaviour=None, stock=STOCK):
+        self.manifests = directory / "manifests"
+        self.manifests.mkdir()
+        self.path = self.manifests / "kube-scheduler.yaml"
+        self.resources = directory / "static-pod-resources"
+        self.resources.mkdir()
+        self.steps = 0
+        self.checked = 0
+        self.kill_at = None
+        self.kill_if = lambda: False
+        self.node = FakeNode(self.path, behaviour, self.step)
+        self.layout = Layout(self.resources, self.path, "kube-scheduler", FakeDisk(self.step))
+        if stock is not None:
+            self.path.write_bytes(stock)
+        self.node.settle(10)
+
+    def step(self):
+        self.steps += 1
+        self.check_manifest_is_whole()
+        self.node.look()  # inotify: the kubelet misses nothing
+        if self.steps == self.kill_at or self.kill_if():
+            raise Killed
+
+    def check_manifest_is_whole(self):
+        status = self.manifests.stat()
+        if status.st_mtime_ns == self.checked:
+            return  # no name in it has changed, and nobody writes in place
+        self.checked = status.st_mtime_ns
+        files = [path.name for path in self.manifests.iterdir()]
+        assert files in ([], ["kube-scheduler.yaml"])
+        if files:
+            data = self.path.read_bytes()
+            revision = revision_of(data)
+            assert data == (STOCK if revision is None else revision_manifest(revision))
+
+    def swap(self, revision, **changes):
+        data = manifest.parse(revision_manifest(revision), "kube-scheduler")
+        values = {"retry": 0, "node": "cp-1", "config": b"{}\n", "health_timeout": 30.0}
+        request = Request(revision=revision, target=data, **{**values, **changes})
+        return Swap(request, self.layout, self.node)
+
+    def install(self, revision, **changes):
+        return self.swap(revision, **changes).run()
+
+    def install_killed_at(self, step, revision, **changes):
+        """Whether the installer was killed before it ended."""
+        self.steps, self.kill_at = 0, step
+        try:
+            self.install(revision, **changes)
+        except Killed:
+            return True
+        finally:
+            self.kill_at = None
+        return False
+
+    @property
+    def current(self):
+        found = self.layout.current()
+        return "nothing" if found is None else found.revision
+
+    def check_is_tidy(self):
+        self.check_manifest_is_whole()
+        assert self.layout.journal() is None
+        assert not (self.resources / ".kube-scheduler-staging").exists()
+        assert (self.resources / "kube-scheduler-stock/kube-scheduler.yaml").read_bytes() == STOCK
+
+
+@pytest.fixture
+def world(tmp_path):
+    return World(tmp_path)
+
+
+def make_world(tmp_path, **behaviour):
+    return World(tmp_path, {int(name[1:]): kind for name, kind in behaviour.items()})
+
+
+# --- the good path -------------------------------------------------------------------------------
+def test_a_good_revision_is_installed(world):
+    result = world.install(1)
+    assert (result.result, result.last_good_revision) == (Verdict.INSTALLED, 1)
+    assert world.current == 1
+    assert world.node.running() == [1]
+    world.check_is_tidy()
+
+
+def test_the_steps_are_timed(world):
+    steps = world.install(1).steps
+    assert list(steps) == ["stage", "remove", "release", "write", "ready", "settle"]
+    assert steps["settle"] == pytest.approx(2.0, abs=0.2)
+
+
+def test_a_swap_does_not_wait_for_the_back_off_of_the_kubelet(world):
+    for revision in range(1, 12):
+        begin = world.node.time
+        world.install(revision)
+        world.node.advance(0.37)  # another phase of the housekeeping each time
+        assert world.node.time - begin - 2.0 < 7.0, "settling excluded"
+
+
+def test_the_stock_manifest_is_kept_byte_for_byte(world):
+    world.install(1)
+    world.install(2)
+    assert world.layout.stock.read_bytes() == STOCK
+
+
+def test_what_kubeadm_writes_later_is_kept_beside_the_stock_manifest(world):
+    world.install(1)
+    upgraded = STOCK + b"# v1.36\n"
+    world.path.write_bytes(upgraded)
+    swap = world.swap(2)
+    world.node.on_step = world.layout._disk.on_step = world.node.look
+    assert swap.run().result is Verdict.INSTALLED
+    kept = {path.read_bytes() for path in world.layout.stock.parent.iterdir()}
+    assert kept == {STOCK, upgraded}
+    assert world.layout.stock.read_bytes() == STOCK
+
+
+def test_a_revision_that_runs_already_is_not_touched(world):
+    world.install(1)
+    (process,) = world.node.operands()
+    before = world.path.stat().st_ino
+    assert world.install(1).result is Verdict.INSTALLED
+    assert world.node.operands() == (process,)
+    assert world.path.stat().st_ino == before
+
+
+def test_a_missing_manifest_is_simply_written(tmp_path):
+    world = World(tmp_path, stock=None)
+    assert world.install(1).result is Verdict.INSTALLED
+    assert world.node.running() == [1]
+
+
+def test_a_slow_start_is_waited_for(tmp_path):
+    assert make_world(tmp_path, r1=SLOW).install(1).result is Verdict.INSTALLED
+
+
+# --- failures ------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("kind", "reason"),
+    [
+        (CRASHES, "kube-scheduler ended 2 times after its start"),
+        (NEVER_READY, "kube-scheduler ran, but was not ready within 30 s"),
+        (NOT_STARTED, "the kubelet did not start the pod within 30 s"),
+        (FLAPS, "kube-scheduler ended 2 times after its start"),
+        (SLOW, "kube-scheduler ran, but was not ready within 10 s"),
+    ],
+)
+@pytest.mark.parametrize("before", [None, 3], ids=["over stock", "over a revision"])
+def test_a_bad_revision_is_rolled_back(tmp_path, kind, reason, before):
+    world = make_world(tmp_path, r4=kind)
+    if before:
+        world.install(before)
+    result = world.install(4, health_timeout=10.0 if kind == SLOW else 30.0)
+    assert result.result is Verdict.ROLLED_BACK
+    assert result.reason == reason
+    assert result.last_good_revision == (before or 0)
+    assert world.current == before
+    assert world.node.running() == [before]
+    world.check_is_tidy()
+
+
+def test_a_crash_is_noticed_long_before_the_time_out(tmp_path):
+    world = make_world(tmp_path, r1=CRASHES)
+    result = world.install(1)
+    assert result.last_words == "bad cipher"
+    assert result.steps["ready"] < 10
+
+
+def test_if_the_last_good_one_does_not_work_either_it_stays_and_the_result_says_so(tmp_path):
+    world = make_world(tmp_path, r2=CRASHES)
+    world.install(1)
+    world.node.behaviour[1] = NEVER_READY
+    result = world.install(2)
+    assert result.result is Verdict.UNHEALTHY
+    assert "revision 1 did not work either" in result.reason
+    assert world.current == 1
+
+
+def test_without_anything_to_go_back_to_the_new_one_stays(tmp_path):
+    world = World(tmp_path, {1: NEVER_READY}, stock=None)
+    result = world.install(1)
+    assert result.result is Verdict.UNHEALTHY
+    assert "no other manifest" in result.reason
+    assert world.current == 1
+
+
+def test_a_torn_stock_manifest_is_kept_but_never_put_back(tmp_path):
+    world = World(tmp_path, {1: NEVER_READY}, stock=None)
+    world.node.on_step = world.layout._disk.on_step = world.node.look
+    world.path.write_bytes(b"apiVersion: v1\nkin")
+    assert world.install(1).result is Verdict.UNHEALTHY
+    assert world.current == 1
+    (kept,) = (world.resources / "kube-scheduler-stock").iterdir()
+    assert kept.read_bytes() == b"apiVersion: v1\nkin"
+
+
+def test_the_revision_that_runs_gets_sick_and_is_its_own_last_good_one(world):
+    world.install(1)
+    world.node.behaviour[1] = NEVER_READY
+    result = world.install(1)
+    assert result.result is Verdict.UNHEALTHY
+    assert world.current == 1
+
+
+# --- attempts ------------------------------------------------------------------------------------
+def test_a_failed_attempt_is_reported_again_and_not_repeated(tmp_path):
+    world = make_world(tmp_path, r1=CRASHES)
+    first = world.install(1)
+    (process,) = world.node.operands()
+    again = world.install(1)
+    assert again == first
+    assert world.node.operands() == (process,)
+
+
+def test_a_retry_touches_the_node_again(tmp_path):
+    world = make_world(tmp_path, r1=CRASHES)
+    world.install(1)
+    world.node.behaviour[1] = GOOD
+    assert world.install(1, retry=1).result is Verdict.INSTALLED
+    assert world.current == 1
+
+
+def test_other_content_under_the_same_number_is_another_attempt(tmp_path):
+    world = make_world(tmp_path, r1=CRASHES)
+    world.install(1)
+    world.node.behaviour[1] = GOOD
+    assert world.install(1, config=b'{"a":1}\n').result is Verdict.INSTALLED
+
+
+# --- older and newer -----------------------------------------------------------------------------
+def test_an_older_revision_does_not_replace_a_newer_one(world):
+    world.install(5)
+    result = world.install(4)
+    assert result.result is Verdict.SUPERSEDED
+    assert result.last_good_revision == 5
+    assert world.current == 5
+    assert not world.layout.revision_dir(4).exists()
+
+
+def test_a_declared_rollback_does(world):
+    world.install(5)
+    assert world.install(4, rollback=True).result is Verdict.INSTALLED
+    assert world.current == 4
+
+
+def test_an_older_installer_mends_what_a_newer_one_left_and_leaves_it_the_rest(world):
+    world.install(1)
+    world.node.behaviour[3] = NEVER_READY
+    kill_when_absent(world, 3)
+    result = world.install(2)
+    assert result.result is Verdict.SUPERSEDED
+    assert world.current == 1
+    assert world.install(3).result is Verdict.ROLLED_BACK
+
+
+def test_a_newer_installer_takes_over_from_a_dead_older_one(world):
+    world.install(1)
+    kill_when_absent(world, 2)
+    assert world.install(3).result is Verdict.INSTALLED
+    assert world.current == 3
+    world.check_is_tidy()
+
+
+def kill_when_absent(world, revision):
+    """Kill an installer while there is no manifest."""
+    world.kill_if = lambda: not world.path.exists()
+    with pytest.raises(Killed):
+        world.install(revision)
+    world.kill_if = lambda: False
+    assert world.current == "nothing"
+
+
+# --- leaving early -------------------------------------------------------------------------------
+def test_who_leaves_puts_the_last_good_one_back(world):
+    world.install(1)
+    kill_when_absent(world, 2)
+    world.swap(2).leave_running()
+    assert world.current == 1
+
+
+def test_who_leaves_without_a_last_good_one_puts_the_new_one_in_place(tmp_path):
+    world = World(tmp_path, stock=None)
+    world.kill_if = lambda: world.layout.staged(1) is not None
+    with pytest.raises(Killed):
+        world.install(1)
+    world.kill_if = lambda: False
+    world.swap(1).leave_running()
+    assert world.current == 1
+
+
+def test_who_leaves_does_not_touch_a_manifest_that_is_there(world):
+    world.install(1)
+    before = world.path.stat().st_ino
+    world.swap(2).leave_running()
+    assert world.path.stat().st_ino == before
+
+
+# --- killed at every step ------------------------------------------------------------------------
+SCENARIOS = [
+    pytest.param({}, Verdict.INSTALLED, 2, id="good"),
+    pytest.param({2: CRASHES}, Verdict.ROLLED_BACK, None, id="crashes"),
+]
+
+
+@pytest.mark.parametrize("reboot", [False, True], ids=["killed", "power cut"])
+@pytest.mark.parametrize(("behaviour", "verdict", "left"), SCENARIOS)
+def test_killed_at_every_step_it_ends_the_same(tmp_path, behaviour, verdict, left, reboot):
+    killed, step = True, 0
+    while killed:
+        step += 1
+        directory = tmp_path / str(step)
+        directory.mkdir()
+        world = World(directory, behaviour)
+        world.node.on_step = world.node.look  # disk operations only: see below for the others
+        killed = world.install_killed_at(step, 2)
+        if reboot:
+            world.node.reboot()
+        world.node.advance(step % 5)
+        result = world.install(2)
+        assert (result.result, world.current) == (verdict, left), f"killed at step {step}"
+        world.node.settle(10)  # a known result comes at once, even while a node still boots
+        assert world.node.running() == [left]
+        world.check_is_tidy()
+    assert step > 30
+
+
+@settings(max_examples=40)
+@given(
+    kills=st.lists(st.tuples(st.integers(1, 150), st.integers(0, 20), st.booleans()), max_size=5),
+    kind=st.sampled_from([GOOD, GOOD, CRASHES, NEVER_READY, FLAPS, NOT_STARTED]),
+    revisions=st.lists(st.integers(2, 4), min_size=1, max_size=3).map(sorted),
+)
+def test_any_sequence_of_kills_ends_with_a_healthy_scheduler(
+    tmp_path_factory, kills, kind, revisions
+):
+    world = World(tmp_path_factory.mktemp("world"), {revisions[-1]: kind})
+    world.install(1)
+    for index, (step, pause, reboot) in enumerate(kills):
+        world.install_killed_at(step, revisions[min(index, len(revisions) - 1)])
+        if reboot:
+            world.node.reboot()
+        world.node.advance(pause)
+    result = world.install(revisions[-1])
+    assert result.result is (Verdict.INSTALLED if kind == GOOD else Verdict.ROLLED_BACK)
+    world.node.settle(10)
+    assert world.node.running() == [world.current]
+    assert (world.current == revisions[-1]) is (kind == GOOD)
+    world.check_is_tidy()
+
+
+def test_a_watch_that_is_killed_again_and_again_does_not_begin_anew_each_time(tmp_path):
+    world = make_world(tmp_path, r1=NEVER_READY)
+    begin = world.node.time
+    while world.install_killed_at(100, 1):
+        assert world.node.time - begin < 200
+    assert world.current is None
+    assert world.node.running() == [None]
