@@ -1,0 +1,102 @@
+"""`kube-scheduler-operator operator`: run the operator, in a cluster or on a desk."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register the command."""
+    parser = subparsers.add_parser(
+        "operator",
+        help="run the operator",
+        description="Runs the operator: in a cluster with its ServiceAccount, or anywhere with a "
+        "kubeconfig. It leads alone (Lease); SIGTERM ends it cleanly.",
+    )
+    parser.add_argument("--kubeconfig", help="default: $KUBECONFIG, in-cluster, ~/.kube/config")
+    parser.add_argument("--platform", default="kubeadm", help="kind of cluster (default: kubeadm)")
+    parser.add_argument(
+        "--operator-image",
+        default=os.environ.get("OPERATOR_IMAGE", ""),
+        help="image of the installer pods: this program ($OPERATOR_IMAGE)",
+    )
+    parser.add_argument(
+        "--operand-image",
+        default=os.environ.get("OPERAND_IMAGE", ""),
+        help="kube-scheduler's image ($OPERAND_IMAGE; default: the one that the cluster runs)",
+    )
+    parser.add_argument("--listen", default="0.0.0.0:8443", metavar="HOST:PORT")
+    parser.add_argument("--tls-cert-file", type=Path, help="default: self-signed")
+    parser.add_argument("--tls-private-key-file", type=Path)
+    parser.add_argument(
+        "--health-timeout",
+        type=_seconds,
+        default=60.0,
+        metavar="SECONDS",
+        help="how long a new scheduler has to become Ready before the last good revision is put "
+        "back (default: 60)",
+    )
+    parser.add_argument(
+        "--settling-time",
+        type=_seconds,
+        default=2.0,
+        metavar="SECONDS",
+        help="how long it must then stay Ready without a restart (default: 2)",
+    )
+    parser.add_argument("--logging-format", choices=("text", "json"), default="text")
+    parser.set_defaults(run=run)
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0.0 <= seconds <= 86400.0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds from 0 to 86400")
+    return seconds
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the operator; returns when it was told to stop or cannot go on."""
+    from .. import klog, process
+    from ..kube.errors import KubeError
+    from ..platform import PLATFORMS
+    from ..settings import Rollout, Settings
+    from ..status.certificate import CertificateError
+
+    klog.configure(json_format=args.logging_format == "json")
+    platform = PLATFORMS.get(args.platform)
+    if platform is None:
+        return _usage(f"--platform {args.platform!r} is unknown; known: {', '.join(PLATFORMS)}")
+    host, _, port = args.listen.rpartition(":")
+    if not port.isdecimal() or int(port) > 65535:
+        return _usage(f"--listen {args.listen!r} is not HOST:PORT, for example 0.0.0.0:8443")
+    rollout = Rollout(health_timeout=args.health_timeout, settling_time=args.settling_time)
+    settings = Settings(operand_image=args.operand_image, rollout=rollout)
+    if args.operator_image:
+        settings = Settings(
+            operator_image=args.operator_image, operand_image=args.operand_image, rollout=rollout
+        )
+    options = process.Options(
+        kubeconfig=args.kubeconfig,
+        platform=platform,
+        settings=settings,
+        host=host.strip("[]") or "0.0.0.0",
+        port=int(port),
+        tls_cert_file=args.tls_cert_file,
+        tls_key_file=args.tls_private_key_file,
+    )
+    try:
+        return process.run(options)
+    except (KubeError, CertificateError, OSError) as error:
+        print(f"kube-scheduler-operator: {error}", file=sys.stderr)
+        return 1
+
+
+def _usage(message: str) -> int:
+    print(f"kube-scheduler-operator operator: {message}", file=sys.stderr)
+    return 2

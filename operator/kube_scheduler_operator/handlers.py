@@ -1,0 +1,161 @@
+"""Everything that is watched, on one page, and how it becomes a snapshot.
+
+kopf delivers the events; a handler only puts the object into the store and wakes the queue. It
+writes nothing: no finalizers, no annotations, no state on anybody's objects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from . import names
+from .kube.resource import (
+    CLUSTER_OPERATORS,
+    CONFIG_MAPS,
+    KUBE_SCHEDULERS,
+    LEASES,
+    NODES,
+    PODS,
+    SCHEDULERS,
+    SERVICE_ACCOUNTS,
+    Resource,
+)
+from .kube.store import Store
+from .kube.watch import Watch
+from .platform import Platform
+from .settings import Settings
+from .snapshot import Object, Snapshot, label, timestamp
+
+
+def watches(platform: Platform) -> tuple[Watch, ...]:
+    """What the operator reads; it needs the right to list nothing else."""
+    ours = f"{names.MANAGED_BY_LABEL}={names.PROGRAM}"
+    target = platform.target_namespace
+    operand = ",".join(f"{key}={value}" for key, value in platform.static_pod_labels)
+    lease = f"metadata.name={platform.operand_lease_name}"
+    found = [
+        Watch(SCHEDULERS),
+        Watch(KUBE_SCHEDULERS),
+        Watch(CLUSTER_OPERATORS, field_selector=f"metadata.name={names.CLUSTEROPERATOR}"),
+        Watch(NODES),
+        Watch(CONFIG_MAPS, target, label_selector=ours),
+        Watch(SERVICE_ACCOUNTS, target, label_selector=ours),
+        Watch(PODS, target, label_selector=f"app={names.INSTALLER}"),
+        Watch(LEASES, platform.operand_lease_namespace, field_selector=lease),
+    ]
+    found.append(Watch(PODS, platform.operand_namespace, label_selector=operand))
+    return tuple(found)
+
+
+class Intake:
+    """Takes events into the store and decides which of them deserve a pass.
+
+    Args:
+        store: where objects go.
+        platform: which Lease is the scheduler's.
+        wake: asks for a pass.
+        now: wall clock, UTC.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        platform: Platform,
+        wake: Callable[[], None],
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self.lease_seen: datetime | None = None
+        self._store = store
+        self._platform = platform
+        self._wake = wake
+        self._now = now
+
+    def event(self, resource: Resource, kind: str | None, obj: Mapping[str, Any]) -> None:
+        """Take one watch event; `kind` is ADDED, MODIFIED, DELETED or None for a listed object."""
+        if resource == LEASES:
+            self._lease(obj, deleted=kind == "DELETED")
+            return
+        take = self._store.remove if kind == "DELETED" else self._store.put
+        if take(resource, obj):
+            self._wake()
+
+    def _lease(self, obj: Mapping[str, Any], *, deleted: bool) -> None:
+        """The scheduler renews its Lease every two seconds: only a change of hands is news."""
+        platform = self._platform
+        if obj["metadata"]["name"] != platform.operand_lease_name:
+            return
+        before = self._store.view().get(
+            LEASES, platform.operand_lease_name, platform.operand_lease_namespace
+        )
+        changed = (self._store.remove if deleted else self._store.put)(LEASES, obj)
+        if not changed:
+            return
+        now = self._now()
+        gap = (now - self.lease_seen).total_seconds() if self.lease_seen else None
+        self.lease_seen = now
+        spec = obj.get("spec") or {}
+        renewed = timestamp(spec.get("renewTime"))
+        if before is None and renewed is not None:
+            # It was there before us, and nobody may have renewed it for a long time.
+            self.lease_seen = min(now, renewed)
+        duration = float(spec.get("leaseDurationSeconds") or 15)
+        if deleted or gap is None or gap > duration or _holder(before) != _holder(obj):
+            self._wake()
+
+
+def _holder(lease: Mapping[str, Any] | None) -> str:
+    return str(((lease or {}).get("spec") or {}).get("holderIdentity") or "")
+
+
+def take_snapshot(
+    store: Store,
+    platform: Platform,
+    settings: Settings,
+    *,
+    server_version: str,
+    lease_seen: datetime | None,
+    trouble: str,
+    now: datetime,
+) -> Snapshot:
+    """One immutable view of everything, for a pass."""
+    view = store.view()
+    target = platform.target_namespace
+    pods = view.list(PODS, platform.operand_namespace, labels=dict(platform.static_pod_labels))
+    return Snapshot(
+        now=now,
+        platform=platform,
+        settings=settings,
+        server_version=server_version,
+        scheduler=view.get(SCHEDULERS, names.CLUSTER),
+        kubescheduler=view.get(KUBE_SCHEDULERS, names.CLUSTER),
+        cluster_operator=view.get(CLUSTER_OPERATORS, names.CLUSTEROPERATOR),
+        config_maps=_by_name(view.list(CONFIG_MAPS, target)),
+        service_accounts=_by_name(view.list(SERVICE_ACCOUNTS, target)),
+        nodes=_by_name(
+            node for node in view.list(NODES) if _is_control_plane(node, platform.node_selectors)
+        ),
+        operand_pods={
+            pod["spec"]["nodeName"]: pod
+            for pod in pods
+            if pod["metadata"]["name"] == platform.mirror_pod_name(pod["spec"].get("nodeName", ""))
+        },
+        installer_pods=_by_name(
+            pod for pod in view.list(PODS, target) if label(pod, "app") == names.INSTALLER
+        ),
+        operand_lease=view.get(
+            LEASES, platform.operand_lease_name, platform.operand_lease_namespace
+        ),
+        lease_seen=lease_seen,
+        trouble=trouble,
+    )
+
+
+def _by_name(objects: Any) -> dict[str, Object]:
+    return {obj["metadata"]["name"]: obj for obj in objects}
+
+
+def _is_control_plane(node: Object, selectors: tuple[str, ...]) -> bool:
+    labels = node["metadata"].get("labels") or {}
+    return any(selector in labels for selector in selectors)

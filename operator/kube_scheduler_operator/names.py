@@ -1,0 +1,74 @@
+"""Every name that other programs, people and dashboards see, in one place.
+
+Kinds, object names, label and annotation keys, condition types and reasons. Names that OpenShift's
+operator has are kept letter by letter, so that its manuals, alerts and dashboards work here; those
+that it misnamed are corrected and listed in docs/openshift-differences.md.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+PROGRAM: Final = "kube-scheduler-operator"
+FIELD_MANAGER: Final = PROGRAM
+OPERAND: Final = "kube-scheduler"
+
+# --- our API ----------------------------------------------------------------------------------
+CLUSTER: Final = "cluster"  # the one Scheduler and the one KubeScheduler
+SCHEDULERS: Final = "schedulers.config.openshift.io"
+KUBESCHEDULERS: Final = "kubeschedulers.operator.openshift.io"
+CLUSTEROPERATORS: Final = "clusteroperators.config.openshift.io"
+CLUSTEROPERATOR: Final = "kube-scheduler"
+
+# --- objects in the target namespace ----------------------------------------------------------
+CONFIG: Final = "config"  # ConfigMap: the KubeSchedulerConfiguration
+CONFIG_KEY: Final = "config.yaml"
+POD: Final = "kube-scheduler-pod"  # ConfigMap: the static pod
+POD_KEY: Final = "pod.yaml"
+PREFLIGHT_KUBECONFIG_KEY: Final = "preflight-kubeconfig"
+FORCE_REDEPLOYMENT_KEY: Final = "forceRedeploymentReason"
+REVISION_STATUS: Final = "revision-status"  # ConfigMap revision-status-N
+INSTALLER: Final = "installer"  # pods installer-N-NODE, their app label and their container
+PREFLIGHT: Final = "preflight"  # init container of the installer pod
+INSTALLER_SERVICE_ACCOUNT: Final = "installer-sa"
+
+# --- labels and annotations -------------------------------------------------------------------
+PREFIX: Final = "kube-scheduler-operator.dev"
+MANAGED_BY_LABEL: Final = "app.kubernetes.io/managed-by"  # value: PROGRAM; what the watches select
+REVISION_LABEL: Final = "revision"  # on static pods, as in the reference
+INSTALLER_REVISION_LABEL: Final = f"{PREFIX}/revision"
+INSTALLER_NODE_LABEL: Final = f"{PREFIX}/node"
+CONTENT_HASH_ANNOTATION: Final = f"{PREFIX}/content-hash"
+REVISION_READY_ANNOTATION: Final = "operator.openshift.io/revision-ready"  # "true" once complete
+OUTCOME_ANNOTATION: Final = f"{PREFIX}/outcome"  # on revision-status-N: see Outcome
+OUTCOME_MESSAGE_ANNOTATION: Final = f"{PREFIX}/outcome-message"
+OUTCOME_TIME_ANNOTATION: Final = f"{PREFIX}/outcome-time"
+QUARANTINED_HASH_ANNOTATION: Final = f"{PREFIX}/quarantined-hash"
+
+# Values of OUTCOME_ANNOTATION; absent while a revision is still on its way.
+OUTCOME_INSTALLED: Final = "installed"  # healthy on every node that it was meant for
+OUTCOME_REFUSED: Final = "refused"  # kube-scheduler itself refused it; no node was touched
+OUTCOME_FAILED: Final = "failed"  # did not stay healthy; the last good revision was put back
+OUTCOME_SUPERSEDED: Final = "superseded"  # a newer revision came before it was installed
+
+# --- conditions on KubeScheduler (openshift-operator.md 10.1) ---------------------------------
+CONFIG_OBSERVATION_DEGRADED: Final = "ConfigObservationDegraded"
+TARGET_CONFIG_DEGRADED: Final = "TargetConfigControllerDegraded"
+STATIC_RESOURCES_DEGRADED: Final = "KubeSchedulerStaticResourcesDegraded"  # theirs: KubeController…
+REVISION_DEGRADED: Final = "RevisionControllerDegraded"
+INSTALLER_DEGRADED: Final = "InstallerControllerDegraded"
+NODE_INSTALLER_DEGRADED: Final = "NodeInstallerDegraded"
+NODE_INSTALLER_PROGRESSING: Final = "NodeInstallerProgressing"
+STATIC_PODS_AVAILABLE: Final = "StaticPodsAvailable"
+STATIC_PODS_DEGRADED: Final = "StaticPodsDegraded"
+INSTALLER_POD_PENDING_DEGRADED: Final = "InstallerPodPendingDegraded"
+INSTALLER_POD_WAITING_DEGRADED: Final = "InstallerPodContainerWaitingDegraded"
+NODES_DEGRADED: Final = "NodeControllerDegraded"
+OVERRIDES_UPGRADEABLE: Final = "UnsupportedConfigOverridesUpgradeable"
+OVERRIDES_DEGRADED: Final = "UnsupportedConfigOverridesDegraded"  # ours: malformed overrides
+PREFLIGHT_DEGRADED: Final = "PreflightDegraded"  # ours: kube-scheduler refused a revision
+
+# --- node statuses ----------------------------------------------------------------------------
+REASON_INSTALLER_FAILED: Final = "InstallerFailed"
+REASON_OPERAND_FAILED: Final = "OperandFailed"
+REASON_OPERAND_FALLBACK: Final = "OperandFailedFallback"

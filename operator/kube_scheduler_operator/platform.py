@@ -1,0 +1,94 @@
+"""What differs between clusters, as one immutable value.
+
+Everything else in the package asks the Platform; there is no `if openshift` anywhere. A new kind of
+cluster is a new value here, not a new branch somewhere.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseTimings:
+    """How kube-scheduler instances elect their leader; durations as its configuration has them."""
+
+    lease_duration: str = "15s"
+    renew_deadline: str = "10s"
+    retry_period: str = "2s"
+
+
+@dataclass(frozen=True, slots=True)
+class Platform:
+    """A kind of cluster: where things are and what they are called there.
+
+    Attributes:
+        name: how the user chooses it (`--platform`).
+        operator_namespace: the operator, its Lease and its events.
+        target_namespace: configuration, revisions and installer pods.
+        operand_namespace: the static pods of the scheduler.
+        operand_lease_namespace: where kube-scheduler's own leader election Lease is.
+        operand_lease_name: its name.
+        operand_lease: its timings.
+        static_pod_name: `metadata.name` of the static pod; the mirror pod adds `-NODE`.
+        static_pod_labels: what users of this platform select the scheduler by.
+        manifest_dir: the kubelet's static-pod directory.
+        manifest_file: the scheduler's file in it.
+        resource_dir: revisions on a node; NOT inside manifest_dir: the kubelet would run them.
+        operand_command: how the operand's image is started.
+        scheduler_kubeconfig: the scheduler's own identity, a file on the node.
+        default_arguments: flags that the platform's users expect, (name, value), before overrides.
+        node_selectors: labels, any of which makes a node a control-plane node (by existence).
+        pod_log_dir: where the kubelet keeps container logs.
+        probe_host: where the scheduler answers health probes unless `bind-address` says otherwise.
+    """
+
+    name: str
+    operator_namespace: str
+    target_namespace: str
+    operand_namespace: str
+    operand_lease_namespace: str
+    operand_lease_name: str
+    operand_lease: LeaseTimings
+    static_pod_name: str
+    static_pod_labels: tuple[tuple[str, str], ...]
+    manifest_dir: str
+    manifest_file: str
+    resource_dir: str
+    operand_command: tuple[str, ...]
+    scheduler_kubeconfig: str
+    default_arguments: tuple[tuple[str, str], ...]
+    node_selectors: tuple[str, ...]
+    pod_log_dir: str = "/var/log/pods"
+    probe_host: str = "127.0.0.1"
+
+    def mirror_pod_name(self, node: str) -> str:
+        """The name under which the API shows the static pod of `node`."""
+        return f"{self.static_pod_name}-{node}"
+
+    @property
+    def manifest_path(self) -> str:
+        """The file whose presence makes the kubelet run the scheduler."""
+        return f"{self.manifest_dir}/{self.manifest_file}"
+
+
+KUBEADM = Platform(
+    name="kubeadm",
+    operator_namespace="kube-scheduler-operator",
+    target_namespace="kube-scheduler-operator",
+    operand_namespace="kube-system",
+    operand_lease_namespace="kube-system",
+    operand_lease_name="kube-scheduler",
+    operand_lease=LeaseTimings(),
+    static_pod_name="kube-scheduler",
+    static_pod_labels=(("component", "kube-scheduler"), ("tier", "control-plane")),
+    manifest_dir="/etc/kubernetes/manifests",
+    manifest_file="kube-scheduler.yaml",
+    resource_dir="/etc/kubernetes/static-pod-resources",
+    operand_command=("kube-scheduler",),
+    scheduler_kubeconfig="/etc/kubernetes/scheduler.conf",
+    default_arguments=(("bind-address", "127.0.0.1"),),
+    node_selectors=("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"),
+)
+
+PLATFORMS: dict[str, Platform] = {KUBEADM.name: KUBEADM}

@@ -1,0 +1,331 @@
+"""The operator as a process: what is started, in which order, and how it ends.
+
+Serving comes first (a standby answers probes and metrics too), then the Lease, then the watches,
+and passes only once everything has been listed. SIGTERM undoes it in reverse: the running pass
+ends, the Lease is released, and a successor leads at once. A lost Lease ends the process with an
+error: another one leads already, and its view is the better one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import socket
+import time
+import uuid
+from collections.abc import Awaitable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from . import klog, names
+from .executor import Executor
+from .handlers import Intake, take_snapshot, watches
+from .kube.client import ApiClient
+from .kube.credentials import Credentials, find
+from .kube.errors import KubeError
+from .kube.events import EventRecorder, Involved
+from .kube.lease import LeaderElector
+from .kube.queue import ShutDown, WorkQueue
+from .kube.resource import Stream
+from .kube.store import Store
+from .kube.watch import Watcher
+from .platform import Platform
+from .reconcile import reconcile
+from .settings import Settings
+from .status.accounting import Accountant
+from .status.authorize import cached, delegated
+from .status.certificate import ServingCertificate
+from .status.metrics import Metrics
+from .status.server import Server
+
+log = logging.getLogger(__name__)
+
+_WORK = "cluster"  # the queue's only key: there is one pass over everything
+_LEASE = f"{names.PROGRAM}-lock"
+_PAUSES = (0.05, 1.0)  # between passes that find nothing to do, seconds: the first, the longest
+_QUIET_FACTOR = 4.0  # no event for so many pauses: the storm is over
+_STALE_SECONDS = 600.0  # a queue that is stuck this long makes /healthz fail
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the command line decides.
+
+    Attributes:
+        kubeconfig: path; None: $KUBECONFIG, in-cluster or ~/.kube/config, whichever there is.
+        platform: the kind of cluster.
+        settings: see Settings.
+        host: address of the HTTPS server.
+        port: its port; 0 lets the system choose.
+        tls_cert_file: its certificate; None: a self-signed one.
+        tls_key_file: its key.
+    """
+
+    kubeconfig: str | None
+    platform: Platform
+    settings: Settings
+    host: str = "0.0.0.0"
+    port: int = 8443
+    tls_cert_file: Path | None = None
+    tls_key_file: Path | None = None
+
+
+class Operator:
+    """One operator process."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._platform = options.platform
+        self._metrics = Metrics(options.settings.operator_version)
+        self._accountant = Accountant(self._metrics)
+        self._credentials: Credentials = find(options.kubeconfig)
+        self._store = Store()
+        self._queue: WorkQueue[str] = WorkQueue(observer=self._metrics.queue("reconcile"))
+        self._intake = Intake(self._store, options.platform, lambda: self._queue.add(_WORK))
+        self._identity = os.environ.get("POD_UID") or f"{socket.gethostname()}_{uuid.uuid4()}"
+        self._trouble = ""
+        self._log_level = ""
+        self._server_version = ""
+        self._passed_at: float | None = None
+        self._pause = 0.0
+        self._watcher: Watcher | None = None
+        self._elector: LeaderElector | None = None
+
+    async def run(self) -> int:
+        """Run until SIGTERM or SIGINT; returns the exit code."""
+        stop = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, stop.set)
+        options = self._options
+        api = ApiClient(
+            self._credentials, field_manager=names.FIELD_MANAGER, observer=self._metrics.requested
+        )
+        async with api:
+            server = Server(
+                render=self._metrics.render,
+                authorize=cached(delegated(api)),
+                alive=self._alive,
+                ready=self._ready,
+                certificate=ServingCertificate(options.tls_cert_file, options.tls_key_file),
+                host=options.host,
+                port=options.port,
+            )
+            await server.start()
+            try:
+                return await self._lead(api, stop)
+            finally:
+                await server.stop()
+
+    async def _lead(self, api: ApiClient, stop: asyncio.Event) -> int:
+        namespace = self._platform.operator_namespace
+        elector = LeaderElector(api, namespace, _LEASE, self._identity)
+        self._elector = elector
+        self._metrics.leading(_LEASE, leads=False)
+        if not await _unless(stop, elector.acquire()):
+            return 0
+        self._metrics.leading(_LEASE, leads=True)
+        involved = Involved(
+            "apps/v1", "Deployment", names.PROGRAM, namespace, await _deployment_uid(api, namespace)
+        )
+        instance = os.environ.get("POD_NAME") or socket.gethostname()
+        recorder = EventRecorder(
+            api,
+            component=names.PROGRAM,
+            instance=instance,
+            involved=involved,
+            observer=self._metrics.event_sent,
+        )
+        async with recorder:
+            held = asyncio.create_task(elector.hold(), name="lease")
+            work = asyncio.create_task(self._work(api, recorder, stop), name="work")
+            await asyncio.wait({held, work}, return_when=asyncio.FIRST_COMPLETED)
+            lost = held.done()
+            if lost:
+                # Nothing may be written any more, not even by a pass that has begun.
+                work.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await work
+        held.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await held
+        if not lost:
+            await elector.release()
+        self._metrics.leading(_LEASE, leads=False)
+        return 1 if lost else 0
+
+    async def _work(self, api: ApiClient, recorder: EventRecorder, stop: asyncio.Event) -> None:
+        self._server_version = await self._ask_version(api, stop)
+        watcher = Watcher(
+            watches(self._platform), on_event=self._intake.event, on_listed=self._listed
+        )
+        self._watcher = watcher
+        unwatch = asyncio.Event()
+        watching = asyncio.create_task(watcher.run(self._credentials, unwatch), name="watches")
+        executor = Executor(api, self._store, recorder)
+        passes = asyncio.create_task(self._passes(executor, recorder), name="passes")
+        stopped = asyncio.create_task(stop.wait(), name="stop")
+        try:
+            await asyncio.wait({watching, passes, stopped}, return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            passes.cancel()
+            raise
+        finally:
+            self._queue.close()
+            unwatch.set()
+            stopped.cancel()
+        await passes
+        await watching
+
+    async def _ask_version(self, api: ApiClient, stop: asyncio.Event) -> str:
+        while not stop.is_set():
+            try:
+                return str((await api.get_path("/version")).get("gitVersion", ""))
+            except KubeError as error:
+                log.warning("Cannot ask the API server for its version: %s", error)
+                await _unless(stop, asyncio.sleep(2.0))
+        return ""
+
+    def _listed(self, stream: Stream) -> None:
+        """A stream has been listed; once all have, absence means something and passes may begin."""
+        self._store.mark_listed(stream)
+        if self._synced:
+            self._queue.add(_WORK)
+
+    @property
+    def _synced(self) -> bool:
+        return self._watcher is not None and self._store.synced(self._watcher.streams)
+
+    async def _passes(self, executor: Executor, recorder: EventRecorder) -> None:
+        while True:
+            try:
+                key = await self._queue.get()
+            except ShutDown:
+                return
+            try:
+                if self._synced:
+                    await asyncio.sleep(self._pause_left())
+                    await self._pass(executor, recorder)
+            finally:
+                self._queue.done(key)
+
+    def _pause_left(self) -> float:
+        """How long the next pass should wait, so that many events do not become many passes.
+
+        Passes that find nothing to do wait for ever longer, up to a second, while events keep
+        coming; a quiet moment or something to do ends that.
+        """
+        if self._passed_at is None:
+            return 0.0
+        quiet = time.monotonic() - self._passed_at
+        if quiet > _QUIET_FACTOR * self._pause:
+            self._pause = 0.0
+        return max(self._pause - quiet, 0.0)
+
+    async def _pass(self, executor: Executor, recorder: EventRecorder) -> None:
+        began = time.monotonic()
+        snapshot = take_snapshot(
+            self._store,
+            self._platform,
+            self._options.settings,
+            server_version=self._server_version,
+            lease_seen=self._intake.lease_seen,
+            trouble=self._trouble,
+            now=datetime.now(UTC),
+        )
+        self._follow_log_level(snapshot.spec, recorder)
+        self._accountant.observe(snapshot)
+        try:
+            plan = reconcile(snapshot)
+            again = await executor.execute(plan)
+        except KubeError as error:
+            self._failed(str(error), began)
+            log.warning("A pass ended early, it will be tried again: %s", error)
+            return
+        except Exception as error:
+            # A defect of ours must not take the operator down: schedulers keep running, people are
+            # told, and the next change may get past it.
+            self._failed(f"{type(error).__name__}: {error}", began)
+            log.exception("A pass failed because of a defect in the operator")
+            return
+        recovered, self._trouble = self._trouble != "", ""
+        self._queue.forget(_WORK)
+        if again or recovered:
+            self._queue.add(_WORK)
+        after = plan.requeue_after
+        resync = self._options.settings.resync
+        self._queue.add_after(_WORK, min(after, resync) if after is not None else resync)
+        self._pause = 0.0 if again else min(max(2 * self._pause, _PAUSES[0]), _PAUSES[1])
+        first, self._passed_at = self._passed_at is None, time.monotonic()
+        if first:
+            self._metrics.first_pass()
+        self._metrics.passed(self._passed_at - began, success=True)
+
+    def _failed(self, trouble: str, began: float) -> None:
+        self._trouble = trouble
+        self._metrics.passed(time.monotonic() - began, success=False)
+        self._queue.add_rate_limited(_WORK)
+
+    def _follow_log_level(self, spec: Mapping[str, object], recorder: EventRecorder) -> None:
+        level = str(spec.get("operatorLogLevel") or "Normal")
+        if level == self._log_level:
+            return
+        before, self._log_level = self._log_level, level
+        if not klog.set_level(level):
+            message = f'operatorLogLevel "{level}" is unknown; Normal is used'
+            recorder.event("Warning", "OperatorLogLevelInvalid", message)
+        elif before:
+            message = f'Operator log level changed from "{before}" to "{level}"'
+            recorder.event("Normal", "OperatorLogLevelChange", message)
+
+    def _alive(self) -> dict[str, str | None]:
+        leads = self._elector is not None and self._elector.is_leader
+        age = time.monotonic() - self._passed_at if leads and self._passed_at else 0.0
+        stuck = age > _STALE_SECONDS
+        return {"passes": f"no pass for {age:.0f} s although this process leads" if stuck else None}
+
+    def _ready(self) -> dict[str, str | None]:
+        if self._elector is None:
+            return {"start": "the process is starting"}
+        if not self._elector.is_leader:
+            return {"leader-election": None}  # a standby is ready to take over
+        if self._watcher is None:
+            return {"watches": "the API server has not answered yet"}
+        missing = ", ".join(map(str, self._store.unsynced(self._watcher.streams)))
+        return {
+            "watches": f"not listed yet: {missing}" if missing else None,
+            "passes": None if self._passed_at is not None else "no pass has succeeded yet",
+        }
+
+
+async def _unless(stop: asyncio.Event, work: Awaitable[object]) -> bool:
+    """Await `work`; False if `stop` came first."""
+    task = asyncio.ensure_future(work)
+    stopped = asyncio.create_task(stop.wait())
+    await asyncio.wait({task, stopped}, return_when=asyncio.FIRST_COMPLETED)
+    if task.done():
+        stopped.cancel()
+        task.result()
+        return True
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
+    return False
+
+
+async def _deployment_uid(api: ApiClient, namespace: str) -> str:
+    """The uid that makes `kubectl describe deployment` show our events; empty off cluster."""
+    path = f"/apis/apps/v1/namespaces/{namespace}/deployments/{names.PROGRAM}"
+    try:
+        return str((await api.get_path(path))["metadata"]["uid"])
+    except (KubeError, KeyError):
+        return ""
+
+
+def run(options: Options) -> int:
+    """Run the operator until it is told to stop; returns the exit code."""
+    return asyncio.run(Operator(options).run())

@@ -1,0 +1,350 @@
+"""The pass: one snapshot in, one plan out, in the order in which a configuration travels.
+
+observe -> compose -> check (config/) -> revise (revision/) -> roll out (rollout/) -> report
+(status/). Nothing here talks to a cluster or looks at a clock; the same snapshot always gives the
+same plan. A step that fails becomes a condition of its own, and the later steps work with what is
+known: a configuration with a mistake in it never stops a rollout that had begun, and never touches
+a running scheduler.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from . import names
+from .config.compose import Composition, Inputs, compose
+from .config.findings import Finding
+from .config.versions import Version
+from .kube.resource import CLUSTER_OPERATORS, CONFIG_MAPS, KUBE_SCHEDULERS, SERVICE_ACCOUNTS
+from .manifests.target import config_map, installer_service_account, target_data
+from .plan import Action, Create, Delete, Event, Plan, Replace
+from .revision.content import Content
+from .revision.history import read
+from .revision.revise import Revised, revise
+from .rollout import operand as operands
+from .rollout.nodes import write_entry
+from .rollout.step import step
+from .rollout.stepped import Stepped, describe
+from .snapshot import Object, Snapshot
+from .status.cluster_operator import plan_cluster_operator
+from .status.conditions import Condition, merge_conditions
+from .status.report import (
+    from_findings,
+    requeue_for_lease,
+    revision_conditions,
+    rollout_conditions,
+)
+
+HANDS_OFF = ("Unmanaged", "Removed")
+
+
+def reconcile(snapshot: Snapshot) -> Plan:
+    """Everything that should be done about the cluster as `snapshot` shows it."""
+    kubescheduler = snapshot.kubescheduler
+    if kubescheduler is None:
+        return _without_kubescheduler(snapshot)
+    if snapshot.spec.get("managementState") in HANDS_OFF:
+        return _report_cluster_operator(snapshot, snapshot.status.get("conditions") or ())
+
+    # Observe, compose, check.
+    image = operand_image(snapshot)
+    composition = compose(_inputs(snapshot, image))
+    findings = (*composition.findings, *_image_findings(image))
+    observing: tuple[Action, ...] = ()
+    if (snapshot.spec.get("observedConfig") or {}) != composition.observed_config:
+        observing = (_write_observed(kubescheduler, composition),)
+        if not snapshot.trouble:
+            return Plan(actions=observing)
+
+    # Revise.
+    content: Content | None = None
+    targets: tuple[Action, ...] = ()
+    if image and not composition.blocking:
+        reason = str(snapshot.spec.get("forceRedeploymentReason") or "")
+        content = Content(target_data(snapshot.platform, composition, image, reason))
+        targets = _targets(snapshot, content)
+    revised = revise(snapshot, content)
+
+    # Roll out.
+    stepped = step(snapshot, revised)
+
+    # Report.
+    conditions = (
+        *from_findings(findings),
+        *revision_conditions("", revised.note),
+        Condition(names.STATIC_RESOURCES_DEGRADED, "False", "AsExpected"),
+        *rollout_conditions(
+            snapshot,
+            stepped,
+            wanted=revised.wanted,
+            rejected=revised.rejected,
+            description=describe(stepped.entries, _described(revised)),
+        ),
+    )
+    status = _status(snapshot, revised, stepped, conditions)
+    cluster_operator = _report_cluster_operator(snapshot, status["conditions"])
+    work = (*_static_resources(snapshot), *targets, *revised.actions, *stepped.actions)
+    waits = (
+        stepped.requeue_after,
+        cluster_operator.requeue_after,
+        requeue_for_lease(snapshot, snapshot.now),
+    )
+    # The status is the promise that what it names exists, so work comes first; but when the API
+    # refused some of it, people must be told before it is tried again.
+    complaint = _complaint(snapshot, conditions)
+    actions = (
+        (*complaint, *work)
+        if complaint
+        else (
+            *work,
+            *_report(snapshot, status, *stepped.events),
+            *stepped.afterwards,
+            *observing,
+        )
+    )
+    requeue_after = min((w for w in waits if w is not None), default=None)
+    return Plan(actions, cluster_operator.reports, requeue_after)
+
+
+# --- observe ----------------------------------------------------------------------------------
+
+
+def operand_image(snapshot: Snapshot) -> str:
+    """kube-scheduler's image: as configured, as in the latest revision, or as found running."""
+    if snapshot.settings.operand_image:
+        return snapshot.settings.operand_image
+    for revision in reversed(read(snapshot.config_maps)):
+        if revision.ready and names.POD in revision.copies:
+            image = _image_in(revision.copies[names.POD])
+            if image:
+                return image
+    pods = [operands.read(pod) for _, pod in sorted(snapshot.operand_pods.items())]
+    return next((pod.image for pod in pods if pod.image), "")
+
+
+def _image_in(pod_copy: Object) -> str:
+    """The image in a numbered copy of the pod; empty if somebody put something else there."""
+    try:
+        pod = json.loads(pod_copy["data"][names.POD_KEY])
+        return str(pod["spec"]["containers"][0]["image"])
+    except (KeyError, IndexError, TypeError, ValueError):
+        return ""
+
+
+def operand_version(snapshot: Snapshot, image: str) -> Version:
+    """The operand's version: its image's tag if that is one, else the API server's."""
+    tag = image.rpartition(":")[2] if ":" in image.rpartition("/")[2] else ""
+    for text in (tag.partition("@")[0], snapshot.server_version):
+        try:
+            return Version.parse(text)
+        except ValueError:
+            continue
+    return Version(1, 35, 0)
+
+
+def _inputs(snapshot: Snapshot, image: str) -> Inputs:
+    stock = next(
+        (
+            pod.arguments
+            for pod in (operands.read(pod) for _, pod in sorted(snapshot.operand_pods.items()))
+            if not pod.ours
+        ),
+        (),
+    )
+    return Inputs(
+        platform=snapshot.platform,
+        operand_version=operand_version(snapshot, image),
+        scheduler=snapshot.scheduler,
+        kubescheduler=snapshot.kubescheduler or {},
+        stock_arguments=stock,
+        stock_image="/kube-scheduler:" in f"/{image}" or "/kube-scheduler@" in f"/{image}",
+    )
+
+
+def _image_findings(image: str) -> tuple[Finding, ...]:
+    if image:
+        return ()
+    return (
+        Finding(
+            names.TARGET_CONFIG_DEGRADED,
+            "NoOperandImage",
+            "OPERAND_IMAGE",
+            "kube-scheduler's image is not known: no scheduler pod is visible to take it from; set "
+            "OPERAND_IMAGE on the operator's Deployment",
+            blocking=True,
+        ),
+    )
+
+
+def _write_observed(kubescheduler: Object, composition: Composition) -> Action:
+    spec = {**(kubescheduler.get("spec") or {}), "observedConfig": composition.observed_config}
+    text = json.dumps(composition.observed_config, sort_keys=True)
+    event = Event("ObservedConfigChanged", f"Writing updated observed config: {text}")
+    return Replace(KUBE_SCHEDULERS, {**kubescheduler, "spec": spec}, events=(event,))
+
+
+# --- objects ----------------------------------------------------------------------------------
+
+
+def _targets(snapshot: Snapshot, content: Content) -> tuple[Action, ...]:
+    """Writes that make the target ConfigMaps say what is wanted."""
+    wanted = [config_map(snapshot.platform, name, data) for name, data in content.parts.items()]
+    return tuple(
+        action
+        for obj in wanted
+        for action in _apply(CONFIG_MAPS, snapshot.config_maps, obj, ("data",))
+    )
+
+
+def _static_resources(snapshot: Snapshot) -> tuple[Action, ...]:
+    account = installer_service_account(snapshot.platform)
+    fields = ("automountServiceAccountToken",)
+    return _apply(SERVICE_ACCOUNTS, snapshot.service_accounts, account, fields)
+
+
+def _apply(
+    resource: Any, existing: Mapping[str, Object], wanted: Mapping[str, Any], fields: Sequence[str]
+) -> tuple[Action, ...]:
+    """Create `wanted`, or correct it where `fields` or its labels differ; other keys are kept."""
+    name, kind = wanted["metadata"]["name"], wanted["kind"]
+    where = f"{kind}/{name} -n {wanted['metadata']['namespace']}"
+    found = existing.get(name)
+    if found is None:
+        event = Event(f"{kind}Created", f"Created {where} because it was missing")
+        return (Create(resource, wanted, (event,)),)
+    labels = {**(found["metadata"].get("labels") or {}), **wanted["metadata"]["labels"]}
+    same_labels = labels == (found["metadata"].get("labels") or {})
+    changed = [field for field in fields if found.get(field) != wanted.get(field)]
+    if same_labels and not changed:
+        return ()
+    corrected = {**found, "metadata": {**found["metadata"], "labels": labels}}
+    corrected.update({field: wanted[field] for field in fields})
+    what = ", ".join(changed) or "labels"
+    event = Event(f"{kind}Updated", f"Updated {where} because {what} changed")
+    if found.get("immutable"):
+        # Somebody sealed it; it can only be made again.
+        return Delete(resource, found), Create(resource, wanted, (event,))
+    return (Replace(resource, corrected, events=(event,)),)
+
+
+# --- report -----------------------------------------------------------------------------------
+
+
+def _described(revised: Revised) -> int:
+    return revised.wanted.number if revised.wanted is not None else 0
+
+
+def _status(
+    snapshot: Snapshot, revised: Revised, stepped: Stepped, conditions: Sequence[Condition]
+) -> dict[str, Any]:
+    before = snapshot.status
+    status = dict(before)
+    if revised.latest:
+        status["latestAvailableRevision"] = revised.latest
+    status["nodeStatuses"] = [write_entry(entry) for entry in stepped.entries]
+    status["readyReplicas"] = sum(pod.ready for pod in stepped.operands.values())
+    status["observedGeneration"] = (snapshot.kubescheduler or {})["metadata"].get("generation", 0)
+    status["version"] = snapshot.settings.operator_version
+    old = before.get("conditions") or ()
+    status["conditions"] = merge_conditions(old, conditions, snapshot.now)
+    return status
+
+
+def _complaint(snapshot: Snapshot, conditions: Sequence[Condition]) -> tuple[Action, ...]:
+    """The write that says what is wrong and promises nothing; none if nothing is, or it is said."""
+    if not snapshot.trouble:
+        return ()
+    before = snapshot.status
+    old = before.get("conditions") or ()
+    return _report(
+        snapshot, {**before, "conditions": merge_conditions(old, conditions, snapshot.now)}
+    )
+
+
+def _report(snapshot: Snapshot, status: Mapping[str, Any], *events: Event) -> tuple[Action, ...]:
+    """The write of KubeScheduler's status, if that changes it."""
+    before = snapshot.status
+    if status == before:
+        return ()
+    events = (*events, *_condition_events(before, status))
+    obj = {**(snapshot.kubescheduler or {}), "status": status}
+    return (Replace(KUBE_SCHEDULERS, obj, "status", events),)
+
+
+def _condition_events(before: Object, after: Object) -> tuple[Event, ...]:
+    """One line for every condition that turned bad or good again."""
+    old = {c["type"]: c for c in before.get("conditions") or ()}
+    events = []
+    for condition in after["conditions"]:
+        kind, status = condition["type"], condition["status"]
+        if not kind.endswith("Degraded"):
+            continue
+        was = old.get(kind, {})
+        same = was.get("status", "False") == status and (
+            status == "False" or was.get("message") == condition.get("message")
+        )
+        if same:
+            continue
+        text = f"{kind} is {status}: {condition.get('message') or condition.get('reason', '')}"
+        reason = "OperatorStatusChanged"
+        events.append(Event(reason, text, "Warning" if status == "True" else "Normal"))
+    return tuple(events)
+
+
+def _report_cluster_operator(snapshot: Snapshot, conditions: Sequence[Mapping[str, Any]]) -> Plan:
+    planned = plan_cluster_operator(
+        platform=snapshot.platform,
+        management_state=str(snapshot.spec.get("managementState") or ""),
+        conditions=conditions,
+        versions=_versions(snapshot),
+        existing=snapshot.cluster_operator,
+        now=snapshot.now,
+    )
+    if planned.object is None:
+        return Plan(requeue_after=planned.requeue_after)
+    if snapshot.cluster_operator is None:
+        # The API ignores status at creation; it follows as soon as the object is there.
+        bare = {key: value for key, value in planned.object.items() if key != "status"}
+        return Plan(reports=(Create(CLUSTER_OPERATORS, bare),), requeue_after=0.0)
+    write = Replace(CLUSTER_OPERATORS, planned.object, "status")
+    return Plan(reports=(write,), requeue_after=planned.requeue_after)
+
+
+def _versions(snapshot: Snapshot) -> dict[str, str]:
+    """Versions that are certain: the operand's only when all its pods run the same image."""
+    versions = {"operator": snapshot.settings.operator_version}
+    images = {operands.read(pod).image for pod in snapshot.operand_pods.values()}
+    if len(images) == 1:
+        version = operand_version(snapshot, images.pop())
+        versions[names.OPERAND] = str(version)
+    return versions
+
+
+def _without_kubescheduler(snapshot: Snapshot) -> Plan:
+    """KubeScheduler is gone, which is no uninstall: say so and leave everything as it runs."""
+    since = "2000-01-01T00:00:00Z"  # older than any inertia: this is a fact, not a disturbance
+    ready = sum(operands.read(pod).ready for pod in snapshot.operand_pods.values())
+    conditions = [
+        {
+            "type": names.STATIC_PODS_AVAILABLE,
+            "status": "True" if ready else "False",
+            "reason": "AsExpected" if ready else "NoReadyScheduler",
+            "message": f"{ready} scheduler pods are Ready",
+            "lastTransitionTime": since,
+        },
+        {
+            "type": "KubeSchedulerDegraded",
+            "status": "True",
+            "reason": "NotFound",
+            "message": (
+                'KubeScheduler "cluster" does not exist; schedulers keep running as they are; '
+                "create it to go on: "
+                'kubectl create -f - <<< \'{"apiVersion":"operator.openshift.io/v1",'
+                '"kind":"KubeScheduler","metadata":{"name":"cluster"},"spec":{}}\''
+            ),
+            "lastTransitionTime": since,
+        },
+    ]
+    return _report_cluster_operator(snapshot, conditions)

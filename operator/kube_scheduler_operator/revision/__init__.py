@@ -1,0 +1,1 @@
+"""Content becomes numbered, complete, immutable revisions."""

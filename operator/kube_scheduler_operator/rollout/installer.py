@@ -1,0 +1,159 @@
+"""Reading installer pods: how far is it, what did kube-scheduler say, what came of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum
+from typing import Any
+
+from .. import names
+from ..node.result import Result
+from ..snapshot import Object, label, timestamp
+
+
+class Stage(Enum):
+    """Where an installer pod is."""
+
+    PENDING = "pending"  # not started: image pull, no kubelet, ...
+    PREFLIGHT = "preflight"  # the operand's own binary checks the configuration
+    REFUSED = "refused"  # it said no
+    INSTALLING = "installing"  # the swap is going on
+    DONE = "done"  # with a Result
+    LOST = "lost"  # the pod failed as a whole: evicted, node gone, ...
+
+
+@dataclass(frozen=True, slots=True)
+class Installer:
+    """An installer pod.
+
+    Attributes:
+        name: of the pod.
+        node: where it is pinned.
+        revision: which revision it installs.
+        stage: see Stage.
+        message: what a person should know about that stage; for REFUSED the sentence.
+        waiting: reason and message of a container that cannot start, for example ErrImagePull.
+        result: what came of the swap, when DONE.
+        swapping: the installer runs, so the scheduler may be down and must not be left alone.
+        created: when the pod was created.
+        ended: when the installer ended, when DONE.
+        leaving: it is being deleted.
+        pod: the object.
+    """
+
+    name: str
+    node: str
+    revision: int
+    stage: Stage
+    message: str
+    waiting: tuple[str, str] | None
+    result: Result | None
+    swapping: bool
+    created: datetime | None
+    ended: datetime | None
+    leaving: bool
+    pod: Object
+
+
+def read(pod: Object) -> Installer:
+    """Read an installer pod."""
+    status = pod.get("status") or {}
+    preflight = _container(status.get("initContainerStatuses"), names.PREFLIGHT)
+    installer = _container(status.get("containerStatuses"), names.INSTALLER)
+    stage, message, result = _stage(status, preflight, installer)
+    digits = label(pod, names.INSTALLER_REVISION_LABEL)
+    return Installer(
+        name=pod["metadata"]["name"],
+        node=(pod.get("spec") or {}).get("nodeName", ""),
+        revision=int(digits) if digits.isdecimal() else 0,
+        stage=stage,
+        message=message,
+        waiting=_waiting(preflight) or _waiting(installer),
+        result=result,
+        swapping=stage is Stage.INSTALLING and _running(installer),
+        created=timestamp(pod["metadata"].get("creationTimestamp")),
+        ended=timestamp((_terminated(installer) or {}).get("finishedAt")) if result else None,
+        leaving="deletionTimestamp" in pod["metadata"],
+        pod=pod,
+    )
+
+
+def _stage(
+    status: Mapping[str, Any], preflight: Mapping[str, Any], installer: Mapping[str, Any]
+) -> tuple[Stage, str, Result | None]:
+    phase = status.get("phase", "")
+    ended = _terminated(installer)
+    if ended is not None and ended.get("exitCode") == 0:
+        result = Result.parse(str(ended.get("message") or ""))
+        if result is not None:
+            return Stage.DONE, result.reason, result
+    if phase in ("Failed", "Succeeded"):
+        why = status.get("message") or status.get("reason") or _message(ended) or "no message"
+        return Stage.LOST, f"the installer pod ended without a result: {why}", None
+    if ended is not None or _running(installer):
+        return Stage.INSTALLING, _message(ended), None
+    refusal = _terminated(preflight)
+    if refusal is not None and refusal.get("exitCode") in _REFUSALS:
+        return Stage.REFUSED, scheduler_sentence(str(refusal.get("message") or "")), None
+    if refusal is not None and refusal.get("exitCode") not in (0, None):
+        code = refusal.get("exitCode")
+        return Stage.PREFLIGHT, f"the check ended with exit code {code}: {_message(refusal)}", None
+    if _running(preflight) or (refusal is not None and refusal.get("exitCode") == 0):
+        return Stage.PREFLIGHT, "", None
+    return Stage.PENDING, str(status.get("message") or ""), None
+
+
+# kube-scheduler ends with 1 after an error it names and with 2 (Go's own) after a panic; any other
+# code (killed, out of memory, could not start) says nothing about the configuration.
+_REFUSALS = (1, 2)
+
+_ERR = re.compile(r'\berr="((?:[^"\\]|\\.)*)"')
+_ESCAPE = re.compile(r"\\(.)")
+_PLAIN = {"n": "; ", "t": " "}
+_LOUD = ("panic:", "fatal error:", "Error:", "error:")
+
+
+def scheduler_sentence(log: str) -> str:
+    r"""What kube-scheduler itself said, out of its last log lines.
+
+    Its last line is `E1121 ... run.go:72] "command failed" err="<sentence>"`; a panic looks
+    different, and of a log that was cut the last line that says something is taken.
+    """
+    lines = [line.strip() for line in log.splitlines() if line.strip()]
+    for line in lines:
+        if line.startswith(_LOUD):
+            return line
+    errors = _ERR.findall(log)
+    if errors:
+        return _ESCAPE.sub(lambda found: _PLAIN.get(found[1], found[1]), errors[-1])
+    return lines[-1] if lines else "it gave no reason"
+
+
+def _container(statuses: Any, name: str) -> Mapping[str, Any]:
+    return next((item for item in statuses or () if item.get("name") == name), {})
+
+
+def _running(status: Mapping[str, Any]) -> bool:
+    return bool((status.get("state") or {}).get("running"))
+
+
+def _terminated(status: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """How the container last ended; the kubelet moves it to lastState while it waits to retry."""
+    return (status.get("state") or {}).get("terminated") or (status.get("lastState") or {}).get(
+        "terminated"
+    )
+
+
+def _waiting(status: Mapping[str, Any]) -> tuple[str, str] | None:
+    waiting = (status.get("state") or {}).get("waiting") or {}
+    reason = str(waiting.get("reason") or "")
+    if reason in ("", "PodInitializing", "ContainerCreating"):
+        return None
+    return reason, str(waiting.get("message") or "")
+
+
+def _message(terminated: Mapping[str, Any] | None) -> str:
+    return str((terminated or {}).get("message") or "").strip()

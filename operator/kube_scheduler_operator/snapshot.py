@@ -1,0 +1,92 @@
+"""One immutable view of the cluster and the clock: all that a pass may know.
+
+Taken once per pass, so that no two steps can see different states, and built by hand in tests:
+`Snapshot(...) -> reconcile() -> Plan` needs no network.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from .platform import Platform
+from .settings import Settings
+
+Object = Mapping[str, Any]
+"""A Kubernetes object as the API gives it; never changed in place."""
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What was known at `now`.
+
+    Attributes:
+        now: wall clock, UTC.
+        platform: the kind of cluster.
+        settings: what the operator was started with.
+        server_version: `gitVersion` of the API server.
+        scheduler: Scheduler "cluster", if there is one.
+        kubescheduler: KubeScheduler "cluster", if there is one.
+        cluster_operator: ClusterOperator "kube-scheduler", if there is one.
+        config_maps: our ConfigMaps in the target namespace, by name.
+        service_accounts: our ServiceAccounts in the target namespace, by name.
+        nodes: control-plane nodes, by name.
+        operand_pods: mirror pods of the scheduler, by node name.
+        installer_pods: by pod name.
+        operand_lease: kube-scheduler's own election Lease.
+        lease_seen: when this process last saw the Lease renewed, by its own clock.
+        trouble: the error that ended the last pass, if the API refused or failed one of its writes.
+    """
+
+    now: datetime
+    platform: Platform
+    settings: Settings
+    server_version: str = ""
+    scheduler: Object | None = None
+    kubescheduler: Object | None = None
+    cluster_operator: Object | None = None
+    config_maps: Mapping[str, Object] = field(default_factory=dict)
+    service_accounts: Mapping[str, Object] = field(default_factory=dict)
+    nodes: Mapping[str, Object] = field(default_factory=dict)
+    operand_pods: Mapping[str, Object] = field(default_factory=dict)
+    installer_pods: Mapping[str, Object] = field(default_factory=dict)
+    operand_lease: Object | None = None
+    lease_seen: datetime | None = None
+    trouble: str = ""
+
+    @property
+    def status(self) -> Object:
+        """KubeScheduler's status, empty if there is none yet."""
+        return ((self.kubescheduler or {}).get("status")) or {}
+
+    @property
+    def spec(self) -> Object:
+        """KubeScheduler's spec."""
+        return ((self.kubescheduler or {}).get("spec")) or {}
+
+
+def annotation(obj: Object, key: str) -> str:
+    """The annotation `key` of `obj`, or the empty string."""
+    return str((obj["metadata"].get("annotations") or {}).get(key, ""))
+
+
+def label(obj: Object, key: str) -> str:
+    """The label `key` of `obj`, or the empty string."""
+    return str((obj["metadata"].get("labels") or {}).get(key, ""))
+
+
+def timestamp(text: str | None) -> datetime | None:
+    """An API time (RFC 3339, `2026-01-02T03:04:05Z`) as a datetime; None if absent or malformed."""
+    if not text:
+        return None
+    try:
+        return datetime.fromisoformat(text.replace("Z", "+00:00"))
+    except ValueError:
+        return None
+
+
+def rfc3339(moment: datetime) -> str:
+    """A datetime as the API writes times, to the second."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
