@@ -1,0 +1,108 @@
+"""The few requests that the sandbox itself makes to its API server.
+
+Not kubectl, because starting it takes longer than the request; and no client library, because
+nothing is installed when the sandbox starts.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import ssl
+import time
+from typing import TYPE_CHECKING, Any
+
+from cluster.console import SandboxError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cluster.model import Sandbox
+
+Object = dict[str, Any]
+
+
+class ApiError(SandboxError):
+    """The API server answered with an error, or not at all (code 0)."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class Api:
+    """The API server of a sandbox, as its administrator."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        pki = sandbox.state / "pki"
+        self._port = sandbox.api_port
+        self._context = ssl.create_default_context(cafile=str(pki / "ca.crt"))
+        self._context.load_cert_chain(pki / "admin.crt", pki / "admin.key")
+
+    def request(self, method: str, path: str, body: Object | None = None) -> Object:
+        """Make one request and return the object that it answers with.
+
+        Raises:
+            ApiError: It was refused, or there was no answer.
+        """
+        kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
+        server = http.client.HTTPSConnection(
+            "127.0.0.1", self._port, timeout=10, context=self._context
+        )
+        try:
+            content = None if body is None else json.dumps(body)
+            server.request(method, path, content, {"Content-Type": kind})
+            answer = server.getresponse()
+            text = answer.read().decode(errors="replace")
+        except (OSError, http.client.HTTPException) as error:
+            raise ApiError(0, f"{method} {path}: {error}") from error
+        finally:
+            server.close()
+        if answer.status >= 300:
+            raise ApiError(answer.status, f"{method} {path}: {answer.status} {text[:500]}")
+        found: Object = json.loads(text) if text.startswith("{") else {}
+        return found
+
+    def create(self, path: str, body: Object) -> None:
+        """Create an object unless one of its name exists."""
+        try:
+            self.request("POST", path, body)
+        except ApiError as error:
+            if error.code != 409:
+                raise
+
+    def ready(self) -> bool:
+        """Whether the API server says that it is ready."""
+        try:
+            self.request("GET", "/readyz")
+        except ApiError:
+            return False
+        return True
+
+    def nodes(self) -> dict[str, Object]:
+        """The Node objects by name."""
+        items = self.request("GET", "/api/v1/nodes")["items"]
+        return {one["metadata"]["name"]: one for one in items}
+
+
+def condition(node_or_deployment: Object, kind: str) -> str:
+    """The status of a condition: True, False or Unknown."""
+    for one in node_or_deployment.get("status", {}).get("conditions", []):
+        if one["type"] == kind:
+            return str(one["status"])
+    return "Unknown"
+
+
+def wait(
+    ready: Callable[[], bool], seconds: float, failed: Callable[[], str], *, every: float = 0.1
+) -> None:
+    """Wait until something is so.
+
+    Raises:
+        SandboxError: It is not so in time; with what ``failed`` knows about it.
+    """
+    deadline = time.monotonic() + seconds
+    while not ready():
+        if time.monotonic() > deadline:
+            raise SandboxError(f"{failed()} (gave up after {seconds:.0f} s)")
+        time.sleep(every)

@@ -1,0 +1,110 @@
+"""Every node's processes in a cgroup of the sandbox: /kso-sandbox/SANDBOX/NODE.
+
+A container's environment is its own, so a mark in it cannot be relied on; but runc puts containers
+below the cgroup of the process that started them, whatever they do. So the daemons are started in
+NODE/daemons, and everything that ever runs on a node is found below NODE.
+
+Works with cgroup v1 (one tree for every controller) and v2 (one tree). With v2 runc creates the
+containers' cgroups beside, not below, that of the daemons, because only leaves may have processes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cluster.console import SandboxError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+ROOT = "kso-sandbox"
+
+
+def node_path(sandbox: str, node: str) -> str:
+    """A node's cgroup, as the kubelet's cgroupRoot wants it."""
+    return f"/{ROOT}/{sandbox}/{node}"
+
+
+def create(sandbox: str, node: str) -> list[Path]:
+    """Make the cgroup of a node's daemons in every hierarchy.
+
+    Raises:
+        SandboxError: This machine does not let us.
+    """
+    made = []
+    for hierarchy in _hierarchies():
+        group = hierarchy / ROOT / sandbox / node / "daemons"
+        try:
+            group.mkdir(parents=True, exist_ok=True)
+            _inherit_cpuset(hierarchy, group)
+        except OSError as error:
+            raise SandboxError(
+                f"cannot create the cgroup {group}: {error.strerror}; nodes need a writable "
+                "cgroup file system (in a container: run it privileged), `--nodes 0` does not"
+            ) from error
+        made.append(group)
+    return made
+
+
+def _inherit_cpuset(hierarchy: Path, group: Path) -> None:
+    """A cpuset of v1 starts empty, and refuses processes until it has been given CPUs."""
+    if not (group / "cpuset.mems").exists() or (group / "cgroup.controllers").exists():
+        return
+    chain = [group, *group.parents]
+    for child in reversed(chain[: chain.index(hierarchy)]):
+        for name in ("cpuset.cpus", "cpuset.mems"):
+            if not (child / name).read_text().strip():
+                (child / name).write_text((child.parent / name).read_text())
+
+
+def enter(groups: Sequence[Path], command: Sequence[str]) -> list[str]:
+    """Wrap a command so that it moves itself into the cgroups before it becomes the command."""
+    script = 'until [ "$1" = -- ]; do echo $$ >"$1/cgroup.procs"; shift; done; shift; exec "$@"'
+    folders = (str(group) for group in groups)
+    return ["sh", "-euc", script, "enter-cgroups", *folders, "--", *command]
+
+
+def sandboxes() -> set[str]:
+    """The sandboxes that have cgroups."""
+    return {path.name for tree in _trees() for path in tree.iterdir() if path.is_dir()}
+
+
+def processes(sandbox: str, node: str = "") -> set[int]:
+    """Everything that runs in the cgroups of a sandbox, or of one of its nodes."""
+    found: set[int] = set()
+    for tree in _trees():
+        for file in (tree / sandbox / node).rglob("cgroup.procs"):
+            with contextlib.suppress(OSError):
+                found.update(int(pid) for pid in file.read_text().split())
+    found.discard(0)  # a process of another pid namespace
+    return found
+
+
+def remove(sandbox: str, node: str = "") -> None:
+    """Remove cgroups that no longer have processes; the shared root goes with the last of them."""
+    for tree in _trees():
+        for folder, _, _ in os.walk(tree / sandbox / node, topdown=False):
+            with contextlib.suppress(OSError):
+                Path(folder).rmdir()
+        with contextlib.suppress(OSError):
+            tree.rmdir()
+
+
+def _trees() -> list[Path]:
+    return [path for path in (tree / ROOT for tree in _hierarchies()) if path.is_dir()]
+
+
+def _hierarchies() -> Iterator[Path]:
+    """Where cgroup hierarchies are mounted, each once."""
+    seen = set()
+    for line in Path("/proc/self/mountinfo").read_text().splitlines():
+        fields, _, kind = line.partition(" - ")
+        _, _, device, _, mount_point, *_ = fields.split()
+        path = Path(mount_point)
+        if not kind.startswith(("cgroup ", "cgroup2 ")) or device in seen:
+            continue
+        seen.add(device)
+        yield path

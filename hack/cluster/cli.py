@@ -1,0 +1,166 @@
+"""The command line of the sandbox."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import signal
+import sys
+from typing import TYPE_CHECKING
+
+from cluster import (
+    images,
+    lifecycle,
+    model,
+    nodes,
+    operator,
+    operator_image,
+    processes,
+    status,
+    teardown,
+)
+from cluster.console import SandboxError, say, step
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_DESCRIPTION = "A real Kubernetes cluster on this machine, for development and tests."
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a sub-command and return its exit status."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    options = parser().parse_args(words)
+    signal.signal(signal.SIGTERM, _terminated)
+    try:
+        return int(options.run(options) or 0)
+    except SandboxError as error:
+        say(f"hack/sandbox: {error}")
+        return 1
+    except KeyboardInterrupt:
+        say("hack/sandbox: interrupted; `up` again goes on, `down` cleans up")
+        return 130
+
+
+def _terminated(*_: object) -> None:
+    """End in an orderly way: whatever is being waited for, for example a build, ends as well."""
+    raise KeyboardInterrupt
+
+
+def parser() -> argparse.ArgumentParser:
+    """Describe the command line."""
+    top = argparse.ArgumentParser(prog="hack/sandbox", description=_DESCRIPTION)
+    commands = top.add_subparsers(metavar="COMMAND", required=True)
+    named = argparse.ArgumentParser(add_help=False)
+    named.add_argument("--name", default="dev", help="the sandbox (default: dev)")
+    on_node = argparse.ArgumentParser(add_help=False)
+    on_node.add_argument("--node", required=True, help="the node, for example dev-control-plane")
+
+    up = commands.add_parser("up", parents=[named], help="bring a sandbox up, or heal it")
+    up.add_argument("--nodes", type=int, default=1, help="control-plane nodes; 0 needs no root")
+    up.add_argument("--workers", type=int, default=0, help="further nodes")
+    up.add_argument("--no-operator", action="store_true", help="do not install the operator")
+    up.set_defaults(run=_up)
+
+    down = commands.add_parser("down", parents=[named], help="remove a sandbox and all traces")
+    down.set_defaults(run=lambda options: teardown.down(options.name))
+
+    env = commands.add_parser("env", parents=[named], help="print variables for eval")
+    env.set_defaults(run=_env)
+
+    state = commands.add_parser("status", help="list sandboxes and what is left of them")
+    state.add_argument("-o", "--output", choices=["table", "json"], default="table")
+    state.set_defaults(run=lambda options: print(status.report(options.output)))
+
+    setup = commands.add_parser("setup", help="prepare this machine: packages, binaries, images")
+    setup.set_defaults(run=_setup)
+
+    image = commands.add_parser("image", help="build the operator's image")
+    image.add_argument("--name", help="load it into this sandbox's nodes")
+    image.set_defaults(run=_image)
+
+    logs = commands.add_parser("logs", parents=[named], help="print a daemon's output")
+    logs.add_argument("component", nargs="?", help="for example etcd or dev-worker-kubelet")
+    logs.set_defaults(run=_logs)
+
+    node = commands.add_parser("node", parents=[named, on_node], help="break and mend a node")
+    node.add_argument("action", choices=["start", "stop", "kill-kubelet"])
+    node.set_defaults(run=_node)
+
+    run = commands.add_parser("exec", parents=[named, on_node], help="run a command on a node")
+    run.add_argument("command", nargs="+", help="after --")
+    run.set_defaults(run=_exec)
+    return top
+
+
+def _up(options: argparse.Namespace) -> None:
+    with_operator = not options.no_operator
+    lifecycle.up(options.name, options.nodes, options.workers, with_operator=with_operator)
+
+
+def _env(options: argparse.Namespace) -> None:
+    sandbox = model.require(options.name)
+    binaries = sandbox.state / "bin"
+    for variable, value in {
+        "KUBECONFIG": sandbox.kubeconfig,
+        "KUBE_SCHEDULER_OPERATOR_SANDBOX": sandbox.name,
+        "KUBE_SCHEDULER_OPERATOR_SANDBOX_STATE": sandbox.state,
+        "KUBE_SCHEDULER_OPERATOR_IMAGE": images.OPERATOR,
+        "KUBEBUILDER_ASSETS": binaries,
+    }.items():
+        print(f"export {variable}={shlex.quote(str(value))}")
+    print(f'export PATH={shlex.quote(str(binaries))}:"$PATH"')
+
+
+def _setup(_: argparse.Namespace) -> None:
+    found = lifecycle.setup(with_nodes=os.geteuid() == 0)
+    if os.geteuid() == 0:
+        images.pause()
+        images.scheduler(found["kube-scheduler"])
+        operator_image.build()
+    say("this machine is ready: hack/sandbox up")
+
+
+def _image(options: argparse.Namespace) -> None:
+    if options.name:
+        operator.load_image(model.require(options.name))
+        return
+    target = images.folder() / "kube-scheduler-operator.tar"
+    image = operator_image.build()
+    temporary = target.with_name(f".{target.name}.{os.getpid()}")
+    with step("operator image: archive"), temporary.open("wb") as file:
+        image.write(file)
+    temporary.rename(target)
+    print(target)
+
+
+def _logs(options: argparse.Namespace) -> None:
+    sandbox = model.require(options.name)
+    if options.component is None:
+        print("\n".join(lifecycle.daemons(sandbox)))
+        return
+    file = processes.log_file(sandbox, options.component)
+    if not file.exists():
+        known = ", ".join(lifecycle.daemons(sandbox))
+        raise SandboxError(f"there is no log of {options.component}; there may be of: {known}")
+    sys.stdout.write(file.read_text(errors="replace"))
+
+
+def _node(options: argparse.Namespace) -> None:
+    sandbox = model.require(options.name)
+    node = sandbox.node(options.node)
+    match options.action:
+        case "start":
+            lifecycle.start_node(sandbox, node)
+        case "stop":
+            nodes.power_off(sandbox, node)
+        case _:
+            nodes.kill_kubelet(sandbox, node)
+
+
+def _exec(options: argparse.Namespace) -> None:
+    sandbox = model.require(options.name)
+    command = nodes.enter(sandbox, sandbox.node(options.node), options.command)
+    sys.stdout.flush()
+    os.execvpe(command[0], command, nodes.environment(sandbox))

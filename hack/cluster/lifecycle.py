@@ -1,0 +1,227 @@
+"""`up`: every step makes so what is not so yet, so a second `up` heals what a first one left."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+from cluster import (
+    binaries,
+    controlplane,
+    images,
+    model,
+    network,
+    node_files,
+    nodes,
+    operator,
+    operator_image,
+    packages,
+    paths,
+    processes,
+)
+from cluster.api import Api, ApiError, condition, wait
+from cluster.console import EXISTING_CLUSTER, SandboxError, say, step
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from cluster.archive import Image
+    from cluster.model import Node, Sandbox
+
+_READY_TIMEOUT = 300.0
+
+
+def lock(name: str) -> Path:
+    """What whoever changes a sandbox holds."""
+    return paths.state_root() / f".{name}.lock"
+
+
+def check_machine(node_count: int) -> None:
+    """Say at once, and completely, why this machine cannot have such a sandbox.
+
+    Raises:
+        SandboxError: It cannot.
+    """
+    if sys.platform != "linux":
+        raise SandboxError(
+            "the sandbox runs Kubernetes' own programs on Linux; elsewhere use a Linux VM. "
+            + EXISTING_CLUSTER
+        )
+    if node_count and os.geteuid() != 0:
+        raise SandboxError(
+            "nodes need root: they are network and mount namespaces with a containerd each. "
+            "Run this with sudo, or make a control plane alone: --nodes 0. " + EXISTING_CLUSTER
+        )
+    if node_count == 0 and shutil.which("openssl") is None:
+        raise SandboxError("missing: openssl; install it with your package manager")
+
+
+def setup(*, with_nodes: bool) -> dict[str, Path]:
+    """Prepare the machine: packages, binaries and images; quick when nothing is missing."""
+    check_machine(int(with_nodes))
+    if with_nodes:
+        packages.ensure(packages.NODE_TOOLS)
+    wanted = binaries.CONTROL_PLANE + (binaries.NODE if with_nodes else ())
+    return binaries.provide(wanted)
+
+
+def up(name: str, control_planes: int, workers: int, *, with_operator: bool) -> Sandbox:
+    """Bring a sandbox up, or what is missing of it.
+
+    Raises:
+        SandboxError: It cannot be, or one of that name has other nodes.
+    """
+    start = time.monotonic()
+    planned = model.make_nodes(model.check_name(name), control_planes, workers)
+    check_machine(len(planned))
+    found = setup(with_nodes=bool(planned))
+    with paths.locked(lock(name)):
+        sandbox = model.load(name) or _allocate(name, planned)
+        if sandbox.nodes != planned:
+            raise SandboxError(
+                f"sandbox {name} exists with other nodes "
+                f"({', '.join(node.name for node in sandbox.nodes) or 'none'}); "
+                f"take it down first: hack/sandbox down --name {name}"
+            )
+        _link_binaries(sandbox, found)
+        if _healthy(sandbox):
+            say(f"sandbox {name} is up already")
+        else:
+            _start(sandbox, found, with_operator=with_operator)
+        if with_operator and sandbox.nodes:
+            operator.deploy(sandbox)
+    say(f"sandbox {name} is up ({time.monotonic() - start:.1f} s). To use it:")
+    say(f'  eval "$(hack/sandbox env --name {name})"')
+    return sandbox
+
+
+def _allocate(name: str, planned: tuple[Node, ...]) -> Sandbox:
+    """Give a new sandbox a slot of its own."""
+    root = paths.state_root()
+    with paths.locked(root / ".slots.lock"):
+        others = (model.load(path.name) for path in root.iterdir() if path.is_dir())
+        slot = model.choose_slot(
+            reserved={other.slot for other in others if other},
+            taken=network.taken_networks(),
+            port_is_free=network.port_is_free,
+            needs_network=bool(planned),
+        )
+        sandbox = model.Sandbox(name, slot, planned)
+        sandbox.save()
+    return sandbox
+
+
+def _link_binaries(sandbox: Sandbox, found: Mapping[str, Path]) -> None:
+    """Collect the binaries in one folder for PATH, under the names that they must be started as."""
+    folder = sandbox.state / "bin"
+    folder.mkdir(exist_ok=True)
+    for component, path in found.items():
+        link = folder / component
+        link.unlink(missing_ok=True)
+        link.symlink_to(path)
+
+
+def daemons(sandbox: Sandbox) -> list[str]:
+    """All daemons that a running sandbox has."""
+    of_nodes = (name for node in sandbox.nodes for name in nodes.daemons(node))
+    return [*controlplane.DAEMONS, *of_nodes]
+
+
+def _healthy(sandbox: Sandbox) -> bool:
+    if not all(processes.alive(sandbox, name) for name in daemons(sandbox)):
+        return False
+    try:
+        known = Api(sandbox).nodes()
+    except (ApiError, OSError):
+        return False
+    return all(condition(known.get(node.name, {}), "Ready") == "True" for node in sandbox.nodes)
+
+
+def _start(sandbox: Sandbox, found: Mapping[str, Path], *, with_operator: bool) -> None:
+    wanted = _images(found, with_operator=with_operator) if sandbox.nodes else []
+    with step("certificates"):
+        controlplane.make_certificates(sandbox)
+    if sandbox.nodes:
+        with step("network"):
+            node_files.create_mount_points()
+            network.create_bridge(sandbox)
+    with ThreadPoolExecutor(max_workers=len(sandbox.nodes) + 1) as pool:
+        booting = [pool.submit(_boot, sandbox, node, wanted) for node in sandbox.nodes]
+        with step("control plane"):
+            api = controlplane.start(sandbox, found)
+        for one in booting:
+            one.result()
+    if sandbox.nodes:
+        with step(f"{len(sandbox.nodes)} node(s) Ready, schedulers running"):
+            for node in sandbox.nodes:
+                nodes.start_kubelet(sandbox, node, found["kubelet"])
+            for node in sandbox.nodes:
+                wait_ready(sandbox, api, node)
+
+
+def start_node(sandbox: Sandbox, node: Node) -> None:
+    """Start what does not run of a node, and wait until it is Ready.
+
+    Raises:
+        SandboxError: It does not come up.
+    """
+    with paths.locked(lock(sandbox.name)), step(f"{node.name} is Ready"):
+        nodes.boot(sandbox, node)
+        nodes.start_kubelet(sandbox, node, sandbox.state / "bin" / "kubelet")
+        wait_ready(sandbox, Api(sandbox), node)
+
+
+def _boot(sandbox: Sandbox, node: Node, wanted: Sequence[Image]) -> None:
+    with step(f"{node.name}: containerd and images"):
+        nodes.boot(sandbox, node, wanted)
+
+
+def _images(found: Mapping[str, Path], *, with_operator: bool) -> list[Image]:
+    """What every node has, as it cannot pull anything.
+
+    Workers are given the same: a scheduler may run anywhere as a Deployment, and one set of images
+    is prepared once.
+    """
+    wanted = [images.pause(), images.scheduler(found["kube-scheduler"])]
+    return [*wanted, operator_image.build()] if with_operator else wanted
+
+
+def wait_ready(sandbox: Sandbox, api: Api, node: Node) -> None:
+    """Wait until a node is there, mark it, and wait until it is Ready and its scheduler runs.
+
+    Raises:
+        SandboxError: It does not become so.
+    """
+    kubelet = nodes.daemons(node)[2]
+    path = f"/api/v1/nodes/{node.name}"
+
+    def registered() -> bool:
+        if not processes.alive(sandbox, kubelet):
+            log = processes.log_tail(sandbox, kubelet)
+            raise SandboxError(f"the kubelet of {node.name} ended:\n{log}")
+        return node.name in api.nodes()
+
+    def ready() -> bool:
+        if not registered() or condition(api.request("GET", path), "Ready") != "True":
+            return False
+        return not node.control_plane or scheduler_runs(sandbox, api, node)
+
+    wait(registered, _READY_TIMEOUT, lambda: f"{kubelet} did not register", every=0.2)
+    api.request("PATCH", path, controlplane.marks(node))
+    wait(ready, _READY_TIMEOUT, lambda: f"node {node.name} did not become Ready", every=0.2)
+
+
+def scheduler_runs(sandbox: Sandbox, api: Api, node: Node) -> bool:
+    """Whether a node's scheduler runs, or its manifest was taken away on purpose."""
+    if not list((node_files.root(sandbox, node) / "etc/kubernetes/manifests").glob("*")):
+        return True
+    try:
+        pod = api.request("GET", f"/api/v1/namespaces/kube-system/pods/kube-scheduler-{node.name}")
+    except ApiError:
+        return False
+    return bool(pod.get("status", {}).get("phase") == "Running")

@@ -1,0 +1,178 @@
+"""The operator's image, built without a container engine, in three layers.
+
+A minimal Debian with Python (by mmdebstrap), the locked dependencies (wheels only, checked against
+their hashes), and the project's own wheel. Each layer is named after a hash of what it is made of,
+so from build to build only the last one changes, and an unchanged tree builds nothing. The layout
+is that of the Containerfile: /usr/local/bin/kube-scheduler-operator on Python 3.11.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import shutil
+import sys
+import tempfile
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cluster import archive, images, packages, paths
+from cluster.archive import Image, Layer
+from cluster.console import SandboxError, run, step, succeeds
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+_SUITE = "bookworm"
+_PYTHON = "3.11"  # what the suite has
+_LIBRARY = f"usr/local/lib/python{_PYTHON}/dist-packages"
+_RECIPE = "1"
+"""Changes whenever the way of building does, so that layers made in an older way are not reused."""
+
+_UNWANTED = ("/usr/share/doc/*", "/usr/share/info/*", "/usr/share/locale/*", "/usr/share/man/*")
+_SOURCES = ("operator", "crds", "templates", "bindata", "pyproject.toml", "README.md", "LICENSE")
+_LOCK = paths.REPOSITORY / "requirements.lock"
+_OLD_LAYERS_KEPT = 3
+_SCRIPT = """\
+#!/usr/bin/python3
+import sys
+from {module} import {function}
+sys.exit({function}())
+"""
+
+
+def build() -> Image:
+    """Build what has changed of the image.
+
+    Raises:
+        SandboxError: The project is not complete, or a tool fails.
+    """
+    for needed in (_LOCK, paths.REPOSITORY / "pyproject.toml"):
+        if not needed.exists():
+            raise SandboxError(f"the operator's image needs {needed.name}, which is not there yet")
+    packages.ensure(packages.IMAGE_TOOLS)
+    with paths.locked(images.folder() / ".operator.lock"):
+        layers = (
+            _cached("base", [_SUITE, *_UNWANTED], _build_base),
+            _cached("dependencies", [_LOCK.read_bytes()], _build_dependencies),
+            _cached("application", _source_contents(), _build_application),
+        )
+    entrypoint = ("/usr/local/bin/kube-scheduler-operator",)
+    environment = {**images.PATH, "LANG": "C.UTF-8", "PYTHONUNBUFFERED": "1"}
+    return Image(images.OPERATOR, layers, entrypoint, user="65532:65532", environment=environment)
+
+
+def _cached(name: str, ingredients: Iterable[str | bytes], make: Callable[[Path], None]) -> Layer:
+    """Return a layer from the cache, or make it; of older ones only the last few are kept."""
+    digest = hashlib.sha256(f"{_RECIPE} {platform.machine()}".encode())
+    for one in ingredients:
+        content = one.encode() if isinstance(one, str) else one
+        digest.update(hashlib.sha256(content).digest())
+    folder = images.folder()
+    target = folder / f"operator-{name}-{digest.hexdigest()[:12]}.layer"
+    if not target.exists():
+        with step(f"operator image: {name}"):
+            make(target)
+        age = sorted(folder.glob(f"operator-{name}-*.layer"), key=lambda one: one.stat().st_mtime)
+        for old in age[:-_OLD_LAYERS_KEPT]:
+            old.unlink()
+            old.with_name(f"{old.name}.sha256").unlink(missing_ok=True)
+    return Layer.of(target)
+
+
+def _source_contents() -> Iterable[str | bytes]:
+    """All that the wheel is made of: names and contents, in a fixed order."""
+    for source in _SOURCES:
+        top = paths.REPOSITORY / source
+        files = sorted(top.rglob("*")) if top.is_dir() else [top]
+        for file in files:
+            if file.is_file() and "__pycache__" not in file.parts:
+                yield str(file.relative_to(paths.REPOSITORY))
+                yield file.read_bytes()
+
+
+def _build_base(target: Path) -> None:
+    temporary = target.with_name(f".{target.name}.tar")
+    excludes = [f"--dpkgopt=path-exclude={pattern}" for pattern in _UNWANTED]
+    # "essential" has no apt: nothing is ever installed into a running container.
+    run("mmdebstrap", "--quiet", "--variant=essential", "--include=python3,openssl", "--format=tar",
+        *excludes, _SUITE, temporary, timeout=900,
+        env={**os.environ, "SOURCE_DATE_EPOCH": "0"})  # fmt: skip
+    temporary.rename(target)
+
+
+def _build_dependencies(target: Path) -> None:
+    machine = platform.machine()
+    abi = f"cp{_PYTHON.replace('.', '')}"
+    tags = [f"manylinux2014_{machine}", *(f"manylinux_2_{n}_{machine}" for n in range(36, 16, -1))]
+    with tempfile.TemporaryDirectory() as folder:
+        site = Path(folder, "site")
+        run(_python(), "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
+            "--no-deps", "--require-hashes", "--only-binary=:all:", "--no-compile",
+            f"--python-version={_PYTHON}", "--implementation=cp", f"--abi={abi}", "--abi=abi3",
+            "--abi=none", *(f"--platform={tag}" for tag in tags), "--platform=any",
+            f"--target={site}", "--requirement", _LOCK, timeout=900)  # fmt: skip
+        shutil.rmtree(site / "bin", ignore_errors=True)  # with this machine's Python in it
+        _compile(site)
+        archive.pack_layer(target, {_LIBRARY: site})
+
+
+def _build_application(target: Path) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        site, wheels, programs = (Path(folder, name) for name in ("site", "wheels", "bin"))
+        _build_wheel(wheels)
+        run(_python(), "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
+            "--no-deps", "--no-compile", "--no-index", f"--target={site}",
+            *wheels.glob("*.whl"))  # fmt: skip
+        shutil.rmtree(site / "bin", ignore_errors=True)
+        _compile(site)
+        programs.mkdir()
+        files = {_LIBRARY: site}
+        for name, entry in _scripts().items():
+            module, _, function = entry.partition(":")
+            program = programs / name
+            program.write_text(_SCRIPT.format(module=module, function=function))
+            program.chmod(0o755)
+            files[f"usr/local/bin/{name}"] = program
+        archive.pack_layer(target, files)
+
+
+def _scripts() -> dict[str, str]:
+    project = tomllib.loads((paths.REPOSITORY / "pyproject.toml").read_text())["project"]
+    scripts: dict[str, str] = project["scripts"]
+    return scripts
+
+
+def _build_wheel(folder: Path) -> None:
+    """Build the project's wheel; without the development environment, pip fetches the builder."""
+    python = _python()
+    if succeeds(python, "-c", "import hatchling"):
+        run(python, "-m", "hatchling", "build", "--target", "wheel", "--directory", folder,
+            cwd=paths.REPOSITORY)  # fmt: skip
+    else:
+        run(python, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", folder,
+            paths.REPOSITORY, timeout=300)  # fmt: skip
+
+
+def _python() -> Path:
+    """A Python that has pip: the development environment's, or the one that runs this."""
+    for python in (paths.REPOSITORY / ".venv/bin/python", Path(sys.executable)):
+        if python.exists() and succeeds(python, "-c", "import pip"):
+            return python
+    raise SandboxError("missing: pip; run hack/setup, or install python3-pip")
+
+
+def _compile(site: Path) -> None:
+    """Compile to byte code, which start-up time depends on.
+
+    The files do not name a time, only the source's hash (which is not looked at again), so they are
+    the same in every build. Only the image's own version of Python can make them; without one on
+    this machine the image works, but every start compiles anew.
+    """
+    own = f"{sys.version_info.major}.{sys.version_info.minor}" == _PYTHON
+    python = sys.executable if own else shutil.which(f"python{_PYTHON}")
+    if python:
+        run(python, "-m", "compileall", "-q", "-j0", "--invalidation-mode=unchecked-hash",
+            "-s", site, "-p", f"/{_LIBRARY}", site, timeout=300)  # fmt: skip

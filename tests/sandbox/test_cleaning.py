@@ -1,0 +1,129 @@
+"""What `down` takes for its own, and, more importantly, what it does not."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cluster import model, network, processes, teardown
+from cluster.model import Sandbox
+
+
+@pytest.fixture
+def box(state_root: Path) -> Sandbox:
+    return Sandbox("hsbunit", 0, model.make_nodes("hsbunit", 0, 0))
+
+
+@pytest.fixture
+def sleeper(box: Sandbox) -> Iterator[Sandbox]:
+    processes.spawn(box, "sleeper", [sys.executable, "-c", "import time; time.sleep(60)"])
+    yield box
+    processes.kill_one(box, "sleeper")
+
+
+def wait_until_ended(pid: int) -> None:
+    os.waitpid(pid, 0)
+
+
+def test_a_daemon_is_started_once_and_found_again(sleeper: Sandbox) -> None:
+    first = processes.find(sleeper, "sleeper")
+    processes.spawn(sleeper, "sleeper", ["false"])
+    assert first is not None
+    assert processes.find(sleeper, "sleeper") == first
+
+
+def test_a_daemon_is_found_by_its_mark_when_the_record_is_lost(sleeper: Sandbox) -> None:
+    identity = processes.find(sleeper, "sleeper")
+    assert identity is not None
+    record = sleeper.state / "pids" / "sleeper.json"
+    content = record.read_text()
+    record.unlink()
+    assert identity.pid in processes.members(sleeper.name)
+    record.write_text(content)
+
+
+def test_a_sandbox_of_a_similar_name_is_another_one(sleeper: Sandbox) -> None:
+    assert processes.members(sleeper.name[:-1]) == set()
+    assert processes.members(f"{sleeper.name}2") == set()
+
+
+def test_a_process_that_was_given_a_recorded_pid_later_is_not_ours(box: Sandbox) -> None:
+    stranger = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    try:
+        start = processes.start_time(stranger.pid)
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        record = box.state / "pids" / "etcd.json"
+        record.parent.mkdir(parents=True)
+        for changed in ({"start": 1}, {"boot": "another boot"}, {"pid": 2**22 + 1}):
+            content = {"pid": stranger.pid, "start": start, "boot": boot, **changed}
+            record.write_text(json.dumps(content))
+            assert not processes.alive(box, "etcd")
+            assert processes.members(box.name) == set()
+    finally:
+        stranger.kill()
+        stranger.wait()
+
+
+def test_whoever_runs_down_is_spared(box: Sandbox) -> None:
+    script = (
+        f"import sys; sys.path.insert(0, {str(Path(processes.__file__).parents[1])!r})\n"
+        "from cluster import processes; print(len(processes.members('hsbunit')))"
+    )
+    environment = {**os.environ, processes.MARK: box.name}
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=environment, capture_output=True, check=True
+    )
+    assert done.stdout.strip() == b"0"
+
+
+def test_damaged_records_are_passed_over(box: Sandbox) -> None:
+    folder = box.state / "pids"
+    folder.mkdir(parents=True)
+    for number, content in enumerate(["", "{", "[]", '{"pid": 1}', "null"]):
+        (folder / f"{number}.json").write_text(content)
+    assert processes.recorded(box.state) == set()
+
+
+@pytest.mark.parametrize(
+    ("line", "ours"),
+    [
+        ('-A INPUT -i kso0 -m comment --comment "kso-sandbox:dev" -j ACCEPT', True),
+        ("-A INPUT -i kso0 -m comment --comment kso-sandbox:dev -j ACCEPT", True),
+        ("-A INPUT -i kso0 -m comment --comment kso-sandbox:dev2 -j ACCEPT", False),
+        ("-A INPUT -i kso0 -m comment --comment kso-sandbox:my-dev -j ACCEPT", False),
+        ("-A INPUT -i kso0 -j ACCEPT", False),
+        (":kso-sandbox:dev ACCEPT [0:0]", False),
+    ],
+)
+def test_only_rules_with_exactly_our_comment_are_ours(line: str, ours: bool) -> None:
+    assert network.is_tagged(line, "dev") is ours
+
+
+def test_namespaces_of_a_sandbox_whose_name_begins_like_ours_are_not_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(network, "_NAMESPACES", tmp_path)
+    mine = ["kso-dev-control-plane", "kso-dev-control-plane2", "kso-dev-worker"]
+    others = ["kso-dev-worker-control-plane", "kso-dev2-worker", "dev-worker", "cni-1234"]
+    for name in [*mine, *others]:
+        (tmp_path / name).touch()
+    assert network.namespaces("dev") == mine
+
+
+def test_down_removes_processes_and_state(
+    sleeper: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 12345)  # nothing of the machine's network
+    monkeypatch.setattr(processes.os, "geteuid", os.getuid)
+    identity = processes.find(sleeper, "sleeper")
+    assert identity is not None
+    teardown.down(sleeper.name)
+    assert not identity.alive
+    assert not sleeper.state.exists()
+    teardown.down(sleeper.name)  # and again, with nothing left
