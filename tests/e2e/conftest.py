@@ -1,0 +1,191 @@
+"""One real cluster for all end-to-end tests: a control-plane node, two workers, the operator in it.
+
+The tests run in the order of their files, each starts from a calm cluster and leaves one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cluster import lifecycle, nodes, operator_image, teardown
+from cluster.api import Api
+from cluster.console import run
+from cluster.model import Sandbox
+from cluster.observe import (
+    KUBESCHEDULER,
+    OPERATOR_NAMESPACE,
+    SCHEDULER,
+    Timeline,
+    cluster_operator,
+    delete_pod,
+    edit,
+    schedule_pod,
+    scheduler_processes,
+    until,
+)
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+NAME = f"e2e-{hashlib.sha256(str(REPOSITORY).encode()).hexdigest()[:6]}"
+PODS = f"/api/v1/namespaces/{OPERATOR_NAMESPACE}/pods"
+CONFIG_MAPS = f"/api/v1/namespaces/{OPERATOR_NAMESPACE}/configmaps"
+MANIFEST = "/etc/kubernetes/manifests/kube-scheduler.yaml"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Bound the tests themselves, not the start of the cluster before the first of them."""
+    for item in items:
+        if (
+            item.path.is_relative_to(Path(__file__).parent)
+            and item.get_closest_marker("timeout") is None
+        ):
+            item.add_marker(pytest.mark.timeout(300, func_only=True))
+
+
+class Cluster:
+    """The cluster, as tests talk about it."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self.sandbox = sandbox
+        self.api = Api(sandbox)
+        self.node = sandbox.nodes[0]
+
+    @property
+    def kubescheduler(self) -> dict[str, Any]:
+        return self.api.request("GET", KUBESCHEDULER)
+
+    @property
+    def status(self) -> dict[str, Any]:
+        return self.kubescheduler.get("status", {})
+
+    @property
+    def current(self) -> int:
+        """The revision of the control-plane node."""
+        entries = self.status.get("nodeStatuses") or [{}]
+        return int(entries[0].get("currentRevision", 0))
+
+    @property
+    def latest(self) -> int:
+        return int(self.status.get("latestAvailableRevision", 0))
+
+    def condition(self, kind: str) -> tuple[str, str]:
+        """Status and message of a condition of KubeScheduler."""
+        for condition in self.status.get("conditions", []):
+            if condition["type"] == kind:
+                return condition["status"], condition.get("message", "")
+        return "", ""
+
+    def cluster_operator(self, kind: str) -> tuple[str, str]:
+        return cluster_operator(self.api).get(kind, ("", ""))
+
+    def edit(self, path: str, spec: dict[str, Any], timeout: float = 180) -> Timeline:
+        return edit(self.api, path, {"spec": spec}, timeout)
+
+    def profile(self, profile: str) -> Timeline:
+        return self.edit(SCHEDULER, {"profile": profile})
+
+    def override(self, value: Any, timeout: float = 180) -> Timeline:
+        return self.edit(KUBESCHEDULER, {"unsupportedConfigOverrides": value}, timeout)
+
+    def kubectl(self, *arguments: str, stdin: str | None = None) -> str:
+        kubectl = self.sandbox.state / "bin" / "kubectl"
+        kubeconfig = f"--kubeconfig={self.sandbox.kubeconfig}"
+        return run(kubectl, kubeconfig, *arguments, stdin=stdin)
+
+    def on_node(self, *command: str) -> str:
+        """Run a command in the control-plane node's namespaces."""
+        return run(*nodes.enter(self.sandbox, self.node, command))
+
+    def scheduler(self) -> tuple[int, str]:
+        """Pid and command line of the control-plane node's one scheduler; 0 if there is none."""
+        found = scheduler_processes(self.sandbox, self.node)
+        found = {
+            pid: words for pid, words in found.items() if "--write-config-to" not in str(words)
+        }
+        assert len(found) <= 1, f"two schedulers on one node: {found}"
+        for pid, words in found.items():
+            return pid, " ".join(words)
+        return 0, ""
+
+    def schedules(self, timeout: float = 60) -> float:
+        """Create a pod; seconds until it has a node."""
+        name, _, seconds = schedule_pod(self.api, timeout=timeout)
+        delete_pod(self.api, name)
+        return seconds
+
+    def installer(self, revision: int) -> dict[str, Any]:
+        """The installer pod of a revision; empty if there is none."""
+        pods = self.api.request("GET", f"{PODS}?labelSelector=app%3Dinstaller")["items"]
+        prefix = f"installer-{revision}-"
+        return next((pod for pod in pods if pod["metadata"]["name"].startswith(prefix)), {})
+
+    def revision_status(self, revision: int) -> dict[str, str]:
+        """The annotations of revision-status-N."""
+        found = self.api.request("GET", f"{CONFIG_MAPS}/revision-status-{revision}")
+        return dict(found["metadata"].get("annotations", {}))
+
+    def events(self) -> list[str]:
+        path = f"/api/v1/namespaces/{OPERATOR_NAMESPACE}/events"
+        return [f"{e['reason']}: {e['message']}" for e in self.api.request("GET", path)["items"]]
+
+    def calm(self) -> bool:
+        """Nothing is on its way and nothing is wrong."""
+        status = self.status
+        states = {c["type"]: c["status"] for c in status.get("conditions", [])}
+        entries = status.get("nodeStatuses") or []
+        return (
+            bool(entries)
+            and not any(entry.get("targetRevision") for entry in entries)
+            and all(entry.get("currentRevision") for entry in entries)
+            and states.get("NodeInstallerProgressing") == "False"
+            and states.get("StaticPodsAvailable") == "True"
+            and not any(
+                kind.endswith("Degraded") and state == "True" for kind, state in states.items()
+            )
+            and status.get("observedGeneration") == self.kubescheduler["metadata"].get("generation")
+        )
+
+    def rest(self, timeout: float = 180) -> None:
+        """Back to the defaults, and wait until everything has come to rest there."""
+        self.api.request("PATCH", SCHEDULER, {"spec": {"profile": None, "policy": None}})
+        defaults = {
+            "logLevel": "Normal",
+            "operatorLogLevel": "Normal",
+            "unsupportedConfigOverrides": None,
+            "managementState": "Managed",
+        }
+        self.api.request("PATCH", KUBESCHEDULER, {"spec": defaults})
+        calm_since: list[float] = []
+
+        def settled() -> bool:
+            if not self.calm():
+                calm_since.clear()
+                return False
+            calm_since.append(time.monotonic())
+            return calm_since[-1] - calm_since[0] > 1.0
+
+        until(settled, timeout, f"no rest: {json.dumps(self.status)[:2000]}")
+
+
+@pytest.fixture(scope="session")
+def _cluster() -> Iterator[Cluster]:
+    teardown.down(NAME)
+    operator_image.build()
+    sandbox = lifecycle.up(NAME, 1, 2, with_operator=True)
+    try:
+        yield Cluster(sandbox)
+    finally:
+        teardown.down(NAME)
+
+
+@pytest.fixture
+def cluster(_cluster: Cluster) -> Cluster:
+    """The cluster at rest, with the default configuration."""
+    _cluster.rest()
+    return _cluster

@@ -1,0 +1,163 @@
+"""What can go wrong on a real node, and how it heals."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from cluster.observe import KUBESCHEDULER, SCHEDULER, scheduler_processes, until
+
+from .conftest import OPERATOR_NAMESPACE, PODS, Cluster
+
+CANNOT_RUN = {"arguments": {"bind-address": "203.0.113.77"}}
+DEPLOYMENT = f"/apis/apps/v1/namespaces/{OPERATOR_NAMESPACE}/deployments/kube-scheduler-operator"
+
+
+def test_what_cannot_run_is_put_back_without_the_operator(cluster: Cluster) -> None:
+    good = cluster.current
+    _, good_command = cluster.scheduler()
+    latest = cluster.latest
+    cluster.api.request(
+        "PATCH", KUBESCHEDULER, {"spec": {"unsupportedConfigOverrides": CANNOT_RUN}}
+    )
+    until(lambda: cluster.latest > latest, 30, "no revision")
+    bad = cluster.latest
+    until(lambda: bool(_swapping(cluster, bad)), 60, "the installer did not begin")
+    begun = time.monotonic()
+    # The operator is gone, and its successor cannot be scheduled: it asks for a node that is not.
+    nowhere = {"spec": {"template": {"spec": {"nodeSelector": {"no-such-node": "true"}}}}}
+    cluster.api.request("PATCH", DEPLOYMENT, nowhere)
+    try:
+        for pod in _operator_pods(cluster):
+            cluster.api.request("DELETE", f"{PODS}/{pod}")
+        until(lambda: "203.0.113.77" in cluster.scheduler()[1], 60, "the bad one never ran")
+        until(lambda: cluster.scheduler()[1] == good_command, 120, "the good one is not back")
+        cluster.schedules(timeout=60)
+        seconds = time.monotonic() - begun
+        print(f"last good scheduler back and scheduling after {seconds:.0f} s")
+        assert cluster.current == good, "nobody may have written the status meanwhile"
+    finally:
+        somewhere = {"spec": {"template": {"spec": {"nodeSelector": {"no-such-node": None}}}}}
+        cluster.api.request("PATCH", DEPLOYMENT, somewhere)
+    until(
+        lambda: cluster.cluster_operator("Degraded")[0] == "True", 120, "Degraded does not say it"
+    )
+    _, message = cluster.cluster_operator("Degraded")
+    assert f"revision {bad}" in message
+    assert cluster.node.name in message
+    assert "203.0.113.77" in message, "the scheduler's own last words"
+    assert "cannot assign requested address" in message
+    assert cluster.revision_status(bad)["kube-scheduler-operator.dev/outcome"] == "failed"
+    # The bad content is not tried again, and the next good edit rolls out.
+    time.sleep(3)
+    assert cluster.latest == bad
+    line = cluster.override(None)
+    assert line.outcome == "installed"
+    until(lambda: cluster.cluster_operator("Degraded")[0] == "False", 60, "still Degraded")
+
+
+def _swapping(cluster: Cluster, revision: int) -> bool:
+    statuses = cluster.installer(revision).get("status", {}).get("containerStatuses", [])
+    return any("running" in status["state"] for status in statuses)
+
+
+def _operator_pods(cluster: Cluster) -> list[str]:
+    path = f"{PODS}?labelSelector=app.kubernetes.io%2Fname%3Dkube-scheduler-operator"
+    return [pod["metadata"]["name"] for pod in cluster.api.request("GET", path)["items"]]
+
+
+def _installer_pids(cluster: Cluster) -> list[int]:
+    found = []
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdecimal():
+            try:
+                words = (folder / "cmdline").read_bytes().split(b"\0")
+            except OSError:
+                continue
+            if b"installer" in words and any(b"kube-scheduler-operator" in w for w in words):
+                found.append(int(folder.name))
+    return found
+
+
+@pytest.mark.parametrize("delay", [0.05, 0.6, 2.0, 4.0, 6.0])
+def test_an_installer_that_is_killed_goes_on(cluster: Cluster, delay: float) -> None:
+    profile = "HighNodeUtilization"
+    latest = cluster.latest
+    cluster.api.request("PATCH", SCHEDULER, {"spec": {"profile": profile}})
+    until(lambda: cluster.latest > latest and bool(_installer_pids(cluster)), 60, "no installer")
+    time.sleep(delay)
+    for pid in _installer_pids(cluster):
+        os.kill(pid, signal.SIGKILL)
+    until(lambda: cluster.current == cluster.latest, 180, "the rollout did not end")
+    assert cluster.on_node("ls", "-A", "/etc/kubernetes/manifests").split() == [
+        "kube-scheduler.yaml"
+    ]
+    assert cluster.scheduler()[0]
+    cluster.schedules()
+
+
+def test_a_deleted_installer_pod_leaves_a_scheduler_behind(cluster: Cluster) -> None:
+    latest = cluster.latest
+    cluster.api.request("PATCH", SCHEDULER, {"spec": {"profile": "NoScoring"}})
+    until(lambda: cluster.latest > latest, 30, "no revision")
+    until(lambda: _swapping(cluster, cluster.latest), 60, "the installer did not begin")
+    time.sleep(1.0)
+    name = cluster.installer(cluster.latest)["metadata"]["name"]
+    cluster.api.request("DELETE", f"{PODS}/{name}")
+    until(lambda: cluster.current == cluster.latest, 180, "the rollout did not end")
+    cluster.schedules()
+
+
+def test_a_scheduler_that_crashes_once_is_restarted_and_nothing_else_happens(
+    cluster: Cluster,
+) -> None:
+    latest = cluster.latest
+    pid, command = cluster.scheduler()
+    os.kill(pid, signal.SIGKILL)
+    until(lambda: cluster.scheduler()[0] not in (0, pid), 60, "no new scheduler")
+    until(cluster.calm, 120, "no rest")
+    assert cluster.latest == latest
+    assert cluster.scheduler()[1] == command
+
+
+def test_an_image_that_cannot_be_pulled_is_said_and_the_next_edit_is_tried_at_once(
+    cluster: Cluster,
+) -> None:
+    before = cluster.scheduler()
+    env = {"name": "OPERAND_IMAGE", "value": "registry.invalid/kube-scheduler:v1.35.99"}
+    _set_environment(cluster, [env])
+    try:
+        until(
+            lambda: cluster.condition("InstallerPodContainerWaitingDegraded")[0] == "True",
+            180,
+            "the image is not complained about",
+        )
+        _, message = cluster.condition("InstallerPodContainerWaitingDegraded")
+        assert "registry.invalid/kube-scheduler:v1.35.99" in message
+        assert cluster.scheduler() == before
+    finally:
+        _set_environment(cluster, [])
+    cluster.rest(240)
+    assert list(scheduler_processes(cluster.sandbox, cluster.node))
+
+
+def _set_environment(cluster: Cluster, extra: list[dict[str, str]]) -> None:
+    deployment = cluster.api.request("GET", DEPLOYMENT)
+    container = deployment["spec"]["template"]["spec"]["containers"][0]
+    container["env"] = [e for e in container["env"] if e["name"] != "OPERAND_IMAGE"] + extra
+    cluster.api.request("PUT", DEPLOYMENT, deployment)
+
+
+def test_a_killed_operator_goes_on_at_once(cluster: Cluster) -> None:
+    latest = cluster.latest
+    cluster.api.request("PATCH", SCHEDULER, {"spec": {"profile": "HighNodeUtilization"}})
+    until(lambda: cluster.latest > latest, 30, "no revision")
+    for pod in _operator_pods(cluster):
+        body = {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}
+        cluster.api.request("DELETE", f"{PODS}/{pod}", body)
+    until(lambda: cluster.current == cluster.latest, 180, "the rollout did not end")
+    cluster.schedules()

@@ -1,0 +1,122 @@
+"""What users and their tools see: metrics, events, status, explain."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+
+from cluster.observe import KUBESCHEDULER, until
+
+from .conftest import OPERATOR_NAMESPACE, PODS, Cluster
+
+
+def _operator_pod(cluster: Cluster) -> dict[str, object]:
+    path = f"{PODS}?labelSelector=app.kubernetes.io%2Fname%3Dkube-scheduler-operator"
+    pods = [
+        pod
+        for pod in cluster.api.request("GET", path)["items"]
+        if pod["status"].get("phase") == "Running" and "deletionTimestamp" not in pod["metadata"]
+    ]
+    return pods[0]
+
+
+def _scrape(cluster: Cluster, token: str | None) -> tuple[int, str]:
+    """GET /metrics from inside the node's network; status code and body."""
+    address = _operator_pod(cluster)["status"]["podIP"]  # type: ignore[index]
+    header = f"Authorization: Bearer {token}" if token else "Accept: text/plain"
+    url = f"https://{address}:8443/metrics"
+    program = (
+        "import ssl, sys, urllib.request, urllib.error\n"
+        f"name, _, value = {header!r}.partition(': ')\n"
+        f"request = urllib.request.Request({url!r}, headers={{name: value}})\n"
+        "try:\n"
+        "    answer = urllib.request.urlopen(request, context=ssl._create_unverified_context())\n"
+        "    print(answer.status); print(answer.read().decode())\n"
+        "except urllib.error.HTTPError as error:\n"
+        "    print(error.code); print(error.read().decode())\n"
+    )
+    text = cluster.on_node(sys.executable, "-c", program)
+    code, _, body = text.partition("\n")
+    return int(code), body
+
+
+def test_metrics_need_a_token_with_the_right_to_read_them(cluster: Cluster) -> None:
+    code, body = _scrape(cluster, None)
+    assert (code, "token" in body) == (401, True)
+    cluster.kubectl("create", "serviceaccount", "scraper")
+    try:
+        token = cluster.kubectl("create", "token", "scraper").strip()
+        code, body = _scrape(cluster, token)
+        assert code == 403
+        assert "nonResourceURL" in body
+        cluster.kubectl(
+            "create", "clusterrole", "scraper", "--verb=get", "--non-resource-url=/metrics"
+        )
+        cluster.kubectl(
+            "create", "clusterrolebinding", "scraper", "--clusterrole=scraper",
+            "--serviceaccount=default:scraper",
+        )  # fmt: skip
+        time.sleep(11)  # a refusal is remembered for ten seconds
+        code, body = _scrape(cluster, token)
+        assert code == 200
+    finally:
+        cluster.kubectl("delete", "serviceaccount/scraper", "--ignore-not-found")
+        cluster.kubectl("delete", "clusterrole/scraper", "--ignore-not-found")
+        cluster.kubectl("delete", "clusterrolebinding/scraper", "--ignore-not-found")
+    values = dict(
+        line.rsplit(" ", 1) for line in body.splitlines() if line and not line.startswith("#")
+    )
+    assert float(values["kube_scheduler_operator_latest_available_revision"]) == cluster.latest
+    node = f'kube_scheduler_operator_node_current_revision{{node="{cluster.node.name}"}}'
+    assert float(values[node]) == cluster.current
+    assert float(values["cluster_master_schedulable"]) == 0
+    passed = float(values["kube_scheduler_operator_last_successful_pass_timestamp_seconds"])
+    assert abs(time.time() - passed) < 120
+
+
+def test_decisions_are_events_in_the_operators_namespace(cluster: Cluster) -> None:
+    line = cluster.profile("HighNodeUtilization")
+    reasons = ("StartingNewRevision", "NodeTargetRevisionChanged", "NodeCurrentRevisionChanged")
+
+    def told() -> bool:
+        found = [e for e in cluster.events() if str(line.revision) in e]
+        return all(any(e.startswith(reason) for e in found) for reason in reasons)
+
+    until(told, 30, f"not all of {reasons} are there")
+
+
+def test_kubectl_scheduler_status_is_one_screen(cluster: Cluster) -> None:
+    environment = {**os.environ, "KUBECONFIG": str(cluster.sandbox.kubeconfig)}
+    command = [sys.executable, "-c", "import sys; from kube_scheduler_operator.__main__ import "
+               "kubectl_plugin; sys.exit(kubectl_plugin())", "status"]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    assert done.returncode == 0, done.stderr + done.stdout
+    assert f"Revision   {cluster.latest}" in done.stdout
+    assert cluster.node.name in done.stdout
+    assert len(done.stdout.splitlines()) < 25
+
+
+def test_explain_is_worth_reading(cluster: Cluster) -> None:
+    text = cluster.kubectl("explain", "kubescheduler.spec.logLevel")
+    for word in ("Normal", "Debug", "Trace", "TraceAll", "10"):
+        assert word in text
+
+
+def test_the_operator_log_has_no_secrets_and_no_bodies(cluster: Cluster) -> None:
+    log = cluster.kubectl("-n", OPERATOR_NAMESPACE, "logs", "deployment/kube-scheduler-operator")
+    assert "BEGIN" not in log
+    assert "client-key-data" not in log
+    assert '"metadata"' not in log
+
+
+def test_unmanaged_means_hands_off_and_says_so(cluster: Cluster) -> None:
+    cluster.api.request("PATCH", KUBESCHEDULER, {"spec": {"managementState": "Unmanaged"}})
+    until(lambda: cluster.cluster_operator("Available")[0] == "Unknown", 20, "not said")
+    latest = cluster.latest
+    cluster.api.request("PATCH", KUBESCHEDULER, {"spec": {"logLevel": "Debug"}})
+    time.sleep(3)
+    assert cluster.latest == latest
+    assert "Unmanaged" in json.dumps(cluster.cluster_operator("Degraded"))

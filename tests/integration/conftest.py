@@ -1,0 +1,191 @@
+"""A real API server (hack/sandbox without nodes) for all tests of this folder and all workers.
+
+The first worker of the first session brings it up from scratch; the last one takes it down. Who
+uses it is a shared file lock, which the kernel gives back however a worker ends, so nobody waits
+for a worker that crashed. If it cannot be brought up, tests fail: they are not skipped.
+"""
+
+from __future__ import annotations
+
+import base64
+import fcntl
+import hashlib
+import json
+import os
+import shlex
+import ssl
+import subprocess
+import tempfile
+import urllib.error
+import urllib.request
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+SANDBOX = REPOSITORY / "hack" / "sandbox"
+# Two checkouts on one machine must not share an API server.
+NAME = f"it-{hashlib.sha256(str(REPOSITORY).encode()).hexdigest()[:6]}"
+UP_SECONDS = 1200  # the very first time Kubernetes may have to be built
+TEST_SECONDS = 60
+
+
+class RefusedError(AssertionError):
+    """The API server or kubectl refused; the text is what it said."""
+
+
+@dataclass(frozen=True)
+class ApiServer:
+    """A running API server with our CustomResourceDefinitions.
+
+    Attributes:
+        kubeconfig: of an administrator.
+        kubectl_path: the program.
+        binaries: the folder of kubectl, kube-scheduler and so on.
+        url: where it listens.
+        tls: trusts it and authenticates as the administrator.
+    """
+
+    kubeconfig: Path
+    kubectl_path: Path
+    binaries: Path
+    url: str
+    tls: ssl.SSLContext
+
+    def request(self, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+        """One request; many times faster than a kubectl process.
+
+        Raises:
+            RefusedError: with the message of the server's Status.
+        """
+        request = urllib.request.Request(
+            self.url + path,
+            method=method,
+            data=None if body is None else json.dumps(body).encode(),
+            headers={"Content-Type": "application/json"},
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=TEST_SECONDS, context=self.tls) as answer:
+                obj = json.load(answer)
+        except urllib.error.HTTPError as error:
+            with error:
+                said = json.load(error)["message"]
+            raise RefusedError(f"{method} {path}: {said}") from None
+        assert isinstance(obj, dict)
+        return obj
+
+    def kubectl(self, *arguments: str) -> str:
+        """Run kubectl and return what it printed.
+
+        Raises:
+            RefusedError: with what kubectl said.
+        """
+        done = subprocess.run(
+            [self.kubectl_path, f"--kubeconfig={self.kubeconfig}", *arguments],
+            capture_output=True,
+            text=True,
+            timeout=TEST_SECONDS,
+            check=False,
+        )
+        if done.returncode != 0:
+            raise RefusedError(f"kubectl {shlex.join(arguments)}: {done.stderr.strip()}")
+        return done.stdout
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Bound the tests themselves, not the start of the API server before the first of them."""
+    here = Path(__file__).parent
+    for item in items:
+        if item.path.is_relative_to(here) and item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(TEST_SECONDS, func_only=True))
+
+
+@pytest.fixture(scope="session")
+def api_server() -> Iterator[ApiServer]:
+    """The API server; objects that a test makes need names of their own."""
+    directory = Path(tempfile.gettempdir()) / f"kube-scheduler-operator-{os.getuid()}-{NAME}"
+    directory.mkdir(mode=0o700, exist_ok=True)
+    with (directory / "users").open("a") as users:
+        try:
+            with _locked(directory / "change"):
+                if _alone(users.fileno()):
+                    _sandbox("down")  # what a killed session left
+                    _sandbox("up", "--nodes", "0", "--no-operator")
+                fcntl.flock(users, fcntl.LOCK_SH)
+                server = _describe()
+                server.kubectl("apply", "-k", str(REPOSITORY / "crds"))
+                server.kubectl("wait", "--for=condition=Established", "crd", "--all")
+            yield server
+        finally:
+            with _locked(directory / "change"):
+                fcntl.flock(users, fcntl.LOCK_UN)
+                if _alone(users.fileno()):
+                    _sandbox("down")
+
+
+@pytest.fixture(scope="session")
+def kube_scheduler_binary(api_server: ApiServer) -> Path:
+    """The real kube-scheduler, of the version of the API server."""
+    binary = api_server.binaries / "kube-scheduler"
+    assert os.access(binary, os.X_OK), f"{binary} is missing: run hack/sandbox setup"
+    return binary
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    with path.open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _alone(users: int) -> bool:
+    with suppress(BlockingIOError):
+        fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return True
+    return False
+
+
+def _sandbox(*words: str) -> str:
+    """Run hack/sandbox for our sandbox; a failure is the failure of the test that needs it."""
+    if not SANDBOX.exists():
+        pytest.fail(f"{SANDBOX} is missing: integration tests need it for a real API server")
+    command = [str(SANDBOX), *words, "--name", NAME]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=UP_SECONDS, check=False)
+    if done.returncode != 0:
+        said = (done.stdout + done.stderr).strip()
+        pytest.fail(f"integration tests need a real API server: {shlex.join(command)} said: {said}")
+    return done.stdout
+
+
+def _describe() -> ApiServer:
+    variables = {}
+    for line in _sandbox("env").splitlines():
+        _export, _, assignment = line.partition(" ")
+        variable, _, value = assignment.partition("=")
+        variables[variable] = "".join(shlex.split(value))
+    binaries = Path(variables["KUBEBUILDER_ASSETS"])
+    kubeconfig = Path(variables["KUBECONFIG"])
+    config = yaml.safe_load(kubeconfig.read_text())
+    cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
+    tls = ssl.create_default_context(cadata=_decoded(cluster, "certificate-authority-data"))
+    with (
+        tempfile.TemporaryDirectory() as directory
+    ):  # ssl reads client certificates from files only
+        pem = Path(directory, "client.pem")
+        pem.touch(0o600)
+        pem.write_text(
+            _decoded(user, "client-certificate-data") + _decoded(user, "client-key-data")
+        )
+        tls.load_cert_chain(pem)
+    return ApiServer(kubeconfig, binaries / "kubectl", binaries, cluster["server"], tls)
+
+
+def _decoded(entry: dict[str, str], key: str) -> str:
+    return base64.b64decode(entry[key]).decode()

@@ -1,0 +1,356 @@
+"""The operator as a process, a proxy that can kill it at any write, and a node that is played.
+
+The API server is real and so is the operator; the kubelet and the installer are played, because
+here it is the operator that is put through faults. tests/e2e has real ones.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+from aiohttp import web
+
+from cluster.api import Api, ApiError
+from cluster.model import Sandbox
+
+NAMESPACE = "kube-scheduler-operator"
+NODE = "played"
+IMAGE = "registry.k8s.io/kube-scheduler:v1.35.4"
+_PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
+_MIRROR = f"/api/v1/namespaces/kube-system/pods/kube-scheduler-{NODE}"
+
+
+class Proxy:
+    """Forwards everything to the API server and acts on the n-th write of the operator.
+
+    Attributes:
+        url: what the operator's kubeconfig says.
+        writes: writes seen since `arm`, Leases and Events not counted: "VERB path".
+    """
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self._sandbox = sandbox
+        self._kill_at = 0
+        self._after = False
+        self._kill: Callable[[], None] = lambda: None
+        self.refuse: Callable[[str, str], int] = lambda method, path: 0
+        self.writes: list[str] = []
+        self.killed = False
+        self.url = ""
+        self._ready = threading.Event()
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._main, daemon=True)
+        self._thread.start()
+        assert self._ready.wait(10)
+
+    def arm(self, number: int, kill: Callable[[], None], *, after: bool) -> None:
+        """Kill at the `number`-th write from now, before or after it took effect; 0: never."""
+        self.writes, self.killed = [], False
+        self._kill_at, self._kill, self._after = number, kill, after
+
+    def close(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(10)
+
+    def _main(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        self._loop.run_until_complete(self._start())
+        self._ready.set()
+        self._loop.run_forever()
+        self._loop.run_until_complete(self._stop())
+        self._loop.close()
+
+    async def _start(self) -> None:
+        import ssl
+
+        pki = self._sandbox.state / "pki"
+        tls = ssl.create_default_context(cafile=str(pki / "ca.crt"))
+        tls.load_cert_chain(pki / "admin.crt", pki / "admin.key")
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(ssl=tls, limit=0),
+            timeout=aiohttp.ClientTimeout(total=None),
+            auto_decompress=False,
+        )
+        app = web.Application(client_max_size=64 * 2**20)
+        app.router.add_route("*", "/{path:.*}", self._handle)
+        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, "127.0.0.1", 0)
+        await site.start()
+        self.url = f"http://127.0.0.1:{self._runner.addresses[0][1]}"
+
+    async def _stop(self) -> None:
+        await self._session.close()
+        await self._runner.cleanup()
+
+    async def _handle(self, request: web.Request) -> web.StreamResponse:
+        counted = request.method != "GET" and not any(
+            word in request.path for word in ("/leases", "/events", "reviews")
+        )
+        strike = False
+        if counted:
+            self.writes.append(f"{request.method} {request.path}")
+            strike = not self.killed and len(self.writes) == self._kill_at
+        if strike and not self._after:
+            self.killed = True
+            self._kill()
+            raise web.HTTPServiceUnavailable
+        if code := self.refuse(request.method, request.path):
+            return web.json_response(_status(code, request), status=code)
+        url = f"{self._sandbox.server}{request.path_qs}"
+        headers = {
+            name: value
+            for name, value in request.headers.items()
+            if name.lower() not in ("host", "content-length", "authorization")
+        }
+        body = await request.read()
+        async with self._session.request(request.method, url, headers=headers, data=body) as answer:
+            if strike:
+                await answer.read()
+                self.killed = True
+                self._kill()
+                raise web.HTTPServiceUnavailable
+            response = web.StreamResponse(status=answer.status)
+            for name in ("Content-Type", "Content-Encoding"):
+                if name in answer.headers:
+                    response.headers[name] = answer.headers[name]
+            await response.prepare(request)
+            with contextlib.suppress(ConnectionResetError, aiohttp.ClientError):
+                async for chunk in answer.content.iter_any():
+                    await response.write(chunk)
+                await response.write_eof()
+            return response
+
+
+def _status(code: int, request: web.Request) -> dict[str, Any]:
+    verb = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+    resource = request.path.split("/")[-1]
+    reasons = {401: "Unauthorized", 403: "Forbidden", 503: "ServiceUnavailable"}
+    message = {
+        401: "Unauthorized",
+        403: f'{resource} is forbidden: User "operator" cannot '
+        f'{verb.get(request.method, "list")} resource "{resource}"',
+    }.get(code, "the server is currently unable to handle the request")
+    return {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "status": "Failure",
+        "code": code,
+        "reason": reasons.get(code, "Unknown"),
+        "message": message,
+    }
+
+
+class Operator:
+    """The operator as a process on this machine."""
+
+    def __init__(self, proxy: Proxy, folder: Path) -> None:
+        self.kubeconfig = folder / "kubeconfig"
+        self.log = folder / "operator.log"
+        self.kubeconfig.write_text(
+            json.dumps(
+                {
+                    "apiVersion": "v1",
+                    "kind": "Config",
+                    "clusters": [{"name": "c", "cluster": {"server": proxy.url}}],
+                    "users": [{"name": "u", "user": {"token": "anything"}}],
+                    "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
+                    "current-context": "x",
+                }
+            )
+        )
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self, *arguments: str) -> None:
+        """Start it; one that restarts has the identity of its pod and leads at once."""
+        command = [sys.executable, "-m", "kube_scheduler_operator", "operator"]
+        options = [f"--kubeconfig={self.kubeconfig}", "--listen=127.0.0.1:0", *arguments]
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [*command, *options],
+                stdout=log,
+                stderr=log,
+                env={**os.environ, "POD_UID": "the-one", "POD_NAME": "operator"},
+            )
+
+    def kill(self) -> None:
+        """SIGKILL, and wait until it is dead."""
+        if self.process is not None and self.process.poll() is None:
+            self.process.send_signal(signal.SIGKILL)
+            self.process.wait(10)
+
+    def stop(self) -> int:
+        """SIGTERM; the exit code."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(20)
+
+    def text(self) -> str:
+        return self.log.read_text(errors="replace") if self.log.exists() else ""
+
+
+class PlayedNode:
+    """A control-plane node whose kubelet and installer are a thread of the test.
+
+    Attributes:
+        verdict: what the preflight of a revision says: pod -> its last log line, empty for yes.
+    """
+
+    def __init__(self, api: Api) -> None:
+        self._api = api
+        self.verdict: Callable[[dict[str, Any]], str] = lambda pod: ""
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._main, daemon=True)
+
+    def start(self) -> None:
+        """Register the node with the stock scheduler on it."""
+        self._api.create(
+            "/api/v1/nodes",
+            {
+                "apiVersion": "v1",
+                "kind": "Node",
+                "metadata": {
+                    "name": NODE,
+                    "labels": {"node-role.kubernetes.io/control-plane": ""},
+                },
+            },
+        )
+        self._beat()
+        self._mirror({}, {}, ["kube-scheduler", "--kubeconfig=/x", "--leader-elect=true"])
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stop.set()
+        self._thread.join(10)
+
+    def _main(self) -> None:
+        beaten = 0.0
+        while not self._stop.is_set():
+            try:
+                if time.monotonic() - beaten > 5:
+                    self._beat()
+                    beaten = time.monotonic()
+                for pod in self._api.request("GET", f"{_PODS}?labelSelector=app%3Dinstaller")[
+                    "items"
+                ]:
+                    self._install(pod)
+            except ApiError as error:
+                print(f"played node: {error}", file=sys.stderr)
+            time.sleep(0.05)
+
+    def _beat(self) -> None:
+        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": ""}
+        times = {"lastHeartbeatTime": now, "lastTransitionTime": now}
+        body = {"status": {"conditions": [{**ready, **times}]}}
+        self._api.request("PATCH", f"/api/v1/nodes/{NODE}/status", body)
+        stamp = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        lease = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
+        spec = {"holderIdentity": f"{NODE}_x", "leaseDurationSeconds": 15, "renewTime": stamp}
+        body = {
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "metadata": {"name": "kube-scheduler"},
+            "spec": spec,
+        }
+        self._api.create(lease, body)
+        self._api.request("PATCH", f"{lease}/kube-scheduler", {"spec": spec})
+
+    def _install(self, pod: dict[str, Any]) -> None:
+        name = pod["metadata"]["name"]
+        if "deletionTimestamp" in pod["metadata"]:
+            body = {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}
+            self._api.request("DELETE", f"{_PODS}/{name}", body)
+            return
+        if pod["status"].get("phase") != "Pending" or pod["status"].get("initContainerStatuses"):
+            return
+        revision = pod["metadata"]["labels"]["kube-scheduler-operator.dev/revision"]
+        sentence = self.verdict(pod)
+        if sentence:
+            ended = {"exitCode": 1, "reason": "Error", "message": sentence}
+            status = {
+                "phase": "Pending",
+                "initContainerStatuses": [_container("preflight", {"terminated": ended})],
+            }
+            self._api.request("PATCH", f"{_PODS}/{name}/status", {"status": status})
+            return
+        copy = f"/api/v1/namespaces/{NAMESPACE}/configmaps/kube-scheduler-pod-{revision}"
+        static = json.loads(self._api.request("GET", copy)["data"]["pod.yaml"])
+        container = static["spec"]["containers"][0]
+        labels = {"revision": revision}
+        digest = self._api.request(
+            "GET", f"/api/v1/namespaces/{NAMESPACE}/configmaps/revision-status-{revision}"
+        )["data"]["hash"]
+        self._mirror(
+            labels,
+            {"kube-scheduler-operator.dev/content-hash": digest},
+            [*container["command"], *container["args"]],
+        )
+        result = {
+            "result": "Installed",
+            "revision": int(revision),
+            "node": NODE,
+            "lastGoodRevision": int(revision),
+            "steps": {"stage": 0.1},
+        }
+        ended = {"exitCode": 0, "reason": "Completed", "message": json.dumps(result)}
+        status = {
+            "phase": "Succeeded",
+            "containerStatuses": [_container("installer", {"terminated": ended})],
+        }
+        self._api.request("PATCH", f"{_PODS}/{name}/status", {"status": status})
+
+    def _mirror(
+        self, labels: dict[str, str], annotations: dict[str, str], command: list[str]
+    ) -> None:
+        with contextlib.suppress(ApiError):
+            body = {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}
+            self._api.request("DELETE", _MIRROR, body)
+        pod = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {
+                "name": f"kube-scheduler-{NODE}",
+                "labels": {"component": "kube-scheduler", "tier": "control-plane", **labels},
+                "annotations": annotations,
+            },
+            "spec": {
+                "nodeName": NODE,
+                "tolerations": [{"operator": "Exists"}],
+                "automountServiceAccountToken": False,
+                "containers": [{"name": "kube-scheduler", "image": IMAGE, "command": command}],
+            },
+        }
+        self._api.request("POST", "/api/v1/namespaces/kube-system/pods", pod)
+        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        running = {**_container("kube-scheduler", {"running": {"startedAt": now}}), "ready": True}
+        status = {
+            "phase": "Running",
+            "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": now}],
+            "containerStatuses": [running],
+        }
+        self._api.request("PATCH", f"{_MIRROR}/status", {"status": status})
+
+
+def _container(name: str, state: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "name": name,
+        "ready": False,
+        "restartCount": 0,
+        "image": "x",
+        "imageID": "",
+        "state": state,
+    }

@@ -1,0 +1,437 @@
+"""The real operator against a real API server: killed at every write, refused, repaired."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cluster import lifecycle, teardown
+from cluster.api import Api, ApiError
+from cluster.console import run
+from cluster.observe import CLUSTEROPERATOR, KUBESCHEDULER, SCHEDULER, until
+
+from .harness import NAMESPACE, NODE, Operator, PlayedNode, Proxy
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+NAME = f"op-{hashlib.sha256(str(REPOSITORY).encode()).hexdigest()[:6]}"
+CONFIG_MAPS = f"/api/v1/namespaces/{NAMESPACE}/configmaps"
+PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
+
+# The operator owns singletons: these tests share one cluster and must run in one process, in order.
+pytestmark = [pytest.mark.xdist_group("operator"), pytest.mark.timeout(600, func_only=True)]
+
+
+class World:
+    """The cluster of these tests."""
+
+    def __init__(self, api: Api, proxy: Proxy, operator: Operator, node: PlayedNode) -> None:
+        self.api = api
+        self.proxy = proxy
+        self.operator = operator
+        self.node = node
+
+    @property
+    def status(self) -> dict[str, Any]:
+        return self.api.request("GET", KUBESCHEDULER).get("status", {})
+
+    def condition(self, kind: str) -> tuple[str, str]:
+        for condition in self.status.get("conditions", []):
+            if condition["type"] == kind:
+                return condition["status"], condition.get("message", "")
+        return "", ""
+
+    @property
+    def latest(self) -> int:
+        return int(self.status.get("latestAvailableRevision", 0))
+
+    @property
+    def current(self) -> int:
+        return int((self.status.get("nodeStatuses") or [{}])[0].get("currentRevision", 0))
+
+    def patch(self, path: str, spec: dict[str, Any]) -> None:
+        self.api.request("PATCH", path, {"spec": spec})
+
+    def config_maps(self) -> dict[str, dict[str, Any]]:
+        items = self.api.request("GET", CONFIG_MAPS)["items"]
+        return {item["metadata"]["name"]: item for item in items}
+
+    def profile(self) -> str:
+        """Which profile the ConfigMap `config` has, by what is special about each."""
+        config = json.loads(self.config_maps()["config"]["data"]["config.yaml"])
+        profiles = config.get("profiles")
+        if not profiles:
+            return "LowNodeUtilization"
+        return "NoScoring" if "preScore" in profiles[0]["plugins"] else "HighNodeUtilization"
+
+    def calm(self) -> bool:
+        status = self.status
+        return (
+            self.latest > 0
+            and self.current == self.latest
+            and self.condition("NodeInstallerProgressing")[0] == "False"
+            and "deletionTimestamp" not in json.dumps(status)
+        )
+
+    def rest(self) -> None:
+        self.patch(SCHEDULER, {"profile": "LowNodeUtilization", "policy": None})
+        self.patch(KUBESCHEDULER, {"unsupportedConfigOverrides": None, "logLevel": "Normal"})
+        until(lambda: self.profile() == "LowNodeUtilization" and self.calm(), 60, self.why())
+
+    def why(self) -> str:
+        return f"no rest; the operator's log ends: {self.operator.text()[-3000:]}"
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    teardown.down(NAME)
+    sandbox = lifecycle.up(NAME, 0, 0, with_operator=False)
+    proxy = None
+    operator = None
+    node = None
+    try:
+        kubectl = [str(sandbox.state / "bin/kubectl"), f"--kubeconfig={sandbox.kubeconfig}"]
+        run(*kubectl, "apply", "--server-side", "-k", REPOSITORY / "crds")
+        run(*kubectl, "wait", "--for=condition=Established", "crd", "--all")
+        for manifest in ("namespace.yaml", "cluster.yaml"):
+            path = REPOSITORY / "deploy" / "kubeadm" / manifest
+            run(*kubectl, "apply", "--server-side", "-f", path)
+        api = Api(sandbox)
+        default = "/api/v1/namespaces/kube-system/serviceaccounts/default"
+        until(lambda: bool(api.request("GET", default)), 30, "no service accounts appear")
+        node = PlayedNode(api)
+        node.start()
+        proxy = Proxy(sandbox)
+        operator = Operator(proxy, tmp_path_factory.mktemp("operator"))
+        operator.start()
+        found = World(api, proxy, operator, node)
+        until(found.calm, 60, "the stock scheduler was not adopted")
+        yield found
+    finally:
+        if operator is not None:
+            operator.kill()
+        if node is not None:
+            node.stop()
+        if proxy is not None:
+            proxy.close()
+        teardown.down(NAME)
+
+
+@pytest.fixture(autouse=True)
+def _rested(world: World) -> Iterator[None]:
+    world.proxy.arm(0, lambda: None, after=False)
+    world.proxy.refuse = lambda method, path: 0
+    world.node.verdict = lambda pod: ""
+    if world.operator.process is None or world.operator.process.poll() is not None:
+        world.operator.start()
+    world.rest()
+    yield
+    world.proxy.refuse = lambda method, path: 0
+
+
+def _complete(world: World) -> None:
+    """Revisions 1 to latest are all there, in order, whole, and say that they are ready."""
+    maps = world.config_maps()
+    for number in range(1, world.latest + 1):
+        status = maps[f"revision-status-{number}"]
+        annotations = status["metadata"]["annotations"]
+        assert annotations["operator.openshift.io/revision-ready"] == "true", number
+        for part in ("config", "kube-scheduler-pod"):
+            assert maps[f"{part}-{number}"]["immutable"], (part, number)
+    assert f"revision-status-{world.latest + 1}" not in maps
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+def test_killed_at_every_write_of_a_rollout_it_always_ends_the_same(
+    world: World, after: bool
+) -> None:
+    profiles = ("HighNodeUtilization", "NoScoring")
+    killed = 0
+    for number in range(1, 100):
+        profile = profiles[number % 2]
+        latest = world.latest
+        world.proxy.arm(number, world.operator.kill, after=after)
+        world.patch(SCHEDULER, {"profile": profile})
+        until(
+            lambda latest=latest: world.proxy.killed or (world.latest > latest and world.calm()),
+            60,
+            f"write {number}: {world.why()}",
+        )
+        if world.proxy.killed:
+            killed += 1
+            world.operator.start()
+        until(
+            lambda profile=profile, latest=latest: (
+                world.profile() == profile and world.calm() and world.current > latest
+            ),
+            60,
+            f"killed at write {number} ({world.proxy.writes}): {world.why()}",
+        )
+        assert world.latest == latest + 1, "exactly one revision for one edit"
+        _complete(world)
+        if not world.proxy.killed:
+            break
+        # A write that was killed may leave follow-ups; they must all be done now.
+        writes = len(world.proxy.writes)
+        time.sleep(0.5)
+        assert len(world.proxy.writes) == writes or world.calm()
+    else:
+        pytest.fail("a rollout never ends")
+    print(f"killed {killed} times; the writes of one rollout: {world.proxy.writes}")
+    assert killed >= 8, f"a rollout has more writes than {world.proxy.writes}"
+
+
+def test_at_rest_nothing_is_written(world: World) -> None:
+    time.sleep(2)
+    world.proxy.arm(0, lambda: None, after=False)
+    time.sleep(8)
+    assert world.proxy.writes == []
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["config", "kube-scheduler-pod", "config-{latest}", "kube-scheduler-pod-{latest}"],
+)
+def test_a_deleted_configmap_is_made_again(world: World, name: str) -> None:
+    name = name.format(latest=world.latest)
+    latest, before = world.latest, world.config_maps()[name]
+    world.api.request("DELETE", f"{CONFIG_MAPS}/{name}")
+    until(lambda: name in world.config_maps(), 10, f"{name} was not made again")
+    again = world.config_maps()[name]
+    assert again["data"] == before["data"]
+    assert again["metadata"]["uid"] != before["metadata"]["uid"]
+    time.sleep(1)
+    assert world.latest == latest
+
+
+def test_a_deleted_revision_status_of_the_latest_revision_is_made_again(world: World) -> None:
+    latest = world.latest
+    name = f"revision-status-{latest}"
+    old = world.config_maps()[name]["metadata"]["uid"]
+    world.api.request("DELETE", f"{CONFIG_MAPS}/{name}")
+
+    def again() -> bool:
+        maps = world.config_maps()
+        owners = [
+            owner["uid"]
+            for part in ("config", "kube-scheduler-pod")
+            for owner in maps.get(f"{part}-{latest}", {"metadata": {}})["metadata"].get(
+                "ownerReferences", []
+            )
+        ]
+        uid = maps.get(name, {"metadata": {"uid": old}})["metadata"]["uid"]
+        return uid != old and owners == [uid, uid]
+
+    until(again, 30, world.why())
+    assert world.latest == latest
+    until(world.calm, 20, world.why())
+
+
+def test_an_edited_configmap_is_corrected(world: World) -> None:
+    latest = world.latest
+    world.api.request("PATCH", f"{CONFIG_MAPS}/config", {"data": {"config.yaml": "{}"}})
+    until(
+        lambda: "kind" in world.config_maps()["config"]["data"]["config.yaml"], 10, "not corrected"
+    )
+    assert world.latest == latest
+
+
+def test_a_label_that_was_taken_off_comes_back(world: World) -> None:
+    label = {"metadata": {"labels": {"app.kubernetes.io/managed-by": None}}}
+    world.api.request("PATCH", f"{CONFIG_MAPS}/config", label)
+    until(
+        lambda: "labels" in world.config_maps()["config"]["metadata"], 10, "the label is not back"
+    )
+
+
+def test_other_owned_objects_are_repaired(world: World) -> None:
+    account = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/installer-sa"
+    world.api.request("DELETE", account)
+    until(lambda: bool(world.api.request("GET", account)), 10, "installer-sa is not back")
+
+    world.api.request("DELETE", CLUSTEROPERATOR)
+    until(lambda: _available(world) == "True", 20, "ClusterOperator is not back")
+
+    conditions = {"status": {"conditions": []}}
+    world.api.request("PATCH", f"{CLUSTEROPERATOR}/status", conditions)
+    until(lambda: _available(world) == "True", 10, "ClusterOperator's conditions are not back")
+
+    world.api.request("PATCH", f"{KUBESCHEDULER}/status", conditions)
+    until(lambda: world.condition("StaticPodsAvailable")[0] == "True", 10, "no conditions")
+
+    world.patch(KUBESCHEDULER, {"observedConfig": {"arguments": {"nonsense": "x"}}})
+    until(
+        lambda: not world.api.request("GET", KUBESCHEDULER)["spec"].get("observedConfig"),
+        10,
+        "observedConfig is not corrected",
+    )
+
+
+def _available(world: World) -> str:
+    found = world.api.request("GET", CLUSTEROPERATOR).get("status", {}).get("conditions", [])
+    return next((c["status"] for c in found if c["type"] == "Available"), "")
+
+
+def test_a_deleted_kubescheduler_is_said_and_its_successor_knows_what_runs(world: World) -> None:
+    latest = world.latest
+    world.api.request("DELETE", KUBESCHEDULER)
+
+    def degraded() -> str:
+        found = world.api.request("GET", CLUSTEROPERATOR)["status"]["conditions"]
+        return next(c.get("message", "") for c in found if c["type"] == "Degraded")
+
+    until(lambda: "does not exist" in degraded(), 10, "nobody says that KubeScheduler is gone")
+    kubescheduler = {
+        "apiVersion": "operator.openshift.io/v1",
+        "kind": "KubeScheduler",
+        "metadata": {"name": "cluster"},
+        "spec": {},
+    }
+    world.api.request("POST", KUBESCHEDULER.removesuffix("/cluster"), kubescheduler)
+    until(world.calm, 30, world.why())
+    assert (world.latest, world.current) == (latest, latest)
+
+
+def test_a_missing_scheduler_is_said_and_nothing_is_touched(world: World) -> None:
+    latest = world.latest
+    world.api.request("DELETE", SCHEDULER)
+    try:
+        until(lambda: world.condition("TargetConfigControllerDegraded")[0] == "True", 10, "unsaid")
+        message = world.condition("TargetConfigControllerDegraded")[1]
+        assert 'Scheduler "cluster" does not exist' in message
+        assert world.latest == latest
+    finally:
+        scheduler = {
+            "apiVersion": "config.openshift.io/v1",
+            "kind": "Scheduler",
+            "metadata": {"name": "cluster"},
+            "spec": {},
+        }
+        world.api.request("POST", SCHEDULER.removesuffix("/cluster"), scheduler)
+    until(world.calm, 20, world.why())
+
+
+@pytest.mark.parametrize(
+    ("path", "spec", "said"),
+    [
+        (SCHEDULER, {"profile": "Turbo"}, 'Unsupported value: "Turbo"'),
+        (KUBESCHEDULER, {"logLevel": "Loud"}, 'Unsupported value: "Loud"'),
+        (KUBESCHEDULER, {"operatorLogLevel": 7}, "operatorLogLevel"),
+        (KUBESCHEDULER, {"failedRevisionLimit": "many"}, "failedRevisionLimit"),
+    ],
+)
+def test_the_api_itself_refuses_what_the_schema_knows(
+    world: World, path: str, spec: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(ApiError, match=said):
+        world.patch(path, spec)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "path"),
+    [
+        ({"arguments": "x"}, "unsupportedConfigOverrides.arguments"),
+        ({"arguments": {"v": {"deep": 1}}}, "unsupportedConfigOverrides.arguments.v"),
+        ({"parallelism": "many"}, "parallelism"),
+        ({"profiles": {}}, "profiles"),
+        ({"nonsense": 1}, "nonsense"),
+        ({"kind": "Policy"}, "kind"),
+    ],
+    ids=["arguments", "argument", "type", "list", "field", "kind"],
+)
+def test_malformed_overrides_are_named_and_nothing_is_touched(
+    world: World, overrides: dict[str, Any], path: str
+) -> None:
+    latest = world.latest
+    world.patch(KUBESCHEDULER, {"unsupportedConfigOverrides": overrides})
+    kinds = ("UnsupportedConfigOverridesDegraded", "TargetConfigControllerDegraded")
+    until(
+        lambda: any(world.condition(kind)[0] == "True" for kind in kinds),
+        10,
+        f"nobody complains about {overrides}",
+    )
+    messages = " ".join(world.condition(kind)[1] for kind in kinds)
+    assert path in messages, messages
+    assert world.latest == latest
+
+
+def test_a_refused_configuration_is_said_in_the_schedulers_words(world: World) -> None:
+    current = world.current
+    sentence = 'E1121 10:02:03.0 1 run.go:72] "command failed" err="no such thing: \\"Nope\\""'
+    world.node.verdict = lambda pod: sentence
+    world.patch(SCHEDULER, {"profile": "NoScoring"})
+    until(lambda: world.condition("PreflightDegraded")[0] == "True", 20, world.why())
+    assert 'no such thing: "Nope"' in world.condition("PreflightDegraded")[1]
+    assert world.current == current
+    status = world.config_maps()[f"revision-status-{world.latest}"]["metadata"]["annotations"]
+    assert status["kube-scheduler-operator.dev/outcome"] == "refused"
+    world.node.verdict = lambda pod: ""
+    world.patch(SCHEDULER, {"profile": "HighNodeUtilization"})
+    until(lambda: world.calm() and world.current > current, 20, world.why())
+
+
+def test_missing_rights_are_said_in_a_condition_and_heal(world: World) -> None:
+    world.proxy.refuse = lambda method, path: (
+        403 if method == "POST" and path.endswith("/configmaps") else 0
+    )
+    world.patch(SCHEDULER, {"profile": "HighNodeUtilization"})
+    until(lambda: world.condition("InstallerControllerDegraded")[0] == "True", 20, world.why())
+    message = world.condition("InstallerControllerDegraded")[1]
+    assert "create" in message
+    assert "configmaps" in message
+    world.proxy.refuse = lambda method, path: 0
+    until(lambda: world.calm() and world.profile() == "HighNodeUtilization", 60, world.why())
+    until(lambda: world.condition("InstallerControllerDegraded")[0] == "False", 20, world.why())
+
+
+def test_an_expired_token_and_an_unreachable_api_are_said_in_the_log_and_outlived(
+    world: World,
+) -> None:
+    latest = world.latest
+    world.proxy.refuse = lambda method, path: 401
+    until(lambda: "401 Unauthorized" in world.operator.text(), 30, "an expired token is not said")
+    assert "does not accept the token" in world.operator.text()
+    world.proxy.refuse = lambda method, path: 503
+    until(lambda: "503" in world.operator.text(), 30, "an API that is away is not said")
+    world.proxy.refuse = lambda method, path: 0
+    _alive_again(world)
+    world.patch(SCHEDULER, {"profile": "HighNodeUtilization"})
+    until(lambda: world.calm() and world.latest == latest + 1, 90, world.why())
+
+
+def _alive_again(world: World) -> None:
+    """A Deployment restarts an operator that lost its Lease; here the test does."""
+    if world.operator.process is not None and world.operator.process.poll() is not None:
+        assert "lost leadership" in world.operator.text()
+        world.operator.start()
+
+
+def test_a_clean_stop_frees_the_lease_at_once(world: World) -> None:
+    assert world.operator.stop() == 0
+    lease = (
+        f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/kube-scheduler-operator-lock"
+    )
+    assert not world.api.request("GET", lease)["spec"].get("holderIdentity")
+
+
+def test_the_operator_log_level_follows_its_field(world: World) -> None:
+    world.patch(KUBESCHEDULER, {"operatorLogLevel": "Debug"})
+    events = f"/api/v1/namespaces/{NAMESPACE}/events"
+
+    def said() -> bool:
+        items = world.api.request("GET", events)["items"]
+        return any(item["reason"] == "OperatorLogLevelChange" for item in items)
+
+    until(said, 20, "no event about the log level")
+    world.patch(KUBESCHEDULER, {"operatorLogLevel": "Normal"})
+
+
+def test_one_node_at_a_time_is_all_that_the_api_shows(world: World) -> None:
+    entries = world.status["nodeStatuses"]
+    assert [entry["nodeName"] for entry in entries] == [NODE]
+    assert entries[0]["nodeUID"]

@@ -1,0 +1,293 @@
+"""Random histories: what users, nodes, the API server and bad luck can do, from a seed."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+from kube_scheduler_operator.kube.errors import ApiError, Request, from_response
+from kube_scheduler_operator.kube.resource import (
+    CONFIG_MAPS,
+    KUBE_SCHEDULERS,
+    PODS,
+    SERVICE_ACCOUNTS,
+    ObjectRef,
+)
+
+from .machine import REFUSAL, Behavior
+from .world import World
+
+REFUSED, UNHEALTHY, SLOW, CRASHES, CRASHES_LATER, EVICTED, PULL = range(41, 48)
+SCRIPT = {
+    REFUSED: Behavior(refused=REFUSAL),
+    UNHEALTHY: Behavior(ready_after=None),
+    SLOW: Behavior(pending_for=6.0, preflight_for=4.0, ready_after=6.0),
+    CRASHES: Behavior(lifetimes=(0.5,)),
+    CRASHES_LATER: Behavior(lifetimes=(18.0, 0.5)),
+    EVICTED: Behavior(evictions=1),
+    PULL: Behavior(pull_error_for=20.0),
+}
+GOOD = range(1, 9)
+LAST = 33
+"""The configuration that every history ends with."""
+
+
+class History:
+    """One history, written down as it happens."""
+
+    def __init__(self, seed: int) -> None:
+        self.rng = random.Random(seed)
+        self.log: list[str] = []
+        nodes = self.rng.choice((1, 1, 1, 2, 3))
+        lag = self.rng.choice((0.02, 0.2, 1.0))
+        self.world = World(nodes=nodes, seed=seed, lag=lag, script=SCRIPT)
+        self.note(f"{nodes} nodes, lag {lag:g} s")
+        self._down: set[str] = set()
+        self._added = 0
+
+    def note(self, text: str) -> None:
+        self.log.append(f"{self.world.clock.now:8.2f} {text}")
+
+    def play(self) -> None:
+        """Begin, disturb, heal, and look what came of it."""
+        actions = self._actions()
+        weights = [weight for weight, _ in actions]
+        self._pass_time()
+        for _ in range(self.rng.randint(2, 7)):
+            _, action = self.rng.choices(actions, weights)[0]
+            action()
+            self._pass_time()
+        self._heal()
+        self._check_the_end()
+
+    def _pass_time(self) -> None:
+        seconds = self.rng.choice((0.05, 0.3, 1.0, 3.0, 6.0, 12.0, 30.0))
+        self.world.run(seconds * self.rng.uniform(0.5, 1.5))
+
+    def _actions(self) -> list[tuple[int, Callable[[], None]]]:
+        return [
+            (8, self._edit),
+            (2, self._change_profile),
+            (1, self._change_log_level),
+            (5, self._kill_at_a_write),
+            (1, self._kill),
+            (2, self._power_off),
+            (2, self._power_on),
+            (1, self._replace_node),
+            (1, self._add_or_remove_node),
+            (3, self._delete_something),
+            (1, self._forget_ready),
+            (2, self._fail_writes),
+            (1, self._lose_answers),
+            (1, self._meddle),
+            (1, self._relist),
+            (1, self._recreate_kubescheduler),
+            (1, self._hands_off),
+        ]
+
+    # --- what can happen ------------------------------------------------------------------------
+    def _edit(self) -> None:
+        good = self.rng.random() < 0.4
+        percentage = self.rng.choice(GOOD) if good else self.rng.choice((*SCRIPT, None))
+        self.note(f"edit {percentage}")
+        self._spec(lambda: self.world.tune(percentage))
+
+    def _spec(self, write: Callable[[], None]) -> None:
+        if self.world.kubescheduler:
+            write()
+
+    def _change_profile(self) -> None:
+        name = self.rng.choice(("", "LowNodeUtilization", "HighNodeUtilization", "Nonsense"))
+        self.note(f"profile {name}")
+        self.world.profile(name)
+
+    def _change_log_level(self) -> None:
+        level = self.rng.choice(("Normal", "Debug"))
+        self.note(f"log level {level}")
+        self._spec(lambda: self.world.spec(logLevel=level))
+
+    def _kill_at_a_write(self) -> None:
+        connection = self.world.operator.connection
+        connection.kill_at = connection.writes + self.rng.randint(1, 6)
+        connection.kill_after_effect = self.rng.random() < 0.5
+        self.note(f"kill in {connection.kill_at - connection.writes} writes")
+        self._edit()
+        self.world.run(self.rng.uniform(0.1, 20.0))
+        connection.kill_at = None
+        self._restart()
+
+    def _kill(self) -> None:
+        self.note("kill")
+        self.world.operator.kill()
+        self._pass_time()
+        self._restart()
+
+    def _restart(self) -> None:
+        if not self.world.operator.alive:
+            self.note("restart")
+            self.world.operator.start()
+
+    def _power_off(self) -> None:
+        up = [name for name, machine in self.world.machines.items() if machine.up]
+        if up:
+            name = self.rng.choice(up)
+            self.note(f"power off {name}")
+            self.world.machines[name].fail()
+
+    def _power_on(self) -> None:
+        for name, machine in self.world.machines.items():
+            if not machine.up:
+                self.note(f"power on {name}")
+                machine.recover()
+
+    def _replace_node(self) -> None:
+        name = self.rng.choice(sorted(self.world.machines))
+        self.note(f"replace {name}")
+        self.world.replace_node(name)
+
+    def _add_or_remove_node(self) -> None:
+        machines = self.world.machines
+        if len(machines) > 1 and self.rng.random() < 0.5:
+            name = self.rng.choice(sorted(machines))
+            self.note(f"remove {name}")
+            self.world.remove_node(name)
+        elif len(machines) < 4:
+            self._added += 1
+            name = f"node-new-{self._added}"
+            self.note(f"add {name}")
+            self.world.add_node(name)
+
+    def _owned(self) -> list[ObjectRef]:
+        target = self.world.platform.target_namespace
+        return [
+            resource.ref(obj)
+            for resource in (CONFIG_MAPS, SERVICE_ACCOUNTS, PODS)
+            for obj in self.world.server.list(resource, target)
+        ]
+
+    def _delete_something(self) -> None:
+        owned = self._owned()
+        if owned:
+            ref = self.rng.choice(owned)
+            self.note(f"delete {ref}")
+            self.world.server.delete("user", ref)
+
+    def _forget_ready(self) -> None:
+        revisions = self.world.revisions
+        if revisions:
+            name = self.rng.choice(revisions).status["metadata"]["name"]
+            self.note(f"annotations of {name} removed")
+            target = self.world.platform.target_namespace
+            self.world.server.edit(
+                "user", CONFIG_MAPS, name, lambda o: o["metadata"].pop("annotations", 0), target
+            )
+
+    def _fail_writes(self) -> None:
+        world, share = self.world, self.rng.choice((0.2, 0.6, 1.0))
+        self.note(f"writes fail ({share:g})")
+
+        def fault(verb: str, ref: ObjectRef, sub: str | None) -> ApiError | None:
+            if self.rng.random() > share:
+                return None
+            request = Request(verb, ref.path, ref.resource, ref.namespace, ref.name, sub)
+            return from_response(request, self.rng.choice((403, 500, 503, 429)), "no")
+
+        world.operator.connection.faults.append(fault)
+        self._edit()
+        self._pass_time()
+        world.operator.connection.faults.clear()
+        self.note("writes succeed again")
+
+    def _lose_answers(self) -> None:
+        self.note("answers are lost")
+        connection = self.world.operator.connection
+        connection.lost_answers = lambda: self.rng.random() < 0.3
+        self._edit()
+        self._pass_time()
+        connection.lost_answers = lambda: False
+
+    def _meddle(self) -> None:
+        """Somebody else writes the same object, between reading and writing."""
+        world, left = self.world, self.rng.randint(1, 8)
+
+        def meddle() -> None:
+            nonlocal left
+            if left and world.kubescheduler and self.rng.random() < 0.5:
+                left -= 1
+                mark = str(world.server.version)
+                world.server.edit(
+                    "user",
+                    KUBE_SCHEDULERS,
+                    "cluster",
+                    lambda o: o["metadata"].update(labels={"mark": mark}),
+                )
+
+        self.note("somebody meddles")
+        world.operator.connection.before_write = meddle
+
+    def _relist(self) -> None:
+        self.note("relist")
+        for informer in self.world.operator.informers:
+            if self.rng.random() < 0.5 and self.world.operator.alive:
+                informer.relist()
+
+    def _recreate_kubescheduler(self) -> None:
+        self.note("KubeScheduler deleted")
+        if self.world.kubescheduler:
+            self.world.server.delete("user", ObjectRef(KUBE_SCHEDULERS, None, "cluster"))
+        self._pass_time()
+        self._ensure_kubescheduler()
+
+    def _ensure_kubescheduler(self) -> None:
+        if not self.world.kubescheduler:
+            self.note("KubeScheduler created")
+            body = {"apiVersion": "operator.openshift.io/v1", "kind": "KubeScheduler", "spec": {}}
+            self.world.server.create(
+                "user", KUBE_SCHEDULERS, {**body, "metadata": {"name": "cluster"}}
+            )
+
+    def _hands_off(self) -> None:
+        self.note("Unmanaged for a while")
+        self._spec(lambda: self.world.spec(managementState="Unmanaged"))
+        self._edit()
+        self._pass_time()
+        self._spec(lambda: self.world.spec(managementState="Managed"))
+
+    # --- the end --------------------------------------------------------------------------------
+    def _heal(self) -> None:
+        self.note("everything heals")
+        self._restart()
+        self._power_on()
+        self._ensure_kubescheduler()
+        self.world.profile("")
+        self.world.spec(managementState="Managed")
+        self.world.tune(LAST)
+
+    def _check_the_end(self) -> None:
+        world = self.world
+        world.run(1.0)
+        world.settle(900)
+        latest = world.status["latestAvailableRevision"]
+        assert f'"percentageOfNodesToScore":{LAST}' in world.config(latest), "the last edit counts"
+        world.run(150)
+        connection, events = world.operator.connection, len(world.operator.recorder.events)
+        writes = connection.writes
+        world.run(150)
+        assert connection.writes == writes, f"{connection.writes - writes} writes without a cause"
+        assert len(world.operator.recorder.events) == events
+        for type_, good in (("Available", "True"), ("Degraded", "False"), ("Progressing", "False")):
+            condition = world.operator_condition(type_)
+            assert condition["status"] == good, condition
+
+
+def play(seed: int) -> History:
+    """Play one history; a failure says how to have it again."""
+    history = History(seed)
+    try:
+        history.play()
+    except (AssertionError, Exception) as error:
+        told = "\n".join(history.log)
+        raise AssertionError(
+            f"history {seed} (again: SIMULATION_SEED={seed}):\n{told}\n{error}"
+        ) from error
+    return history

@@ -1,0 +1,309 @@
+"""What must hold after every step of every history, each rule a function with its name.
+
+The rules look at the truth: the API server's objects and the machines, never at what the operator
+believes. Where the operator can only know late, they grant it so much time.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from kube_scheduler_operator import names
+from kube_scheduler_operator.kube.resource import (
+    CLUSTER_OPERATORS,
+    CONFIG_MAPS,
+    KUBE_SCHEDULERS,
+    NODES,
+    PODS,
+    SERVICE_ACCOUNTS,
+)
+from kube_scheduler_operator.revision.history import PARTS, Revision, read
+
+from .operator import ACTOR
+
+if TYPE_CHECKING:
+    from .apiserver import Change
+    from .world import World
+
+GRACE = 3.0
+"""Seconds after which the operator is expected to know."""
+
+BUSY = 120
+"""Writes within one second that no honest plan needs."""
+
+UNNOTICED = 60.0
+"""Seconds after which an outage must be in the conditions."""
+
+Status = Mapping[str, Any]
+
+
+class Violated(AssertionError):
+    """A rule does not hold."""
+
+
+class Invariants:
+    """Watches a world."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.contents: dict[int, dict[str, Any]] = {}
+        self.newest = 0
+        self.writes: deque[float] = deque()
+        self.unhealthy_since: dict[str, float] = {}
+        self.vanished: dict[str, float] = {}
+        self.unschedulable_since: float | None = None
+
+    # --- after every committed write ------------------------------------------------------------
+    def changed(self, change: Change) -> None:
+        resource = change.ref.resource
+        if resource == CONFIG_MAPS:
+            if change.kind == "DELETED" or change.actor != ACTOR:
+                self.vanished[change.ref.name] = self.world.clock.now
+            self._note_revisions()
+        if change.actor != ACTOR:
+            return
+        self._writes_in_moderation(change)
+        self._touches_only_its_own(change)
+        if resource == CONFIG_MAPS and change.kind != "DELETED":
+            self._numbers_have_no_gaps(change)
+            self._is_ready_only_when_complete(change)
+            self._content_never_changes(change)
+        if resource == PODS and change.kind == "ADDED":
+            self._installs_only_what_was_announced(change)
+        if resource == KUBE_SCHEDULERS:
+            old = (change.old or {}).get("status") or {}
+            new = change.new.get("status") or {}
+            self._advertises_only_complete_revisions(old, new)
+            self._current_means_healthy(old, new)
+            self._nodes_move_one_after_the_other(old, new)
+
+    def _note_revisions(self) -> None:
+        for revision in self.world.revisions:
+            if revision.ready and revision.intact and revision.number not in self.contents:
+                self.contents[revision.number] = dict(revision.content.parts)
+                self.newest = max(self.newest, revision.number)
+
+    def _writes_in_moderation(self, change: Change) -> None:
+        now = self.world.clock.now
+        self.writes.append(now)
+        while self.writes[0] < now - 1.0:
+            self.writes.popleft()
+        if len(self.writes) > BUSY:
+            self.fail(
+                "the operator runs hot", f"{len(self.writes)} writes within 1 s: {change.ref}"
+            )
+
+    def _touches_only_its_own(self, change: Change) -> None:
+        ref = change.ref
+        ours = ref.namespace == self.world.platform.target_namespace
+        if ref.resource == KUBE_SCHEDULERS and change.old is not None:
+            old, new = change.old["spec"], change.new["spec"]
+            changed = {key for key in {*old, *new} if old.get(key) != new.get(key)}
+            allowed = change.kind == "MODIFIED" and changed <= {"observedConfig"}
+        elif ref.resource == CLUSTER_OPERATORS:
+            allowed = ref.name == names.CLUSTEROPERATOR and change.kind != "DELETED"
+        elif ref.resource == PODS:
+            only_deleted = change.old is None or "deletionTimestamp" in change.new["metadata"]
+            allowed = ours and (only_deleted or change.kind == "DELETED")
+        else:
+            allowed = ours and ref.resource in (CONFIG_MAPS, SERVICE_ACCOUNTS)
+        if not allowed:
+            self.fail("it writes only what it owns", f"{change.kind} {ref}")
+
+    def _numbers_have_no_gaps(self, change: Change) -> None:
+        name = change.ref.name
+        prefix = f"{names.REVISION_STATUS}-"
+        if change.kind != "ADDED" or not name.startswith(prefix):
+            return
+        number = int(name.removeprefix(prefix))
+        newest = max([self.newest, *(machine.shown for machine in self.world.machines.values())])
+        if number > newest + 1:
+            self.fail("revisions have no gaps", f"{name} although the newest is {newest}")
+        if number < newest:
+            self.fail("numbers only grow", f"{name} although the newest is {newest}")
+
+    def _is_ready_only_when_complete(self, change: Change) -> None:
+        for revision in read({change.ref.name: change.new}):
+            if revision.ready:
+                self._is_complete(revision.number, "a revision is ready only when it is complete")
+
+    def _is_complete(self, number: int, rule: str) -> None:
+        now = self.world.clock.now
+        missing = []
+        revision = next((r for r in self.world.revisions if r.number == number), None)
+        if revision is None or not revision.ready:
+            missing.append(f"{names.REVISION_STATUS}-{number}")
+        copies: Mapping[str, Any] = revision.copies if revision is not None else {}
+        missing += [
+            f"{part}-{number}" for part in PARTS if not copies.get(part, {}).get("immutable")
+        ]
+        # What somebody else took away a moment ago cannot be known yet.
+        missing = [name for name in missing if now - self.vanished.get(name, -1e9) > GRACE]
+        if missing:
+            self.fail(rule, f"revision {number} lacks {missing}")
+
+    def _content_never_changes(self, change: Change) -> None:
+        for part in PARTS:
+            prefix = f"{part}-"
+            digits = change.ref.name.removeprefix(prefix)
+            if not change.ref.name.startswith(prefix) or not digits.isdecimal():
+                continue
+            known = self.contents.get(int(digits))
+            if known is not None and known[part] != change.new.get("data"):
+                self.fail("the content of a revision never changes", str(change.ref))
+
+    def _installs_only_what_was_announced(self, change: Change) -> None:
+        pod = change.new
+        node = pod["spec"]["nodeName"]
+        number = int(pod["metadata"]["labels"][names.INSTALLER_REVISION_LABEL])
+        entry = next((e for e in self.world.entries if e["nodeName"] == node), {})
+        if entry.get("targetRevision") != number:
+            self.fail("a node's target is announced first", f"{change.ref}, but {entry}")
+        if number < entry.get("currentRevision", 0):
+            self.fail("no older revision replaces a newer one", f"{change.ref}, but {entry}")
+        self._is_complete(number, "only complete revisions are installed")
+        revision = next((r for r in self.world.revisions if r.number == number), None)
+        if revision is not None and revision.bad:
+            self.fail("a bad revision is not installed", f"{change.ref}: {revision.outcome}")
+
+    def _advertises_only_complete_revisions(self, old: Status, new: Status) -> None:
+        latest = new.get("latestAvailableRevision", 0)
+        if latest != old.get("latestAvailableRevision", 0):
+            self._is_complete(latest, "only a complete revision is advertised")
+
+    def _current_means_healthy(self, old: Status, new: Status) -> None:
+        before = {e["nodeName"]: e.get("currentRevision", 0) for e in old.get("nodeStatuses") or ()}
+        for entry in new.get("nodeStatuses") or ():
+            current, node = entry.get("currentRevision", 0), entry["nodeName"]
+            machine = self.world.machines.get(node)
+            if current == before.get(node, 0) or machine is None:
+                continue
+            settling = self.world.settings.rollout.settling_time
+            process = machine.process
+            steady = (
+                process is not None
+                and process.manifest.revision == current
+                and process.ready_since is not None
+                and self.world.clock.now - process.ready_since >= settling
+            )
+            if not steady and current not in machine.proven:
+                self.fail("currentRevision means healthy", f"{node}: {current} was never healthy")
+            if not machine.healthy and self._unhealthy_for(node) > GRACE:
+                self.fail("currentRevision means healthy", f"{node} is not Ready any more")
+
+    def _nodes_move_one_after_the_other(self, old: Status, new: Status) -> None:
+        before = {e["nodeName"]: e.get("targetRevision", 0) for e in old.get("nodeStatuses") or ()}
+        for entry in new.get("nodeStatuses") or ():
+            node, target = entry["nodeName"], entry.get("targetRevision", 0)
+            if not target or before.get(node) == target or node not in self.world.machines:
+                continue
+            if before.get(node) == 0:
+                self._may_move(node, target, new)
+            revision = next((r for r in self.world.revisions if r.number == target), None)
+            if revision is not None and revision.bad:
+                self.fail("no node is brought to a bad revision", f"{node} -> {target}")
+
+    def _may_move(self, node: str, target: int, status: Status) -> None:
+        machines = self.world.machines
+        if not machines[node].up and self._unhealthy_for(node) > GRACE:
+            self.fail("a node that is not Ready is skipped", f"{node} -> {target}")
+        others = [m for name, m in machines.items() if name != node and m.up]
+        if any(m.swapping for m in others):
+            self.fail("one node at a time", f"{node} -> {target} while another one swaps")
+        if not others or not machines[node].healthy:
+            return
+        if all(self._unhealthy_for(m.name) > GRACE for m in others):
+            self.fail("somebody always schedules", f"{node} -> {target}, but no other is healthy")
+        for entry in status.get("nodeStatuses") or ():
+            other = machines.get(entry["nodeName"])
+            moved = entry.get("currentRevision") == target and other in others
+            if moved and self._unhealthy_for(entry["nodeName"]) > GRACE:
+                self.fail("the next node waits until the first is Ready", f"{node} -> {target}")
+
+    def _unhealthy_for(self, node: str) -> float:
+        since = self.unhealthy_since.get(node)
+        return 0.0 if since is None else self.world.clock.now - since
+
+    # --- after every step -----------------------------------------------------------------------
+    def check(self) -> None:
+        world = self.world
+        for name, machine in world.machines.items():
+            if machine.healthy:
+                self.unhealthy_since.pop(name, None)
+            else:
+                self.unhealthy_since.setdefault(name, world.clock.now)
+        self._at_most_one_machine_swaps()
+        self._no_machine_is_left_without_a_manifest()
+        self._an_outage_is_not_called_available()
+        operator = world.operator
+        if operator.connection.unconditional:
+            self.fail("every write is conditional", str(operator.connection.unconditional))
+        for error in operator.connection.answers:
+            if error.status == 422:
+                self.fail("it asks for nothing invalid", str(error))
+        operator.connection.answers.clear()
+
+    def _at_most_one_machine_swaps(self) -> None:
+        swapping = [m.name for m in self.world.machines.values() if m.swapping]
+        if len(swapping) > 1:
+            self.fail("one node at a time", f"{swapping} swap at once")
+
+    def _no_machine_is_left_without_a_manifest(self) -> None:
+        for machine in self.world.machines.values():
+            if (
+                machine.up
+                and machine.manifest is None
+                and not machine.swapping
+                and machine.journal is None
+            ):
+                self.fail("no node is left without a scheduler", machine.name)
+
+    def _an_outage_is_not_called_available(self) -> None:
+        world = self.world
+        now = world.clock.now
+        operator = world.operator
+        if any(m.healthy for m in world.machines.values()):
+            self.unschedulable_since = None
+            return
+        if self.unschedulable_since is None:
+            self.unschedulable_since = now
+        able = operator.alive and not operator.connection.faults and not operator.trouble
+        managed = world.kubescheduler.get("spec", {}).get("managementState") not in (
+            "Unmanaged",
+            "Removed",
+        )
+        known_for = now - max(self.unschedulable_since, operator.started_at)
+        if able and managed and known_for > UNNOTICED:
+            if world.condition(names.STATIC_PODS_AVAILABLE) == "True":
+                self.fail("Available means that pods get scheduled", f"outage of {known_for:.0f} s")
+
+    def fail(self, rule: str, detail: str) -> None:
+        raise Violated(f"{rule}: {detail}\n{self.world}")
+
+
+def revisions_are_complete_and_in_order(revisions: tuple[Revision, ...]) -> None:
+    """Nothing half-made is left, and no number is missing."""
+    numbers = [revision.number for revision in revisions]
+    assert numbers == list(range(1, len(numbers) + 1)), numbers
+    for revision in revisions:
+        assert revision.ready, f"revision {revision.number} is not ready"
+        assert revision.intact, f"revision {revision.number} is not what it was"
+        assert revision.status["data"]["revision"] == str(revision.number)
+
+
+def configuration(world: World, number: int) -> dict[str, Any]:
+    """The KubeSchedulerConfiguration of a revision."""
+    found: dict[str, Any] = json.loads(world.config(number))
+    return found
+
+
+__all__ = [
+    "NODES",
+    "Invariants",
+    "Violated",
+    "configuration",
+    "revisions_are_complete_and_in_order",
+]

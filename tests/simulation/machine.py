@@ -1,0 +1,621 @@
+"""A control-plane node: a kubelet, static pods, and the installer that runs on it.
+
+What the real installer does is tested where it lives; here it keeps its promises: it checks before
+it touches anything, it swaps, watches and puts the last good manifest back, and it resumes from its
+disk. How a scheduler behaves is scripted by the content of its configuration.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Generator
+from dataclasses import dataclass, field
+from typing import Any
+
+from kube_scheduler_operator import names
+from kube_scheduler_operator.kube.resource import CONFIG_MAPS, NODES, PODS, ObjectRef
+from kube_scheduler_operator.node.result import Result, Verdict
+from kube_scheduler_operator.platform import Platform
+
+from .apiserver import ApiServer, Object
+from .clock import Clock, Timer
+
+Step = Generator[float, None, None]
+
+REFUSAL = (
+    "I1121 10:02:02.900000       1 serving.go:386] Generated self-signed cert in-memory\n"
+    'E1121 10:02:03.000000       1 run.go:72] "command failed" err="initializing profiles: '
+    'creating profile for scheduler name default-scheduler: ScorePlugin \\"Nope\\" does not '
+    'exist"\n'
+)
+SENTENCE = (
+    "initializing profiles: creating profile for scheduler name default-scheduler: "
+    'ScorePlugin "Nope" does not exist'
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Behavior:
+    """What a configuration does to kube-scheduler.
+
+    Attributes:
+        refused: what the preflight logs when it refuses; empty: it accepts.
+        ready_after: seconds from start to Ready; None: never.
+        lifetimes: how long each run lasts, the last one for all further runs; empty: for ever.
+        pull_error_for: how long the image cannot be pulled.
+        pending_for: how long the installer pod takes to start.
+        preflight_for: how long the check takes.
+        evictions: how many installer pods are evicted.
+    """
+
+    refused: str = ""
+    ready_after: float | None = 1.5
+    lifetimes: tuple[float, ...] = ()
+    pull_error_for: float = 0.0
+    pending_for: float = 0.4
+    preflight_for: float = 0.6
+    evictions: int = 0
+
+
+GOOD = Behavior()
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """A static pod's file: revision 0 is the stock one."""
+
+    revision: int
+    hash: str
+    image: str
+    arguments: tuple[str, ...]
+    behavior: Behavior
+
+
+STOCK_ARGUMENTS = (
+    "--authentication-kubeconfig=/etc/kubernetes/scheduler.conf",
+    "--authorization-kubeconfig=/etc/kubernetes/scheduler.conf",
+    "--bind-address=127.0.0.1",
+    "--kubeconfig=/etc/kubernetes/scheduler.conf",
+    "--leader-elect=true",
+)
+IMAGE = "registry.k8s.io/kube-scheduler:v1.35.4"
+STOCK = Manifest(0, "", IMAGE, STOCK_ARGUMENTS, GOOD)
+
+
+@dataclass(slots=True)
+class Process:
+    """The static pod's container: its runs, and whether it is Ready."""
+
+    manifest: Manifest
+    run: int = 0
+    started: float = 0.0
+    ended: float = 0.0
+    alive: bool = False
+    ready_since: float | None = None
+    timers: list[Timer] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Journal:
+    """What the installer writes down before it touches anything."""
+
+    revision: int
+    retry: int
+    rolling_back: bool = False
+    reason: str = ""
+    placed_at: float | None = None
+
+
+class Machine:
+    """One node."""
+
+    def __init__(
+        self,
+        name: str,
+        server: ApiServer,
+        clock: Clock,
+        platform: Platform,
+        script: dict[int, Behavior],
+        manifest: Manifest | None = STOCK,
+    ) -> None:
+        self.name = name
+        self.up = True
+        self.gone = False
+        self.manifest: Manifest | None = None
+        self.last_good: Manifest | None = manifest
+        self.journal: Journal | None = None
+        self.outcomes: dict[int, Result] = {}
+        self.process: Process | None = None
+        self.proven: set[int] = set()
+        self.swapping = False
+        self.evicted: dict[int, int] = {}
+        self._server = server
+        self._clock = clock
+        self._platform = platform
+        self._script = script
+        self._jobs: dict[str, tuple[str, Step]] = {}  # pod uid -> name, program
+        node = {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {
+                "name": name,
+                "labels": {
+                    "node-role.kubernetes.io/control-plane": "",
+                    "kubernetes.io/os": "linux",
+                },
+            },
+            "spec": {},
+            "status": self._node_status(ready=True),
+        }
+        self.uid: str = server.create("kubelet", NODES, node)["metadata"]["uid"]
+        server.listeners.append(self._changed)
+        if manifest is not None:
+            self._place(manifest)
+        clock.after(0.5, self._see_all)
+
+    @property
+    def healthy(self) -> bool:
+        """Whether its scheduler runs and is Ready now."""
+        return self.up and self.process is not None and self.process.ready_since is not None
+
+    @property
+    def shown(self) -> int:
+        """The revision whose manifest lies there; -1: none."""
+        return self.manifest.revision if self.manifest is not None else -1
+
+    # --- the machine ----------------------------------------------------------------------------
+    def fail(self) -> None:
+        """Power off: nothing is put in order."""
+        if not self.up or self.gone:
+            return
+        self.up = False
+        for _, job in self._jobs.values():
+            job.close()
+        self._jobs.clear()
+        self.swapping = False
+        self._kill_process(publish=False)
+        self._clock.after(1.0, self._report_lost)
+
+    def recover(self) -> None:
+        """Power on: the kubelet finds its manifests and the pods that are bound to it."""
+        if self.up or self.gone:
+            return
+        self.up = True
+        self._set_node_status(ready=True)
+        self._remove_mirror()
+        if self.manifest is not None:
+            self._start_static_pod(self.manifest)
+        self._see_all()
+
+    def _see_all(self) -> None:
+        for pod in self._server.list(PODS, self._platform.target_namespace):
+            self._see_pod(pod)
+
+    def remove(self) -> None:
+        """Take the machine out of the cluster for good."""
+        self.gone = True
+        self.fail()
+        self.up = False
+        if self._changed in self._server.listeners:
+            self._server.listeners.remove(self._changed)
+        self._server.finalize("admin", ObjectRef(NODES, None, self.name))
+        mirror = ObjectRef(PODS, self._platform.operand_namespace, self._mirror_name)
+        self._clock.after(0.5, lambda: self._collect(mirror))
+        for pod in self._server.list(PODS, self._platform.target_namespace):
+            if pod["spec"].get("nodeName") == self.name:
+                ref = PODS.ref(pod)
+                self._clock.after(40.0, lambda ref=ref: self._collect(ref))
+
+    def _collect(self, ref: ObjectRef) -> None:
+        """The pod garbage collector: pods of nodes that do not exist any more."""
+        pod = self._server.objects.get(ref)
+        if pod is None:
+            return
+        owners = [owner["uid"] for owner in pod["metadata"].get("ownerReferences") or ()]
+        node = self._server.find(NODES, self.name)
+        if node is None or (
+            ref.namespace == self._platform.operand_namespace and self.uid in owners
+        ):
+            self._server.finalize("podgc", ref)
+
+    def heartbeat(self) -> None:
+        if self.up and not self.gone:
+            self._set_node_status(ready=True)
+
+    def _report_lost(self) -> None:
+        """What the node lifecycle controller does when heartbeats stay away."""
+        if self.up or self.gone:
+            return
+        self._set_node_status(ready=False)
+        mirror = self._server.find(PODS, self._mirror_name, self._platform.operand_namespace)
+        if mirror is not None:
+            status = {**mirror["status"], "conditions": [{"type": "Ready", "status": "False"}]}
+            self._server.replace("node-lifecycle", PODS, {**mirror, "status": status})
+
+    def _node_status(self, *, ready: bool) -> Object:
+        return {
+            "conditions": [
+                {
+                    "type": "Ready",
+                    "status": "True" if ready else "Unknown",
+                    "reason": "KubeletReady" if ready else "NodeStatusUnknown",
+                    "message": "kubelet is posting ready status" if ready else "stopped posting",
+                    "lastHeartbeatTime": self._clock.stamp(),
+                    "lastTransitionTime": "2026-01-01T00:00:00Z",
+                }
+            ]
+        }
+
+    def _set_node_status(self, *, ready: bool) -> None:
+        node = self._server.find(NODES, self.name)
+        if node is not None and node["metadata"]["uid"] == self.uid:
+            self._server.replace(
+                "kubelet", NODES, {**node, "status": self._node_status(ready=ready)}
+            )
+
+    # --- the static pod -------------------------------------------------------------------------
+    @property
+    def _mirror_name(self) -> str:
+        return self._platform.mirror_pod_name(self.name)
+
+    def _place(self, manifest: Manifest) -> None:
+        self.manifest = manifest
+        self._clock.after(0.3, lambda: self._start_static_pod(manifest))
+
+    def _withdraw(self) -> None:
+        self.manifest = None
+        process = self.process
+        self._clock.after(0.3, lambda: self._stop_static_pod(process))
+
+    def overwrite(self, manifest: Manifest) -> None:
+        """Somebody replaces the file by hand."""
+        self._place(manifest)
+
+    def _start_static_pod(self, manifest: Manifest) -> None:
+        if not self.up or self.manifest is not manifest:
+            return
+        if self.process is not None:
+            self._kill_process()
+            self._remove_mirror()
+        self.process = Process(manifest)
+        self._run(self.process)
+
+    def _stop_static_pod(self, process: Process | None) -> None:
+        if not self.up or process is None or self.process is not process:
+            return
+        self._kill_process(publish=False)
+        self._remove_mirror()
+
+    def _kill_process(self, *, publish: bool = False) -> None:
+        process, self.process = self.process, None
+        if process is not None:
+            process.alive, process.ready_since = False, None
+            for timer in process.timers:
+                timer.cancel()
+
+    def _run(self, process: Process) -> None:
+        """Start the container (again)."""
+        if self.process is not process:
+            return
+        behavior = process.manifest.behavior
+        process.alive, process.started = True, self._clock.now
+        lifetimes = behavior.lifetimes
+        lives = lifetimes[min(process.run, len(lifetimes) - 1)] if lifetimes else math.inf
+        process.timers.clear()
+        if behavior.ready_after is not None and behavior.ready_after < lives:
+            process.timers.append(
+                self._clock.after(behavior.ready_after, lambda: self._turn_ready(process))
+            )
+        if lives < math.inf:
+            process.timers.append(self._clock.after(lives, lambda: self._exit(process)))
+        self._publish()
+
+    def _turn_ready(self, process: Process) -> None:
+        if self.process is process and process.alive:
+            process.ready_since = self._clock.now
+            self._publish()
+
+    def _exit(self, process: Process) -> None:
+        if self.process is not process:
+            return
+        process.alive, process.ready_since, process.ended = False, None, self._clock.now
+        process.run += 1
+        backoff = 0.2 if process.run == 1 else min(10.0 * 2 ** (process.run - 2), 300.0)
+        process.timers.append(self._clock.after(backoff, lambda: self._run(process)))
+        self._publish()
+
+    def _publish(self) -> None:
+        """Show the static pod in the API as a mirror pod."""
+        process = self.process
+        if process is None or not self.up or self.gone:
+            return
+        manifest = process.manifest
+        ended = {
+            "exitCode": 1,
+            "reason": "Error",
+            "message": 'E1121 10:03:00.0 1 run.go:72] "command failed" err="boom"',
+            "finishedAt": self._clock.stamp(process.ended),
+        }
+        if process.alive:
+            state: Object = {"running": {"startedAt": self._clock.stamp(process.started)}}
+        elif process.run > 1:
+            state = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off restarting"}}
+        else:
+            state = {"terminated": ended}
+        container: Object = {
+            "name": names.OPERAND,
+            "ready": process.ready_since is not None,
+            "restartCount": process.run,
+            "state": state,
+        }
+        if process.run:
+            container["lastState"] = {"terminated": ended}
+        ready: Object = {"type": "Ready", "status": "False"}
+        if process.ready_since is not None:
+            since = self._clock.stamp(process.ready_since)
+            ready = {"type": "Ready", "status": "True", "lastTransitionTime": since}
+        status = {
+            "phase": "Running",
+            "conditions": [ready],
+            "containerStatuses": [container],
+        }
+        ref = ObjectRef(PODS, self._platform.operand_namespace, self._mirror_name)
+        existing = self._server.objects.get(ref)
+        if existing is not None and existing["metadata"]["annotations"]["hash"] != str(id(process)):
+            self._server.finalize("kubelet", ref)
+            existing = None
+        if existing is not None:
+            self._server.replace("kubelet", PODS, {**existing, "status": status})
+            return
+        labels = dict(self._platform.static_pod_labels)
+        annotations = {"hash": str(id(process))}
+        if manifest.revision:
+            labels[names.REVISION_LABEL] = str(manifest.revision)
+            annotations[names.CONTENT_HASH_ANNOTATION] = manifest.hash
+        pod = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {
+                "name": self._mirror_name,
+                "namespace": ref.namespace,
+                "labels": labels,
+                "annotations": annotations,
+                "ownerReferences": [
+                    {"apiVersion": "v1", "kind": "Node", "name": self.name, "uid": self.uid}
+                ],
+            },
+            "spec": {
+                "nodeName": self.name,
+                "containers": [
+                    {
+                        "name": names.OPERAND,
+                        "image": manifest.image,
+                        "command": ["kube-scheduler"],
+                        "args": list(manifest.arguments),
+                    }
+                ],
+            },
+            "status": status,
+        }
+        self._server.create("kubelet", PODS, pod)
+
+    def _remove_mirror(self) -> None:
+        self._server.finalize(
+            "kubelet", ObjectRef(PODS, self._platform.operand_namespace, self._mirror_name)
+        )
+
+    # --- installer pods -------------------------------------------------------------------------
+    def _changed(self, change: Any) -> None:
+        if self.up and change.ref.resource == PODS and change.kind != "DELETED":
+            if change.ref.namespace == self._platform.target_namespace:
+                self._clock.after(0.05, lambda: self._see(change.ref))
+            elif (
+                change.ref.name == self._mirror_name
+                and "deletionTimestamp" in change.new["metadata"]
+            ):
+                self._clock.after(0.2, self._restore_mirror)
+
+    def _restore_mirror(self) -> None:
+        """Somebody deleted the mirror pod: it is only a picture, the kubelet shows it again."""
+        self._remove_mirror()
+        self._publish()
+
+    def _see(self, ref: ObjectRef) -> None:
+        pod = self._server.objects.get(ref)
+        if pod is not None:
+            self._see_pod(pod)
+
+    def _see_pod(self, pod: Object) -> None:
+        if not self.up or pod["spec"].get("nodeName") != self.name:
+            return
+        uid, name = pod["metadata"]["uid"], pod["metadata"]["name"]
+        running = uid in self._jobs
+        if "deletionTimestamp" in pod["metadata"]:
+            if running:
+                self._jobs.pop(uid)[1].close()
+            ref = PODS.ref(pod)
+            self._clock.after(0.3, lambda: self._server.finalize("kubelet", ref))
+        elif not running and pod["status"].get("phase") not in ("Succeeded", "Failed"):
+            job = self._installer_pod(pod)
+            self._jobs[uid] = (name, job)
+            self._go_on(uid, job)
+
+    def _go_on(self, uid: str, job: Step) -> None:
+        if not self.up or self._jobs.get(uid, ("", None))[1] is not job:
+            return
+        try:
+            delay = next(job)
+        except StopIteration:
+            self._jobs.pop(uid, None)
+            return
+        self._clock.after(delay, lambda: self._go_on(uid, job))
+
+    def _set_pod(
+        self,
+        pod: Object,
+        phase: str,
+        init: Object | None = None,
+        main: Object | None = None,
+        **status: Any,
+    ) -> None:
+        ref = PODS.ref(pod)
+        live = self._server.objects.get(ref)
+        if live is None or live["metadata"]["uid"] != pod["metadata"]["uid"]:
+            return
+        waiting = {"state": {"waiting": {"reason": "PodInitializing"}}}
+        status |= {
+            "phase": phase,
+            "initContainerStatuses": [{"name": names.PREFLIGHT, **(init or waiting)}],
+            "containerStatuses": [{"name": names.INSTALLER, **(main or waiting)}],
+        }
+        self._server.replace("kubelet", PODS, {**live, "status": status})
+
+    def _terminated(self, code: int, message: str) -> Object:
+        return {
+            "terminated": {
+                "exitCode": code,
+                "reason": "Completed" if code == 0 else "Error",
+                "message": message[-2048:],
+                "finishedAt": self._clock.stamp(),
+            }
+        }
+
+    def _installer_pod(self, pod: Object) -> Step:
+        """What the kubelet does with an installer pod, from image pull to result."""
+        metadata, arguments = pod["metadata"], _flags(pod)
+        revision, retry = int(arguments["revision"]), int(arguments["retry"])
+        namespace = self._platform.target_namespace
+        while True:
+            config = self._server.find(CONFIG_MAPS, f"{names.CONFIG}-{revision}", namespace)
+            template = self._server.find(CONFIG_MAPS, f"{names.POD}-{revision}", namespace)
+            if config is not None and template is not None:
+                break
+            self._set_pod(pod, "Pending", message=f"configmap of revision {revision} not found")
+            yield 2.0
+        behavior = self._behavior_of(config)
+        yield behavior.pending_for
+        if behavior.evictions > self.evicted.get(revision, 0):
+            self.evicted[revision] = self.evicted.get(revision, 0) + 1
+            self._set_pod(pod, "Failed", reason="Evicted", message="The node was low on resource")
+            return
+        patience = self._clock.now + behavior.pull_error_for
+        while self._clock.now < patience:
+            for reason in ("ErrImagePull", "ImagePullBackOff"):
+                waiting = {"state": {"waiting": {"reason": reason, "message": "no such image"}}}
+                self._set_pod(pod, "Pending", waiting)
+                yield 5.0
+        restarts, last = 0, {}
+        while True:
+            running = {"state": {"running": {"startedAt": self._clock.stamp()}}}
+            self._set_pod(pod, "Pending", {**running, "lastState": last, "restartCount": restarts})
+            yield behavior.preflight_for
+            if not behavior.refused:
+                break
+            last = self._terminated(1, behavior.refused)
+            waiting = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off"}}
+            restarts += 1
+            init = {"state": waiting, "lastState": last, "restartCount": restarts}
+            self._set_pod(pod, "Pending", init)
+            yield min(10.0 * 2 ** (restarts - 1), 300.0)
+        init = {"state": self._terminated(0, "")}
+        running = {"state": {"running": {"startedAt": self._clock.stamp()}}}
+        self._set_pod(pod, "Running", init, running)
+        yield 0.2
+        spec = json.loads(template["data"][names.POD_KEY])["spec"]["containers"][0]
+        target = Manifest(
+            revision, arguments["content-hash"], spec["image"], tuple(spec["args"]), behavior
+        )
+        swap = self._swap(target, retry, float(arguments["health-timeout"]))
+        result = yield from swap
+        self._set_pod(pod, "Succeeded", init, {"state": self._terminated(0, result.serialise())})
+
+    def _behavior_of(self, config_map: Object) -> Behavior:
+        config = json.loads(config_map["data"][names.CONFIG_KEY])
+        return self._script.get(config.get("percentageOfNodesToScore", -1), GOOD)
+
+    # --- the swap -------------------------------------------------------------------------------
+    def _swap(
+        self, target: Manifest, retry: int, patience: float
+    ) -> Generator[float, None, Result]:
+        newest = max(self.shown, self.journal.revision if self.journal else 0)
+        if newest > target.revision:
+            return self._result(Verdict.SUPERSEDED, target, retry, f"revision {newest} is here")
+        if self.manifest is not None and self.manifest.revision == 0:
+            self.last_good = self.manifest
+        known = self.outcomes.get(target.revision)
+        if known is not None and known.failed and retry <= known.retry:
+            return known
+        journal = self.journal
+        if journal is None or journal.revision != target.revision or journal.retry < retry:
+            journal = Journal(target.revision, retry)
+        self.journal = journal
+        self.swapping = True
+        try:
+            if not journal.rolling_back:
+                journal.reason = yield from self._activate(target, journal, patience)
+                if not journal.reason:
+                    self.last_good = target
+                    self.proven.add(target.revision)
+                    return self._finish(self._result(Verdict.INSTALLED, target, retry))
+                journal.rolling_back, journal.placed_at = True, None
+            good = self.last_good
+            if good is None or good.revision == target.revision:
+                if self.manifest is None:
+                    self._place(target)
+                reason = f"{journal.reason}; there is no other manifest to go back to"
+                return self._finish(self._result(Verdict.UNHEALTHY, target, retry, reason))
+            reason = yield from self._activate(good, journal, patience)
+            verdict = Verdict.UNHEALTHY if reason else Verdict.ROLLED_BACK
+            return self._finish(self._result(verdict, target, retry, journal.reason))
+        finally:
+            if self.up:
+                self.swapping = False
+                if self.manifest is None:
+                    self._place(self.last_good or target)
+
+    def _activate(
+        self, target: Manifest, journal: Journal, patience: float
+    ) -> Generator[float, None, str]:
+        if self.manifest is None or self.manifest != target:
+            self._withdraw()
+            while self.process is not None:
+                yield 0.1
+            self._place(target)
+            journal.placed_at = self._clock.now
+        begin = self._clock.now if journal.placed_at is None else journal.placed_at
+        deadline = max(begin + patience, self._clock.now + 5.0)
+        while True:
+            process = self.process
+            if process is not None and process.manifest == target:
+                since = process.ready_since
+                if since is not None and self._clock.now - since >= 2.0:
+                    return ""
+                if process.run >= 2:
+                    return "kube-scheduler ended 2 times after its start"
+            if self._clock.now >= deadline:
+                return f"kube-scheduler ran, but was not ready within {patience:g} s"
+            yield 0.25
+
+    def _finish(self, result: Result) -> Result:
+        self.outcomes[result.revision] = result
+        self.journal = None
+        return result
+
+    def _result(self, verdict: Verdict, target: Manifest, retry: int, reason: str = "") -> Result:
+        return Result(
+            result=verdict,
+            revision=target.revision,
+            node=self.name,
+            last_good_revision=self.last_good.revision if self.last_good else 0,
+            retry=retry,
+            reason=reason,
+            last_words="boom" if reason else "",
+            steps={"ready": 1.5, "settle": 2.0},
+        )
+
+
+def _flags(pod: Object) -> dict[str, str]:
+    arguments = pod["spec"]["containers"][0]["args"]
+    pairs = (argument.lstrip("-").partition("=") for argument in arguments)
+    return {name: value for name, _, value in pairs}

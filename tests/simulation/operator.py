@@ -1,0 +1,379 @@
+"""The operator as a process: the real store, intake, pass and executor, started and killed at will."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any
+
+from kube_scheduler_operator.executor import Executor
+from kube_scheduler_operator.handlers import Intake, take_snapshot, watches
+from kube_scheduler_operator.kube.api import ListResult, PatchType, Propagation
+from kube_scheduler_operator.kube.errors import ApiError, KubeError, Request, Unavailable
+from kube_scheduler_operator.kube.resource import ObjectRef, Resource
+from kube_scheduler_operator.kube.store import Store
+from kube_scheduler_operator.platform import Platform
+from kube_scheduler_operator.reconcile import reconcile
+from kube_scheduler_operator.settings import Settings
+
+from .apiserver import ApiServer, Change, Object
+from .clock import Clock, Timer
+
+ACTOR = "operator"
+DEBOUNCE = 0.02
+
+
+class Killed(BaseException):
+    """The process ends here, in the middle of whatever it does."""
+
+
+class Connection:
+    """The operator's Api: every call goes to the server, unless a fault comes first.
+
+    Attributes:
+        writes: how many writes were sent.
+        kill_at: number of the write at which the process is killed.
+        kill_after_effect: whether that write takes effect (its answer is lost).
+        faults: asked before every write; an error that it returns is the answer.
+        lost_answers: asked before every write; True: it takes effect, but no answer comes.
+        before_write: called before every write, so that others can be faster.
+    """
+
+    def __init__(self, server: ApiServer) -> None:
+        self._server = server
+        self.writes = 0
+        self.kill_at: int | None = None
+        self.kill_after_effect = False
+        self.faults: list[Callable[[str, ObjectRef, str | None], ApiError | None]] = []
+        self.lost_answers: Callable[[], bool] = lambda: False
+        self.before_write: Callable[[], None] = lambda: None
+        self.unconditional: list[str] = []
+        self.answers: list[ApiError] = []
+
+    async def get(self, ref: ObjectRef) -> Object:
+        return self._server.get(ref)
+
+    async def list(
+        self,
+        resource: Resource,
+        namespace: str | None = None,
+        *,
+        label_selector: str | None = None,
+        field_selector: str | None = None,
+    ) -> ListResult:
+        raise NotImplementedError("the operator lists through its watches only")
+
+    async def create(
+        self, resource: Resource, obj: Mapping[str, Any], *, field_manager: str | None = None
+    ) -> Object:
+        return self._write(
+            "create", resource.ref(obj), None, lambda: self._server.create(ACTOR, resource, obj)
+        )
+
+    async def replace(
+        self,
+        resource: Resource,
+        obj: Mapping[str, Any],
+        *,
+        subresource: str | None = None,
+        field_manager: str | None = None,
+    ) -> Object:
+        ref = resource.ref(obj)
+        if not obj["metadata"].get("resourceVersion"):
+            self.unconditional.append(f"update {ref}")
+        return self._write(
+            "update",
+            ref,
+            subresource,
+            lambda: self._server.replace(ACTOR, resource, obj, subresource),
+        )
+
+    async def patch(
+        self,
+        ref: ObjectRef,
+        patch: Any,
+        *,
+        patch_type: PatchType = PatchType.MERGE,
+        subresource: str | None = None,
+        force: bool = False,
+        field_manager: str | None = None,
+    ) -> Object:
+        raise NotImplementedError("a pass never patches: its writes carry what was read")
+
+    async def delete(
+        self,
+        ref: ObjectRef,
+        *,
+        uid: str | None = None,
+        resource_version: str | None = None,
+        grace_period_seconds: int | None = None,
+        propagation: Propagation = Propagation.BACKGROUND,
+    ) -> None:
+        if not uid:
+            self.unconditional.append(f"delete {ref}")
+        self._write("delete", ref, None, lambda: self._server.delete(ACTOR, ref, uid))
+
+    def _write(
+        self, verb: str, ref: ObjectRef, subresource: str | None, perform: Callable[[], Any]
+    ) -> Any:
+        self.before_write()
+        self.writes += 1
+        if self.kill_at == self.writes and not self.kill_after_effect:
+            raise Killed
+        request = Request(verb, ref.path, ref.resource, ref.namespace, ref.name, subresource)
+        for fault in self.faults:
+            error = fault(verb, ref, subresource)
+            if error is not None:
+                raise error
+        try:
+            answer = perform()
+        except ApiError as error:
+            self.answers.append(error)
+            raise
+        finally:
+            if self.kill_at == self.writes:
+                raise Killed
+        if self.lost_answers():
+            raise Unavailable(request, status=0, message="no answer within 10 s")
+        return answer
+
+
+class Recorder:
+    """Keeps events for the tests."""
+
+    def __init__(self) -> None:
+        self.events: list[tuple[str, str, str]] = []
+
+    def event(self, type: str, reason: str, message: str) -> None:  # noqa: A002
+        self.events.append((type, reason, message))
+
+
+class Informer:
+    """One watch: what it selects arrives late, but in order."""
+
+    def __init__(
+        self,
+        watch: Any,
+        server: ApiServer,
+        clock: Clock,
+        lag: Callable[[], float],
+        deliver: Callable[[Resource, str | None, Object], None],
+    ) -> None:
+        self.listed = False
+        self._watch = watch
+        self._server = server
+        self._clock = clock
+        self._lag = lag
+        self._deliver = deliver
+        self._labels = _selector(watch.label_selector)
+        self._fields = _selector(watch.field_selector)
+        self._free_at = 0.0
+        self._epoch = 0
+        self._known: dict[ObjectRef, Object] = {}
+        server.listeners.append(self._changed)
+        self._list()
+
+    def stop(self) -> None:
+        self._epoch += 1
+        if self._changed in self._server.listeners:
+            self._server.listeners.remove(self._changed)
+
+    def relist(self) -> None:
+        """The watch broke: what was under way is lost, everything is listed again."""
+        self._epoch += 1
+        self._list()
+
+    def _list(self) -> None:
+        found = [obj for obj in self._server.objects.items() if self._selects(obj[0], obj[1])]
+        refs = {ref for ref, _ in found}
+        for ref, obj in list(self._known.items()):
+            if ref not in refs:
+                bare = {"metadata": {**obj["metadata"]}}
+                self._send("DELETED", ref, bare)
+        for ref, obj in found:
+            self._send("ADDED" if self.listed else None, ref, obj)
+        epoch = self._epoch
+
+        def done() -> None:
+            if epoch == self._epoch and not self.listed:
+                self.listed = True
+                self._deliver(self._watch.resource, "LISTED", {})
+
+        self._schedule(done)
+
+    def _changed(self, change: Change) -> None:
+        ref = change.ref
+        if ref.resource != self._watch.resource:
+            return
+        before = change.old is not None and self._selects(ref, change.old)
+        after = change.kind != "DELETED" and self._selects(ref, change.new)
+        if after:
+            self._send("MODIFIED" if before else "ADDED", ref, change.new)
+        elif before:
+            # A watch with a selector says DELETED as well when an object is no longer selected.
+            self._send("DELETED", ref, change.new)
+
+    def _send(self, kind: str | None, ref: ObjectRef, obj: Object) -> None:
+        epoch = self._epoch
+
+        def arrive() -> None:
+            if epoch != self._epoch:
+                return
+            if kind == "DELETED":
+                self._known.pop(ref, None)
+            else:
+                self._known[ref] = obj
+            self._deliver(self._watch.resource, kind, obj)
+
+        self._schedule(arrive)
+
+    def _schedule(self, callback: Callable[[], None]) -> None:
+        self._free_at = max(self._free_at, self._clock.now + self._lag())
+        self._clock.at(self._free_at, callback)
+
+    def _selects(self, ref: ObjectRef, obj: Object) -> bool:
+        if ref.resource != self._watch.resource:
+            return False
+        if self._watch.namespace not in (None, ref.namespace):
+            return False
+        labels = obj["metadata"].get("labels") or {}
+        if any(labels.get(key) != value for key, value in self._labels.items()):
+            return False
+        return self._fields.get("metadata.name", ref.name) == ref.name
+
+
+class OperatorProcess:
+    """One life after the other of the same operator."""
+
+    def __init__(
+        self,
+        server: ApiServer,
+        clock: Clock,
+        rng: random.Random,
+        platform: Platform,
+        settings: Settings,
+        lag: float,
+    ) -> None:
+        self.alive = False
+        self.started_at = 0.0
+        self.passes = 0
+        self.recorder = Recorder()
+        self.connection = Connection(server)
+        self.trouble = ""
+        self.defects: list[Exception] = []
+        self._server = server
+        self._clock = clock
+        self._rng = rng
+        self._platform = platform
+        self._settings = settings
+        self._max_lag = lag
+        self.informers: list[Informer] = []
+
+    def start(self) -> None:
+        self.alive = True
+        self.started_at = self._clock.now
+        self.trouble = ""
+        self._failures = 0
+        self._pass: Timer | None = None
+        self._later: tuple[float, Timer] | None = None
+        self._store = Store()
+        self.intake = Intake(self._store, self._platform, self.wake, self._now)
+        self._executor = Executor(self.connection, self._store, self.recorder)
+        self.informers = [
+            Informer(watch, self._server, self._clock, self._lag, self._event)
+            for watch in watches(self._platform)
+        ]
+
+    def kill(self) -> None:
+        self.alive = False
+        for informer in self.informers:
+            informer.stop()
+        for timer in (self._pass, self._later and self._later[1]):
+            if timer:
+                timer.cancel()
+
+    def wake(self) -> None:
+        """Ask for a pass, as the queue does: soon, and once."""
+        if self.alive and self._pass is None:
+            self._pass = self._clock.after(DEBOUNCE, self._run)
+
+    def _wake_after(self, delay: float) -> None:
+        due = self._clock.now + delay
+        if self._later is not None:
+            if self._later[0] <= due:
+                return
+            self._later[1].cancel()
+
+        def arrive() -> None:
+            self._later = None
+            self.wake()
+
+        self._later = (due, self._clock.at(due, arrive))
+
+    def _event(self, resource: Resource, kind: str | None, obj: Object) -> None:
+        if not self.alive:
+            return
+        if kind == "LISTED":
+            self.wake()
+        else:
+            self.intake.event(resource, kind, obj)
+
+    def _lag(self) -> float:
+        return self._rng.uniform(0.005, self._max_lag)
+
+    def _now(self) -> datetime:
+        return self._clock.wall()
+
+    def _run(self) -> None:
+        self._pass = None
+        if not self.alive or not all(informer.listed for informer in self.informers):
+            return
+        self.passes += 1
+        snapshot = take_snapshot(
+            self._store,
+            self._platform,
+            self._settings,
+            server_version="v1.35.4",
+            lease_seen=self.intake.lease_seen,
+            trouble=self.trouble,
+            now=self._now(),
+        )
+        try:
+            plan = reconcile(snapshot)
+            again = _finish(self._executor.execute(plan))
+        except Killed:
+            self.connection.kill_at = None
+            self.kill()
+            return
+        except KubeError as error:
+            self._failed(str(error))
+            return
+        except Exception as error:
+            self.defects.append(error)
+            raise
+        recovered, self.trouble, self._failures = self.trouble != "", "", 0
+        if again or recovered:
+            self.wake()
+        resync = self._settings.resync
+        after = resync if plan.requeue_after is None else min(plan.requeue_after, resync)
+        self._wake_after(after)
+
+    def _failed(self, trouble: str) -> None:
+        self.trouble = trouble
+        delay = min(0.005 * 2 ** min(self._failures, 30), self._settings.resync)
+        self._failures += 1
+        self._wake_after(delay)
+
+
+def _finish(coroutine: Any) -> Any:
+    """Run a coroutine that never really waits."""
+    try:
+        coroutine.send(None)
+    except StopIteration as done:
+        return done.value
+    raise AssertionError("the operator waited for something that is not there")
+
+
+def _selector(text: str | None) -> dict[str, str]:
+    return dict(part.split("=", 1) for part in (text or "").split(",") if part)

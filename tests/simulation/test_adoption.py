@@ -1,0 +1,94 @@
+"""The operator comes to a cluster that kubeadm made."""
+
+from __future__ import annotations
+
+import pytest
+
+from kube_scheduler_operator import names
+from kube_scheduler_operator.kube.resource import KUBE_SCHEDULERS, SCHEDULERS, ObjectRef
+
+from .invariants import configuration, revisions_are_complete_and_in_order
+from .machine import Manifest, STOCK, STOCK_ARGUMENTS
+from .world import World
+
+
+@pytest.mark.parametrize("nodes", [1, 3])
+def test_stock_schedulers_are_adopted_with_a_single_revision(nodes: int) -> None:
+    world = World(nodes=nodes)
+    world.settle(60)
+    assert set(world.current().values()) == {1}
+    revisions_are_complete_and_in_order(world.revisions)
+    assert len(world.revisions) == 1
+    assert configuration(world, 1)["kind"] == "KubeSchedulerConfiguration"
+    assert world.condition(names.STATIC_PODS_DEGRADED) == "False"
+    world.run(150)
+    assert world.operator_condition("Available")["status"] == "True"
+    assert world.operator_condition("Degraded")["status"] == "False"
+    assert world.operator_condition("Progressing")["status"] == "False"
+
+
+def test_flags_of_the_stock_scheduler_survive_its_adoption() -> None:
+    world = World(start=False)
+    machine = world.machines["node-a"]
+    arguments = (*STOCK_ARGUMENTS, "--kube-api-qps=70", "--tls-min-version=VersionTLS13")
+    machine.overwrite(Manifest(0, "", STOCK.image, arguments, STOCK.behavior))
+    world.run(5)
+    world.operator.start()
+    world.settle(60)
+    assert machine.manifest is not None
+    assert "--tls-min-version=VersionTLS13" in machine.manifest.arguments
+    assert len(world.revisions) == 1
+    observed = world.kubescheduler["spec"]["observedConfig"]
+    assert observed["arguments"] == {"tls-min-version": ["VersionTLS13"]}
+
+
+def test_an_adopted_image_is_the_one_that_runs() -> None:
+    world = World(start=False)
+    machine = world.machines["node-a"]
+    machine.overwrite(
+        Manifest(0, "", "mirror.local/kube-scheduler:v1.34.2", STOCK_ARGUMENTS, STOCK.behavior)
+    )
+    world.run(5)
+    world.operator.start()
+    world.settle(60)
+    assert machine.manifest is not None
+    assert machine.manifest.image == "mirror.local/kube-scheduler:v1.34.2"
+
+
+def test_without_scheduler_cr_the_stock_scheduler_is_left_alone() -> None:
+    world = World(start=False)
+    world.server.delete("user", ObjectRef(SCHEDULERS, None, "cluster"))
+    world.operator.start()
+    world.run(30)
+    assert world.machines["node-a"].shown == 0
+    assert world.machines["node-a"].healthy
+    assert world.revisions == ()
+    degraded = world.full_condition(names.TARGET_CONFIG_DEGRADED)
+    assert degraded["status"] == "True"
+    assert degraded["reason"] == "SchedulerNotFound"
+    body = {"apiVersion": "config.openshift.io/v1", "kind": "Scheduler"}
+    world.server.create("user", SCHEDULERS, {**body, "metadata": {"name": "cluster"}, "spec": {}})
+    world.settle(60)
+    assert world.condition(names.TARGET_CONFIG_DEGRADED) == "False"
+
+
+def test_without_kubescheduler_nothing_is_touched_and_the_cluster_operator_says_so() -> None:
+    world = World(start=False)
+    world.server.delete("user", ObjectRef(KUBE_SCHEDULERS, None, "cluster"))
+    world.operator.start()
+    world.run(30)
+    assert world.machines["node-a"].shown == 0
+    assert world.operator_condition("Degraded")["status"] == "True"
+    assert world.operator_condition("Degraded")["reason"] == "KubeScheduler_NotFound"
+    assert world.operator_condition("Available")["status"] == "True"
+
+
+def test_a_restart_of_the_operator_during_adoption_changes_nothing_about_the_result() -> None:
+    world = World()
+    for _ in range(6):
+        world.run(0.9)
+        world.operator.kill()
+        world.run(0.5)
+        world.operator.start()
+    world.settle(60)
+    assert len(world.revisions) == 1

@@ -1,0 +1,27 @@
+"""Random histories, 300 of them unless told otherwise.
+
+SIMULATION_HISTORIES=N plays N of them, SIMULATION_SEED=S the one that failed.
+"""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from .histories import play
+
+COUNT = int(os.environ.get("SIMULATION_HISTORIES", "300"))
+SEED = os.environ.get("SIMULATION_SEED")
+CHUNK = 10
+CHUNKS = [range(first, min(first + CHUNK, COUNT)) for first in range(0, COUNT, CHUNK)]
+
+
+@pytest.mark.parametrize(
+    "seeds",
+    [[int(SEED)]] if SEED else CHUNKS,
+    ids=lambda seeds: f"{seeds[0]}-{seeds[-1]}",
+)
+def test_every_history_keeps_the_invariants_and_ends_well(seeds: list[int]) -> None:
+    for seed in seeds:
+        play(seed)

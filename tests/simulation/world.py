@@ -1,0 +1,264 @@
+"""A whole cluster: API server, control-plane nodes, election of the scheduler, users, operator."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+from kube_scheduler_operator import names
+from kube_scheduler_operator.kube.resource import (
+    CLUSTER_OPERATORS,
+    CONFIG_MAPS,
+    KUBE_SCHEDULERS,
+    LEASES,
+    PODS,
+    SCHEDULERS,
+    ObjectRef,
+)
+from kube_scheduler_operator.platform import KUBEADM
+from kube_scheduler_operator.revision.history import Revision, read
+from kube_scheduler_operator.settings import Rollout, Settings
+
+from .apiserver import ApiServer, Object
+from .clock import Clock
+from .invariants import Invariants
+from .machine import Behavior, Machine
+from .operator import OperatorProcess
+
+LEASE_SECONDS = 15.0
+
+
+class World:
+    """Everything, deterministic from `seed`.
+
+    Args:
+        nodes: how many control-plane nodes.
+        seed: decides lags and uids.
+        lag: longest delay of a watch event, seconds.
+        script: `percentageOfNodesToScore` of a configuration -> how a scheduler behaves with it.
+        start: whether the operator is started.
+    """
+
+    def __init__(
+        self,
+        nodes: int = 1,
+        seed: int = 1,
+        lag: float = 0.2,
+        script: dict[int, Behavior] | None = None,
+        start: bool = True,
+    ) -> None:
+        self.clock = Clock()
+        self.rng = random.Random(seed)
+        self.platform = KUBEADM
+        self.script = script or {}
+        self.server = ApiServer(self.clock, self.rng)
+        self.settings = Settings(rollout=Rollout())
+        self.machines: dict[str, Machine] = {}
+        self.invariants = Invariants(self)
+        self.server.listeners.append(self.invariants.changed)
+        self.server.create("admin", SCHEDULERS, _cluster("config.openshift.io/v1", "Scheduler"))
+        self.server.create(
+            "admin", KUBE_SCHEDULERS, _cluster("operator.openshift.io/v1", "KubeScheduler")
+        )
+        for name in "abcdefg"[:nodes]:
+            self.add_node(f"node-{name}")
+        self._elect()
+        self._beat()
+        self.operator = OperatorProcess(
+            self.server, self.clock, self.rng, self.platform, self.settings, lag
+        )
+        self.run(4.0)
+        if start:
+            self.operator.start()
+
+    # --- time -----------------------------------------------------------------------------------
+    def run(self, seconds: float) -> None:
+        """Let time pass."""
+        self.run_until(None, seconds)
+
+    def run_until(
+        self, condition: Callable[[], bool] | None, timeout: float, why: str = ""
+    ) -> None:
+        """Let things happen until `condition` holds; every step is checked."""
+        end = self.clock.now + timeout
+        while not (condition and condition()):
+            if not self.clock.step(end):
+                if condition is None or condition():
+                    return
+                raise AssertionError(f"not within {timeout:g} s: {why or condition}\n{self}")
+            self.invariants.check()
+
+    def settle(self, timeout: float = 300.0) -> None:
+        """Until every node runs what is wanted, nothing is wrong, and the operator is content."""
+        self.run_until(self.settled, timeout, "settled")
+
+    def settled(self) -> bool:
+        status = self.status
+        revisions = self.revisions
+        latest = revisions[-1].number if revisions else 0
+        return (
+            bool(latest)
+            and status.get("latestAvailableRevision") == latest
+            and all(machine.healthy for machine in self.machines.values())
+            and {entry["nodeName"] for entry in self.entries} == set(self.machines)
+            and all(self.is_on_target(entry) for entry in self.entries)
+            and self.condition(names.STATIC_PODS_AVAILABLE) == "True"
+            and self.condition(names.NODE_INSTALLER_PROGRESSING) == "False"
+        )
+
+    def is_on_target(self, entry: Object) -> bool:
+        """Whether a node runs the newest revision that is not bad, by all accounts."""
+        good = [revision.number for revision in self.revisions if not revision.bad]
+        current = entry.get("currentRevision")
+        machine = self.machines[entry["nodeName"]]
+        return (
+            not entry.get("targetRevision")
+            and bool(good)
+            and current == good[-1]
+            and machine.shown == current
+            and self.revision(current).outcome == names.OUTCOME_INSTALLED
+        )
+
+    # --- what is there --------------------------------------------------------------------------
+    @property
+    def kubescheduler(self) -> Object:
+        return self.server.find(KUBE_SCHEDULERS, "cluster") or {}
+
+    @property
+    def status(self) -> Object:
+        return self.kubescheduler.get("status") or {}
+
+    @property
+    def entries(self) -> list[Object]:
+        return self.status.get("nodeStatuses") or []
+
+    @property
+    def revisions(self) -> tuple[Revision, ...]:
+        found = self.server.list(CONFIG_MAPS, self.platform.target_namespace)
+        return read({obj["metadata"]["name"]: obj for obj in found})
+
+    def revision(self, number: int) -> Revision:
+        return next(revision for revision in self.revisions if revision.number == number)
+
+    def condition(self, type_: str) -> str:
+        return str(self.full_condition(type_).get("status", ""))
+
+    def full_condition(self, type_: str) -> Object:
+        conditions = self.status.get("conditions") or []
+        return next((c for c in conditions if c["type"] == type_), {})
+
+    def operator_condition(self, type_: str) -> Object:
+        found = self.server.find(CLUSTER_OPERATORS, names.CLUSTEROPERATOR) or {}
+        conditions = (found.get("status") or {}).get("conditions") or []
+        return next((c for c in conditions if c["type"] == type_), {})
+
+    def current(self) -> dict[str, int]:
+        return {entry["nodeName"]: entry.get("currentRevision", 0) for entry in self.entries}
+
+    def config(self, number: int) -> str:
+        return str(self.config_map(f"{names.CONFIG}-{number}")["data"][names.CONFIG_KEY])
+
+    def config_map(self, name: str) -> Object:
+        return self.server.get(self.config_map_ref(name))
+
+    def config_map_ref(self, name: str) -> ObjectRef:
+        return ObjectRef(CONFIG_MAPS, self.platform.target_namespace, name)
+
+    def installer_pods(self) -> list[Object]:
+        return self.server.list(PODS, self.platform.target_namespace)
+
+    def has_event(self, reason: str) -> bool:
+        return any(event[1] == reason for event in self.operator.recorder.events)
+
+    # --- what users do --------------------------------------------------------------------------
+    def spec(self, **fields: Any) -> None:
+        """Set fields of KubeScheduler's spec."""
+        self.server.edit("user", KUBE_SCHEDULERS, "cluster", lambda obj: obj["spec"].update(fields))
+
+    def profile(self, name: str) -> None:
+        self.server.edit(
+            "user", SCHEDULERS, "cluster", lambda obj: obj["spec"].update(profile=name)
+        )
+
+    def tune(self, percentage: int | None) -> None:
+        """An edit whose effect on the scheduler is in the script."""
+        overrides = None if percentage is None else {"percentageOfNodesToScore": percentage}
+        self.spec(unsupportedConfigOverrides=overrides)
+
+    # --- nodes ----------------------------------------------------------------------------------
+    def add_node(self, name: str) -> Machine:
+        machine = Machine(name, self.server, self.clock, self.platform, self.script)
+        self.machines[name] = machine
+        return machine
+
+    def remove_node(self, name: str) -> None:
+        self.machines.pop(name).remove()
+
+    def replace_node(self, name: str) -> Machine:
+        """Another machine under the same name."""
+        self.remove_node(name)
+        self.run(2.0)
+        return self.add_node(name)
+
+    # --- the scheduler's own election -----------------------------------------------------------
+    @property
+    def leader(self) -> str:
+        lease = self.server.find(LEASES, self.platform.operand_lease_name, "kube-system")
+        return str(((lease or {}).get("spec") or {}).get("holderIdentity", "")).rpartition("_")[0]
+
+    def _elect(self) -> None:
+        healthy = [name for name, machine in sorted(self.machines.items()) if machine.healthy]
+        ref = ObjectRef(LEASES, "kube-system", self.platform.operand_lease_name)
+        lease = self.server.objects.get(ref)
+        held_for = self.clock.now - getattr(self, "_renewed", -100.0)
+        holder = self.leader
+        if holder not in healthy and held_for > LEASE_SECONDS and healthy:
+            holder = healthy[0]
+        if holder in healthy:
+            self._renewed = self.clock.now
+            spec = {
+                "holderIdentity": f"{holder}_{self.machines[holder].uid}",
+                "leaseDurationSeconds": int(LEASE_SECONDS),
+                "renewTime": self.clock.stamp().replace("Z", ".000000Z"),
+            }
+            if lease is None:
+                metadata = {"name": ref.name, "namespace": ref.namespace}
+                body = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease"}
+                self.server.create(
+                    "scheduler", LEASES, {**body, "metadata": metadata, "spec": spec}
+                )
+            else:
+                self.server.replace("scheduler", LEASES, {**lease, "spec": spec})
+        self.clock.after(2.0, self._elect)
+
+    def _beat(self) -> None:
+        for machine in list(self.machines.values()):
+            machine.heartbeat()
+        self.clock.after(60.0, self._beat)
+
+    def __str__(self) -> str:
+        lines = [f"t={self.clock.now:.2f} passes={self.operator.passes} {self.operator.trouble}"]
+        lines += [f"  {entry}" for entry in self.entries]
+        lines += [
+            f"  revision {r.number}: ready={r.ready} {r.outcome} {r.message} {r.hash[:8]} "
+            f"quarantined={[q[:8] for q in r.quarantined]}"
+            for r in self.revisions
+        ]
+        lines += [
+            f"  {m.name}: up={m.up} shown={m.shown} healthy={m.healthy} swapping={m.swapping}"
+            for m in self.machines.values()
+        ]
+        lines += [
+            f"  {pod['metadata']['name']}: {pod['status']} {pod['metadata'].get('deletionTimestamp')}"
+            for pod in self.installer_pods()
+        ]
+        lines += [
+            f"  {c['type']}={c['status']} {c.get('reason')}: {c.get('message')}"
+            for c in self.status.get("conditions") or ()
+        ]
+        return "\n".join(lines)
+
+
+def _cluster(api_version: str, kind: str) -> Object:
+    return {"apiVersion": api_version, "kind": kind, "metadata": {"name": "cluster"}, "spec": {}}
