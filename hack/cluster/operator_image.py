@@ -25,6 +25,8 @@ from cluster.console import SandboxError, run, step, succeeds
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+# The operator makes a self-signed serving certificate with openssl when it is given none.
+_PACKAGES = "python3,openssl"
 _SUITE = "bookworm"
 _PYTHON = "3.11"  # what the suite has
 _LIBRARY = f"usr/local/lib/python{_PYTHON}/dist-packages"
@@ -55,7 +57,7 @@ def build() -> Image:
     packages.ensure(packages.IMAGE_TOOLS)
     with paths.locked(images.folder() / ".operator.lock"):
         layers = (
-            _cached("base", [_SUITE, *_UNWANTED], _build_base),
+            _cached("base", [_SUITE, _PACKAGES, *_UNWANTED], _build_base),
             _cached("dependencies", [_LOCK.read_bytes()], _build_dependencies),
             _cached("application", _source_contents(), _build_application),
         )
@@ -97,7 +99,7 @@ def _build_base(target: Path) -> None:
     temporary = target.with_name(f".{target.name}.tar")
     excludes = [f"--dpkgopt=path-exclude={pattern}" for pattern in _UNWANTED]
     # "essential" has no apt: nothing is ever installed into a running container.
-    run("mmdebstrap", "--quiet", "--variant=essential", "--include=python3,openssl", "--format=tar",
+    run("mmdebstrap", "--quiet", "--variant=essential", f"--include={_PACKAGES}", "--format=tar",
         *excludes, _SUITE, temporary, timeout=900,
         env={**os.environ, "SOURCE_DATE_EPOCH": "0"})  # fmt: skip
     temporary.rename(target)

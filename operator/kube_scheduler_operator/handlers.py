@@ -137,9 +137,10 @@ def take_snapshot(
             node for node in view.list(NODES) if _is_control_plane(node, platform.node_selectors)
         ),
         operand_pods={
-            pod["spec"]["nodeName"]: pod
+            node: pod
             for pod in pods
-            if pod["metadata"]["name"] == platform.mirror_pod_name(pod["spec"].get("nodeName", ""))
+            if (node := pod["spec"].get("nodeName"))
+            and pod["metadata"]["name"] == platform.mirror_pod_name(node)
         },
         installer_pods=_by_name(
             pod for pod in view.list(PODS, target) if label(pod, "app") == names.INSTALLER

@@ -40,6 +40,7 @@ class Platform:
         default_arguments: flags that the platform's users expect, (name, value), before overrides.
         node_selectors: labels, any of which makes a node a control-plane node (by existence).
         pod_log_dir: where the kubelet keeps container logs.
+        kubelet_pod_dir: where it keeps a directory for every pod.
         probe_host: where the scheduler answers health probes unless `bind-address` says otherwise.
     """
 
@@ -60,6 +61,7 @@ class Platform:
     default_arguments: tuple[tuple[str, str], ...]
     node_selectors: tuple[str, ...]
     pod_log_dir: str = "/var/log/pods"
+    kubelet_pod_dir: str = "/var/lib/kubelet/pods"
     probe_host: str = "127.0.0.1"
 
     def mirror_pod_name(self, node: str) -> str:

@@ -135,8 +135,8 @@ def _image_in(pod_copy: Object) -> str:
 
 def operand_version(snapshot: Snapshot, image: str) -> Version:
     """The operand's version: its image's tag if that is one, else the API server's."""
-    tag = image.rpartition(":")[2] if ":" in image.rpartition("/")[2] else ""
-    for text in (tag.partition("@")[0], snapshot.server_version):
+    tag = image.partition("@")[0].rpartition("/")[2].partition(":")[2]
+    for text in (tag, snapshot.server_version):
         try:
             return Version.parse(text)
         except ValueError:

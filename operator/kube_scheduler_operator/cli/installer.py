@@ -30,6 +30,7 @@ def add_parser(subparsers: Any) -> None:
     add("--resource-dir", type=Path, required=True, help="where revisions are kept on this node")
     add("--manifest-path", type=Path, required=True, help="the scheduler's static-pod manifest")
     add("--pod-log-dir", type=Path, required=True, help="where the kubelet keeps container logs")
+    add("--kubelet-pod-dir", type=Path, required=True, help="where the kubelet keeps its pods")
     add("--health-timeout", type=float, default=60.0, help="seconds to become ready (60)")
     add("--settling-time", type=float, default=2.0, help="seconds to stay ready (2)")
     add("--rollback", action="store_true", help="let this revision replace a newer one")

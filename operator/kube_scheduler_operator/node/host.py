@@ -25,6 +25,7 @@ class NodeHost:
         log_prefix: how the static pod's log directories start, up to its UID.
         container: the scheduler's container.
         operand: what its command line has.
+        kubelet_pod_dir: where the kubelet keeps a directory for every pod.
         proc: /proc.
     """
 
@@ -34,12 +35,14 @@ class NodeHost:
         log_prefix: str,
         container: str,
         operand: str,
+        kubelet_pod_dir: Path,
         proc: Path = Path("/proc"),
     ) -> None:
         self._pod_log_dir = pod_log_dir
         self._log_prefix = log_prefix
         self._container = container
         self._operand = operand
+        self._kubelet_pod_dir = kubelet_pod_dir
         self._proc = proc
 
     def now(self) -> float:
@@ -60,11 +63,17 @@ class NodeHost:
 
     def operands(self) -> tuple[Operand, ...]:
         """The static pod's schedulers that run now."""
-        uids = {
+        return processes.operands(self._proc, self._uids(), self._operand)
+
+    def kept_pods(self) -> frozenset[str]:
+        """UIDs of the static pod of which the kubelet still has a directory."""
+        return frozenset(uid for uid in self._uids() if (self._kubelet_pod_dir / uid).exists())
+
+    def _uids(self) -> set[str]:
+        return {
             path.name.removeprefix(self._log_prefix)
             for path in lastwords.directories(self._pod_log_dir, self._log_prefix)
         }
-        return processes.operands(self._proc, uids, self._operand)
 
     def is_ready(self, probe: Probe) -> bool:
         """Whether a scheduler answers that it is ready."""

@@ -55,6 +55,7 @@ class Options:
     resource_dir: Path
     manifest_path: Path
     pod_log_dir: Path
+    kubelet_pod_dir: Path
     retry: int = 0
     effective_config: Path | None = None
     content_hash: str = ""
@@ -140,6 +141,7 @@ def _node_host(options: Options, pod: dict[str, Any]) -> NodeHost:
         log_prefix=manifest.log_directory_prefix(pod, options.node),
         container=str(pod["spec"]["containers"][0]["name"]),
         operand=OPERAND,
+        kubelet_pod_dir=options.kubelet_pod_dir,
     )
 
 

@@ -1,10 +1,9 @@
 """One revision onto one node: remove, wait, write, watch; and back again if it does not work.
 
-The kubelet starts a static pod only when it has forgotten its predecessor, in a pass every 2 s. A
-manifest that arrives earlier waits for a back-off of 10 s, so overwriting takes 14-17 s. Here the
-old manifest is removed, the new one written when the old process has ended, and, if the kubelet
-shows no sign of starting it, withdrawn and written once more: a pod that was deleted and created
-again is started by the next pass.
+The kubelet starts a static pod only when it has forgotten its predecessor, which it does in a
+pass every 2 s. A manifest that arrives earlier waits for a back-off of 10 s, so overwriting takes
+14-17 s. Here the old manifest is removed, and the new one written when the old process has ended and the
+kubelet has removed the old pod's directory: it does that in the very pass in which it forgets.
 
 Every step can be the last one before a power cut. The journal is written before the first step
 that matters and removed after the last; whoever comes next looks at what is on the disk and goes
@@ -36,11 +35,10 @@ POLL: Final = 0.1
 RELEASE_TIMEOUT: Final = 45.0
 """Seconds that the old scheduler has to end: kubeadm's grace period of 30, and some."""
 
-NUDGE_AFTER: Final = 1.0
-"""Seconds without any sign of a start until a manifest is written once more; doubles each time."""
-
-NUDGES: Final = 4
-"""How often that is tried: by then the kubelet's own back-off of 10 s is over."""
+FORGETTING: Final = 1.0
+"""Seconds from the removal of the pod's directory, which takes that its volumes are unmounted, until
+the kubelet's worker for it, which waits for the same, has surely ended. Without: 1 in 5 swaps met the
+back-off."""
 
 RESUMED_WATCH: Final = 5.0
 """Seconds that a resumed watch has at least, however long its predecessor was dead."""
@@ -226,15 +224,16 @@ class Swap:
             self._layout.place(target)
 
     def _wait_for_release(self, old: Manifest | None) -> None:
-        """Until the old scheduler has ended and its port is free."""
+        """Until the old scheduler has ended, its port is free and the kubelet has forgotten it."""
         host = self._host
         probe = old.probe if old else self._request.target.probe
         deadline = host.now() + RELEASE_TIMEOUT
-        while host.operands() or not host.is_port_free(probe):
+        while host.operands() or not host.is_port_free(probe) or host.kept_pods():
             if host.now() >= deadline:
-                log.warning("The old scheduler still runs after %.0f s", RELEASE_TIMEOUT)
+                log.warning("The old scheduler is still there after %.0f s", RELEASE_TIMEOUT)
                 return
             host.sleep(POLL)
+        host.sleep(FORGETTING)
 
     def _watch(self, target: Manifest, journal: Journal, prefix: str) -> str:
         """Until the scheduler of `target` is healthy: ""; or is not in time: why."""
@@ -245,7 +244,6 @@ class Swap:
         deadline = max(
             placed + request.health_timeout, begin + min(RESUMED_WATCH, request.health_timeout)
         )
-        next_nudge, patience, nudges = begin + NUDGE_AFTER, NUDGE_AFTER, 0
         while True:
             now = host.now()
             watch.look(now, host, journal.placed_at)
@@ -259,13 +257,6 @@ class Swap:
             if now >= deadline and watch.ready_since is None:
                 self._steps[f"{prefix}ready"] = round(now - begin, 3)
                 return watch.complaint(request.health_timeout)
-            if not watch.started and nudges < NUDGES and now >= next_nudge:
-                log.info("The kubelet does not start the pod yet: writing the manifest once more")
-                self._layout.prepare(target)
-                self._layout.withdraw()
-                self._layout.place(target)
-                nudges, patience = nudges + 1, patience * 2
-                next_nudge = now + patience
             host.sleep(POLL)
 
     # --- saying it -----------------------------------------------------------------------------

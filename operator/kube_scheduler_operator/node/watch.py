@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from .manifest import Manifest, Probe
     from .processes import Operand
 
-EXITS: Final = 2
-"""A scheduler that has ended so often (the second time on its own restart) is given up."""
+EXITS: Final = 3
+"""A scheduler that has ended so often is given up; the kubelet's back-off makes that about 13 s."""
 
 ABSENCE: Final = 1.0
 """Seconds without a process after which it counts as ended, not as being started."""
@@ -57,6 +57,9 @@ class Host(Protocol):
 
     def is_port_free(self, probe: Probe) -> bool:
         """Whether nobody listens there."""
+
+    def kept_pods(self) -> frozenset[str]:
+        """UIDs of the static pod, past and present, of which the kubelet still has a directory."""
 
     def activity(self, since: float) -> Activity:
         """What happened to the static pod since `since` (of `wall`)."""

@@ -137,7 +137,7 @@ def _container(statuses: Any, name: str) -> Mapping[str, Any]:
 
 
 def _running(status: Mapping[str, Any]) -> bool:
-    return bool((status.get("state") or {}).get("running"))
+    return (status.get("state") or {}).get("running") is not None
 
 
 def _terminated(status: Mapping[str, Any]) -> Mapping[str, Any] | None:

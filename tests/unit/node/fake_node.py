@@ -138,6 +138,10 @@ class FakeNode:
     def is_port_free(self, probe):
         return not any(pod.process is not None for pod in self.pods)
 
+    def kept_pods(self):
+        self.look()
+        return frozenset(pod.uid for pod in self.pods if pod.log_directory_since is not None)
+
     def activity(self, since):
         since -= EPOCH
         runs = sum(run >= since for pod in self.pods for run in pod.runs)

@@ -80,6 +80,9 @@ class DiskNode:
     def is_port_free(self, probe):
         return True
 
+    def kept_pods(self):
+        return frozenset()
+
     def activity(self, since):
         crashed = self.path.exists() and self._revision() in self.bad
         return Activity(True, watch.EXITS if crashed else 0)
@@ -111,6 +114,7 @@ def run(directory, revision, kill_at, bad):
         resource_dir=directory / "resources",
         manifest_path=directory / "manifests" / "kube-scheduler.yaml",
         pod_log_dir=directory / "logs",
+        kubelet_pod_dir=directory / "pods",
         health_timeout=0.05,
         settling_time=0.0,
     )

@@ -36,6 +36,7 @@ def options(tmp_path):
         resource_dir=tmp_path / "resources",
         manifest_path=tmp_path / "manifests" / "kube-scheduler.yaml",
         pod_log_dir=tmp_path / "logs",
+        kubelet_pod_dir=tmp_path / "pods",
         termination_log=tmp_path / "termination-log",
     )
 

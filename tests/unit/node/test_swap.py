@@ -170,10 +170,10 @@ def test_a_slow_start_is_waited_for(tmp_path):
 @pytest.mark.parametrize(
     ("kind", "reason"),
     [
-        (CRASHES, "kube-scheduler ended 2 times after its start"),
+        (CRASHES, "kube-scheduler ended 3 times after its start"),
         (NEVER_READY, "kube-scheduler ran, but was not ready within 30 s"),
         (NOT_STARTED, "the kubelet did not start the pod within 30 s"),
-        (FLAPS, "kube-scheduler ended 2 times after its start"),
+        (FLAPS, "kube-scheduler ended 3 times after its start"),
         (SLOW, "kube-scheduler ran, but was not ready within 10 s"),
     ],
 )

@@ -71,36 +71,36 @@ def test_intact_means_that_the_copies_are_what_they_were() -> None:
 
 
 @pytest.mark.parametrize(
-    ("history", "expected"),
+    ("history", "before", "expected"),
     [
-        pytest.param([(1, "a", INSTALLED), (2, "b", FAILED)], 1, id="the one before"),
+        pytest.param([(1, "a", INSTALLED), (2, "b", FAILED)], 2, 1, id="the one before"),
         pytest.param(
-            [(1, "a", INSTALLED), (2, "c", REFUSED), (3, "b", FAILED)], 1, id="not a refused one"
+            [(1, "a", INSTALLED), (2, "c", REFUSED), (3, "b", FAILED)], 3, 1, id="not a refused one"
         ),
         pytest.param(
-            [(1, "a", INSTALLED), (2, "c", ""), (3, "b", FAILED)], 1, id="not an untried one"
+            [(1, "a", INSTALLED), (2, "c", ""), (3, "b", FAILED)], 3, 1, id="not an untried one"
         ),
-        pytest.param([(1, "b", INSTALLED), (2, "b", FAILED)], None, id="not the same content"),
-        pytest.param([(2, "b", FAILED)], None, id="none"),
+        pytest.param([(1, "b", INSTALLED), (2, "b", FAILED)], 2, None, id="not the same content"),
+        pytest.param([(2, "b", FAILED)], 2, None, id="none"),
         pytest.param(
             [(1, "a", INSTALLED), (2, "b", INSTALLED), (3, "c", FAILED), (4, "b", FAILED)],
+            3,
             1,
             id="not content that failed as a later revision",
         ),
         pytest.param(
             [(1, "b", FAILED), (2, "b", INSTALLED), (3, "c", FAILED)],
+            3,
             2,
             id="content that failed earlier and worked since",
         ),
     ],
 )
-def test_last_good(history: list[tuple[int, str, str]], expected: int | None) -> None:
+def test_last_good(history: list[tuple[int, str, str]], before: int, expected: int | None) -> None:
     config_maps: dict[str, Any] = {}
     for row in history:
         config_maps |= objects(*row)
-    failed = max(number for number, _, outcome in history if outcome == FAILED)
-    fallen = next(n for n, _, o in sorted(history) if o == FAILED and n >= failed - 1)
-    good = last_good(read(config_maps), fallen)
+    good = last_good(read(config_maps), before)
     assert (good.number if good else None) == expected
 
 
