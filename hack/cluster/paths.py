@@ -49,13 +49,17 @@ def locked(path: Path) -> Iterator[None]:
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     while True:
-        with path.open("a") as file:
+        with path.open("a+") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                say(f"  waiting for whoever has locked {path} ...")
+                file.seek(0)
+                say(f"  waiting for process {file.read().strip() or '?'}, which locks {path} ...")
                 fcntl.flock(file, fcntl.LOCK_EX)
             if path.exists() and path.stat().st_ino == os.fstat(file.fileno()).st_ino:
+                file.truncate(0)
+                file.write(f"{os.getpid()}\n")
+                file.flush()
                 yield
                 return
 

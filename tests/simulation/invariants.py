@@ -40,7 +40,7 @@ UNNOTICED = 60.0
 Status = Mapping[str, Any]
 
 
-class Violated(AssertionError):
+class ViolatedError(AssertionError):
     """A rule does not hold."""
 
 
@@ -276,12 +276,12 @@ class Invariants:
             "Removed",
         )
         known_for = now - max(self.unschedulable_since, operator.started_at)
-        if able and managed and known_for > UNNOTICED:
-            if world.condition(names.STATIC_PODS_AVAILABLE) == "True":
-                self.fail("Available means that pods get scheduled", f"outage of {known_for:.0f} s")
+        claimed = world.condition(names.STATIC_PODS_AVAILABLE) == "True"
+        if able and managed and known_for > UNNOTICED and claimed:
+            self.fail("Available means that pods get scheduled", f"outage of {known_for:.0f} s")
 
     def fail(self, rule: str, detail: str) -> None:
-        raise Violated(f"{rule}: {detail}\n{self.world}")
+        raise ViolatedError(f"{rule}: {detail}\n{self.world}")
 
 
 def revisions_are_complete_and_in_order(revisions: tuple[Revision, ...]) -> None:
@@ -303,7 +303,7 @@ def configuration(world: World, number: int) -> dict[str, Any]:
 __all__ = [
     "NODES",
     "Invariants",
-    "Violated",
+    "ViolatedError",
     "configuration",
     "revisions_are_complete_and_in_order",
 ]

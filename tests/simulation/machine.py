@@ -483,7 +483,7 @@ class Machine:
 
     def _installer_pod(self, pod: Object) -> Step:
         """What the kubelet does with an installer pod, from image pull to result."""
-        metadata, arguments = pod["metadata"], _flags(pod)
+        arguments = _flags(pod)
         revision, retry = int(arguments["revision"]), int(arguments["retry"])
         namespace = self._platform.target_namespace
         while True:

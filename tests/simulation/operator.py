@@ -1,4 +1,4 @@
-"""The operator as a process: the real store, intake, pass and executor, started and killed at will."""
+"""The operator as a process: real store, intake, pass and executor, killed at will."""
 
 from __future__ import annotations
 

@@ -250,7 +250,8 @@ class World:
             for m in self.machines.values()
         ]
         lines += [
-            f"  {pod['metadata']['name']}: {pod['status']} {pod['metadata'].get('deletionTimestamp')}"
+            f"  {pod['metadata']['name']}: {pod['status']} "
+            f"{pod['metadata'].get('deletionTimestamp')}"
             for pod in self.installer_pods()
         ]
         lines += [

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -128,6 +129,8 @@ class Watcher:
                 registry=registry,
             )(self._forwarder(resource))
         install(self._shim)
+        # kopf asks for the user's name; nothing uses it, and a container's user may have none.
+        os.environ.setdefault("LOGNAME", "kopf")
         await kopf.operator(
             registry=registry,
             settings=settings(self._tuning),

@@ -2,8 +2,9 @@
 
 The kubelet starts a static pod only when it has forgotten its predecessor, which it does in a
 pass every 2 s. A manifest that arrives earlier waits for a back-off of 10 s, so overwriting takes
-14-17 s. Here the old manifest is removed, and the new one written when the old process has ended and the
-kubelet has removed the old pod's directory: it does that in the very pass in which it forgets.
+14-17 s. Here the old manifest is removed, and the new one written when the old process has ended
+and the kubelet has removed the old pod's directory: it does that in the very pass in which it
+forgets.
 
 Every step can be the last one before a power cut. The journal is written before the first step
 that matters and removed after the last; whoever comes next looks at what is on the disk and goes
@@ -35,10 +36,14 @@ POLL: Final = 0.1
 RELEASE_TIMEOUT: Final = 45.0
 """Seconds that the old scheduler has to end: kubeadm's grace period of 30, and some."""
 
-FORGETTING: Final = 1.0
-"""Seconds from the removal of the pod's directory, which takes that its volumes are unmounted, until
-the kubelet's worker for it, which waits for the same, has surely ended. Without: 1 in 5 swaps met the
-back-off."""
+HOUSEKEEPING: Final = 2.0
+"""Seconds between the kubelet's passes (housekeepingPeriod)."""
+
+UNMOUNTING: Final = 1.5
+"""Seconds from the end of a pod's process within which the kubelet's worker surely ends."""
+
+MARGIN: Final = 0.2
+"""Seconds on top of what the kubelet should need."""
 
 RESUMED_WATCH: Final = 5.0
 """Seconds that a resumed watch has at least, however long its predecessor was dead."""
@@ -224,16 +229,29 @@ class Swap:
             self._layout.place(target)
 
     def _wait_for_release(self, old: Manifest | None) -> None:
-        """Until the old scheduler has ended, its port is free and the kubelet has forgotten it."""
+        """Until the old scheduler has ended, its port is free and the kubelet has forgotten it.
+
+        The pass that removes the pod's directory has forgotten its worker if that had ended by
+        then. If the process ended only just before, the worker may have gone on a little longer,
+        and the next pass is the one that forgets it.
+        """
         host = self._host
         probe = old.probe if old else self._request.target.probe
         deadline = host.now() + RELEASE_TIMEOUT
-        while host.operands() or not host.is_port_free(probe) or host.kept_pods():
+        ended = None
+        while True:
+            if host.operands() or not host.is_port_free(probe):
+                ended = None
+            elif ended is None:
+                ended = host.now()
+            if ended is not None and not host.kept_pods():
+                break
             if host.now() >= deadline:
                 log.warning("The old scheduler is still there after %.0f s", RELEASE_TIMEOUT)
                 return
             host.sleep(POLL)
-        host.sleep(FORGETTING)
+        just_ended = host.now() - ended < UNMOUNTING
+        host.sleep(MARGIN + (HOUSEKEEPING if just_ended else 0.0))
 
     def _watch(self, target: Manifest, journal: Journal, prefix: str) -> str:
         """Until the scheduler of `target` is healthy: ""; or is not in time: why."""

@@ -222,7 +222,8 @@ def test_the_pass_comes_back_when_the_lease_would_be_too_old() -> None:
                 state={"waiting": {"reason": "CrashLoopBackOff", "message": "m"}},
                 lastState={"terminated": {"exitCode": 1, "message": "one\nboom"}},
             ),
-            'pod/kube-scheduler-a container "kube-scheduler" is waiting: CrashLoopBackOff: m (boom)',
+            'pod/kube-scheduler-a container "kube-scheduler" is waiting: '
+            "CrashLoopBackOff: m (boom)",
             id="crash loop, with its last line",
         ),
         pytest.param(

@@ -12,7 +12,8 @@ from kube_scheduler_operator.rollout.installer import Stage, read, scheduler_sen
 
 REFUSAL = (
     "I1121 10:02:02.900000       1 serving.go:386] Generated self-signed cert in-memory\n"
-    'E1121 10:02:03.000000       1 run.go:72] "command failed" err="initializing profiles: creating '
+    'E1121 10:02:03.000000       1 run.go:72] "command failed" err="initializing profiles: '
+    "creating "
     'profile for scheduler name default-scheduler: ScorePlugin \\"Nope\\" does not exist"\n'
 )
 SENTENCE = (

@@ -119,5 +119,5 @@ def test_entries_follow_the_nodes(
     ],
     ids=["ready", "unknown", "no conditions", "other conditions"],
 )
-def test_readiness(conditions: list[dict[str, Any]], ready: bool, why: str) -> None:  # noqa: FBT001
+def test_readiness(conditions: list[dict[str, Any]], ready: bool, why: str) -> None:
     assert readiness(node("a", "1", *conditions)) == (ready, why)
