@@ -117,7 +117,9 @@ class Proxy:
             if name.lower() not in ("host", "content-length", "authorization")
         }
         body = await request.read()
-        async with self._session.request(request.method, url, headers=headers, data=body) as answer:
+        async with self._session.request(
+            request.method, url, headers=headers, data=body or None
+        ) as answer:
             if strike:
                 await answer.read()
                 self.killed = True
