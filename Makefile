@@ -1,7 +1,7 @@
 # Everything a fresh machine needs is set up by the targets themselves; `make help` lists them.
 .DEFAULT_GOAL := help
 PYTEST := .venv/bin/python -m pytest
-SANDBOX := hack/sandbox
+INTEGRATION ?= tests/integration
 
 .PHONY: help
 help: ## This list
@@ -35,12 +35,10 @@ simulation: setup ## The real pass against a simulated cluster with faults
 
 .PHONY: integration
 integration: setup ## The real operator against a real kube-apiserver
-	@$(SANDBOX) setup --nodes 0
-	$(PYTEST) tests/integration -n 2
+	$(PYTEST) $(INTEGRATION)
 
 .PHONY: e2e
 e2e: setup ## Real kubelets running real kube-schedulers (root)
-	@$(SANDBOX) setup
 	$(PYTEST) tests/e2e -v
 
 .PHONY: bench
