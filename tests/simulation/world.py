@@ -27,6 +27,7 @@ from .machine import Behavior, Machine
 from .operator import OperatorProcess
 
 LEASE_SECONDS = 15.0
+RENEWAL = 4.0
 
 
 class World:
@@ -230,7 +231,7 @@ class World:
                 )
             else:
                 self.server.replace("scheduler", LEASES, {**lease, "spec": spec})
-        self.clock.after(2.0, self._elect)
+        self.clock.after(RENEWAL, self._elect)
 
     def _beat(self) -> None:
         for machine in list(self.machines.values()):
