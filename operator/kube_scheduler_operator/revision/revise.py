@@ -67,8 +67,8 @@ def revise(snapshot: Snapshot, content: Content | None) -> Revised:
     # revision-status leaves it ahead; and when both are lost, the nodes still know the number that
     # they run. Numbers only ever grow, so the largest one counts.
     advertised = int(snapshot.status.get("latestAvailableRevision") or 0)
-    latest = max(advertised, newest.number if newest else 0)
-    used = max(latest, *running.values(), 0)
+    latest = max(advertised, newest.number if newest and newest.complete else 0)
+    used = max(advertised, newest.number if newest else 0, *running.values(), 0)
     whole = newest is not None and newest.number == used
     installable = _installable(snapshot, ready, running) if whole else None
     note = _missing_copies(ready[:-1])
