@@ -265,7 +265,7 @@ class History:
 
     def _check_the_end(self) -> None:
         world = self.world
-        world.run(1.0)
+        world.run(3.0)  # a late watch has not shown the last edit yet
         world.settle(900)
         latest = world.status["latestAvailableRevision"]
         assert f'"percentageOfNodesToScore":{LAST}' in world.config(latest), "the last edit counts"

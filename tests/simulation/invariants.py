@@ -126,8 +126,11 @@ class Invariants:
             self.fail("numbers only grow", f"{name} although the newest is {newest}")
 
     def _is_ready_only_when_complete(self, change: Change) -> None:
+        was_ready = change.old is not None and any(
+            revision.ready for revision in read({change.ref.name: change.old})
+        )
         for revision in read({change.ref.name: change.new}):
-            if revision.ready:
+            if revision.ready and not was_ready:
                 self._is_complete(revision.number, "a revision is ready only when it is complete")
 
     def _is_complete(self, number: int, rule: str) -> None:
