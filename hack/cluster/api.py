@@ -59,9 +59,9 @@ class Api:
         finally:
             server.close()
         if answer.status >= 300:
-            raise ApiError(answer.status, f"{method} {path}: {answer.status} {text[:500]}")
-        found: Object = json.loads(text) if text.startswith("{") else {}
-        return found
+            said = _object(text).get("message", text[:500])
+            raise ApiError(answer.status, f"{method} {path}: {answer.status} {said}")
+        return _object(text)
 
     def create(self, path: str, body: Object) -> None:
         """Create an object unless one of its name exists."""
@@ -83,6 +83,11 @@ class Api:
         """The Node objects by name."""
         items = self.request("GET", "/api/v1/nodes")["items"]
         return {one["metadata"]["name"]: one for one in items}
+
+
+def _object(text: str) -> Object:
+    found: Object = json.loads(text) if text.startswith("{") else {}
+    return found
 
 
 def condition(node_or_deployment: Object, kind: str) -> str:

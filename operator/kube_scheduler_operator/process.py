@@ -263,6 +263,7 @@ class Operator:
         first, self._passed_at = self._passed_at is None, time.monotonic()
         if first:
             self._metrics.first_pass()
+            log.info("First complete pass")
         self._metrics.passed(self._passed_at - began, success=True)
 
     def _failed(self, trouble: str, began: float) -> None:

@@ -25,6 +25,7 @@ from aiohttp import web
 
 from cluster.api import Api, ApiError
 from cluster.model import Sandbox
+from cluster.observe import until
 
 NAMESPACE = "kube-scheduler-operator"
 NODE = "played"
@@ -39,6 +40,7 @@ class Proxy:
     Attributes:
         url: what the operator's kubeconfig says.
         writes: writes seen since `arm`, Leases and Events not counted: "VERB path".
+        bodies: what they said.
     """
 
     def __init__(self, sandbox: Sandbox) -> None:
@@ -48,6 +50,7 @@ class Proxy:
         self._kill: Callable[[], None] = lambda: None
         self.refuse: Callable[[str, str], int] = lambda method, path: 0
         self.writes: list[str] = []
+        self.bodies: list[str] = []
         self.killed = False
         self.url = ""
         self._ready = threading.Event()
@@ -58,7 +61,7 @@ class Proxy:
 
     def arm(self, number: int, kill: Callable[[], None], *, after: bool) -> None:
         """Kill at the `number`-th write from now, before or after it took effect; 0: never."""
-        self.writes, self.killed = [], False
+        self.writes, self.bodies, self.killed = [], [], False
         self._kill_at, self._kill, self._after = number, kill, after
 
     def close(self) -> None:
@@ -117,6 +120,8 @@ class Proxy:
             if name.lower() not in ("host", "content-length", "authorization")
         }
         body = await request.read()
+        if counted:
+            self.bodies.append(body.decode(errors="replace"))
         async with self._session.request(
             request.method, url, headers=headers, data=body or None
         ) as answer:
@@ -177,7 +182,8 @@ class Operator:
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self, *arguments: str) -> None:
-        """Start it; one that restarts has the identity of its pod and leads at once."""
+        """Start it and wait for its first pass; its identity stays, so it leads at once."""
+        seen = len(self.text())
         command = [sys.executable, "-m", "kube_scheduler_operator", "operator"]
         options = [f"--kubeconfig={self.kubeconfig}", "--listen=127.0.0.1:0", *arguments]
         with self.log.open("ab") as log:
@@ -187,6 +193,7 @@ class Operator:
                 stderr=log,
                 env={**os.environ, "POD_UID": "the-one", "POD_NAME": "operator"},
             )
+        until(lambda: "First complete pass" in self.text()[seen:], 60, "no pass")
 
     def kill(self) -> None:
         """SIGKILL, and wait until it is dead."""

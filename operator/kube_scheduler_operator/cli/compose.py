@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from .. import names
+
+if TYPE_CHECKING:
+    from ..config.findings import Finding
 
 DEFAULT_OPERAND_VERSION: Final = "v1.35.4"
 _DEFAULT_OBJECTS: Final[dict[str, dict[str, Any]]] = {
@@ -133,22 +136,19 @@ def _text(name: str) -> str:
     return sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")
 
 
-def _conditions(findings: tuple[Any, ...]) -> list[dict[str, str]]:
-    """One condition per type, as the operator would set it; those without findings are left out."""
-    by_type: dict[str, list[Any]] = {}
-    for finding in findings:
-        by_type.setdefault(finding.condition, []).append(finding)
+def _conditions(findings: tuple[Finding, ...]) -> list[dict[str, str]]:
+    """What the operator would say; conditions that have nothing to say are left out."""
+    from ..status.report import from_findings
+
     return [
         {
-            "type": condition,
-            "status": "False" if condition.endswith("Upgradeable") else "True",
-            "reason": "_".join(dict.fromkeys(finding.reason for finding in group)),
-            "message": "\n".join(
-                f"{finding.path}: {finding.message}" if finding.path else finding.message
-                for finding in group
-            ),
+            "type": condition.type,
+            "status": condition.status,
+            "reason": condition.reason,
+            "message": condition.message,
         }
-        for condition, group in by_type.items()
+        for condition in from_findings(findings)
+        if condition.message
     ]
 
 

@@ -127,8 +127,10 @@ def compose(inputs: Inputs) -> Composition:
     if base is not None:
         fragment = {key: observed[key] for key in observed if key not in (ARGUMENTS, SERVING_INFO)}
         merged = merge_by_meaning([*base, fragment, overrides.config])
-        config = tidy(without_nulls(merged))
+        config = without_nulls(merged)
+        # Checked before it is tidied: `profiles: {}` is a mistake, not nothing.
         found += _check_config(config, flags, overrides, inputs)
+        config = tidy(config)
     return Composition(config, render(flags), observed, tuple(found))
 
 

@@ -32,6 +32,11 @@ class Finding:
     message: str
     blocking: bool
 
+    @property
+    def text(self) -> str:
+        """The message with the field that it is about in front."""
+        return f"{self.path}: {self.message}" if self.path else self.message
+
 
 @dataclass(frozen=True, slots=True)
 class Problem:

@@ -51,7 +51,7 @@ def from_findings(findings: Sequence[Finding]) -> list[Condition]:
 def _degraded(type_: str, findings: Sequence[Finding]) -> Condition:
     if not findings:
         return Condition(type_, "False", AS_EXPECTED)
-    return Condition(type_, "True", findings[0].reason, aggregate(f.message for f in findings))
+    return Condition(type_, "True", findings[0].reason, aggregate(f.text for f in findings))
 
 
 def revision_conditions(error: str, note: str) -> list[Condition]:

@@ -52,7 +52,7 @@ def test_objects_of_several_documents_and_files(file: Any, capsys: Any) -> None:
             "type": "UnsupportedConfigOverridesUpgradeable",
             "status": "False",
             "reason": "UnsupportedConfigOverridesSet",
-            "message": "spec.unsupportedConfigOverrides: setting: [parallelism]",
+            "message": "setting: [parallelism]",
         }
     ]
 
