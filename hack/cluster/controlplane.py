@@ -83,6 +83,9 @@ def _etcd(sandbox: Sandbox) -> list[str]:
         f"--initial-advertise-peer-urls={peer}",
         f"--initial-cluster=default={peer}",
         "--unsafe-no-fsync",
+        # The only member has nobody to send heartbeats to.
+        "--heartbeat-interval=1000",
+        "--election-timeout=10000",
         "--log-level=warn",
     ]
 
@@ -125,6 +128,17 @@ def _apiserver(sandbox: Sandbox) -> list[str]:
     ]
 
 
+_IDLE_CONTROLLERS = (
+    "-cronjob-controller",
+    "-horizontal-pod-autoscaler-controller",
+    "-persistentvolume-attach-detach-controller",
+    "-persistentvolume-expander-controller",
+    "-service-lb-controller",
+)
+"""Off, because they poll (some every 100 ms) for what a sandbox has not: metrics, attachable disks,
+load balancers."""
+
+
 def _controller_manager(sandbox: Sandbox) -> list[str]:
     folder = sandbox.state / "pki"
     kubeconfig = _manager_kubeconfig(sandbox)
@@ -142,7 +156,7 @@ def _controller_manager(sandbox: Sandbox) -> list[str]:
         f"--cluster-signing-key-file={folder}/ca.key",
         f"--service-account-private-key-file={folder}/sa.key",
         "--use-service-account-credentials=true",
-        "--controllers=*,bootstrapsigner,tokencleaner",
+        f"--controllers=*,bootstrapsigner,tokencleaner,{','.join(_IDLE_CONTROLLERS)}",
         "--leader-elect=false",
         "--profiling=false",
     ]

@@ -188,7 +188,8 @@ def _images(found: Mapping[str, Path], *, with_operator: bool) -> list[Image]:
     is prepared once.
     """
     wanted = [images.pause(), images.scheduler(found["kube-scheduler"])]
-    return [*wanted, operator_image.build()] if with_operator else wanted
+    own = operator_image.build() if with_operator else operator_image.built()
+    return [*wanted, own] if own else wanted
 
 
 def wait_ready(sandbox: Sandbox, api: Api, node: Node) -> None:

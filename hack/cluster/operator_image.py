@@ -30,10 +30,13 @@ _PACKAGES = "python3,openssl"
 _SUITE = "bookworm"
 _PYTHON = "3.11"  # what the suite has
 _LIBRARY = f"usr/local/lib/python{_PYTHON}/dist-packages"
-_RECIPE = "1"
+_RECIPE = "2"
 """Changes whenever the way of building does, so that layers made in an older way are not reused."""
 
 _UNWANTED = ("/usr/share/doc/*", "/usr/share/info/*", "/usr/share/locale/*", "/usr/share/man/*")
+_UNUSED = "kubernetes/aio"
+"""The Kubernetes client once more for asyncio, 65 MB; only its reading of kubeconfigs is used."""
+
 _SOURCES = ("operator", "crds", "templates", "bindata", "pyproject.toml", "README.md", "LICENSE")
 _LOCK = paths.REPOSITORY / "requirements.lock"
 _OLD_LAYERS_KEPT = 3
@@ -56,24 +59,41 @@ def build() -> Image:
             raise SandboxError(f"the operator's image needs {needed.name}, which is not there yet")
     packages.ensure(packages.IMAGE_TOOLS)
     with paths.locked(images.folder() / ".operator.lock"):
-        layers = (
-            _cached("base", [_SUITE, _PACKAGES, *_UNWANTED], _build_base),
-            _cached("dependencies", [_LOCK.read_bytes()], _build_dependencies),
-            _cached("application", _source_contents(), _build_application),
-        )
+        layers = tuple(_cached(*recipe) for recipe in _recipes())
     entrypoint = ("/usr/local/bin/kube-scheduler-operator",)
     environment = {**images.PATH, "LANG": "C.UTF-8", "PYTHONUNBUFFERED": "1"}
     return Image(images.OPERATOR, layers, entrypoint, user="65532:65532", environment=environment)
 
 
-def _cached(name: str, ingredients: Iterable[str | bytes], make: Callable[[Path], None]) -> Layer:
-    """Return a layer from the cache, or make it; of older ones only the last few are kept."""
+def built() -> Image | None:
+    """The image if it needs no building; so it can be on a node from the start at no cost."""
+    wanted = _recipes()
+    if all(_target(name, ingredients).exists() for name, ingredients, _make in wanted):
+        return build()
+    return None
+
+
+def _recipes() -> list[tuple[str, list[str | bytes], Callable[[Path], None]]]:
+    """The layers, lowest first: name, what it is made of, how."""
+    return [
+        ("base", [_SUITE, _PACKAGES, *_UNWANTED], _build_base),
+        ("dependencies", [_LOCK.read_bytes(), _UNUSED], _build_dependencies),
+        ("application", list(_source_contents()), _build_application),
+    ]
+
+
+def _target(name: str, ingredients: Iterable[str | bytes]) -> Path:
     digest = hashlib.sha256(f"{_RECIPE} {platform.machine()}".encode())
     for one in ingredients:
         content = one.encode() if isinstance(one, str) else one
         digest.update(hashlib.sha256(content).digest())
-    folder = images.folder()
-    target = folder / f"operator-{name}-{digest.hexdigest()[:12]}.layer"
+    return images.folder() / f"operator-{name}-{digest.hexdigest()[:12]}.layer"
+
+
+def _cached(name: str, ingredients: Iterable[str | bytes], make: Callable[[Path], None]) -> Layer:
+    """Return a layer from the cache, or make it; of older ones only the last few are kept."""
+    target = _target(name, ingredients)
+    folder = target.parent
     if not target.exists():
         with step(f"operator image: {name}"):
             make(target)
@@ -117,6 +137,7 @@ def _build_dependencies(target: Path) -> None:
             "--abi=none", *(f"--platform={tag}" for tag in tags), "--platform=any",
             f"--target={site}", "--requirement", _LOCK, timeout=900)  # fmt: skip
         shutil.rmtree(site / "bin", ignore_errors=True)  # with this machine's Python in it
+        shutil.rmtree(site / _UNUSED)
         _compile(site)
         archive.pack_layer(target, {_LIBRARY: site})
 
@@ -177,4 +198,5 @@ def _compile(site: Path) -> None:
     python = sys.executable if own else shutil.which(f"python{_PYTHON}")
     if python:
         run(python, "-m", "compileall", "-q", "-j0", "--invalidation-mode=unchecked-hash",
+            "-x", "kubernetes/client/(api|models)/",
             "-s", site, "-p", f"/{_LIBRARY}", site, timeout=300)  # fmt: skip
