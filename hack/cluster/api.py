@@ -9,6 +9,7 @@ from __future__ import annotations
 import http.client
 import json
 import ssl
+import threading
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,13 @@ class ApiError(SandboxError):
         self.code = code
 
 
+class _Connection(http.client.HTTPSConnection):
+    """Closes itself when the thread or the client that kept it is gone."""
+
+    def __del__(self) -> None:
+        self.close()
+
+
 class Api:
     """The API server of a sandbox, as its administrator."""
 
@@ -38,6 +46,7 @@ class Api:
         self._port = sandbox.api_port
         self._context = ssl.create_default_context(cafile=str(pki / "ca.crt"))
         self._context.load_cert_chain(pki / "admin.crt", pki / "admin.key")
+        self._kept = threading.local()
 
     def request(self, method: str, path: str, body: Object | None = None) -> Object:
         """Make one request and return the object that it answers with.
@@ -46,22 +55,32 @@ class Api:
             ApiError: It was refused, or there was no answer.
         """
         kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
-        server = http.client.HTTPSConnection(
-            "127.0.0.1", self._port, timeout=10, context=self._context
-        )
-        try:
-            content = None if body is None else json.dumps(body)
-            server.request(method, path, content, {"Content-Type": kind})
-            answer = server.getresponse()
-            text = answer.read().decode(errors="replace")
-        except (OSError, http.client.HTTPException) as error:
-            raise ApiError(0, f"{method} {path}: {error}") from error
-        finally:
-            server.close()
+        content = None if body is None else json.dumps(body)
+        for fresh in (False, True):
+            server = self._connection(fresh=fresh)
+            reused = server.sock is not None
+            try:
+                server.request(method, path, content, {"Content-Type": kind})
+                answer = server.getresponse()
+                text = answer.read().decode(errors="replace")
+                break
+            except (OSError, http.client.HTTPException) as error:
+                server.close()
+                # A connection that was idle may have been closed at the other end meanwhile.
+                if not (reused and isinstance(error, ConnectionError)):
+                    raise ApiError(0, f"{method} {path}: {error}") from error
         if answer.status >= 300:
             said = _object(text).get("message", text[:500])
             raise ApiError(answer.status, f"{method} {path}: {answer.status} {said}")
         return _object(text)
+
+    def _connection(self, *, fresh: bool) -> _Connection:
+        """One per thread, kept open: whoever polls must not load the machine with handshakes."""
+        found: _Connection | None = getattr(self._kept, "connection", None)
+        if found is None or fresh:
+            found = _Connection("127.0.0.1", self._port, timeout=10, context=self._context)
+            self._kept.connection = found
+        return found
 
     def create(self, path: str, body: Object) -> None:
         """Create an object unless one of its name exists."""

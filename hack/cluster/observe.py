@@ -21,7 +21,7 @@ SCHEDULER = "/apis/config.openshift.io/v1/schedulers/cluster"
 KUBESCHEDULER = "/apis/operator.openshift.io/v1/kubeschedulers/cluster"
 CLUSTEROPERATOR = "/apis/config.openshift.io/v1/clusteroperators/kube-scheduler"
 OPERATOR_NAMESPACE = "kube-scheduler-operator"
-_POLL = 0.05
+_POLL = 0.1
 
 
 @dataclass

@@ -110,7 +110,8 @@ def _source_contents() -> Iterable[str | bytes]:
         top = paths.REPOSITORY / source
         files = sorted(top.rglob("*")) if top.is_dir() else [top]
         for file in files:
-            if file.is_file() and "__pycache__" not in file.parts:
+            hidden = any(part == "__pycache__" or part.startswith(".") for part in file.parts)
+            if file.is_file() and not hidden:
                 yield str(file.relative_to(paths.REPOSITORY))
                 yield file.read_bytes()
 

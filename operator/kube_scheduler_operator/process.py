@@ -164,6 +164,10 @@ class Operator:
             watches(self._platform), on_event=self._intake.event, on_listed=self._listed
         )
         self._watcher = watcher
+        self._metrics.watch_ages = lambda: {
+            (stream.resource.plural, stream.namespace or ""): age
+            for stream, age in watcher.ages().items()
+        }
         unwatch = asyncio.Event()
         watching = asyncio.create_task(watcher.run(self._credentials, unwatch), name="watches")
         executor = Executor(api, self._store, recorder)

@@ -10,7 +10,7 @@ from .flags import BOOLEANS
 from .values import integer
 
 CONFIG_PATH: Final = "/etc/kubernetes/static-pod-resources/configmaps/config/config.yaml"
-"""Where the scheduler's container sees the configuration of its revision."""
+"""Where the configuration is in the static pod and in the preflight alike, on every platform."""
 
 DEFAULT_PORT: Final = 10259
 

@@ -18,6 +18,7 @@ import jinja2
 import yaml
 
 from .. import assets, names
+from ..config.arguments import CONFIG_PATH
 from ..node.manifest import PLACEHOLDER
 
 if TYPE_CHECKING:
@@ -25,12 +26,9 @@ if TYPE_CHECKING:
 
     from ..platform import Platform
 
-STATIC_POD_RESOURCES: Final = "/etc/kubernetes/static-pod-resources"
+CONFIG_DIRECTORY: Final = CONFIG_PATH.removesuffix(f"/{names.CONFIG_KEY}")
+STATIC_POD_RESOURCES: Final = CONFIG_DIRECTORY.removesuffix(f"/configmaps/{names.CONFIG}")
 """Where a scheduler sees its revision's own directory, on every platform."""
-
-CONFIG_DIRECTORY: Final = f"{STATIC_POD_RESOURCES}/configmaps/config"
-CONFIG_PATH: Final = f"{CONFIG_DIRECTORY}/{names.CONFIG_KEY}"
-"""What `--config` of the operand must be, in the static pod and in the preflight alike."""
 
 _LABEL_LIMIT: Final = 63
 _NAME_LIMIT: Final = 253

@@ -21,7 +21,7 @@ from prometheus_client.registry import Collector
 from .queue_metrics import QueueInstruments, QueueMetrics
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
 PREFIX: Final = "kube_scheduler_operator_"
 
@@ -70,6 +70,8 @@ class Metrics:
     Attributes:
         registry: for tests and for further collectors.
         state: replaced by every pass.
+        watch_ages: asked at every scrape: (resource, namespace or "") -> seconds since the watch
+            was heard, bookmarks included.
         rollout_duration: from the moment a revision is complete to its outcome; label `outcome`:
             installed, refused, failed or superseded.
         preflight_failures: revisions that kube-scheduler itself refused.
@@ -90,7 +92,7 @@ class Metrics:
         self._clock = clock
         self._leaders: dict[str, bool] = {}
         self._events: Tally[str] = Tally()
-        self._watches: dict[str, float] = {}
+        self.watch_ages: Callable[[], Mapping[tuple[str, str], float]] = dict
         self.registry.register(_StateCollector(self._families))
         prometheus_client.ProcessCollector(registry=self.registry)
         prometheus_client.GCCollector(registry=self.registry)
@@ -174,10 +176,6 @@ class Metrics:
         """An Event was sent; `severity` is its type, Normal or Warning."""
         self._events[severity] += 1
 
-    def watch_active(self, resource: str) -> None:
-        """The watch on `resource` showed a sign of life: an event, a bookmark or a list."""
-        self._watches[resource] = self._clock()
-
     def queue(self, name: str) -> QueueMetrics:
         """The metrics of one work queue, all zero until something happens."""
         return QueueMetrics(self._queues, name)
@@ -236,11 +234,10 @@ class Metrics:
         ages = GaugeMetricFamily(
             f"{PREFIX}watch_age_seconds",
             "Time since the last sign of life of a watch; grows if the watch is dead",
-            labels=["resource"],
+            labels=["resource", "namespace"],
         )
-        now = self._clock()
-        for resource, seen in sorted(self._watches.items()):
-            ages.add_metric([resource], max(0.0, now - seen))
+        for labels, age in sorted(self.watch_ages().items()):
+            ages.add_metric(labels, age)
         yield ages
         leaders = GaugeMetricFamily(
             "leader_election_master_status",

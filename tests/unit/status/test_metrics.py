@@ -79,20 +79,15 @@ def test_only_a_successful_pass_moves_its_time(metrics: Metrics, clock: Clock) -
     assert value(metrics, "kube_scheduler_operator_pass_duration_seconds_count") == 2
 
 
-def test_age_of_a_silent_watch_grows_until_it_shows_life(metrics: Metrics, clock: Clock) -> None:
+def test_ages_of_watches_are_asked_for_at_every_scrape(metrics: Metrics) -> None:
     name = "kube_scheduler_operator_watch_age_seconds"
-    assert value(metrics, name, resource="pods") is None
-    metrics.watch_active("pods")
-    clock.now += 90
-    assert value(metrics, name, resource="pods") == 90
-    metrics.watch_active("pods")
-    assert value(metrics, name, resource="pods") == 0
-
-
-def test_clock_that_is_set_back_gives_no_negative_age(metrics: Metrics, clock: Clock) -> None:
-    metrics.watch_active("pods")
-    clock.now -= 10
-    assert value(metrics, "kube_scheduler_operator_watch_age_seconds", resource="pods") == 0
+    assert value(metrics, name, resource="pods", namespace="a") is None
+    ages = {("pods", "a"): 90.0, ("nodes", ""): 0.5}
+    metrics.watch_ages = lambda: ages
+    assert value(metrics, name, resource="pods", namespace="a") == 90
+    ages["pods", "a"] = 0.0
+    assert value(metrics, name, resource="pods", namespace="a") == 0
+    assert value(metrics, name, resource="nodes", namespace="") == 0.5
 
 
 def test_leader_and_standby(metrics: Metrics) -> None:
@@ -164,7 +159,7 @@ def test_output_is_what_the_accept_header_prefers_and_parses(
     metrics.state = ClusterState(SchedulerSpec(True, True, True), 1, (NodeRevision("a", 1, 0),))
     metrics.event_sent("Normal")
     metrics.leading("lock", True)
-    metrics.watch_active("pods")
+    metrics.watch_ages = lambda: {("pods", "a"): 1.0}
     metrics.passed(0.1, success=True)
     metrics.queue("passes").added(1)
     body, actual = metrics.render(accept)
