@@ -185,7 +185,10 @@ def _python() -> Path:
     for python in (paths.REPOSITORY / ".venv/bin/python", Path(sys.executable)):
         if python.exists() and succeeds(python, "-c", "import pip"):
             return python
-    raise SandboxError("missing: pip; run hack/setup, or install python3-pip")
+    if not packages.available():
+        raise SandboxError("missing: pip; run hack/setup, or install it with your package manager")
+    packages.install("python3-pip")
+    return Path("/usr/bin/python3")
 
 
 def _compile(site: Path) -> None:

@@ -21,7 +21,7 @@ from .kube.resource import CLUSTER_OPERATORS, CONFIG_MAPS, KUBE_SCHEDULERS, SERV
 from .manifests.target import config_map, installer_service_account, target_data
 from .plan import Action, Create, Delete, Event, Plan, Replace
 from .revision.content import Content
-from .revision.history import read
+from .revision.history import Revision, read
 from .revision.revise import Revised, revise
 from .rollout import operand as operands
 from .rollout.nodes import write_entry
@@ -112,22 +112,27 @@ def reconcile(snapshot: Snapshot) -> Plan:
 
 
 def operand_image(snapshot: Snapshot) -> str:
-    """kube-scheduler's image: as configured, as in the latest revision, or as found running."""
+    """kube-scheduler's image: as configured, else as last installed, else as found running.
+
+    An image that was configured once and never ran, because it cannot be pulled, is not kept.
+    """
     if snapshot.settings.operand_image:
         return snapshot.settings.operand_image
-    for revision in reversed(read(snapshot.config_maps)):
-        if revision.ready and names.POD in revision.copies:
-            image = _image_in(revision.copies[names.POD])
-            if image:
-                return image
+    history = [revision for revision in reversed(read(snapshot.config_maps)) if revision.ready]
+    installed = [r for r in history if r.outcome == names.OUTCOME_INSTALLED]
     pods = [operands.read(pod) for _, pod in sorted(snapshot.operand_pods.items())]
-    return next((pod.image for pod in pods if pod.image), "")
+    candidates = (
+        *(_image_in(revision) for revision in installed),
+        *(pod.image for pod in pods),
+        *(_image_in(revision) for revision in history),
+    )
+    return next((image for image in candidates if image), "")
 
 
-def _image_in(pod_copy: Object) -> str:
-    """The image in a numbered copy of the pod; empty if somebody put something else there."""
+def _image_in(revision: Revision) -> str:
+    """The image in a revision's pod; empty if that is gone or somebody put something else there."""
     try:
-        pod = json.loads(pod_copy["data"][names.POD_KEY])
+        pod = json.loads(revision.copies[names.POD]["data"][names.POD_KEY])
         return str(pod["spec"]["containers"][0]["image"])
     except (KeyError, IndexError, TypeError, ValueError):
         return ""

@@ -151,6 +151,18 @@ class Cluster:
             and status.get("observedGeneration") == self.kubescheduler["metadata"].get("generation")
         )
 
+    def is_default(self) -> bool:
+        """The default configuration is wanted, and it is in the revision that the node runs."""
+        items = self.api.request("GET", CONFIG_MAPS)["items"]
+        data = {item["metadata"]["name"]: item.get("data") for item in items}
+        parts = ("config", "kube-scheduler-pod")
+        text = json.dumps([data.get(part) for part in parts])
+        return (
+            all(data.get(part) == data.get(f"{part}-{self.current}") for part in parts)
+            and "profiles" not in text
+            and "-v=2" in text
+        )
+
     def rest(self, timeout: float = 180) -> None:
         """Back to the defaults, and wait until everything has come to rest there."""
         self.api.request("PATCH", SCHEDULER, {"spec": {"profile": None, "policy": None}})
@@ -164,7 +176,7 @@ class Cluster:
         calm_since: list[float] = []
 
         def settled() -> bool:
-            if not self.calm():
+            if not (self.is_default() and self.calm()):
                 calm_since.clear()
                 return False
             calm_since.append(time.monotonic())

@@ -55,9 +55,10 @@ def test_what_cannot_run_is_put_back_without_the_operator(cluster: Cluster) -> N
     # The bad content is not tried again, and the next good edit rolls out.
     time.sleep(3)
     assert cluster.latest == bad
-    line = cluster.override(None)
-    assert line.outcome == "installed"
+    cluster.override(None)
     until(lambda: cluster.cluster_operator("Degraded")[0] == "False", 60, "still Degraded")
+    assert cluster.current == good, "taking it back restarts nothing"
+    assert cluster.profile("NoScoring").outcome == "installed"
 
 
 def _swapping(cluster: Cluster, revision: int) -> bool:

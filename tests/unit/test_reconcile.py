@@ -297,8 +297,13 @@ def test_a_force_redeployment_reason_is_part_of_the_revision() -> None:
 # --- image and version ----------------------------------------------------------------------------
 
 
-def with_revision(number: int, data: Any, *, ready: bool = True) -> dict[str, Any]:
-    annotations = {names.REVISION_READY_ANNOTATION: "true" if ready else "false"}
+def with_revision(
+    number: int, data: Any, *, ready: bool = True, outcome: str = names.OUTCOME_INSTALLED
+) -> dict[str, Any]:
+    annotations = {
+        names.REVISION_READY_ANNOTATION: "true" if ready else "false",
+        names.OUTCOME_ANNOTATION: outcome,
+    }
     return {
         f"revision-status-{number}": {
             "metadata": {"name": f"revision-status-{number}", "annotations": annotations}
@@ -317,7 +322,23 @@ def copy_of(image: str) -> dict[str, str]:
         pytest.param({"settings": Settings(operand_image="set:v1")}, "set:v1", id="as configured"),
         pytest.param({}, IMAGE, id="as found running"),
         pytest.param(
-            {"config_maps": with_revision(3, copy_of("r:v3"))}, "r:v3", id="latest revision"
+            {"config_maps": with_revision(3, copy_of("r:v3"))}, "r:v3", id="as last installed"
+        ),
+        pytest.param(
+            {
+                "config_maps": with_revision(3, copy_of("r:v3"))
+                | with_revision(4, copy_of("nowhere:v4"), outcome="")
+            },
+            "r:v3",
+            id="not one that never ran",
+        ),
+        pytest.param(
+            {
+                "config_maps": with_revision(1, copy_of("r:v1"), outcome=""),
+                "operand_pods": {},
+            },
+            "r:v1",
+            id="as wanted, if nothing else is known",
         ),
         pytest.param(
             {
