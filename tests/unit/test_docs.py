@@ -1,0 +1,50 @@
+"""What the documentation names exists, and what users meet is documented."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from pathlib import Path
+
+from kube_scheduler_operator import names
+from kube_scheduler_operator.cli import operator
+from kube_scheduler_operator.status.metrics import Metrics
+
+OPERATIONS = (Path(__file__).resolve().parents[2] / "docs" / "operations.md").read_text()
+
+
+def _section(title: str) -> str:
+    return OPERATIONS.partition(f"## {title}\n")[2].partition("\n## ")[0]
+
+
+def test_every_flag_of_the_operator_is_documented() -> None:
+    commands = argparse.ArgumentParser().add_subparsers()
+    operator.add_parser(commands)
+    flags = {
+        option
+        for action in commands.choices["operator"]._actions
+        for option in action.option_strings
+        if option.startswith("--") and option != "--help"
+    }
+    assert set(re.findall(r"`(--[a-z-]+)`", _section("Settings of the operator"))) == flags
+
+
+def test_every_condition_is_documented() -> None:
+    conditions = {
+        value
+        for value in vars(names).values()
+        if isinstance(value, str)
+        and re.fullmatch(r"[A-Z]\w+(Degraded|Progressing|Available|Upgradeable)", value)
+        and value not in ("Degraded", "Progressing", "Available", "Upgradeable")
+    }
+    documented = set(re.findall(r"`([A-Z]\w+)`", _section("What the conditions mean")))
+    assert documented == conditions
+
+
+def test_every_documented_metric_exists() -> None:
+    metrics = Metrics("1.0.0")
+    exposed = metrics.render("")[0].decode()
+    documented = re.findall(r"`(kube_scheduler_operator_\w+)`", OPERATIONS)
+    assert documented
+    for name in documented:
+        assert f"# TYPE {name} " in exposed, name
