@@ -67,8 +67,13 @@ def test_what_would_not_be_rolled_out_is_shown_and_exits_with_1(file: Any, capsy
     assert run("-f", file(KUBESCHEDULER % 0)) == 1
     shown = yaml.safe_load(capsys.readouterr().out)
     assert shown["config"]["parallelism"] == 0
-    assert shown["conditions"][-1]["type"] == "UnsupportedConfigOverridesDegraded"
-    assert "spec.unsupportedConfigOverrides.parallelism: " in shown["conditions"][-1]["message"]
+    messages = {condition["type"]: condition["message"] for condition in shown["conditions"]}
+    assert set(messages) == {
+        "UnsupportedConfigOverridesDegraded",
+        "UnsupportedConfigOverridesUpgradeable",
+    }
+    path = "spec.unsupportedConfigOverrides.parallelism: "
+    assert messages["UnsupportedConfigOverridesDegraded"].startswith(path)
 
 
 def test_standard_input(monkeypatch: Any, capsys: Any) -> None:

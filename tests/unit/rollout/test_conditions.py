@@ -315,7 +315,7 @@ def test_findings_become_the_condition_that_they_name() -> None:
         Finding(names.OVERRIDES_UPGRADEABLE, "Set", "spec.o", "setting: [x]", False),
     ]
     found = {condition.type: condition for condition in from_findings(findings)}
-    assert found[names.TARGET_CONFIG_DEGRADED].message == "first\nsecond"
+    assert found[names.TARGET_CONFIG_DEGRADED].message == "spec.a: first\nspec.b: second"
     assert found[names.CONFIG_OBSERVATION_DEGRADED].status == "False"
     assert found[names.OVERRIDES_UPGRADEABLE].status == "False"
     assert {c.type: c for c in from_findings([])}[names.OVERRIDES_UPGRADEABLE].status == "True"
