@@ -175,6 +175,8 @@ def test_killed_at_every_write_of_a_rollout_it_always_ends_the_same(
             60,
             f"write {number}: {world.why()}",
         )
+        if not world.proxy.killed:
+            time.sleep(1.0)  # ClusterOperator is written last, after all that calm() looks at
         if world.proxy.killed:
             killed += 1
             world.operator.start()
