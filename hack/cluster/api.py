@@ -67,7 +67,7 @@ class Api:
             except (OSError, http.client.HTTPException) as error:
                 server.close()
                 # A connection that was idle may have been closed at the other end meanwhile.
-                if not (reused and isinstance(error, ConnectionError)):
+                if not reused or isinstance(error, TimeoutError):
                     raise ApiError(0, f"{method} {path}: {error}") from error
         if answer.status >= 300:
             said = _object(text).get("message", text[:500])
