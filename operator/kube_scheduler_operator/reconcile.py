@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from . import names
@@ -121,10 +122,11 @@ def operand_image(snapshot: Snapshot) -> str:
     history = [revision for revision in reversed(read(snapshot.config_maps)) if revision.ready]
     installed = [r for r in history if r.outcome == names.OUTCOME_INSTALLED]
     pods = [operands.read(pod) for _, pod in sorted(snapshot.operand_pods.items())]
-    candidates = (
-        *(_image_in(revision) for revision in installed),
-        *(pod.image for pod in pods),
-        *(_image_in(revision) for revision in history),
+    # Lazily: this is asked in every pass, and nearly always the first one answers.
+    candidates = chain(
+        (_image_in(revision) for revision in installed),
+        (pod.image for pod in pods),
+        (_image_in(revision) for revision in history),
     )
     return next((image for image in candidates if image), "")
 
