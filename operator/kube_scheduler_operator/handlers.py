@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Protocol
 
 from . import names
 from .kube.resource import (
@@ -27,6 +27,13 @@ from .kube.watch import Watch
 from .platform import Platform
 from .settings import Settings
 from .snapshot import Object, Snapshot, label, timestamp
+
+
+class Wake(Protocol):
+    """Asks for a pass."""
+
+    def __call__(self, *, urgent: bool) -> None:
+        """Soon, if `urgent`; when it is convenient otherwise."""
 
 
 def watches(platform: Platform) -> tuple[Watch, ...]:
@@ -55,7 +62,7 @@ class Intake:
     Args:
         store: where objects go.
         platform: which Lease is the scheduler's.
-        wake: asks for a pass.
+        wake: asks for a pass, and says whether it is urgent.
         now: wall clock, UTC.
     """
 
@@ -63,7 +70,7 @@ class Intake:
         self,
         store: Store,
         platform: Platform,
-        wake: Callable[[], None],
+        wake: Wake,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self.lease_seen: datetime | None = None
@@ -77,18 +84,17 @@ class Intake:
         if resource == LEASES:
             self._lease(obj, deleted=kind == "DELETED")
             return
+        before = self._store.get(resource.ref(obj))
         take = self._store.remove if kind == "DELETED" else self._store.put
         if take(resource, obj):
-            self._wake()
+            self._wake(urgent=kind == "DELETED" or _is_urgent(resource, before, obj))
 
     def _lease(self, obj: Mapping[str, Any], *, deleted: bool) -> None:
         """The scheduler renews its Lease every two seconds: only a change of hands is news."""
         platform = self._platform
         if obj["metadata"]["name"] != platform.operand_lease_name:
             return
-        before = self._store.view().get(
-            LEASES, platform.operand_lease_name, platform.operand_lease_namespace
-        )
+        before = self._store.get(LEASES.ref(obj))
         changed = (self._store.remove if deleted else self._store.put)(LEASES, obj)
         if not changed:
             return
@@ -102,7 +108,21 @@ class Intake:
             self.lease_seen = min(now, renewed)
         duration = float(spec.get("leaseDurationSeconds") or 15)
         if deleted or gap is None or gap > duration or _holder(before) != _holder(obj):
-            self._wake()
+            self._wake(urgent=False)
+
+
+def _is_urgent(resource: Resource, before: Object | None, obj: Object) -> bool:
+    """Whether a storm of other events must not delay this: what people edit, and pods that move on.
+
+    The generation grows with edits of the spec; labels, annotations and status can wait.
+    """
+    if resource in (SCHEDULERS, KUBE_SCHEDULERS):
+        return _generation(before) != _generation(obj)
+    return resource == PODS
+
+
+def _generation(obj: Object | None) -> int:
+    return int(((obj or {}).get("metadata") or {}).get("generation") or 0)
 
 
 def _holder(lease: Mapping[str, Any] | None) -> str:

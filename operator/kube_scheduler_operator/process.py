@@ -29,6 +29,7 @@ from .kube.credentials import Credentials, find
 from .kube.errors import KubeError
 from .kube.events import EventRecorder, Involved
 from .kube.lease import LeaderElector
+from .kube.pace import Pace
 from .kube.queue import ShutDown, WorkQueue
 from .kube.resource import Stream
 from .kube.store import Store
@@ -46,8 +47,6 @@ log = logging.getLogger(__name__)
 
 _WORK = "cluster"  # the queue's only key: there is one pass over everything
 _LEASE = f"{names.PROGRAM}-lock"
-_PAUSES = (0.05, 1.0)  # between passes that find nothing to do, seconds: the first, the longest
-_QUIET_FACTOR = 4.0  # no event for so many pauses: the storm is over
 _STALE_SECONDS = 600.0  # a queue that is stuck this long makes /healthz fail
 
 
@@ -85,13 +84,13 @@ class Operator:
         self._credentials: Credentials = find(options.kubeconfig)
         self._store = Store()
         self._queue: WorkQueue[str] = WorkQueue(observer=self._metrics.queue("reconcile"))
-        self._intake = Intake(self._store, options.platform, lambda: self._queue.add(_WORK))
+        self._pace = Pace()
+        self._intake = Intake(self._store, options.platform, self._wake)
         self._identity = os.environ.get("POD_UID") or f"{socket.gethostname()}_{uuid.uuid4()}"
         self._trouble = ""
         self._log_level = ""
         self._server_version = ""
         self._passed_at: float | None = None
-        self._pause = 0.0
         self._watcher: Watcher | None = None
         self._elector: LeaderElector | None = None
 
@@ -180,6 +179,7 @@ class Operator:
             raise
         finally:
             self._queue.close()
+            self._pace.hurry()
             unwatch.set()
             stopped.cancel()
         await passes
@@ -204,6 +204,10 @@ class Operator:
     def _synced(self) -> bool:
         return self._watcher is not None and self._store.synced(self._watcher.streams)
 
+    def _wake(self, *, urgent: bool) -> None:
+        self._pace.event(urgent=urgent)
+        self._queue.add(_WORK)
+
     async def _passes(self, executor: Executor, recorder: EventRecorder) -> None:
         while True:
             try:
@@ -212,23 +216,10 @@ class Operator:
                 return
             try:
                 if self._synced:
-                    await asyncio.sleep(self._pause_left())
+                    await self._pace.rest()
                     await self._pass(executor, recorder)
             finally:
                 self._queue.done(key)
-
-    def _pause_left(self) -> float:
-        """How long the next pass should wait, so that many events do not become many passes.
-
-        Passes that find nothing to do wait for ever longer, up to a second, while events keep
-        coming; a quiet moment or something to do ends that.
-        """
-        if self._passed_at is None:
-            return 0.0
-        quiet = time.monotonic() - self._passed_at
-        if quiet > _QUIET_FACTOR * self._pause:
-            self._pause = 0.0
-        return max(self._pause - quiet, 0.0)
 
     async def _pass(self, executor: Executor, recorder: EventRecorder) -> None:
         began = time.monotonic()
@@ -263,7 +254,7 @@ class Operator:
         after = plan.requeue_after
         resync = self._options.settings.resync
         self._queue.add_after(_WORK, min(after, resync) if after is not None else resync)
-        self._pause = 0.0 if again else min(max(2 * self._pause, _PAUSES[0]), _PAUSES[1])
+        self._pace.passed(idle=not again)
         first, self._passed_at = self._passed_at is None, time.monotonic()
         if first:
             self._metrics.first_pass()

@@ -293,8 +293,8 @@ class OperatorProcess:
             if timer:
                 timer.cancel()
 
-    def wake(self) -> None:
-        """Ask for a pass, as the queue does: soon, and once."""
+    def wake(self, *, urgent: bool = True) -> None:
+        """Ask for a pass, as the queue does: soon, and once. Storms are not part of this."""
         if self.alive and self._pass is None:
             self._pass = self._clock.after(DEBOUNCE, self._run)
 

@@ -39,8 +39,9 @@ class Desk:
         self.store = Store()
         self.intake = Intake(self.store, KUBEADM, self._wake, lambda: self.now)
 
-    def _wake(self) -> None:
+    def _wake(self, *, urgent: bool) -> None:
         self.wakes += 1
+        self.urgent = urgent
 
     def woken(self) -> bool:
         woken, self.wakes = self.wakes > 0, 0
@@ -95,6 +96,28 @@ def test_a_deletion_wakes_even_if_only_metadata_is_left(desk: Desk) -> None:
     desk.event(CONFIG_MAPS, "DELETED", {"metadata": {"name": "a", "namespace": TARGET}})
     assert desk.woken()
     assert desk.snapshot().config_maps == {}
+
+
+@pytest.mark.parametrize("resource", [SCHEDULERS, KUBE_SCHEDULERS])
+def test_an_edit_of_the_spec_is_urgent_and_one_of_the_labels_is_not(
+    desk: Desk, resource: Resource
+) -> None:
+    desk.event(resource, "ADDED", {"metadata": {"name": "cluster", "generation": 1}})
+    assert desk.urgent
+    desk.event(resource, "MODIFIED", {"metadata": {"name": "cluster", "generation": 2}})
+    assert desk.urgent
+    labelled = {"name": "cluster", "generation": 2, "labels": {"a": "b"}}
+    desk.event(resource, "MODIFIED", {"metadata": labelled})
+    assert not desk.urgent
+
+
+def test_pods_and_deletions_are_urgent_and_a_changed_config_map_is_not(desk: Desk) -> None:
+    desk.event(PODS, "MODIFIED", {"metadata": {"name": "p", "namespace": TARGET}})
+    assert desk.urgent
+    desk.event(CONFIG_MAPS, "MODIFIED", config_map("a"))
+    assert not desk.urgent
+    desk.event(CONFIG_MAPS, "DELETED", config_map("a"))
+    assert desk.urgent
 
 
 # --- the scheduler's Lease ------------------------------------------------------------------------

@@ -82,7 +82,7 @@ class Store:
         """
         ref = resource.ref(obj)
         version = _version(obj)
-        held = self._by_resource.get(resource, {}).get(ref)
+        held = self.get(ref)
         if held is not None and version <= _version(held):
             return False
         deleted_uid, deleted_version = self._deleted.get(ref, ("", -1))
@@ -103,7 +103,7 @@ class Store:
         """
         ref = resource.ref(obj)
         version = _version(obj)
-        held = self._by_resource.get(resource, {}).get(ref)
+        held = self.get(ref)
         same = held is not None and _uid(held) == _uid(obj)
         if held is not None and not same and _version(held) > version:
             return False
@@ -121,8 +121,12 @@ class Store:
         Returns:
             Whether the store changed.
         """
-        held = self._by_resource.get(ref.resource, {}).get(ref)
+        held = self.get(ref)
         return held is not None and self.remove(ref.resource, held)
+
+    def get(self, ref: ObjectRef) -> Fields | None:
+        """What is held under `ref`, None if nothing is."""
+        return self._by_resource.get(ref.resource, {}).get(ref)
 
     def view(self) -> View:
         """A snapshot; costs nothing until the next change of a kind."""
