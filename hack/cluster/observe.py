@@ -118,14 +118,13 @@ def _stages(api: Api, line: Timeline, now: float) -> None:
             continue
         line.seconds.setdefault("installer pod", now)
         status = pod.get("status", {})
-        for container in status.get("initContainerStatuses", []):
-            if container["state"].get("terminated", {}).get("exitCode") == 0:
-                line.seconds.setdefault("preflight passed", now)
         for container in status.get("containerStatuses", []):
-            if "running" in container["state"]:
-                line.seconds.setdefault("swap begins", now)
             ended = container["state"].get("terminated")
-            if ended and ended.get("exitCode") == 0:
+            if not ended or ended.get("exitCode") != 0:
+                continue
+            if container["name"] == "preflight":
+                line.seconds.setdefault("preflight passed", now)
+            else:
                 line.seconds.setdefault("installer done", now)
                 line.steps = json.loads(ended.get("message") or "{}").get("steps", {})
 

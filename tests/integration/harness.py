@@ -284,7 +284,7 @@ class PlayedNode:
             body = {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}
             self._api.request("DELETE", f"{_PODS}/{name}", body)
             return
-        if pod["status"].get("phase") != "Pending" or pod["status"].get("initContainerStatuses"):
+        if pod["status"].get("phase") != "Pending" or pod["status"].get("containerStatuses"):
             return
         revision = pod["metadata"]["labels"]["kube-scheduler-operator.dev/revision"]
         sentence = self.verdict(pod)
@@ -292,7 +292,7 @@ class PlayedNode:
             ended = {"exitCode": 1, "reason": "Error", "message": sentence}
             status = {
                 "phase": "Pending",
-                "initContainerStatuses": [_container("preflight", {"terminated": ended})],
+                "containerStatuses": [_container("preflight", {"terminated": ended})],
             }
             self._api.request("PATCH", f"{_PODS}/{name}/status", {"status": status})
             return

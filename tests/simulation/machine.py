@@ -455,19 +455,21 @@ class Machine:
         self,
         pod: Object,
         phase: str,
-        init: Object | None = None,
-        main: Object | None = None,
+        preflight: Object | None = None,
+        installer: Object | None = None,
         **status: Any,
     ) -> None:
         ref = PODS.ref(pod)
         live = self._server.objects.get(ref)
         if live is None or live["metadata"]["uid"] != pod["metadata"]["uid"]:
             return
-        waiting = {"state": {"waiting": {"reason": "PodInitializing"}}}
+        waiting = {"state": {"waiting": {"reason": "ContainerCreating"}}}
         status |= {
             "phase": phase,
-            "initContainerStatuses": [{"name": names.PREFLIGHT, **(init or waiting)}],
-            "containerStatuses": [{"name": names.INSTALLER, **(main or waiting)}],
+            "containerStatuses": [
+                {"name": names.PREFLIGHT, **(preflight or waiting)},
+                {"name": names.INSTALLER, **(installer or waiting)},
+            ],
         }
         self._server.replace("kubelet", PODS, {**live, "status": status})
 
@@ -508,27 +510,35 @@ class Machine:
         restarts, last = 0, {}
         while True:
             running = {"state": {"running": {"startedAt": self._clock.stamp()}}}
-            self._set_pod(pod, "Pending", {**running, "lastState": last, "restartCount": restarts})
+            preflight = {**running, "lastState": last, "restartCount": restarts}
+            self._set_pod(pod, "Running", preflight, running)
             yield behavior.preflight_for
             if not behavior.refused:
                 break
             last = self._terminated(1, behavior.refused)
             waiting = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off"}}
             restarts += 1
-            init = {"state": waiting, "lastState": last, "restartCount": restarts}
-            self._set_pod(pod, "Pending", init)
+            preflight = {"state": waiting, "lastState": last, "restartCount": restarts}
+            self._set_pod(pod, "Running", preflight, running)
             yield min(10.0 * 2 ** (restarts - 1), 300.0)
-        init = {"state": self._terminated(0, "")}
-        running = {"state": {"running": {"startedAt": self._clock.stamp()}}}
-        self._set_pod(pod, "Running", init, running)
-        yield 0.2
+        # The installer goes on at once. The API learns of the check's end a moment later, and an
+        # operator that knows of no swap may take the pod away meanwhile.
+        passed = {"state": self._terminated(0, "")}
+        uid = pod["metadata"]["uid"]
+        self._clock.after(1.0, lambda: self._relist(uid, pod, passed, running))
+        yield 0.05
         spec = json.loads(template["data"][names.POD_KEY])["spec"]["containers"][0]
         target = Manifest(
             revision, arguments["content-hash"], spec["image"], tuple(spec["args"]), behavior
         )
         swap = self._swap(target, retry, float(arguments["health-timeout"]))
         result = yield from swap
-        self._set_pod(pod, "Succeeded", init, {"state": self._terminated(0, result.serialise())})
+        installed = {"state": self._terminated(0, result.serialise())}
+        self._set_pod(pod, "Succeeded", passed, installed)
+
+    def _relist(self, uid: str, pod: Object, preflight: Object, installer: Object) -> None:
+        if self.up and uid in self._jobs:
+            self._set_pod(pod, "Running", preflight, installer)
 
     def _behavior_of(self, config_map: Object) -> Behavior:
         config = json.loads(config_map["data"][names.CONFIG_KEY])
@@ -616,6 +626,7 @@ class Machine:
 
 
 def _flags(pod: Object) -> dict[str, str]:
-    arguments = pod["spec"]["containers"][0]["args"]
+    containers = {container["name"]: container for container in pod["spec"]["containers"]}
+    arguments = containers[names.INSTALLER]["args"]
     pairs = (argument.lstrip("-").partition("=") for argument in arguments)
     return {name: value for name, _, value in pairs}

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from . import health, lastwords, processes
+from . import cgroups, health, lastwords, processes
 from .watch import Activity
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ class NodeHost:
         container: the scheduler's container.
         operand: what its command line has.
         kubelet_pod_dir: where the kubelet keeps a directory for every pod.
+        cgroup_dir: where the node's cgroups are mounted.
         proc: /proc.
     """
 
@@ -36,6 +37,7 @@ class NodeHost:
         container: str,
         operand: str,
         kubelet_pod_dir: Path,
+        cgroup_dir: Path,
         proc: Path = Path("/proc"),
     ) -> None:
         self._pod_log_dir = pod_log_dir
@@ -43,6 +45,7 @@ class NodeHost:
         self._container = container
         self._operand = operand
         self._kubelet_pod_dir = kubelet_pod_dir
+        self._cgroup_dir = cgroup_dir
         self._proc = proc
 
     def now(self) -> float:
@@ -68,6 +71,11 @@ class NodeHost:
     def kept_pods(self) -> frozenset[str]:
         """UIDs of the static pod of which the kubelet still has a directory."""
         return frozenset(uid for uid in self._uids() if (self._kubelet_pod_dir / uid).exists())
+
+    def has_worker(self) -> bool | None:
+        """Whether the kubelet still works on one of the static pod's pods."""
+        known = cgroups.pods(self._cgroup_dir)
+        return not known.isdisjoint(self._uids()) if known else None
 
     def _uids(self) -> set[str]:
         return {

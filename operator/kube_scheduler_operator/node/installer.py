@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ..names import CONFIG_KEY, OPERAND, POD_KEY
-from . import files, manifest
+from . import files, manifest, preflight
 from .files import Disk
 from .host import NodeHost
 from .layout import Layout
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from .watch import Host
 
 log = logging.getLogger(__name__)
+
+PROC: Final = Path("/proc")
 
 EXIT_DEFINITIVE: Final = 0
 EXIT_RETRY: Final = 1
@@ -56,6 +58,7 @@ class Options:
     manifest_path: Path
     pod_log_dir: Path
     kubelet_pod_dir: Path
+    cgroup_dir: Path
     retry: int = 0
     effective_config: Path | None = None
     content_hash: str = ""
@@ -92,7 +95,7 @@ def install(
     disk: Disk | None = None,
     make_host: Callable[[dict[str, Any]], Host] | None = None,
 ) -> Result:
-    """Install under the lock; on every way out a manifest is in its place.
+    """Wait for the check, then install under the lock; on every way out a manifest is in its place.
 
     Args:
         options: what and where.
@@ -106,10 +109,12 @@ def install(
     disk = disk or Disk()
     pod = _read_pod(options.pod_dir / POD_KEY)
     host = make_host(pod) if make_host else _node_host(options, pod)
+    # Before the lock: a check that never passes must not keep other installers from working.
+    checked = preflight.wait(options.effective_config, PROC) if options.effective_config else b""
     options.resource_dir.mkdir(mode=files.DIRECTORY_MODE, parents=True, exist_ok=True)
     layout = Layout(options.resource_dir, options.manifest_path, options.static_pod_name, disk)
     with _locked(layout.lock):
-        swap = Swap(_request(options, pod), layout, host)
+        swap = Swap(_request(options, pod, checked), layout, host)
         try:
             return swap.run()
         except BaseException:
@@ -118,17 +123,16 @@ def install(
             raise
 
 
-def _request(options: Options, pod: dict[str, Any]) -> Request:
+def _request(options: Options, pod: dict[str, Any], effective: bytes) -> Request:
     final = manifest.static_pod_for_revision(pod, options.revision, options.content_hash)
     data = manifest.serialise(final)
-    effective = files.read(options.effective_config) if options.effective_config else None
     return Request(
         revision=options.revision,
         retry=options.retry,
         node=options.node,
         target=manifest.parse(data, options.static_pod_name),
         config=(options.config_dir / CONFIG_KEY).read_bytes(),
-        effective=effective or b"",
+        effective=effective,
         health_timeout=options.health_timeout,
         settling_time=options.settling_time,
         rollback=options.rollback,
@@ -142,6 +146,7 @@ def _node_host(options: Options, pod: dict[str, Any]) -> NodeHost:
         container=str(pod["spec"]["containers"][0]["name"]),
         operand=OPERAND,
         kubelet_pod_dir=options.kubelet_pod_dir,
+        cgroup_dir=options.cgroup_dir,
     )
 
 

@@ -1,10 +1,9 @@
 """One revision onto one node: remove, wait, write, watch; and back again if it does not work.
 
-The kubelet starts a static pod only when it has forgotten its predecessor, which it does in a
-pass every 2 s. A manifest that arrives earlier waits for a back-off of 10 s, so overwriting takes
-14-17 s. Here the old manifest is removed, and the new one written when the old process has ended
-and the kubelet has removed the old pod's directory: it does that in the very pass in which it
-forgets.
+The kubelet starts a static pod only when its worker for the predecessor has ended, which a pass
+every 2 s lets it do. A manifest that arrives earlier waits for a back-off of 10 s, so overwriting
+takes 14-17 s. Here the old manifest is removed, and the new one written as soon as the old process
+has ended and the kubelet has removed the old pod's cgroup, the last thing that its worker does.
 
 Every step can be the last one before a power cut. The journal is written before the first step
 that matters and removed after the last; whoever comes next looks at what is on the disk and goes
@@ -42,13 +41,13 @@ HOUSEKEEPING: Final = 2.0
 UNMOUNTING: Final = 1.0
 """Seconds from the end of a pod's process within which the kubelet's worker ends.
 
-Of 28 swaps that wrote the new manifest as soon as the directory was gone, two met the back-off.
-Both are among the 5 where it was gone within 0.8 s of the end of the process; the others took 1.1 s
-and more, and none of them met it.
+Only asked where cgroups cannot be seen. Of 28 swaps that wrote the new manifest as soon as the
+directory was gone, two met the back-off. Both are among the 5 where it was gone within 0.8 s of the
+end of the process; the others took 1.1 s and more, and none of them met it.
 """
 
-MARGIN: Final = 0.2
-"""Seconds on top of what the kubelet should need."""
+MARGIN: Final = 0.3
+"""Seconds from what can be seen of the worker's end to the end itself: milliseconds, or a stall."""
 
 RESUMED_WATCH: Final = 5.0
 """Seconds that a resumed watch has at least, however long its predecessor was dead."""
@@ -236,27 +235,36 @@ class Swap:
     def _wait_for_release(self, old: Manifest | None) -> None:
         """Until the old scheduler has ended, its port is free and the kubelet has forgotten it.
 
-        The pass that removes the pod's directory has forgotten its worker if that had ended by
-        then. If the process ended only just before, the worker may have gone on a little longer,
-        and the next pass is the one that forgets it.
+        Its worker ends with the pod's cgroup. Where that cannot be seen (or stays), the directory
+        of the pod must do: a pass of housekeeping removes it and in most cases lets the worker go
+        on to its end. If the process had ended only just before, the next pass does.
         """
         host = self._host
         probe = old.probe if old else self._request.target.probe
-        deadline = host.now() + RELEASE_TIMEOUT
-        ended = None
+        begin = host.now()
+        ended: float | None = None
+        tidied: float | None = None
         while True:
+            now = host.now()
             if host.operands() or not host.is_port_free(probe):
-                ended = None
+                ended = tidied = None
             elif ended is None:
-                ended = host.now()
-            if ended is not None and not host.kept_pods():
-                break
-            if host.now() >= deadline:
+                ended = now
+            if ended is not None:
+                has_worker = host.has_worker()
+                if has_worker is False:
+                    host.sleep(MARGIN)
+                    return
+                if tidied is None and not host.kept_pods():
+                    tidied = now
+                if tidied is not None:
+                    over = has_worker is None and tidied - ended >= UNMOUNTING
+                    if now - tidied >= MARGIN + (0.0 if over else HOUSEKEEPING):
+                        return
+            if now - begin >= RELEASE_TIMEOUT:
                 log.warning("The old scheduler is still there after %.0f s", RELEASE_TIMEOUT)
                 return
             host.sleep(POLL)
-        just_ended = host.now() - ended < UNMOUNTING
-        host.sleep(MARGIN + (HOUSEKEEPING if just_ended else 0.0))
 
     def _watch(self, target: Manifest, journal: Journal, prefix: str) -> str:
         """Until the scheduler of `target` is healthy: ""; or is not in time: why."""

@@ -61,6 +61,9 @@ class Host(Protocol):
     def kept_pods(self) -> frozenset[str]:
         """UIDs of the static pod, past and present, of which the kubelet still has a directory."""
 
+    def has_worker(self) -> bool | None:
+        """Whether the kubelet still works on the static pod, past or present; None: not known."""
+
     def activity(self, since: float) -> Activity:
         """What happened to the static pod since `since` (of `wall`)."""
 

@@ -61,7 +61,7 @@ class Installer:
 def read(pod: Object) -> Installer:
     """Read an installer pod."""
     status = pod.get("status") or {}
-    preflight = _container(status.get("initContainerStatuses"), names.PREFLIGHT)
+    preflight = _container(status.get("containerStatuses"), names.PREFLIGHT)
     installer = _container(status.get("containerStatuses"), names.INSTALLER)
     stage, message, result = _stage(status, preflight, installer)
     digits = label(pod, names.INSTALLER_REVISION_LABEL)
@@ -93,17 +93,19 @@ def _stage(
     if phase in ("Failed", "Succeeded"):
         why = status.get("message") or status.get("reason") or _message(ended) or "no message"
         return Stage.LOST, f"the installer pod ended without a result: {why}", None
+    check = _terminated(preflight)
+    if check is None:
+        if _running(preflight):
+            return Stage.PREFLIGHT, "", None
+        return Stage.PENDING, str(status.get("message") or ""), None
+    code = check.get("exitCode")
+    if code in _REFUSALS:
+        return Stage.REFUSED, scheduler_sentence(str(check.get("message") or "")), None
+    if code not in (0, None):
+        return Stage.PREFLIGHT, f"the check ended with exit code {code}: {_message(check)}", None
     if ended is not None or _running(installer):
         return Stage.INSTALLING, _message(ended), None
-    refusal = _terminated(preflight)
-    if refusal is not None and refusal.get("exitCode") in _REFUSALS:
-        return Stage.REFUSED, scheduler_sentence(str(refusal.get("message") or "")), None
-    if refusal is not None and refusal.get("exitCode") not in (0, None):
-        code = refusal.get("exitCode")
-        return Stage.PREFLIGHT, f"the check ended with exit code {code}: {_message(refusal)}", None
-    if _running(preflight) or (refusal is not None and refusal.get("exitCode") == 0):
-        return Stage.PREFLIGHT, "", None
-    return Stage.PENDING, str(status.get("message") or ""), None
+    return Stage.PREFLIGHT, "", None
 
 
 # kube-scheduler ends with 1 after an error it names and with 2 (Go's own) after a panic; any other

@@ -85,7 +85,7 @@ def test_startup_has_as_long_as_with_kubeadm():
 
 
 def test_preflight_runs_the_very_arguments_of_the_operand_and_ends():
-    container = installer_pod()["spec"]["initContainers"][0]
+    container = installer_pod()["spec"]["containers"][0]
     assert container["command"] == ["kube-scheduler"]
     assert container["args"][:-2] == static_pod()["spec"]["containers"][0]["args"]
     assert container["args"][-2:] == [
@@ -97,7 +97,7 @@ def test_preflight_runs_the_very_arguments_of_the_operand_and_ends():
 def test_preflight_sees_nothing_of_the_host():
     spec = installer_pod()["spec"]
     host_volumes = {volume["name"] for volume in spec["volumes"] if "hostPath" in volume}
-    mounted = {mount["name"] for mount in spec["initContainers"][0]["volumeMounts"]}
+    mounted = {mount["name"] for mount in spec["containers"][0]["volumeMounts"]}
     assert not mounted & host_volumes
 
 
@@ -112,7 +112,7 @@ def test_installer_needs_no_scheduler_and_no_api():
 def test_manifest_and_resources_lie_in_one_mount_or_no_rename_could_cross_it():
     spec = installer_pod()["spec"]
     (host,) = (volume for volume in spec["volumes"] if volume["name"] == "host")
-    (mount,) = (m for m in spec["containers"][0]["volumeMounts"] if m["name"] == "host")
+    (mount,) = (m for m in spec["containers"][1]["volumeMounts"] if m["name"] == "host")
     assert host["hostPath"]["path"] == mount["mountPath"] == "/etc/kubernetes"
     assert KUBEADM.manifest_path.startswith("/etc/kubernetes/")
     assert KUBEADM.resource_dir.startswith("/etc/kubernetes/")
@@ -156,8 +156,8 @@ hostile = st.text(st.characters(blacklist_categories=["Cs"]), max_size=60)
 @given(image=hostile, arguments=st.lists(hostile, max_size=4), uid=hostile)
 def test_no_value_can_change_the_shape_of_a_pod(image, arguments, uid):
     pod = installer_pod(operand_image=image, arguments=arguments, owner_uid=uid)
-    assert pod["spec"]["initContainers"][0]["image"] == image
-    assert pod["spec"]["initContainers"][0]["args"][:-2] == arguments
+    assert pod["spec"]["containers"][0]["image"] == image
+    assert pod["spec"]["containers"][0]["args"][:-2] == arguments
     assert pod["metadata"]["ownerReferences"][0]["uid"] == uid
     static = render_static_pod(KUBEADM, image, arguments, ("127.0.0.1", 1), content_hash=uid)
     assert static["spec"]["containers"][0]["args"] == arguments

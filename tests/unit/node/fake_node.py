@@ -1,9 +1,10 @@
 """A node in virtual time: a kubelet that behaves as the measured one does, and its schedulers.
 
 The manifest directory is real (a temporary one); the kubelet is a model of what decides how long a
-swap takes: a pod worker that is forgotten only in a housekeeping pass every 2 s, a back-off of 10 s
-for a static pod that arrives earlier, and a restart in the next pass for one that was deleted and
-created again.
+swap takes. A housekeeping pass every 2 s removes the directory of a pod whose process has ended,
+and lets its worker end (the cgroup goes last) if that was long enough ago, else the next pass does.
+A static pod that arrives before that meets a back-off of 10 s; one that was deleted and created
+again is restarted in the pass after that.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from kube_scheduler_operator.node.watch import Activity
 TICK = 0.1
 HOUSEKEEPING = 2.0
 BACK_OFF = 10.0
+TERMINATING = 0.5  # from the end of the process to the end of the first half of the worker
+UNMOUNTING = 0.2
 EPOCH = 1_700_000_000.0
 
 GOOD, CRASHES, NEVER_READY, NOT_STARTED, FLAPS, SLOW = (
@@ -89,6 +92,9 @@ class Pod:
     runs: list[float] = field(default_factory=list)
     log_directory_since: float | None = None
     removed_at: float | None = None
+    ended_at: float | None = None
+    tidied: bool = False
+    finishing_at: float | None = None
     finished_at: float | None = None
     restart_requested: bool = False
 
@@ -98,6 +104,7 @@ class FakeNode:
 
     def __init__(self, manifest_path, behaviour=None, on_step=lambda: None):
         self.manifest_path = manifest_path
+        self.shows_cgroups = True
         self.behaviour = behaviour or {}
         self.on_step = on_step
         self.time = 100.0
@@ -140,7 +147,17 @@ class FakeNode:
 
     def kept_pods(self):
         self.look()
-        return frozenset(pod.uid for pod in self.pods if pod.log_directory_since is not None)
+        return frozenset(
+            pod.uid for pod in self.pods if pod.log_directory_since is not None and not pod.tidied
+        )
+
+    def has_worker(self):
+        self.look()
+        if not self.shows_cgroups:
+            return None
+        return any(
+            pod.log_directory_since is not None and pod.finished_at is None for pod in self.pods
+        )
 
     def activity(self, since):
         since -= EPOCH
@@ -217,7 +234,8 @@ class FakeNode:
         self._try_to_start(pod)
 
     def _try_to_start(self, pod):
-        if any(other.started for other in self.pods if other is not pod):
+        others = (other for other in self.pods if other is not pod)
+        if any(other.started and other.finished_at is None for other in others):
             pod.waits_until = self.time + BACK_OFF
             return
         if self._kind(pod) == NOT_STARTED:
@@ -232,8 +250,10 @@ class FakeNode:
         if pod.removed_at is not None:
             if pod.process is not None and self.time >= pod.removed_at + 0.15:
                 pod.process = None
-            if pod.started and pod.finished_at is None and self.time >= pod.removed_at + 1.2:
-                pod.finished_at = self.time
+            if pod.process is None and pod.ended_at is None:
+                pod.ended_at = self.time
+            if pod.finishing_at is not None and self.time >= pod.finishing_at:
+                pod.finished_at = pod.finished_at or self.time
             return
         if not pod.started:
             if self.time >= pod.waits_until:
@@ -252,6 +272,11 @@ class FakeNode:
                 pod.next_start = self.time + (0.5 if len(pod.runs) == 1 else 10.0)
 
     def _housekeep(self):
+        for pod in self.pods:
+            if pod.started and pod.ended_at is not None:
+                pod.tidied = True
+                if pod.finishing_at is None and self.time >= pod.ended_at + TERMINATING:
+                    pod.finishing_at = self.time + UNMOUNTING
         for pod in [pod for pod in self.pods if pod.finished_at is not None]:
             self.pods.remove(pod)
             if pod is self.desired:

@@ -84,6 +84,9 @@ class DiskNode:
     def kept_pods(self):
         return frozenset()
 
+    def has_worker(self):
+        return False
+
     def activity(self, since):
         crashed = self.path.exists() and self._revision() in self.bad
         return Activity(True, watch.EXITS if crashed else 0)
@@ -116,6 +119,7 @@ def run(directory, revision, kill_at, bad):
         manifest_path=directory / "manifests" / "kube-scheduler.yaml",
         pod_log_dir=directory / "logs",
         kubelet_pod_dir=directory / "pods",
+        cgroup_dir=directory / "cgroups",
         health_timeout=0.05,
         settling_time=0.0,
     )

@@ -37,6 +37,7 @@ def options(tmp_path):
         manifest_path=tmp_path / "manifests" / "kube-scheduler.yaml",
         pod_log_dir=tmp_path / "logs",
         kubelet_pod_dir=tmp_path / "pods",
+        cgroup_dir=tmp_path / "cgroups",
         termination_log=tmp_path / "termination-log",
     )
 
@@ -180,7 +181,7 @@ def test_the_command_line_of_the_template_is_understood(monkeypatch):
         KUBEADM, "cp-1", 7, 2, "a", "b", [], "uid", InstallerSettings(rollback=True),
         content_hash="sha256:x",
     )  # fmt: skip
-    container = pod["spec"]["containers"][0]
+    container = pod["spec"]["containers"][1]
     parser = argparse.ArgumentParser()
     command.add_parser(parser.add_subparsers())
     args = parser.parse_args([*container["command"][1:], *container["args"]])

@@ -121,12 +121,21 @@ def test_the_steps_are_timed(world):
     assert steps["settle"] == pytest.approx(2.0, abs=0.2)
 
 
-def test_a_swap_does_not_wait_for_the_back_off_of_the_kubelet(world):
+@pytest.mark.parametrize(("shows_cgroups", "limit"), [(True, 4.5), (False, 7.0)])
+def test_a_swap_does_not_wait_for_the_back_off_of_the_kubelet(world, shows_cgroups, limit):
+    world.node.shows_cgroups = shows_cgroups
     for revision in range(1, 12):
         begin = world.node.time
         world.install(revision)
         world.node.advance(0.37)  # another phase of the housekeeping each time
-        assert world.node.time - begin - 2.0 < 7.0, "settling excluded"
+        assert world.node.time - begin - 2.0 < limit, "settling excluded"
+
+
+def test_a_cgroup_that_stays_does_not_hold_up_a_swap(world):
+    world.node.has_worker = lambda: True
+    steps = world.install(1).steps
+    assert steps["release"] < 5.0
+    assert world.node.running() == [1]
 
 
 def test_the_stock_manifest_is_kept_byte_for_byte(world):

@@ -272,7 +272,7 @@ def waiting(reason: str) -> dict[str, Any]:
     state = {"waiting": {"reason": reason, "message": "m"}}
     return {
         "phase": "Pending",
-        "initContainerStatuses": [{"name": names.PREFLIGHT, "state": state}],
+        "containerStatuses": [{"name": names.PREFLIGHT, "state": state}],
     }
 
 

@@ -22,7 +22,6 @@ SENTENCE = (
 )
 RESULT = Result(Verdict.INSTALLED, 7, "node-a", 7, steps={"ready": 1.5})
 
-INITIALIZING = {"waiting": {"reason": "PodInitializing"}}
 CREATING = {"waiting": {"reason": "ContainerCreating"}}
 RUNNING = {"running": {"startedAt": "2026-01-01T00:00:00Z"}}
 BACK_OFF = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 10s restarting"}}
@@ -43,15 +42,15 @@ def pod(
     **status: Any,
 ) -> dict[str, Any]:
     status["phase"] = phase
+    statuses = status.setdefault("containerStatuses", [{"name": "unrelated", "state": RUNNING}])
     if preflight is not None:
-        status["initContainerStatuses"] = [
-            {"name": "unrelated", "state": RUNNING},
-            {"name": names.PREFLIGHT, "state": preflight, "lastState": last_preflight or {}},
-        ]
+        statuses.append(
+            {"name": names.PREFLIGHT, "state": preflight, "lastState": last_preflight or {}}
+        )
     if installer is not None:
-        status["containerStatuses"] = [
+        statuses.append(
             {"name": names.INSTALLER, "state": installer, "lastState": last_installer or {}}
-        ]
+        )
     return {
         "metadata": {
             "name": "installer-7-node-a",
@@ -70,24 +69,20 @@ def pod(
         pytest.param(
             pod("Pending", message="no disk"), Stage.PENDING, "no disk", id="kubelet says why"
         ),
+        pytest.param(pod("Pending", CREATING, CREATING), Stage.PENDING, "", id="image is pulled"),
+        pytest.param(pod("Running", RUNNING, RUNNING), Stage.PREFLIGHT, "", id="check runs"),
+        pytest.param(pod("Pending", ended(0), CREATING), Stage.PREFLIGHT, "", id="check succeeded"),
         pytest.param(
-            pod("Pending", CREATING, INITIALIZING), Stage.PENDING, "", id="image is pulled"
-        ),
-        pytest.param(pod("Pending", RUNNING, INITIALIZING), Stage.PREFLIGHT, "", id="check runs"),
-        pytest.param(
-            pod("Pending", ended(0), INITIALIZING), Stage.PREFLIGHT, "", id="check succeeded"
-        ),
-        pytest.param(
-            pod("Pending", ended(1, REFUSAL), INITIALIZING), Stage.REFUSED, SENTENCE, id="refused"
+            pod("Running", ended(1, REFUSAL), RUNNING), Stage.REFUSED, SENTENCE, id="refused"
         ),
         pytest.param(
-            pod("Pending", BACK_OFF, INITIALIZING, last_preflight=ended(1, REFUSAL)),
+            pod("Running", BACK_OFF, RUNNING, last_preflight=ended(1, REFUSAL)),
             Stage.REFUSED,
             SENTENCE,
             id="refused, the kubelet waits to try again",
         ),
         pytest.param(
-            pod("Pending", RUNNING, INITIALIZING, last_preflight=ended(1, REFUSAL)),
+            pod("Running", RUNNING, RUNNING, last_preflight=ended(1, REFUSAL)),
             Stage.REFUSED,
             SENTENCE,
             id="refused, the kubelet tries again",
@@ -185,7 +180,7 @@ def test_a_result_comes_with_the_moment_it_was_known() -> None:
 @pytest.mark.parametrize(
     ("found", "expected"),
     [
-        (pod("Pending", RUNNING, INITIALIZING), False),
+        (pod("Running", RUNNING, RUNNING), False),
         (pod("Running", ended(0), RUNNING), True),
         (pod("Running", ended(0), BACK_OFF, last_installer=ended(1)), False),
         (pod("Succeeded", ended(0), ended(0, RESULT.serialise())), False),
@@ -199,7 +194,6 @@ def test_swapping_means_that_the_installer_runs(found: dict[str, Any], *, expect
 @pytest.mark.parametrize(
     ("state", "expected"),
     [
-        (INITIALIZING, None),
         (CREATING, None),
         (
             {"waiting": {"reason": "ErrImagePull", "message": "not found"}},
@@ -208,7 +202,7 @@ def test_swapping_means_that_the_installer_runs(found: dict[str, Any], *, expect
         ({"waiting": {"reason": "CreateContainerConfigError"}}, ("CreateContainerConfigError", "")),
         (RUNNING, None),
     ],
-    ids=["initializing", "creating", "image", "config", "running"],
+    ids=["creating", "image", "config", "running"],
 )
 def test_what_a_container_waits_for(
     state: dict[str, Any], expected: tuple[str, str] | None

@@ -114,21 +114,28 @@ def node(name: str, *, ready: bool = True) -> dict[str, Any]:
 
 
 PREFLIGHT = {
-    "phase": "Pending",
-    "initContainerStatuses": [{"name": names.PREFLIGHT, "state": {"running": {}}}],
+    "phase": "Running",
+    "containerStatuses": [
+        {"name": names.PREFLIGHT, "state": {"running": {}}},
+        {"name": names.INSTALLER, "state": {"running": {}}},
+    ],
 }
 REFUSED = {
-    "phase": "Pending",
-    "initContainerStatuses": [
+    "phase": "Running",
+    "containerStatuses": [
         {
             "name": names.PREFLIGHT,
             "state": {"terminated": {"exitCode": 1, "message": "no such plugin"}},
-        }
+        },
+        {"name": names.INSTALLER, "state": {"running": {}}},
     ],
 }
 SWAPPING = {
     "phase": "Running",
-    "containerStatuses": [{"name": names.INSTALLER, "state": {"running": {}}}],
+    "containerStatuses": [
+        {"name": names.PREFLIGHT, "state": {"terminated": {"exitCode": 0}}},
+        {"name": names.INSTALLER, "state": {"running": {}}},
+    ],
 }
 EVICTED = {"phase": "Failed", "message": "bla bla OOM bla bla"}
 
@@ -406,9 +413,9 @@ def test_the_installer_pod_is_for_the_revision_and_belongs_to_it() -> None:
     pod = action.obj
     assert pod["spec"]["nodeName"] == "a"
     assert pod["metadata"]["ownerReferences"][0]["uid"] == "uid-2"
-    assert pod["spec"]["initContainers"][0]["image"] == "k:v1"
-    assert "--revision=2" in pod["spec"]["containers"][0]["args"]
-    assert "--content-hash=hash-2" in pod["spec"]["containers"][0]["args"]
+    assert pod["spec"]["containers"][0]["image"] == "k:v1"
+    assert "--revision=2" in pod["spec"]["containers"][1]["args"]
+    assert "--content-hash=hash-2" in pod["spec"]["containers"][1]["args"]
 
 
 def test_an_evicted_installer_is_a_failed_attempt() -> None:
