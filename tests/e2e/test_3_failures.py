@@ -63,7 +63,8 @@ def test_what_cannot_run_is_put_back_without_the_operator(cluster: Cluster) -> N
 
 def _swapping(cluster: Cluster, revision: int) -> bool:
     statuses = cluster.installer(revision).get("status", {}).get("containerStatuses", [])
-    return any("running" in status["state"] for status in statuses)
+    states = {status["name"]: status["state"] for status in statuses}
+    return "terminated" in states.get("preflight", {}) and "running" in states["installer"]
 
 
 def _operator_pods(cluster: Cluster) -> list[str]:

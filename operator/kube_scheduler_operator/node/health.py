@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import socket
 from typing import TYPE_CHECKING, Final
 
@@ -37,15 +38,22 @@ def is_ready(probe: Probe, timeout: float = TIMEOUT) -> bool:
     return len(status) > 1 and status[1] == b"200"
 
 
-def is_port_free(probe: Probe, timeout: float = TIMEOUT) -> bool:
-    """Whether nobody listens where the probe goes."""
+def is_port_free(probe: Probe) -> bool:
+    """Whether a scheduler could listen where the probe goes.
+
+    Asked by binding, as the scheduler will: a connection to an address that is not this node's
+    would get no answer, and an address of somebody else is nothing to wait for.
+    """
     try:
-        with socket.create_connection((probe.host, probe.port), timeout):
-            return False
-    except ConnectionRefusedError:
-        return True
-    except OSError:
-        return False  # not an answer either way: the caller asks again until its time is over
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            probe.host, probe.port, type=socket.SOCK_STREAM
+        )[0]
+        with socket.socket(family, kind, protocol) as bound:
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            bound.bind(address)
+    except OSError as error:
+        return error.errno != errno.EADDRINUSE
+    return True
 
 
 def _host(probe: Probe) -> str:

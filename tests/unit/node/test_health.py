@@ -32,6 +32,25 @@ def test_somebody_listens(listener):
     assert not is_port_free(probe(listener))
 
 
+def test_somebody_listens_on_all_addresses():
+    with socket.create_server(("0.0.0.0", 0)) as server:
+        assert not is_port_free(probe(server))
+
+
+def test_a_connection_that_was_closed_just_now_does_not_keep_the_port(listener):
+    where = probe(listener)
+    with socket.create_connection(listener.getsockname()):
+        accepted, _ = listener.accept()
+        accepted.close()  # the server closes first: its port is in TIME_WAIT for a minute
+    listener.close()
+    assert is_port_free(where)
+
+
+@pytest.mark.parametrize("host", ["203.0.113.77", "2001:db8::77", "no.such.host.invalid"])
+def test_an_address_of_nobody_is_nothing_to_wait_for(host):
+    assert is_port_free(Probe(host, 10259, "/readyz"))
+
+
 def test_who_does_not_speak_tls_is_not_ready(listener):
     def answer():
         connection, _ = listener.accept()
