@@ -35,7 +35,7 @@ simulation: setup ## The real pass against a simulated cluster with faults
 
 .PHONY: integration
 integration: setup ## The real operator against a real kube-apiserver
-	$(PYTEST) $(INTEGRATION)
+	$(PYTEST) $(INTEGRATION) -n 2 --dist loadfile
 
 .PHONY: e2e
 e2e: setup ## Real kubelets running real kube-schedulers (root)

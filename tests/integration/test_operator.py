@@ -24,7 +24,7 @@ CONFIG_MAPS = f"/api/v1/namespaces/{NAMESPACE}/configmaps"
 PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 
 # The operator owns singletons: these tests share one cluster and must run in one process, in order.
-pytestmark = [pytest.mark.xdist_group("operator"), pytest.mark.timeout(600, func_only=True)]
+pytestmark = pytest.mark.timeout(600, func_only=True)
 
 
 class World:
