@@ -2,6 +2,8 @@
 .DEFAULT_GOAL := help
 PYTEST := .venv/bin/python -m pytest
 INTEGRATION ?= tests/integration
+# Where byte code is never kept, every start of the operator compiles its libraries: 3 s of work.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help
 help: ## This list
