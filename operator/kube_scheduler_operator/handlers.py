@@ -85,6 +85,9 @@ class Intake:
             self._lease(obj, deleted=kind == "DELETED")
             return
         before = self._store.get(resource.ref(obj))
+        selectors = self._platform.node_selectors
+        if resource == NODES and before is None and not _is_control_plane(obj, selectors):
+            return  # thousands of workers, none of which is our business
         take = self._store.remove if kind == "DELETED" else self._store.put
         if take(resource, obj):
             self._wake(urgent=kind == "DELETED" or _is_urgent(resource, before, obj))

@@ -257,6 +257,26 @@ def test_control_plane_nodes_are_known_by_a_label_whatever_its_value(
     assert bool(desk.snapshot().nodes) is counts
 
 
+def test_workers_cost_neither_passes_nor_memory(desk: Desk) -> None:
+    for kind in ("ADDED", "MODIFIED", "DELETED"):
+        desk.event(NODES, kind, {"metadata": {"name": "worker"}})
+    assert not desk.woken()
+    assert list(desk.store.view()) == []
+
+
+def test_a_node_may_become_a_control_plane_node_and_cease_to_be_one(desk: Desk) -> None:
+    labels = {"node-role.kubernetes.io/control-plane": ""}
+    desk.event(NODES, "ADDED", {"metadata": {"name": "a"}})
+    desk.event(NODES, "MODIFIED", {"metadata": {"name": "a", "labels": labels}})
+    assert desk.woken()
+    assert set(desk.snapshot().nodes) == {"a"}
+    desk.event(NODES, "MODIFIED", {"metadata": {"name": "a"}})
+    assert desk.woken()
+    assert desk.snapshot().nodes == {}
+    desk.event(NODES, "MODIFIED", {"metadata": {"name": "a", "labels": labels}})
+    assert set(desk.snapshot().nodes) == {"a"}
+
+
 def test_a_snapshot_does_not_change_any_more(desk: Desk) -> None:
     desk.event(CONFIG_MAPS, "ADDED", config_map("a"))
     snapshot = desk.snapshot()
