@@ -14,7 +14,7 @@ from kube_scheduler_operator.kube.resource import (
     ObjectRef,
 )
 
-from .machine import REFUSAL, Behavior
+from .scheduler import REFUSAL, Behavior
 from .world import World
 
 REFUSED, UNHEALTHY, SLOW, CRASHES, CRASHES_LATER, EVICTED, PULL = range(41, 48)

@@ -10,101 +10,19 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Generator
-from dataclasses import dataclass, field
 from typing import Any
 
 from kube_scheduler_operator import names
 from kube_scheduler_operator.kube.resource import CONFIG_MAPS, NODES, PODS, ObjectRef
-from kube_scheduler_operator.node.result import Result, Verdict
+from kube_scheduler_operator.node.result import Result
 from kube_scheduler_operator.platform import Platform
 
 from .apiserver import ApiServer, Object
-from .clock import Clock, Timer
+from .clock import Clock
+from .scheduler import GOOD, STOCK, Behavior, Manifest, Process
+from .swap import Journal, Swap
 
 Step = Generator[float, None, None]
-
-REFUSAL = (
-    "I1121 10:02:02.900000       1 serving.go:386] Generated self-signed cert in-memory\n"
-    'E1121 10:02:03.000000       1 run.go:72] "command failed" err="initializing profiles: '
-    'creating profile for scheduler name default-scheduler: ScorePlugin \\"Nope\\" does not '
-    'exist"\n'
-)
-SENTENCE = (
-    "initializing profiles: creating profile for scheduler name default-scheduler: "
-    'ScorePlugin "Nope" does not exist'
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Behavior:
-    """What a configuration does to kube-scheduler.
-
-    Attributes:
-        refused: what the preflight logs when it refuses; empty: it accepts.
-        ready_after: seconds from start to Ready; None: never.
-        lifetimes: how long each run lasts, the last one for all further runs; empty: for ever.
-        pull_error_for: how long the image cannot be pulled.
-        pending_for: how long the installer pod takes to start.
-        preflight_for: how long the check takes.
-        evictions: how many installer pods are evicted.
-    """
-
-    refused: str = ""
-    ready_after: float | None = 1.5
-    lifetimes: tuple[float, ...] = ()
-    pull_error_for: float = 0.0
-    pending_for: float = 0.4
-    preflight_for: float = 0.6
-    evictions: int = 0
-
-
-GOOD = Behavior()
-
-
-@dataclass(frozen=True, slots=True)
-class Manifest:
-    """A static pod's file: revision 0 is the stock one."""
-
-    revision: int
-    hash: str
-    image: str
-    arguments: tuple[str, ...]
-    behavior: Behavior
-
-
-STOCK_ARGUMENTS = (
-    "--authentication-kubeconfig=/etc/kubernetes/scheduler.conf",
-    "--authorization-kubeconfig=/etc/kubernetes/scheduler.conf",
-    "--bind-address=127.0.0.1",
-    "--kubeconfig=/etc/kubernetes/scheduler.conf",
-    "--leader-elect=true",
-)
-IMAGE = "registry.k8s.io/kube-scheduler:v1.35.4"
-STOCK = Manifest(0, "", IMAGE, STOCK_ARGUMENTS, GOOD)
-
-
-@dataclass(slots=True)
-class Process:
-    """The static pod's container: its runs, and whether it is Ready."""
-
-    manifest: Manifest
-    run: int = 0
-    started: float = 0.0
-    ended: float = 0.0
-    alive: bool = False
-    ready_since: float | None = None
-    timers: list[Timer] = field(default_factory=list)
-
-
-@dataclass(slots=True)
-class Journal:
-    """What the installer writes down before it touches anything."""
-
-    revision: int
-    retry: int
-    rolling_back: bool = False
-    reason: str = ""
-    placed_at: float | None = None
 
 
 class Machine:
@@ -131,7 +49,7 @@ class Machine:
         self.swapping = False
         self.evicted: dict[int, int] = {}
         self._server = server
-        self._clock = clock
+        self.clock = clock
         self._platform = platform
         self._script = script
         self._jobs: dict[str, tuple[str, Step]] = {}  # pod uid -> name, program
@@ -151,7 +69,7 @@ class Machine:
         self.uid: str = server.create("kubelet", NODES, node)["metadata"]["uid"]
         server.listeners.append(self._changed)
         if manifest is not None:
-            self._place(manifest)
+            self.place(manifest)
         clock.after(0.5, self._see_all)
 
     @property
@@ -175,7 +93,7 @@ class Machine:
         self._jobs.clear()
         self.swapping = False
         self._kill_process(publish=False)
-        self._clock.after(1.0, self._report_lost)
+        self.clock.after(1.0, self._report_lost)
 
     def recover(self) -> None:
         """Power on: the kubelet finds its manifests and the pods that are bound to it."""
@@ -201,11 +119,11 @@ class Machine:
             self._server.listeners.remove(self._changed)
         self._server.finalize("admin", ObjectRef(NODES, None, self.name))
         mirror = ObjectRef(PODS, self._platform.operand_namespace, self._mirror_name)
-        self._clock.after(0.5, lambda: self._collect(mirror))
+        self.clock.after(0.5, lambda: self._collect(mirror))
         for pod in self._server.list(PODS, self._platform.target_namespace):
             if pod["spec"].get("nodeName") == self.name:
                 ref = PODS.ref(pod)
-                self._clock.after(40.0, lambda ref=ref: self._collect(ref))
+                self.clock.after(40.0, lambda ref=ref: self._collect(ref))
 
     def _collect(self, ref: ObjectRef) -> None:
         """The pod garbage collector: pods of nodes that do not exist any more."""
@@ -241,7 +159,7 @@ class Machine:
                     "status": "True" if ready else "Unknown",
                     "reason": "KubeletReady" if ready else "NodeStatusUnknown",
                     "message": "kubelet is posting ready status" if ready else "stopped posting",
-                    "lastHeartbeatTime": self._clock.stamp(),
+                    "lastHeartbeatTime": self.clock.stamp(),
                     "lastTransitionTime": "2026-01-01T00:00:00Z",
                 }
             ]
@@ -259,18 +177,18 @@ class Machine:
     def _mirror_name(self) -> str:
         return self._platform.mirror_pod_name(self.name)
 
-    def _place(self, manifest: Manifest) -> None:
+    def place(self, manifest: Manifest) -> None:
         self.manifest = manifest
-        self._clock.after(0.3, lambda: self._start_static_pod(manifest))
+        self.clock.after(0.3, lambda: self._start_static_pod(manifest))
 
-    def _withdraw(self) -> None:
+    def withdraw(self) -> None:
         self.manifest = None
         process = self.process
-        self._clock.after(0.3, lambda: self._stop_static_pod(process))
+        self.clock.after(0.3, lambda: self._stop_static_pod(process))
 
     def overwrite(self, manifest: Manifest) -> None:
         """Somebody replaces the file by hand."""
-        self._place(manifest)
+        self.place(manifest)
 
     def _start_static_pod(self, manifest: Manifest) -> None:
         if not self.up or self.manifest is not manifest:
@@ -299,30 +217,30 @@ class Machine:
         if self.process is not process:
             return
         behavior = process.manifest.behavior
-        process.alive, process.started = True, self._clock.now
+        process.alive, process.started = True, self.clock.now
         lifetimes = behavior.lifetimes
         lives = lifetimes[min(process.run, len(lifetimes) - 1)] if lifetimes else math.inf
         process.timers.clear()
         if behavior.ready_after is not None and behavior.ready_after < lives:
             process.timers.append(
-                self._clock.after(behavior.ready_after, lambda: self._turn_ready(process))
+                self.clock.after(behavior.ready_after, lambda: self._turn_ready(process))
             )
         if lives < math.inf:
-            process.timers.append(self._clock.after(lives, lambda: self._exit(process)))
+            process.timers.append(self.clock.after(lives, lambda: self._exit(process)))
         self._publish()
 
     def _turn_ready(self, process: Process) -> None:
         if self.process is process and process.alive:
-            process.ready_since = self._clock.now
+            process.ready_since = self.clock.now
             self._publish()
 
     def _exit(self, process: Process) -> None:
         if self.process is not process:
             return
-        process.alive, process.ready_since, process.ended = False, None, self._clock.now
+        process.alive, process.ready_since, process.ended = False, None, self.clock.now
         process.run += 1
         backoff = 0.2 if process.run == 1 else min(10.0 * 2 ** (process.run - 2), 300.0)
-        process.timers.append(self._clock.after(backoff, lambda: self._run(process)))
+        process.timers.append(self.clock.after(backoff, lambda: self._run(process)))
         self._publish()
 
     def _publish(self) -> None:
@@ -335,10 +253,10 @@ class Machine:
             "exitCode": 1,
             "reason": "Error",
             "message": 'E1121 10:03:00.0 1 run.go:72] "command failed" err="boom"',
-            "finishedAt": self._clock.stamp(process.ended),
+            "finishedAt": self.clock.stamp(process.ended),
         }
         if process.alive:
-            state: Object = {"running": {"startedAt": self._clock.stamp(process.started)}}
+            state: Object = {"running": {"startedAt": self.clock.stamp(process.started)}}
         elif process.run > 1:
             state = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off restarting"}}
         else:
@@ -353,7 +271,7 @@ class Machine:
             container["lastState"] = {"terminated": ended}
         ready: Object = {"type": "Ready", "status": "False"}
         if process.ready_since is not None:
-            since = self._clock.stamp(process.ready_since)
+            since = self.clock.stamp(process.ready_since)
             ready = {"type": "Ready", "status": "True", "lastTransitionTime": since}
         status = {
             "phase": "Running",
@@ -409,12 +327,12 @@ class Machine:
     def _changed(self, change: Any) -> None:
         if self.up and change.ref.resource == PODS and change.kind != "DELETED":
             if change.ref.namespace == self._platform.target_namespace:
-                self._clock.after(0.05, lambda: self._see(change.ref))
+                self.clock.after(0.05, lambda: self._see(change.ref))
             elif (
                 change.ref.name == self._mirror_name
                 and "deletionTimestamp" in change.new["metadata"]
             ):
-                self._clock.after(0.2, self._restore_mirror)
+                self.clock.after(0.2, self._restore_mirror)
 
     def _restore_mirror(self) -> None:
         """Somebody deleted the mirror pod: it is only a picture, the kubelet shows it again."""
@@ -435,7 +353,7 @@ class Machine:
             if running:
                 self._jobs.pop(uid)[1].close()
             ref = PODS.ref(pod)
-            self._clock.after(0.3, lambda: self._server.finalize("kubelet", ref))
+            self.clock.after(0.3, lambda: self._server.finalize("kubelet", ref))
         elif not running and pod["status"].get("phase") not in ("Succeeded", "Failed"):
             job = self._installer_pod(pod)
             self._jobs[uid] = (name, job)
@@ -449,7 +367,7 @@ class Machine:
         except StopIteration:
             self._jobs.pop(uid, None)
             return
-        self._clock.after(delay, lambda: self._go_on(uid, job))
+        self.clock.after(delay, lambda: self._go_on(uid, job))
 
     def _set_pod(
         self,
@@ -479,7 +397,7 @@ class Machine:
                 "exitCode": code,
                 "reason": "Completed" if code == 0 else "Error",
                 "message": message[-2048:],
-                "finishedAt": self._clock.stamp(),
+                "finishedAt": self.clock.stamp(),
             }
         }
 
@@ -501,15 +419,15 @@ class Machine:
             self.evicted[revision] = self.evicted.get(revision, 0) + 1
             self._set_pod(pod, "Failed", reason="Evicted", message="The node was low on resource")
             return
-        patience = self._clock.now + behavior.pull_error_for
-        while self._clock.now < patience:
+        patience = self.clock.now + behavior.pull_error_for
+        while self.clock.now < patience:
             for reason in ("ErrImagePull", "ImagePullBackOff"):
                 waiting = {"state": {"waiting": {"reason": reason, "message": "no such image"}}}
                 self._set_pod(pod, "Pending", waiting)
                 yield 5.0
         restarts, last = 0, {}
         while True:
-            running = {"state": {"running": {"startedAt": self._clock.stamp()}}}
+            running = {"state": {"running": {"startedAt": self.clock.stamp()}}}
             preflight = {**running, "lastState": last, "restartCount": restarts}
             self._set_pod(pod, "Running", preflight, running)
             yield behavior.preflight_for
@@ -525,14 +443,13 @@ class Machine:
         # operator that knows of no swap may take the pod away meanwhile.
         passed = {"state": self._terminated(0, "")}
         uid = pod["metadata"]["uid"]
-        self._clock.after(1.0, lambda: self._relist(uid, pod, passed, running))
+        self.clock.after(1.0, lambda: self._relist(uid, pod, passed, running))
         yield 0.05
         spec = json.loads(template["data"][names.POD_KEY])["spec"]["containers"][0]
         target = Manifest(
             revision, arguments["content-hash"], spec["image"], tuple(spec["args"]), behavior
         )
-        swap = self._swap(target, retry, float(arguments["health-timeout"]))
-        result = yield from swap
+        result = yield from Swap(self, target, retry, float(arguments["health-timeout"])).run()
         installed = {"state": self._terminated(0, result.serialise())}
         self._set_pod(pod, "Succeeded", passed, installed)
 
@@ -543,86 +460,6 @@ class Machine:
     def _behavior_of(self, config_map: Object) -> Behavior:
         config = json.loads(config_map["data"][names.CONFIG_KEY])
         return self._script.get(config.get("percentageOfNodesToScore", -1), GOOD)
-
-    # --- the swap -------------------------------------------------------------------------------
-    def _swap(
-        self, target: Manifest, retry: int, patience: float
-    ) -> Generator[float, None, Result]:
-        newest = max(self.shown, self.journal.revision if self.journal else 0)
-        if newest > target.revision:
-            return self._result(Verdict.SUPERSEDED, target, retry, f"revision {newest} is here")
-        if self.manifest is not None and self.manifest.revision == 0:
-            self.last_good = self.manifest
-        known = self.outcomes.get(target.revision)
-        if known is not None and known.failed and retry <= known.retry:
-            return known
-        journal = self.journal
-        if journal is None or journal.revision != target.revision or journal.retry < retry:
-            journal = Journal(target.revision, retry)
-        self.journal = journal
-        self.swapping = True
-        try:
-            if not journal.rolling_back:
-                journal.reason = yield from self._activate(target, journal, patience)
-                if not journal.reason:
-                    self.last_good = target
-                    self.proven.add(target.revision)
-                    return self._finish(self._result(Verdict.INSTALLED, target, retry))
-                journal.rolling_back, journal.placed_at = True, None
-            good = self.last_good
-            if good is None or good.revision == target.revision:
-                if self.manifest is None:
-                    self._place(target)
-                reason = f"{journal.reason}; there is no other manifest to go back to"
-                return self._finish(self._result(Verdict.UNHEALTHY, target, retry, reason))
-            reason = yield from self._activate(good, journal, patience)
-            verdict = Verdict.UNHEALTHY if reason else Verdict.ROLLED_BACK
-            return self._finish(self._result(verdict, target, retry, journal.reason))
-        finally:
-            if self.up:
-                self.swapping = False
-                if self.manifest is None:
-                    self._place(self.last_good or target)
-
-    def _activate(
-        self, target: Manifest, journal: Journal, patience: float
-    ) -> Generator[float, None, str]:
-        if self.manifest is None or self.manifest != target:
-            self._withdraw()
-            while self.process is not None:
-                yield 0.1
-            self._place(target)
-            journal.placed_at = self._clock.now
-        begin = self._clock.now if journal.placed_at is None else journal.placed_at
-        deadline = max(begin + patience, self._clock.now + 5.0)
-        while True:
-            process = self.process
-            if process is not None and process.manifest == target:
-                since = process.ready_since
-                if since is not None and self._clock.now - since >= 2.0:
-                    return ""
-                if process.run >= 2:
-                    return "kube-scheduler ended 2 times after its start"
-            if self._clock.now >= deadline:
-                return f"kube-scheduler ran, but was not ready within {patience:g} s"
-            yield 0.25
-
-    def _finish(self, result: Result) -> Result:
-        self.outcomes[result.revision] = result
-        self.journal = None
-        return result
-
-    def _result(self, verdict: Verdict, target: Manifest, retry: int, reason: str = "") -> Result:
-        return Result(
-            result=verdict,
-            revision=target.revision,
-            node=self.name,
-            last_good_revision=self.last_good.revision if self.last_good else 0,
-            retry=retry,
-            reason=reason,
-            last_words="boom" if reason else "",
-            steps={"ready": 1.5, "settle": 2.0},
-        )
 
 
 def _flags(pod: Object) -> dict[str, str]:

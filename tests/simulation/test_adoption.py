@@ -8,7 +8,7 @@ from kube_scheduler_operator import names
 from kube_scheduler_operator.kube.resource import KUBE_SCHEDULERS, SCHEDULERS, ObjectRef
 
 from .invariants import configuration, revisions_are_complete_and_in_order
-from .machine import STOCK, STOCK_ARGUMENTS, Manifest
+from .scheduler import STOCK, STOCK_ARGUMENTS, Manifest
 from .world import World
 
 

@@ -100,7 +100,7 @@ def test_a_spec_that_cannot_be_written_holds_nothing_up() -> None:
 
 
 def test_an_outcome_that_cannot_be_recorded_does_not_bring_the_revision_back() -> None:
-    from .machine import Behavior
+    from .scheduler import Behavior
 
     world = World(script={42: Behavior(ready_after=None)})
     world.settle(60)

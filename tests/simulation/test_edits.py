@@ -7,7 +7,7 @@ import pytest
 from kube_scheduler_operator import names
 
 from .invariants import configuration, revisions_are_complete_and_in_order
-from .machine import REFUSAL, SENTENCE, Behavior
+from .scheduler import REFUSAL, SENTENCE, Behavior
 from .world import World
 
 REFUSED, UNHEALTHY, SLOW, CRASHES, CRASHES_LATER = 41, 42, 43, 44, 45

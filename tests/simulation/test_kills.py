@@ -10,7 +10,7 @@ import pytest
 from kube_scheduler_operator import names
 
 from .invariants import revisions_are_complete_and_in_order
-from .machine import REFUSAL, Behavior
+from .scheduler import REFUSAL, Behavior
 from .world import World
 
 REFUSED, UNHEALTHY, CRASHES_LATER = 41, 42, 45

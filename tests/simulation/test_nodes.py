@@ -6,7 +6,7 @@ import pytest
 
 from kube_scheduler_operator import names
 
-from .machine import Behavior
+from .scheduler import Behavior
 from .world import World
 
 SLOW, EVICTED, PULL, NEVER_PULLS, CRASHES_LATER = 43, 46, 47, 48, 45

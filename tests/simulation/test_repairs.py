@@ -18,7 +18,7 @@ from kube_scheduler_operator.kube.resource import (
 
 from .apiserver import Object, clone
 from .invariants import revisions_are_complete_and_in_order
-from .machine import Behavior
+from .scheduler import Behavior
 from .world import World
 
 TARGET = "kube-scheduler-operator"
@@ -371,7 +371,7 @@ def test_a_mirror_pod_that_was_deleted_comes_back_by_itself() -> None:
 
 
 def test_a_manifest_that_was_changed_by_hand_is_reported() -> None:
-    from .machine import STOCK
+    from .scheduler import STOCK
 
     world = rolled_out()
     world.machines["node-a"].overwrite(STOCK)

@@ -6,7 +6,7 @@ import pytest
 
 from kube_scheduler_operator import names
 
-from .machine import REFUSAL, Behavior
+from .scheduler import REFUSAL, Behavior
 from .world import World
 
 SCRIPT = {

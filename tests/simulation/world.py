@@ -23,8 +23,9 @@ from kube_scheduler_operator.settings import Rollout, Settings
 from .apiserver import ApiServer, Object
 from .clock import Clock
 from .invariants import Invariants
-from .machine import Behavior, Machine
+from .machine import Machine
 from .operator import OperatorProcess
+from .scheduler import Behavior
 
 LEASE_SECONDS = 15.0
 RENEWAL = 4.0

@@ -1,0 +1,115 @@
+"""What an installer does to its node: the promises of the real one, without its files."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from kube_scheduler_operator.node.result import Result, Verdict
+
+from .scheduler import Manifest
+
+if TYPE_CHECKING:
+    from .machine import Machine
+
+
+@dataclass(slots=True)
+class Journal:
+    """What the installer writes down before it touches anything."""
+
+    revision: int
+    retry: int
+    rolling_back: bool = False
+    reason: str = ""
+    placed_at: float | None = None
+
+
+class Swap:
+    """One attempt to bring a machine to a revision."""
+
+    def __init__(self, machine: Machine, target: Manifest, retry: int, patience: float) -> None:
+        self._machine = machine
+        self._target = target
+        self._retry = retry
+        self._patience = patience
+
+    def run(self) -> Generator[float, None, Result]:
+        """Go to the target, or back; the result."""
+        machine, target, retry = self._machine, self._target, self._retry
+        newest = max(machine.shown, machine.journal.revision if machine.journal else 0)
+        if newest > target.revision:
+            return self._result(Verdict.SUPERSEDED, f"revision {newest} is here")
+        if machine.manifest is not None and machine.manifest.revision == 0:
+            machine.last_good = machine.manifest
+        known = machine.outcomes.get(target.revision)
+        if known is not None and known.failed and retry <= known.retry:
+            return known
+        journal = machine.journal
+        if journal is None or journal.revision != target.revision or journal.retry < retry:
+            journal = Journal(target.revision, retry)
+        machine.journal = journal
+        machine.swapping = True
+        try:
+            if not journal.rolling_back:
+                journal.reason = yield from self._activate(target, journal)
+                if not journal.reason:
+                    machine.last_good = target
+                    machine.proven.add(target.revision)
+                    return self._finish(self._result(Verdict.INSTALLED))
+                journal.rolling_back, journal.placed_at = True, None
+            good = machine.last_good
+            if good is None or good.revision == target.revision:
+                if machine.manifest is None:
+                    machine.place(target)
+                reason = f"{journal.reason}; there is no other manifest to go back to"
+                return self._finish(self._result(Verdict.UNHEALTHY, reason))
+            reason = yield from self._activate(good, journal)
+            verdict = Verdict.UNHEALTHY if reason else Verdict.ROLLED_BACK
+            return self._finish(self._result(verdict, journal.reason))
+        finally:
+            if machine.up:
+                machine.swapping = False
+                if machine.manifest is None:
+                    machine.place(machine.last_good or target)
+
+    def _activate(self, target: Manifest, journal: Journal) -> Generator[float, None, str]:
+        machine, patience = self._machine, self._patience
+        if machine.manifest is None or machine.manifest != target:
+            machine.withdraw()
+            while machine.process is not None:
+                yield 0.1
+            machine.place(target)
+            journal.placed_at = machine.clock.now
+        begin = machine.clock.now if journal.placed_at is None else journal.placed_at
+        deadline = max(begin + patience, machine.clock.now + 5.0)
+        while True:
+            process = machine.process
+            if process is not None and process.manifest == target:
+                since = process.ready_since
+                if since is not None and machine.clock.now - since >= 2.0:
+                    return ""
+                if process.run >= 2:
+                    return "kube-scheduler ended 2 times after its start"
+            if machine.clock.now >= deadline:
+                return f"kube-scheduler ran, but was not ready within {patience:g} s"
+            yield 0.25
+
+    def _finish(self, result: Result) -> Result:
+        machine = self._machine
+        machine.outcomes[result.revision] = result
+        machine.journal = None
+        return result
+
+    def _result(self, verdict: Verdict, reason: str = "") -> Result:
+        machine = self._machine
+        return Result(
+            result=verdict,
+            revision=self._target.revision,
+            node=machine.name,
+            last_good_revision=machine.last_good.revision if machine.last_good else 0,
+            retry=self._retry,
+            reason=reason,
+            last_words="boom" if reason else "",
+            steps={"ready": 1.5, "settle": 2.0},
+        )
