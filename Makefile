@@ -48,7 +48,8 @@ bench: setup ## Speed and memory, as a table and JSON in bench-results/ (root)
 	@hack/bench rollout
 
 .PHONY: soak
-soak: setup ## Random histories for MINUTES (default 60)
+soak: setup ## Hours of random histories (KSO_HISTORIES=20000), and kills before and after every write
+	KSO_SOAK=1 $(PYTEST) tests/integration/test_operator.py -k killed
 	KSO_HISTORIES=$${KSO_HISTORIES:-20000} $(PYTEST) tests/simulation -n 2 --timeout 0
 
 .PHONY: clean

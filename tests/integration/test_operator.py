@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -159,16 +160,21 @@ def _complete(world: World) -> None:
     assert f"revision-status-{world.latest + 1}" not in maps
 
 
-@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+# The operator remembers nothing, so a kill before a write finds what a kill after the one before it
+# leaves: a normal run does without the first kind, `make soak` has both.
+KILLED = ("after", "before") if "KSO_SOAK" in os.environ else ("after",)
+
+
+@pytest.mark.parametrize("moment", KILLED)
 def test_killed_at_every_write_of_a_rollout_it_always_ends_the_same(
-    world: World, after: bool
+    world: World, moment: str
 ) -> None:
     profiles = ("HighNodeUtilization", "NoScoring")
     killed = 0
     for number in range(1, 100):
         profile = profiles[number % 2]
         latest = world.latest
-        world.proxy.arm(number, world.operator.kill, after=after)
+        world.proxy.arm(number, world.operator.kill, after=moment == "after")
         world.patch(SCHEDULER, {"profile": profile})
         until(
             lambda latest=latest: world.proxy.killed or (world.latest > latest and world.calm()),
