@@ -41,7 +41,7 @@ integration: setup ## The real operator against a real kube-apiserver
 
 .PHONY: e2e
 e2e: setup ## Real kubelets running real kube-schedulers (root)
-	$(PYTEST) tests/e2e -v
+	$(PYTEST) tests/e2e -v --durations=10
 
 .PHONY: bench
 bench: setup ## Speed and memory, as a table and JSON in bench-results/ (root)
