@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from cluster import lifecycle, nodes
 from cluster.observe import delete_pod, schedule_pod, until
 
 from .conftest import Cluster
@@ -14,11 +15,22 @@ from .conftest import Cluster
 ON_WORKERS = {"placement": "here"}
 
 
+@pytest.fixture(scope="module")
+def workers(_cluster: Cluster) -> Iterator[tuple[str, str]]:
+    """Two workers that run."""
+    busy, idle = _cluster.sandbox.nodes[1:]
+    for node in (busy, idle):
+        lifecycle.start_node(_cluster.sandbox, node)
+    yield busy.name, idle.name
+    for node in (busy, idle):
+        nodes.power_off(_cluster.sandbox, node)
+
+
 @pytest.fixture
-def loaded(cluster: Cluster) -> Iterator[str]:
+def loaded(cluster: Cluster, workers: tuple[str, str]) -> Iterator[str]:
     """The worker on which 60 % of the CPU is requested; nothing is on the other one."""
-    busy, idle = (node.name for node in cluster.sandbox.nodes[1:])
-    for name in (busy, idle):
+    busy, _ = workers
+    for name in workers:
         labels = {"metadata": {"labels": ON_WORKERS}}
         cluster.api.request("PATCH", f"/api/v1/nodes/{name}", labels)
     node = cluster.api.request("GET", f"/api/v1/nodes/{busy}")
@@ -59,6 +71,7 @@ def test_high_node_utilization_packs(cluster: Cluster, loaded: str) -> None:
 
 
 def test_low_node_utilization_spreads(cluster: Cluster, loaded: str) -> None:
+    cluster.profile("LowNodeUtilization")
     placed = _place(cluster, 8, "50m")
     assert loaded not in placed
     assert placed.total() == 8

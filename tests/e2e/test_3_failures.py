@@ -58,7 +58,7 @@ def test_what_cannot_run_is_put_back_without_the_operator(cluster: Cluster) -> N
     cluster.override(None)
     until(lambda: cluster.cluster_operator("Degraded")[0] == "False", 60, "still Degraded")
     assert cluster.current == good, "taking it back restarts nothing"
-    assert cluster.profile("NoScoring").outcome == "installed"
+    assert cluster.profile(cluster.another_profile()).outcome == "installed"
 
 
 def _swapping(cluster: Cluster, revision: int) -> bool:
@@ -87,9 +87,8 @@ def _installer_pids(cluster: Cluster) -> list[int]:
 
 @pytest.mark.parametrize("delay", [0.05, 0.6, 2.0, 4.0, 6.0])
 def test_an_installer_that_is_killed_goes_on(cluster: Cluster, delay: float) -> None:
-    profile = "HighNodeUtilization"
     latest = cluster.latest
-    cluster.api.request("PATCH", SCHEDULER, {"spec": {"profile": profile}})
+    cluster.api.request("PATCH", SCHEDULER, {"spec": {"profile": cluster.another_profile()}})
     until(lambda: cluster.latest > latest and bool(_installer_pids(cluster)), 60, "no installer")
     time.sleep(delay)
     for pid in _installer_pids(cluster):
@@ -104,7 +103,7 @@ def test_an_installer_that_is_killed_goes_on(cluster: Cluster, delay: float) -> 
 
 def test_a_deleted_installer_pod_leaves_a_scheduler_behind(cluster: Cluster) -> None:
     latest = cluster.latest
-    cluster.api.request("PATCH", SCHEDULER, {"spec": {"profile": "NoScoring"}})
+    cluster.api.request("PATCH", SCHEDULER, {"spec": {"profile": cluster.another_profile()}})
     until(lambda: cluster.latest > latest, 30, "no revision")
     until(lambda: _swapping(cluster, cluster.latest), 60, "the installer did not begin")
     time.sleep(1.0)
@@ -156,7 +155,7 @@ def _set_environment(cluster: Cluster, extra: list[dict[str, str]]) -> None:
 
 def test_a_killed_operator_goes_on_at_once(cluster: Cluster) -> None:
     latest = cluster.latest
-    cluster.api.request("PATCH", SCHEDULER, {"spec": {"profile": "HighNodeUtilization"}})
+    cluster.api.request("PATCH", SCHEDULER, {"spec": {"profile": cluster.another_profile()}})
     until(lambda: cluster.latest > latest, 30, "no revision")
     for pod in _operator_pods(cluster):
         body = {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}

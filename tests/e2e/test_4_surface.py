@@ -78,7 +78,7 @@ def test_metrics_need_a_token_with_the_right_to_read_them(cluster: Cluster) -> N
 
 
 def test_decisions_are_events_in_the_operators_namespace(cluster: Cluster) -> None:
-    line = cluster.profile("HighNodeUtilization")
+    line = cluster.profile(cluster.another_profile())
     reasons = ("StartingNewRevision", "NodeTargetRevisionChanged", "NodeCurrentRevisionChanged")
 
     def told() -> bool:
