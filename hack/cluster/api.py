@@ -78,7 +78,7 @@ class Api:
         """One per thread, kept open: whoever polls must not load the machine with handshakes."""
         found: _Connection | None = getattr(self._kept, "connection", None)
         if found is None or fresh:
-            found = _Connection("127.0.0.1", self._port, timeout=10, context=self._context)
+            found = _Connection("127.0.0.1", self._port, timeout=30, context=self._context)
             self._kept.connection = found
         return found
 
