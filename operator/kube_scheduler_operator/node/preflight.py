@@ -12,7 +12,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Final
 
-from . import processes
+from . import files, processes
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,16 +35,7 @@ def wait(effective_config: Path, proc: Path) -> bytes:
     """
     own_pod, _ = processes.parse_mounts((proc / "self/mountinfo").read_text(errors="replace"))
     while True:
-        # In this order: what is read after the writer has gone is whole.
-        writing = processes.operands(proc, {own_pod}, FLAG)
-        effective = b"" if writing else _read(effective_config)
-        if effective:
-            return effective
+        # What is read after its writer has gone is whole. Looking for the writer is what costs.
+        if files.read(effective_config) and not processes.operands(proc, {own_pod}, FLAG):
+            return files.read(effective_config) or b""
         time.sleep(POLL)
-
-
-def _read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except FileNotFoundError:
-        return b""
