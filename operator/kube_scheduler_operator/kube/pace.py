@@ -22,7 +22,7 @@ LONGEST: Final = 10.0
 URGENT: Final = 0.5
 """The longest pause when something urgent happened, seconds."""
 
-QUIET: Final = 2.0
+QUIET: Final = 5.0
 """No event for so many seconds: the storm is over."""
 
 
