@@ -13,11 +13,11 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-FIRST: Final = 0.05
+FIRST: Final = 0.1
 """The pause after a pass that found nothing to do, seconds."""
 
-LONGEST: Final = 10.0
-"""The longest pause, seconds: a storm of half a minute is ten passes."""
+LONGEST: Final = 12.0
+"""The longest pause, seconds: a storm of half a minute is fewer than ten passes."""
 
 URGENT: Final = 0.5
 """The longest pause when something urgent happened, seconds."""
