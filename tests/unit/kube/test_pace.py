@@ -52,7 +52,7 @@ async def test_half_a_minute_of_events_is_fewer_than_ten_passes(storm: Storm) ->
 
 
 async def test_what_is_urgent_waits_a_moment_in_the_middle_of_a_storm(storm: Storm) -> None:
-    storm.blow(25)
+    storm.blow(20)
     assert storm.pace.left() > URGENT
     storm.pace.event(urgent=True)
     assert storm.pace.left() <= URGENT
