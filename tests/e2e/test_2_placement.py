@@ -79,7 +79,7 @@ def test_low_node_utilization_spreads(cluster: Cluster, loaded: str) -> None:
 
 def test_no_scoring_does_not_look_at_load(cluster: Cluster, loaded: str) -> None:
     cluster.profile("NoScoring")
-    placed = _place(cluster, 20, "5m")
-    # A fair coin gives fewer than 2 of 20 once in 25,000 runs.
+    placed = _place(cluster, 30, "5m")
+    # A fair coin gives fewer than 5 of 30 once in 30,000 runs.
     assert len(placed) == 2
-    assert min(placed.values()) >= 2, placed
+    assert min(placed.values()) >= 5, placed
