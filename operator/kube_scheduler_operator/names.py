@@ -51,7 +51,7 @@ OUTCOME_REFUSED: Final = "refused"  # kube-scheduler itself refused it; no node 
 OUTCOME_FAILED: Final = "failed"  # did not stay healthy; the last good revision was put back
 OUTCOME_SUPERSEDED: Final = "superseded"  # a newer revision came before it was installed
 
-# --- conditions on KubeScheduler (openshift-operator.md 10.1) ---------------------------------
+# --- conditions on KubeScheduler (those of openshift/library-go where not marked as ours) -----
 CONFIG_OBSERVATION_DEGRADED: Final = "ConfigObservationDegraded"
 TARGET_CONFIG_DEGRADED: Final = "TargetConfigControllerDegraded"
 STATIC_RESOURCES_DEGRADED: Final = "KubeSchedulerStaticResourcesDegraded"  # theirs: KubeController…

@@ -26,6 +26,7 @@ from .revision.history import Revision, read
 from .revision.revise import Revised, revise
 from .rollout import operand as operands
 from .rollout.nodes import write_entry
+from .rollout.prune import prune
 from .rollout.step import step
 from .rollout.stepped import Stepped, describe
 from .snapshot import Object, Snapshot
@@ -105,6 +106,9 @@ def reconcile(snapshot: Snapshot) -> Plan:
             *observing,
         )
     )
+    if not actions:
+        # Only when there is nothing else to do: in a hurry, the past can wait.
+        actions = prune(snapshot, revised.history, stepped)
     requeue_after = min((w for w in waits if w is not None), default=None)
     return Plan(actions, cluster_operator.reports, requeue_after)
 

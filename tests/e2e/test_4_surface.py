@@ -7,10 +7,14 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 
+import pytest
 from cluster.observe import KUBESCHEDULER, until
 
 from .conftest import OPERATOR_NAMESPACE, PODS, Cluster
+
+RESOURCES = "/etc/kubernetes/static-pod-resources"
 
 
 def _operator_pod(cluster: Cluster) -> dict[str, object]:
@@ -77,12 +81,43 @@ def test_metrics_need_a_token_with_the_right_to_read_them(cluster: Cluster) -> N
     assert abs(time.time() - passed) < 120
 
 
-def test_decisions_are_events_in_the_operators_namespace(cluster: Cluster) -> None:
-    line = cluster.profile(cluster.another_profile())
+@pytest.fixture(scope="module")
+def edited(cluster: Cluster) -> Iterator[int]:
+    """The revision of an edit that was made while as few revisions as possible are kept."""
+    few = {"failedRevisionLimit": 1, "succeededRevisionLimit": 1}
+    cluster.api.request("PATCH", KUBESCHEDULER, {"spec": few})
+    yield cluster.profile(cluster.another_profile()).revision
+    cluster.api.request("PATCH", KUBESCHEDULER, {"spec": dict.fromkeys(few)})
+
+
+def test_old_revisions_go_from_the_api_and_from_the_disk(cluster: Cluster, edited: int) -> None:
+    path = f"/api/v1/namespaces/{OPERATOR_NAMESPACE}/configmaps"
+
+    def numbers(prefix: str) -> set[int]:
+        found = [item["metadata"]["name"] for item in cluster.api.request("GET", path)["items"]]
+        names = [name.removeprefix(prefix) for name in found if name.startswith(prefix)]
+        return {int(name) for name in names if name.isdecimal()}
+
+    # What runs, what the node would go back to, and for the latter perhaps a proof of its failure.
+    until(lambda: len(numbers("revision-status-")) <= 3, 30, "old revisions are still there")
+    kept = numbers("revision-status-")
+    assert edited in kept
+    for prefix in ("config-", "kube-scheduler-pod-"):
+        until(lambda prefix=prefix: numbers(prefix) == kept, 30, f"{prefix}* are still there")  # type: ignore[misc]
+    names = cluster.on_node("ls", RESOURCES).split()
+    on_disk = {
+        int(name.rpartition("-")[2]) for name in names if name.startswith("kube-scheduler-pod-")
+    }
+    assert edited in on_disk
+    assert on_disk <= kept
+    assert "kube-scheduler-stock" in names
+
+
+def test_decisions_are_events_in_the_operators_namespace(cluster: Cluster, edited: int) -> None:
     reasons = ("StartingNewRevision", "NodeTargetRevisionChanged", "NodeCurrentRevisionChanged")
 
     def told() -> bool:
-        found = [e for e in cluster.events() if str(line.revision) in e]
+        found = [e for e in cluster.events() if str(edited) in e]
         return all(any(e.startswith(reason) for e in found) for reason in reasons)
 
     until(told, 30, f"not all of {reasons} are there")

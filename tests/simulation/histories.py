@@ -83,6 +83,7 @@ class History:
             (1, self._relist),
             (1, self._recreate_kubescheduler),
             (1, self._hands_off),
+            (2, self._keep_few),
         ]
 
     # --- what can happen ------------------------------------------------------------------------
@@ -105,6 +106,13 @@ class History:
         level = self.rng.choice(("Normal", "Debug"))
         self.note(f"log level {level}")
         self._spec(lambda: self.world.spec(logLevel=level))
+
+    def _keep_few(self) -> None:
+        failed, succeeded = self.rng.choice((-1, 1, 2)), self.rng.choice((1, 1, 2))
+        self.note(f"limits {failed}, {succeeded}")
+        self._spec(
+            lambda: self.world.spec(failedRevisionLimit=failed, succeededRevisionLimit=succeeded)
+        )
 
     def _kill_at_a_write(self) -> None:
         connection = self.world.operator.connection
@@ -288,6 +296,6 @@ def play(seed: int) -> History:
     except (AssertionError, Exception) as error:
         told = "\n".join(history.log)
         raise AssertionError(
-            f"history {seed} (again: SIMULATION_SEED={seed}):\n{told}\n{error}"
+            f"history {seed} (again: KSO_SEED={seed}):\n{told}\n{error}"
         ) from error
     return history

@@ -53,6 +53,7 @@ class Invariants:
         self.newest = 0
         self.writes: deque[float] = deque()
         self.unhealthy_since: dict[str, float] = {}
+        self.down_since: dict[str, float] = {}
         self.vanished: dict[str, float] = {}
         self.unschedulable_since: float | None = None
 
@@ -71,6 +72,8 @@ class Invariants:
             self._numbers_have_no_gaps(change)
             self._is_ready_only_when_complete(change)
             self._content_never_changes(change)
+        if resource == CONFIG_MAPS and change.kind == "DELETED":
+            self._prunes_only_what_nobody_needs(change)
         if resource == PODS and change.kind == "ADDED":
             self._installs_only_what_was_announced(change)
         if resource == KUBE_SCHEDULERS:
@@ -139,10 +142,9 @@ class Invariants:
         revision = next((r for r in self.world.revisions if r.number == number), None)
         if revision is None or not revision.ready:
             missing.append(f"{names.REVISION_STATUS}-{number}")
-        copies: Mapping[str, Any] = revision.copies if revision is not None else {}
-        missing += [
-            f"{part}-{number}" for part in PARTS if not copies.get(part, {}).get("immutable")
-        ]
+        objects = self.world.server.objects
+        refs = [self.world.config_map_ref(f"{part}-{number}") for part in PARTS]
+        missing += [ref.name for ref in refs if not objects.get(ref, {}).get("immutable")]
         # What somebody else took away a moment ago cannot be known yet.
         missing = [name for name in missing if now - self.vanished.get(name, -1e9) > GRACE]
         if missing:
@@ -157,6 +159,18 @@ class Invariants:
             known = self.contents.get(int(digits))
             if known is not None and known[part] != change.new.get("data"):
                 self.fail("the content of a revision never changes", str(change.ref))
+
+    def _prunes_only_what_nobody_needs(self, change: Change) -> None:
+        old = change.old or {}
+        for revision in read({change.ref.name: old}):
+            if not revision.ready or names.MANAGED_BY_LABEL not in old["metadata"]["labels"]:
+                continue  # never finished, or hidden from the operator and about to be made again
+            needed = {self.newest}
+            for entry in self.world.entries:
+                needed |= {entry.get("currentRevision"), entry.get("targetRevision")}
+            needed |= {machine.shown for machine in self.world.machines.values() if machine.up}
+            if revision.number in needed:
+                self.fail("only what nobody needs is pruned", f"{change.ref}; needed: {needed}")
 
     def _installs_only_what_was_announced(self, change: Change) -> None:
         pod = change.new
@@ -211,7 +225,8 @@ class Invariants:
 
     def _may_move(self, node: str, target: int, status: Status) -> None:
         machines = self.world.machines
-        if not machines[node].up and self._unhealthy_for(node) > GRACE:
+        down_since = self.down_since.get(node)
+        if down_since is not None and self.world.clock.now - down_since > GRACE:
             self.fail("a node that is not Ready is skipped", f"{node} -> {target}")
         others = [m for name, m in machines.items() if name != node and m.up]
         if any(m.swapping for m in others):
@@ -234,6 +249,10 @@ class Invariants:
     def check(self) -> None:
         world = self.world
         for name, machine in world.machines.items():
+            if machine.up:
+                self.down_since.pop(name, None)
+            else:
+                self.down_since.setdefault(name, world.clock.now)
             if machine.healthy:
                 self.unhealthy_since.pop(name, None)
             else:
@@ -288,7 +307,7 @@ class Invariants:
 
 
 def revisions_are_complete_and_in_order(revisions: tuple[Revision, ...]) -> None:
-    """Nothing half-made is left, and no number is missing."""
+    """Nothing half-made is left, and no number is missing (of so few, none is pruned)."""
     numbers = [revision.number for revision in revisions]
     assert numbers == list(range(1, len(numbers) + 1)), numbers
     for revision in revisions:

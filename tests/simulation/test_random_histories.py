@@ -1,6 +1,6 @@
 """Random histories, 300 of them unless told otherwise.
 
-SIMULATION_HISTORIES=N plays N of them, SIMULATION_SEED=S the one that failed.
+KSO_HISTORIES=N plays N of them, KSO_SEED=S the one that failed.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import pytest
 
 from .histories import play
 
-COUNT = int(os.environ.get("SIMULATION_HISTORIES", "300"))
-SEED = os.environ.get("SIMULATION_SEED")
+COUNT = int(os.environ.get("KSO_HISTORIES", "300"))
+SEED = os.environ.get("KSO_SEED")
 CHUNK = 10
 CHUNKS = [range(first, min(first + CHUNK, COUNT)) for first in range(0, COUNT, CHUNK)]
 

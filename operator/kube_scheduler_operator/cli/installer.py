@@ -35,6 +35,11 @@ def add_parser(subparsers: Any) -> None:
     add("--health-timeout", type=float, default=60.0, help="seconds to become ready (60)")
     add("--settling-time", type=float, default=2.0, help="seconds to stay ready (2)")
     add("--rollback", action="store_true", help="let this revision replace a newer one")
+    add(
+        "--keep",
+        type=_numbers,
+        help="older revisions whose directories stay on this node, as 1,2,5 (all of them)",
+    )
     add("--content-hash", default="", help="hash of the revision, for the pod's annotation")
     add("--termination-log", type=Path, default=Path("/dev/termination-log"), help="result file")
     add("-v", dest="verbosity", type=int, default=2, help="klog verbosity (2)")
@@ -57,3 +62,7 @@ def _positive(text: str) -> int:
     if number < 1:
         raise argparse.ArgumentTypeError("a revision is 1 or greater")
     return number
+
+
+def _numbers(text: str) -> frozenset[int]:
+    return frozenset(_positive(number) for number in text.split(","))

@@ -48,12 +48,14 @@ class InstallerSettings:
         settling_time: seconds that it must then stay ready without a restart.
         log_level: klog verbosity of the installer.
         rollback: whether an older revision may replace a newer one.
+        keep: revisions whose directories stay on the node.
     """
 
     health_timeout: float = 60.0
     settling_time: float = 2.0
     log_level: int = 2
     rollback: bool = False
+    keep: tuple[int, ...] = ()
 
 
 def render_static_pod(

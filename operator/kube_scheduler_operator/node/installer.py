@@ -65,6 +65,7 @@ class Options:
     health_timeout: float = 60.0
     settling_time: float = 2.0
     rollback: bool = False
+    keep: frozenset[int] | None = None
     termination_log: Path = Path("/dev/termination-log")
 
 
@@ -136,6 +137,7 @@ def _request(options: Options, pod: dict[str, Any], effective: bytes) -> Request
         health_timeout=options.health_timeout,
         settling_time=options.settling_time,
         rollback=options.rollback,
+        keep=options.keep,
     )
 
 

@@ -27,12 +27,13 @@ from .files import Disk, File
 from .result import STOCK, Result
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
     from pathlib import Path
 
     from .manifest import Manifest
 
-_REVISION_DIRECTORY: Final = re.compile(r"^kube-scheduler-pod-([1-9][0-9]*)$")
+_REVISION_PREFIX: Final = "kube-scheduler-pod-"
+_REVISION_DIRECTORY: Final = re.compile(rf"^{_REVISION_PREFIX}([1-9][0-9]*)$")
 _POD_FILE: Final = "kube-scheduler-pod.yaml"
 _CONFIG_FILE: Final = f"configmaps/{CONFIG}/{CONFIG_KEY}"
 _EFFECTIVE_FILE: Final = "effective-config.yaml"
@@ -111,7 +112,7 @@ class Layout:
 
     def revision_dir(self, revision: int) -> Path:
         """The directory of a revision."""
-        return self.resource_dir / f"kube-scheduler-pod-{revision}"
+        return self.resource_dir / f"{_REVISION_PREFIX}{revision}"
 
     # --- the manifest that the kubelet sees --------------------------------------------------
     def current(self) -> Manifest | None:
@@ -199,6 +200,32 @@ class Layout:
     def staged(self, revision: int) -> Manifest | None:
         """The manifest of a revision that was staged on this node."""
         return self._manifest(self.revision_dir(revision) / _POD_FILE)
+
+    def prune(self, keep: Collection[int], below: int) -> list[str]:
+        """Remove the directories of revisions below `below` that nobody needs.
+
+        Kept are those in `keep`, what runs, what is fallen back to and what is being swapped.
+
+        Returns:
+            Names that look like those of revisions and are not; they were left alone.
+        """
+        journal = self.journal()
+        needed = {below, self.last_good_revision(), journal.revision if journal else 0, *keep}
+        current = self.current()
+        if current is not None:
+            needed.add(current.revision or STOCK)
+        strangers = []
+        self._disk.remove_tree(self._staging)  # of a predecessor that was killed at this
+        for path in sorted(self.resource_dir.iterdir()):
+            match = _REVISION_DIRECTORY.match(path.name)
+            if match is None and path.name.startswith(_REVISION_PREFIX):
+                strangers.append(path.name)
+            elif match is not None and int(match[1]) < below and int(match[1]) not in needed:
+                # Renamed first: a directory under this name is always a whole one.
+                self._disk.rename(path, self._staging)
+                self._disk.sync(self.resource_dir)
+                self._disk.remove_tree(self._staging)
+        return strangers
 
     def newest_staged(self) -> Manifest | None:
         """The manifest of the highest revision on disk: the last straw if nothing else is left."""

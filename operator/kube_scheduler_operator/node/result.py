@@ -54,6 +54,7 @@ class Result:
         reason: one sentence for a human; empty after a success.
         last_words: the scheduler's own last error, if it said one.
         steps: seconds that every step took, in the order of the steps.
+        strangers: names of directories that look like revisions, are not, and were left alone.
     """
 
     result: Verdict
@@ -64,6 +65,7 @@ class Result:
     reason: str = ""
     last_words: str = ""
     steps: Mapping[str, float] = field(default_factory=lambda: _NO_STEPS)
+    strangers: tuple[str, ...] = ()
 
     @property
     def failed(self) -> bool:
@@ -77,7 +79,7 @@ class Result:
         while len(text.encode()) > limit:
             longest = max(len(result.reason), len(result.last_words))
             if longest <= _SHORTEST_TEXT:
-                return replace(result, steps=_NO_STEPS)._json()
+                return replace(result, steps=_NO_STEPS, strangers=())._json()
             keep = max(longest * 3 // 4, _SHORTEST_TEXT)
             result = replace(
                 result,
@@ -97,6 +99,7 @@ class Result:
             "reason": self.reason,
             "lastWords": self.last_words,
             "steps": {name: round(seconds, 3) for name, seconds in self.steps.items()},
+            "strangers": list(self.strangers),
         }
         return json.dumps(document, separators=(",", ":"), ensure_ascii=False)
 
@@ -118,6 +121,7 @@ class Result:
                 reason=str(document.get("reason", "")),
                 last_words=str(document.get("lastWords", "")),
                 steps={str(k): float(v) for k, v in dict(document.get("steps") or {}).items()},
+                strangers=tuple(str(name) for name in document.get("strangers") or ()),
             )
         except (ValueError, KeyError, TypeError, AttributeError):
             return None

@@ -67,6 +67,7 @@ class Request:
         health_timeout: seconds until the scheduler must be ready.
         settling_time: seconds that it must stay ready without a restart.
         rollback: whether a newer revision may be replaced.
+        keep: older revisions whose directories stay; None: all of them.
     """
 
     revision: int
@@ -78,6 +79,7 @@ class Request:
     health_timeout: float = 60.0
     settling_time: float = 2.0
     rollback: bool = False
+    keep: frozenset[int] | None = None
 
 
 class Swap:
@@ -148,7 +150,9 @@ class Swap:
             reason, journal = self._activate(request.target, journal, "")
             if not reason:
                 layout.make_last_good(request.revision)
-                return self._finish(self._result(Verdict.INSTALLED))
+                return replace(
+                    self._finish(self._result(Verdict.INSTALLED)), strangers=self._prune()
+                )
             last_words = self._host.last_words(journal.placed_at)
             log.error("Revision %d failed: %s: %s", request.revision, reason, last_words)
             journal = Journal(
@@ -192,6 +196,16 @@ class Swap:
         self._layout.write_outcome(result)
         self._layout.clear_journal()
         return result
+
+    def _prune(self) -> tuple[str, ...]:
+        """Remove old revisions from the disk, which is nobody's success or failure."""
+        if self._request.keep is None:
+            return ()
+        try:
+            return tuple(self._layout.prune(self._request.keep, self._request.revision))
+        except OSError as error:
+            log.warning("Cannot remove old revisions: %s", error)
+            return ()
 
     def _clear_own_journal(self, journal: Journal | None) -> None:
         if journal is not None and journal.revision == self._request.revision:

@@ -14,7 +14,7 @@ from ..snapshot import Object, timestamp
 class Entry:
     """One element of `status.nodeStatuses`; zero and empty stand for "not set".
 
-    The API guards these fields (openshift-operator.md 2.2): a new element has neither revision, the
+    The API guards these fields (rules in the CRD): a new element has neither revision, the
     current one only grows, and at most one element has a target.
     """
 

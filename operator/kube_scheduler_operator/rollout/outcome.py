@@ -67,6 +67,10 @@ def _installed(
         took = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in steps.items())
         message = f'node "{entry.node}" is on revision {entry.target} ({took})'
         out.events.append(Event("NodeCurrentRevisionChanged", message))
+        if found.result and found.result.strangers:
+            left = ", ".join(found.result.strangers)
+            message = f'node "{entry.node}": left alone, for no revision has such a name: {left}'
+            out.events.append(Event("UnknownDirectories", message, "Warning"))
         current = max(entry.current, entry.target)
         return replace(entry.forgiven(), current=current, target=0)
     age = (snapshot.now - found.ended).total_seconds() if found.ended else rule.health_timeout

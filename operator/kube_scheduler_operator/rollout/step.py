@@ -31,6 +31,7 @@ from .outcome import (
     record_installed,
     refused,
 )
+from .prune import protected
 from .stepped import Stepped
 
 
@@ -158,7 +159,7 @@ def _advance(snapshot: Snapshot, revised: Revised, out: Stepped, entry: Entry) -
     if found is not None and found.stage is Stage.LOST:
         return attempt_failed(snapshot, out, entry, found.message)
     if found is None:
-        return _start(snapshot, out, entry, revision, name)
+        return _start(snapshot, revised, out, entry, revision, name)
     return _wait(snapshot, out, entry, found)
 
 
@@ -183,7 +184,14 @@ def _progress(found: Installer) -> str:
     return f"{text}: {found.message}" if found.message else text
 
 
-def _start(snapshot: Snapshot, out: Stepped, entry: Entry, revision: Revision, name: str) -> Entry:
+def _start(
+    snapshot: Snapshot,
+    revised: Revised,
+    out: Stepped,
+    entry: Entry,
+    revision: Revision,
+    name: str,
+) -> Entry:
     rollout = snapshot.settings.rollout
     if entry.attempt and entry.failed_at is not None:
         # The exponent is bounded so that the power cannot overflow into no wait at all.
@@ -217,7 +225,11 @@ def _start(snapshot: Snapshot, out: Stepped, entry: Entry, revision: Revision, n
         operator_image=snapshot.settings.operator_image,
         arguments=container["args"],
         owner_uid=str(revision.status["metadata"]["uid"]),
-        settings=InstallerSettings(rollout.health_timeout, rollout.settling_time),
+        settings=InstallerSettings(
+            rollout.health_timeout,
+            rollout.settling_time,
+            keep=tuple(sorted(protected(snapshot, revised.history, out))),
+        ),
         content_hash=revision.hash,
     )
     out.waiting[entry.node] = "the installer pod is starting"

@@ -1,4 +1,4 @@
-"""What the pass found, as the conditions of KubeScheduler (names: openshift-operator.md 10.1).
+"""What the pass found, as the conditions of KubeScheduler (names.py has their types).
 
 Every condition is written in every pass, so that one that no longer holds is taken back at once.
 """

@@ -122,6 +122,7 @@ def run(directory, revision, kill_at, bad):
         cgroup_dir=directory / "cgroups",
         health_timeout=0.05,
         settling_time=0.0,
+        keep=frozenset(),
     )
     return install(options, KillingDisk(kill_at), lambda pod: DiskNode(options.manifest_path, bad))
 

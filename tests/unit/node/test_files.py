@@ -1,6 +1,6 @@
 """Files and directories appear whole or not at all.
 
-The tables are those of openshift-operator.md 12.5 (atomicdir TestSync and TestSwap), with one
+The tables are those of openshift/library-go (atomicdir, TestSync and TestSwap), with one
 difference: a missing target is renamed into place, so there never is an empty one.
 """
 

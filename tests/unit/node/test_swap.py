@@ -312,6 +312,49 @@ def kill_when_absent(world, revision):
     assert world.current == "nothing"
 
 
+# --- old revisions on the disk -------------------------------------------------------------------
+def revisions_on_disk(world):
+    return sorted(int(p.name.rpartition("-")[2]) for p in world.resources.glob("*-pod-[0-9]*"))
+
+
+def test_a_success_removes_old_revisions_that_nobody_needs(world):
+    for revision in (1, 2, 3, 4):
+        world.install(revision)
+    assert revisions_on_disk(world) == [1, 2, 3, 4], "nobody asked for it"
+    world.install(5, keep=frozenset({2}))
+    assert revisions_on_disk(world) == [2, 5]
+    world.check_is_tidy()
+
+
+def test_a_failure_removes_nothing(tmp_path):
+    world = make_world(tmp_path, r3=CRASHES)
+    world.install(1)
+    world.install(2)
+    assert world.install(3, keep=frozenset()).result is Verdict.ROLLED_BACK
+    assert revisions_on_disk(world) == [1, 2, 3]
+
+
+def test_what_is_newer_and_what_is_not_ours_stays(world):
+    for name in ("kube-scheduler-pod-9", "kube-scheduler-pod-old", "kube-scheduler-pods"):
+        (world.resources / name).mkdir()
+    world.install(1)
+    result = world.install(2, keep=frozenset())
+    assert revisions_on_disk(world) == [2, 9]
+    assert result.strangers == ("kube-scheduler-pod-old",)
+    assert (world.resources / "kube-scheduler-pods").exists()
+
+
+def test_a_disk_that_cannot_remove_does_not_spoil_a_success(world, monkeypatch, caplog):
+    world.install(1)
+
+    def broken(_keep, _below):
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr(world.layout, "prune", broken)
+    assert world.install(2, keep=frozenset()).result is Verdict.INSTALLED
+    assert "Cannot remove old revisions: [Errno 30] Read-only file system" in caplog.text
+
+
 # --- leaving early -------------------------------------------------------------------------------
 def test_who_leaves_puts_the_last_good_one_back(world):
     world.install(1)
