@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
+
 from cluster.observe import KUBESCHEDULER, until
 
 from .conftest import OPERATOR_NAMESPACE, PODS, Cluster
