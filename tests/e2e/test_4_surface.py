@@ -82,16 +82,18 @@ def test_metrics_need_a_token_with_the_right_to_read_them(cluster: Cluster) -> N
     assert abs(time.time() - passed) < 120
 
 
-@pytest.fixture(scope="module")
-def edited(cluster: Cluster) -> Iterator[int]:
-    """The revision of an edit that was made while as few revisions as possible are kept."""
-    few = {"failedRevisionLimit": 1, "succeededRevisionLimit": 1}
-    cluster.api.request("PATCH", KUBESCHEDULER, {"spec": few})
-    yield cluster.profile(cluster.another_profile()).revision
-    cluster.api.request("PATCH", KUBESCHEDULER, {"spec": dict.fromkeys(few)})
+@pytest.fixture
+def few_revisions(cluster: Cluster) -> Iterator[None]:
+    """As few of them are kept as possible."""
+    limits = {"failedRevisionLimit": 1, "succeededRevisionLimit": 1}
+    cluster.api.request("PATCH", KUBESCHEDULER, {"spec": limits})
+    yield
+    cluster.api.request("PATCH", KUBESCHEDULER, {"spec": dict.fromkeys(limits)})
 
 
-def test_old_revisions_go_from_the_api_and_from_the_disk(cluster: Cluster, edited: int) -> None:
+@pytest.mark.usefixtures("few_revisions")
+def test_old_revisions_go_from_the_api_and_from_the_disk(cluster: Cluster) -> None:
+    edited = cluster.profile(cluster.another_profile()).revision
     path = f"/api/v1/namespaces/{OPERATOR_NAMESPACE}/configmaps"
 
     def numbers(prefix: str) -> set[int]:
@@ -114,11 +116,12 @@ def test_old_revisions_go_from_the_api_and_from_the_disk(cluster: Cluster, edite
     assert "kube-scheduler-stock" in names
 
 
-def test_decisions_are_events_in_the_operators_namespace(cluster: Cluster, edited: int) -> None:
+def test_decisions_are_events_in_the_operators_namespace(cluster: Cluster) -> None:
+    line = cluster.profile(cluster.another_profile())
     reasons = ("StartingNewRevision", "NodeTargetRevisionChanged", "NodeCurrentRevisionChanged")
 
     def told() -> bool:
-        found = [e for e in cluster.events() if str(edited) in e]
+        found = [e for e in cluster.events() if str(line.revision) in e]
         return all(any(e.startswith(reason) for e in found) for reason in reasons)
 
     until(told, 30, f"not all of {reasons} are there")
