@@ -29,6 +29,7 @@ PREFLIGHT_KUBECONFIG_KEY: Final = "preflight-kubeconfig"
 FORCE_REDEPLOYMENT_KEY: Final = "forceRedeploymentReason"
 REVISION_STATUS: Final = "revision-status"  # ConfigMap revision-status-N
 INSTALLER: Final = "installer"  # pods installer-N-NODE, their app label and their container
+RESTORE: Final = "restore"  # pods restore-NODE, which bring back what was there before
 PREFLIGHT: Final = "preflight"  # container of the installer pod
 INSTALLER_SERVICE_ACCOUNT: Final = "installer-sa"
 

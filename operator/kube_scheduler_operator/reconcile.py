@@ -27,6 +27,7 @@ from .revision.revise import Revised, revise
 from .rollout import operand as operands
 from .rollout.nodes import write_entry
 from .rollout.prune import prune
+from .rollout.removal import remove
 from .rollout.step import step
 from .rollout.stepped import Stepped, describe
 from .snapshot import Object, Snapshot
@@ -34,12 +35,11 @@ from .status.cluster_operator import plan_cluster_operator
 from .status.conditions import Condition, merge_conditions
 from .status.report import (
     from_findings,
+    removal_conditions,
     requeue_for_lease,
     revision_conditions,
     rollout_conditions,
 )
-
-HANDS_OFF = ("Unmanaged", "Removed")
 
 
 def reconcile(snapshot: Snapshot) -> Plan:
@@ -47,8 +47,10 @@ def reconcile(snapshot: Snapshot) -> Plan:
     kubescheduler = snapshot.kubescheduler
     if kubescheduler is None:
         return _without_kubescheduler(snapshot)
-    if snapshot.spec.get("managementState") in HANDS_OFF:
+    if snapshot.spec.get("managementState") == "Unmanaged":
         return _report_cluster_operator(snapshot, snapshot.status.get("conditions") or ())
+    if snapshot.spec.get("managementState") == "Removed":
+        return _removing(snapshot)
 
     # Observe, compose, check.
     image = operand_image(snapshot)
@@ -109,6 +111,30 @@ def reconcile(snapshot: Snapshot) -> Plan:
     if not actions:
         # Only when there is nothing else to do: in a hurry, the past can wait.
         actions = prune(snapshot, revised.history, stepped)
+    requeue_after = min((w for w in waits if w is not None), default=None)
+    return Plan(actions, cluster_operator.reports, requeue_after)
+
+
+def _removing(snapshot: Snapshot) -> Plan:
+    """The way out: what was there before the operator comes back, then our objects go."""
+    removal = remove(snapshot)
+    stepped = removal.stepped
+    conditions = removal_conditions(snapshot, removal)
+    old = snapshot.status.get("conditions") or ()
+    status = {
+        **snapshot.status,
+        "nodeStatuses": [write_entry(entry) for entry in stepped.entries],
+        "conditions": merge_conditions(old, conditions, snapshot.now),
+    }
+    cluster_operator = _report_cluster_operator(snapshot, status["conditions"], removal.progress)
+    needed = () if removal.done else _static_resources(snapshot)
+    work = (*needed, *stepped.actions)
+    complaint = _complaint(snapshot, conditions)
+    if complaint:
+        actions = (*complaint, *work)
+    else:
+        actions = (*work, *_report(snapshot, status, *stepped.events), *stepped.afterwards)
+    waits = (stepped.requeue_after, cluster_operator.requeue_after)
     requeue_after = min((w for w in waits if w is not None), default=None)
     return Plan(actions, cluster_operator.reports, requeue_after)
 
@@ -304,10 +330,13 @@ def _condition_events(before: Object, after: Object) -> tuple[Event, ...]:
     return tuple(events)
 
 
-def _report_cluster_operator(snapshot: Snapshot, conditions: Sequence[Mapping[str, Any]]) -> Plan:
+def _report_cluster_operator(
+    snapshot: Snapshot, conditions: Sequence[Mapping[str, Any]], progress: str = ""
+) -> Plan:
     planned = plan_cluster_operator(
         platform=snapshot.platform,
         management_state=str(snapshot.spec.get("managementState") or ""),
+        removal=progress,
         conditions=conditions,
         versions=_versions(snapshot),
         existing=snapshot.cluster_operator,

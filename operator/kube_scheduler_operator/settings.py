@@ -22,6 +22,8 @@ class Rollout:
         probation: a scheduler that starts crash-looping this soon after it became healthy is blamed
             on its revision, later than that on its surroundings.
         crash_restarts: so many restarts make a crash loop.
+        drift_tolerance: how long a node may run something else than it should, or nothing, before
+            its revision is put back.
     """
 
     health_timeout: float = 60.0
@@ -31,6 +33,12 @@ class Rollout:
     retry_limit: float = 600.0
     probation: float = 600.0
     crash_restarts: int = 3
+    drift_tolerance: float = 10.0
+
+    def delay(self, attempt: int) -> float:
+        """Seconds to wait before the attempt after `attempt` failed ones."""
+        # The exponent is bounded so that the power cannot overflow into no wait at all.
+        return min(self.retry_base * 1.5 ** min(attempt, 30), self.retry_limit)
 
 
 @dataclass(frozen=True, slots=True)

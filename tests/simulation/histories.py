@@ -14,7 +14,8 @@ from kube_scheduler_operator.kube.resource import (
     ObjectRef,
 )
 
-from .scheduler import REFUSAL, Behavior
+from .scheduler import REFUSAL, STOCK, Behavior
+from .swap import Journal
 from .world import World
 
 REFUSED, UNHEALTHY, SLOW, CRASHES, CRASHES_LATER, EVICTED, PULL = range(41, 48)
@@ -84,6 +85,8 @@ class History:
             (1, self._recreate_kubescheduler),
             (1, self._hands_off),
             (2, self._keep_few),
+            (1, self._remove),
+            (1, self._change_a_manifest),
         ]
 
     # --- what can happen ------------------------------------------------------------------------
@@ -260,6 +263,25 @@ class History:
         self._edit()
         self._pass_time()
         self._spec(lambda: self.world.spec(managementState="Managed"))
+
+    def _remove(self) -> None:
+        self.note("Removed for a while")
+        self._spec(lambda: self.world.spec(managementState="Removed"))
+        self._pass_time()
+        self._spec(lambda: self.world.spec(managementState="Managed"))
+
+    def _change_a_manifest(self) -> None:
+        up = [machine for machine in self.world.machines.values() if machine.up]
+        machine = self.rng.choice(up) if up else None
+        if machine is None or machine.swapping:
+            return
+        if self.rng.random() < 0.7:
+            self.note(f"somebody puts a manifest on {machine.name}")
+            machine.overwrite(STOCK)
+        else:
+            self.note(f"somebody deletes the manifest of {machine.name}")
+            machine.journal = machine.journal or Journal(machine.shown, 0)  # not the operator's
+            machine.withdraw()
 
     # --- the end --------------------------------------------------------------------------------
     def _heal(self) -> None:

@@ -7,6 +7,7 @@ believes. Where the operator can only know late, they grant it so much time.
 from __future__ import annotations
 
 import json
+import math
 from collections import deque
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -54,6 +55,8 @@ class Invariants:
         self.writes: deque[float] = deque()
         self.unhealthy_since: dict[str, float] = {}
         self.down_since: dict[str, float] = {}
+        self.removed_until = -math.inf
+        self.up_since: dict[str, float] = {}
         self.vanished: dict[str, float] = {}
         self.unschedulable_since: float | None = None
 
@@ -64,6 +67,10 @@ class Invariants:
             if change.kind == "DELETED" or change.actor != ACTOR:
                 self.vanished[change.ref.name] = self.world.clock.now
             self._note_revisions()
+        if resource == KUBE_SCHEDULERS:
+            states = [(obj or {}).get("spec", {}) for obj in (change.old, change.new)]
+            if any(spec.get("managementState") == "Removed" for spec in states):
+                self.removed_until = self.world.clock.now
         if change.actor != ACTOR:
             return
         self._writes_in_moderation(change)
@@ -165,7 +172,8 @@ class Invariants:
         for revision in read({change.ref.name: old}):
             if not revision.ready or names.MANAGED_BY_LABEL not in old["metadata"]["labels"]:
                 continue  # never finished, or hidden from the operator and about to be made again
-            needed = {self.newest}
+            removed = self.world.kubescheduler["spec"].get("managementState") == "Removed"
+            needed = set() if removed else {self.newest}
             for entry in self.world.entries:
                 needed |= {entry.get("currentRevision"), entry.get("targetRevision")}
             needed |= {machine.shown for machine in self.world.machines.values() if machine.up}
@@ -175,6 +183,11 @@ class Invariants:
     def _installs_only_what_was_announced(self, change: Change) -> None:
         pod = change.new
         node = pod["spec"]["nodeName"]
+        if names.INSTALLER_REVISION_LABEL not in pod["metadata"]["labels"]:
+            state = self.world.kubescheduler.get("spec", {}).get("managementState")
+            if state != "Removed" and self.world.clock.now - self.removed_until > GRACE:
+                self.fail("a node is brought back only on the way out", str(change.ref))
+            return
         number = int(pod["metadata"]["labels"][names.INSTALLER_REVISION_LABEL])
         entry = next((e for e in self.world.entries if e["nodeName"] == node), {})
         if entry.get("targetRevision") != number:
@@ -242,15 +255,19 @@ class Invariants:
                 self.fail("the next node waits until the first is Ready", f"{node} -> {target}")
 
     def _unhealthy_for(self, node: str) -> float:
+        """Seconds during which the operator could have seen it."""
         since = self.unhealthy_since.get(node)
-        return 0.0 if since is None else self.world.clock.now - since
+        if since is None:
+            return 0.0
+        return self.world.clock.now - max(since, self.up_since.get(node, since))
 
     # --- after every step -----------------------------------------------------------------------
     def check(self) -> None:
         world = self.world
         for name, machine in world.machines.items():
             if machine.up:
-                self.down_since.pop(name, None)
+                if self.down_since.pop(name, None) is not None:
+                    self.up_since[name] = world.clock.now
             else:
                 self.down_since.setdefault(name, world.clock.now)
             if machine.healthy:

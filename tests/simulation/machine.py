@@ -20,7 +20,7 @@ from kube_scheduler_operator.platform import Platform
 from .apiserver import ApiServer, Object
 from .clock import Clock
 from .scheduler import GOOD, STOCK, Behavior, Manifest, Process
-from .swap import Journal, Swap
+from .swap import Journal, Restore, Swap
 
 Step = Generator[float, None, None]
 
@@ -42,6 +42,7 @@ class Machine:
         self.gone = False
         self.manifest: Manifest | None = None
         self.last_good: Manifest | None = manifest
+        self.adopted: Manifest | None = None
         self.journal: Journal | None = None
         self.outcomes: dict[int, Result] = {}
         self.process: Process | None = None
@@ -118,7 +119,7 @@ class Machine:
         if self._changed in self._server.listeners:
             self._server.listeners.remove(self._changed)
         self._server.finalize("admin", ObjectRef(NODES, None, self.name))
-        mirror = ObjectRef(PODS, self._platform.operand_namespace, self._mirror_name)
+        mirror = self.mirror_ref
         self.clock.after(0.5, lambda: self._collect(mirror))
         for pod in self._server.list(PODS, self._platform.target_namespace):
             if pod["spec"].get("nodeName") == self.name:
@@ -176,6 +177,11 @@ class Machine:
     @property
     def _mirror_name(self) -> str:
         return self._platform.mirror_pod_name(self.name)
+
+    @property
+    def mirror_ref(self) -> ObjectRef:
+        """The pod as which the API shows the static pod."""
+        return ObjectRef(PODS, self._platform.operand_namespace, self._mirror_name)
 
     def place(self, manifest: Manifest) -> None:
         self.manifest = manifest
@@ -278,7 +284,7 @@ class Machine:
             "conditions": [ready],
             "containerStatuses": [container],
         }
-        ref = ObjectRef(PODS, self._platform.operand_namespace, self._mirror_name)
+        ref = self.mirror_ref
         existing = self._server.objects.get(ref)
         if existing is not None and existing["metadata"]["annotations"]["hash"] != str(id(process)):
             self._server.finalize("kubelet", ref)
@@ -319,9 +325,7 @@ class Machine:
         self._server.create("kubelet", PODS, pod)
 
     def _remove_mirror(self) -> None:
-        self._server.finalize(
-            "kubelet", ObjectRef(PODS, self._platform.operand_namespace, self._mirror_name)
-        )
+        self._server.finalize("kubelet", self.mirror_ref)
 
     # --- installer pods -------------------------------------------------------------------------
     def _changed(self, change: Any) -> None:
@@ -355,7 +359,8 @@ class Machine:
             ref = PODS.ref(pod)
             self.clock.after(0.3, lambda: self._server.finalize("kubelet", ref))
         elif not running and pod["status"].get("phase") not in ("Succeeded", "Failed"):
-            job = self._installer_pod(pod)
+            restores = names.INSTALLER_REVISION_LABEL not in pod["metadata"]["labels"]
+            job = self._restore_pod(pod) if restores else self._installer_pod(pod)
             self._jobs[uid] = (name, job)
             self._go_on(uid, job)
 
@@ -382,11 +387,12 @@ class Machine:
         if live is None or live["metadata"]["uid"] != pod["metadata"]["uid"]:
             return
         waiting = {"state": {"waiting": {"reason": "ContainerCreating"}}}
+        states = {names.PREFLIGHT: preflight, names.INSTALLER: installer}
         status |= {
             "phase": phase,
             "containerStatuses": [
-                {"name": names.PREFLIGHT, **(preflight or waiting)},
-                {"name": names.INSTALLER, **(installer or waiting)},
+                {"name": container["name"], **(states[container["name"]] or waiting)}
+                for container in pod["spec"]["containers"]
             ],
         }
         self._server.replace("kubelet", PODS, {**live, "status": status})
@@ -452,6 +458,18 @@ class Machine:
         result = yield from Swap(self, target, retry, float(arguments["health-timeout"])).run()
         installed = {"state": self._terminated(0, result.serialise())}
         self._set_pod(pod, "Succeeded", passed, installed)
+
+    def _restore_pod(self, pod: Object) -> Step:
+        """What the kubelet does with a restore pod."""
+        arguments = _flags(pod)
+        yield 0.5
+        running = {"state": {"running": {"startedAt": self.clock.stamp()}}}
+        self._set_pod(pod, "Running", installer=running)
+        patience = float(arguments["health-timeout"])
+        result = yield from Restore(self, int(arguments["retry"]), patience).run()
+        self._set_pod(
+            pod, "Succeeded", installer={"state": self._terminated(0, result.serialise())}
+        )
 
     def _relist(self, uid: str, pod: Object, preflight: Object, installer: Object) -> None:
         if self.up and uid in self._jobs:

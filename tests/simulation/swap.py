@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from kube_scheduler_operator.node.result import Result, Verdict
 
-from .scheduler import Manifest
+from .scheduler import STOCK, Manifest
 
 if TYPE_CHECKING:
     from .machine import Machine
@@ -41,7 +41,7 @@ class Swap:
         if newest > target.revision:
             return self._result(Verdict.SUPERSEDED, f"revision {newest} is here")
         if machine.manifest is not None and machine.manifest.revision == 0:
-            machine.last_good = machine.manifest
+            machine.last_good = machine.adopted = machine.manifest
         known = machine.outcomes.get(target.revision)
         if known is not None and known.failed and retry <= known.retry:
             return known
@@ -113,3 +113,38 @@ class Swap:
             last_words="boom" if reason else "",
             steps={"ready": 1.5, "settle": 2.0},
         )
+
+
+class Restore(Swap):
+    """One attempt to bring back what was there before the operator."""
+
+    def __init__(self, machine: Machine, retry: int, patience: float) -> None:
+        current = machine.manifest
+        target = machine.adopted if current is None or current.revision else current
+        super().__init__(machine, target or STOCK, retry, patience)
+        self._possible = target is not None
+
+    def run(self) -> Generator[float, None, Result]:
+        """Go back to the stock manifest, or stay with the last good one; the result."""
+        machine = self._machine
+        if not self._possible:
+            return self._result(Verdict.KEPT, "there was nothing before")
+        journal = Journal(0, self._retry)
+        machine.journal, machine.swapping = journal, True
+        try:
+            reason = yield from self._activate(self._target, journal)
+            if not reason:
+                machine.adopted = machine.last_good = None
+                machine.outcomes.clear()
+                return self._result(Verdict.RESTORED)
+            good, verdict = machine.last_good, Verdict.UNHEALTHY
+            if good is not None and good != self._target:
+                journal.placed_at = None
+                again = yield from self._activate(good, journal)
+                verdict = Verdict.UNHEALTHY if again else Verdict.ROLLED_BACK
+            return self._result(verdict, reason)
+        finally:
+            if machine.up:
+                machine.swapping, machine.journal = False, None
+                if machine.manifest is None:
+                    machine.place(machine.last_good or self._target)

@@ -296,17 +296,16 @@ def test_an_unhealthy_edit_on_top_of_a_failed_revision_ends_with_the_good_conten
     assert world.config(world.current()["node-a"]) == world.config(1)
 
 
-@pytest.mark.parametrize("state", ["Unmanaged", "Removed"])
-def test_hands_off_means_hands_off(state: str) -> None:
+def test_hands_off_means_hands_off() -> None:
     world = adopted()
-    world.spec(managementState=state)
+    world.spec(managementState="Unmanaged")
     world.run(5)
     world.tune(11)
     world.server.delete("user", world.config_map_ref(names.CONFIG))
     world.run(60)
     assert len(world.revisions) == 1
     assert world.operator_condition("Available")["status"] == "Unknown"
-    assert world.operator_condition("Available")["reason"] == state
+    assert world.operator_condition("Available")["reason"] == "Unmanaged"
     world.spec(managementState="Managed")
     world.run(0.5)
     world.settle(60)

@@ -368,14 +368,3 @@ def test_a_mirror_pod_that_was_deleted_comes_back_by_itself() -> None:
     world.run(30)
     assert world.settled()
     assert world.status["latestAvailableRevision"] == 2
-
-
-def test_a_manifest_that_was_changed_by_hand_is_reported() -> None:
-    from .scheduler import STOCK
-
-    world = rolled_out()
-    world.machines["node-a"].overwrite(STOCK)
-    world.run(20)
-    degraded = world.full_condition(names.STATIC_PODS_DEGRADED)
-    assert degraded["status"] == "True"
-    assert "instead of revision 2" in degraded["message"]

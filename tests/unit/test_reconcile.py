@@ -123,10 +123,15 @@ def test_every_condition_is_written_in_every_pass() -> None:
     assert {c["type"] for c in status(reconcile(broken))["conditions"]} == types
 
 
-@pytest.mark.parametrize("state", ["Unmanaged", "Removed"])
-def test_hands_off_writes_only_the_report(state: str) -> None:
-    plan = reconcile(start(kubescheduler=spec(managementState=state)))
+def test_hands_off_writes_only_the_report() -> None:
+    plan = reconcile(start(kubescheduler=spec(managementState="Unmanaged")))
     assert plan.actions == ()
+    assert lines(plan.reports) == ["create ClusterOperator kube-scheduler"]
+
+
+def test_removed_before_anything_was_adopted_touches_no_node() -> None:
+    plan = reconcile(start(kubescheduler=spec(managementState="Removed")))
+    assert lines(plan.actions) == ["replace KubeScheduler cluster"]
     assert lines(plan.reports) == ["create ClusterOperator kube-scheduler"]
 
 

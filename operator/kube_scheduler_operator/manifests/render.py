@@ -133,10 +133,51 @@ def render_installer_pod(
         owner_uid=owner_uid,
         settings=settings,
         content_hash=content_hash,
-        host_directory=posixpath.commonpath([platform.manifest_dir, platform.resource_dir]),
+        host_directory=_host_directory(platform),
         config_directory=CONFIG_DIRECTORY,
         names=names,
     )
+
+
+def render_restore_pod(
+    platform: Platform,
+    node: str,
+    retry: int,
+    operator_image: str,
+    settings: InstallerSettings = InstallerSettings(),
+) -> dict[str, Any]:
+    """The pod that brings back what was on `node` before the operator.
+
+    Args:
+        platform: where things are.
+        node: the node, which the pod names itself.
+        retry: 0 for the first attempt.
+        operator_image: our own image.
+        settings: time-outs and verbosity.
+    """
+    return _render(
+        "restore-pod.yaml.j2",
+        platform=platform,
+        node=node,
+        node_label_value=label_value(node),
+        pod_name=restore_pod_name(node, retry),
+        retry=retry,
+        operator_image=operator_image,
+        settings=settings,
+        host_directory=_host_directory(platform),
+        names=names,
+    )
+
+
+def restore_pod_name(node: str, retry: int) -> str:
+    """`restore-NODE`, or `restore-retry-K-NODE`; long node names end in a hash."""
+    prefix = f"{names.RESTORE}-retry-{retry}-" if retry else f"{names.RESTORE}-"
+    return prefix + _fitted(node, _NAME_LIMIT - len(prefix))
+
+
+def _host_directory(platform: Platform) -> str:
+    """The directory of a node in which manifests and revisions are."""
+    return posixpath.commonpath([platform.manifest_dir, platform.resource_dir])
 
 
 def installer_pod_name(node: str, revision: int, retry: int) -> str:

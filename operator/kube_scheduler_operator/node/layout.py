@@ -14,8 +14,11 @@ Nothing temporary is ever made in the manifest directory: the kubelet runs every
 
 from __future__ import annotations
 
+import contextlib
 import json
+import logging
 import re
+import sys
 from dataclasses import dataclass, field
 from enum import StrEnum
 from hashlib import sha256
@@ -32,6 +35,8 @@ if TYPE_CHECKING:
 
     from .manifest import Manifest
 
+log = logging.getLogger(__name__)
+
 _REVISION_PREFIX: Final = "kube-scheduler-pod-"
 _REVISION_DIRECTORY: Final = re.compile(rf"^{_REVISION_PREFIX}([1-9][0-9]*)$")
 _POD_FILE: Final = "kube-scheduler-pod.yaml"
@@ -47,6 +52,7 @@ class Phase(StrEnum):
 
     INSTALL = "install"
     ROLLBACK = "rollback"
+    RESTORE = "restore"
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +141,26 @@ class Layout:
         self._disk.unlink(self.manifest_path)
         self._disk.sync(self.manifest_path.parent)
 
+    def leave_running(self) -> None:
+        """Make sure that a manifest is in its place: what every end of a program owes the node.
+
+        It is the last good one if there is one: who leaves now watches no longer, and an unproven
+        scheduler that nobody watches is worse than an old one.
+        """
+        if self.current() is not None:
+            return
+        journal = self.journal()
+        target = (
+            self.last_good()
+            or (self.staged(journal.revision) if journal else None)
+            or self.newest_staged()
+        )
+        if target is None:
+            log.error("No manifest to put back: neither a stock one nor a revision is on this node")
+            return
+        self.place(target)
+        log.info("Put a manifest back before leaving: %s", target.name)
+
     # --- what can be put there ---------------------------------------------------------------
     def stage(self, target: Manifest, revision: int, config: bytes, effective: bytes) -> bool:
         """Write the directory of `revision`, whole or not at all; say whether it was new."""
@@ -168,6 +194,15 @@ class Layout:
             files.replace_file(self._disk, path, File(found.data), self._scratch)
         if path == self.stock:
             self._adopt_as_last_known_good()
+
+    def adopted(self) -> Manifest | None:
+        """The newest manifest that was adopted and can be a pod; None if there is none."""
+        found = []
+        for path in self.stock.parent.glob("kube-scheduler*.yaml"):
+            one = self._manifest(path)
+            if one is not None and manifest.is_plausible(one.data):
+                found.append((path.stat().st_mtime_ns, path.name, one))
+        return max(found)[2] if found else None
 
     def _adopt_as_last_known_good(self) -> None:
         if self.last_good() is None:
@@ -266,6 +301,22 @@ class Layout:
         if self._journal.exists():
             self._disk.unlink(self._journal)
             self._disk.sync(self.resource_dir)
+
+    def clear(self) -> list[str]:
+        """Remove everything that was ever kept here, the adopted manifests last of all.
+
+        Returns:
+            Names that look like those of revisions and are not; they were left alone.
+        """
+        self._disk.unlink(self.last_known_good)
+        strangers = self.prune((), sys.maxsize)
+        for path in (self._journal, self._prepared, self._scratch):
+            self._disk.unlink(path)
+        self._disk.remove_tree(self.stock.parent)
+        self._disk.unlink(self.lock)
+        with contextlib.suppress(OSError):  # it may hold what is not ours
+            self.resource_dir.rmdir()
+        return strangers
 
     def _manifest(self, path: Path) -> Manifest | None:
         data = files.read(path)

@@ -53,6 +53,11 @@ class Manifest:
     revision: int | None
     probe: Probe
 
+    @property
+    def name(self) -> str:
+        """What to call it when talking to people."""
+        return "the stock manifest" if self.revision is None else f"revision {self.revision}"
+
 
 def static_pod_for_revision(
     pod: Mapping[str, Any], revision: int, content_hash: str = ""

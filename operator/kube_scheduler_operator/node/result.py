@@ -37,6 +37,12 @@ class Verdict(StrEnum):
     UNHEALTHY = "Unhealthy"
     """It did not, and neither does what is in its place now: a human is needed on this node."""
 
+    RESTORED = "Restored"
+    """What was there before the operator runs again; nothing of the operator is left here."""
+
+    KEPT = "Kept"
+    """Nothing was there before the operator, so its scheduler stays: a human must bring another."""
+
     SUPERSEDED = "Superseded"
     """A newer revision is on the node already; nothing was touched."""
 

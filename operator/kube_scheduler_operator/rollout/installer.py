@@ -1,4 +1,4 @@
-"""Reading installer pods: how far is it, what did kube-scheduler say, what came of it."""
+"""Reading installer and restore pods: how far are they, what came of it, who said what."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ class Stage(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Installer:
-    """An installer pod.
+    """An installer pod, or a restore pod, which installs what was there before the operator.
 
     Attributes:
         name: of the pod.
         node: where it is pinned.
-        revision: which revision it installs.
+        revision: which revision it installs; 0: it is a restore pod.
         stage: see Stage.
         message: what a person should know about that stage; for REFUSED the sentence.
         waiting: reason and message of a container that cannot start, for example ErrImagePull.
@@ -63,8 +63,8 @@ def read(pod: Object) -> Installer:
     status = pod.get("status") or {}
     preflight = _container(status.get("containerStatuses"), names.PREFLIGHT)
     installer = _container(status.get("containerStatuses"), names.INSTALLER)
-    stage, message, result = _stage(status, preflight, installer)
     digits = label(pod, names.INSTALLER_REVISION_LABEL)
+    stage, message, result = _stage(status, preflight if digits else None, installer)
     return Installer(
         name=pod["metadata"]["name"],
         node=(pod.get("spec") or {}).get("nodeName", ""),
@@ -82,7 +82,7 @@ def read(pod: Object) -> Installer:
 
 
 def _stage(
-    status: Mapping[str, Any], preflight: Mapping[str, Any], installer: Mapping[str, Any]
+    status: Mapping[str, Any], preflight: Mapping[str, Any] | None, installer: Mapping[str, Any]
 ) -> tuple[Stage, str, Result | None]:
     phase = status.get("phase", "")
     ended = _terminated(installer)
@@ -93,6 +93,9 @@ def _stage(
     if phase in ("Failed", "Succeeded"):
         why = status.get("message") or status.get("reason") or _message(ended) or "no message"
         return Stage.LOST, f"the installer pod ended without a result: {why}", None
+    if preflight is None:
+        begun = ended is not None or _running(installer)
+        return Stage.INSTALLING if begun else Stage.PENDING, _message(ended), None
     check = _terminated(preflight)
     if check is None:
         if _running(preflight):

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from ..snapshot import Object, timestamp
+from ..snapshot import Object, Snapshot, timestamp
+from .operand import Operand
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,3 +133,13 @@ def reconcile_entries(entries: Sequence[Entry], nodes: Mapping[str, Object]) -> 
     known = {entry.node for entry in entries}
     added = [Entry(node=name, uid=uids[name]) for name in sorted(uids) if name not in known]
     return (*kept, *added)
+
+
+def worth(
+    snapshot: Snapshot, seen: Mapping[str, Operand], entry: Entry
+) -> tuple[bool, bool, int, str]:
+    """How much there is to lose on a node: the worst comes first, the Lease's holder last."""
+    pod = seen.get(entry.node)
+    holder = str(((snapshot.operand_lease or {}).get("spec") or {}).get("holderIdentity") or "")
+    well = pod is not None and pod.ready
+    return well, holder.startswith(f"{entry.node}_"), entry.current, entry.node

@@ -25,6 +25,7 @@ class Operand:
         crash_looping: the kubelet waits before it starts the container again.
         trouble: what the container status says is wrong, in the reference's words; may be empty.
         last_words: what the scheduler said when it last ended.
+        created: when the API first showed it.
         ready_since: when it became Ready (whole seconds); None if it is not, or nobody knows.
         image: the image that it was given.
         arguments: command and arguments.
@@ -39,6 +40,7 @@ class Operand:
     crash_looping: bool
     trouble: str
     last_words: str
+    created: datetime | None
     ready_since: datetime | None
     image: str
     arguments: tuple[str, ...]
@@ -80,6 +82,7 @@ def read(pod: Object) -> Operand:
         crash_looping=waiting.get("reason") == "CrashLoopBackOff",
         trouble=_trouble(name, waiting, terminated),
         last_words=str(ended.get("message") or "").strip(),
+        created=timestamp(pod["metadata"].get("creationTimestamp")),
         ready_since=timestamp((ready or {}).get("lastTransitionTime")),
         image=str(container.get("image", "")),
         arguments=(*container.get("command", ()), *container.get("args", ())),

@@ -56,7 +56,7 @@ def protected(snapshot: Snapshot, history: Sequence[Revision], stepped: Stepped)
     if limited is None:
         return numbers
     newer = {number for number in numbers if number >= latest}
-    return numbers & _with_memory(history, limited | newer | _in_use(history, stepped))
+    return numbers & _with_memory(history, limited | newer | _in_use(snapshot, history, stepped))
 
 
 def within_limits(
@@ -90,10 +90,14 @@ def _up_to(number: int, count: int) -> range:
     return range(max(number - count + 1, 1), number + 1)
 
 
-def _in_use(history: Sequence[Revision], stepped: Stepped) -> frozenset[int]:
+def _in_use(snapshot: Snapshot, history: Sequence[Revision], stepped: Stepped) -> frozenset[int]:
     """What runs or is being installed, and for each node what it would go back to."""
     found = {pod.revision for pod in stepped.operands.values()}
-    found.update(i.revision for i in stepped.installers if i.stage not in (Stage.DONE, Stage.LOST))
+    found.update(
+        installer.revision
+        for installer in stepped.installers
+        if installer.stage not in (Stage.DONE, Stage.LOST) and installer.node in snapshot.nodes
+    )
     for number in (*found, *(entry.current for entry in stepped.entries)):
         good = last_good(history, number)
         if good is not None:

@@ -18,11 +18,11 @@ from ..manifests.render import InstallerSettings, installer_pod_name, render_ins
 from ..plan import Create, Delete, Event
 from ..revision.history import PARTS, Revision
 from ..revision.revise import Revised
-from ..snapshot import Snapshot, rfc3339, timestamp
-from . import installer as installers
-from . import operand as operands
+from ..snapshot import Snapshot, rfc3339
+from .drift import astray
 from .installer import Installer, Stage
-from .nodes import Entry, read_entry, readiness, reconcile_entries
+from .look import look
+from .nodes import Entry, read_entry, reconcile_entries, worth
 from .outcome import (
     acknowledge,
     attempt_failed,
@@ -37,17 +37,7 @@ from .stepped import Stepped
 
 def step(snapshot: Snapshot, revised: Revised) -> Stepped:
     """Decide the next step of every node."""
-    out = Stepped()
-    out.operands = {node: operands.read(pod) for node, pod in snapshot.operand_pods.items()}
-    found = tuple(installers.read(pod) for pod in snapshot.installer_pods.values())
-    strangers = tuple(pod for pod in found if _of_predecessor(snapshot, pod))
-    out.installers = tuple(pod for pod in found if pod not in strangers)
-    out.afterwards.extend(Delete(PODS, pod.pod) for pod in strangers if not pod.leaving)
-    for name, node in snapshot.nodes.items():
-        ready, why = readiness(node)
-        if not ready:
-            out.not_ready[name] = why
-
+    out = look(snapshot)
     before = tuple(read_entry(raw) for raw in snapshot.status.get("nodeStatuses") or ())
     out.entries = reconcile_entries(before, snapshot.nodes)
     if [entry.node for entry in out.entries] != [entry.node for entry in before]:
@@ -68,6 +58,9 @@ def step(snapshot: Snapshot, revised: Revised) -> Stepped:
             message = (
                 f'node "{chosen.node}": {chosen.current or "no revision"} -> revision {target}'
             )
+            if chosen.current == target:
+                message = f'node "{chosen.node}" does not run revision {target}: putting it back'
+                _forget_attempts(out, chosen, target)
             out.events.append(Event("NodeTargetRevisionChanged", message))
     judge_running(snapshot, revised, out)
     record_installed(snapshot, revised, out)
@@ -75,15 +68,15 @@ def step(snapshot: Snapshot, revised: Revised) -> Stepped:
     return out
 
 
+def _forget_attempts(out: Stepped, entry: Entry, revision: int) -> None:
+    """Delete installer pods that ended long ago and whose results would be taken for new ones."""
+    for found in out.installers:
+        if found.node == entry.node and found.revision == revision and not found.leaving:
+            out.actions.append(Delete(PODS, found.pod))
+
+
 def _replace(out: Stepped, entry: Entry) -> None:
     out.entries = tuple(entry if old.node == entry.node else old for old in out.entries)
-
-
-def _of_predecessor(snapshot: Snapshot, found: Installer) -> bool:
-    """Whether the pod speaks of a machine that has gone and whose name another one has now."""
-    node = snapshot.nodes.get(found.node)
-    born = timestamp(node["metadata"].get("creationTimestamp")) if node is not None else None
-    return born is not None and found.created is not None and found.created < born
 
 
 # --- choosing ---------------------------------------------------------------------------------
@@ -94,7 +87,13 @@ def _choose(snapshot: Snapshot, revised: Revised, out: Stepped) -> Entry | None:
     wanted = revised.wanted
     if wanted is None or not wanted.ready:
         return None
-    behind = [entry for entry in out.entries if entry.current < wanted.number]
+    strayed = astray(snapshot, out)
+    behind = [
+        entry
+        for entry in out.entries
+        if entry.current < wanted.number
+        or (entry.current == wanted.number and entry.node in strayed)
+    ]
     able = [entry for entry in behind if entry.node not in out.not_ready]
     for entry in behind:
         if entry.node in out.not_ready:
@@ -104,7 +103,7 @@ def _choose(snapshot: Snapshot, revised: Revised, out: Stepped) -> Entry | None:
     for entry in out.entries:
         pod = out.operands.get(entry.node)
         unwell = entry.node not in out.not_ready and (pod is None or not pod.ready)
-        if entry.current == wanted.number and unwell:
+        if entry.current == wanted.number and unwell and entry.node not in strayed:
             # Two schedulers down is worse than one behind.
             out.waiting[entry.node] = f"revision {wanted.number} is not Ready here"
             return None
@@ -114,18 +113,7 @@ def _choose(snapshot: Snapshot, revised: Revised, out: Stepped) -> Entry | None:
         if found.node in snapshot.nodes:
             out.waiting[found.node] = f"{found.name} has not ended yet"
             return None
-    leader = _lease_holder(snapshot)
-
-    def worth(entry: Entry) -> tuple[bool, bool, int, str]:
-        pod = out.operands.get(entry.node)
-        well = pod is not None and pod.ready
-        return well, leader.startswith(f"{entry.node}_"), entry.current, entry.node
-
-    return min(able, key=worth)
-
-
-def _lease_holder(snapshot: Snapshot) -> str:
-    return str(((snapshot.operand_lease or {}).get("spec") or {}).get("holderIdentity") or "")
+    return min(able, key=lambda entry: worth(snapshot, out.operands, entry))
 
 
 # --- a node on its way ------------------------------------------------------------------------
@@ -194,8 +182,7 @@ def _start(
 ) -> Entry:
     rollout = snapshot.settings.rollout
     if entry.attempt and entry.failed_at is not None:
-        # The exponent is bounded so that the power cannot overflow into no wait at all.
-        delay = min(rollout.retry_base * 1.5 ** min(entry.attempt, 30), rollout.retry_limit)
+        delay = rollout.delay(entry.attempt)
         left = delay - (snapshot.now - entry.failed_at).total_seconds()
         if left > 0:
             # The moment, not what is left: the text must not change from pass to pass.
@@ -246,8 +233,9 @@ def _clean_up(snapshot: Snapshot, out: Stepped) -> None:
         if entry.target
     }
     for found in out.installers:
-        if found.leaving or found.stage in (Stage.DONE, Stage.LOST) or found.name in wanted:
-            continue
+        ended = found.stage in (Stage.DONE, Stage.LOST)
+        if found.leaving or found.name in wanted or (ended and found.revision):
+            continue  # what a restore pod once said must not be taken for news later
         if found.swapping and found.node in snapshot.nodes:
             continue
         out.afterwards.append(Delete(PODS, found.pod))

@@ -18,17 +18,8 @@ if TYPE_CHECKING:
 
 API_VERSION: Final = "config.openshift.io/v1"
 
-# What the ClusterOperator says while the operator keeps its hands off, by managementState.
-_HANDS_OFF: Final = {
-    "Unmanaged": (
-        "spec.managementState of KubeScheduler cluster is Unmanaged: nothing is watched or changed "
-        "until it is Managed again"
-    ),
-    "Removed": (
-        "spec.managementState of KubeScheduler cluster is Removed: the operator manages nothing; "
-        "schedulers that run on the nodes keep running"
-    ),
-}
+_FIELD: Final = "spec.managementState of KubeScheduler cluster is"
+_UNMANAGED: Final = f"{_FIELD} Unmanaged: nothing is watched or changed until it is Managed again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +40,7 @@ def plan_cluster_operator(
     *,
     platform: Platform,
     management_state: str,
+    removal: str = "",
     conditions: Sequence[Mapping[str, Any]],
     versions: Mapping[str, str],
     existing: Mapping[str, Any] | None,
@@ -59,13 +51,19 @@ def plan_cluster_operator(
     Args:
         platform: names the objects that help to find out more.
         management_state: `spec.managementState` of KubeScheduler; empty means Managed.
+        removal: how far the way out is, when that is Removed.
         conditions: `status.conditions` of KubeScheduler, as this pass leaves them.
         versions: by part ("operator", "kube-scheduler"), only those that are certain. A part that
             is not mentioned keeps the version that it had.
         existing: the object as it is; None if there is none.
         now: time zone aware.
     """
-    unions, requeue_after = _conditions(management_state, conditions, now)
+    hands_off = {"Unmanaged": _UNMANAGED, "Removed": f"{_FIELD} Removed: {removal}"}
+    requeue_after = None
+    if message := hands_off.get(management_state):
+        unions = [Condition(a.type, "Unknown", management_state, message) for a in AGGREGATES]
+    else:
+        unions, requeue_after = _conditions(conditions, now)
     status_now: Mapping[str, Any] = (existing or {}).get("status") or {}
     status = dict(status_now)
     status["conditions"] = merge_conditions(status_now.get("conditions") or [], unions, now)
@@ -98,10 +96,8 @@ def related_objects(platform: Platform) -> list[dict[str, str]]:
 
 
 def _conditions(
-    management_state: str, conditions: Sequence[Mapping[str, Any]], now: datetime
+    conditions: Sequence[Mapping[str, Any]], now: datetime
 ) -> tuple[list[Condition], float | None]:
-    if message := _HANDS_OFF.get(management_state):
-        return [Condition(a.type, "Unknown", management_state, message) for a in AGGREGATES], None
     parsed = [Condition.from_raw(raw) for raw in conditions]
     results = [union(aggregate, parsed, now) for aggregate in AGGREGATES]
     waits = [r.requeue_after for r in results if r.requeue_after is not None]

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .. import names
+from ..rollout.drift import is_astray
 from .conditions import AS_EXPECTED, Condition, aggregate
 
 if TYPE_CHECKING:
@@ -16,8 +17,8 @@ if TYPE_CHECKING:
 
     from ..config.findings import Finding
     from ..revision.history import Revision
-    from ..rollout.nodes import Entry
     from ..rollout.operand import Operand
+    from ..rollout.removal import Removal
     from ..rollout.stepped import Stepped
     from ..snapshot import Snapshot
 
@@ -92,12 +93,31 @@ def rollout_conditions(
     ]
 
 
+def removal_conditions(snapshot: Snapshot, removal: Removal) -> list[Condition]:
+    """Conditions of the way out: how far it is, what failed, and whether pods get scheduled."""
+    progressing, failing = names.NODE_INSTALLER_PROGRESSING, names.NODE_INSTALLER_DEGRADED
+    failures = [f'node "{node}": {why}' for node, why in sorted(removal.failures.items())]
+    return [
+        Condition(progressing, "False", "Removed", removal.progress)
+        if removal.done
+        else Condition(progressing, "True", "Removing", removal.progress),
+        _collected(failing, "RestoreFailed", failures),
+        _collected(
+            names.INSTALLER_DEGRADED, "SyncError", [snapshot.trouble] if snapshot.trouble else []
+        ),
+        _available(snapshot, removal.stepped, "the operator is on its way out"),
+        _nodes(removal.stepped, snapshot.nodes),
+    ]
+
+
 def _progressing(
     stepped: Stepped, wanted: Revision | None, rejected: Revision | None, description: str
 ) -> Condition:
     type_ = names.NODE_INSTALLER_PROGRESSING
     behind = [
-        entry for entry in stepped.entries if wanted is not None and entry.current < wanted.number
+        entry
+        for entry in stepped.entries
+        if wanted is not None and (entry.current < wanted.number or entry.target)
     ]
     if behind and wanted is not None:
         waits = [f"{node}: {what}" for node, what in sorted(stepped.waiting.items())]
@@ -216,22 +236,13 @@ def _static_pods(snapshot: Snapshot, stepped: Stepped) -> Condition:
             problems.append(f'no scheduler pod on node "{node}"')
         elif not pod.ready:
             problems.append((pod.trouble or f"pod/{pod.name} is not Ready") + _last_words(pod))
-        elif _strayed(entries.get(node), pod):
+        elif is_astray(entries.get(node), pod):
             runs = (
                 f"revision {pod.revision}" if pod.ours else "a manifest that is not the operator's"
             )
-            wanted = f"instead of revision {entries[node].current}"
-            problems.append(
-                f'node "{node}" runs {runs} {wanted}; was its manifest changed by hand?'
-            )
+            wanted = f"instead of revision {entries[node].current}, which will be put back"
+            problems.append(f'node "{node}" runs {runs} {wanted}; who changed its manifest?')
     return _collected(names.STATIC_PODS_DEGRADED, "Error", problems)
-
-
-def _strayed(entry: Entry | None, pod: Operand) -> bool:
-    """Whether a node runs what nobody asked for (the mirror pod of a failed try may lag behind)."""
-    if entry is None or not entry.current:
-        return False
-    return pod.revision not in (entry.current, entry.failed_revision or entry.current)
 
 
 def _last_words(pod: Operand) -> str:

@@ -17,6 +17,7 @@ from kube_scheduler_operator.manifests.render import (
     installer_pod_name,
     label_value,
     render_installer_pod,
+    render_restore_pod,
     render_static_pod,
     stub_kubeconfig,
 )
@@ -59,6 +60,10 @@ def test_installer_pod(golden):
 def test_installer_pod_of_a_retry_that_may_go_back(golden):
     settings = InstallerSettings(health_timeout=90, settling_time=5, log_level=6, rollback=True)
     golden("installer-pod-retry.json", as_text(installer_pod(retry=2, settings=settings)))
+
+
+def test_restore_pod(golden):
+    golden("restore-pod.json", as_text(render_restore_pod(KUBEADM, "cp-1", 1, "operator:v1")))
 
 
 def test_static_pod_without_content_hash_has_no_such_annotation():

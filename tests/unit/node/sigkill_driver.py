@@ -14,14 +14,14 @@ import sys
 import time
 from pathlib import Path
 
-from kube_scheduler_operator.node import manifest, swap, watch
+from kube_scheduler_operator.node import activate, manifest, watch
 from kube_scheduler_operator.node.files import Disk
 from kube_scheduler_operator.node.installer import Options, install
 from kube_scheduler_operator.node.processes import Operand
 from kube_scheduler_operator.node.watch import Activity
 
-swap.POLL = watch.ABSENCE = swap.RESUMED_WATCH = 0.002
-swap.MARGIN = swap.HOUSEKEEPING = 0.0  # the kubelet here forgets at once
+activate.POLL = watch.ABSENCE = activate.RESUMED_WATCH = 0.002
+activate.MARGIN = activate.HOUSEKEEPING = 0.0  # the kubelet here forgets at once
 os.fsync = lambda descriptor: None  # SIGKILL does not lose the page cache, and fsync is slow
 STOCK = b"apiVersion: v1\nkind: Pod\nspec:\n  containers: []\n"
 

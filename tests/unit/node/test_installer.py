@@ -12,8 +12,8 @@ import threading
 
 import pytest
 
-from kube_scheduler_operator.cli import installer as command
-from kube_scheduler_operator.node import installer
+from kube_scheduler_operator.cli import node as command
+from kube_scheduler_operator.node import installer, program
 from kube_scheduler_operator.node.installer import Options, install, main
 from kube_scheduler_operator.node.result import Result, Verdict
 
@@ -98,14 +98,14 @@ def test_the_revision_is_on_disk(options, node, tmp_path):
 )
 def test_a_pod_that_cannot_be_installed_touches_nothing(options, node, pod):
     (options.pod_dir / "pod.yaml").write_bytes(pod)
-    assert main(options) == installer.EXIT_RETRY
+    assert main(options) == program.EXIT_RETRY
     assert options.manifest_path.read_bytes() == STOCK
     assert not options.termination_log.exists()
 
 
 def test_a_message_that_cannot_be_written_is_written_by_the_next_start(options, node, tmp_path):
     elsewhere = dataclasses.replace(options, termination_log=tmp_path / "absent" / "log")
-    assert main(elsewhere) == installer.EXIT_RETRY
+    assert main(elsewhere) == program.EXIT_RETRY
     assert main(options) == 0
     assert message(options).result is Verdict.INSTALLED
 
@@ -154,7 +154,7 @@ def test_a_second_installer_waits_for_the_first(options, node, caplog):
                 waiting.set()
 
     listener = Listener()
-    logger = logging.getLogger(installer.__name__)
+    logger = logging.getLogger(program.__name__)
     logger.addHandler(listener)
     caplog.set_level(logging.INFO)
     options.resource_dir.mkdir()
@@ -178,7 +178,7 @@ def test_the_command_line_of_the_template_is_understood(monkeypatch):
     from kube_scheduler_operator.platform import KUBEADM
 
     pod = render_installer_pod(
-        KUBEADM, "cp-1", 7, 2, "a", "b", [], "uid", InstallerSettings(rollback=True),
+        KUBEADM, "cp-1", 7, 2, "a", "b", [], "uid", InstallerSettings(rollback=True, keep=(3, 6)),
         content_hash="sha256:x",
     )  # fmt: skip
     container = pod["spec"]["containers"][1]
@@ -187,13 +187,14 @@ def test_the_command_line_of_the_template_is_understood(monkeypatch):
     args = parser.parse_args([*container["command"][1:], *container["args"]])
     seen = []
     monkeypatch.setattr(installer, "main", lambda options: seen.append(options) or 0)
-    monkeypatch.setattr(installer, "configure_logging", lambda verbosity: None)
+    monkeypatch.setattr(program, "configure_logging", lambda verbosity: None)
     assert args.run(args) == 0
     (options,) = seen
     assert (options.revision, options.retry, options.node) == (7, 2, "cp-1")
     assert str(options.manifest_path) == KUBEADM.manifest_path
     assert options.content_hash == "sha256:x"
     assert options.rollback is True
+    assert options.keep == {3, 6}
 
 
 @pytest.mark.parametrize("revision", ["0", "-1", "x"])

@@ -6,104 +6,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kube_scheduler_operator.node import manifest
-from kube_scheduler_operator.node.layout import Layout
 from kube_scheduler_operator.node.result import Verdict
-from kube_scheduler_operator.node.swap import Request, Swap
 
-from .fake_node import (
-    CRASHES,
-    FLAPS,
-    GOOD,
-    NEVER_READY,
-    NOT_STARTED,
-    SLOW,
-    STOCK,
-    FakeDisk,
-    FakeNode,
-    Killed,
-    revision_manifest,
-    revision_of,
-)
-
-
-class World:
-    """One node with its disk, and installers that come and go."""
-
-    def __init__(self, directory, behaviour=None, stock=STOCK):
-        self.manifests = directory / "manifests"
-        self.manifests.mkdir()
-        self.path = self.manifests / "kube-scheduler.yaml"
-        self.resources = directory / "static-pod-resources"
-        self.resources.mkdir()
-        self.steps = 0
-        self.checked = 0
-        self.kill_at = None
-        self.kill_if = lambda: False
-        self.node = FakeNode(self.path, behaviour, self.step)
-        self.layout = Layout(self.resources, self.path, "kube-scheduler", FakeDisk(self.step))
-        if stock is not None:
-            self.path.write_bytes(stock)
-        self.node.settle(10)
-
-    def step(self):
-        self.steps += 1
-        self.check_manifest_is_whole()
-        self.node.look()  # inotify: the kubelet misses nothing
-        if self.steps == self.kill_at or self.kill_if():
-            raise Killed
-
-    def check_manifest_is_whole(self):
-        status = self.manifests.stat()
-        if status.st_mtime_ns == self.checked:
-            return  # no name in it has changed, and nobody writes in place
-        self.checked = status.st_mtime_ns
-        files = [path.name for path in self.manifests.iterdir()]
-        assert files in ([], ["kube-scheduler.yaml"])
-        if files:
-            data = self.path.read_bytes()
-            revision = revision_of(data)
-            assert data == (STOCK if revision is None else revision_manifest(revision))
-
-    def swap(self, revision, **changes):
-        data = manifest.parse(revision_manifest(revision), "kube-scheduler")
-        values = {"retry": 0, "node": "cp-1", "config": b"{}\n", "health_timeout": 30.0}
-        request = Request(revision=revision, target=data, **{**values, **changes})
-        return Swap(request, self.layout, self.node)
-
-    def install(self, revision, **changes):
-        return self.swap(revision, **changes).run()
-
-    def install_killed_at(self, step, revision, **changes):
-        """Whether the installer was killed before it ended."""
-        self.steps, self.kill_at = 0, step
-        try:
-            self.install(revision, **changes)
-        except Killed:
-            return True
-        finally:
-            self.kill_at = None
-        return False
-
-    @property
-    def current(self):
-        found = self.layout.current()
-        return "nothing" if found is None else found.revision
-
-    def check_is_tidy(self):
-        self.check_manifest_is_whole()
-        assert self.layout.journal() is None
-        assert not (self.resources / ".kube-scheduler-staging").exists()
-        assert (self.resources / "kube-scheduler-stock/kube-scheduler.yaml").read_bytes() == STOCK
+from .fake_node import CRASHES, FLAPS, GOOD, NEVER_READY, NOT_STARTED, SLOW, STOCK, Killed
+from .world import World, make_world
 
 
 @pytest.fixture
 def world(tmp_path):
     return World(tmp_path)
-
-
-def make_world(tmp_path, **behaviour):
-    return World(tmp_path, {int(name[1:]): kind for name, kind in behaviour.items()})
 
 
 # --- the good path -------------------------------------------------------------------------------
@@ -359,7 +270,7 @@ def test_a_disk_that_cannot_remove_does_not_spoil_a_success(world, monkeypatch, 
 def test_who_leaves_puts_the_last_good_one_back(world):
     world.install(1)
     kill_when_absent(world, 2)
-    world.swap(2).leave_running()
+    world.layout.leave_running()
     assert world.current == 1
 
 
@@ -369,14 +280,14 @@ def test_who_leaves_without_a_last_good_one_puts_the_new_one_in_place(tmp_path):
     with pytest.raises(Killed):
         world.install(1)
     world.kill_if = lambda: False
-    world.swap(1).leave_running()
+    world.layout.leave_running()
     assert world.current == 1
 
 
 def test_who_leaves_does_not_touch_a_manifest_that_is_there(world):
     world.install(1)
     before = world.path.stat().st_ino
-    world.swap(2).leave_running()
+    world.layout.leave_running()
     assert world.path.stat().st_ino == before
 
 

@@ -228,8 +228,8 @@ def test_the_pass_comes_back_when_the_lease_would_be_too_old() -> None:
         ),
         pytest.param(
             operand("a", 0),
-            'node "a" runs a manifest that is not the operator\'s instead of revision 1; was its '
-            "manifest changed by hand?",
+            'node "a" runs a manifest that is not the operator\'s instead of revision 1, which '
+            "will be put back; who changed its manifest?",
             id="stock manifest",
         ),
         pytest.param(operand("a", 1), "", id="well"),

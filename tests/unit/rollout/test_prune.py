@@ -42,7 +42,7 @@ def revision(number: int, outcome: str = INSTALLED, text: str = "", **fields: An
 
 
 def operand(node: str, number: int) -> Operand:
-    return Operand(node, node, number, "", True, 0, False, "", "", None, "", ())
+    return Operand(node, node, number, "", True, 0, False, "", "", None, None, "", ())
 
 
 def installer(node: str, number: int, stage: Stage) -> Installer:
@@ -54,7 +54,7 @@ def cluster(failed: int = 0, succeeded: int = 0) -> Snapshot:
     spec = {"failedRevisionLimit": failed, "succeededRevisionLimit": succeeded}
     kubescheduler = {"metadata": {"name": "cluster"}, "spec": spec}
     now = datetime(2026, 1, 1, tzinfo=UTC)
-    return Snapshot(now, KUBEADM, Settings(), kubescheduler=kubescheduler)
+    return Snapshot(now, KUBEADM, Settings(), kubescheduler=kubescheduler, nodes={"a": {}})
 
 
 def stay(

@@ -1,0 +1,110 @@
+"""`kube-scheduler-operator installer` and `… restore`: the programs of the pods on nodes."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add the commands and their flags."""
+    _add_installer(
+        subparsers.add_parser(
+            "installer",
+            help="put one revision on this node (runs in installer pods)",
+            description=(
+                "Stages one revision on this node, replaces the running scheduler by it, watches "
+                "it, and puts the last good manifest back if it does not stay healthy. Exit code 0 "
+                "means a definitive result, whose JSON is the termination message."
+            ),
+        )
+    )
+    _add_restore(
+        subparsers.add_parser(
+            "restore",
+            help="bring back what was on this node before the operator (runs in restore pods)",
+            description=(
+                "Replaces the running scheduler by the manifest that was adopted, watches it, and "
+                "removes what the operator kept on this node; or puts the last good manifest back. "
+                "Exit code 0 means a definitive result, whose JSON is the termination message."
+            ),
+        )
+    )
+
+
+def _add_installer(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--revision", type=_positive, required=True, help="revision to install")
+    add("--config-dir", type=Path, required=True, help="where ConfigMap config-N is mounted")
+    add("--pod-dir", type=Path, required=True, help="where kube-scheduler-pod-N is mounted")
+    add("--effective-config", type=Path, help="what the preflight writes; waited for")
+    add("--rollback", action="store_true", help="let this revision replace a newer one")
+    add(
+        "--keep",
+        type=_numbers,
+        help="older revisions whose directories stay on this node, as 1,2,5 (all of them)",
+    )
+    add("--content-hash", default="", help="hash of the revision, for the pod's annotation")
+    _add_common(parser)
+    parser.set_defaults(run=run_installer)
+
+
+def _add_restore(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--static-pod-namespace", default="kube-system", help="its namespace (kube-system)"
+    )
+    _add_common(parser)
+    parser.set_defaults(run=run_restore)
+
+
+def _add_common(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--retry", type=int, default=0, help="attempt; one that failed is not repeated (0)")
+    add("--node", required=True, help="name of this node")
+    add("--static-pod-name", default="kube-scheduler", help="name of the static pod")
+    add("--resource-dir", type=Path, required=True, help="where revisions are kept on this node")
+    add("--manifest-path", type=Path, required=True, help="the scheduler's static-pod manifest")
+    add("--pod-log-dir", type=Path, required=True, help="where the kubelet keeps container logs")
+    add("--kubelet-pod-dir", type=Path, required=True, help="where the kubelet keeps its pods")
+    add("--cgroup-dir", type=Path, required=True, help="where the node's cgroups are mounted")
+    add("--health-timeout", type=float, default=60.0, help="seconds to become ready (60)")
+    add("--settling-time", type=float, default=2.0, help="seconds to stay ready (2)")
+    add("--termination-log", type=Path, default=Path("/dev/termination-log"), help="result file")
+    add("-v", dest="verbosity", type=int, default=2, help="klog verbosity (2)")
+
+
+# The programs are loaded here and not above: other commands do not need them, and they must not pay
+# for what others do.
+
+
+def run_installer(args: argparse.Namespace) -> int:
+    """Install; the exit code."""
+    from ..node import installer, program
+
+    program.configure_logging(args.verbosity)
+    return installer.main(installer.Options(**_options(installer.Options, args)))
+
+
+def run_restore(args: argparse.Namespace) -> int:
+    """Restore; the exit code."""
+    from ..node import program, restore
+
+    program.configure_logging(args.verbosity)
+    return restore.main(restore.Options(**_options(restore.Options, args)))
+
+
+def _options(kind: Any, args: argparse.Namespace) -> dict[str, Any]:
+    return {field.name: getattr(args, field.name) for field in fields(kind)}
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("a revision is 1 or greater")
+    return number
+
+
+def _numbers(text: str) -> frozenset[int]:
+    return frozenset(_positive(number) for number in text.split(","))

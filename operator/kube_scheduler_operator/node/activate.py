@@ -1,0 +1,170 @@
+"""One manifest into its place, and what becomes of it; installing, going back and leaving share it.
+
+The kubelet starts a static pod only when its worker for the predecessor has ended, which a pass
+every 2 s lets it do. A manifest that arrives earlier waits for a back-off of 10 s, so overwriting
+takes 14-17 s. Here the old manifest is removed, and the new one written as soon as the old process
+has ended and the kubelet has removed the old pod's cgroup, the last thing that its worker does.
+"""
+
+from __future__ import annotations
+
+import logging
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from .watch import EXITS, Watch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from .layout import Journal, Layout
+    from .manifest import Manifest
+    from .watch import Host
+
+log = logging.getLogger(__name__)
+
+POLL: Final = 0.1
+"""Seconds between looks at the node."""
+
+RELEASE_TIMEOUT: Final = 45.0
+"""Seconds that the old scheduler has to end: kubeadm's grace period of 30, and some."""
+
+HOUSEKEEPING: Final = 2.0
+"""Seconds between the kubelet's passes (housekeepingPeriod)."""
+
+UNMOUNTING: Final = 1.0
+"""Seconds from the end of a pod's process within which the kubelet's worker ends.
+
+Only asked where cgroups cannot be seen. Of 28 swaps that wrote the new manifest as soon as the
+directory was gone, two met the back-off. Both are among the 5 where it was gone within 0.8 s of the
+end of the process; the others took 1.1 s and more, and none of them met it.
+"""
+
+MARGIN: Final = 0.3
+"""Seconds from what can be seen of the worker's end to the end itself: milliseconds, or a stall."""
+
+RESUMED_WATCH: Final = 5.0
+"""Seconds that a resumed watch has at least, however long its predecessor was dead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long to wait for a scheduler, in seconds.
+
+    Attributes:
+        health_timeout: until it must be ready.
+        settling_time: that it must then stay ready without a restart.
+    """
+
+    health_timeout: float = 60.0
+    settling_time: float = 2.0
+
+
+class Activator:
+    """Lets the node run a manifest. Its state is on the disk: the journal says how far it is.
+
+    Attributes:
+        steps: seconds that every step took, in the order of the steps.
+    """
+
+    def __init__(self, layout: Layout, host: Host, patience: Patience) -> None:
+        self._layout = layout
+        self._host = host
+        self._patience = patience
+        self.steps: dict[str, float] = {}
+
+    def activate(self, target: Manifest, journal: Journal, prefix: str) -> tuple[str, Journal]:
+        """Let the node run `target`; why it is not healthy ("" if it is) and the journal since."""
+        layout, host = self._layout, self._host
+        current = layout.current()
+        if current is None or current.data != target.data:
+            with self.timed(f"{prefix}remove"):
+                layout.prepare(target)
+                layout.write_journal(replace(journal, placed=None))
+                layout.withdraw()
+            with self.timed(f"{prefix}release"):
+                self._wait_for_release(current, target)
+            with self.timed(f"{prefix}write"):
+                journal = self._placed(journal)
+                layout.place(target)
+                layout.write_journal(journal)
+        elif journal.placed is None or journal.boot_id != host.boot_id():
+            journal = self._placed(journal)
+            layout.write_journal(journal)
+        return self._watch(target, journal, prefix), journal
+
+    def _placed(self, journal: Journal) -> Journal:
+        host = self._host
+        return replace(
+            journal,
+            boot_id=host.boot_id(),
+            placed=host.now(),
+            placed_at=host.wall(),
+            steps=dict(self.steps),
+        )
+
+    def _wait_for_release(self, old: Manifest | None, target: Manifest) -> None:
+        """Until the old scheduler has ended, its port is free and the kubelet has forgotten it.
+
+        Its worker ends with the pod's cgroup. Where that cannot be seen (or stays), the directory
+        of the pod must do: a pass of housekeeping removes it and in most cases lets the worker go
+        on to its end. If the process had ended only just before, the next pass does.
+        """
+        host = self._host
+        probe = (old or target).probe
+        begin = host.now()
+        ended: float | None = None
+        tidied: float | None = None
+        while True:
+            now = host.now()
+            if host.operands() or not host.is_port_free(probe):
+                ended = tidied = None
+            elif ended is None:
+                ended = now
+            if ended is not None:
+                has_worker = host.has_worker()
+                if has_worker is False:
+                    host.sleep(MARGIN)
+                    return
+                if tidied is None and not host.kept_pods():
+                    tidied = now
+                if tidied is not None:
+                    over = has_worker is None and tidied - ended >= UNMOUNTING
+                    if now - tidied >= MARGIN + (0.0 if over else HOUSEKEEPING):
+                        return
+            if now - begin >= RELEASE_TIMEOUT:
+                log.warning("The old scheduler is still there after %.0f s", RELEASE_TIMEOUT)
+                return
+            host.sleep(POLL)
+
+    def _watch(self, target: Manifest, journal: Journal, prefix: str) -> str:
+        """Until the scheduler of `target` is healthy: ""; or is not in time: why."""
+        host = self._host
+        begin = host.now()
+        placed = begin if journal.placed is None else journal.placed
+        watch = Watch(target, self._patience.settling_time)
+        timeout = self._patience.health_timeout
+        deadline = max(placed + timeout, begin + min(RESUMED_WATCH, timeout))
+        while True:
+            now = host.now()
+            watch.look(now, host, journal.placed_at)
+            if watch.is_settled(now):
+                self.steps[f"{prefix}ready"] = round((watch.ready_since or now) - begin, 3)
+                self.steps[f"{prefix}settle"] = round(now - (watch.ready_since or now), 3)
+                return ""
+            if watch.exits >= EXITS:
+                self.steps[f"{prefix}ready"] = round(now - begin, 3)
+                return f"kube-scheduler ended {watch.exits} times after its start"
+            if now >= deadline and watch.ready_since is None:
+                self.steps[f"{prefix}ready"] = round(now - begin, 3)
+                return watch.complaint(timeout)
+            host.sleep(POLL)
+
+    @contextmanager
+    def timed(self, step: str) -> Iterator[Mapping[str, float]]:
+        """Note how long something takes, under the name `step`."""
+        begin = self._host.now()
+        yield self.steps
+        self.steps[step] = round(self._host.now() - begin, 3)
+        log.info("Step %s took %.2f s", step, self.steps[step])

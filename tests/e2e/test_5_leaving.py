@@ -1,0 +1,59 @@
+"""What a person does to a node is undone while the operator manages it, and it can be left."""
+
+from __future__ import annotations
+
+import pytest
+
+from cluster.observe import KUBESCHEDULER, SCHEDULER, until
+
+from .conftest import CONFIG_MAPS, OPERATOR_NAMESPACE, PODS, Cluster
+
+MANIFEST = "/etc/kubernetes/manifests/kube-scheduler.yaml"
+RESOURCES = "/etc/kubernetes/static-pod-resources"
+STOCK = f"{RESOURCES}/kube-scheduler-stock/kube-scheduler.yaml"
+LABEL = "labelSelector=app.kubernetes.io%2Fmanaged-by%3Dkube-scheduler-operator"
+
+
+def test_a_manifest_that_somebody_overwrites_is_put_back(cluster: Cluster) -> None:
+    _, command = cluster.scheduler()
+    current, latest = cluster.current, cluster.latest
+    cluster.on_node("cp", STOCK, MANIFEST)
+    # The kubelet takes longer to start the other one than the operator to put its own back.
+    until(lambda: cluster.condition("StaticPodsDegraded")[0] == "True", 90, "unsaid")
+    until(lambda: cluster.calm() and cluster.scheduler()[1] == command, 120, "it is not back")
+    assert (cluster.current, cluster.latest) == (current, latest), "the same revision"
+    assert any("putting it back" in event for event in cluster.events())
+    cluster.schedules()
+
+
+@pytest.mark.timeout(420, func_only=True)
+def test_removed_leaves_nothing_and_managed_begins_anew(cluster: Cluster) -> None:
+    stock = cluster.on_node("cat", STOCK)
+    latest = cluster.latest
+    cluster.api.request("PATCH", KUBESCHEDULER, {"spec": {"managementState": "Removed"}})
+
+    def owned() -> list[str]:
+        service_accounts = f"/api/v1/namespaces/{OPERATOR_NAMESPACE}/serviceaccounts"
+        paths = [f"{CONFIG_MAPS}?{LABEL}", f"{PODS}?{LABEL}", f"{service_accounts}?{LABEL}"]
+        found = [item for path in paths for item in cluster.api.request("GET", path)["items"]]
+        operator = "kube-scheduler-operator"
+        names = [item["metadata"]["name"] for item in found]
+        return [name for name in names if not name.startswith(operator)]
+
+    until(lambda: not owned(), 180, "still there")
+    assert cluster.on_node("cat", MANIFEST) == stock
+    assert "static-pod-resources" not in cluster.on_node("ls", "/etc/kubernetes").split()
+    spec = cluster.kubescheduler["spec"]
+    assert "observedConfig" not in spec
+    _, command = cluster.scheduler()
+    assert "--config=" not in command, "the stock scheduler runs"
+    cluster.schedules()
+    status, message = cluster.cluster_operator("Available")
+    assert status == "Unknown"
+    assert "nothing of the operator is left" in message
+
+    cluster.api.request("PATCH", SCHEDULER, {"spec": {"profile": "LowNodeUtilization"}})
+    cluster.api.request("PATCH", KUBESCHEDULER, {"spec": {"managementState": "Managed"}})
+    until(lambda: cluster.calm() and cluster.current > latest, 180, "it did not begin anew")
+    assert "--config=" in cluster.scheduler()[1]
+    assert cluster.on_node("cat", STOCK) == stock
