@@ -1,9 +1,10 @@
 """The operator as a process: what is started, in which order, and how it ends.
 
-Serving comes first (a standby answers probes and metrics too), then the Lease, then the watches,
-and passes only once everything has been listed. SIGTERM undoes it in reverse: the running pass
-ends, the Lease is released, and a successor leads at once. A lost Lease ends the process with an
-error: another one leads already, and its view is the better one.
+Serving, watching and the competition for the Lease begin together: a standby answers probes and
+knows the cluster, too. Passes begin once this process leads and everything has been listed. SIGTERM
+undoes it in reverse: the running pass ends, the Lease is released, and a successor leads at once. A
+lost Lease ends the process with an error: another one leads already, and its view is the better
+one.
 """
 
 from __future__ import annotations
@@ -100,36 +101,76 @@ class Operator:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stop.set)
-        options = self._options
         api = ApiClient(
             self._credentials, field_manager=names.FIELD_MANAGER, observer=self._metrics.requested
         )
         async with api:
-            server = Server(
-                render=self._metrics.render,
-                authorize=cached(delegated(api)),
-                alive=self._alive,
-                ready=self._ready,
-                certificate=ServingCertificate(options.tls_cert_file, options.tls_key_file),
-                host=options.host,
-                port=options.port,
-            )
-            await server.start()
+            elector = LeaderElector(api, self._platform.operator_namespace, _LEASE, self._identity)
+            self._elector = elector
+            unwatch = asyncio.Event()
+            # None of these needs what another one brings, and each waits for somebody else.
+            watching = asyncio.create_task(self._watch(unwatch), name="watches")
+            acquiring = asyncio.create_task(elector.acquire(), name="lease")
+            asking = asyncio.create_task(self._ask(api, stop), name="questions")
+            server: Server | None = None
             try:
-                return await self._lead(api, stop)
+                server = await asyncio.to_thread(self._make_server, api)
+                await server.start()
+                return await self._lead(api, stop, acquiring, asking, watching)
             finally:
-                await server.stop()
+                unwatch.set()
+                acquiring.cancel()
+                asking.cancel()
+                await elector.release()
+                await asyncio.gather(acquiring, asking, watching, return_exceptions=True)
+                if server is not None:
+                    await server.stop()
 
-    async def _lead(self, api: ApiClient, stop: asyncio.Event) -> int:
-        namespace = self._platform.operator_namespace
-        elector = LeaderElector(api, namespace, _LEASE, self._identity)
-        self._elector = elector
+    def _make_server(self, api: ApiClient) -> Server:
+        """The HTTPS server; making a certificate takes a moment."""
+        options = self._options
+        return Server(
+            render=self._metrics.render,
+            authorize=cached(delegated(api)),
+            alive=self._alive,
+            ready=self._ready,
+            certificate=ServingCertificate(options.tls_cert_file, options.tls_key_file),
+            host=options.host,
+            port=options.port,
+        )
+
+    async def _watch(self, unwatch: asyncio.Event) -> None:
+        """Keep the store up to date; a standby does as well, and so takes over without delay."""
+        watcher = Watcher(
+            watches(self._platform), on_event=self._intake.event, on_listed=self._listed
+        )
+        self._watcher = watcher
+        self._metrics.watch_ages = lambda: {
+            (stream.resource.plural, stream.namespace or ""): age
+            for stream, age in watcher.ages().items()
+        }
+        await watcher.run(self._credentials, unwatch)
+
+    async def _lead(
+        self,
+        api: ApiClient,
+        stop: asyncio.Event,
+        acquiring: asyncio.Task[None],
+        asking: asyncio.Task[str],
+        watching: asyncio.Task[None],
+    ) -> int:
+        elector = self._elector
+        assert elector is not None  # noqa: S101 - run() made it
         self._metrics.leading(_LEASE, leads=False)
-        if not await _unless(stop, elector.acquire()):
+        if not await _unless(stop, acquiring) or not await _unless(stop, asking):
             return 0
         self._metrics.leading(_LEASE, leads=True)
         involved = Involved(
-            "apps/v1", "Deployment", names.PROGRAM, namespace, await _deployment_uid(api, namespace)
+            "apps/v1",
+            "Deployment",
+            names.PROGRAM,
+            self._platform.operator_namespace,
+            asking.result(),
         )
         instance = os.environ.get("POD_NAME") or socket.gethostname()
         recorder = EventRecorder(
@@ -141,7 +182,7 @@ class Operator:
         )
         async with recorder:
             held = asyncio.create_task(elector.hold(), name="lease")
-            work = asyncio.create_task(self._work(api, recorder, stop), name="work")
+            work = asyncio.create_task(self._work(api, recorder, stop, watching), name="work")
             await asyncio.wait({held, work}, return_when=asyncio.FIRST_COMPLETED)
             lost = held.done()
             if lost:
@@ -152,24 +193,18 @@ class Operator:
         held.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await held
-        if not lost:
-            await elector.release()
         self._metrics.leading(_LEASE, leads=False)
         return 1 if lost else 0
 
-    async def _work(self, api: ApiClient, recorder: EventRecorder, stop: asyncio.Event) -> None:
-        self._server_version = await self._ask_version(api, stop)
-        watcher = Watcher(
-            watches(self._platform), on_event=self._intake.event, on_listed=self._listed
-        )
-        self._watcher = watcher
-        self._metrics.watch_ages = lambda: {
-            (stream.resource.plural, stream.namespace or ""): age
-            for stream, age in watcher.ages().items()
-        }
-        unwatch = asyncio.Event()
-        watching = asyncio.create_task(watcher.run(self._credentials, unwatch), name="watches")
+    async def _work(
+        self,
+        api: ApiClient,
+        recorder: EventRecorder,
+        stop: asyncio.Event,
+        watching: asyncio.Task[None],
+    ) -> None:
         executor = Executor(api, self._store, recorder)
+        self._queue.add(_WORK)  # what was listed before this process led
         passes = asyncio.create_task(self._passes(executor, recorder), name="passes")
         stopped = asyncio.create_task(stop.wait(), name="stop")
         try:
@@ -180,10 +215,19 @@ class Operator:
         finally:
             self._queue.close()
             self._pace.hurry()
-            unwatch.set()
             stopped.cancel()
         await passes
-        await watching
+        if watching.done():
+            watching.result()  # the error that ended it, if one did
+
+    async def _ask(self, api: ApiClient, stop: asyncio.Event) -> str:
+        """Ask what does not change: the server's version, and our Deployment's uid (returned)."""
+        uid = asyncio.create_task(_deployment_uid(api, self._platform.operator_namespace))
+        try:
+            self._server_version = await self._ask_version(api, stop)
+            return await uid
+        finally:
+            uid.cancel()
 
     async def _ask_version(self, api: ApiClient, stop: asyncio.Event) -> str:
         while not stop.is_set():
