@@ -76,9 +76,11 @@ def processes(sandbox: str, node: str = "") -> set[int]:
     """Everything that runs in the cgroups of a sandbox, or of one of its nodes."""
     found: set[int] = set()
     for tree in _trees():
-        for file in (tree / sandbox / node).rglob("cgroup.procs"):
+        # os.walk takes it well that a group goes away while it looks; Path.rglob does not.
+        for folder, _, _ in os.walk(tree / sandbox / node):
             with contextlib.suppress(OSError):
-                found.update(int(pid) for pid in file.read_text().split())
+                text = Path(folder, "cgroup.procs").read_text()
+                found.update(int(pid) for pid in text.split())
     found.discard(0)  # a process of another pid namespace
     return found
 

@@ -8,13 +8,12 @@ it.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
 
 from ..kube.resource import CONFIG_MAPS, KUBE_SCHEDULERS, PODS, SERVICE_ACCOUNTS
 from ..manifests.render import InstallerSettings, render_restore_pod, restore_pod_name
 from ..node.result import Verdict
 from ..plan import Action, Create, Delete, Event, Replace
-from ..snapshot import Snapshot, rfc3339
+from ..snapshot import Snapshot
 from .installer import Installer, Stage
 from .look import look
 from .nodes import Entry, read_entry, worth
@@ -157,14 +156,8 @@ def _try_next(snapshot: Snapshot, removal: Removal) -> None:
             return  # the API lags behind; then it is done
         last = _last(out, entry.node)
         retry = 0 if last is None else _retry(last) + 1
-        if last is not None and last.ended is not None and not _changed(out, entry):
-            delay = snapshot.settings.rollout.delay(retry)
-            left = delay - (snapshot.now - last.ended).total_seconds()
-            if left > 0:
-                begin = rfc3339(last.ended + timedelta(seconds=delay))
-                out.waiting[entry.node] = f"attempt {retry + 1} begins at {begin}"
-                out.wake(left)
-                continue
+        if last is not None and _backs_off(snapshot, out, last, retry):
+            continue
         if restore_pod_name(entry.node, retry) in snapshot.installer_pods:
             continue
         _start(snapshot, out, entry, retry)
@@ -175,10 +168,13 @@ def _went_back(last: Installer | None) -> bool:
     return last is not None and last.result is not None and last.result.result in _WENT_BACK
 
 
-def _changed(out: Stepped, entry: Entry) -> bool:
-    """Whether somebody brought another scheduler meanwhile, which is what was asked for."""
-    pod = out.operands.get(entry.node)
-    return pod is not None and not pod.ours and pod.ready
+def _backs_off(snapshot: Snapshot, out: Stepped, last: Installer, retry: int) -> bool:
+    pod = out.operands.get(last.node)
+    if last.result is not None and pod is not None and not pod.ours and pod.ready:
+        return False  # somebody brought another scheduler meanwhile, which is what was asked for
+    # A pod that was lost as a whole, by eviction say, does not tell when that was.
+    since = last.ended or last.created
+    return since is not None and out.backs_off(snapshot, last.node, retry, since)
 
 
 def _start(snapshot: Snapshot, out: Stepped, entry: Entry, retry: int) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from datetime import timedelta
 
 from .. import names
 from ..kube.resource import PODS
@@ -18,7 +17,7 @@ from ..manifests.render import InstallerSettings, installer_pod_name, render_ins
 from ..plan import Create, Delete, Event
 from ..revision.history import PARTS, Revision
 from ..revision.revise import Revised
-from ..snapshot import Snapshot, rfc3339
+from ..snapshot import Snapshot
 from .drift import astray
 from .installer import Installer, Stage
 from .look import look
@@ -181,15 +180,9 @@ def _start(
     name: str,
 ) -> Entry:
     rollout = snapshot.settings.rollout
-    if entry.attempt and entry.failed_at is not None:
-        delay = rollout.delay(entry.attempt)
-        left = delay - (snapshot.now - entry.failed_at).total_seconds()
-        if left > 0:
-            # The moment, not what is left: the text must not change from pass to pass.
-            begin = rfc3339(entry.failed_at + timedelta(seconds=delay))
-            out.waiting[entry.node] = f"attempt {entry.attempt + 1} begins at {begin}"
-            out.wake(left)
-            return entry
+    failed_at = entry.failed_at if entry.attempt else None
+    if failed_at and out.backs_off(snapshot, entry.node, entry.attempt, failed_at):
+        return entry
     leaving = [i.name for i in out.installers if i.node == entry.node and i.leaving]
     if leaving or name in snapshot.installer_pods:
         out.waiting[entry.node] = f"{(*leaving, name)[0]} is being stopped"

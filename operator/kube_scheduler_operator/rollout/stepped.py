@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 
 from ..plan import Action, Event
 from ..revision.history import Revision
+from ..snapshot import Snapshot, rfc3339
 from .installer import Installer
 from .nodes import Entry
 from .operand import Operand
@@ -44,6 +46,18 @@ class Stepped:
         seconds = max(seconds, 0.1)
         if self.requeue_after is None or seconds < self.requeue_after:
             self.requeue_after = seconds
+
+    def backs_off(self, snapshot: Snapshot, node: str, failures: int, since: datetime) -> bool:
+        """Whether the attempt after so many failures, the last one at `since`, has to wait."""
+        delay = snapshot.settings.rollout.delay(failures)
+        left = delay - (snapshot.now - since).total_seconds()
+        if left <= 0:
+            return False
+        # The moment, not what is left: the text must not change from pass to pass.
+        begin = rfc3339(since + timedelta(seconds=delay))
+        self.waiting[node] = f"attempt {failures + 1} begins at {begin}"
+        self.wake(left)
+        return True
 
     def judge(self, revision: Revision, actions: tuple[Action, ...]) -> None:
         """Write how a revision ended; one verdict per pass is enough."""
