@@ -17,7 +17,9 @@ from cluster.model import Sandbox
 
 @pytest.fixture
 def box(state_root: Path) -> Sandbox:
-    return Sandbox("hsbunit", 0, model.make_nodes("hsbunit", 0, 0))
+    # A name of its own for each process that runs tests: cleaning ends everything of that name.
+    name = f"unit{os.getpid()}"
+    return Sandbox(name, 0, model.make_nodes(name, 0, 0))
 
 
 @pytest.fixture
@@ -73,11 +75,11 @@ def test_a_process_that_was_given_a_recorded_pid_later_is_not_ours(box: Sandbox)
 def test_whoever_runs_down_is_spared(box: Sandbox) -> None:
     script = (
         f"import sys; sys.path.insert(0, {str(Path(processes.__file__).parents[1])!r})\n"
-        "from cluster import processes; print(len(processes.members('hsbunit')))"
+        "from cluster import processes; print(len(processes.members(sys.argv[1])))"
     )
     environment = {**os.environ, processes.MARK: box.name}
     done = subprocess.run(
-        [sys.executable, "-c", script], env=environment, capture_output=True, check=True
+        [sys.executable, "-c", script, box.name], env=environment, capture_output=True, check=True
     )
     assert done.stdout.strip() == b"0"
 
