@@ -57,6 +57,11 @@ class Installer:
     leaving: bool
     pod: Object
 
+    @property
+    def over(self) -> bool:
+        """Whether nothing more will come of it: it has a result, or never will."""
+        return self.stage in (Stage.DONE, Stage.LOST)
+
 
 def read(pod: Object) -> Installer:
     """Read an installer pod."""

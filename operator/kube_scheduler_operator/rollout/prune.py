@@ -15,7 +15,6 @@ from ..kube.resource import CONFIG_MAPS
 from ..plan import Action, Delete, Event
 from ..revision.history import Revision, last_good
 from ..snapshot import Snapshot
-from .installer import Stage
 from .nodes import Entry
 from .stepped import Stepped
 
@@ -96,14 +95,14 @@ def _in_use(snapshot: Snapshot, history: Sequence[Revision], stepped: Stepped) -
     found.update(
         installer.revision
         for installer in stepped.installers
-        if installer.stage not in (Stage.DONE, Stage.LOST) and installer.node in snapshot.nodes
+        if not installer.over and installer.node in snapshot.nodes
     )
-    for number in (*found, *(entry.current for entry in stepped.entries)):
+    next_number = history[-1].number + 1 if history else 1
+    for number in (*found, *(entry.current for entry in stepped.entries), next_number):
         good = last_good(history, number)
         if good is not None:
             found.add(good.number)
-    newest_good = last_good(history, history[-1].number + 1) if history else None
-    return frozenset(found | ({newest_good.number} if newest_good else set()))
+    return frozenset(found)
 
 
 def _with_memory(history: Sequence[Revision], keep: frozenset[int]) -> frozenset[int]:

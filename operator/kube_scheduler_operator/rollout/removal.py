@@ -14,13 +14,10 @@ from ..manifests.render import InstallerSettings, render_restore_pod, restore_po
 from ..node.result import Verdict
 from ..plan import Action, Create, Delete, Event, Replace
 from ..snapshot import Snapshot
-from .installer import Installer, Stage
+from .installer import Installer
 from .look import look
 from .nodes import Entry, read_entry, worth
 from .stepped import Stepped
-
-_ENDED = (Stage.DONE, Stage.LOST)
-_WENT_BACK = (Verdict.ROLLED_BACK, Verdict.UNHEALTHY)
 
 
 @dataclass(slots=True)
@@ -91,7 +88,7 @@ def _is_quiet(snapshot: Snapshot, out: Stepped) -> bool:
     """Whether no pod works on a node; installers that have not begun are sent away."""
     quiet = True
     for found in out.installers:
-        if found.stage in _ENDED or found.node not in snapshot.nodes:
+        if found.over or found.node not in snapshot.nodes:
             continue
         if found.revision and not found.swapping and not found.leaving:
             out.afterwards.append(Delete(PODS, found.pod))
@@ -114,7 +111,7 @@ def _retry(found: Installer) -> int:
 
 
 def _failure(last: Installer | None) -> str:
-    if last is None or last.stage not in _ENDED:
+    if last is None or not last.over:
         return ""
     if last.result is None:
         return last.message
@@ -150,7 +147,7 @@ def _try_next(snapshot: Snapshot, removal: Removal) -> None:
             out.waiting[entry.node] = "the node is not Ready"
     able = [entry for entry in out.entries if entry.node not in out.not_ready]
     # What did not run on one node will hardly run on the next.
-    failing = [entry for entry in able if _went_back(_last(out, entry.node))]
+    failing = [entry for entry in able if _failed(_last(out, entry.node))]
     for entry in sorted(failing or able, key=lambda e: worth(snapshot, out.operands, e)):
         if entry.node in out.waiting:
             return  # the API lags behind; then it is done
@@ -164,8 +161,8 @@ def _try_next(snapshot: Snapshot, removal: Removal) -> None:
         return
 
 
-def _went_back(last: Installer | None) -> bool:
-    return last is not None and last.result is not None and last.result.result in _WENT_BACK
+def _failed(last: Installer | None) -> bool:
+    return last is not None and last.result is not None and last.result.failed
 
 
 def _backs_off(snapshot: Snapshot, out: Stepped, last: Installer, retry: int) -> bool:

@@ -107,7 +107,7 @@ def _choose(snapshot: Snapshot, revised: Revised, out: Stepped) -> Entry | None:
             out.waiting[entry.node] = f"revision {wanted.number} is not Ready here"
             return None
     for found in out.installers:
-        if found.stage in (Stage.DONE, Stage.LOST) or found.node in out.not_ready:
+        if found.over or found.node in out.not_ready:
             continue
         if found.node in snapshot.nodes:
             out.waiting[found.node] = f"{found.name} has not ended yet"
@@ -226,8 +226,7 @@ def _clean_up(snapshot: Snapshot, out: Stepped) -> None:
         if entry.target
     }
     for found in out.installers:
-        ended = found.stage in (Stage.DONE, Stage.LOST)
-        if found.leaving or found.name in wanted or (ended and found.revision):
+        if found.leaving or found.name in wanted or (found.over and found.revision):
             continue  # what a restore pod once said must not be taken for news later
         if found.swapping and found.node in snapshot.nodes:
             continue
