@@ -221,8 +221,11 @@ def delete_pod(api: Api, name: str, namespace: str = "default") -> None:
             raise
 
 
-def until(ready: Callable[[], bool], timeout: float, failed: str) -> None:
-    """Wait until something is so; errors of the API on the way do not count."""
+def until(ready: Callable[[], bool], timeout: float, failed: str | Callable[[], str]) -> None:
+    """Wait until something is so; errors of the API on the way do not count.
+
+    `failed` says what was waited for; a function is asked when the time is up.
+    """
     deadline = time.monotonic() + timeout
     trouble = ""
     while time.monotonic() < deadline:
@@ -232,4 +235,5 @@ def until(ready: Callable[[], bool], timeout: float, failed: str) -> None:
         except ApiError as error:
             trouble = f" (last error: {error})"
         time.sleep(_POLL)
-    raise SandboxError(f"{failed} within {timeout:.0f} s{trouble}")
+    said = failed if isinstance(failed, str) else failed()
+    raise SandboxError(f"{said} within {timeout:.0f} s{trouble}")

@@ -41,6 +41,7 @@ class Proxy:
         url: what the operator's kubeconfig says.
         writes: writes seen since `arm`, Leases and Events not counted: "VERB path".
         bodies: what they said.
+        struck: the write to kill at has come; `killed` once the operator is dead.
     """
 
     def __init__(self, sandbox: Sandbox) -> None:
@@ -51,6 +52,7 @@ class Proxy:
         self.refuse: Callable[[str, str], int] = lambda method, path: 0
         self.writes: list[str] = []
         self.bodies: list[str] = []
+        self.struck = False
         self.killed = False
         self.url = ""
         self._ready = threading.Event()
@@ -61,8 +63,15 @@ class Proxy:
 
     def arm(self, number: int, kill: Callable[[], None], *, after: bool) -> None:
         """Kill at the `number`-th write from now, before or after it took effect; 0: never."""
-        self.writes, self.bodies, self.killed = [], [], False
+        self.writes, self.bodies, self.struck, self.killed = [], [], False, False
         self._kill_at, self._kill, self._after = number, kill, after
+
+    def disarm(self) -> bool:
+        """From now on nobody is killed; whether the operator was."""
+        self._kill_at = 0
+        if self.struck:
+            until(lambda: self.killed, 30, "the write to kill at never ended")
+        return self.killed
 
     def close(self) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
@@ -106,7 +115,8 @@ class Proxy:
         strike = False
         if counted:
             self.writes.append(f"{request.method} {request.path}")
-            strike = not self.killed and len(self.writes) == self._kill_at
+            strike = not self.struck and len(self.writes) == self._kill_at
+            self.struck |= strike
         if strike and not self._after:
             self.killed = True
             self._kill()
@@ -134,8 +144,8 @@ class Proxy:
             for name in ("Content-Type", "Content-Encoding"):
                 if name in answer.headers:
                     response.headers[name] = answer.headers[name]
-            await response.prepare(request)
             with contextlib.suppress(ConnectionResetError, aiohttp.ClientError):
+                await response.prepare(request)
                 async for chunk in answer.content.iter_any():
                     await response.write(chunk)
                 await response.write_eof()

@@ -88,7 +88,7 @@ class World:
         until(
             lambda: self.profile() == "LowNodeUtilization" and self.calm() and not self.complains(),
             60,
-            self.why(),
+            self.why,
         )
 
     def complains(self) -> str:
@@ -116,8 +116,6 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
             path = REPOSITORY / "deploy" / "kubeadm" / manifest
             run(*kubectl, "apply", "--server-side", "-f", path)
         api = Api(sandbox)
-        default = "/api/v1/namespaces/kube-system/serviceaccounts/default"
-        until(lambda: bool(api.request("GET", default)), 30, "no service accounts appear")
         node = PlayedNode(api)
         node.start()
         proxy = Proxy(sandbox)
@@ -186,11 +184,12 @@ def test_killed_at_every_write_of_a_rollout_it_always_ends_the_same(
         until(
             lambda latest=latest: world.proxy.killed or (world.latest > latest and world.calm()),
             60,
-            f"write {number}: {world.why()}",
+            lambda number=number: f"write {number}: {world.why()}",
         )
         if not world.proxy.killed:
             time.sleep(1.0)  # ClusterOperator is written last, after all that calm() looks at
-        if world.proxy.killed:
+        struck = world.proxy.disarm()
+        if struck:
             killed += 1
             world.operator.start()
         until(
@@ -198,11 +197,13 @@ def test_killed_at_every_write_of_a_rollout_it_always_ends_the_same(
                 world.profile() == profile and world.calm() and world.current > latest
             ),
             60,
-            f"killed at write {number} ({world.proxy.writes}): {world.why()}",
+            lambda number=number: (
+                f"killed at write {number} ({world.proxy.writes}): {world.why()}"
+            ),
         )
         assert world.latest == latest + 1, "exactly one revision for one edit"
         _complete(world)
-        if not world.proxy.killed:
+        if not struck:
             break
         # A write that was killed may leave follow-ups; they must all be done now.
         writes = len(world.proxy.writes)
@@ -255,9 +256,9 @@ def test_a_deleted_revision_status_of_the_latest_revision_is_made_again(world: W
         uid = maps.get(name, {"metadata": {"uid": old}})["metadata"]["uid"]
         return uid != old and owners == [uid, uid]
 
-    until(again, 30, world.why())
+    until(again, 30, world.why)
     assert world.latest == latest
-    until(world.calm, 20, world.why())
+    until(world.calm, 20, world.why)
 
 
 def test_an_edited_configmap_is_corrected(world: World) -> None:
@@ -323,7 +324,7 @@ def test_a_deleted_kubescheduler_is_said_and_its_successor_knows_what_runs(world
         "spec": {},
     }
     world.api.request("POST", KUBESCHEDULER.removesuffix("/cluster"), kubescheduler)
-    until(world.calm, 30, world.why())
+    until(world.calm, 30, world.why)
     assert (world.latest, world.current) == (latest, latest)
 
 
@@ -343,7 +344,7 @@ def test_a_missing_scheduler_is_said_and_nothing_is_touched(world: World) -> Non
             "spec": {},
         }
         world.api.request("POST", SCHEDULER.removesuffix("/cluster"), scheduler)
-    until(world.calm, 20, world.why())
+    until(world.calm, 20, world.why)
 
 
 @pytest.mark.parametrize(
@@ -388,14 +389,14 @@ def test_a_refused_configuration_is_said_in_the_schedulers_words(world: World) -
     sentence = 'E1121 10:02:03.0 1 run.go:72] "command failed" err="no such thing: \\"Nope\\""'
     world.node.verdict = lambda pod: sentence
     world.patch(SCHEDULER, {"profile": "NoScoring"})
-    until(lambda: world.condition("PreflightDegraded")[0] == "True", 20, world.why())
+    until(lambda: world.condition("PreflightDegraded")[0] == "True", 20, world.why)
     assert 'no such thing: "Nope"' in world.condition("PreflightDegraded")[1]
     assert world.current == current
     status = world.config_maps()[f"revision-status-{world.latest}"]["metadata"]["annotations"]
     assert status["kube-scheduler-operator.dev/outcome"] == "refused"
     world.node.verdict = lambda pod: ""
     world.patch(SCHEDULER, {"profile": "HighNodeUtilization"})
-    until(lambda: world.calm() and world.current > current, 20, world.why())
+    until(lambda: world.calm() and world.current > current, 20, world.why)
 
 
 def test_missing_rights_are_said_in_a_condition_and_heal(world: World) -> None:
@@ -403,13 +404,13 @@ def test_missing_rights_are_said_in_a_condition_and_heal(world: World) -> None:
         403 if method == "POST" and path.endswith("/configmaps") else 0
     )
     world.patch(SCHEDULER, {"profile": "HighNodeUtilization"})
-    until(lambda: world.condition("InstallerControllerDegraded")[0] == "True", 20, world.why())
+    until(lambda: world.condition("InstallerControllerDegraded")[0] == "True", 20, world.why)
     message = world.condition("InstallerControllerDegraded")[1]
     assert "create" in message
     assert "configmaps" in message
     world.proxy.refuse = lambda method, path: 0
-    until(lambda: world.calm() and world.profile() == "HighNodeUtilization", 60, world.why())
-    until(lambda: world.condition("InstallerControllerDegraded")[0] == "False", 20, world.why())
+    until(lambda: world.calm() and world.profile() == "HighNodeUtilization", 60, world.why)
+    until(lambda: world.condition("InstallerControllerDegraded")[0] == "False", 20, world.why)
 
 
 def test_an_expired_token_and_an_unreachable_api_are_said_in_the_log_and_outlived(
@@ -424,7 +425,7 @@ def test_an_expired_token_and_an_unreachable_api_are_said_in_the_log_and_outlive
     world.proxy.refuse = lambda method, path: 0
     _alive_again(world)
     world.patch(SCHEDULER, {"profile": "HighNodeUtilization"})
-    until(lambda: world.calm() and world.latest == latest + 1, 90, world.why())
+    until(lambda: world.calm() and world.latest == latest + 1, 90, world.why)
 
 
 def _alive_again(world: World) -> None:
