@@ -162,6 +162,19 @@ def _start(sandbox: Sandbox, found: Mapping[str, Path], *, with_operator: bool) 
                 nodes.start_kubelet(sandbox, node, found["kubelet"])
             for node in sandbox.nodes:
                 wait_ready(sandbox, api, node)
+    # Until the controller manager has made it, the API server refuses every pod.
+    wait(
+        lambda: _takes_pods(api), _READY_TIMEOUT, lambda: "no default service account", every=0.1
+    )
+
+
+def _takes_pods(api: Api) -> bool:
+    try:
+        for namespace in ("default", "kube-system"):
+            api.request("GET", f"/api/v1/namespaces/{namespace}/serviceaccounts/default")
+    except ApiError:
+        return False
+    return True
 
 
 def start_node(sandbox: Sandbox, node: Node) -> None:
