@@ -87,7 +87,8 @@ class Operator:
         self._queue: WorkQueue[str] = WorkQueue(observer=self._metrics.queue("reconcile"))
         self._pace = Pace()
         self._intake = Intake(self._store, options.platform, self._wake)
-        self._identity = os.environ.get("POD_UID") or f"{socket.gethostname()}_{uuid.uuid4()}"
+        # A container that is started again in its pod is who it was, and need not wait.
+        self._identity = f"{socket.gethostname()}_{os.environ.get('POD_UID') or uuid.uuid4()}"
         self._trouble = ""
         self._log_level = ""
         self._server_version = ""

@@ -238,7 +238,7 @@ def read_kubeconfig(path: str, context: str | None = None) -> Access:
     Raises:
         CredentialsError: it is missing or broken, or yields no credentials.
     """
-    # Half a second and 30 MiB: only programs that have a kubeconfig shall pay.
+    # A second and 17 MiB: only programs that have a kubeconfig shall pay (see also bare.py).
     from kubernetes.config import kube_config
 
     merger: Any = kube_config.KubeConfigMerger

@@ -12,8 +12,7 @@ import logging
 import time
 from typing import TYPE_CHECKING, Any, Final
 
-import kopf
-
+from .bare import kopf
 from .errors import CredentialsError
 
 if TYPE_CHECKING:

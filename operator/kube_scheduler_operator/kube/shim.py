@@ -18,10 +18,7 @@ import time
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
-import kopf
-from kopf._cogs.clients import watching
-from kopf._cogs.configs.configuration import OperatorSettings, WatchingSettings
-
+from .bare import OperatorSettings, WatchingSettings, kopf, watching
 from .resource import Resource, Stream
 
 if TYPE_CHECKING:

@@ -17,9 +17,8 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import kopf
-
 from .api import Object
+from .bare import kopf
 from .client import ApiClient
 from .errors import KubeError, NotFound
 from .resource import Resource, Stream
