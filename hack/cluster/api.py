@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from cluster.console import SandboxError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from cluster.model import Sandbox
 
@@ -73,6 +73,25 @@ class Api:
             said = _object(text).get("message", text[:500])
             raise ApiError(answer.status, f"{method} {path}: {answer.status} {said}")
         return _object(text)
+
+    def watch(self, path: str) -> Iterator[Object]:
+        """The events of one watch request, until the server ends it.
+
+        Raises:
+            ApiError: it was refused, or the connection broke.
+        """
+        server = _Connection("127.0.0.1", self._port, timeout=60, context=self._context)
+        try:
+            server.request("GET", path)
+            answer = server.getresponse()
+            if answer.status >= 300:
+                raise ApiError(answer.status, f"GET {path}: {answer.status}")
+            while line := answer.readline():
+                yield _object(line.decode(errors="replace"))
+        except (OSError, http.client.HTTPException) as error:
+            raise ApiError(0, f"GET {path}: {error}") from error
+        finally:
+            server.close()
 
     def _connection(self, *, fresh: bool) -> _Connection:
         """One per thread, kept open: whoever polls must not load the machine with handshakes."""
