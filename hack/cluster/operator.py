@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 _CRDS = paths.REPOSITORY / "crds"
 _MANIFESTS = paths.REPOSITORY / "deploy" / "kubeadm"
 _DEPLOYMENT = "/apis/apps/v1/namespaces/{0}/deployments/{0}".format("kube-scheduler-operator")
+_RENDER = ("kustomize", str(_MANIFESTS))
 _TIMEOUT = 120.0
 
 
@@ -34,13 +35,19 @@ def deploy(sandbox: Sandbox) -> None:
         apply = ("apply", "--server-side", "--force-conflicts")
         run(*kubectl, *apply, "-k", _CRDS)
         run(*kubectl, "wait", "--for=condition=Established", "--timeout=30s", "crd", "--all")
-        run(*kubectl, *apply, "-k", _MANIFESTS)
+        run(*kubectl, *apply, "-f", "-", stdin=_manifests(sandbox, run(*kubectl, *_RENDER)))
         wait(
             lambda: _available(api),
             _TIMEOUT,
             lambda: f"the operator did not become Available; see: {_pods_command(sandbox)}",
             every=0.5,
         )
+
+
+def _manifests(sandbox: Sandbox, rendered: str) -> str:
+    """The manifests, with no standby where there is no second control-plane node for it."""
+    control_planes = sum(node.control_plane for node in sandbox.nodes)
+    return rendered.replace("replicas: 2", f"replicas: {min(control_planes, 2)}")
 
 
 def load_image(sandbox: Sandbox) -> None:

@@ -40,6 +40,8 @@ REVISION_LABEL: Final = "revision"  # on static pods, as in the reference
 INSTALLER_REVISION_LABEL: Final = f"{PREFIX}/revision"
 INSTALLER_NODE_LABEL: Final = f"{PREFIX}/node"
 CONTENT_HASH_ANNOTATION: Final = f"{PREFIX}/content-hash"
+GO_AHEAD_ANNOTATION: Final = f"{PREFIX}/go-ahead"  # on installer pods, once they may swap
+GO_AHEAD: Final = "true"  # its value
 REVISION_READY_ANNOTATION: Final = "operator.openshift.io/revision-ready"  # "true" once complete
 OUTCOME_ANNOTATION: Final = f"{PREFIX}/outcome"  # on revision-status-N: see Outcome
 OUTCOME_MESSAGE_ANNOTATION: Final = f"{PREFIX}/outcome-message"
@@ -51,6 +53,7 @@ OUTCOME_INSTALLED: Final = "installed"  # healthy on every node that it was mean
 OUTCOME_REFUSED: Final = "refused"  # kube-scheduler itself refused it; no node was touched
 OUTCOME_FAILED: Final = "failed"  # did not stay healthy; the last good revision was put back
 OUTCOME_SUPERSEDED: Final = "superseded"  # a newer revision came before it was installed
+OUTCOME_WITHDRAWN: Final = "withdrawn"  # the edit was taken back before any node ran it
 
 # --- conditions on KubeScheduler (those of openshift/library-go where not marked as ours) -----
 CONFIG_OBSERVATION_DEGRADED: Final = "ConfigObservationDegraded"

@@ -25,6 +25,7 @@ from .revision.content import Content
 from .revision.history import Revision, read
 from .revision.revise import Revised, revise
 from .rollout import operand as operands
+from .rollout.look import look
 from .rollout.nodes import write_entry
 from .rollout.prune import prune
 from .rollout.removal import remove
@@ -69,10 +70,11 @@ def reconcile(snapshot: Snapshot) -> Plan:
         reason = str(snapshot.spec.get("forceRedeploymentReason") or "")
         content = Content(target_data(snapshot.platform, composition, image, reason))
         targets = _targets(snapshot, content)
-    revised = revise(snapshot, content)
+    seen = look(snapshot)
+    revised = revise(snapshot, content, seen.swapping)
 
     # Roll out.
-    stepped = step(snapshot, revised)
+    stepped = step(snapshot, revised, seen)
 
     # Report.
     conditions = (

@@ -10,6 +10,7 @@ import json
 import math
 from collections import deque
 from collections.abc import Mapping
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from kube_scheduler_operator import names
@@ -81,8 +82,11 @@ class Invariants:
             self._content_never_changes(change)
         if resource == CONFIG_MAPS and change.kind == "DELETED":
             self._prunes_only_what_nobody_needs(change)
-        if resource == PODS and change.kind == "ADDED":
-            self._installs_only_what_was_announced(change)
+        if resource == PODS and "deletionTimestamp" not in change.new["metadata"]:
+            if change.kind == "ADDED":
+                self._prepares_only_what_may_be_installed(change)
+            if change.kind != "DELETED":
+                self._swaps_only_what_was_announced(change)
         if resource == KUBE_SCHEDULERS:
             old = (change.old or {}).get("status") or {}
             new = change.new.get("status") or {}
@@ -117,7 +121,11 @@ class Invariants:
             allowed = ref.name == names.CLUSTEROPERATOR and change.kind != "DELETED"
         elif ref.resource == PODS:
             only_deleted = change.old is None or "deletionTimestamp" in change.new["metadata"]
-            allowed = ours and (only_deleted or change.kind == "DELETED")
+            allowed = ours and (
+                only_deleted
+                or change.kind == "DELETED"
+                or _is_only_told(change.old or {}, change.new)
+            )
         else:
             allowed = ours and ref.resource in (CONFIG_MAPS, SERVICE_ACCOUNTS)
         if not allowed:
@@ -180,7 +188,19 @@ class Invariants:
             if revision.number in needed:
                 self.fail("only what nobody needs is pruned", f"{change.ref}; needed: {needed}")
 
-    def _installs_only_what_was_announced(self, change: Change) -> None:
+    def _swaps_only_what_was_announced(self, change: Change) -> None:
+        pod = change.new
+        if names.GO_AHEAD_ANNOTATION not in pod["metadata"].get("annotations", {}):
+            return
+        node, number = pod["spec"]["nodeName"], _revision_of(pod)
+        entry = next((e for e in self.world.entries if e["nodeName"] == node), {})
+        if entry.get("targetRevision") != number:
+            self.fail("a node's target is announced first", f"{change.ref}, but {entry}")
+        revision = next((r for r in self.world.revisions if r.number == number), None)
+        if revision is not None and revision.bad:
+            self.fail("a bad revision is not installed", f"{change.ref}: {revision.outcome}")
+
+    def _prepares_only_what_may_be_installed(self, change: Change) -> None:
         pod = change.new
         node = pod["spec"]["nodeName"]
         if names.INSTALLER_REVISION_LABEL not in pod["metadata"]["labels"]:
@@ -188,16 +208,24 @@ class Invariants:
             if state != "Removed" and self.world.clock.now - self.removed_until > GRACE:
                 self.fail("a node is brought back only on the way out", str(change.ref))
             return
-        number = int(pod["metadata"]["labels"][names.INSTALLER_REVISION_LABEL])
+        number = _revision_of(pod)
         entry = next((e for e in self.world.entries if e["nodeName"] == node), {})
-        if entry.get("targetRevision") != number:
-            self.fail("a node's target is announced first", f"{change.ref}, but {entry}")
+        if entry.get("lastFailedRevision") == number and "lastFailedTime" in entry:
+            self._gives_a_node_time(change, entry)
         if number < entry.get("currentRevision", 0):
             self.fail("no older revision replaces a newer one", f"{change.ref}, but {entry}")
         self._is_complete(number, "only complete revisions are installed")
         revision = next((r for r in self.world.revisions if r.number == number), None)
         if revision is not None and revision.bad:
             self.fail("a bad revision is not installed", f"{change.ref}: {revision.outcome}")
+
+    def _gives_a_node_time(self, change: Change, entry: Status) -> None:
+        failures = entry.get("lastFailedCount", 0) + entry.get("lastFallbackCount", 0)
+        failed = datetime.fromisoformat(entry["lastFailedTime"].replace("Z", "+00:00"))
+        passed = (self.world.clock.wall() - failed).total_seconds()
+        if passed < min(10.0 * 1.5 ** min(failures, 30), 600.0) - 1.0:
+            detail = f"{change.ref} {passed:.1f} s after failure {failures}"
+            self.fail("attempts are not made in a hurry", detail)
 
     def _advertises_only_complete_revisions(self, old: Status, new: Status) -> None:
         latest = new.get("latestAvailableRevision", 0)
@@ -242,6 +270,7 @@ class Invariants:
         if down_since is not None and self.world.clock.now - down_since > GRACE:
             self.fail("a node that is not Ready is skipped", f"{node} -> {target}")
         others = [m for name, m in machines.items() if name != node and m.up]
+        self._all_have_said_yes(node, target, status)
         if any(m.swapping for m in others):
             self.fail("one node at a time", f"{node} -> {target} while another one swaps")
         if not others or not machines[node].healthy:
@@ -253,6 +282,20 @@ class Invariants:
             moved = entry.get("currentRevision") == target and other in others
             if moved and self._unhealthy_for(entry["nodeName"]) > GRACE:
                 self.fail("the next node waits until the first is Ready", f"{node} -> {target}")
+
+    def _all_have_said_yes(self, node: str, target: int, status: Status) -> None:
+        """No node changes its scheduler for a revision that another one cannot have."""
+        now = self.world.clock.now
+        for entry in status.get("nodeStatuses") or ():
+            other = self.world.machines.get(entry["nodeName"])
+            if other is None or not other.up or entry["nodeName"] == node:
+                continue
+            steady = now - max(self.up_since.get(other.name, 0.0), other.born) > GRACE
+            behind = entry.get("currentRevision", 0) < target and other.shown < target
+            if steady and behind and target not in other.staged:
+                self.fail(
+                    "all say yes before one moves", f"{node} -> {target} without {other.name}"
+                )
 
     def _unhealthy_for(self, node: str) -> float:
         """Seconds during which the operator could have seen it."""
@@ -321,6 +364,24 @@ class Invariants:
 
     def fail(self, rule: str, detail: str) -> None:
         raise ViolatedError(f"{rule}: {detail}\n{self.world}")
+
+
+def _is_only_told(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+    """Whether a pod was changed in nothing but its go-ahead."""
+    annotations = {
+        key: value
+        for key, value in new["metadata"].get("annotations", {}).items()
+        if key != names.GO_AHEAD_ANNOTATION
+    }
+    return bool(
+        annotations == old["metadata"].get("annotations", {})
+        and new["spec"] == old["spec"]
+        and new.get("status") == old.get("status")
+    )
+
+
+def _revision_of(pod: Mapping[str, Any]) -> int:
+    return int(pod["metadata"]["labels"][names.INSTALLER_REVISION_LABEL])
 
 
 def revisions_are_complete_and_in_order(revisions: tuple[Revision, ...]) -> None:

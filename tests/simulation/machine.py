@@ -47,6 +47,7 @@ class Machine:
         self.outcomes: dict[int, Result] = {}
         self.process: Process | None = None
         self.proven: set[int] = set()
+        self.staged: set[int] = set()
         self.swapping = False
         self.evicted: dict[int, int] = {}
         self._server = server
@@ -67,6 +68,7 @@ class Machine:
             "spec": {},
             "status": self._node_status(ready=True),
         }
+        self.born = clock.now
         self.uid: str = server.create("kubelet", NODES, node)["metadata"]["uid"]
         server.listeners.append(self._changed)
         if manifest is not None:
@@ -451,6 +453,9 @@ class Machine:
         uid = pod["metadata"]["uid"]
         self.clock.after(1.0, lambda: self._relist(uid, pod, passed, running))
         yield 0.05
+        self.staged.add(revision)
+        while not self._has_go_ahead(pod):
+            yield 0.2
         spec = json.loads(template["data"][names.POD_KEY])["spec"]["containers"][0]
         target = Manifest(
             revision, arguments["content-hash"], spec["image"], tuple(spec["args"]), behavior
@@ -458,6 +463,11 @@ class Machine:
         result = yield from Swap(self, target, retry, float(arguments["health-timeout"])).run()
         installed = {"state": self._terminated(0, result.serialise())}
         self._set_pod(pod, "Succeeded", passed, installed)
+
+    def _has_go_ahead(self, pod: Object) -> bool:
+        live = self._server.objects.get(PODS.ref(pod)) or {"metadata": {}}
+        annotations = live["metadata"].get("annotations") or {}
+        return bool(annotations.get(names.GO_AHEAD_ANNOTATION) == names.GO_AHEAD)
 
     def _restore_pod(self, pod: Object) -> Step:
         """What the kubelet does with a restore pod."""

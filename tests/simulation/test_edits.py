@@ -117,6 +117,26 @@ def test_undoing_a_refused_edit_restarts_no_scheduler(nodes: int) -> None:
     assert world.condition(names.NODE_INSTALLER_PROGRESSING) == "False"
 
 
+@pytest.mark.parametrize("nodes", [1, 3])
+@pytest.mark.parametrize("moment", [0.3, 2.0, 9.0, 15.0])
+def test_an_edit_taken_back_while_it_is_prepared_restarts_no_scheduler(
+    nodes: int, moment: float
+) -> None:
+    world = adopted(nodes)
+    world.tune(SLOW)
+    world.run(moment)
+    world.tune(None)
+    world.run(60)
+    assert starts(world) == nodes
+    assert set(world.current().values()) == {1}
+    assert world.condition(names.NODE_INSTALLER_PROGRESSING) == "False"
+    assert not [pod for pod in world.installer_pods() if pod["status"]["phase"] != "Succeeded"]
+    world.tune(SLOW)
+    world.run(1)
+    world.settle(200)
+    assert world.machines["node-a"].shown == world.status["latestAvailableRevision"] > 1
+
+
 def test_a_node_that_joins_after_an_undone_edit_gets_the_good_revision() -> None:
     world = adopted(3)
     world.tune(REFUSED)

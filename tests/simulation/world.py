@@ -111,7 +111,7 @@ class World:
 
     def is_on_target(self, entry: Object) -> bool:
         """Whether a node runs the newest revision that is not bad, by all accounts."""
-        good = [revision.number for revision in self.revisions if not revision.bad]
+        good = [r.number for r in self.revisions if not r.bad and not r.withdrawn]
         current = entry.get("currentRevision")
         machine = self.machines[entry["nodeName"]]
         return (

@@ -40,6 +40,7 @@ def _add_installer(parser: argparse.ArgumentParser) -> None:
     add("--config-dir", type=Path, required=True, help="where ConfigMap config-N is mounted")
     add("--pod-dir", type=Path, required=True, help="where kube-scheduler-pod-N is mounted")
     add("--effective-config", type=Path, help="what the preflight writes; waited for")
+    add("--go-ahead", type=Path, help="file that says when it may swap; waited for")
     add("--rollback", action="store_true", help="let this revision replace a newer one")
     add(
         "--keep",

@@ -48,6 +48,7 @@ class InstallerSettings:
         settling_time: seconds that it must then stay ready without a restart.
         log_level: klog verbosity of the installer.
         rollback: whether an older revision may replace a newer one.
+        go_ahead: whether it may swap as soon as it can.
         keep: revisions whose directories stay on the node.
     """
 
@@ -55,6 +56,7 @@ class InstallerSettings:
     settling_time: float = 2.0
     log_level: int = 2
     rollback: bool = False
+    go_ahead: bool = False
     keep: tuple[int, ...] = ()
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ..names import CONFIG_KEY, OPERAND, POD_KEY
-from . import manifest, preflight, program
+from . import manifest, preflight, program, turn
 from .files import Disk
 from .host import NodeHost
 from .layout import Layout
@@ -40,6 +40,7 @@ class Options:
     cgroup_dir: Path
     retry: int = 0
     effective_config: Path | None = None
+    go_ahead: Path | None = None
     content_hash: str = ""
     health_timeout: float = 60.0
     settling_time: float = 2.0
@@ -58,7 +59,9 @@ def install(
     disk: Disk | None = None,
     make_host: Callable[[dict[str, Any]], Host] | None = None,
 ) -> Result:
-    """Wait for the check, then install under the lock; on every way out a manifest is in its place.
+    """Wait for the check, stage, wait for the go-ahead, and install.
+
+    Only the waiting is done without the lock; on every way out a manifest is in its place.
 
     Args:
         options: what and where.
@@ -75,8 +78,13 @@ def install(
     # Before the lock: a check that never passes must not keep other installers from working.
     checked = preflight.wait(options.effective_config, PROC) if options.effective_config else b""
     layout = Layout(options.resource_dir, options.manifest_path, options.static_pod_name, disk)
+    swap = Swap(_request(options, pod, checked), layout, host)
+    if options.go_ahead is not None and not turn.has_come(options.go_ahead):
+        with program.alone(layout):
+            swap.stage()
+        turn.wait(options.go_ahead)
     with program.alone(layout):
-        return Swap(_request(options, pod, checked), layout, host).run()
+        return swap.run()
 
 
 def _request(options: Options, pod: dict[str, Any], effective: bytes) -> Request:

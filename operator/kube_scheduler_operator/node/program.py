@@ -1,7 +1,8 @@
 """What the programs on a node have in common: exit codes, the lock, SIGTERM, a message at the end.
 
 Exit 0 means a definitive result, whose JSON is the container's termination message. Anything else
-makes the kubelet start the program again, and it goes on where the disk says that it stopped.
+makes the kubelet start the program again, and it goes on where the disk says that it stopped. With
+exit code 1 the message is a sentence about what is in the way.
 """
 
 from __future__ import annotations
@@ -46,6 +47,8 @@ def run(work: Callable[[], Result], termination_log: Path) -> int:
             return EXIT_TERMINATED
         except (OSError, ManifestError) as error:
             log.error("Not done, to be tried again: %s", error)
+            with contextlib.suppress(OSError):
+                termination_log.write_text(str(error))
             return EXIT_RETRY
     text = result.serialise()
     log.info("Result: %s", text)

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
+class PortTakenError(OSError):
+    """Another program listens where the new scheduler would."""
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
     """What is to be installed.
@@ -63,6 +67,18 @@ class Swap:
         self._steps = self._activator.steps
 
     # --- the whole -----------------------------------------------------------------------------
+    def stage(self) -> None:
+        """Put the revision's files on the disk; the scheduler does not notice.
+
+        Raises:
+            PortTakenError: the revision could not run here.
+            OSError: the disk does not take it.
+        """
+        request = self._request
+        self._see_that_the_port_is_free()
+        with self._activator.timed("stage"):
+            self._layout.stage(request.target, request.revision, request.config, request.effective)
+
     def run(self) -> Result:
         """Install the revision, or go on with it, or put the last good one back.
 
@@ -83,8 +99,7 @@ class Swap:
             )
         if current is not None and current.revision is None:
             layout.adopt(current)
-        with self._activator.timed("stage"):
-            layout.stage(request.target, request.revision, request.config, request.effective)
+        self.stage()
         known = layout.outcome(request.revision)
         if known is not None and known.failed and request.retry <= known.retry:
             log.info("Revision %d failed here before, not tried again", request.revision)
@@ -92,6 +107,18 @@ class Swap:
             self._clear_own_journal(journal)
             return replace(known, node=request.node)
         return self._go_on(self._resumed(journal))
+
+    def _see_that_the_port_is_free(self) -> None:
+        """A new scheduler may need another port than the old one, and a stranger may have it."""
+        current, probe = self._layout.current(), self._request.target.probe
+        if current is None or self._layout.journal() is not None:
+            return  # the swap has begun
+        if current.probe.port == probe.port or self._host.is_port_free(probe):
+            return
+        raise PortTakenError(
+            f"port {probe.port} of {probe.host}, where revision {self._request.revision} would "
+            "listen, is taken by another program"
+        )
 
     # --- forward and back ----------------------------------------------------------------------
     def _go_on(self, journal: Journal) -> Result:

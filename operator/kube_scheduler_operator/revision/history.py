@@ -43,6 +43,11 @@ class Revision:
         return self.outcome in (names.OUTCOME_REFUSED, names.OUTCOME_FAILED)
 
     @property
+    def withdrawn(self) -> bool:
+        """Whether nobody asks for it any more although nothing is wrong with it."""
+        return self.outcome == names.OUTCOME_WITHDRAWN
+
+    @property
     def complete(self) -> bool:
         """Whether every part is there."""
         return set(self.copies) == set(PARTS)

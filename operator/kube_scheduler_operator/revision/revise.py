@@ -9,16 +9,16 @@ incomplete is ever advertised.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 
 from .. import names
 from ..kube.resource import CONFIG_MAPS
 from ..plan import Action, Create, Delete, Event, Replace
-from ..snapshot import Object, Snapshot, annotation, label
+from ..snapshot import Object, Snapshot, annotation, label, rfc3339
 from .content import Content
 from .history import PARTS, Revision, copy_name, last_good, read
-from .write import make_copies, mark_ready, status_object
+from .write import make_copies, mark_ready, record_outcome, status_object
 
 _NOTHING: Object = {"metadata": {}}
 
@@ -50,13 +50,18 @@ class Revised:
     note: str
     history: tuple[Revision, ...]
 
+    def revision(self, number: int) -> Revision | None:
+        """The revision with that number."""
+        return next((revision for revision in self.history if revision.number == number), None)
 
-def revise(snapshot: Snapshot, content: Content | None) -> Revised:
+
+def revise(snapshot: Snapshot, content: Content | None, swapping: Container[int] = ()) -> Revised:
     """One step towards a complete revision with `content`.
 
     Args:
         snapshot: what is known.
         content: what the user's configuration comes to; None if it is not fit for a revision.
+        swapping: revisions that replace a node's scheduler right now.
     """
     history = read(snapshot.config_maps)
     ready = tuple(revision for revision in history if revision.ready)
@@ -100,6 +105,9 @@ def revise(snapshot: Snapshot, content: Content | None) -> Revised:
     if content is None:
         return result(rejected=bad)
     tidy = (*_repaired(snapshot, newest, content, history), *_abandon(history, used))
+    if newest.hash == content.hash and newest.withdrawn:
+        reason = f"what revision {newest.number} was for is asked for again"
+        return result(_cut(snapshot, content, used + 1, newest, history, reason))
     if newest.hash == content.hash:
         held = f"revision {newest.number} is {newest.outcome}" if bad else ""
         return result(tidy, held=held, rejected=bad)
@@ -110,7 +118,19 @@ def revise(snapshot: Snapshot, content: Content | None) -> Revised:
         # What came after it was refused or put back, and the edit was taken back: no scheduler has
         # to be restarted for that.
         return result((*_repaired(snapshot, installable, content, history), *tidy))
+    good = _last_installed(snapshot, ready, running)
+    begun = newest.outcome or newest.number in swapping
+    if not begun and good is not None and good.hash == content.hash and good.complete:
+        return result(_withdraw(snapshot, newest), wanted=good)
     return result(_cut(snapshot, content, used + 1, newest, history))
+
+
+def _withdraw(snapshot: Snapshot, revision: Revision) -> tuple[Action, ...]:
+    """Say that nobody asks any more for what no node has begun to run."""
+    message = "the edit was taken back before any node ran it"
+    event = Event("RevisionWithdrawn", f"revision {revision.number}: {message}")
+    outcome = names.OUTCOME_WITHDRAWN
+    return record_outcome(revision, outcome, message, rfc3339(snapshot.now), event)
 
 
 def _go_back(
@@ -155,12 +175,16 @@ def _running(snapshot: Snapshot) -> dict[str, int]:
 def _installable(
     snapshot: Snapshot, ready: tuple[Revision, ...], running: Mapping[str, int]
 ) -> Revision | None:
-    """The revision that nodes may be brought to: the latest, or if that is bad the last good one.
-
-    Never one that is older than what some node runs or is on its way to.
-    """
-    if not ready[-1].bad:
+    """The revision that nodes may be brought to: the latest, or the last good one in its stead."""
+    if not ready[-1].bad and not ready[-1].withdrawn:
         return ready[-1]
+    return _last_installed(snapshot, ready, running)
+
+
+def _last_installed(
+    snapshot: Snapshot, ready: tuple[Revision, ...], running: Mapping[str, int]
+) -> Revision | None:
+    """The newest revision that was installed, unless some node runs a newer one."""
     entries = snapshot.status.get("nodeStatuses") or ()
     reached = max((int(entry.get("currentRevision") or 0) for entry in entries), default=0)
     reached = max(reached, *running.values(), 0)

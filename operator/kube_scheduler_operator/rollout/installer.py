@@ -7,11 +7,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
-from typing import Any
+from typing import Any, Final
 
 from .. import names
+from ..node.program import EXIT_RETRY
 from ..node.result import Result
-from ..snapshot import Object, label, timestamp
+from ..snapshot import Object, annotation, label, timestamp
+
+STAGING: Final = 20.0
+"""Seconds within which an installer that failed before fails again: its start and a few files.
+
+Only such a one has to show so much patience; on a node that is overloaded the start alone took 6.
+"""
 
 
 class Stage(Enum):
@@ -20,7 +27,8 @@ class Stage(Enum):
     PENDING = "pending"  # not started: image pull, no kubelet, ...
     PREFLIGHT = "preflight"  # the operand's own binary checks the configuration
     REFUSED = "refused"  # it said no
-    INSTALLING = "installing"  # the swap is going on
+    STAGED = "staged"  # it said yes, the files are on the node, the go-ahead is missing
+    INSTALLING = "installing"  # the go-ahead is given, the swap is going on
     DONE = "done"  # with a Result
     LOST = "lost"  # the pod failed as a whole: evicted, node gone, ...
 
@@ -35,10 +43,13 @@ class Installer:
         revision: which revision it installs; 0: it is a restore pod.
         stage: see Stage.
         message: what a person should know about that stage; for REFUSED the sentence.
+        problem: what was in its way when it last ended to be tried again, in its own words.
         waiting: reason and message of a container that cannot start, for example ErrImagePull.
         result: what came of the swap, when DONE.
+        go_ahead: whether it may swap; until then it checks and stages, and touches no scheduler.
         swapping: the installer runs, so the scheduler may be down and must not be left alone.
         created: when the pod was created.
+        begun: when the installer's container started, if it runs.
         ended: when the installer ended, when DONE.
         leaving: it is being deleted.
         pod: the object.
@@ -49,10 +60,13 @@ class Installer:
     revision: int
     stage: Stage
     message: str
+    problem: str
     waiting: tuple[str, str] | None
     result: Result | None
+    go_ahead: bool
     swapping: bool
     created: datetime | None
+    begun: datetime | None
     ended: datetime | None
     leaving: bool
     pod: Object
@@ -62,6 +76,17 @@ class Installer:
         """Whether nothing more will come of it: it has a result, or never will."""
         return self.stage in (Stage.DONE, Stage.LOST)
 
+    @property
+    def busy(self) -> bool:
+        """Whether it may be changing the node's scheduler now or soon, asked or unasked."""
+        return self.go_ahead and not self.over
+
+    def is_stuck(self, now: datetime) -> bool:
+        """Whether something is in its way, as far as one can tell by now."""
+        if not self.problem or self.over:
+            return False
+        return self.begun is None or (now - self.begun).total_seconds() < STAGING
+
 
 def read(pod: Object) -> Installer:
     """Read an installer pod."""
@@ -69,17 +94,24 @@ def read(pod: Object) -> Installer:
     preflight = _container(status.get("containerStatuses"), names.PREFLIGHT)
     installer = _container(status.get("containerStatuses"), names.INSTALLER)
     digits = label(pod, names.INSTALLER_REVISION_LABEL)
+    # Restore pods wait for nobody.
+    go_ahead = not digits or annotation(pod, names.GO_AHEAD_ANNOTATION) == names.GO_AHEAD
     stage, message, result = _stage(status, preflight if digits else None, installer)
+    if stage is Stage.INSTALLING and not go_ahead:
+        stage = Stage.STAGED if _running(installer) else Stage.PREFLIGHT
     return Installer(
         name=pod["metadata"]["name"],
         node=(pod.get("spec") or {}).get("nodeName", ""),
         revision=int(digits) if digits.isdecimal() else 0,
         stage=stage,
         message=message,
+        problem=_problem(installer),
         waiting=_waiting(preflight) or _waiting(installer),
         result=result,
+        go_ahead=go_ahead,
         swapping=stage is Stage.INSTALLING and _running(installer),
         created=timestamp(pod["metadata"].get("creationTimestamp")),
+        begun=timestamp(((installer.get("state") or {}).get("running") or {}).get("startedAt")),
         ended=timestamp((_terminated(installer) or {}).get("finishedAt")) if result else None,
         leaving="deletionTimestamp" in pod["metadata"],
         pod=pod,
@@ -140,6 +172,13 @@ def scheduler_sentence(log: str) -> str:
     if errors:
         return _ESCAPE.sub(lambda found: _PLAIN.get(found[1], found[1]), errors[-1])
     return lines[-1] if lines else "it gave no reason"
+
+
+def _problem(installer: Mapping[str, Any]) -> str:
+    ended = _terminated(installer)
+    if ended is None or ended.get("exitCode") != EXIT_RETRY:
+        return ""
+    return _message(ended)
 
 
 def _container(statuses: Any, name: str) -> Mapping[str, Any]:

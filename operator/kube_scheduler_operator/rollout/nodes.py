@@ -34,7 +34,11 @@ class Entry:
     @property
     def attempt(self) -> int:
         """How often the target has been tried and failed before."""
-        if self.failed_revision != self.target:
+        return self.attempts(self.target)
+
+    def attempts(self, revision: int) -> int:
+        """How often `revision` has been tried and failed before."""
+        if self.failed_revision != revision:
             return 0
         return self.failed_count + self.fallback_count
 

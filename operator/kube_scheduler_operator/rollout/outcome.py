@@ -37,10 +37,10 @@ def finished(
         return _installed(snapshot, out, entry, found, revision)
     if result.result is Verdict.SUPERSEDED:
         # Numbers are about to catch up with what is on the node; meanwhile do not ask it again.
-        return attempt_failed(snapshot, out, entry, result.reason)
+        return attempt_failed(snapshot, out, entry, entry.target, result.reason)
     words = f": {result.last_words}" if result.last_words else ""
     message = f'revision {entry.target} failed on node "{entry.node}": {result.reason}{words}'
-    under = next((r for r in revised.history if r.number == result.last_good_revision), None)
+    under = revised.revision(result.last_good_revision)
     if result.result is Verdict.ROLLED_BACK:
         back = (
             f"revision {result.last_good_revision}"
@@ -52,7 +52,8 @@ def finished(
         # What the node fell back to had failed as well: only a new revision helps.
         return _failed(snapshot, out, entry, revision, message, names.REASON_OPERAND_FAILED)
     # Neither scheduler gets healthy: the node is to blame, the revision may be fine elsewhere.
-    return attempt_failed(snapshot, out, entry, message, names.REASON_OPERAND_FAILED)
+    reason = names.REASON_OPERAND_FAILED
+    return attempt_failed(snapshot, out, entry, entry.target, message, reason)
 
 
 def _installed(
@@ -84,7 +85,8 @@ def _installed(
         return _failed(snapshot, out, entry, revision, f"{message}{words}", reason)
     if late:
         message = f"revision {entry.target} was installed, but the API does not show it running"
-        return attempt_failed(snapshot, out, entry, message, names.REASON_OPERAND_FAILED)
+        reason = names.REASON_OPERAND_FAILED
+        return attempt_failed(snapshot, out, entry, entry.target, message, reason)
     out.waiting[entry.node] = f"the API does not show revision {entry.target} as Ready yet"
     out.wake(2.0)
     return entry
@@ -114,7 +116,7 @@ def refused(
     """The operand's own binary said no: this revision is over, and no node was touched."""
     if revision.outcome == names.OUTCOME_INSTALLED:
         message = f"kube-scheduler refuses here what it accepted elsewhere: {found.message}"
-        return attempt_failed(snapshot, out, entry, message)
+        return attempt_failed(snapshot, out, entry, revision.number, message)
     event = Event(
         "RevisionRefused",
         f"kube-scheduler refused revision {revision.number}: {found.message}",
@@ -130,12 +132,13 @@ def attempt_failed(
     snapshot: Snapshot,
     out: Stepped,
     entry: Entry,
+    revision: int,
     message: str,
     reason: str = names.REASON_INSTALLER_FAILED,
 ) -> Entry:
     """Something other than the revision is to blame: it will be tried again."""
     out.events.append(Event("NodeInstallerFailed", f'node "{entry.node}": {message}', "Warning"))
-    return entry.failed(entry.target, reason, message, _now(snapshot), fallback=False)
+    return entry.failed(revision, reason, message, _now(snapshot), fallback=False)
 
 
 # --- what already runs ------------------------------------------------------------------------
@@ -150,7 +153,7 @@ def acknowledge(snapshot: Snapshot, entry: Entry, out: Stepped, revised: Revised
     pod = out.operands.get(entry.node)
     if entry.target or entry.node in out.not_ready or pod is None or not pod.ready:
         return entry
-    known = next((r for r in revised.history if r.number == pod.revision), None)
+    known = revised.revision(pod.revision)
     if known is None or not known.ready or known.bad or known.hash != pod.content_hash:
         return entry
     if known.number <= entry.current:
@@ -180,7 +183,7 @@ def judge_running(snapshot: Snapshot, revised: Revised, out: Stepped) -> None:
         pod = out.operands.get(entry.node)
         if entry.target or entry.node in out.not_ready or pod is None or pod.ready:
             continue
-        revision = next((r for r in revised.history if r.number == pod.revision), None)
+        revision = revised.revision(pod.revision)
         if revision is None or revision.bad or not _crash_loops(snapshot, pod):
             continue
         since = timestamp(annotation(revision.status, names.OUTCOME_TIME_ANNOTATION))
@@ -202,11 +205,14 @@ def record_installed(snapshot: Snapshot, revised: Revised, out: Stepped) -> None
     busy = {entry.target for entry in out.entries}
     current = {entry.current for entry in out.entries}
     for revision in revised.history:
-        done = revision.outcome not in ("", names.OUTCOME_SUPERSEDED)
+        gone = (names.OUTCOME_SUPERSEDED, names.OUTCOME_WITHDRAWN)
+        done = revision.outcome not in ("", *gone)
         if done or not revision.ready or revision.number in out.judged:
             continue
         if revision.number in current:
             outcome, message = names.OUTCOME_INSTALLED, ""
+        elif revision.outcome in gone:
+            continue
         elif wanted is not None and revision.number < wanted.number and revision.number not in busy:
             outcome, message = names.OUTCOME_SUPERSEDED, "a newer revision came first"
         else:

@@ -1,42 +1,38 @@
 """One step of a rollout: what each node should do next.
 
-At most one node is on its way at any time. Its installer pod checks the configuration with the
-operand's own binary, swaps the static pod and judges the new scheduler by itself; the step only
-starts it, reads what came of it and writes that down. A node's `currentRevision` is written when
-the installer called the new scheduler healthy and its mirror pod agrees.
+Every node that is behind gets an installer pod at once. Each checks the configuration with the
+operand's own binary, puts the revision on its node's disk, and waits. When all have said yes, one
+after the other gets its go-ahead: it swaps the static pod and judges the new scheduler by itself;
+the step only reads what came of it and writes that down. So at most one scheduler is down at any
+time, and none is touched if the revision is refused or cannot be had on some node. A node's
+`currentRevision` is written when its installer called the new scheduler healthy and the mirror pod
+agrees.
 """
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
-from .. import names
 from ..kube.resource import PODS
-from ..manifests.render import InstallerSettings, installer_pod_name, render_installer_pod
-from ..plan import Create, Delete, Event
-from ..revision.history import PARTS, Revision
+from ..manifests.render import installer_pod_name
+from ..plan import Delete, Event
 from ..revision.revise import Revised
 from ..snapshot import Snapshot
 from .drift import astray
-from .installer import Installer, Stage
-from .look import look
+from .installer import STAGING, Stage
 from .nodes import Entry, read_entry, reconcile_entries, worth
 from .outcome import (
     acknowledge,
-    attempt_failed,
     finished,
     judge_running,
     record_installed,
-    refused,
 )
-from .prune import protected
+from .prepare import carry_on, forget_attempts, give_go_ahead, prepare, start, wait
 from .stepped import Stepped
 
 
-def step(snapshot: Snapshot, revised: Revised) -> Stepped:
-    """Decide the next step of every node."""
-    out = look(snapshot)
+def step(snapshot: Snapshot, revised: Revised, out: Stepped) -> Stepped:
+    """Decide the next step of every node; `out` says what was seen and is filled in."""
     before = tuple(read_entry(raw) for raw in snapshot.status.get("nodeStatuses") or ())
     out.entries = reconcile_entries(before, snapshot.nodes)
     if [entry.node for entry in out.entries] != [entry.node for entry in before]:
@@ -48,179 +44,136 @@ def step(snapshot: Snapshot, revised: Revised) -> Stepped:
     out.entries = tuple(acknowledge(snapshot, entry, out, revised) for entry in out.entries)
     moving = next((entry for entry in out.entries if entry.target), None)
     if moving is not None:
-        _replace(out, _advance(snapshot, revised, out, moving))
-    else:
-        chosen = _choose(snapshot, revised, out)
-        if chosen is not None and revised.wanted is not None:
-            target = revised.wanted.number
-            _replace(out, replace(chosen, target=target))
-            message = (
-                f'node "{chosen.node}": {chosen.current or "no revision"} -> revision {target}'
-            )
-            if chosen.current == target:
-                message = f'node "{chosen.node}" does not run revision {target}: putting it back'
-                _forget_attempts(out, chosen, target)
-            out.events.append(Event("NodeTargetRevisionChanged", message))
+        out.put(_advance(snapshot, revised, out, moving))
+    waiting = _move(snapshot, revised, out)
     judge_running(snapshot, revised, out)
     record_installed(snapshot, revised, out)
-    _clean_up(snapshot, out)
+    _clean_up(snapshot, out, waiting)
     return out
 
 
-def _forget_attempts(out: Stepped, entry: Entry, revision: int) -> None:
-    """Delete installer pods that ended long ago and whose results would be taken for new ones."""
-    for found in out.installers:
-        if found.node == entry.node and found.revision == revision and not found.leaving:
-            out.actions.append(Delete(PODS, found.pod))
+def _move(snapshot: Snapshot, revised: Revised, out: Stepped) -> set[str]:
+    """Choose who is next, if nobody is on its way, and prepare the others: their pods' names."""
+    wanted = revised.wanted
+    if wanted is None or not wanted.ready or wanted.number in out.judged:
+        return set()
+    strayed = astray(snapshot, out)
+    behind = [entry for entry in _behind(out, wanted.number, strayed) if not entry.target]
+    for entry in behind:
+        if entry.node in out.not_ready:
+            out.waiting[entry.node] = "the node is not Ready"
+    able = [entry for entry in behind if entry.node not in out.not_ready]
+    chosen = None
+    if not any(entry.target for entry in out.entries):
+        chosen = _choose(snapshot, out, able, wanted.number, strayed)
+    if chosen is not None:
+        _announce(snapshot, revised, out, chosen, wanted.number)
+    for entry in able:
+        if entry is not chosen and wanted.number not in out.judged:
+            out.put(prepare(snapshot, revised, out, entry, wanted))
+    if wanted.number in out.judged:
+        return set()
+    return {
+        installer_pod_name(entry.node, wanted.number, entry.attempts(wanted.number))
+        for entry in _behind(out, wanted.number, strayed)
+    }
 
 
-def _replace(out: Stepped, entry: Entry) -> None:
-    out.entries = tuple(entry if old.node == entry.node else old for old in out.entries)
+def _behind(out: Stepped, wanted: int, strayed: frozenset[str]) -> list[Entry]:
+    """The nodes that are to be brought to the wanted revision, or back to it."""
+    return [
+        entry
+        for entry in out.entries
+        if entry.current < wanted or (entry.current == wanted and entry.node in strayed)
+    ]
 
 
 # --- choosing ---------------------------------------------------------------------------------
 
 
-def _choose(snapshot: Snapshot, revised: Revised, out: Stepped) -> Entry | None:
+def _choose(
+    snapshot: Snapshot, out: Stepped, able: list[Entry], wanted: int, strayed: frozenset[str]
+) -> Entry | None:
     """The node to move next: the worst first, the holder of the scheduler's Lease last."""
-    wanted = revised.wanted
-    if wanted is None or not wanted.ready:
-        return None
-    strayed = astray(snapshot, out)
-    behind = [
-        entry
-        for entry in out.entries
-        if entry.current < wanted.number
-        or (entry.current == wanted.number and entry.node in strayed)
-    ]
-    able = [entry for entry in behind if entry.node not in out.not_ready]
-    for entry in behind:
-        if entry.node in out.not_ready:
-            out.waiting[entry.node] = "the node is not Ready"
     if not able:
         return None
     for entry in out.entries:
         pod = out.operands.get(entry.node)
         unwell = entry.node not in out.not_ready and (pod is None or not pod.ready)
-        if entry.current == wanted.number and unwell and entry.node not in strayed:
+        if entry.current == wanted and unwell and entry.node not in strayed:
             # Two schedulers down is worse than one behind.
-            out.waiting[entry.node] = f"revision {wanted.number} is not Ready here"
+            out.waiting[entry.node] = f"revision {wanted} is not Ready here"
             return None
     for found in out.installers:
-        if found.over or found.node in out.not_ready:
-            continue
-        if found.node in snapshot.nodes:
+        if found.busy and found.node in snapshot.nodes and found.node not in out.not_ready:
             out.waiting[found.node] = f"{found.name} has not ended yet"
             return None
+    if len(able) > 1 and not all(_said_yes(snapshot, out, entry, wanted) for entry in able):
+        return None  # a single node asks and goes in one
     return min(able, key=lambda entry: worth(snapshot, out.operands, entry))
+
+
+def _said_yes(snapshot: Snapshot, out: Stepped, entry: Entry, wanted: int) -> bool:
+    """Whether the revision passed its check on a node and is on its disk.
+
+    A result from the days of an earlier KubeScheduler is as good: it is read on the node's turn.
+    """
+    found = out.installer(installer_pod_name(entry.node, wanted, entry.attempts(wanted)))
+    if found is None or (found.stage is Stage.DONE and entry.current == wanted):
+        return False
+    if found.is_stuck(snapshot.now):
+        out.wake(STAGING)  # it has failed to stage before: it runs now, but for how long?
+        return False
+    return found.stage in (Stage.STAGED, Stage.DONE)
+
+
+def _announce(
+    snapshot: Snapshot, revised: Revised, out: Stepped, chosen: Entry, wanted: int
+) -> None:
+    """Write down that it is this node's turn, and then tell its installer."""
+    out.put(replace(chosen, target=wanted))
+    message = f'node "{chosen.node}": {chosen.current or "no revision"} -> revision {wanted}'
+    if chosen.current == wanted:
+        message = f'node "{chosen.node}" does not run revision {wanted}: putting it back'
+    out.events.append(Event("NodeTargetRevisionChanged", message))
+    found = out.installer(installer_pod_name(chosen.node, wanted, chosen.attempts(wanted)))
+    revision = revised.revision(wanted)
+    if found is None and revision is not None:
+        start(snapshot, revised, out, replace(chosen, target=wanted), revision, out.afterwards)
+    elif found is not None and found.over and chosen.current == wanted:
+        forget_attempts(out, chosen, wanted)
+    elif found is not None:
+        give_go_ahead(out, found, out.afterwards)
 
 
 # --- a node on its way ------------------------------------------------------------------------
 
 
 def _advance(snapshot: Snapshot, revised: Revised, out: Stepped, entry: Entry) -> Entry:
-    name = installer_pod_name(entry.node, entry.target, entry.attempt)
-    found = next((i for i in out.installers if i.name == name and not i.leaving), None)
-    revision = next((r for r in revised.history if r.number == entry.target), None)
+    found = out.installer(installer_pod_name(entry.node, entry.target, entry.attempt))
+    revision = revised.revision(entry.target)
 
     if found is not None and found.stage is Stage.DONE:
         return finished(snapshot, revised, out, entry, found, revision)
     if found is not None and found.swapping:
         # It owns the swap to its end: stopped now, it could leave an unproven scheduler behind.
-        return _wait(snapshot, out, entry, found)
+        return wait(snapshot, out, entry, found)
     wanted = revised.wanted
     if wanted is not None and wanted.number != entry.target:
-        out.events.append(
-            Event(
-                "NodeTargetRevisionChanged",
-                f'node "{entry.node}": revision {wanted.number} instead of {entry.target}, '
-                "which it had not reached",
-            )
+        message = (
+            f'node "{entry.node}": revision {wanted.number} instead of {entry.target}, which it '
+            "had not reached"
         )
-        target = wanted.number if entry.current < wanted.number else 0
-        return replace(entry, target=target)
+        out.events.append(Event("NodeTargetRevisionChanged", message))
+        return replace(entry, target=0)
     if revision is None or revision.bad or wanted is None:
         return replace(entry, target=0)
-    if found is not None and found.stage is Stage.REFUSED:
-        return refused(snapshot, out, entry, found, revision)
-    if found is not None and found.stage is Stage.LOST:
-        return attempt_failed(snapshot, out, entry, found.message)
-    if found is None:
-        return _start(snapshot, revised, out, entry, revision, name)
-    return _wait(snapshot, out, entry, found)
+    return carry_on(snapshot, revised, out, entry, revision, found)
 
 
-def _wait(snapshot: Snapshot, out: Stepped, entry: Entry, found: Installer) -> Entry:
-    out.waiting[entry.node] = _progress(found)
-    if found.created:
-        # Being pending for too long becomes a condition; nothing else would wake the pass for it.
-        pending = (snapshot.now - found.created).total_seconds()
-        out.wake(max(snapshot.settings.rollout.pending_tolerance - pending, 5.0))
-    return entry
-
-
-def _progress(found: Installer) -> str:
-    if found.waiting:
-        return f"the {found.stage.value} container waits: {found.waiting[0]}: {found.waiting[1]}"
-    words = {
-        Stage.PENDING: "the installer pod is starting",
-        Stage.PREFLIGHT: "kube-scheduler checks the configuration",
-        Stage.INSTALLING: "the scheduler is being swapped",
-    }
-    text = words.get(found.stage, found.stage.value)
-    return f"{text}: {found.message}" if found.message else text
-
-
-def _start(
-    snapshot: Snapshot,
-    revised: Revised,
-    out: Stepped,
-    entry: Entry,
-    revision: Revision,
-    name: str,
-) -> Entry:
-    rollout = snapshot.settings.rollout
-    failed_at = entry.failed_at if entry.attempt else None
-    if failed_at and out.backs_off(snapshot, entry.node, entry.attempt, failed_at):
-        return entry
-    leaving = [i.name for i in out.installers if i.node == entry.node and i.leaving]
-    if leaving or name in snapshot.installer_pods:
-        out.waiting[entry.node] = f"{(*leaving, name)[0]} is being stopped"
-        return entry
-    if entry.node in out.not_ready:
-        out.waiting[entry.node] = "the node is not Ready"
-        return entry
-    if not revision.complete:
-        missing = sorted(set(PARTS) - set(revision.copies))
-        out.waiting[entry.node] = f"revision {revision.number} has lost {', '.join(missing)}"
-        return entry
-    pod = json.loads((revision.copies[names.POD].get("data") or {})[names.POD_KEY])
-    container = pod["spec"]["containers"][0]
-    rendered = render_installer_pod(
-        snapshot.platform,
-        entry.node,
-        revision.number,
-        entry.attempt,
-        operand_image=container["image"],
-        operator_image=snapshot.settings.operator_image,
-        arguments=container["args"],
-        owner_uid=str(revision.status["metadata"]["uid"]),
-        settings=InstallerSettings(
-            rollout.health_timeout,
-            rollout.settling_time,
-            keep=tuple(sorted(protected(snapshot, revised.history, out))),
-        ),
-        content_hash=revision.hash,
-    )
-    out.waiting[entry.node] = "the installer pod is starting"
-    event = Event("InstallerPodCreated", f'installing revision {revision.number} on "{entry.node}"')
-    out.actions.append(Create(PODS, rendered, events=(event,)))
-    return entry
-
-
-def _clean_up(snapshot: Snapshot, out: Stepped) -> None:
+def _clean_up(snapshot: Snapshot, out: Stepped, wanted: set[str]) -> None:
     """Delete installer pods that nobody waits for; finished ones stay for their logs."""
-    wanted = {
+    wanted = wanted | {
         installer_pod_name(entry.node, entry.target, entry.attempt)
         for entry in out.entries
         if entry.target

@@ -41,6 +41,19 @@ class Stepped:
     judged: set[int] = field(default_factory=set)
     not_ready: dict[str, str] = field(default_factory=dict)
 
+    @property
+    def swapping(self) -> frozenset[int]:
+        """The revisions that replace a node's scheduler right now."""
+        return frozenset(pod.revision for pod in self.installers if pod.swapping)
+
+    def put(self, entry: Entry) -> None:
+        """Let the entry of its node be this one."""
+        self.entries = tuple(entry if old.node == entry.node else old for old in self.entries)
+
+    def installer(self, name: str) -> Installer | None:
+        """The installer pod of that name, unless it is being deleted."""
+        return next((i for i in self.installers if i.name == name and not i.leaving), None)
+
     def wake(self, seconds: float) -> None:
         """Look again in so many seconds at the latest."""
         seconds = max(seconds, 0.1)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from .. import names
 from ..rollout.drift import is_astray
+from ..snapshot import annotation, timestamp
 from .conditions import AS_EXPECTED, Condition, aggregate
 
 if TYPE_CHECKING:
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
     from ..config.findings import Finding
     from ..revision.history import Revision
+    from ..rollout.installer import Installer
+    from ..rollout.nodes import Entry
     from ..rollout.operand import Operand
     from ..rollout.removal import Removal
     from ..rollout.stepped import Stepped
@@ -80,13 +83,13 @@ def rollout_conditions(
         description: which nodes are where.
     """
     return [
-        _progressing(stepped, wanted, rejected, description),
+        _progressing(snapshot, stepped, wanted, rejected, description),
         _preflight(rejected),
-        _node_installer(stepped, rejected),
+        _node_installer(snapshot, stepped, wanted, rejected),
         _collected(
             names.INSTALLER_DEGRADED, "SyncError", [snapshot.trouble] if snapshot.trouble else []
         ),
-        *_installer_pods(snapshot, stepped),
+        *_installer_pods(snapshot, stepped, wanted),
         _available(snapshot, stepped, description),
         _static_pods(snapshot, stepped),
         _nodes(stepped, snapshot.nodes),
@@ -111,7 +114,11 @@ def removal_conditions(snapshot: Snapshot, removal: Removal) -> list[Condition]:
 
 
 def _progressing(
-    stepped: Stepped, wanted: Revision | None, rejected: Revision | None, description: str
+    snapshot: Snapshot,
+    stepped: Stepped,
+    wanted: Revision | None,
+    rejected: Revision | None,
+    description: str,
 ) -> Condition:
     type_ = names.NODE_INSTALLER_PROGRESSING
     behind = [
@@ -122,11 +129,23 @@ def _progressing(
     if behind and wanted is not None:
         waits = [f"{node}: {what}" for node, what in sorted(stepped.waiting.items())]
         message = "; ".join([f"moving to revision {wanted.number}", description, *waits])
+        if all(_joined_later(snapshot, entry, wanted) for entry in behind):
+            # The API asks operators not to call it progress when nodes join.
+            return Condition(type_, "False", "NodesJoining", message)
         return Condition(type_, "True", "RollingOut", message)
     if rejected is not None:
         message = f"{description}; revision {rejected.number} was {rejected.outcome}"
         return Condition(type_, "False", "RevisionRejected", message)
     return Condition(type_, "False", "AllNodesAtLatestRevision", description)
+
+
+def _joined_later(snapshot: Snapshot, entry: Entry, wanted: Revision) -> bool:
+    """Whether the revision was installed already when this node came."""
+    if entry.current or not wanted.status or entry.node not in snapshot.nodes:
+        return False
+    installed = timestamp(annotation(wanted.status, names.OUTCOME_TIME_ANNOTATION))
+    born = timestamp(snapshot.nodes[entry.node]["metadata"].get("creationTimestamp"))
+    return installed is not None and born is not None and born > installed
 
 
 def _preflight(rejected: Revision | None) -> Condition:
@@ -139,25 +158,36 @@ def _preflight(rejected: Revision | None) -> Condition:
     return Condition(names.PREFLIGHT_DEGRADED, "True", "ConfigurationRefused", message)
 
 
-def _node_installer(stepped: Stepped, rejected: Revision | None) -> Condition:
+def _node_installer(
+    snapshot: Snapshot, stepped: Stepped, wanted: Revision | None, rejected: Revision | None
+) -> Condition:
     type_ = names.NODE_INSTALLER_DEGRADED
     if rejected is not None and rejected.outcome == names.OUTCOME_FAILED:
         return Condition(type_, "True", "RevisionFailed", rejected.message)
-    retrying = [e for e in stepped.entries if e.target and e.failed_revision == e.target]
+    number = wanted.number if wanted is not None else 0
+    retrying = [
+        entry
+        for entry in stepped.entries
+        if entry.failed_revision and entry.failed_revision == (entry.target or number)
+    ]
     if retrying:
         lines = [f'node "{e.node}": {error}' for e in retrying for error in e.failed_errors]
         return Condition(type_, "True", retrying[0].failed_reason, aggregate(lines))
-    return Condition(type_, "False", AS_EXPECTED)
+    stuck = [
+        f'node "{found.node}" cannot take revision {found.revision}: {found.problem}'
+        for found in _awaited(stepped, wanted)
+        if found.is_stuck(snapshot.now)
+    ]
+    return _collected(type_, names.REASON_INSTALLER_FAILED, stuck)
 
 
-def _installer_pods(snapshot: Snapshot, stepped: Stepped) -> list[Condition]:
+def _installer_pods(
+    snapshot: Snapshot, stepped: Stepped, wanted: Revision | None
+) -> list[Condition]:
     """An installer pod that cannot start is no failure at once, but soon."""
     pending, waiting = [], []
     reasons: dict[str, str] = {}
-    targets = {(entry.node, entry.target) for entry in stepped.entries if entry.target}
-    for found in stepped.installers:
-        if (found.node, found.revision) not in targets or found.leaving:
-            continue
+    for found in _awaited(stepped, wanted):
         age = (snapshot.now - found.created).total_seconds() if found.created else 0.0
         late = age > snapshot.settings.rollout.pending_tolerance
         if found.waiting and (late or found.waiting[0] in _CANNOT_START):
@@ -175,6 +205,21 @@ def _installer_pods(snapshot: Snapshot, stepped: Stepped) -> list[Condition]:
     return [
         _collected(names.INSTALLER_POD_PENDING_DEGRADED, reasons.get("pending", ""), pending),
         _collected(names.INSTALLER_POD_WAITING_DEGRADED, reasons.get("waiting", ""), waiting),
+    ]
+
+
+def _awaited(stepped: Stepped, wanted: Revision | None) -> list[Installer]:
+    """Installers of whom something is still to come."""
+    number = wanted.number if wanted is not None else 0
+    targets = {
+        (entry.node, entry.target or number)
+        for entry in stepped.entries
+        if entry.target or entry.current < number
+    }
+    return [
+        found
+        for found in stepped.installers
+        if (found.node, found.revision) in targets and not found.over and not found.leaving
     ]
 
 

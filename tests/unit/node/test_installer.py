@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import errno
 import fcntl
+import json
 import logging
 import os
 import signal
@@ -13,7 +15,8 @@ import threading
 import pytest
 
 from kube_scheduler_operator.cli import node as command
-from kube_scheduler_operator.node import installer, program
+from kube_scheduler_operator.node import installer, program, turn
+from kube_scheduler_operator.node.files import Disk
 from kube_scheduler_operator.node.installer import Options, install, main
 from kube_scheduler_operator.node.result import Result, Verdict
 
@@ -89,18 +92,20 @@ def test_the_revision_is_on_disk(options, node, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "pod",
+    ("pod", "why"),
     [
-        pytest.param(b"not json", id="not JSON"),
-        pytest.param(b'{"kind":"ConfigMap"}', id="not a pod"),
-        pytest.param(pod_json().replace(b'"REVISION"', b'"1"'), id="no placeholder"),
+        pytest.param(b"not json", "is not JSON", id="not JSON"),
+        pytest.param(b'{"kind":"ConfigMap"}', "must be a Pod", id="not a pod"),
+        pytest.param(
+            pod_json().replace(b'"REVISION"', b'"1"'), "must be 'REVISION'", id="no placeholder"
+        ),
     ],
 )
-def test_a_pod_that_cannot_be_installed_touches_nothing(options, node, pod):
+def test_a_pod_that_cannot_be_installed_touches_nothing(options, node, pod, why):
     (options.pod_dir / "pod.yaml").write_bytes(pod)
     assert main(options) == program.EXIT_RETRY
     assert options.manifest_path.read_bytes() == STOCK
-    assert not options.termination_log.exists()
+    assert why in options.termination_log.read_text()
 
 
 def test_a_message_that_cannot_be_written_is_written_by_the_next_start(options, node, tmp_path):
@@ -171,6 +176,85 @@ def test_a_second_installer_waits_for_the_first(options, node, caplog):
     finally:
         logger.removeHandler(listener)
     assert [result.result for result in results] == [Verdict.INSTALLED]
+
+
+@pytest.fixture
+def waiting_for_its_turn(options, node, tmp_path, monkeypatch):
+    """Options with a go-ahead that has not come; what happens at each look is `node.on_look`."""
+    file = tmp_path / "go-ahead"
+    file.write_text("")
+    looks = []
+
+    def look(_seconds):
+        looks.append(1)
+        assert len(looks) < 100, "it waits for ever"
+        node.on_look(len(looks))
+
+    monkeypatch.setattr(turn.time, "sleep", look)
+    return dataclasses.replace(options, go_ahead=file)
+
+
+def test_before_its_turn_a_revision_is_staged_and_the_scheduler_runs_on(waiting_for_its_turn, node):
+    options = waiting_for_its_turn
+
+    def look(count):
+        assert (options.resource_dir / "kube-scheduler-pod-1/kube-scheduler-pod.yaml").exists()
+        assert options.manifest_path.read_bytes() == STOCK
+        with (options.resource_dir / ".kube-scheduler.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # others may work meanwhile
+        if count == 5:
+            options.go_ahead.write_text("true")
+
+    node.on_look = look
+    assert main(options) == 0
+    assert message(options).result is Verdict.INSTALLED
+    assert options.manifest_path.read_bytes() == revision_manifest(1)
+
+
+def test_a_port_that_somebody_else_has_is_told_before_anything_is_touched(
+    waiting_for_its_turn, node, tmp_path, monkeypatch
+):
+    pod = json.loads((tmp_path / "pod" / "pod.yaml").read_bytes())
+    pod["spec"]["containers"][0]["readinessProbe"]["httpGet"]["port"] = 10261
+    (tmp_path / "pod" / "pod.yaml").write_text(json.dumps(pod))
+    monkeypatch.setattr(node, "is_port_free", lambda probe: probe.port != 10261)
+    assert main(waiting_for_its_turn) == program.EXIT_RETRY
+    assert waiting_for_its_turn.manifest_path.read_bytes() == STOCK
+    assert waiting_for_its_turn.termination_log.read_text() == (
+        "port 10261 of 127.0.0.1, where revision 1 would listen, is taken by another program"
+    )
+    assert not (waiting_for_its_turn.resource_dir / "kube-scheduler-pod-1").exists()
+
+
+def test_sigterm_before_its_turn_leaves_the_scheduler_alone(waiting_for_its_turn, node):
+    options = waiting_for_its_turn
+    node.on_look = lambda _count: os.kill(os.getpid(), signal.SIGTERM)
+    assert main(options) == 143
+    assert options.manifest_path.read_bytes() == STOCK
+    assert not options.termination_log.exists()
+
+
+def test_a_disk_that_is_full_is_known_before_its_turn(waiting_for_its_turn, monkeypatch):
+    class Full(Disk):
+        def write(self, *_args, **_kwargs):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(installer, "Disk", Full)
+    assert main(waiting_for_its_turn) == program.EXIT_RETRY
+    assert "No space left on device" in waiting_for_its_turn.termination_log.read_text()
+    assert waiting_for_its_turn.manifest_path.read_bytes() == STOCK
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"), [("true", True), ("true\n", True), ("", False), ("false", False)]
+)
+def test_only_the_word_is_a_go_ahead(tmp_path, content, expected):
+    (tmp_path / "go-ahead").write_text(content)
+    assert turn.has_come(tmp_path / "go-ahead") is expected
+
+
+def test_a_go_ahead_that_is_not_there_has_not_come(tmp_path):
+    assert turn.has_come(tmp_path / "go-ahead") is False
 
 
 def test_the_command_line_of_the_template_is_understood(monkeypatch):

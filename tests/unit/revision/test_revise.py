@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -88,7 +88,7 @@ class Cluster:
         self.pods[node] = {"metadata": metadata}
         return self
 
-    def look(self, wanted: Content | None) -> Revised:
+    def look(self, wanted: Content | None, swapping: Container[int] = ()) -> Revised:
         status = {
             "latestAvailableRevision": self.latest,
             "nodeStatuses": list(self.entries.values()),
@@ -101,7 +101,7 @@ class Cluster:
             config_maps=self.config_maps,
             operand_pods=self.pods,
         )
-        return revise(snapshot, wanted)
+        return revise(snapshot, wanted, swapping)
 
     def drive(self, wanted: Content | None, passes: int = 12) -> Revised:
         """Pass after pass until nothing is written any more."""
@@ -295,6 +295,48 @@ def test_a_bad_revision_is_held_and_the_last_good_one_stays_wanted(outcome: str)
     revised = cluster.drive(content("b"))
     assert cluster.writes == []
     assert (wanted(revised), rejected(revised)) == (1, 2)
+
+
+def test_an_edit_that_is_taken_back_before_a_node_ran_it_is_withdrawn() -> None:
+    cluster = Cluster().revision(1, "a", names.OUTCOME_INSTALLED).revision(2, "b").node("n", 1)
+    revised = cluster.drive(content("a"))
+    assert cluster.writes == ["replace revision-status-2"]
+    assert revised.wanted is not None
+    assert revised.wanted.number == 1
+    assert revised.latest == 2
+    assert revised.history[-1].outcome == names.OUTCOME_WITHDRAWN
+    assert revised.rejected is None
+
+
+@pytest.mark.parametrize(
+    ("current", "pod", "swapping"),
+    [(2, 2, ()), (1, 2, ()), (1, 1, {2})],
+    ids=["a node has it", "a node evidently runs it", "a node is about to run it"],
+)
+def test_what_some_node_has_begun_to_run_is_not_withdrawn(
+    current: int, pod: int, swapping: Container[int]
+) -> None:
+    cluster = Cluster().revision(1, "a", names.OUTCOME_INSTALLED).revision(2, "b")
+    cluster.node("n", 1).node("m", current).pod("m", pod, "ab"[pod - 1])
+    (action,) = cluster.look(content("a"), swapping).actions
+    assert action.obj["metadata"]["name"] == "revision-status-3"
+
+
+def test_what_was_withdrawn_can_be_asked_for_again() -> None:
+    cluster = Cluster().revision(1, "a", names.OUTCOME_INSTALLED).node("n", 1)
+    cluster.revision(2, "b", names.OUTCOME_WITHDRAWN)
+    revised = cluster.drive(content("b"))
+    assert revised.wanted is not None
+    assert revised.wanted.number == 3
+    assert "asked for again" in revised.wanted.status["data"]["reason"]
+
+
+def test_a_withdrawn_revision_that_runs_after_all_is_left_for_a_higher_one() -> None:
+    cluster = Cluster().revision(1, "a", names.OUTCOME_INSTALLED).node("n", 2)
+    cluster.revision(2, "b", names.OUTCOME_WITHDRAWN)
+    revised = cluster.drive(content("a"))
+    assert revised.wanted is not None
+    assert revised.wanted.number == 3
 
 
 @pytest.mark.parametrize("outcome", [REFUSED, FAILED])

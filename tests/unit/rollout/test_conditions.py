@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -128,6 +129,26 @@ def test_progressing_says_who_waits_for_what() -> None:
         "moving to revision 2; 2 nodes are at revision 1; 0 nodes have achieved new revision 2; "
         "a: the scheduler is being swapped; b: the node is not Ready"
     )
+
+
+@pytest.mark.parametrize(
+    ("born", "progressing"),
+    [(NOW, "False"), (NOW - timedelta(hours=2), "True")],
+    ids=["after the revision was installed", "before: it is adopted"],
+)
+def test_a_node_that_joins_is_no_progress(born: datetime, progressing: str) -> None:
+    installed = {names.OUTCOME_TIME_ANNOTATION: rfc3339(NOW - timedelta(hours=1))}
+    wanted = replace(
+        revision(2, names.OUTCOME_INSTALLED), status={"metadata": {"annotations": installed}}
+    )
+    stepped = cluster(2, 2, 0)
+    stepped.waiting["c"] = "the installer pod is starting"
+    nodes = {
+        name: {"metadata": {"name": name, "creationTimestamp": rfc3339(born)}} for name in "abc"
+    }
+    found = look(stepped, wanted=wanted, nodes=nodes)[PROGRESSING]
+    assert found.status == progressing
+    assert "c: the installer pod is starting" in found.message
 
 
 def test_a_refused_revision_is_not_progress() -> None:
@@ -296,6 +317,23 @@ def test_an_installer_pod_that_does_not_start(
     found = look(stepped, wanted=revision(2))
     assert (found[names.INSTALLER_POD_PENDING_DEGRADED].status == "True") is pending
     assert (found[names.INSTALLER_POD_WAITING_DEGRADED].status == "True") is container
+
+
+def test_what_is_in_an_installers_way_is_said_at_once() -> None:
+    failed = {"terminated": {"exitCode": 1, "message": "no space left on device"}}
+    back_off = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 10s"}}
+    status = {
+        "phase": "Running",
+        "containerStatuses": [
+            {"name": names.PREFLIGHT, "state": {"terminated": {"exitCode": 0}}},
+            {"name": names.INSTALLER, "state": back_off, "lastState": failed},
+        ],
+    }
+    stepped = cluster(1)
+    stepped.installers = (installer(status, 1),)
+    found = look(stepped, wanted=revision(2))[names.NODE_INSTALLER_DEGRADED]
+    assert (found.status, found.reason) == ("True", names.REASON_INSTALLER_FAILED)
+    assert found.message == 'node "a" cannot take revision 2: no space left on device'
 
 
 def test_installer_pods_that_nobody_waits_for_do_not_count() -> None:

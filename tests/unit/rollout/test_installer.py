@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -39,6 +40,7 @@ def pod(
     *,
     last_preflight: dict[str, Any] | None = None,
     last_installer: dict[str, Any] | None = None,
+    go_ahead: str | None = "true",
     **status: Any,
 ) -> dict[str, Any]:
     status["phase"] = phase
@@ -55,6 +57,7 @@ def pod(
         "metadata": {
             "name": "installer-7-node-a",
             "labels": {names.INSTALLER_REVISION_LABEL: "7"},
+            "annotations": {} if go_ahead is None else {names.GO_AHEAD_ANNOTATION: go_ahead},
             "creationTimestamp": "2026-01-01T00:00:00Z",
         },
         "spec": {"nodeName": "node-a"},
@@ -119,6 +122,33 @@ def pod(
             id="installer is tried again",
         ),
         pytest.param(
+            pod("Running", RUNNING, RUNNING, go_ahead=None),
+            Stage.PREFLIGHT,
+            "",
+            id="checks before its turn",
+        ),
+        pytest.param(
+            pod("Running", ended(0), RUNNING, go_ahead=None), Stage.STAGED, "", id="staged"
+        ),
+        pytest.param(
+            pod("Running", ended(0), RUNNING, go_ahead="soon"),
+            Stage.STAGED,
+            "",
+            id="staged, somebody wrote something else",
+        ),
+        pytest.param(
+            pod("Running", ended(0), BACK_OFF, last_installer=ended(1, "full"), go_ahead=None),
+            Stage.PREFLIGHT,
+            "full",
+            id="could not stage and waits",
+        ),
+        pytest.param(
+            pod("Running", ended(0), RUNNING, last_installer=ended(1, "full"), go_ahead=None),
+            Stage.STAGED,
+            "full",
+            id="could not stage and tries again",
+        ),
+        pytest.param(
             pod("Succeeded", ended(0), ended(0, RESULT.serialise())), Stage.DONE, "", id="done"
         ),
         pytest.param(
@@ -170,6 +200,29 @@ def test_stages(found: dict[str, Any], stage: Stage, message: str) -> None:
     assert (installer.stage, installer.message) == (stage, message)
 
 
+@pytest.mark.parametrize(
+    ("code", "problem"),
+    [(1, "port 10261 is taken"), (137, ""), (143, ""), (0, "")],
+    ids=["its own words", "killed", "told to end", "done"],
+)
+def test_what_is_in_the_way_are_the_installers_own_words(code: int, problem: str) -> None:
+    found = pod("Running", ended(0), BACK_OFF, last_installer=ended(code, "port 10261 is taken"))
+    assert read(found).problem == problem
+
+
+@pytest.mark.parametrize(
+    ("state", "seconds", "expected"),
+    [(BACK_OFF, 60, True), (RUNNING, 19, True), (RUNNING, 20, False)],
+    ids=["waits to be started again", "young", "goes on"],
+)
+def test_an_installer_that_failed_is_stuck_until_it_runs_on(
+    state: dict[str, Any], seconds: int, *, expected: bool
+) -> None:
+    found = pod("Running", ended(0), state, last_installer=ended(1, "port 10261 is taken"))
+    now = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)
+    assert read(found).is_stuck(now) is expected
+
+
 def test_a_result_comes_with_the_moment_it_was_known() -> None:
     installer = read(pod("Succeeded", ended(0), ended(0, RESULT.serialise())))
     assert installer.result == RESULT
@@ -182,10 +235,11 @@ def test_a_result_comes_with_the_moment_it_was_known() -> None:
     [
         (pod("Running", RUNNING, RUNNING), False),
         (pod("Running", ended(0), RUNNING), True),
+        (pod("Running", ended(0), RUNNING, go_ahead=None), False),
         (pod("Running", ended(0), BACK_OFF, last_installer=ended(1)), False),
         (pod("Succeeded", ended(0), ended(0, RESULT.serialise())), False),
     ],
-    ids=["preflight", "installer", "installer in back-off", "done"],
+    ids=["preflight", "installer", "not its turn", "installer in back-off", "done"],
 )
 def test_swapping_means_that_the_installer_runs(found: dict[str, Any], *, expected: bool) -> None:
     assert read(found).swapping is expected

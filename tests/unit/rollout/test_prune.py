@@ -47,7 +47,23 @@ def operand(node: str, number: int) -> Operand:
 
 def installer(node: str, number: int, stage: Stage) -> Installer:
     result = Result(Verdict.INSTALLED, number, node, number) if stage is Stage.DONE else None
-    return Installer("i", node, number, stage, "", None, result, False, None, None, False, {})
+    return Installer(
+        name="i",
+        node=node,
+        revision=number,
+        stage=stage,
+        message="",
+        problem="",
+        waiting=None,
+        result=result,
+        go_ahead=True,
+        swapping=False,
+        created=None,
+        begun=None,
+        ended=None,
+        leaving=False,
+        pod={},
+    )
 
 
 def cluster(failed: int = 0, succeeded: int = 0) -> Snapshot:
@@ -99,6 +115,9 @@ def numbers(*ranges: range | int) -> set[int]:
             id="0 means 5",
         ),
         pytest.param((5, 5), 20, [(10, 15, 5)], numbers(range(1, 21)), id="so many that all stay"),
+        pytest.param(
+            (5, 5), 20, [(15, 0, 0), (10, 0, 5)], numbers(range(1, 21)), id="two nodes, all stay"
+        ),
         pytest.param((-1, -1), 1, [(1, 0, 0)], None, id="unlimited"),
         pytest.param((1, -1), 5, [(1, 0, 0)], None, id="successful ones unlimited"),
         pytest.param((-1, 1), 5, [(1, 0, 0)], None, id="failed ones unlimited, a node behind"),
