@@ -48,8 +48,9 @@ bench: setup ## Speed and memory, as a table and JSON in bench-results/ (root)
 	@hack/bench rollout
 
 .PHONY: soak
-soak: setup ## Hours of random histories (KSO_HISTORIES=20000), and kills before and after every write
+soak: setup ## Hours: 100 kills on three nodes (KSO_KILLS), kills at every write, 20000 histories (KSO_HISTORIES)
 	KSO_SOAK=1 $(PYTEST) tests/integration/test_operator.py -k killed
+	KSO_SOAK=1 $(PYTEST) tests/e2e -k hundred_kills -s
 	KSO_HISTORIES=$${KSO_HISTORIES:-20000} $(PYTEST) tests/simulation -n 2 --timeout 0
 
 .PHONY: clean

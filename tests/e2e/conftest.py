@@ -1,4 +1,4 @@
-"""One real cluster for all end-to-end tests: a control-plane node, two workers, the operator in it.
+"""Real clusters for the end-to-end tests: one with a control-plane node, then one with three.
 
 The tests run in the order of their files, each starts from a calm cluster and leaves one. The
 profile stays what the test before made it, because going back to the default is one more rollout.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +19,7 @@ import pytest
 from cluster import lifecycle, nodes, operator_image, teardown
 from cluster.api import Api
 from cluster.console import run
-from cluster.model import Sandbox
+from cluster.model import Node, Sandbox
 from cluster.observe import (
     KUBESCHEDULER,
     OPERATOR_NAMESPACE,
@@ -34,13 +35,19 @@ from cluster.observe import (
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 NAME = f"e2e-{hashlib.sha256(str(REPOSITORY).encode()).hexdigest()[:6]}"
+NAME_OF_THREE = f"{NAME}-3"
 PODS = f"/api/v1/namespaces/{OPERATOR_NAMESPACE}/pods"
 CONFIG_MAPS = f"/api/v1/namespaces/{OPERATOR_NAMESPACE}/configmaps"
+DEPLOYMENT = f"/apis/apps/v1/namespaces/{OPERATOR_NAMESPACE}/deployments/kube-scheduler-operator"
 MANIFEST = "/etc/kubernetes/manifests/kube-scheduler.yaml"
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Bound the tests themselves, not the start of the cluster before the first of them."""
+    if "KSO_SOAK" not in os.environ:
+        long = [item for item in items if item.get_closest_marker("soak")]
+        config.hook.pytest_deselected(items=long)
+        items[:] = [item for item in items if item not in long]
     for item in items:
         if (
             item.path.is_relative_to(Path(__file__).parent)
@@ -67,9 +74,9 @@ class Cluster:
 
     @property
     def current(self) -> int:
-        """The revision of the control-plane node."""
+        """The revision that all control-plane nodes have reached."""
         entries = self.status.get("nodeStatuses") or [{}]
-        return int(entries[0].get("currentRevision", 0))
+        return min(int(entry.get("currentRevision", 0)) for entry in entries)
 
     @property
     def latest(self) -> int:
@@ -104,13 +111,13 @@ class Cluster:
         kubeconfig = f"--kubeconfig={self.sandbox.kubeconfig}"
         return run(kubectl, kubeconfig, *arguments, stdin=stdin)
 
-    def on_node(self, *command: str) -> str:
-        """Run a command in the control-plane node's namespaces."""
-        return run(*nodes.enter(self.sandbox, self.node, command))
+    def on_node(self, *command: str, node: Node | None = None) -> str:
+        """Run a command in a control-plane node's namespaces."""
+        return run(*nodes.enter(self.sandbox, node or self.node, command))
 
-    def scheduler(self) -> tuple[int, str]:
-        """Pid and command line of the control-plane node's one scheduler; 0 if there is none."""
-        found = scheduler_processes(self.sandbox, self.node)
+    def scheduler(self, node: Node | None = None) -> tuple[int, str]:
+        """Pid and command line of a control-plane node's one scheduler; 0 if there is none."""
+        found = scheduler_processes(self.sandbox, node or self.node)
         found = {
             pid: words for pid, words in found.items() if "--write-config-to" not in str(words)
         }
@@ -125,11 +132,35 @@ class Cluster:
         delete_pod(self.api, name)
         return seconds
 
+    @property
+    def schedulers(self) -> dict[str, int]:
+        """The pid of every control-plane node's scheduler, by node."""
+        return {node.name: self.scheduler(node)[0] for node in self.sandbox.nodes}
+
+    @property
+    def operators(self) -> list[str]:
+        """The names of the operator's pods."""
+        path = f"{PODS}?labelSelector=app.kubernetes.io%2Fname%3Dkube-scheduler-operator"
+        return [pod["metadata"]["name"] for pod in self.api.request("GET", path)["items"]]
+
+    def operand_image(self, image: str | None) -> None:
+        """Set OPERAND_IMAGE on the operator's Deployment, or take it away."""
+        deployment = self.api.request("GET", DEPLOYMENT)
+        container = deployment["spec"]["template"]["spec"]["containers"][0]
+        container["env"] = [e for e in container["env"] if e["name"] != "OPERAND_IMAGE"]
+        if image:
+            container["env"].append({"name": "OPERAND_IMAGE", "value": image})
+        self.api.request("PUT", DEPLOYMENT, deployment)
+
     def installer(self, revision: int) -> dict[str, Any]:
         """The installer pod of a revision; empty if there is none."""
+        return next(iter(self.installers(revision)), {})
+
+    def installers(self, revision: int) -> list[dict[str, Any]]:
+        """The installer pods of a revision."""
         pods = self.api.request("GET", f"{PODS}?labelSelector=app%3Dinstaller")["items"]
         prefix = f"installer-{revision}-"
-        return next((pod for pod in pods if pod["metadata"]["name"].startswith(prefix)), {})
+        return [pod for pod in pods if pod["metadata"]["name"].startswith(prefix)]
 
     def revision_status(self, revision: int) -> dict[str, str]:
         """The annotations of revision-status-N."""
@@ -205,3 +236,23 @@ def cluster(_cluster: Cluster) -> Cluster:
     """The cluster at rest, without overrides."""
     _cluster.rest()
     return _cluster
+
+
+@pytest.fixture(scope="session")
+def _three_nodes() -> Iterator[Cluster]:
+    teardown.down(NAME)  # one cluster at a time is enough for a machine
+    operator_image.build()
+    sandbox = lifecycle.up(NAME_OF_THREE, 3, 0, with_operator=True)
+    try:
+        cluster = Cluster(sandbox)
+        cluster.rest(400)
+        yield cluster
+    finally:
+        teardown.down(NAME_OF_THREE)
+
+
+@pytest.fixture
+def three_nodes(_three_nodes: Cluster) -> Cluster:
+    """Three control-plane nodes at rest, without overrides."""
+    _three_nodes.rest(400)
+    return _three_nodes

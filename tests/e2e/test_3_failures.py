@@ -11,10 +11,9 @@ import pytest
 
 from cluster.observe import KUBESCHEDULER, SCHEDULER, scheduler_processes, until
 
-from .conftest import OPERATOR_NAMESPACE, PODS, Cluster
+from .conftest import DEPLOYMENT, PODS, Cluster
 
 CANNOT_RUN = {"arguments": {"bind-address": "203.0.113.77"}}
-DEPLOYMENT = f"/apis/apps/v1/namespaces/{OPERATOR_NAMESPACE}/deployments/kube-scheduler-operator"
 
 
 def test_what_cannot_run_is_put_back_without_the_operator(cluster: Cluster) -> None:
@@ -32,7 +31,7 @@ def test_what_cannot_run_is_put_back_without_the_operator(cluster: Cluster) -> N
     nowhere = {"spec": {"template": {"spec": {"nodeSelector": {"no-such-node": "true"}}}}}
     cluster.api.request("PATCH", DEPLOYMENT, nowhere)
     try:
-        for pod in _operator_pods(cluster):
+        for pod in cluster.operators:
             cluster.api.request("DELETE", f"{PODS}/{pod}")
         until(lambda: "203.0.113.77" in cluster.scheduler()[1], 60, "the bad one never ran")
         until(lambda: cluster.scheduler()[1] == good_command, 120, "the good one is not back")
@@ -65,11 +64,6 @@ def _swapping(cluster: Cluster, revision: int) -> bool:
     statuses = cluster.installer(revision).get("status", {}).get("containerStatuses", [])
     states = {status["name"]: status["state"] for status in statuses}
     return "terminated" in states.get("preflight", {}) and "running" in states["installer"]
-
-
-def _operator_pods(cluster: Cluster) -> list[str]:
-    path = f"{PODS}?labelSelector=app.kubernetes.io%2Fname%3Dkube-scheduler-operator"
-    return [pod["metadata"]["name"] for pod in cluster.api.request("GET", path)["items"]]
 
 
 def _installer_pids(cluster: Cluster) -> list[int]:
@@ -129,8 +123,7 @@ def test_an_image_that_cannot_be_pulled_is_said_and_the_next_edit_is_tried_at_on
     cluster: Cluster,
 ) -> None:
     before = cluster.scheduler()
-    env = {"name": "OPERAND_IMAGE", "value": "registry.invalid/kube-scheduler:v1.35.99"}
-    _set_environment(cluster, [env])
+    cluster.operand_image("registry.invalid/kube-scheduler:v1.35.99")
     try:
         until(
             lambda: cluster.condition("InstallerPodContainerWaitingDegraded")[0] == "True",
@@ -141,23 +134,16 @@ def test_an_image_that_cannot_be_pulled_is_said_and_the_next_edit_is_tried_at_on
         assert "registry.invalid/kube-scheduler:v1.35.99" in message
         assert cluster.scheduler() == before
     finally:
-        _set_environment(cluster, [])
+        cluster.operand_image(None)
     cluster.rest(240)
     assert list(scheduler_processes(cluster.sandbox, cluster.node))
-
-
-def _set_environment(cluster: Cluster, extra: list[dict[str, str]]) -> None:
-    deployment = cluster.api.request("GET", DEPLOYMENT)
-    container = deployment["spec"]["template"]["spec"]["containers"][0]
-    container["env"] = [e for e in container["env"] if e["name"] != "OPERAND_IMAGE"] + extra
-    cluster.api.request("PUT", DEPLOYMENT, deployment)
 
 
 def test_a_killed_operator_goes_on_at_once(cluster: Cluster) -> None:
     latest = cluster.latest
     cluster.api.request("PATCH", SCHEDULER, {"spec": {"profile": cluster.another_profile()}})
     until(lambda: cluster.latest > latest, 30, "no revision")
-    for pod in _operator_pods(cluster):
+    for pod in cluster.operators:
         body = {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}
         cluster.api.request("DELETE", f"{PODS}/{pod}", body)
     until(lambda: cluster.current == cluster.latest, 180, "the rollout did not end")
