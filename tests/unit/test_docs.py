@@ -6,11 +6,14 @@ import argparse
 import re
 from pathlib import Path
 
+import pytest
+
 from kube_scheduler_operator import names
 from kube_scheduler_operator.cli import operator
 from kube_scheduler_operator.status.metrics import Metrics
 
-OPERATIONS = (Path(__file__).resolve().parents[2] / "docs" / "operations.md").read_text()
+ROOT = Path(__file__).resolve().parents[2]
+OPERATIONS = (ROOT / "docs" / "operations.md").read_text()
 
 
 def _section(title: str) -> str:
@@ -48,3 +51,15 @@ def test_every_documented_metric_exists() -> None:
     assert documented
     for name in documented:
         assert f"# TYPE {name} " in exposed, name
+
+
+@pytest.mark.parametrize("page", ["weak-spots.md", "reference-cases.md"])
+def test_every_test_that_is_named_exists(page: str) -> None:
+    named = set(re.findall(r"`(test_\w+)`", (ROOT / "docs" / page).read_text()))
+    found = {
+        name
+        for path in (ROOT / "tests").rglob("test_*.py")
+        for name in re.findall(r"def (test_\w+)\(", path.read_text())
+    }
+    assert named
+    assert named - found == set()
