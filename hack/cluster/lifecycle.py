@@ -163,9 +163,7 @@ def _start(sandbox: Sandbox, found: Mapping[str, Path], *, with_operator: bool) 
             for node in sandbox.nodes:
                 wait_ready(sandbox, api, node)
     # Until the controller manager has made it, the API server refuses every pod.
-    wait(
-        lambda: _takes_pods(api), _READY_TIMEOUT, lambda: "no default service account", every=0.1
-    )
+    wait(lambda: _takes_pods(api), _READY_TIMEOUT, lambda: "no default service account", every=0.1)
 
 
 def _takes_pods(api: Api) -> bool:

@@ -14,6 +14,7 @@ from . import names
 from .kube.resource import (
     CLUSTER_OPERATORS,
     CONFIG_MAPS,
+    DISRUPTION_BUDGETS,
     KUBE_SCHEDULERS,
     LEASES,
     NODES,
@@ -49,7 +50,8 @@ def watches(platform: Platform) -> tuple[Watch, ...]:
         Watch(NODES),
         Watch(CONFIG_MAPS, target, label_selector=ours),
         Watch(SERVICE_ACCOUNTS, target, label_selector=ours),
-        Watch(PODS, target, label_selector=f"app={names.INSTALLER}"),
+        Watch(DISRUPTION_BUDGETS, target, label_selector=ours),
+        Watch(PODS, target, label_selector=f"app in ({names.INSTALLER},{names.GUARD})"),
         Watch(LEASES, platform.operand_lease_namespace, field_selector=lease),
     ]
     found.append(Watch(PODS, platform.operand_namespace, label_selector=operand))
@@ -165,9 +167,9 @@ def take_snapshot(
             if (node := pod["spec"].get("nodeName"))
             and pod["metadata"]["name"] == platform.mirror_pod_name(node)
         },
-        installer_pods=_by_name(
-            pod for pod in view.list(PODS, target) if label(pod, "app") == names.INSTALLER
-        ),
+        installer_pods=_labelled(view.list(PODS, target), names.INSTALLER),
+        guard_pods=_labelled(view.list(PODS, target), names.GUARD),
+        disruption_budgets=_by_name(view.list(DISRUPTION_BUDGETS, target)),
         operand_lease=view.get(
             LEASES, platform.operand_lease_name, platform.operand_lease_namespace
         ),
@@ -178,6 +180,10 @@ def take_snapshot(
 
 def _by_name(objects: Any) -> dict[str, Object]:
     return {obj["metadata"]["name"]: obj for obj in objects}
+
+
+def _labelled(pods: Any, app: str) -> dict[str, Object]:
+    return _by_name(pod for pod in pods if label(pod, "app") == app)
 
 
 def _is_control_plane(node: Object, selectors: tuple[str, ...]) -> bool:

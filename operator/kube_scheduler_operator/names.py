@@ -30,6 +30,7 @@ FORCE_REDEPLOYMENT_KEY: Final = "forceRedeploymentReason"
 REVISION_STATUS: Final = "revision-status"  # ConfigMap revision-status-N
 INSTALLER: Final = "installer"  # pods installer-N-NODE, their app label and their container
 RESTORE: Final = "restore"  # pods restore-NODE, which bring back what was there before
+GUARD: Final = "guard"  # pods that stand for their node's scheduler, their app label and container
 PREFLIGHT: Final = "preflight"  # container of the installer pod
 INSTALLER_SERVICE_ACCOUNT: Final = "installer-sa"
 
@@ -40,6 +41,7 @@ REVISION_LABEL: Final = "revision"  # on static pods, as in the reference
 INSTALLER_REVISION_LABEL: Final = f"{PREFIX}/revision"
 INSTALLER_NODE_LABEL: Final = f"{PREFIX}/node"
 CONTENT_HASH_ANNOTATION: Final = f"{PREFIX}/content-hash"
+KUBECONFIG_ANNOTATION: Final = f"{PREFIX}/kubeconfig"  # on static pods: what they started with
 GO_AHEAD_ANNOTATION: Final = f"{PREFIX}/go-ahead"  # on installer pods, once they may swap
 GO_AHEAD: Final = "true"  # its value
 REVISION_READY_ANNOTATION: Final = "operator.openshift.io/revision-ready"  # "true" once complete

@@ -25,6 +25,7 @@ from .revision.content import Content
 from .revision.history import Revision, read
 from .revision.revise import Revised, revise
 from .rollout import operand as operands
+from .rollout.guard import guard
 from .rollout.look import look
 from .rollout.nodes import write_entry
 from .rollout.prune import prune
@@ -111,8 +112,8 @@ def reconcile(snapshot: Snapshot) -> Plan:
         )
     )
     if not actions:
-        # Only when there is nothing else to do: in a hurry, the past can wait.
-        actions = prune(snapshot, revised.history, stepped)
+        # Only when there is nothing else to do: in a hurry, guards and the past can wait.
+        actions = guard(snapshot, stepped) or prune(snapshot, revised.history, stepped)
     requeue_after = min((w for w in waits if w is not None), default=None)
     return Plan(actions, cluster_operator.reports, requeue_after)
 

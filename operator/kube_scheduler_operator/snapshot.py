@@ -35,6 +35,8 @@ class Snapshot:
         nodes: control-plane nodes, by name.
         operand_pods: mirror pods of the scheduler, by node name.
         installer_pods: by pod name.
+        guard_pods: by pod name.
+        disruption_budgets: our PodDisruptionBudgets in the target namespace, by name.
         operand_lease: kube-scheduler's own election Lease.
         lease_seen: when this process last saw the Lease renewed, by its own clock.
         trouble: the error that ended the last pass, if the API refused or failed one of its writes.
@@ -52,6 +54,8 @@ class Snapshot:
     nodes: Mapping[str, Object] = field(default_factory=dict)
     operand_pods: Mapping[str, Object] = field(default_factory=dict)
     installer_pods: Mapping[str, Object] = field(default_factory=dict)
+    guard_pods: Mapping[str, Object] = field(default_factory=dict)
+    disruption_budgets: Mapping[str, Object] = field(default_factory=dict)
     operand_lease: Object | None = None
     lease_seen: datetime | None = None
     trouble: str = ""

@@ -197,9 +197,7 @@ def test_killed_at_every_write_of_a_rollout_it_always_ends_the_same(
                 world.profile() == profile and world.calm() and world.current > latest
             ),
             60,
-            lambda number=number: (
-                f"killed at write {number} ({world.proxy.writes}): {world.why()}"
-            ),
+            lambda number=number: f"killed at write {number} ({world.proxy.writes}): {world.why()}",
         )
         assert world.latest == latest + 1, "exactly one revision for one edit"
         _complete(world)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from kube_scheduler_operator.kube.errors import ApiError, Request, from_response
 from kube_scheduler_operator.kube.resource import (
     CONFIG_MAPS,
+    DISRUPTION_BUDGETS,
     KUBE_SCHEDULERS,
     PODS,
     SERVICE_ACCOUNTS,
@@ -45,6 +46,7 @@ class History:
         self.note(f"{nodes} nodes, lag {lag:g} s")
         self._down: set[str] = set()
         self._added = 0
+        self._renewals = 0
 
     def note(self, text: str) -> None:
         self.log.append(f"{self.world.clock.now:8.2f} {text}")
@@ -87,6 +89,7 @@ class History:
             (2, self._keep_few),
             (1, self._remove),
             (1, self._change_a_manifest),
+            (2, self._renew_kubeconfig),
         ]
 
     # --- what can happen ------------------------------------------------------------------------
@@ -168,11 +171,20 @@ class History:
             self.note(f"add {name}")
             self.world.add_node(name)
 
+    def _renew_kubeconfig(self) -> None:
+        """Often on all nodes at once, as a certificate's end makes people do."""
+        everywhere = self.rng.random() < 0.5
+        self._renewals += 1
+        for name, machine in sorted(self.world.machines.items()):
+            if everywhere or self.rng.random() < 0.5:
+                self.note(f"another kubeconfig on {name}")
+                machine.renew(f"renewed-{self._renewals}")
+
     def _owned(self) -> list[ObjectRef]:
         target = self.world.platform.target_namespace
         return [
             resource.ref(obj)
-            for resource in (CONFIG_MAPS, SERVICE_ACCOUNTS, PODS)
+            for resource in (CONFIG_MAPS, SERVICE_ACCOUNTS, PODS, DISRUPTION_BUDGETS)
             for obj in self.world.server.list(resource, target)
         ]
 
@@ -299,6 +311,8 @@ class History:
         world.settle(900)
         latest = world.status["latestAvailableRevision"]
         assert f'"percentageOfNodesToScore":{LAST}' in world.config(latest), "the last edit counts"
+        world.run_until(world.is_guarded, 200, "guards stand, and every kubeconfig is taken up")
+        world.settle(120)
         world.run(5.0)
         connection, events = world.operator.connection, len(world.operator.recorder.events)
         writes = connection.writes

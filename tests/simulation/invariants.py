@@ -17,6 +17,7 @@ from kube_scheduler_operator import names
 from kube_scheduler_operator.kube.resource import (
     CLUSTER_OPERATORS,
     CONFIG_MAPS,
+    DISRUPTION_BUDGETS,
     KUBE_SCHEDULERS,
     NODES,
     PODS,
@@ -82,7 +83,11 @@ class Invariants:
             self._content_never_changes(change)
         if resource == CONFIG_MAPS and change.kind == "DELETED":
             self._prunes_only_what_nobody_needs(change)
-        if resource == PODS and "deletionTimestamp" not in change.new["metadata"]:
+        labels = change.new["metadata"].get("labels") or {}
+        if (
+            labels.get("app") == names.INSTALLER
+            and "deletionTimestamp" not in (change.new["metadata"])
+        ):
             if change.kind == "ADDED":
                 self._prepares_only_what_may_be_installed(change)
             if change.kind != "DELETED":
@@ -127,7 +132,7 @@ class Invariants:
                 or _is_only_told(change.old or {}, change.new)
             )
         else:
-            allowed = ours and ref.resource in (CONFIG_MAPS, SERVICE_ACCOUNTS)
+            allowed = ours and ref.resource in (CONFIG_MAPS, SERVICE_ACCOUNTS, DISRUPTION_BUDGETS)
         if not allowed:
             self.fail("it writes only what it owns", f"{change.kind} {ref}")
 

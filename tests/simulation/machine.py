@@ -17,6 +17,7 @@ from kube_scheduler_operator.kube.resource import CONFIG_MAPS, NODES, PODS, Obje
 from kube_scheduler_operator.node.result import Result
 from kube_scheduler_operator.platform import Platform
 
+from . import guard
 from .apiserver import ApiServer, Object
 from .clock import Clock
 from .scheduler import GOOD, STOCK, Behavior, Manifest, Process
@@ -50,6 +51,8 @@ class Machine:
         self.staged: set[int] = set()
         self.swapping = False
         self.evicted: dict[int, int] = {}
+        self.kubeconfig = "first"
+        self.probe: Object = {"port": 10259, "path": "/readyz"}
         self._server = server
         self.clock = clock
         self._platform = platform
@@ -127,6 +130,12 @@ class Machine:
             if pod["spec"].get("nodeName") == self.name:
                 ref = PODS.ref(pod)
                 self.clock.after(40.0, lambda ref=ref: self._collect(ref))
+
+    def renew(self, kubeconfig: str) -> None:
+        """Somebody writes another kubeconfig for the scheduler."""
+        self.kubeconfig = kubeconfig
+        if self.up:
+            self._see_all()
 
     def _collect(self, ref: ObjectRef) -> None:
         """The pod garbage collector: pods of nodes that do not exist any more."""
@@ -299,6 +308,7 @@ class Machine:
         if manifest.revision:
             labels[names.REVISION_LABEL] = str(manifest.revision)
             annotations[names.CONTENT_HASH_ANNOTATION] = manifest.hash
+            annotations[names.KUBECONFIG_ANNOTATION] = manifest.kubeconfig
         pod = {
             "apiVersion": "v1",
             "kind": "Pod",
@@ -319,6 +329,7 @@ class Machine:
                         "image": manifest.image,
                         "command": ["kube-scheduler"],
                         "args": list(manifest.arguments),
+                        "readinessProbe": {"httpGet": self.probe},
                     }
                 ],
             },
@@ -361,8 +372,13 @@ class Machine:
             ref = PODS.ref(pod)
             self.clock.after(0.3, lambda: self._server.finalize("kubelet", ref))
         elif not running and pod["status"].get("phase") not in ("Succeeded", "Failed"):
-            restores = names.INSTALLER_REVISION_LABEL not in pod["metadata"]["labels"]
-            job = self._restore_pod(pod) if restores else self._installer_pod(pod)
+            labels = pod["metadata"]["labels"]
+            if labels["app"] == names.GUARD:
+                job = guard.run(self, pod)
+            elif names.INSTALLER_REVISION_LABEL in labels:
+                job = self._installer_pod(pod)
+            else:
+                job = self._restore_pod(pod)
             self._jobs[uid] = (name, job)
             self._go_on(uid, job)
 
@@ -384,9 +400,8 @@ class Machine:
         installer: Object | None = None,
         **status: Any,
     ) -> None:
-        ref = PODS.ref(pod)
-        live = self._server.objects.get(ref)
-        if live is None or live["metadata"]["uid"] != pod["metadata"]["uid"]:
+        live = self.pod(pod)
+        if live is None:
             return
         waiting = {"state": {"waiting": {"reason": "ContainerCreating"}}}
         states = {names.PREFLIGHT: preflight, names.INSTALLER: installer}
@@ -397,7 +412,18 @@ class Machine:
                 for container in pod["spec"]["containers"]
             ],
         }
-        self._server.replace("kubelet", PODS, {**live, "status": status})
+        self.write_status(live, status)
+
+    def pod(self, pod: Object) -> Object | None:
+        """A pod as it is now, if it is still that one."""
+        live = self._server.objects.get(PODS.ref(pod))
+        if live is None or live["metadata"]["uid"] != pod["metadata"]["uid"]:
+            return None
+        return live
+
+    def write_status(self, pod: Object, status: Object) -> None:
+        """Say how a pod is."""
+        self._server.replace("kubelet", PODS, {**pod, "status": status})
 
     def _terminated(self, code: int, message: str) -> Object:
         return {
@@ -458,7 +484,12 @@ class Machine:
             yield 0.2
         spec = json.loads(template["data"][names.POD_KEY])["spec"]["containers"][0]
         target = Manifest(
-            revision, arguments["content-hash"], spec["image"], tuple(spec["args"]), behavior
+            revision,
+            arguments["content-hash"],
+            spec["image"],
+            tuple(spec["args"]),
+            behavior,
+            self.kubeconfig,
         )
         result = yield from Swap(self, target, retry, float(arguments["health-timeout"])).run()
         installed = {"state": self._terminated(0, result.serialise())}

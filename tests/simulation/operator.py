@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
@@ -238,9 +239,9 @@ class Informer:
         if self._watch.namespace not in (None, ref.namespace):
             return False
         labels = obj["metadata"].get("labels") or {}
-        if any(labels.get(key) != value for key, value in self._labels.items()):
+        if any(labels.get(key) not in values for key, values in self._labels.items()):
             return False
-        return self._fields.get("metadata.name", ref.name) == ref.name
+        return ref.name in self._fields.get("metadata.name", (ref.name,))
 
 
 class OperatorProcess:
@@ -375,5 +376,11 @@ def _finish(coroutine: Any) -> Any:
     raise AssertionError("the operator waited for something that is not there")
 
 
-def _selector(text: str | None) -> dict[str, str]:
-    return dict(part.split("=", 1) for part in (text or "").split(",") if part)
+def _selector(text: str | None) -> dict[str, tuple[str, ...]]:
+    """`key=value` and `key in (value,value)`: which values a key may have."""
+    found = {}
+    for part in re.split(r",(?![^(]*\))", text or ""):
+        if part:
+            key, _, values = part.replace(" in (", "=").rstrip(")").partition("=")
+            found[key] = tuple(values.split(","))
+    return found

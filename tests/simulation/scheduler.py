@@ -46,13 +46,18 @@ GOOD = Behavior()
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """A static pod's file: revision 0 is the stock one."""
+    """A static pod's file: revision 0 is the stock one.
+
+    Attributes:
+        kubeconfig: what the node's kubeconfig was when the installer wrote it.
+    """
 
     revision: int
     hash: str
     image: str
     arguments: tuple[str, ...]
     behavior: Behavior
+    kubeconfig: str = ""
 
 
 STOCK_ARGUMENTS = (

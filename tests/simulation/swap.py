@@ -112,6 +112,7 @@ class Swap:
             reason=reason,
             last_words="boom" if reason else "",
             steps={"ready": 1.5, "settle": 2.0},
+            kubeconfig=self._target.kubeconfig if verdict is Verdict.INSTALLED else "",
         )
 
 

@@ -7,7 +7,12 @@ from dataclasses import replace
 import pytest
 
 from kube_scheduler_operator import names
-from kube_scheduler_operator.kube.resource import CONFIG_MAPS, PODS, SERVICE_ACCOUNTS
+from kube_scheduler_operator.kube.resource import (
+    CONFIG_MAPS,
+    DISRUPTION_BUDGETS,
+    PODS,
+    SERVICE_ACCOUNTS,
+)
 
 from .scheduler import STOCK, Behavior
 from .world import World
@@ -28,7 +33,7 @@ def adopted(nodes: int = 1) -> World:
 
 def owned(world: World) -> list[str]:
     target = world.platform.target_namespace
-    kinds = (CONFIG_MAPS, SERVICE_ACCOUNTS, PODS)
+    kinds = (CONFIG_MAPS, SERVICE_ACCOUNTS, PODS, DISRUPTION_BUDGETS)
     return [obj["metadata"]["name"] for kind in kinds for obj in world.server.list(kind, target)]
 
 

@@ -168,7 +168,30 @@ class World:
         return ObjectRef(CONFIG_MAPS, self.platform.target_namespace, name)
 
     def installer_pods(self) -> list[Object]:
-        return self.server.list(PODS, self.platform.target_namespace)
+        return self._pods(names.INSTALLER)
+
+    def guard_pods(self) -> list[Object]:
+        return self._pods(names.GUARD)
+
+    def guarded(self) -> set[str]:
+        """Nodes with a guard that runs."""
+        return {
+            pod["spec"]["nodeName"]
+            for pod in self.guard_pods()
+            if pod["status"]["phase"] == "Running" and "deletionTimestamp" not in pod["metadata"]
+        }
+
+    def is_guarded(self) -> bool:
+        """Whether every node has its guard, and a scheduler that knows the node's kubeconfig."""
+        return self.guarded() == set(self.machines) and all(
+            machine.process is not None
+            and machine.process.manifest.kubeconfig == machine.kubeconfig
+            for machine in self.machines.values()
+        )
+
+    def _pods(self, app: str) -> list[Object]:
+        found = self.server.list(PODS, self.platform.target_namespace)
+        return [pod for pod in found if pod["metadata"]["labels"]["app"] == app]
 
     def has_event(self, reason: str) -> bool:
         return any(event[1] == reason for event in self.operator.recorder.events)

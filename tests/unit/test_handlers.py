@@ -12,6 +12,7 @@ from kube_scheduler_operator.handlers import Intake, take_snapshot, watches
 from kube_scheduler_operator.kube.resource import (
     CLUSTER_OPERATORS,
     CONFIG_MAPS,
+    DISRUPTION_BUDGETS,
     KUBE_SCHEDULERS,
     LEASES,
     NODES,
@@ -295,6 +296,7 @@ def test_everything_that_the_snapshot_shows_is_watched_and_nothing_twice() -> No
         NODES,
         CONFIG_MAPS,
         SERVICE_ACCOUNTS,
+        DISRUPTION_BUDGETS,
         PODS,
         LEASES,
     }
@@ -303,4 +305,4 @@ def test_everything_that_the_snapshot_shows_is_watched_and_nothing_twice() -> No
 def test_objects_of_ours_are_selected_by_the_label_that_they_are_made_with() -> None:
     selectors = {w.resource: w.label_selector for w in watches(KUBEADM) if w.namespace == TARGET}
     assert selectors[CONFIG_MAPS] == f"{names.MANAGED_BY_LABEL}={names.PROGRAM}"
-    assert selectors[PODS] == "app=installer"
+    assert selectors[PODS] == "app in (installer,guard)"

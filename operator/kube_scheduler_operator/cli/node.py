@@ -1,4 +1,4 @@
-"""`kube-scheduler-operator installer` and `… restore`: the programs of the pods on nodes."""
+"""`kube-scheduler-operator installer`, `… restore` and `… guard`: the programs of pods on nodes."""
 
 from __future__ import annotations
 
@@ -32,6 +32,25 @@ def add_parser(subparsers: Any) -> None:
             ),
         )
     )
+    _add_guard(
+        subparsers.add_parser(
+            "guard",
+            help="tell when the scheduler's kubeconfig changes on this node (runs in guard pods)",
+            description=(
+                "Ends with exit code 3 when the scheduler's kubeconfig on this node has become "
+                "another one; its fingerprint is the termination message."
+            ),
+        )
+    )
+
+
+def _add_guard(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--kubeconfig", type=Path, required=True, help="the scheduler's own, on this node")
+    add("--known", default="", help="fingerprint that is no news (the one that it finds)")
+    add("--interval", type=float, default=5.0, help="seconds between looks (5)")
+    _add_output(parser)
+    parser.set_defaults(run=run_guard)
 
 
 def _add_installer(parser: argparse.ArgumentParser) -> None:
@@ -48,6 +67,7 @@ def _add_installer(parser: argparse.ArgumentParser) -> None:
         help="older revisions whose directories stay on this node, as 1,2,5 (all of them)",
     )
     add("--content-hash", default="", help="hash of the revision, for the pod's annotation")
+    add("--kubeconfig", type=Path, help="the scheduler's own, on this node; for an annotation")
     _add_common(parser)
     parser.set_defaults(run=run_installer)
 
@@ -72,6 +92,11 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
     add("--cgroup-dir", type=Path, required=True, help="where the node's cgroups are mounted")
     add("--health-timeout", type=float, default=60.0, help="seconds to become ready (60)")
     add("--settling-time", type=float, default=2.0, help="seconds to stay ready (2)")
+    _add_output(parser)
+
+
+def _add_output(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
     add("--termination-log", type=Path, default=Path("/dev/termination-log"), help="result file")
     add("-v", dest="verbosity", type=int, default=2, help="klog verbosity (2)")
 
@@ -94,6 +119,14 @@ def run_restore(args: argparse.Namespace) -> int:
 
     program.configure_logging(args.verbosity)
     return restore.main(restore.Options(**_options(restore.Options, args)))
+
+
+def run_guard(args: argparse.Namespace) -> int:
+    """Watch the kubeconfig; the exit code."""
+    from ..node import guard, program
+
+    program.configure_logging(args.verbosity)
+    return guard.main(guard.Options(**_options(guard.Options, args)))
 
 
 def _options(kind: Any, args: argparse.Namespace) -> dict[str, Any]:

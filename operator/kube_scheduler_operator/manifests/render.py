@@ -22,7 +22,7 @@ from ..config.arguments import CONFIG_PATH
 from ..node.manifest import PLACEHOLDER
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from ..platform import Platform
 
@@ -169,6 +169,46 @@ def render_restore_pod(
         host_directory=_host_directory(platform),
         names=names,
     )
+
+
+def render_guard_pod(
+    platform: Platform,
+    node: str,
+    operator_image: str,
+    probe: Mapping[str, Any],
+    *,
+    known: str,
+    owner_uid: str,
+) -> dict[str, Any]:
+    """The pod that stands for the scheduler of `node`.
+
+    Args:
+        platform: where things are.
+        node: the node, which the pod names itself.
+        operator_image: our own image.
+        probe: `httpGet` of the scheduler's own readiness probe.
+        known: fingerprint of the kubeconfig that the scheduler was started with; may be empty.
+        owner_uid: `metadata.uid` of the KubeScheduler.
+    """
+    return _render(
+        "guard-pod.yaml.j2",
+        platform=platform,
+        node=node,
+        node_label_value=label_value(node),
+        pod_name=guard_pod_name(platform, node),
+        operator_image=operator_image,
+        probe=dict(probe),
+        known=known,
+        owner_uid=owner_uid,
+        kubeconfig_directory=posixpath.dirname(platform.scheduler_kubeconfig),
+        names=names,
+    )
+
+
+def guard_pod_name(platform: Platform, node: str) -> str:
+    """`STATIC-POD-guard-NODE`; long node names end in a hash."""
+    prefix = f"{platform.static_pod_name}-{names.GUARD}-"
+    return prefix + _fitted(node, _NAME_LIMIT - len(prefix))
 
 
 def restore_pod_name(node: str, retry: int) -> str:

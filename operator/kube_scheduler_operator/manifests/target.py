@@ -58,6 +58,21 @@ def config_map(platform: Platform, name: str, data: Mapping[str, str]) -> dict[s
     }
 
 
+def guard_disruption_budget(platform: Platform, nodes: int) -> dict[str, Any]:
+    """The PodDisruptionBudget of guard pods: all schedulers but one stay, for `nodes` of them."""
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": _metadata(platform, f"{platform.static_pod_name}-{names.GUARD}-pdb"),
+        "spec": {
+            "minAvailable": nodes - 1,
+            "selector": {"matchLabels": {"app": names.GUARD}},
+            # A guard whose scheduler is down protects nothing and must not stop a drain.
+            "unhealthyPodEvictionPolicy": "AlwaysAllow",
+        },
+    }
+
+
 def installer_service_account(platform: Platform) -> dict[str, Any]:
     """The ServiceAccount of installer pods (bindata/static/installer-sa.yaml)."""
     document = _static("installer-sa.yaml")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ..names import CONFIG_KEY, OPERAND, POD_KEY
-from . import manifest, preflight, program, turn
+from . import kubeconfig, manifest, preflight, program, turn
 from .files import Disk
 from .host import NodeHost
 from .layout import Layout
@@ -42,6 +42,7 @@ class Options:
     effective_config: Path | None = None
     go_ahead: Path | None = None
     content_hash: str = ""
+    kubeconfig: Path | None = None
     health_timeout: float = 60.0
     settling_time: float = 2.0
     rollback: bool = False
@@ -78,23 +79,24 @@ def install(
     # Before the lock: a check that never passes must not keep other installers from working.
     checked = preflight.wait(options.effective_config, PROC) if options.effective_config else b""
     layout = Layout(options.resource_dir, options.manifest_path, options.static_pod_name, disk)
-    swap = Swap(_request(options, pod, checked), layout, host)
     if options.go_ahead is not None and not turn.has_come(options.go_ahead):
         with program.alone(layout):
-            swap.stage()
+            Swap(_request(options, pod, checked), layout, host).stage()
         turn.wait(options.go_ahead)
     with program.alone(layout):
-        return swap.run()
+        return Swap(_request(options, pod, checked), layout, host).run()
 
 
 def _request(options: Options, pod: dict[str, Any], effective: bytes) -> Request:
-    final = manifest.static_pod_for_revision(pod, options.revision, options.content_hash)
+    found = kubeconfig.fingerprint(options.kubeconfig) if options.kubeconfig else ""
+    final = manifest.static_pod_for_revision(pod, options.revision, options.content_hash, found)
     data = manifest.serialise(final)
     return Request(
         revision=options.revision,
         retry=options.retry,
         node=options.node,
         target=manifest.parse(data, options.static_pod_name),
+        kubeconfig=found,
         config=(options.config_dir / CONFIG_KEY).read_bytes(),
         effective=effective,
         health_timeout=options.health_timeout,

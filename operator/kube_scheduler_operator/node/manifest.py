@@ -15,7 +15,7 @@ from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ..names import CONTENT_HASH_ANNOTATION, REVISION_LABEL
+from ..names import CONTENT_HASH_ANNOTATION, KUBECONFIG_ANNOTATION, REVISION_LABEL
 
 PLACEHOLDER: Final = "REVISION"
 """Stands for the revision number in a pod that is not yet part of a revision."""
@@ -60,7 +60,7 @@ class Manifest:
 
 
 def static_pod_for_revision(
-    pod: Mapping[str, Any], revision: int, content_hash: str = ""
+    pod: Mapping[str, Any], revision: int, content_hash: str = "", kubeconfig: str = ""
 ) -> dict[str, Any]:
     """The static pod of one revision: a copy of `pod` with its placeholders filled in.
 
@@ -69,6 +69,8 @@ def static_pod_for_revision(
             `resource-dir`.
         revision: the number of the revision.
         content_hash: put into the annotation kube-scheduler-operator.dev/content-hash if given.
+        kubeconfig: fingerprint of the node's kubeconfig, for its annotation if given: with another
+            one it is another manifest, and the scheduler is started again.
 
     Raises:
         ManifestError: one of the two places is missing or has no placeholder.
@@ -89,9 +91,10 @@ def static_pod_for_revision(
             f"{PLACEHOLDER!r} once, not be {path!r}"
         )
     host_path["path"] = path.replace(PLACEHOLDER, str(revision))
-    if content_hash:
-        annotations = result["metadata"].setdefault("annotations", {})
-        annotations[CONTENT_HASH_ANNOTATION] = content_hash
+    annotations = {CONTENT_HASH_ANNOTATION: content_hash, KUBECONFIG_ANNOTATION: kubeconfig}
+    given = {key: value for key, value in annotations.items() if value}
+    if given:
+        result["metadata"].setdefault("annotations", {}).update(given)
     return result
 
 

@@ -61,6 +61,7 @@ class Result:
         last_words: the scheduler's own last error, if it said one.
         steps: seconds that every step took, in the order of the steps.
         strangers: names of directories that look like revisions, are not, and were left alone.
+        kubeconfig: fingerprint of the kubeconfig that the revision was started with.
     """
 
     result: Verdict
@@ -72,6 +73,7 @@ class Result:
     last_words: str = ""
     steps: Mapping[str, float] = field(default_factory=lambda: _NO_STEPS)
     strangers: tuple[str, ...] = ()
+    kubeconfig: str = ""
 
     @property
     def failed(self) -> bool:
@@ -106,6 +108,7 @@ class Result:
             "lastWords": self.last_words,
             "steps": {name: round(seconds, 3) for name, seconds in self.steps.items()},
             "strangers": list(self.strangers),
+            "kubeconfig": self.kubeconfig,
         }
         return json.dumps(document, separators=(",", ":"), ensure_ascii=False)
 
@@ -128,6 +131,7 @@ class Result:
                 last_words=str(document.get("lastWords", "")),
                 steps={str(k): float(v) for k, v in dict(document.get("steps") or {}).items()},
                 strangers=tuple(str(name) for name in document.get("strangers") or ()),
+                kubeconfig=str(document.get("kubeconfig", "")),
             )
         except (ValueError, KeyError, TypeError, AttributeError):
             return None

@@ -37,6 +37,7 @@ class Request:
         target: the manifest of this revision.
         config: the scheduler's configuration.
         effective: what the preflight made of it; may be empty.
+        kubeconfig: fingerprint of the node's kubeconfig, with which its scheduler starts.
         health_timeout: seconds until the scheduler must be ready.
         settling_time: seconds that it must stay ready without a restart.
         rollback: whether a newer revision may be replaced.
@@ -49,6 +50,7 @@ class Request:
     target: Manifest
     config: bytes
     effective: bytes = b""
+    kubeconfig: str = ""
     health_timeout: float = 60.0
     settling_time: float = 2.0
     rollback: bool = False
@@ -203,4 +205,5 @@ class Swap:
             reason=reason,
             last_words=last_words,
             steps=dict(self._steps),
+            kubeconfig=self._request.kubeconfig if verdict is Verdict.INSTALLED else "",
         )

@@ -1,7 +1,8 @@
-"""Nodes that run something else than they were brought to: somebody changed their manifest.
+"""Nodes whose revision has to be installed again, though it is the one they were brought to.
 
-`kubeadm upgrade` does it, and people do. Managed means that the node's revision is put back; the
-installer keeps what it finds there, so that it can come back when the operator leaves.
+Somebody changed their manifest: `kubeadm upgrade` does it, and people do. Managed means that the
+node's revision is put back; the installer keeps what it finds there, so that it can come back when
+the operator leaves. Or their kubeconfig changed, which a scheduler reads only when it starts.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from .. import names
 from ..snapshot import timestamp
+from .guard import changed_kubeconfig
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -27,9 +29,12 @@ def is_astray(entry: Entry | None, pod: Operand) -> bool:
     return pod.revision not in (entry.current, entry.failed_revision or entry.current)
 
 
-def astray(snapshot: Snapshot, out: Stepped) -> frozenset[str]:
-    """Nodes whose revision is to be put back; a moment of tolerance, for mirror pods lag behind."""
-    found = set()
+def astray(snapshot: Snapshot, out: Stepped) -> dict[str, str]:
+    """Nodes whose revision is to be installed again, and why.
+
+    A strange manifest is given a moment, for mirror pods lag behind.
+    """
+    found = {}
     for entry in out.entries:
         pod = out.operands.get(entry.node)
         if entry.node in out.not_ready or entry.target or not entry.current:
@@ -39,6 +44,9 @@ def astray(snapshot: Snapshot, out: Stepped) -> frozenset[str]:
         elif is_astray(entry, pod):
             since = pod.created
         else:
+            if changed_kubeconfig(snapshot, pod):
+                path = snapshot.platform.scheduler_kubeconfig
+                found[entry.node] = f"{path} has changed: starting the scheduler again"
             continue
         if since is None:
             continue
@@ -46,8 +54,8 @@ def astray(snapshot: Snapshot, out: Stepped) -> frozenset[str]:
         if left > 0:
             out.wake(left)
         else:
-            found.add(entry.node)
-    return frozenset(found)
+            found[entry.node] = f"it does not run revision {entry.current}: putting it back"
+    return found
 
 
 def _missing_since(snapshot: Snapshot) -> datetime | None:

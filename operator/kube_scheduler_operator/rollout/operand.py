@@ -20,30 +20,36 @@ class Operand:
         name: of the mirror pod.
         revision: from its label; 0 for a scheduler that is not ours (the platform's own).
         content_hash: from its annotation.
+        kubeconfig: fingerprint of the kubeconfig that it was started with, from its annotation.
         ready: its Ready condition.
         restarts: of the scheduler container.
         crash_looping: the kubelet waits before it starts the container again.
         trouble: what the container status says is wrong, in the reference's words; may be empty.
         last_words: what the scheduler said when it last ended.
         created: when the API first showed it.
+        started: when its container last started (whole seconds), if it runs.
         ready_since: when it became Ready (whole seconds); None if it is not, or nobody knows.
         image: the image that it was given.
         arguments: command and arguments.
+        probe: `httpGet` of its readiness probe; empty if it has none.
     """
 
     node: str
     name: str
     revision: int
     content_hash: str
+    kubeconfig: str
     ready: bool
     restarts: int
     crash_looping: bool
     trouble: str
     last_words: str
     created: datetime | None
+    started: datetime | None
     ready_since: datetime | None
     image: str
     arguments: tuple[str, ...]
+    probe: Mapping[str, Any]
 
     @property
     def ours(self) -> bool:
@@ -77,15 +83,18 @@ def read(pod: Object) -> Operand:
         name=name,
         revision=int(digits) if digits.isdecimal() else 0,
         content_hash=annotation(pod, names.CONTENT_HASH_ANNOTATION),
+        kubeconfig=annotation(pod, names.KUBECONFIG_ANNOTATION),
         ready=ready is not None,
         restarts=int(seen.get("restartCount") or 0),
         crash_looping=waiting.get("reason") == "CrashLoopBackOff",
         trouble=_trouble(name, waiting, terminated),
         last_words=str(ended.get("message") or "").strip(),
         created=timestamp(pod["metadata"].get("creationTimestamp")),
+        started=timestamp(((seen.get("state") or {}).get("running") or {}).get("startedAt")),
         ready_since=timestamp((ready or {}).get("lastTransitionTime")),
         image=str(container.get("image", "")),
         arguments=(*container.get("command", ()), *container.get("args", ())),
+        probe=(container.get("readinessProbe") or {}).get("httpGet") or {},
     )
 
 

@@ -62,7 +62,13 @@ def _installed(
     """The installer saw it healthy; the API has to agree, but not for ever."""
     rule = snapshot.settings.rollout
     pod = out.operands.get(entry.node)
-    shown = pod is not None and pod.revision == entry.target
+    begun_with = found.result.kubeconfig if found.result else ""
+    # Started again with another kubeconfig, a revision looks as before until the mirror pod is new.
+    shown = (
+        pod is not None
+        and pod.revision == entry.target
+        and (not begun_with or pod.kubeconfig == begun_with)
+    )
     if pod is not None and shown and pod.ready:
         steps = found.result.steps if found.result else {}
         took = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in steps.items())

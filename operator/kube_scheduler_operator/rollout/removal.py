@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from ..kube.resource import CONFIG_MAPS, KUBE_SCHEDULERS, PODS, SERVICE_ACCOUNTS
+from ..kube.resource import CONFIG_MAPS, DISRUPTION_BUDGETS, KUBE_SCHEDULERS, PODS, SERVICE_ACCOUNTS
 from ..manifests.render import InstallerSettings, render_restore_pod, restore_pod_name
 from ..node.result import Verdict
 from ..plan import Action, Create, Delete, Event, Replace
@@ -194,6 +194,8 @@ def _forget(snapshot: Snapshot) -> list[Action]:
         *((CONFIG_MAPS, obj) for _, obj in sorted(snapshot.config_maps.items())),
         *((SERVICE_ACCOUNTS, obj) for _, obj in sorted(snapshot.service_accounts.items())),
         *((PODS, obj) for _, obj in sorted(snapshot.installer_pods.items())),
+        *((PODS, obj) for _, obj in sorted(snapshot.guard_pods.items())),
+        *((DISRUPTION_BUDGETS, obj) for _, obj in sorted(snapshot.disruption_budgets.items())),
     ]
     actions: list[Action] = [
         Delete(resource, obj)

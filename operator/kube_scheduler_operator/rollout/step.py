@@ -11,6 +11,7 @@ agrees.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from ..kube.resource import PODS
@@ -67,7 +68,7 @@ def _move(snapshot: Snapshot, revised: Revised, out: Stepped) -> set[str]:
     if not any(entry.target for entry in out.entries):
         chosen = _choose(snapshot, out, able, wanted.number, strayed)
     if chosen is not None:
-        _announce(snapshot, revised, out, chosen, wanted.number)
+        _announce(snapshot, revised, out, chosen, wanted.number, strayed)
     for entry in able:
         if entry is not chosen and wanted.number not in out.judged:
             out.put(prepare(snapshot, revised, out, entry, wanted))
@@ -79,7 +80,7 @@ def _move(snapshot: Snapshot, revised: Revised, out: Stepped) -> set[str]:
     }
 
 
-def _behind(out: Stepped, wanted: int, strayed: frozenset[str]) -> list[Entry]:
+def _behind(out: Stepped, wanted: int, strayed: Mapping[str, str]) -> list[Entry]:
     """The nodes that are to be brought to the wanted revision, or back to it."""
     return [
         entry
@@ -92,7 +93,11 @@ def _behind(out: Stepped, wanted: int, strayed: frozenset[str]) -> list[Entry]:
 
 
 def _choose(
-    snapshot: Snapshot, out: Stepped, able: list[Entry], wanted: int, strayed: frozenset[str]
+    snapshot: Snapshot,
+    out: Stepped,
+    able: list[Entry],
+    wanted: int,
+    strayed: Mapping[str, str],
 ) -> Entry | None:
     """The node to move next: the worst first, the holder of the scheduler's Lease last."""
     if not able:
@@ -128,13 +133,18 @@ def _said_yes(snapshot: Snapshot, out: Stepped, entry: Entry, wanted: int) -> bo
 
 
 def _announce(
-    snapshot: Snapshot, revised: Revised, out: Stepped, chosen: Entry, wanted: int
+    snapshot: Snapshot,
+    revised: Revised,
+    out: Stepped,
+    chosen: Entry,
+    wanted: int,
+    strayed: Mapping[str, str],
 ) -> None:
     """Write down that it is this node's turn, and then tell its installer."""
     out.put(replace(chosen, target=wanted))
     message = f'node "{chosen.node}": {chosen.current or "no revision"} -> revision {wanted}'
     if chosen.current == wanted:
-        message = f'node "{chosen.node}" does not run revision {wanted}: putting it back'
+        message = f'node "{chosen.node}": {strayed[chosen.node]}'
     out.events.append(Event("NodeTargetRevisionChanged", message))
     found = out.installer(installer_pod_name(chosen.node, wanted, chosen.attempts(wanted)))
     revision = revised.revision(wanted)

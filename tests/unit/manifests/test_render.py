@@ -16,6 +16,7 @@ from kube_scheduler_operator.manifests.render import (
     canonical_json,
     installer_pod_name,
     label_value,
+    render_guard_pod,
     render_installer_pod,
     render_restore_pod,
     render_static_pod,
@@ -64,6 +65,36 @@ def test_installer_pod_of_a_retry_that_may_go_back(golden):
 
 def test_restore_pod(golden):
     golden("restore-pod.json", as_text(render_restore_pod(KUBEADM, "cp-1", 1, "operator:v1")))
+
+
+def guard_pod(**changes):
+    values = {
+        "platform": KUBEADM,
+        "node": "cp-1",
+        "operator_image": "operator:v1",
+        "probe": {"host": "127.0.0.1", "path": "/readyz", "port": 10259, "scheme": "HTTPS"},
+        "known": "0123456789abcdef",
+        "owner_uid": "6f2c7d3e-0000-4000-8000-000000000007",
+    }
+    return render_guard_pod(**{**values, **changes})
+
+
+def test_guard_pod(golden):
+    golden("guard-pod.json", as_text(guard_pod()))
+
+
+def test_kubectl_drain_may_evict_a_guard_for_it_belongs_to_a_controller():
+    owners = guard_pod()["metadata"]["ownerReferences"]
+    assert [(o["kind"], o["name"], o["controller"]) for o in owners] == [
+        ("KubeScheduler", "cluster", True)
+    ]
+
+
+def test_a_guard_writes_nothing_on_its_node_and_has_no_api():
+    spec = guard_pod()["spec"]
+    assert all(mount["readOnly"] for c in spec["containers"] for mount in c["volumeMounts"])
+    assert spec["automountServiceAccountToken"] is False
+    assert "hostPID" not in spec
 
 
 def test_static_pod_without_content_hash_has_no_such_annotation():

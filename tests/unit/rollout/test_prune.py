@@ -42,7 +42,7 @@ def revision(number: int, outcome: str = INSTALLED, text: str = "", **fields: An
 
 
 def operand(node: str, number: int) -> Operand:
-    return Operand(node, node, number, "", True, 0, False, "", "", None, None, "", ())
+    return Operand(node, node, number, "", "", True, 0, False, "", "", None, None, None, "", (), {})
 
 
 def installer(node: str, number: int, stage: Stage) -> Installer:

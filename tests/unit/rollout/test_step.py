@@ -19,6 +19,7 @@ from kube_scheduler_operator.platform import KUBEADM
 from kube_scheduler_operator.revision.content import Content
 from kube_scheduler_operator.revision.history import Revision
 from kube_scheduler_operator.revision.revise import Revised
+from kube_scheduler_operator.rollout.look import look
 from kube_scheduler_operator.rollout.nodes import write_entry
 from kube_scheduler_operator.rollout.step import step
 from kube_scheduler_operator.rollout.stepped import Stepped, describe
@@ -183,7 +184,7 @@ def take(
         operand_lease={"spec": {"holderIdentity": holder}},
     )
     latest = max(r.number for r in history)
-    return step(snapshot, Revised((), latest, chosen, "", None, "", history))
+    return step(snapshot, Revised((), latest, chosen, "", None, "", history), look(snapshot))
 
 
 def entry(name: str, current: int = 0, target: int = 0, **fields: Any) -> dict[str, Any]:
