@@ -168,11 +168,19 @@ class Layout:
         content = {_CONFIG_FILE: File(config), _POD_FILE: File(target.data)}
         if effective:
             content[_EFFECTIVE_FILE] = File(effective)
-        outcome = files.read(directory / _OUTCOME_FILE)
-        if outcome is not None and files.holds(
-            directory, {**content, _OUTCOME_FILE: File(outcome)}
-        ):
+        present = {
+            name: File(data)
+            for name in (_OUTCOME_FILE, _POD_FILE)
+            if (data := files.read(directory / name)) is not None
+        }
+        if files.holds(directory, {**present, **content}):
             return False
+        if files.holds(directory, {**content, **present}):
+            # Only the manifest is another one. The scheduler that runs has this directory mounted,
+            # by which it is recognised, so the directory must stay.
+            self._disk.unlink(directory / _OUTCOME_FILE)
+            files.replace_file(self._disk, directory / _POD_FILE, File(target.data), self._scratch)
+            return True
         return files.replace_directory(self._disk, directory, content, self._staging)
 
     def adopt(self, found: Manifest) -> None:

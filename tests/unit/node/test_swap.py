@@ -6,9 +6,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kube_scheduler_operator.node import manifest
 from kube_scheduler_operator.node.result import Verdict
 
-from .fake_node import CRASHES, FLAPS, GOOD, NEVER_READY, NOT_STARTED, SLOW, STOCK, Killed
+from .fake_node import (
+    CRASHES,
+    FLAPS,
+    GOOD,
+    NEVER_READY,
+    NOT_STARTED,
+    SLOW,
+    STOCK,
+    Killed,
+    revision_manifest,
+)
 from .world import World, make_world
 
 
@@ -74,6 +85,26 @@ def test_a_revision_that_runs_already_is_not_touched(world):
     assert world.install(1).result is Verdict.INSTALLED
     assert world.node.operands() == (process,)
     assert world.path.stat().st_ino == before
+
+
+def test_another_manifest_of_a_revision_does_not_change_the_directory_that_is_mounted(world):
+    world.install(1)
+    directory = world.layout.revision_dir(1)
+    before = directory.stat().st_ino
+    other = manifest.parse(revision_manifest(1) + b"\n", "kube-scheduler")
+    assert world.layout.stage(other, 1, b"{}\n", b"")
+    assert directory.stat().st_ino == before
+    assert (directory / "kube-scheduler-pod.yaml").read_bytes() == other.data
+    assert world.layout.outcome(1) is None, "what came of the other one is no news of this one"
+    assert not world.layout.stage(other, 1, b"{}\n", b"")
+
+
+def test_another_configuration_of_a_revision_is_another_directory(world):
+    world.install(1)
+    directory = world.layout.revision_dir(1)
+    before = directory.stat().st_ino
+    assert world.layout.stage(world.layout.current(), 1, b"other\n", b"")
+    assert directory.stat().st_ino != before
 
 
 def test_a_missing_manifest_is_simply_written(tmp_path):
