@@ -16,7 +16,7 @@ class Rollout:
             back.
         settling_time: how long it must then stay Ready without a restart to count as healthy.
         pending_tolerance: how long an installer pod may wait (image pull, node) without being a
-            reason to be Degraded.
+            reason to be Degraded, and a node that is not Ready may hold up the others.
         retry_base: wait before a failed installer pod is tried again; grows by 1.5 each time.
         retry_limit: the longest such wait.
         probation: a scheduler that starts crash-looping this soon after it became healthy is blamed

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import time
-from pathlib import Path
 
 import pytest
 
 from cluster.observe import KUBESCHEDULER, SCHEDULER, scheduler_processes, until
 
 from .conftest import DEPLOYMENT, PODS, Cluster
+from .faults import pids
 
 CANNOT_RUN = {"arguments": {"bind-address": "203.0.113.77"}}
 
@@ -66,26 +66,17 @@ def _swapping(cluster: Cluster, revision: int) -> bool:
     return "terminated" in states.get("preflight", {}) and "running" in states["installer"]
 
 
-def _installer_pids(cluster: Cluster) -> list[int]:
-    found = []
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdecimal():
-            try:
-                words = (folder / "cmdline").read_bytes().split(b"\0")
-            except OSError:
-                continue
-            if b"installer" in words and any(b"kube-scheduler-operator" in w for w in words):
-                found.append(int(folder.name))
-    return found
-
-
 @pytest.mark.parametrize("delay", [0.05, 0.6, 2.0, 4.0, 6.0])
 def test_an_installer_that_is_killed_goes_on(cluster: Cluster, delay: float) -> None:
     latest = cluster.latest
     cluster.api.request("PATCH", SCHEDULER, {"spec": {"profile": cluster.another_profile()}})
-    until(lambda: cluster.latest > latest and bool(_installer_pids(cluster)), 60, "no installer")
+    until(
+        lambda: cluster.latest > latest and bool(pids("kube-scheduler-operator", "installer")),
+        60,
+        "no installer",
+    )
     time.sleep(delay)
-    for pid in _installer_pids(cluster):
+    for pid in pids("kube-scheduler-operator", "installer"):
         os.kill(pid, signal.SIGKILL)
     until(lambda: cluster.current == cluster.latest, 180, "the rollout did not end")
     assert cluster.on_node("ls", "-A", "/etc/kubernetes/manifests").split() == [

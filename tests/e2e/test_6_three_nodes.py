@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import random
-import signal
 import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 
 from cluster import lifecycle, nodes
-from cluster.api import ApiError
 from cluster.load import Load
 from cluster.model import Node
 from cluster.observe import KUBESCHEDULER, SCHEDULER, until
 
 from .conftest import OPERATOR_NAMESPACE, PODS, Cluster
+from .faults import kill_an_operator
 
 pytestmark = pytest.mark.timeout(600, func_only=True)
 
@@ -212,7 +209,7 @@ def test_a_hundred_kills_in_twenty_rollouts_leave_nothing_behind(three_nodes: Cl
         wanted = latest + 1 + number
         while done < kills * (number + 1) / rollouts:
             time.sleep(random.uniform(0.2, 8.0))
-            done += _kill_an_operator(three_nodes)
+            done += kill_an_operator(three_nodes)
         until(lambda wanted=wanted: three_nodes.current == wanted, 600, "it did not end")
         print(f"rollout {number + 1}: {done} kills so far", flush=True)
     three_nodes.rest(400)
@@ -224,27 +221,3 @@ def test_a_hundred_kills_in_twenty_rollouts_leave_nothing_behind(three_nodes: Cl
         found = three_nodes.on_node("ls", "-A", "/etc/kubernetes/manifests", node=node).split()
         assert found == ["kube-scheduler.yaml"]
     three_nodes.schedules()
-
-
-def _kill_an_operator(cluster: Cluster) -> int:
-    """SIGKILL one of the operator's processes; its pod goes too, or it would be backed off."""
-    pods = cluster.operators
-    if not pods:
-        return 0
-    victim = random.choice(pods)
-    pod = cluster.api.request("GET", f"{PODS}/{victim}")
-    uid = pod["metadata"]["uid"].replace("-", "_")
-    for folder in Path("/proc").iterdir():
-        if not folder.name.isdecimal():
-            continue
-        try:
-            group = (folder / "cgroup").read_text()
-            words = (folder / "cmdline").read_bytes().split(b"\0")
-        except OSError:
-            continue
-        if uid in group.replace("-", "_") and b"operator" in words:
-            os.kill(int(folder.name), signal.SIGKILL)
-    body = {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}
-    with contextlib.suppress(ApiError):
-        cluster.api.request("DELETE", f"{PODS}/{victim}", body)
-    return 1

@@ -50,8 +50,11 @@ class Machine:
         self.proven: set[int] = set()
         self.staged: set[int] = set()
         self.swapping = False
+        self.resuming = False  # a swap that a power cut interrupted goes on
         self.evicted: dict[int, int] = {}
         self.kubeconfig = "first"
+        self._was_ready = True
+        self._turned = clock.stamp()
         self.probe: Object = {"port": 10259, "path": "/readyz"}
         self._server = server
         self.clock = clock
@@ -106,6 +109,7 @@ class Machine:
         if self.up or self.gone:
             return
         self.up = True
+        self.resuming = self.journal is not None
         self._set_node_status(ready=True)
         self._remove_mirror()
         if self.manifest is not None:
@@ -164,6 +168,8 @@ class Machine:
             self._server.replace("node-lifecycle", PODS, {**mirror, "status": status})
 
     def _node_status(self, *, ready: bool) -> Object:
+        if ready != self._was_ready:
+            self._was_ready, self._turned = ready, self.clock.stamp()
         return {
             "conditions": [
                 {
@@ -172,7 +178,7 @@ class Machine:
                     "reason": "KubeletReady" if ready else "NodeStatusUnknown",
                     "message": "kubelet is posting ready status" if ready else "stopped posting",
                     "lastHeartbeatTime": self.clock.stamp(),
-                    "lastTransitionTime": "2026-01-01T00:00:00Z",
+                    "lastTransitionTime": self._turned,
                 }
             ]
         }

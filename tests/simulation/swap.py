@@ -69,7 +69,7 @@ class Swap:
             return self._finish(self._result(verdict, journal.reason))
         finally:
             if machine.up:
-                machine.swapping = False
+                machine.swapping = machine.resuming = False
                 if machine.manifest is None:
                     machine.place(machine.last_good or target)
 
@@ -147,5 +147,6 @@ class Restore(Swap):
         finally:
             if machine.up:
                 machine.swapping, machine.journal = False, None
+                machine.resuming = False
                 if machine.manifest is None:
                     machine.place(machine.last_good or self._target)

@@ -99,6 +99,24 @@ def test_a_node_that_loses_power_in_the_middle_goes_on_when_it_is_back(moment: f
     assert set(world.current().values()) == {2}
 
 
+def test_a_node_that_stays_dead_in_the_middle_loses_its_turn() -> None:
+    world = adopted(3)
+    world.tune(SLOW)
+    world.run_until(lambda: any(e.get("targetRevision") for e in world.entries), 60)
+    world.run(1)
+    busy = on_its_way(world)
+    world.machines[busy].fail()
+    world.run(50)
+    assert on_its_way(world) == busy, "it may come back"
+    others = set(world.machines) - {busy}
+    world.run_until(lambda: all(world.current()[name] == 2 for name in others), 120)
+    assert world.current()[busy] == 1
+    assert world.condition(names.NODES_DEGRADED) == "True"
+    world.machines[busy].recover()
+    world.settle(200)
+    assert set(world.current().values()) == {2}
+
+
 def test_a_removed_node_is_forgotten() -> None:
     world = adopted()
     world.remove_node("node-b")

@@ -1,4 +1,4 @@
-"""Random histories, 300 of them unless told otherwise.
+"""Random histories, 2,000 of them unless told otherwise.
 
 KSO_HISTORIES=N plays N of them, KSO_SEED=S the one that failed.
 """
@@ -11,7 +11,7 @@ import pytest
 
 from .histories import play
 
-COUNT = int(os.environ.get("KSO_HISTORIES", "300"))
+COUNT = int(os.environ.get("KSO_HISTORIES", "2000"))
 SEED = os.environ.get("KSO_SEED")
 CHUNK = 10
 CHUNKS = [range(first, min(first + CHUNK, COUNT)) for first in range(0, COUNT, CHUNK)]

@@ -53,7 +53,7 @@ def test_every_documented_metric_exists() -> None:
         assert f"# TYPE {name} " in exposed, name
 
 
-@pytest.mark.parametrize("page", ["weak-spots.md", "reference-cases.md"])
+@pytest.mark.parametrize("page", ["weak-spots.md", "reference-cases.md", "operations.md"])
 def test_every_test_that_is_named_exists(page: str) -> None:
     named = set(re.findall(r"`(test_\w+)`", (ROOT / "docs" / page).read_text()))
     found = {

@@ -122,6 +122,14 @@ def readiness(node: Object) -> tuple[bool, str]:
     return False, f'node "{name}" not ready, no Ready condition found in status block'
 
 
+def not_ready_since(node: Object) -> datetime | None:
+    """Since when the node is not Ready; None if it is, or nobody knows."""
+    for condition in (node.get("status") or {}).get("conditions") or ():
+        if condition.get("type") == "Ready" and condition.get("status") != "True":
+            return timestamp(condition.get("lastTransitionTime"))
+    return None
+
+
 def reconcile_entries(entries: Sequence[Entry], nodes: Mapping[str, Object]) -> tuple[Entry, ...]:
     """Entries for exactly the nodes that exist, known ones first in their order.
 

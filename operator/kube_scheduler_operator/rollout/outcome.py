@@ -7,6 +7,7 @@ to agree before a node counts as moved, and can prove a revision wrong later.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Final
 
 from .. import names
 from ..node.result import Verdict
@@ -20,6 +21,13 @@ from .installer import Installer
 from .nodes import Entry
 from .operand import Operand
 from .stepped import Stepped
+
+UNCERTAIN: Final = 3.0
+"""Seconds by which a scheduler may have been Ready for less long than the API shows it.
+
+One because its times are whole seconds; two because what it shows may be over: an installer that
+was stopped may just be putting the last good manifest back.
+"""
 
 
 def finished(
@@ -164,7 +172,7 @@ def acknowledge(snapshot: Snapshot, entry: Entry, out: Stepped, revised: Revised
         return entry
     if known.number <= entry.current:
         return entry
-    settling = snapshot.settings.rollout.settling_time + 1.0  # the API's times are whole seconds
+    settling = snapshot.settings.rollout.settling_time + UNCERTAIN
     age = (snapshot.now - pod.ready_since).total_seconds() if pod.ready_since else settling
     left = settling - age
     if left > 0:

@@ -21,7 +21,7 @@ from ..revision.revise import Revised
 from ..snapshot import Snapshot
 from .drift import astray
 from .installer import STAGING, Stage
-from .nodes import Entry, read_entry, reconcile_entries, worth
+from .nodes import Entry, not_ready_since, read_entry, reconcile_entries, worth
 from .outcome import (
     acknowledge,
     finished,
@@ -44,7 +44,11 @@ def step(snapshot: Snapshot, revised: Revised, out: Stepped) -> Stepped:
 
     out.entries = tuple(acknowledge(snapshot, entry, out, revised) for entry in out.entries)
     moving = next((entry for entry in out.entries if entry.target), None)
-    if moving is not None:
+    if moving is not None and _has_lost_its_turn(snapshot, out, moving):
+        message = f"{out.not_ready[moving.node]}: the others go on without it"
+        out.events.append(Event("NodeTargetRevisionChanged", message, "Warning"))
+        out.put(replace(moving, target=0))
+    elif moving is not None:
         out.put(_advance(snapshot, revised, out, moving))
     waiting = _move(snapshot, revised, out)
     judge_running(snapshot, revised, out)
@@ -152,11 +156,33 @@ def _announce(
         start(snapshot, revised, out, replace(chosen, target=wanted), revision, out.afterwards)
     elif found is not None and found.over and chosen.current == wanted:
         forget_attempts(out, chosen, wanted)
-    elif found is not None:
+    elif found is not None and not found.go_ahead:
         give_go_ahead(out, found, out.afterwards)
 
 
 # --- a node on its way ------------------------------------------------------------------------
+
+
+def _has_lost_its_turn(snapshot: Snapshot, out: Stepped, entry: Entry) -> bool:
+    """Whether a node on its way is out of reach for so long that the others need not wait.
+
+    Its installer goes on where it stopped once the node is back, and its result is read then.
+    """
+    if entry.node not in out.not_ready:
+        return False
+    others = [
+        other
+        for other in out.entries
+        if other.current < entry.target and other.node not in {entry.node, *out.not_ready}
+    ]
+    since = not_ready_since(snapshot.nodes[entry.node])
+    if not others or since is None:
+        return False
+    tolerance = snapshot.settings.rollout.pending_tolerance
+    left = tolerance - (snapshot.now - since).total_seconds()
+    if left > 0:
+        out.wake(left)
+    return left <= 0
 
 
 def _advance(snapshot: Snapshot, revised: Revised, out: Stepped, entry: Entry) -> Entry:

@@ -909,7 +909,7 @@ def test_a_scheduler_is_acknowledged_only_after_the_settling_time() -> None:
     pod["status"]["conditions"][0]["lastTransitionTime"] = rfc3339(NOW - timedelta(seconds=1))
     stepped = take([entry("a")], wanted=None, pods={"a": pod})
     assert written(stepped)[:2] == (0, 0)
-    assert stepped.requeue_after == pytest.approx(2.0)
+    assert stepped.requeue_after == pytest.approx(4.0)
 
 
 def test_revisions_that_were_overtaken_are_marked() -> None:
