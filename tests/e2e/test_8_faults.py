@@ -141,13 +141,9 @@ FAULTS = {
     "taint": tainted,
 }
 ALWAYS = [
-    ("operator", "the second swaps"),
     ("kubelet", "the first swaps"),
-    ("containerd", "the leader swaps"),
-    ("kube-apiserver", "the first swaps"),
-    ("etcd", "all prepare"),
-    ("node", "the first swaps"),
-    ("taint", "all prepare"),
+    ("kube-apiserver", "the second swaps"),
+    ("node", "the leader swaps"),
 ]
 MATRIX = [(fault, stage) for fault in FAULTS for stage in STAGES]
 

@@ -9,7 +9,9 @@
     R/kube-scheduler-swap.json                             the journal of a swap in progress
     R/.kube-scheduler.lock                                 one installer at a time
 
-Nothing temporary is ever made in the manifest directory: the kubelet runs every file there.
+The next manifest waits in the manifest directory itself, under a name that begins with a dot, which
+the kubelet ignores (pkg/kubelet/config/file.go, file_linux.go): from anywhere else a rename could
+cross file systems and fail, when the old manifest is gone already. Nothing else is ever made there.
 """
 
 from __future__ import annotations
@@ -112,7 +114,7 @@ class Layout:
         self.last_known_good = resource_dir / "kube-scheduler-last-known-good"
         self.stock = resource_dir / _STOCK_DIRECTORY / _STOCK_FILE
         self._journal = resource_dir / "kube-scheduler-swap.json"
-        self._prepared = resource_dir / ".kube-scheduler-manifest"
+        self._prepared = manifest_path.with_name(f".{manifest_path.name}")
         self._scratch = resource_dir / ".kube-scheduler-scratch"
         self._staging = resource_dir / ".kube-scheduler-staging"
 
@@ -126,9 +128,9 @@ class Layout:
         return self._manifest(self.manifest_path)
 
     def prepare(self, target: Manifest) -> None:
-        """Put a copy of `target` beside the manifest directory: one rename is left to do."""
+        """Put a copy of `target` where the kubelet does not see it: one rename is left to do."""
         if files.read(self._prepared) != target.data:
-            files.replace_file(self._disk, self._prepared, File(target.data), self._scratch)
+            self._disk.write(self._prepared, File(target.data))
 
     def place(self, target: Manifest) -> None:
         """Let the manifest be `target`; the kubelet sees it whole."""

@@ -137,7 +137,8 @@ def prepare(directory, pod):
 
 def look(directory):
     """What a kubelet would see now."""
-    files = sorted(path.name for path in (directory / "manifests").iterdir())
+    names = (path.name for path in (directory / "manifests").iterdir())
+    files = sorted(name for name in names if not name.startswith("."))
     if not files:
         return "nothing"
     data = (directory / "manifests" / files[0]).read_bytes()
@@ -166,7 +167,11 @@ def main():
                     "killed": killed,
                     "result": result.result,
                     "after": look(directory),
-                    "left": sorted(path.name for path in (directory / "resources").iterdir()),
+                    "left": sorted(
+                        path.name
+                        for name in ("resources", "manifests")
+                        for path in (directory / name).iterdir()
+                    ),
                 }
             )
         )

@@ -43,5 +43,6 @@ def test_sigkill_at_every_operation(tmp_path, bad, result, left):
             "files": ["kube-scheduler.yaml"], "revision": left, "whole": True
         }, kill  # fmt: skip
         assert ".kube-scheduler-staging" not in kill["left"], kill
+        assert ".kube-scheduler.yaml" not in kill["left"], kill
         assert ("kube-scheduler-pod-1" in kill["left"]) is (left == 1), kill
         assert "kube-scheduler-swap.json" not in kill["left"], kill

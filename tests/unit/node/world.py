@@ -41,7 +41,8 @@ class World:
         if status.st_mtime_ns == self.checked:
             return  # no name in it has changed, and nobody writes in place
         self.checked = status.st_mtime_ns
-        files = [path.name for path in self.manifests.iterdir()]
+        # The kubelet ignores names that begin with a dot.
+        files = [path.name for path in self.manifests.iterdir() if path.name[0] != "."]
         assert files in ([], ["kube-scheduler.yaml"])
         if files:
             data = self.path.read_bytes()
