@@ -1,15 +1,18 @@
-"""Makes hundreds of histories affordable."""
+"""Makes thousands of histories affordable, and says at the end what they were."""
 
 from __future__ import annotations
 
 import functools
 import json
+from collections import Counter
 from collections.abc import Iterator
 
 import pytest
 
 from kube_scheduler_operator import reconcile
 from kube_scheduler_operator.config.compose import Composition, Inputs
+
+from .invariants import Invariants
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -39,3 +42,16 @@ def remembered_compositions() -> Iterator[None]:
     reconcile.compose = remember
     yield
     reconcile.compose = compose
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """The figures of the histories that passed, from all processes."""
+    found: Counter[str] = Counter()
+    for report in terminalreporter.stats.get("passed", []):
+        found.update({name: count for name, count in report.user_properties if count})
+    if found["histories"]:
+        terminalreporter.write_line(
+            f"{found['histories']} histories with {found['disturbances']} disturbances; "
+            f"{len(Invariants.rules())} rules, checked {found['checks']} times; "
+            f"{found['planted bugs caught']} planted bugs caught"
+        )

@@ -47,6 +47,7 @@ class History:
         self._down: set[str] = set()
         self._added = 0
         self._renewals = 0
+        self.disturbances = 0
 
     def note(self, text: str) -> None:
         self.log.append(f"{self.world.clock.now:8.2f} {text}")
@@ -58,6 +59,8 @@ class History:
         self._pass_time()
         for _ in range(self.rng.randint(2, 6)):
             _, action = self.rng.choices(actions, weights)[0]
+            wishes = (self._edit, self._change_profile, self._change_log_level, self._keep_few)
+            self.disturbances += action not in wishes
             action()
             self._pass_time()
         self._heal()

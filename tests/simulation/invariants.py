@@ -6,8 +6,10 @@ believes. Where the operator can only know late, they grant it so much time.
 
 from __future__ import annotations
 
+import inspect
 import json
 import math
+import re
 from collections import deque
 from collections.abc import Mapping
 from datetime import datetime
@@ -61,6 +63,12 @@ class Invariants:
         self.up_since: dict[str, float] = {}
         self.vanished: dict[str, float] = {}
         self.unschedulable_since: float | None = None
+        self.checks = 0
+
+    @classmethod
+    def rules(cls) -> set[str]:
+        """The names of all rules."""
+        return set(re.findall(r'\.fail\(\s*"([^"]+)"', inspect.getsource(cls)))
 
     # --- after every committed write ------------------------------------------------------------
     def changed(self, change: Change) -> None:
@@ -311,6 +319,7 @@ class Invariants:
 
     # --- after every step -----------------------------------------------------------------------
     def check(self) -> None:
+        self.checks += 1
         world = self.world
         for name, machine in world.machines.items():
             if machine.up:

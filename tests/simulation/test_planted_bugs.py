@@ -137,7 +137,10 @@ LIKELY = {the_dead_get_their_turn: 170}
 )
 @pytest.mark.timeout(600)
 def test_a_planted_bug_is_caught(
-    bug: Callable[[Patch], None], caught_by: str, monkeypatch: Patch
+    bug: Callable[[Patch], None],
+    caught_by: str,
+    monkeypatch: Patch,
+    record_property: Callable[[str, object], None],
 ) -> None:
     bug(monkeypatch)
     first = LIKELY.get(bug, 0)
@@ -146,6 +149,7 @@ def test_a_planted_bug_is_caught(
         if found:
             print(f"{bug.__name__}: history {seed}: {found.splitlines()[0]}")
             assert caught_by in found
+            record_property("planted bugs caught", 1)
             return
     raise AssertionError(f"{HISTORIES} histories did not notice it")
 

@@ -201,7 +201,17 @@ def _waiting(status: Mapping[str, Any]) -> tuple[str, str] | None:
     reason = str(waiting.get("reason") or "")
     if reason in ("", "PodInitializing", "ContainerCreating"):
         return None
-    return reason, str(waiting.get("message") or "")
+    message = str(waiting.get("message") or "")
+    if reason in _NO_IMAGE:
+        return _NO_IMAGE[0], _PULLING.sub("", message)
+    return reason, _BACK_OFF.sub("", message)
+
+
+# The kubelet tells the same trouble in turns, now as an error and now as the wait for the next try,
+# and tells how long it waits. Nobody wants a new event for each of these.
+_NO_IMAGE = ("ErrImagePull", "ImagePullBackOff")
+_PULLING = re.compile(r'^Back-off pulling image "[^"]*": (?:ErrImagePull: )?')
+_BACK_OFF = re.compile(r"^back-off \S+ (?=restarting )")
 
 
 def _message(terminated: Mapping[str, Any] | None) -> str:

@@ -253,10 +253,32 @@ def test_swapping_means_that_the_installer_runs(found: dict[str, Any], *, expect
             {"waiting": {"reason": "ErrImagePull", "message": "not found"}},
             ("ErrImagePull", "not found"),
         ),
+        (
+            {
+                "waiting": {
+                    "reason": "ImagePullBackOff",
+                    "message": 'Back-off pulling image "x:1": ErrImagePull: not found',
+                }
+            },
+            ("ErrImagePull", "not found"),
+        ),
+        (
+            {"waiting": {"reason": "ImagePullBackOff", "message": 'Back-off pulling image "x:1"'}},
+            ("ErrImagePull", 'Back-off pulling image "x:1"'),
+        ),
+        (
+            {
+                "waiting": {
+                    "reason": "CrashLoopBackOff",
+                    "message": "back-off 2m40s restarting failed container=installer pod=p",
+                }
+            },
+            ("CrashLoopBackOff", "restarting failed container=installer pod=p"),
+        ),
         ({"waiting": {"reason": "CreateContainerConfigError"}}, ("CreateContainerConfigError", "")),
         (RUNNING, None),
     ],
-    ids=["creating", "image", "config", "running"],
+    ids=["creating", "image", "image: wait", "image: old kubelet", "restart", "config", "running"],
 )
 def test_what_a_container_waits_for(
     state: dict[str, Any], expected: tuple[str, str] | None
