@@ -7,47 +7,35 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from ..names import CONFIG_KEY, OPERAND, POD_KEY
+from ..names import CONFIG_KEY, POD_KEY
 from . import kubeconfig, manifest, preflight, program, turn
 from .files import Disk
-from .host import NodeHost
-from .layout import Layout
 from .manifest import ManifestError
 from .swap import Request, Swap
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from .host import NodeHost
     from .result import Result
     from .watch import Host
 
 PROC: Final = Path("/proc")
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options(program.Options):
     """The flags of `kube-scheduler-operator installer`, under their names."""
 
     revision: int
-    node: str
-    static_pod_name: str
     config_dir: Path
     pod_dir: Path
-    resource_dir: Path
-    manifest_path: Path
-    pod_log_dir: Path
-    kubelet_pod_dir: Path
-    cgroup_dir: Path
-    retry: int = 0
     effective_config: Path | None = None
     go_ahead: Path | None = None
     content_hash: str = ""
     kubeconfig: Path | None = None
-    health_timeout: float = 60.0
-    settling_time: float = 2.0
     rollback: bool = False
     keep: frozenset[int] | None = None
-    termination_log: Path = Path("/dev/termination-log")
 
 
 def main(options: Options) -> int:
@@ -78,7 +66,7 @@ def install(
     host = make_host(pod) if make_host else _node_host(options, pod)
     # Before the lock: a check that never passes must not keep other installers from working.
     checked = preflight.wait(options.effective_config, PROC) if options.effective_config else b""
-    layout = Layout(options.resource_dir, options.manifest_path, options.static_pod_name, disk)
+    layout = options.layout(disk)
     if options.go_ahead is not None and not turn.has_come(options.go_ahead):
         with program.alone(layout):
             Swap(_request(options, pod, checked), layout, host).stage()
@@ -107,14 +95,8 @@ def _request(options: Options, pod: dict[str, Any], effective: bytes) -> Request
 
 
 def _node_host(options: Options, pod: dict[str, Any]) -> NodeHost:
-    return NodeHost(
-        pod_log_dir=options.pod_log_dir,
-        log_prefix=manifest.log_directory_prefix(pod, options.node),
-        container=str(pod["spec"]["containers"][0]["name"]),
-        operand=OPERAND,
-        kubelet_pod_dir=options.kubelet_pod_dir,
-        cgroup_dir=options.cgroup_dir,
-    )
+    container = str(pod["spec"]["containers"][0]["name"])
+    return options.host(manifest.log_directory_prefix(pod, options.node), container)
 
 
 def _read_pod(path: Path) -> dict[str, Any]:

@@ -13,17 +13,21 @@ import logging
 import os
 import signal
 import sys
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from ..names import OPERAND
 from . import files
+from .host import NodeHost
+from .layout import Layout
 from .manifest import ManifestError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
     from types import FrameType
 
-    from .layout import Layout
+    from .files import Disk
     from .result import Result
 
 log = logging.getLogger(__name__)
@@ -31,6 +35,38 @@ log = logging.getLogger(__name__)
 EXIT_DEFINITIVE: Final = 0
 EXIT_RETRY: Final = 1
 EXIT_TERMINATED: Final = 128 + signal.SIGTERM
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """The flags that all of them have which change what runs on a node, under their names."""
+
+    node: str
+    static_pod_name: str
+    resource_dir: Path
+    manifest_path: Path
+    pod_log_dir: Path
+    kubelet_pod_dir: Path
+    cgroup_dir: Path
+    retry: int = 0
+    health_timeout: float = 60.0
+    settling_time: float = 2.0
+    termination_log: Path = Path("/dev/termination-log")
+
+    def layout(self, disk: Disk) -> Layout:
+        """The files of this node."""
+        return Layout(self.resource_dir, self.manifest_path, self.static_pod_name, disk)
+
+    def host(self, log_prefix: str, container: str = OPERAND) -> NodeHost:
+        """This node as it is; `log_prefix` begins the names of the static pod's log directories."""
+        return NodeHost(
+            pod_log_dir=self.pod_log_dir,
+            log_prefix=log_prefix,
+            container=container,
+            operand=OPERAND,
+            kubelet_pod_dir=self.kubelet_pod_dir,
+            cgroup_dir=self.cgroup_dir,
+        )
 
 
 class Terminated(BaseException):

@@ -8,40 +8,27 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..names import OPERAND
 from . import program
 from .activate import Activator, Patience
 from .files import Disk
-from .host import NodeHost
-from .layout import Journal, Layout, Phase
+from .layout import Journal, Phase
 from .result import STOCK, Result, Verdict
 
 if TYPE_CHECKING:
+    from .layout import Layout
     from .manifest import Manifest
     from .watch import Host
 
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options(program.Options):
     """The flags of `kube-scheduler-operator restore`, under their names."""
 
-    node: str
-    static_pod_name: str
     static_pod_namespace: str
-    resource_dir: Path
-    manifest_path: Path
-    pod_log_dir: Path
-    kubelet_pod_dir: Path
-    cgroup_dir: Path
-    retry: int = 0
-    health_timeout: float = 60.0
-    settling_time: float = 2.0
-    termination_log: Path = Path("/dev/termination-log")
 
 
 def main(options: Options) -> int:
@@ -60,11 +47,9 @@ def restore(options: Options, disk: Disk | None = None, host: Host | None = None
     Raises:
         OSError: the disk does not do what it must.
     """
-    layout = Layout(
-        options.resource_dir, options.manifest_path, options.static_pod_name, disk or Disk()
-    )
+    layout = options.layout(disk or Disk())
     with program.alone(layout):
-        return Restore(options, layout, host or _node_host(options)).run()
+        return Restore(options, layout, host or options.host(_log_prefix(options))).run()
 
 
 class Restore:
@@ -137,12 +122,5 @@ class Restore:
         )
 
 
-def _node_host(options: Options) -> NodeHost:
-    return NodeHost(
-        pod_log_dir=options.pod_log_dir,
-        log_prefix=(f"{options.static_pod_namespace}_{options.static_pod_name}-{options.node}_"),
-        container=OPERAND,
-        operand=OPERAND,
-        kubelet_pod_dir=options.kubelet_pod_dir,
-        cgroup_dir=options.cgroup_dir,
-    )
+def _log_prefix(options: Options) -> str:
+    return f"{options.static_pod_namespace}_{options.static_pod_name}-{options.node}_"
