@@ -10,7 +10,7 @@ help: ## This list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
 
 .PHONY: demo
-demo: ## Watch a real scheduler move to another profile (root; sets up everything; about 90 s when warm)
+demo: ## Watch a real scheduler move to another profile (root; sets up everything; about a minute when warm)
 	@hack/demo
 
 .PHONY: test
