@@ -62,9 +62,17 @@ class World:
         items = self.api.request("GET", CONFIG_MAPS)["items"]
         return {item["metadata"]["name"]: item for item in items}
 
+    @property
+    def wanted(self) -> int:
+        """The latest revision that was not taken back before the node ran it."""
+        maps, number = self.config_maps(), self.latest
+        while number > 1 and _outcome(maps.get(f"revision-status-{number}", {})) == "withdrawn":
+            number -= 1
+        return number
+
     def profile(self) -> str:
-        """Which profile the latest revision has, by what is special about each."""
-        copy = self.config_maps().get(f"config-{self.latest}")
+        """Which profile the wanted revision has, by what is special about each."""
+        copy = self.config_maps().get(f"config-{self.wanted}")
         if copy is None:
             return "none"
         config = json.loads(copy["data"]["config.yaml"])
@@ -77,7 +85,7 @@ class World:
         status = self.status
         return (
             self.latest > 0
-            and self.current == self.latest
+            and self.current == self.wanted
             and self.condition("NodeInstallerProgressing")[0] == "False"
             and "deletionTimestamp" not in json.dumps(status)
         )
@@ -99,6 +107,11 @@ class World:
 
     def why(self) -> str:
         return f"no rest; the operator's log ends: {self.operator.text()[-3000:]}"
+
+
+def _outcome(revision_status: dict[str, Any]) -> str:
+    annotations = revision_status.get("metadata", {}).get("annotations") or {}
+    return str(annotations.get("kube-scheduler-operator.dev/outcome", ""))
 
 
 @pytest.fixture(scope="module")
