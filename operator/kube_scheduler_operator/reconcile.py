@@ -15,12 +15,13 @@ from itertools import chain
 from typing import Any
 
 from . import names
+from .apply import apply
 from .config.compose import Composition, Inputs, compose
 from .config.findings import Finding
 from .config.versions import Version
 from .kube.resource import CLUSTER_OPERATORS, CONFIG_MAPS, KUBE_SCHEDULERS, SERVICE_ACCOUNTS
 from .manifests.target import config_map, installer_service_account, target_data
-from .plan import Action, Create, Delete, Event, Plan, Replace
+from .plan import Action, Create, Event, Plan, Replace
 from .revision.content import Content
 from .revision.history import Revision, read
 from .revision.revise import Revised, revise
@@ -93,28 +94,16 @@ def reconcile(snapshot: Snapshot) -> Plan:
     status = _status(snapshot, revised, stepped, conditions)
     cluster_operator = _report_cluster_operator(snapshot, status["conditions"])
     work = (*_static_resources(snapshot), *targets, *revised.actions, *stepped.actions)
-    waits = (
+    stepped.afterwards.extend(observing)
+    actions = _in_order(snapshot, work, conditions, status, stepped)
+    if not actions:
+        # Only when there is nothing else to do: in a hurry, guards and the past can wait.
+        actions = guard(snapshot, stepped) or prune(snapshot, revised.history, stepped)
+    requeue_after = _soonest(
         stepped.requeue_after,
         cluster_operator.requeue_after,
         requeue_for_lease(snapshot, snapshot.now),
     )
-    # The status is the promise that what it names exists, so work comes first; but when the API
-    # refused some of it, people must be told before it is tried again.
-    complaint = _complaint(snapshot, conditions)
-    actions = (
-        (*complaint, *work)
-        if complaint
-        else (
-            *work,
-            *_report(snapshot, status, *stepped.events),
-            *stepped.afterwards,
-            *observing,
-        )
-    )
-    if not actions:
-        # Only when there is nothing else to do: in a hurry, guards and the past can wait.
-        actions = guard(snapshot, stepped) or prune(snapshot, revised.history, stepped)
-    requeue_after = min((w for w in waits if w is not None), default=None)
     return Plan(actions, cluster_operator.reports, requeue_after)
 
 
@@ -132,14 +121,30 @@ def _removing(snapshot: Snapshot) -> Plan:
     cluster_operator = _report_cluster_operator(snapshot, status["conditions"], removal.progress)
     needed = () if removal.done else _static_resources(snapshot)
     work = (*needed, *stepped.actions)
+    actions = _in_order(snapshot, work, conditions, status, stepped)
+    requeue_after = _soonest(stepped.requeue_after, cluster_operator.requeue_after)
+    return Plan(actions, cluster_operator.reports, requeue_after)
+
+
+def _in_order(
+    snapshot: Snapshot,
+    work: tuple[Action, ...],
+    conditions: Sequence[Condition],
+    status: Mapping[str, Any],
+    stepped: Stepped,
+) -> tuple[Action, ...]:
+    """Work, then the status, which promises that what it names exists, then what rests on it.
+
+    But when the API refused some of the work, people must be told before it is tried again.
+    """
     complaint = _complaint(snapshot, conditions)
     if complaint:
-        actions = (*complaint, *work)
-    else:
-        actions = (*work, *_report(snapshot, status, *stepped.events), *stepped.afterwards)
-    waits = (stepped.requeue_after, cluster_operator.requeue_after)
-    requeue_after = min((w for w in waits if w is not None), default=None)
-    return Plan(actions, cluster_operator.reports, requeue_after)
+        return (*complaint, *work)
+    return (*work, *_report(snapshot, status, *stepped.events), *stepped.afterwards)
+
+
+def _soonest(*waits: float | None) -> float | None:
+    return min((wait for wait in waits if wait is not None), default=None)
 
 
 # --- observe ----------------------------------------------------------------------------------
@@ -234,39 +239,14 @@ def _targets(snapshot: Snapshot, content: Content) -> tuple[Action, ...]:
     return tuple(
         action
         for obj in wanted
-        for action in _apply(CONFIG_MAPS, snapshot.config_maps, obj, ("data",))
+        for action in apply(CONFIG_MAPS, snapshot.config_maps, obj, ("data",))
     )
 
 
 def _static_resources(snapshot: Snapshot) -> tuple[Action, ...]:
     account = installer_service_account(snapshot.platform)
     fields = ("automountServiceAccountToken",)
-    return _apply(SERVICE_ACCOUNTS, snapshot.service_accounts, account, fields)
-
-
-def _apply(
-    resource: Any, existing: Mapping[str, Object], wanted: Mapping[str, Any], fields: Sequence[str]
-) -> tuple[Action, ...]:
-    """Create `wanted`, or correct it where `fields` or its labels differ; other keys are kept."""
-    name, kind = wanted["metadata"]["name"], wanted["kind"]
-    where = f"{kind}/{name} -n {wanted['metadata']['namespace']}"
-    found = existing.get(name)
-    if found is None:
-        event = Event(f"{kind}Created", f"Created {where} because it was missing")
-        return (Create(resource, wanted, (event,)),)
-    labels = {**(found["metadata"].get("labels") or {}), **wanted["metadata"]["labels"]}
-    same_labels = labels == (found["metadata"].get("labels") or {})
-    changed = [field for field in fields if found.get(field) != wanted.get(field)]
-    if same_labels and not changed:
-        return ()
-    corrected = {**found, "metadata": {**found["metadata"], "labels": labels}}
-    corrected.update({field: wanted[field] for field in fields})
-    what = ", ".join(changed) or "labels"
-    event = Event(f"{kind}Updated", f"Updated {where} because {what} changed")
-    if found.get("immutable"):
-        # Somebody sealed it; it can only be made again.
-        return Delete(resource, found), Create(resource, wanted, (event,))
-    return (Replace(resource, corrected, events=(event,)),)
+    return apply(SERVICE_ACCOUNTS, snapshot.service_accounts, account, fields)
 
 
 # --- report -----------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 
 import pytest
 
@@ -72,26 +72,26 @@ def without_installer(cluster: Cluster) -> Iterator[None]:
     yield
 
 
-@contextmanager
-def without_kubelet(cluster: Cluster) -> Iterator[None]:
-    node = moving(cluster)
-    nodes.kill_kubelet(cluster.sandbox, node)
-    yield
-    lifecycle.start_node(cluster.sandbox, node)
+def without_kubelet(cluster: Cluster) -> AbstractContextManager[None]:
+    return _without_part(cluster, nodes.kill_kubelet)
+
+
+def without_containerd(cluster: Cluster) -> AbstractContextManager[None]:
+    def kill(sandbox: Sandbox, node: Node) -> None:
+        processes.kill_one(sandbox, nodes.daemons(node)[1])
+
+    return _without_part(cluster, kill)
+
+
+def without_power(cluster: Cluster) -> AbstractContextManager[None]:
+    return _without_part(cluster, nodes.power_off)
 
 
 @contextmanager
-def without_containerd(cluster: Cluster) -> Iterator[None]:
+def _without_part(cluster: Cluster, kill: Callable[[Sandbox, Node], object]) -> Iterator[None]:
+    """The node whose turn it is loses something, and gets it back."""
     node = moving(cluster)
-    processes.kill_one(cluster.sandbox, nodes.daemons(node)[1])
-    yield
-    lifecycle.start_node(cluster.sandbox, node)
-
-
-@contextmanager
-def without_power(cluster: Cluster) -> Iterator[None]:
-    node = moving(cluster)
-    nodes.power_off(cluster.sandbox, node)
+    kill(cluster.sandbox, node)
     yield
     lifecycle.start_node(cluster.sandbox, node)
 

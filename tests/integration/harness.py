@@ -105,8 +105,13 @@ class Proxy:
         self.url = f"http://127.0.0.1:{self._runner.addresses[0][1]}"
 
     async def _stop(self) -> None:
-        await self._session.close()
         await self._runner.cleanup()
+        await self._session.close()
+        # A watch may still be forwarded; it must not outlive the loop.
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         counted = request.method != "GET" and not any(

@@ -13,11 +13,12 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from .. import names
+from ..apply import apply
 from ..kube.resource import DISRUPTION_BUDGETS, PODS
 from ..manifests.render import canonical_json, guard_pod_name, render_guard_pod
 from ..manifests.target import guard_disruption_budget
 from ..node.guard import EXIT_CHANGED
-from ..plan import Action, Create, Delete, Event, Replace
+from ..plan import Action, Create, Delete
 from ..snapshot import annotation, timestamp
 
 if TYPE_CHECKING:
@@ -48,19 +49,13 @@ def changed_kubeconfig(snapshot: Snapshot, pod: Operand) -> bool:
     return False
 
 
-def _budget(snapshot: Snapshot) -> list[Action]:
-    nodes = len(snapshot.nodes)
-    wanted = guard_disruption_budget(snapshot.platform, nodes)
-    found = snapshot.disruption_budgets.get(wanted["metadata"]["name"])
-    if nodes < 2:
-        return [Delete(DISRUPTION_BUDGETS, found)] if found and not _leaving(found) else []
-    if found is None:
-        message = f"at most one of {nodes} schedulers may be drained at a time"
-        event = Event("PodDisruptionBudgetCreated", message)
-        return [Create(DISRUPTION_BUDGETS, wanted, (event,))]
-    if found.get("spec") == wanted["spec"]:
-        return []
-    return [Replace(DISRUPTION_BUDGETS, {**found, "spec": wanted["spec"]})]
+def _budget(snapshot: Snapshot) -> tuple[Action, ...]:
+    wanted = guard_disruption_budget(snapshot.platform, len(snapshot.nodes))
+    budgets = snapshot.disruption_budgets
+    if len(snapshot.nodes) > 1:
+        return apply(DISRUPTION_BUDGETS, budgets, wanted, ("spec",))
+    found = budgets.get(wanted["metadata"]["name"])
+    return (Delete(DISRUPTION_BUDGETS, found),) if found and not _leaving(found) else ()
 
 
 def _gone(snapshot: Snapshot) -> list[Action]:
