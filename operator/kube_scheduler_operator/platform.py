@@ -93,4 +93,27 @@ KUBEADM = Platform(
     node_selectors=("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"),
 )
 
+OPENSHIFT = Platform(
+    name="openshift",
+    operator_namespace="openshift-kube-scheduler-operator",
+    target_namespace="openshift-kube-scheduler",
+    operand_namespace="openshift-kube-scheduler",
+    operand_lease_namespace="openshift-kube-scheduler",
+    operand_lease_name="kube-scheduler",
+    # Long enough to sit out a control plane of one node that is updated.
+    operand_lease=LeaseTimings("137s", "107s", "26s"),
+    static_pod_name="openshift-kube-scheduler",
+    static_pod_labels=(("app", "openshift-kube-scheduler"), ("scheduler", "true")),
+    manifest_dir="/etc/kubernetes/manifests",
+    manifest_file="kube-scheduler-pod.yaml",
+    resource_dir="/etc/kubernetes/static-pod-resources",
+    operand_command=("hyperkube", "kube-scheduler"),
+    scheduler_kubeconfig=(
+        "/etc/kubernetes/static-pod-resources/configmaps/scheduler-kubeconfig/kubeconfig"
+    ),
+    default_arguments=(("cert-dir", "/var/run/kubernetes"),),
+    node_selectors=("node-role.kubernetes.io/master", "node-role.kubernetes.io/control-plane"),
+    probe_host="",
+)
+
 PLATFORMS: dict[str, Platform] = {KUBEADM.name: KUBEADM}
