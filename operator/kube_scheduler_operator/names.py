@@ -28,6 +28,7 @@ POD_KEY: Final = "pod.yaml"
 PREFLIGHT_KUBECONFIG_KEY: Final = "preflight-kubeconfig"
 FORCE_REDEPLOYMENT_KEY: Final = "forceRedeploymentReason"
 REVISION_STATUS: Final = "revision-status"  # ConfigMap revision-status-N
+INPUTS_KEY: Final = "inputs"  # in it: what users had set (revision/inputs.py)
 INSTALLER: Final = "installer"  # pods installer-N-NODE, their app label and their container
 RESTORE: Final = "restore"  # pods restore-NODE, which bring back what was there before
 GUARD: Final = "guard"  # pods that stand for their node's scheduler, their app label and container

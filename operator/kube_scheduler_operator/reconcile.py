@@ -24,6 +24,7 @@ from .manifests.target import config_map, installer_service_account, target_data
 from .plan import Action, Create, Event, Plan, Replace
 from .revision.content import Content
 from .revision.history import Revision, read
+from .revision.inputs import record
 from .revision.revise import Revised, revise
 from .rollout import operand as operands
 from .rollout.guard import guard
@@ -70,7 +71,8 @@ def reconcile(snapshot: Snapshot) -> Plan:
     targets: tuple[Action, ...] = ()
     if image and not composition.blocking:
         reason = str(snapshot.spec.get("forceRedeploymentReason") or "")
-        content = Content(target_data(snapshot.platform, composition, image, reason))
+        data = target_data(snapshot.platform, composition, image, reason)
+        content = Content(data, record(snapshot.scheduler, kubescheduler))
         targets = _targets(snapshot, content)
     seen = look(snapshot)
     revised = revise(snapshot, content, seen.swapping)

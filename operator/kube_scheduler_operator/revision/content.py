@@ -5,14 +5,20 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """The data of the ConfigMaps that make up a revision: name -> key -> text."""
+    """The data of the ConfigMaps that make up a revision: name -> key -> text.
+
+    Attributes:
+        parts: all that a scheduler is given.
+        inputs: what users had set for it (inputs.py), if that is known; no part of its identity.
+    """
 
     parts: Mapping[str, Mapping[str, str]]
+    inputs: str = field(default="", compare=False)
 
     @property
     def hash(self) -> str:

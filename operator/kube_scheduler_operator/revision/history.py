@@ -55,7 +55,13 @@ class Revision:
     @property
     def content(self) -> Content:
         """Its content as the copies have it; only meaningful when complete."""
-        return Content({name: dict(copy.get("data") or {}) for name, copy in self.copies.items()})
+        parts = {name: dict(copy.get("data") or {}) for name, copy in self.copies.items()}
+        return Content(parts, self.inputs)
+
+    @property
+    def inputs(self) -> str:
+        """What users had set for it; empty where the operator that cut it did not record that."""
+        return str((self.status.get("data") or {}).get(names.INPUTS_KEY, ""))
 
     @property
     def intact(self) -> bool:

@@ -246,7 +246,7 @@ def _remake(
             else frozenset(r.hash for r in history if r.bad and r.hash == content.hash)
         )
         reason = "made again: it had been deleted"
-        status = status_object(snapshot, number, content_hash, reason, quarantined)
+        status = status_object(snapshot, number, known, reason, quarantined)
         return (Create(CONFIG_MAPS, status),)
     return ()
 
@@ -291,14 +291,14 @@ def _cut(
     if begun is None:
         before = previous.content if previous is not None and previous.complete else None
         reason = reason or ",".join(content.differences(before)) or "content was lost"
-        status = status_object(snapshot, number, content.hash, reason, quarantined)
+        status = status_object(snapshot, number, content, reason, quarantined)
         event = Event("StartingNewRevision", f'new revision {number} triggered by "{reason}"')
         return (Create(CONFIG_MAPS, status, events=(event,)),)
     if begun.hash != content.hash or begun.quarantined != quarantined:
         # The inputs changed while it was being made; nobody has seen it yet.
         before = previous.content if previous is not None and previous.complete else None
         reason = reason or ",".join(content.differences(before)) or "content was lost"
-        fresh = status_object(snapshot, number, content.hash, reason, quarantined)
+        fresh = status_object(snapshot, number, content, reason, quarantined)
         metadata = {**begun.status["metadata"], "annotations": fresh["metadata"]["annotations"]}
         return (
             Replace(CONFIG_MAPS, {**begun.status, "metadata": metadata, "data": fresh["data"]}),

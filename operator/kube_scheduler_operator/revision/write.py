@@ -70,7 +70,7 @@ def _owner(obj: Object) -> str:
 def status_object(
     snapshot: Snapshot,
     number: int,
-    content_hash: str,
+    content: Content,
     reason: str,
     quarantined: frozenset[str] = frozenset(),
 ) -> dict[str, Any]:
@@ -79,13 +79,16 @@ def status_object(
     Args:
         snapshot: names the namespace.
         number: N.
-        content_hash: identity of the content that its copies will have.
+        content: what its copies will have.
         reason: why it is made, for people.
         quarantined: content that it replaces because it failed.
     """
     annotations = {names.REVISION_READY_ANNOTATION: "false"}
     if quarantined:
         annotations[names.QUARANTINED_HASH_ANNOTATION] = ",".join(sorted(quarantined))
+    data = {"revision": str(number), "reason": reason, "hash": content.hash}
+    if content.inputs:
+        data[names.INPUTS_KEY] = content.inputs
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -95,7 +98,7 @@ def status_object(
             "labels": {names.MANAGED_BY_LABEL: names.PROGRAM},
             "annotations": annotations,
         },
-        "data": {"revision": str(number), "reason": reason, "hash": content_hash},
+        "data": data,
     }
 
 

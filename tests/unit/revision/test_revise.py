@@ -457,3 +457,60 @@ def test_numbers_count_changes_of_the_content(texts: list[str]) -> None:
         assert revised.wanted.number == changes
         assert revised.wanted.content == content(text)
     assert numbers(cluster) == list(range(1, changes + 1))
+
+
+# --- what users had set ---------------------------------------------------------------------------
+
+
+def asked(text: str, inputs: str) -> Content:
+    return Content(content(text).parts, inputs)
+
+
+def recorded(cluster: Cluster, number: int) -> str | None:
+    data: dict[str, str] = cluster.config_maps[f"revision-status-{number}"]["data"]
+    return data.get(names.INPUTS_KEY)
+
+
+def test_a_revision_remembers_what_it_was_made_from() -> None:
+    cluster = Cluster()
+    cluster.drive(asked("a", "first"))
+    cluster.drive(asked("b", "second"))
+    assert (recorded(cluster, 1), recorded(cluster, 2)) == ("first", "second")
+
+
+def test_another_way_to_the_same_content_writes_nothing() -> None:
+    cluster = Cluster()
+    cluster.drive(asked("a", "one way"))
+    cluster.writes.clear()
+    cluster.drive(asked("a", "another way"))
+    assert cluster.writes == []
+    assert recorded(cluster, 1) == "one way"
+
+
+def test_what_comes_after_a_failure_has_the_inputs_of_the_good_content() -> None:
+    cluster = Cluster()
+    cluster.drive(asked("a", "good"))
+    cluster.config_maps["revision-status-1"]["metadata"]["annotations"][
+        names.OUTCOME_ANNOTATION
+    ] = INSTALLED
+    cluster.drive(asked("b", "bad"))
+    cluster.config_maps["revision-status-2"]["metadata"]["annotations"][
+        names.OUTCOME_ANNOTATION
+    ] = FAILED
+    cluster.node("a", 2)
+    cluster.drive(asked("b", "bad"))
+    assert recorded(cluster, 3) == "good"
+
+
+def test_a_revision_status_that_is_made_again_has_its_inputs() -> None:
+    cluster = Cluster().revision(1, "a").pod("a", 1, "a")
+    del cluster.config_maps["revision-status-1"]
+    cluster.drive(asked("a", "known"))
+    assert recorded(cluster, 1) == "known"
+
+
+def test_revisions_of_an_operator_that_recorded_no_inputs_stay_as_they_are() -> None:
+    cluster = Cluster().revision(1, "a")
+    assert cluster.drive(asked("a", "now")).wanted is not None
+    assert cluster.writes == []
+    assert recorded(cluster, 1) is None
