@@ -12,7 +12,9 @@ from collections.abc import Sequence
 from types import ModuleType
 
 from . import __version__
-from .cli import compose, node, operator, status
+from .cli import compose, diff, history, node, operator, rollout, status
+
+_FOR_PEOPLE = (status, history, diff, rollout, compose)
 
 
 def _parser(
@@ -31,7 +33,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = _parser(
         "kube-scheduler-operator",
         "Owns kube-scheduler's configuration and rolls its revisions out as static pods.",
-        (operator, compose, status, node),
+        (operator, *_FOR_PEOPLE, node),
     )
     return _run(parser, argv)
 
@@ -41,7 +43,7 @@ def kubectl_plugin(argv: Sequence[str] | None = None) -> int:
     parser = _parser(
         "kubectl scheduler",
         "Look at the scheduler of this cluster and its configuration.",
-        (status, compose),
+        _FOR_PEOPLE,
     )
     return _run(parser, argv)
 

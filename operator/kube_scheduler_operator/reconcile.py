@@ -67,13 +67,8 @@ def reconcile(snapshot: Snapshot) -> Plan:
             return Plan(actions=observing)
 
     # Revise.
-    content: Content | None = None
-    targets: tuple[Action, ...] = ()
-    if image and not composition.blocking:
-        reason = str(snapshot.spec.get("forceRedeploymentReason") or "")
-        data = target_data(snapshot.platform, composition, image, reason)
-        content = Content(data, record(snapshot.scheduler, kubescheduler))
-        targets = _targets(snapshot, content)
+    content = _content(snapshot, composition, image)
+    targets = _targets(snapshot, content) if content is not None else ()
     seen = look(snapshot)
     revised = revise(snapshot, content, seen.swapping)
 
@@ -149,7 +144,30 @@ def _soonest(*waits: float | None) -> float | None:
     return min((wait for wait in waits if wait is not None), default=None)
 
 
-# --- observe ----------------------------------------------------------------------------------
+# --- observe, compose -------------------------------------------------------------------------
+
+
+def wanted(snapshot: Snapshot) -> tuple[Content | None, tuple[Finding, ...]]:
+    """What the inputs come to, without doing anything about it: for commands that ask "what if".
+
+    Returns:
+        the content of the revision that they ask for (None if it would not be cut), and what
+        somebody should know about it.
+    """
+    image = operand_image(snapshot)
+    composition = compose(_inputs(snapshot, image))
+    return _content(snapshot, composition, image), (
+        *composition.findings,
+        *_image_findings(image),
+    )
+
+
+def _content(snapshot: Snapshot, composition: Composition, image: str) -> Content | None:
+    if not image or composition.blocking:
+        return None
+    reason = str(snapshot.spec.get("forceRedeploymentReason") or "")
+    data = target_data(snapshot.platform, composition, image, reason)
+    return Content(data, record(snapshot.scheduler, snapshot.kubescheduler))
 
 
 def operand_image(snapshot: Snapshot) -> str:

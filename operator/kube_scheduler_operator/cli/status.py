@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import json
-import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from .. import names
+from . import common
+
+if TYPE_CHECKING:
+    from ..kube.client import ApiClient
+    from ..platform import Platform
+    from ..revision.history import Revision
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -15,86 +21,78 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = subparsers.add_parser(
         "status",
         help="what runs, what is wrong, what to do next",
-        description="Shows the scheduler of this cluster on one screen; problems come first.",
+        description="Shows the scheduler of this cluster on one screen; problems come first. Exit "
+        "code 1 if it is Degraded or not Available.",
     )
-    parser.add_argument("--kubeconfig", help="default: $KUBECONFIG, then ~/.kube/config")
-    parser.add_argument("--context", help="context of the kubeconfig")
-    parser.add_argument("--platform", default="kubeadm", help="kind of cluster (default: kubeadm)")
-    parser.add_argument("-o", "--output", choices=("text", "json"), default="text")
+    parser.add_argument(
+        "--verbose",
+        action="store_true",
+        help="also every node's command line, image and identity of the scheduler that runs there",
+    )
+    common.add_cluster_flags(parser)
+    common.add_output_flag(parser)
     parser.set_defaults(run=run)
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What the API has; an entry is None if it does not exist."""
+    """What the API has; an entry is None if it does not exist.
+
+    Attributes:
+        profiling_since: the revision that turned profiling on; 0 if it is off.
+    """
 
     scheduler: Mapping[str, Any] | None
     kubescheduler: Mapping[str, Any] | None
     cluster_operator: Mapping[str, Any] | None
     pods: Mapping[str, Mapping[str, Any]]
     lease: Mapping[str, Any] | None
+    profiling_since: int = 0
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the screen; exit code 1 if the scheduler is Degraded or not Available."""
-    import asyncio
 
-    from ..kube.errors import KubeError
-    from ..platform import PLATFORMS
+    async def work(api: ApiClient, platform: Platform) -> int:
+        report = summarize(await _read(api, platform), verbose=args.verbose)
+        if args.output == "text":
+            print(render(report))
+        else:
+            common.print_document(report, args.output)
+        return 0 if report["healthy"] else 1
 
-    platform = PLATFORMS.get(args.platform)
-    if platform is None:
-        print(
-            f"--platform {args.platform!r} is unknown; known: {', '.join(PLATFORMS)}",
-            file=sys.stderr,
-        )
-        return 2
-    try:
-        seen = asyncio.run(_read(args, platform))
-    except KubeError as error:
-        print(f"cannot read the scheduler's state: {error}", file=sys.stderr)
-        return 1
-    report = summarize(seen)
-    text = json.dumps(report, indent=2) if args.output == "json" else render(report)
-    print(text)
-    return 0 if report["healthy"] else 1
+    return common.run(args, work)
 
 
-async def _read(args: argparse.Namespace, platform: Any) -> Seen:
+async def _read(api: ApiClient, platform: Platform) -> Seen:
     from .. import names
-    from ..kube.client import ApiClient
-    from ..kube.credentials import find
-    from ..kube.errors import NotFound
-    from ..kube.resource import (
-        CLUSTER_OPERATORS,
-        KUBE_SCHEDULERS,
-        LEASES,
-        PODS,
-        SCHEDULERS,
-        ObjectRef,
+    from ..kube.resource import CLUSTER_OPERATORS, KUBE_SCHEDULERS, LEASES, SCHEDULERS, ObjectRef
+
+    lease = ObjectRef(LEASES, platform.operand_lease_namespace, platform.operand_lease_name)
+    operator = ObjectRef(CLUSTER_OPERATORS, None, names.CLUSTEROPERATOR)
+    return Seen(
+        scheduler=await common.find_one(api, ObjectRef(SCHEDULERS, None, names.CLUSTER)),
+        kubescheduler=await common.find_one(api, ObjectRef(KUBE_SCHEDULERS, None, names.CLUSTER)),
+        cluster_operator=await common.find_one(api, operator),
+        pods=await common.operand_pods(api, platform),
+        lease=await common.find_one(api, lease),
+        profiling_since=_profiling_since(await common.revisions(api, platform)),
     )
 
-    async with ApiClient(find(args.kubeconfig, args.context), field_manager=names.PROGRAM) as api:
 
-        async def one(ref: ObjectRef) -> Mapping[str, Any] | None:
-            try:
-                return await api.get(ref)
-            except NotFound:
-                return None
+def _profiling_since(revisions: Sequence[Revision]) -> int:
+    """The first of the newest good revisions that all have profiling on; 0 if it is off."""
+    from .compare import take_apart
 
-        selector = ",".join(f"{key}={value}" for key, value in platform.static_pod_labels)
-        lease = ObjectRef(LEASES, platform.operand_lease_namespace, platform.operand_lease_name)
-        pods = await api.list(PODS, platform.operand_namespace, label_selector=selector)
-        return Seen(
-            scheduler=await one(ObjectRef(SCHEDULERS, None, names.CLUSTER)),
-            kubescheduler=await one(ObjectRef(KUBE_SCHEDULERS, None, names.CLUSTER)),
-            cluster_operator=await one(ObjectRef(CLUSTER_OPERATORS, None, names.CLUSTEROPERATOR)),
-            pods={pod["spec"].get("nodeName", ""): pod for pod in pods.items},
-            lease=await one(lease),
-        )
+    since = 0
+    for revision in reversed([revision for revision in revisions if not revision.bad]):
+        if not take_apart(revision.content).config.get("enableProfiling"):
+            break
+        since = revision.number
+    return since
 
 
-def summarize(seen: Seen) -> dict[str, Any]:
+def summarize(seen: Seen, *, verbose: bool = False) -> dict[str, Any]:
     """The screen as data: also what `-o json` prints."""
     from ..rollout import operand
 
@@ -117,6 +115,7 @@ def summarize(seen: Seen) -> dict[str, Any]:
             "restarts": pods[node].restarts if node in pods else 0,
             "image": pods[node].image if node in pods else "",
             "leader": holder.startswith(f"{node}_"),
+            **({"scheduler": _identity(seen.pods.get(node))} if verbose else {}),
         }
         for node in sorted({*entries, *pods})
     ]
@@ -146,11 +145,39 @@ def summarize(seen: Seen) -> dict[str, Any]:
         "managementState": spec.get("managementState") or "Managed",
         "revision": status.get("latestAvailableRevision", 0),
         "leaseHolder": holder,
+        "profilingSince": seen.profiling_since,
         "conditions": {type_: c["status"] for type_, c in sorted(overall.items())},
         "progress": overall.get("Progressing", {}).get("message", ""),
         "progressing": overall.get("Progressing", {}).get("status") == "True",
         "problems": problems,
         "nodes": nodes,
+    }
+
+
+def _identity(pod: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """Which scheduler this is; who it is to the API server is in a file on its node."""
+    from ..rollout import operand
+
+    if pod is None:
+        return None
+    found = operand.read(pod)
+    status = pod.get("status") or {}
+    statuses = status.get("containerStatuses") or ()
+    container: Mapping[str, Any] = next((c for c in statuses if c.get("name") == names.OPERAND), {})
+    running = (container.get("state") or {}).get("running") or {}
+    return {
+        "pod": f"{pod['metadata'].get('namespace', '')}/{found.name}",
+        "created": pod["metadata"].get("creationTimestamp", ""),
+        "started": running.get("startedAt", ""),
+        "restarts": found.restarts,
+        "revisionLabel": found.revision,
+        "contentHash": found.content_hash,
+        "kubeconfigFingerprint": found.kubeconfig,
+        "image": found.image,
+        "imageID": container.get("imageID", ""),
+        "command": list(found.arguments),
+        "trouble": found.trouble,
+        "lastWords": found.last_words,
     }
 
 
@@ -173,6 +200,11 @@ def render(report: Mapping[str, Any]) -> str:
         f"Revision   {report['revision'] or 'none yet'}",
         f"Leader     {report['leaseHolder'] or 'nobody holds the Lease'}",
     ]
+    if report["profilingSince"]:
+        lines.append(
+            f"Profiling  on since revision {report['profilingSince']}; off again: enableProfiling "
+            "in unsupportedConfigOverrides of the KubeScheduler"
+        )
     if report["progressing"]:
         lines.append(f"Rollout    {report['progress']}")
     lines.append("")
@@ -191,19 +223,44 @@ def render(report: Mapping[str, Any]) -> str:
                 node["image"],
             )
         )
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    for row in rows:
-        cells = zip(row, widths, strict=True)
-        lines.append("  ".join(cell.ljust(width) for cell, width in cells).rstrip())
+    lines += common.table(rows)
+    for node in report["nodes"]:
+        if "scheduler" in node:
+            lines += ["", *_render_identity(node["node"], node["scheduler"])]
     lines += ["", *_next_steps(report)]
     return "\n".join(lines).rstrip()
+
+
+def _render_identity(node: str, scheduler: Mapping[str, Any] | None) -> list[str]:
+    if scheduler is None:
+        return [f"{node}: no scheduler pod"]
+    revision = scheduler["revisionLabel"]
+    facts = {
+        "pod": f"{scheduler['pod']}, created {scheduler['created']}",
+        "started": f"{scheduler['started'] or 'not running'}, {scheduler['restarts']} restarts",
+        "revision": str(revision) if revision else "none: it is not the operator's",
+        "content": scheduler["contentHash"],
+        "kubeconfig": scheduler["kubeconfigFingerprint"],
+        "image": " ".join(filter(None, (scheduler["image"], scheduler["imageID"]))),
+        "trouble": scheduler["trouble"],
+        "last words": scheduler["lastWords"],
+    }
+    lines = [f"{node}:"]
+    for name, fact in facts.items():
+        if fact:
+            lines.append(f"  {name:<11} {fact.splitlines()[-1]}")
+    command = scheduler["command"]
+    lines.append(f"  {'command':<11} {command[0] if command else ''}")
+    lines += [f"  {'':<13} {argument}" for argument in command[1:]]
+    return lines
 
 
 def _next_steps(report: Mapping[str, Any]) -> list[str]:
     if report["problems"]:
         return [
             "Next: fix the field that the problem names: kubectl edit scheduler cluster, or",
-            "      kubectl edit kubescheduler cluster; its events tell what happened:",
+            "      kubectl edit kubescheduler cluster; or take the edit back:",
+            "      kubectl scheduler history, kubectl scheduler rollout undo. What happened:",
             "      kubectl -n kube-scheduler-operator get events --sort-by=.lastTimestamp",
         ]
     if not report["revision"]:

@@ -100,13 +100,15 @@ class Invalid(ApiError):
 class Forbidden(ApiError):
     """403: authenticated, but a rule is missing (or a quota, or an admission plugin, says no)."""
 
+    @property
+    def rule(self) -> str:
+        """Where which rule is missing: `a Role in namespace x: apiGroups: …`; empty if none is."""
+        # Quota and admission answer 403 as well, and a rule would not help there.
+        return _missing_rule(self.request) if " cannot " in self.message else ""
+
     def _text(self) -> str:
         text = super()._text()
-        rule = _missing_rule(self.request)
-        # Quota and admission answer 403 as well, and a rule would not help there.
-        if not rule or " cannot " not in self.message:
-            return text
-        return f"{text} (to allow it, add this rule to {rule})"
+        return f"{text} (to allow it, add this rule to {self.rule})" if self.rule else text
 
 
 class Unauthorized(ApiError):

@@ -98,6 +98,7 @@ class FakeApi:
         method: str | None = None,
         times: int | None = 1,
         reason: str = "",
+        message: str = "injected",
         headers: dict[str, str] | None = None,
     ) -> Fault:
         """Answer with a Status of `status`."""
@@ -110,7 +111,7 @@ class FakeApi:
             )
 
         def answer(_: web.Request) -> web.StreamResponse:
-            return status_answer(status, reason or f"Injected{status}", headers=headers)
+            return status_answer(status, reason or f"Injected{status}", message, headers=headers)
 
         fault = Fault(matches, answer, times)
         self.faults.append(fault)

@@ -1,0 +1,180 @@
+"""What the commands for people share: which cluster, reading it, printing, and saying what failed.
+
+Only argparse is loaded here; the client comes in when a command runs, so that `--help` is instant.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ..kube.api import Object
+    from ..kube.client import ApiClient
+    from ..kube.errors import KubeError
+    from ..kube.resource import ObjectRef
+    from ..platform import Platform
+    from ..revision.history import Revision
+
+    Work = Callable[[ApiClient, Platform], Awaitable[int]]
+
+
+class CommandError(Exception):
+    """A command cannot do what it was asked to; the text says why and what to do instead."""
+
+
+def add_cluster_flags(parser: argparse.ArgumentParser) -> None:
+    """The flags that say which cluster and what kind of one."""
+    parser.add_argument("--kubeconfig", help="default: $KUBECONFIG, then ~/.kube/config")
+    parser.add_argument("--context", help="context of the kubeconfig")
+    parser.add_argument("--platform", default="kubeadm", help="kind of cluster (default: kubeadm)")
+
+
+def add_output_flag(parser: argparse.ArgumentParser) -> None:
+    """`-o`: for people, or for programs."""
+    parser.add_argument(
+        "-o", "--output", choices=("text", "json", "yaml"), default="text", help="default: text"
+    )
+
+
+def run(args: argparse.Namespace, work: Work, *, failure: int = 1) -> int:
+    """Connect with the user's own identity and do `work`; `failure` if that is not possible."""
+    import asyncio
+
+    from .. import names
+    from ..kube.client import ApiClient
+    from ..kube.credentials import find
+    from ..kube.errors import KubeError
+    from ..platform import PLATFORMS
+
+    platform = PLATFORMS.get(args.platform)
+    if platform is None:
+        known = ", ".join(PLATFORMS)
+        print(f"error: --platform {args.platform!r} is unknown; known: {known}", file=sys.stderr)
+        return 2
+
+    async def connected() -> int:
+        credentials = find(args.kubeconfig, args.context)
+        async with ApiClient(
+            credentials, field_manager="kubectl-scheduler", user_agent=f"{names.PROGRAM} kubectl"
+        ) as api:
+            return await work(api, platform)
+
+    try:
+        return asyncio.run(connected())
+    except (KubeError, CommandError) as error:
+        print(f"error: {sentence(error)}", file=sys.stderr)
+        return failure
+
+
+def sentence(error: KubeError | CommandError) -> str:
+    """An error for the person at the terminal; for a missing right, which one, and where."""
+    from ..kube.errors import Conflict, Forbidden
+
+    if isinstance(error, Forbidden) and error.rule:
+        request = error.request
+        what = f"{request.resource.name}" if request.resource else request.path
+        what += f"/{request.subresource}" if request.subresource else ""
+        where = f" in namespace {request.namespace}" if request.namespace else ""
+        return (
+            f"you may not {request.verb} {what}{where}; somebody who may must give you {error.rule}"
+        )
+    if isinstance(error, Conflict):
+        return f"{error}; somebody else changed it in this moment: run the command again"
+    return str(error)
+
+
+async def find_one(api: ApiClient, ref: ObjectRef) -> Object | None:
+    """One object, None if it does not exist."""
+    from ..kube.errors import NotFound
+
+    try:
+        return await api.get(ref)
+    except NotFound:
+        return None
+
+
+async def operand_pods(api: ApiClient, platform: Platform) -> dict[str, Object]:
+    """The schedulers' mirror pods, by node."""
+    from ..kube.resource import PODS
+
+    selector = ",".join(f"{key}={value}" for key, value in platform.static_pod_labels)
+    pods = await api.list(PODS, platform.operand_namespace, label_selector=selector)
+    return {pod["spec"].get("nodeName", ""): pod for pod in pods.items}
+
+
+async def kubescheduler(api: ApiClient) -> Object:
+    """KubeScheduler "cluster".
+
+    Raises:
+        CommandError: there is none.
+    """
+    from .. import names
+    from ..kube.resource import KUBE_SCHEDULERS, ObjectRef
+
+    found = await find_one(api, ObjectRef(KUBE_SCHEDULERS, None, names.CLUSTER))
+    if found is None:
+        raise CommandError(
+            f'KubeScheduler "{names.CLUSTER}" does not exist: is the operator installed in this '
+            "cluster?"
+        )
+    return found
+
+
+async def revisions(api: ApiClient, platform: Platform) -> tuple[Revision, ...]:
+    """All revisions that the API still has and that are complete, oldest first."""
+    from .. import names
+    from ..kube.resource import CONFIG_MAPS
+    from ..revision.history import read
+
+    selector = f"{names.MANAGED_BY_LABEL}={names.PROGRAM}"
+    found = await api.list(CONFIG_MAPS, platform.target_namespace, label_selector=selector)
+    history = read({obj["metadata"]["name"]: obj for obj in found.items})
+    return tuple(revision for revision in history if revision.ready)
+
+
+def find_revision(revisions: Sequence[Revision], number: int) -> Revision:
+    """The revision with that number.
+
+    Raises:
+        CommandError: it is not there; which ones are.
+    """
+    for revision in revisions:
+        if revision.number == number:
+            return revision
+    kept = ", ".join(str(revision.number) for revision in revisions) or "none"
+    raise CommandError(
+        f"there is no revision {number} (any more); kept are: {kept} "
+        "(spec.succeededRevisionLimit and failedRevisionLimit of the KubeScheduler decide)"
+    )
+
+
+def nodes_by_revision(kubescheduler: Mapping[str, Any]) -> dict[int, list[str]]:
+    """Which nodes run which revision, as `status.nodeStatuses` has it; 0: none of ours yet."""
+    found: dict[int, list[str]] = {}
+    for entry in (kubescheduler.get("status") or {}).get("nodeStatuses") or ():
+        found.setdefault(int(entry.get("currentRevision") or 0), []).append(entry["nodeName"])
+    return {number: sorted(nodes) for number, nodes in found.items()}
+
+
+def print_document(document: Any, output: str) -> None:
+    """Print JSON or YAML."""
+    if output == "json":
+        import json
+
+        print(json.dumps(document, indent=2, ensure_ascii=False))
+    else:
+        import yaml
+
+        yaml.safe_dump(document, sys.stdout, sort_keys=False, allow_unicode=True)
+
+
+def table(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Rows as lines with aligned columns, the first row being the heading."""
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]

@@ -1,0 +1,169 @@
+"""A cluster as `kubectl scheduler` meets it: revisions as the operator cuts them, a small API."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kube_scheduler_operator import names
+from kube_scheduler_operator.__main__ import kubectl_plugin
+from kube_scheduler_operator.config.compose import Inputs, compose
+from kube_scheduler_operator.config.versions import Version
+from kube_scheduler_operator.kube.resource import (
+    CLUSTER_OPERATORS,
+    CONFIG_MAPS,
+    KUBE_SCHEDULERS,
+    PODS,
+    SCHEDULERS,
+)
+from kube_scheduler_operator.manifests.target import target_data
+from kube_scheduler_operator.platform import KUBEADM
+from kube_scheduler_operator.revision.content import Content
+from kube_scheduler_operator.revision.inputs import record
+
+from ..kube.conftest import FakeApi
+from ..kube.conftest import api as api
+from ..kube.conftest import virtual_time as virtual_time
+
+IMAGE = "registry.k8s.io/kube-scheduler:v1.35.4"
+NAMESPACE = KUBEADM.target_namespace
+INSTALLED = names.OUTCOME_INSTALLED
+
+
+def content(profile: str | None = None, image: str = IMAGE, **spec: Any) -> Content:
+    """What the operator makes of these inputs."""
+    scheduler = {"spec": {"profile": profile} if profile is not None else {}}
+    inputs = Inputs(KUBEADM, Version.parse(image.rpartition(":")[2]), scheduler, {"spec": spec})
+    composition = compose(inputs)
+    assert not composition.blocking, composition.findings
+    reason = spec.get("forceRedeploymentReason", "")
+    data = target_data(KUBEADM, composition, image, reason)
+    return Content(data, record(scheduler, {"spec": spec}))
+
+
+def objects(
+    number: int,
+    made: Content,
+    outcome: str = INSTALLED,
+    message: str = "",
+    reason: str = "required configmap/config has changed",
+) -> dict[str, Any]:
+    """The ConfigMaps of a revision, by name."""
+    annotations = {names.REVISION_READY_ANNOTATION: "true"}
+    if outcome:
+        annotations[names.OUTCOME_ANNOTATION] = outcome
+        annotations[names.OUTCOME_TIME_ANNOTATION] = f"2026-01-0{number}T00:01:00Z"
+    if message:
+        annotations[names.OUTCOME_MESSAGE_ANNOTATION] = message
+    data = {"revision": str(number), "reason": reason, "hash": made.hash}
+    if made.inputs:
+        data[names.INPUTS_KEY] = made.inputs
+    found: dict[str, Any] = {f"revision-status-{number}": data}
+    found |= {f"{name}-{number}": dict(part) for name, part in made.parts.items()}
+    labels = {names.MANAGED_BY_LABEL: names.PROGRAM}
+    return {
+        name: {
+            "metadata": {
+                "name": name,
+                "namespace": NAMESPACE,
+                "labels": labels,
+                "creationTimestamp": f"2026-01-0{number}T00:00:00Z",
+                "annotations": annotations if name.startswith(names.REVISION_STATUS) else {},
+            },
+            "data": data,
+        }
+        for name, data in found.items()
+    }
+
+
+def scheduler_pod(node: str, revision: int, **status: Any) -> dict[str, Any]:
+    """The mirror pod of a scheduler."""
+    container = {
+        "name": names.OPERAND,
+        "image": IMAGE,
+        "command": ["kube-scheduler"],
+        "args": ["--config=/x", "-v=2"],
+    }
+    return {
+        "metadata": {
+            "name": KUBEADM.mirror_pod_name(node),
+            "namespace": KUBEADM.operand_namespace,
+            "creationTimestamp": "2026-01-01T00:00:00Z",
+            "labels": {**dict(KUBEADM.static_pod_labels), names.REVISION_LABEL: str(revision)},
+            "annotations": {
+                names.CONTENT_HASH_ANNOTATION: "cafe",
+                names.KUBECONFIG_ANNOTATION: "f00",
+            },
+        },
+        "spec": {"nodeName": node, "containers": [container]},
+        "status": {"conditions": [{"type": "Ready", "status": "True"}], **status},
+    }
+
+
+@dataclass(frozen=True)
+class Done:
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+@dataclass
+class Cluster:
+    """The API that the commands talk to."""
+
+    api: FakeApi
+    kubeconfig: Path
+    capsys: pytest.CaptureFixture[str]
+
+    def put(self, resource: Any, obj: dict[str, Any]) -> None:
+        self.api.put(
+            resource,
+            obj["metadata"]["name"],
+            obj["metadata"].get("namespace"),
+            metadata={"uid": "u", **obj["metadata"]},
+            **{key: value for key, value in obj.items() if key != "metadata"},
+        )
+
+    def revision(self, number: int, made: Content, **how: Any) -> None:
+        for obj in objects(number, made, **how).values():
+            self.put(CONFIG_MAPS, obj)
+
+    def kubescheduler(self, nodes: dict[str, int], **fields: Any) -> None:
+        """KubeScheduler "cluster" whose nodes run these revisions."""
+        statuses = [{"nodeName": node, "currentRevision": n} for node, n in nodes.items()]
+        latest = max(nodes.values(), default=0)
+        status = {"latestAvailableRevision": latest, "nodeStatuses": statuses, "conditions": []}
+        status |= fields.pop("status", {})
+        obj = {
+            "metadata": {"name": names.CLUSTER, "generation": 1},
+            "spec": fields,
+            "status": status,
+        }
+        self.put(KUBE_SCHEDULERS, obj)
+
+    async def run(self, *arguments: str) -> Done:
+        """`kubectl scheduler ARGUMENTS`."""
+        argv = [*arguments, "--kubeconfig", str(self.kubeconfig)]
+        code = await asyncio.to_thread(kubectl_plugin, argv)
+        printed = self.capsys.readouterr()
+        return Done(code, printed.out, printed.err)
+
+
+@pytest.fixture
+def cluster(api: FakeApi, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Cluster:
+    """An API with nothing of ours in it yet."""
+    api.served |= {KUBE_SCHEDULERS, CLUSTER_OPERATORS, SCHEDULERS, PODS}
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text(
+        "apiVersion: v1\nkind: Config\ncurrent-context: c\n"
+        f"clusters: [{{name: c, cluster: {{server: '{api.url}'}}}}]\n"
+        "contexts: [{name: c, context: {cluster: c, user: u}}]\n"
+        "users: [{name: u, user: {token: good}}]\n"
+    )
+    return Cluster(api, kubeconfig, capsys)

@@ -1,0 +1,112 @@
+"""`kubectl scheduler history` and `diff`, as a user types them."""
+
+from __future__ import annotations
+
+import json
+
+import yaml
+
+from kube_scheduler_operator import names
+
+from .conftest import Cluster, content
+
+
+async def test_history_is_newest_first_with_what_changed_and_who_runs_it(cluster: Cluster) -> None:
+    cluster.kubescheduler({"a": 2, "b": 1})
+    cluster.revision(1, content(), reason="content was lost")
+    cluster.revision(2, content(logLevel="Debug"))
+    cluster.revision(3, content("NoScoring"), outcome=names.OUTCOME_FAILED, message="it crashed")
+    done = await cluster.run("history")
+    assert (done.code, done.err) == (0, "")
+    lines = done.out.splitlines()
+    assert lines[0] == "3    2026-01-03T00:00:00Z  failed"
+    assert lines[1] == "     it crashed"
+    assert "     - -v: 4 → 2" in lines
+    assert "2    2026-01-02T00:00:00Z  installed   runs on a" in lines
+    assert lines[-2:] == [
+        "1    2026-01-01T00:00:00Z  installed   runs on b",
+        "     because: content was lost",
+    ]
+
+
+async def test_history_as_documents(cluster: Cluster) -> None:
+    cluster.kubescheduler({"a": 2})
+    cluster.revision(1, content())
+    cluster.revision(2, content(logLevel="Debug"), outcome="")
+    shown = json.loads((await cluster.run("history", "-o", "json")).out)
+    assert yaml.safe_load((await cluster.run("history", "-o", "yaml")).out) == shown
+    assert [entry["revision"] for entry in shown] == [2, 1]
+    assert shown[0]["changes"] == ["-v: 2 → 4"]
+    assert shown[0]["outcome"] == "on its way"
+    assert shown[0]["comparedWith"] == 1
+    assert shown[1]["changes"] is None
+
+
+async def test_the_content_that_came_back_says_so(cluster: Cluster) -> None:
+    cluster.kubescheduler({"a": 2})
+    cluster.revision(1, content())
+    cluster.revision(2, content(), reason="asked for again")
+    done = await cluster.run("history")
+    assert "     the same content as revision 1: asked for again" in done.out.splitlines()
+
+
+async def test_history_without_a_revision_says_where_to_look(cluster: Cluster) -> None:
+    cluster.kubescheduler({})
+    assert "kubectl scheduler status" in (await cluster.run("history")).out
+
+
+async def test_history_without_the_operator_says_so(cluster: Cluster) -> None:
+    done = await cluster.run("history")
+    assert done.code == 1
+    assert "is the operator installed" in done.err
+
+
+async def test_a_missing_right_is_named(cluster: Cluster) -> None:
+    cluster.kubescheduler({"a": 1})
+    said = 'configmaps is forbidden: User "u" cannot list resource "configmaps"'
+    cluster.api.fail(403, path="/configmaps", reason="Forbidden", message=said)
+    done = await cluster.run("history")
+    assert done.code == 1
+    assert done.err == (
+        "error: you may not list configmaps in namespace kube-scheduler-operator; somebody who may "
+        "must give you a Role in namespace kube-scheduler-operator: "
+        'apiGroups: [""], resources: ["configmaps"], verbs: ["list"]\n'
+    )
+
+
+async def test_diff_exits_like_diff(cluster: Cluster) -> None:
+    cluster.kubescheduler({"a": 3})
+    cluster.revision(1, content())
+    cluster.revision(2, content(logLevel="Debug"))
+    cluster.revision(3, content(), reason="taken back")
+    assert await cluster.run("diff", "1", "3") == type(await cluster.run("diff", "1", "1"))(
+        0, "", ""
+    )
+    done = await cluster.run("diff", "1", "2")
+    assert done.code == 1
+    assert "+-v=4" in done.out.splitlines()
+    missing = await cluster.run("diff", "1", "9")
+    assert (missing.code, missing.out) == (2, "")
+    assert "no revision 9" in missing.err
+    assert "1, 2, 3" in missing.err
+
+
+async def test_diff_compares_what_the_nodes_run_with_the_newest(cluster: Cluster) -> None:
+    for number, level in enumerate(("Normal", "Debug", "Trace"), start=1):
+        cluster.revision(
+            number, content(logLevel=level), outcome="" if number == 3 else "installed"
+        )
+    cluster.kubescheduler({"a": 1, "b": 1})
+    assert "--- revision-1/flags" in (await cluster.run("diff")).out.splitlines()
+    cluster.kubescheduler({"a": 3, "b": 3})
+    assert "--- revision-2/flags" in (await cluster.run("diff")).out.splitlines()
+    assert "+++ revision-3/flags" in (await cluster.run("diff", "1")).out.splitlines()
+
+
+async def test_diff_of_the_only_revision_is_trouble(cluster: Cluster) -> None:
+    cluster.kubescheduler({"a": 1})
+    assert (await cluster.run("diff")).code == 2
+    cluster.revision(1, content())
+    done = await cluster.run("diff")
+    assert done.code == 2
+    assert "before 1" in done.err

@@ -1,0 +1,214 @@
+"""`kubectl scheduler rollout undo`: the inputs of an older revision, through the front door."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from kube_scheduler_operator import names
+from kube_scheduler_operator.cli.common import CommandError
+from kube_scheduler_operator.cli.undo import plan_undo
+from kube_scheduler_operator.kube.resource import KUBE_SCHEDULERS, SCHEDULERS
+from kube_scheduler_operator.platform import KUBEADM
+from kube_scheduler_operator.revision.content import Content
+from kube_scheduler_operator.revision.history import Revision, read
+
+from .conftest import IMAGE, Cluster, content, objects
+
+FAILED, REFUSED = names.OUTCOME_FAILED, names.OUTCOME_REFUSED
+REMOVED_FLAG = {"arguments": {"bind-address": None, "vmodule": "a=5"}, "parallelism": 8}
+
+
+def history(*made: Content | tuple[Content, str]) -> tuple[Revision, ...]:
+    found: dict[str, Any] = {}
+    for number, each in enumerate(made, start=1):
+        one, outcome = each if isinstance(each, tuple) else (each, names.OUTCOME_INSTALLED)
+        found |= objects(number, one, outcome, message="why" if outcome == FAILED else "")
+    return read(found)
+
+
+def plan(
+    revisions: tuple[Revision, ...],
+    profile: str | None = None,
+    to: int | None = None,
+    **spec: Any,
+) -> Any:
+    metadata = {"name": "cluster", "resourceVersion": "7"}
+    scheduler = {"metadata": metadata, "spec": {"profile": profile} if profile else {}}
+    kubescheduler = {"metadata": metadata, "spec": {"managementState": "Managed", **spec}}
+    return plan_undo(KUBEADM, scheduler, kubescheduler, revisions, to)
+
+
+def test_every_input_comes_back_and_nothing_else_is_touched() -> None:
+    first = content("NoScoring", logLevel="Trace", unsupportedConfigOverrides=REMOVED_FLAG)
+    found = plan(
+        history(first, content(logLevel="Debug", forceRedeploymentReason="now")),
+        logLevel="Debug",
+        forceRedeploymentReason="now",
+        failedRevisionLimit=3,
+    )
+    assert found.revision.number == 1
+    assert found.scheduler["spec"] == {"profile": "NoScoring"}
+    assert found.kubescheduler["spec"] == {
+        "managementState": "Managed",
+        "failedRevisionLimit": 3,
+        "logLevel": "Trace",
+        "unsupportedConfigOverrides": REMOVED_FLAG,
+    }
+    assert found.kubescheduler["metadata"]["resourceVersion"] == "7"
+    assert found.left == ()
+    assert {"-  logLevel: Debug", "+  logLevel: Trace", "-  forceRedeploymentReason: now"} <= set(
+        found.patch
+    )
+
+
+def test_an_object_that_is_right_is_not_written() -> None:
+    found = plan(
+        history(content("NoScoring"), content("HighNodeUtilization")), "HighNodeUtilization"
+    )
+    assert found.scheduler["spec"]["profile"] == "NoScoring"
+    assert found.kubescheduler is None
+
+
+@pytest.mark.parametrize(
+    ("revisions", "profile", "chosen"),
+    [
+        # All is well: the one before.
+        ((content(), content("NoScoring")), "NoScoring", 1),
+        # The newest was refused: what runs.
+        ((content(), (content("NoScoring"), REFUSED)), "NoScoring", 1),
+        # It failed, and a higher one has the good content: what runs.
+        ((content(), (content("NoScoring"), FAILED), content()), "NoScoring", 3),
+        # The inputs are not even accepted: what runs.
+        ((content(), content("NoScoring")), "Nope", 2),
+        # The same content twice is one step.
+        ((content(), content("NoScoring"), content("NoScoring")), "NoScoring", 1),
+    ],
+    ids=["well", "refused", "failed", "not-accepted", "twice"],
+)
+def test_where_it_goes_if_nobody_says(
+    revisions: tuple[Any, ...], profile: str, chosen: int
+) -> None:
+    assert plan(history(*revisions), profile).revision.number == chosen
+
+
+def test_inputs_of_another_revision_with_the_same_content_serve_as_well() -> None:
+    unrecorded = Content(content().parts)
+    found = plan(history(unrecorded, content(), content("NoScoring")), "NoScoring", to=1)
+    assert found.scheduler["spec"] == {}
+
+
+def test_what_is_not_in_the_inputs_is_told() -> None:
+    newer = IMAGE.replace("35.4", "35.5")
+    revisions = history(content(image=IMAGE), content("NoScoring", image=newer))
+    assert plan(revisions, "NoScoring").left == (f"image: {IMAGE} → {newer}",)
+
+
+def test_what_is_asked_for_already_needs_no_write() -> None:
+    found = plan(history(content()), to=1)
+    assert (found.patch, found.scheduler, found.kubescheduler) == ((), None, None)
+
+
+@pytest.mark.parametrize(
+    ("revisions", "to", "said"),
+    [
+        ((content(),), None, "nothing to go back to"),
+        ((content(), content("NoScoring")), 9, "no revision 9"),
+        ((content(), (content("NoScoring"), FAILED)), 2, "was failed: why; choose another one"),
+        ((Content(content().parts), content("NoScoring")), 1, "did not record"),
+    ],
+    ids=["none", "unknown", "bad", "unrecorded"],
+)
+def test_what_cannot_be_undone_is_explained(revisions: Any, to: int | None, said: str) -> None:
+    current = "LowNodeUtilization" if to is None else "NoScoring"
+    with pytest.raises(CommandError, match=said):
+        plan(history(*revisions), current, to=to)
+
+
+def test_inputs_that_are_not_accepted_any_more_are_refused_with_the_field() -> None:
+    outdated = replace(content(), inputs='{"profile":"Old","kubescheduler":{}}')
+    with pytest.raises(CommandError, match=r'spec\.profile: profile "Old" is not known'):
+        plan(history(outdated, content("NoScoring")), "NoScoring")
+
+
+def serve(cluster: Cluster) -> None:
+    cluster.revision(1, content("LowNodeUtilization", logLevel="Normal"))
+    cluster.revision(2, content("NoScoring", logLevel="Debug"))
+    cluster.kubescheduler({"a": 2}, logLevel="Debug")
+    cluster.put(SCHEDULERS, {"metadata": {"name": "cluster"}, "spec": {"profile": "NoScoring"}})
+
+
+def specs(cluster: Cluster) -> tuple[Any, Any]:
+    found = (cluster.api.objects[kind][None, "cluster"] for kind in (SCHEDULERS, KUBE_SCHEDULERS))
+    return tuple(obj["spec"] for obj in found)  # type: ignore[return-value]
+
+
+async def test_it_writes_what_it_showed(cluster: Cluster) -> None:
+    serve(cluster)
+    done = await cluster.run("rollout", "undo", "--yes")
+    assert (done.code, done.err) == (0, "")
+    assert "+  profile: LowNodeUtilization" in done.out
+    assert "kubectl scheduler rollout watch" in done.out
+    assert specs(cluster) == ({"profile": "LowNodeUtilization"}, {"logLevel": "Normal"})
+    puts = cluster.api.requests("PUT")
+    assert all(put.body["metadata"]["resourceVersion"] for put in puts)
+    assert [put.query["fieldManager"] for put in puts] == ["kubectl-scheduler"] * 2
+
+
+@pytest.mark.parametrize("answer", ["", "n", "no"])
+async def test_it_asks_and_no_is_no(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, answer: str
+) -> None:
+    serve(cluster)
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("builtins.input", lambda _: answer)
+    done = await cluster.run("rollout", "undo")
+    assert done.code == 1
+    assert cluster.api.requests("PUT") == []
+
+
+async def test_yes_is_yes(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    serve(cluster)
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("builtins.input", lambda _: "y")
+    assert (await cluster.run("rollout", "undo")).code == 0
+    assert len(cluster.api.requests("PUT")) == 2
+
+
+async def test_where_nobody_can_be_asked_nothing_is_written(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    serve(cluster)
+    monkeypatch.setattr("sys.stdin.isatty", lambda: False, raising=False)
+    done = await cluster.run("rollout", "undo")
+    assert done.code == 1
+    assert "--yes" in done.err
+    assert cluster.api.requests("PUT") == []
+
+
+async def test_a_dry_run_shows_and_writes_nothing(cluster: Cluster) -> None:
+    serve(cluster)
+    done = await cluster.run("rollout", "undo", "--dry-run")
+    assert done.code == 0
+    assert "-  logLevel: Debug" in done.out
+    assert cluster.api.requests("PUT") == []
+
+
+async def test_somebody_who_was_faster_is_not_run_over(cluster: Cluster) -> None:
+    serve(cluster)
+    cluster.api.fail(409, method="PUT", path="/schedulers", reason="Conflict")
+    done = await cluster.run("rollout", "undo", "--yes")
+    assert done.code == 1
+    assert "run the command again" in done.err
+    assert specs(cluster) == ({"profile": "NoScoring"}, {"logLevel": "Debug"})
+
+
+async def test_the_right_to_write_is_named(cluster: Cluster) -> None:
+    serve(cluster)
+    said = 'schedulers "cluster" is forbidden: User "u" cannot update resource "schedulers"'
+    cluster.api.fail(403, method="PUT", path="/schedulers", reason="Forbidden", message=said)
+    done = await cluster.run("rollout", "undo", "--yes")
+    assert done.code == 1
+    assert 'resources: ["schedulers"], verbs: ["update"]' in done.err

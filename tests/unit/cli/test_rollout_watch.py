@@ -1,0 +1,193 @@
+"""`kubectl scheduler rollout watch`: one line per change, and an end that can be believed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
+
+import pytest
+
+from kube_scheduler_operator import names
+from kube_scheduler_operator.cli import rollout
+from kube_scheduler_operator.cli.follow import End, State, read_state, tell
+from kube_scheduler_operator.kube.errors import Request, Unavailable
+from kube_scheduler_operator.kube.resource import KUBE_SCHEDULERS
+
+from .conftest import Cluster
+
+AT_LATEST = "AllNodesAtLatestRevision"
+
+
+def condition(type_: str, status: str, reason: str = "", message: str = "") -> dict[str, str]:
+    return {"type": type_, "status": status, "reason": reason, "message": message}
+
+
+def progressing(message: str) -> dict[str, str]:
+    return condition(names.NODE_INSTALLER_PROGRESSING, "True", "RollingOut", message)
+
+
+def calm(message: str = "1 node is at revision 2", reason: str = AT_LATEST) -> dict[str, str]:
+    return condition(names.NODE_INSTALLER_PROGRESSING, "False", reason, message)
+
+
+def kubescheduler(
+    *conditions: dict[str, str],
+    latest: int = 2,
+    nodes: dict[str, Any] | None = None,
+    generation: int = 1,
+    management: str = "Managed",
+) -> dict[str, Any]:
+    entries = {"a": {"currentRevision": 1}} if nodes is None else nodes
+    return {
+        "metadata": {"name": "cluster", "generation": generation},
+        "spec": {"managementState": management},
+        "status": {
+            "observedGeneration": 1,
+            "latestAvailableRevision": latest,
+            "nodeStatuses": [{"nodeName": name, **entry} for name, entry in entries.items()],
+            "conditions": list(conditions),
+        },
+    }
+
+
+def state(*conditions: dict[str, str], **fields: Any) -> State:
+    return read_state(kubescheduler(*conditions, **fields))
+
+
+MOVING = progressing(
+    "moving to revision 2; 1 node is at revision 1; a: the installer pod is starting; or not; b: x"
+)
+FAILED = condition(names.NODE_INSTALLER_DEGRADED, "True", "RevisionFailed", "it crashed")
+REFUSED = condition(names.PREFLIGHT_DEGRADED, "True", "ConfigurationRefused", "no")
+STUCK = condition(names.NODE_INSTALLER_DEGRADED, "True", "InstallerFailed", "disk full")
+WRONG = condition(names.OVERRIDES_DEGRADED, "True", "Malformed", "spec.x: wrong")
+ADVICE = condition(names.TARGET_CONFIG_DEGRADED, "True", "PolicyRemoved", "remove it")
+
+
+@pytest.mark.parametrize(
+    ("found", "end", "sentence"),
+    [
+        (state(MOVING), None, ""),
+        (state(calm()), End.DONE, "1 node is at revision 2"),
+        (state(calm(), generation=2), None, ""),
+        (state(calm(), nodes={"a": {"currentRevision": 1, "targetRevision": 2}}), None, ""),
+        (state(calm(reason="NodesJoining")), None, ""),
+        (state(calm("gone", "Removed")), End.DONE, "gone"),
+        (state(calm("refused", "RevisionRejected")), End.FAILED, "refused"),
+        (state(MOVING, FAILED), End.FAILED, "NodeInstallerDegraded: it crashed"),
+        (state(MOVING, STUCK), None, ""),
+        (state(calm(), REFUSED), End.FAILED, "PreflightDegraded: no"),
+        (state(calm(), WRONG), End.FAILED, "UnsupportedConfigOverridesDegraded: spec.x: wrong"),
+        (state(calm(), WRONG, generation=2), None, ""),
+        (state(calm("ok"), ADVICE), End.DONE, "ok"),
+        (
+            state(calm(), management="Unmanaged"),
+            End.FAILED,
+            "managementState of the KubeScheduler is Unmanaged: nothing is rolled out",
+        ),
+        (read_state({"metadata": {"name": "cluster"}, "spec": {}}), None, ""),
+    ],
+)
+def test_when_a_rollout_is_over(found: State, end: End | None, sentence: str) -> None:
+    assert (found.end, found.sentence) == (end, sentence)
+
+
+def test_every_change_is_one_line() -> None:
+    two = {"a": {"currentRevision": 1}, "b": {"currentRevision": 1}}
+    first = state(calm(), latest=1, nodes=two)
+    assert tell(None, first) == ["revision 1 is the newest", "a: runs 1", "b: runs 1"]
+    assert tell(first, first) == []
+    moving = state(MOVING, nodes=two)
+    assert tell(first, moving) == [
+        "revision 2 is the newest",
+        "a: 1 → 2: the installer pod is starting; or not",
+        "b: 1 → 2: x",
+    ]
+    turn = state(MOVING, nodes={**two, "a": {"currentRevision": 1, "targetRevision": 2}})
+    assert tell(moving, turn) == ["a: 1 → 2: its turn"]
+    there = state(calm(), nodes={"a": {"currentRevision": 2}, "b": {"currentRevision": 1}})
+    assert tell(turn, there) == ["a: runs 2, was 1"]
+    assert tell(there, state(calm(), nodes={"a": {"currentRevision": 2}})) == ["b: is gone"]
+
+
+def test_a_failure_is_told_with_its_words_and_again_when_it_comes_again() -> None:
+    def failed(time: str) -> State:
+        entry = {
+            "currentRevision": 1,
+            "lastFailedRevision": 2,
+            "lastFailedTime": time,
+            "lastFailedRevisionErrors": ["it crashed"],
+        }
+        return state(STUCK, nodes={"a": entry})
+
+    first = tell(state(), failed("1"))
+    assert first == ["a: revision 2 failed: it crashed", "NodeInstallerDegraded: disk full"]
+    assert tell(failed("1"), failed("2")) == ["a: revision 2 failed: it crashed"]
+    assert tell(failed("2"), failed("2")) == []
+
+
+def test_the_first_revision_replaces_the_stock_scheduler() -> None:
+    before = state(progressing("moving to revision 1; a: x"), latest=1, nodes={"a": {}})
+    after = state(calm(), latest=1, nodes={"a": {"currentRevision": 1}})
+    assert tell(None, before)[-1] == "a: stock → 1: x"
+    assert tell(before, after) == ["a: runs 1, was stock"]
+
+
+def looks(*states: State | Exception) -> Callable[[], Awaitable[State]]:
+    rest: Iterator[State | Exception] = iter(states)
+    last = states[-1]
+
+    async def look() -> State:
+        found = next(rest, last)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    return look
+
+
+def run(runner: asyncio.Runner, patience: float | None, *states: Any) -> tuple[int, list[str]]:
+    said: list[str] = []
+    return runner.run(rollout.watch(looks(*states), said.append, patience)), said
+
+
+def test_it_ends_when_the_end_was_seen_twice(virtual_time: asyncio.Runner) -> None:
+    done = state(calm("all there"), nodes={"a": {"currentRevision": 2}})
+    # The operator has not seen the edit yet: what looks like the end is the one before.
+    early = state(calm("all there"), latest=1)
+    code, said = run(virtual_time, None, early, state(MOVING), done)
+    assert code == 0
+    assert said[-2:] == ["a: runs 2, was 1", "done: all there"]
+    assert sum(line.startswith("done") for line in said) == 1
+
+
+def test_a_failure_ends_it_with_its_sentence(virtual_time: asyncio.Runner) -> None:
+    code, said = run(virtual_time, None, state(MOVING), state(calm(), REFUSED))
+    assert (code, said[-1]) == (1, "failed: PreflightDegraded: no")
+
+
+def test_time_can_be_up(virtual_time: asyncio.Runner) -> None:
+    code, said = run(virtual_time, 30.0, state(MOVING))
+    assert code == 1
+    assert said[-1] == "not done after 30 s; a: the installer pod is starting; or not; b: x"
+
+
+def test_an_api_server_that_is_away_is_waited_for(virtual_time: asyncio.Runner) -> None:
+    away = Unavailable(Request("get", "/x"), status=0, message="refused")
+    done = state(calm(), nodes={"a": {"currentRevision": 2}})
+    code, said = run(virtual_time, None, away, done)
+    assert code == 0
+    assert said[0].endswith("looking again")
+
+
+async def test_as_a_user_types_it(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rollout, "INTERVAL", 0.01)
+    cluster.put(KUBE_SCHEDULERS, kubescheduler(calm(), nodes={"a": {"currentRevision": 2}}))
+    done = await cluster.run("rollout", "watch", "--timeout", "10")
+    assert (done.code, done.err) == (0, "")
+    assert [line[9:] for line in done.out.splitlines()] == [
+        "revision 2 is the newest",
+        "a: runs 2",
+        "done: 1 node is at revision 2",
+    ]
