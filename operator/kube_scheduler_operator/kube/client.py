@@ -11,7 +11,7 @@ import json
 import os
 import random
 import time
-from typing import TYPE_CHECKING, Final, Protocol, Self
+from typing import TYPE_CHECKING, Final, Protocol, Self, TypeVar
 
 import aiohttp
 
@@ -28,11 +28,13 @@ from .errors import (
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from types import TracebackType
 
     from .credentials import Access, Credentials
     from .resource import ObjectRef, Resource
+
+T = TypeVar("T")
 
 BACKOFFS: Final = (0.2, 0.5, 1.0, 2.0)
 """Pauses before repeating what is safe to repeat, seconds; up to a quarter is added at random."""
@@ -214,6 +216,16 @@ class ApiClient:
             options["dryRun"] = ["All"]
         await self._ask("DELETE", _request("delete", ref), None, options)
 
+    async def create_in(self, ref: ObjectRef, subresource: str, obj: Body) -> Object:
+        """POST `obj` to a subresource of an object, e.g. "token" of a ServiceAccount."""
+        request = _request("create", ref, subresource)
+        return await self._ask("POST", request, self._write_params(None), obj)
+
+    async def get_text(self, ref: ObjectRef, subresource: str, **params: str) -> str:
+        """GET a subresource that is plain text: "log" of a Pod."""
+        request = _request("get", ref, subresource)
+        return await self._repeat("GET", request, params, None, {}, _as_text)
+
     async def get_path(self, path: str) -> Object:
         """GET anything that answers with JSON, e.g. discovery or "/version"."""
         return await self._ask("GET", Request("get", path))
@@ -235,11 +247,23 @@ class ApiClient:
     ) -> Object:
         data = None if body is None else json.dumps(body, separators=(",", ":")).encode()
         headers = {} if data is None else {"Content-Type": content_type}
+        return await self._repeat(method, request, params, data, headers, _as_object)
+
+    async def _repeat(
+        self,
+        method: str,
+        request: Request,
+        params: Mapping[str, str] | None,
+        data: bytes | None,
+        headers: dict[str, str],
+        read: Callable[[Request, int, bytes], T],
+    ) -> T:
         backoffs = iter(self._backoffs)
         reloaded = False
         while True:
             try:
-                return await self._once(method, request, params, data, headers)
+                status, text = await self._once(method, request, params, data, headers)
+                return read(request, status, text)
             except Unauthorized:
                 if reloaded:
                     raise
@@ -265,7 +289,8 @@ class ApiClient:
         params: Mapping[str, str] | None,
         data: bytes | None,
         headers: dict[str, str],
-    ) -> Object:
+    ) -> tuple[int, bytes]:
+        """Status and body of one attempt that succeeded."""
         if self._session is None:
             raise RuntimeError("use ApiClient as an async context manager")
         access = await self.credentials.access()
@@ -296,18 +321,11 @@ class ApiClient:
                     code=code,
                     seconds=time.perf_counter() - started,
                 )
-        answer = _decode(text)
         if response.status >= 300:
             raise from_response(
-                request, response.status, answer, response.headers.get("Retry-After")
+                request, response.status, _decode(text), response.headers.get("Retry-After")
             )
-        if isinstance(answer, str):
-            raise Unavailable(
-                request,
-                status=response.status,
-                message="the answer is not JSON; is this really an API server?",
-            )
-        return answer
+        return response.status, text
 
     def _tls_of(self, access: Access) -> ssl.SSLContext | bool:
         transport = access.transport
@@ -320,6 +338,18 @@ class ApiClient:
 def _request(verb: str, ref: ObjectRef, subresource: str | None = None) -> Request:
     path = ref.resource.path(ref.namespace, ref.name, subresource)
     return Request(verb, path, ref.resource, ref.namespace, ref.name, subresource)
+
+
+def _as_object(request: Request, status: int, text: bytes) -> Object:
+    answer = _decode(text)
+    if isinstance(answer, str):
+        why = "the answer is not JSON; is this really an API server?"
+        raise Unavailable(request, status=status, message=why)
+    return answer
+
+
+def _as_text(_request: Request, _status: int, text: bytes) -> str:
+    return text.decode("utf-8", "replace")
 
 
 def _decode(text: bytes) -> Object | str:

@@ -6,6 +6,7 @@ import asyncio
 import copy
 import json
 import selectors
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -26,11 +27,12 @@ from kube_scheduler_operator.kube.resource import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator
+    from collections.abc import AsyncIterator, Iterator
 
     from kube_scheduler_operator.kube.api import Object
 
 Key = tuple[str | None, str]
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 @dataclass
@@ -83,6 +85,7 @@ class FakeApi:
     faults: list[Fault] = field(default_factory=list)
     seen: list[Seen] = field(default_factory=list)
     tokens: set[str] = field(default_factory=lambda: {"good"})
+    routes: dict[str, Handler] = field(default_factory=dict)  # end of a path -> who answers
     port: int = 0
     runner: web.AppRunner | None = None
     site: web.TCPSite | None = None
@@ -244,6 +247,9 @@ class FakeApi:
                 return fault.answer(request) or web.Response()
         if request.headers.get("Authorization", "").removeprefix("Bearer ") not in self.tokens:
             return status_answer(401, "Unauthorized")
+        for end, handler in self.routes.items():
+            if request.path.endswith(end):
+                return await handler(request)
         if (found := self._discovery(request.path)) is not None:
             return web.json_response(found)
         for resource in self.served:

@@ -11,7 +11,13 @@ from kube_scheduler_operator.kube import errors
 from kube_scheduler_operator.kube.api import Api, PatchType, Propagation
 from kube_scheduler_operator.kube.client import ApiClient
 from kube_scheduler_operator.kube.credentials import Access, Credentials
-from kube_scheduler_operator.kube.resource import CONFIG_MAPS, SCHEDULERS, ObjectRef
+from kube_scheduler_operator.kube.resource import (
+    CONFIG_MAPS,
+    PODS,
+    SCHEDULERS,
+    SERVICE_ACCOUNTS,
+    ObjectRef,
+)
 
 CONFIG = ObjectRef(CONFIG_MAPS, "ops", "config")
 
@@ -297,3 +303,30 @@ async def test_create_without_a_namespace_is_refused(client):
 async def test_closed_client_says_so(api):
     with pytest.raises(RuntimeError, match="context manager"):
         await ApiClient(api.credentials(), field_manager="me").get(CONFIG)
+
+
+async def test_a_subresource_that_is_text_is_read_as_it_is(api, client):
+    async def log(request):
+        return web.Response(text='{"level":"info"}\n17\n')
+
+    api.routes["/log"] = log
+    text = await client.get_text(ObjectRef(PODS, "ops", "p"), "log", container="c")
+    assert text == '{"level":"info"}\n17\n'
+    assert api.seen[0].query == {"container": "c"}
+
+
+async def test_a_text_that_may_not_be_read_is_an_error_like_any_other(api, client):
+    api.fail(403, path="/log", message='pods "p" is forbidden: User "u" cannot get resource')
+    with pytest.raises(errors.Forbidden, match=r"pods/log") as caught:
+        await client.get_text(ObjectRef(PODS, "ops", "p"), "log")
+    assert caught.value.rule.endswith('resources: ["pods/log"], verbs: ["get"]')
+
+
+async def test_an_object_is_created_in_a_subresource(api, client):
+    async def token(request):
+        return web.json_response({"status": {"token": "t"}}, status=201)
+
+    api.routes["/token"] = token
+    made = await client.create_in(ObjectRef(SERVICE_ACCOUNTS, "ops", "sa"), "token", {"spec": {}})
+    assert made["status"]["token"] == "t"
+    assert (api.seen[0].method, api.seen[0].body) == ("POST", {"spec": {}})
