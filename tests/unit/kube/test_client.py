@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
+from aiohttp import web
 
 from kube_scheduler_operator.kube import errors
 from kube_scheduler_operator.kube.api import Api, PatchType, Propagation
