@@ -12,9 +12,20 @@ from collections.abc import Sequence
 from types import ModuleType
 
 from . import __version__
-from .cli import compose, diff, history, must_gather, node, operator, pprof, rollout, status
+from .cli import (
+    compose,
+    diff,
+    dump_cache,
+    history,
+    must_gather,
+    node,
+    operator,
+    pprof,
+    rollout,
+    status,
+)
 
-_FOR_PEOPLE = (status, history, diff, rollout, pprof, must_gather, compose)
+_FOR_PEOPLE = (status, history, diff, rollout, pprof, dump_cache, must_gather, compose)
 
 
 def _parser(

@@ -105,6 +105,36 @@ async def operand_pods(api: ApiClient, platform: Platform) -> dict[str, Object]:
     return {pod["spec"].get("nodeName", ""): pod for pod in pods.items}
 
 
+def on_node(pods: Mapping[str, Object], node: str) -> Object:
+    """The scheduler of a node.
+
+    Raises:
+        CommandError: there is none; where there are some.
+    """
+    if node not in pods:
+        raise CommandError(
+            f"there is no scheduler on node {node!r}; --node takes {', '.join(sorted(pods))}"
+        )
+    return pods[node]
+
+
+async def leader(api: ApiClient, platform: Platform, pods: Mapping[str, Object]) -> str:
+    """The node whose scheduler holds the Lease.
+
+    Raises:
+        CommandError: none of them does.
+    """
+    from ..kube.resource import LEASES, ObjectRef
+
+    ref = ObjectRef(LEASES, platform.operand_lease_namespace, platform.operand_lease_name)
+    lease = await find_one(api, ref) or {}
+    holder = str((lease.get("spec") or {}).get("holderIdentity") or "")
+    for node in pods:
+        if holder.startswith(f"{node}_"):
+            return node
+    raise CommandError("no scheduler holds the Lease; name one with --node")
+
+
 async def kubescheduler(api: ApiClient) -> Object:
     """KubeScheduler "cluster".
 

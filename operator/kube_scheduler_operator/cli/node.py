@@ -1,4 +1,4 @@
-"""`kube-scheduler-operator installer`, `… restore` and `… guard`: the programs of pods on nodes."""
+"""`kube-scheduler-operator installer`, `… restore`, `… guard`, `… signal`: programs on nodes."""
 
 from __future__ import annotations
 
@@ -42,6 +42,17 @@ def add_parser(subparsers: Any) -> None:
             ),
         )
     )
+    _add_signal(
+        subparsers.add_parser(
+            "signal",
+            help="have the scheduler on this node dump its cache (runs in pods of dump-cache)",
+            description=(
+                "Sends SIGUSR2 to the scheduler of one static pod on this node, which writes its "
+                "cache and its queue into its log. Needs the node's processes (hostPID) and no "
+                "capability."
+            ),
+        )
+    )
 
 
 def _add_guard(parser: argparse.ArgumentParser) -> None:
@@ -51,6 +62,12 @@ def _add_guard(parser: argparse.ArgumentParser) -> None:
     add("--interval", type=float, default=5.0, help="seconds between looks (5)")
     _add_output(parser)
     parser.set_defaults(run=run_guard)
+
+
+def _add_signal(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--pod-uid", required=True, help="of the static pod, as the kubelet has it")
+    _add_output(parser)
+    parser.set_defaults(run=run_signal)
 
 
 def _add_installer(parser: argparse.ArgumentParser) -> None:
@@ -127,6 +144,14 @@ def run_guard(args: argparse.Namespace) -> int:
 
     program.configure_logging(args.verbosity)
     return guard.main(guard.Options(**_options(guard.Options, args)))
+
+
+def run_signal(args: argparse.Namespace) -> int:
+    """Signal the scheduler; the exit code."""
+    from ..node import program, signalling
+
+    program.configure_logging(args.verbosity)
+    return signalling.main(signalling.Options(**_options(signalling.Options, args)))
 
 
 def _options(kind: Any, args: argparse.Namespace) -> dict[str, Any]:

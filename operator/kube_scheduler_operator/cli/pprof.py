@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
         if not folder.is_dir():
             raise common.CommandError(f"-o {args.output_file}: there is no folder {folder}")
         if args.node:
-            _of(await common.operand_pods(api, platform), args.node)
+            common.on_node(await common.operand_pods(api, platform), args.node)
         seconds = args.seconds or {"profile": 30, "trace": 5}.get(args.profile, 0)
         life = int(args.timeout) + seconds + 300
         async with _reader(api, platform, life) as token, _profiling(api):
@@ -203,39 +203,19 @@ async def _ready(
     kubescheduler = await common.kubescheduler(api)
     on = profiled(kubescheduler, await common.revisions(api, platform))
     pods = await common.operand_pods(api, platform)
-    chosen = node or await _leader(api, platform, pods)
+    chosen = node or await common.leader(api, platform, pods)
     if chosen not in on:
         raise common.CommandError(
             f"the scheduler on node {chosen!r} runs without profiling, though the rollout is over; "
             "did somebody set enableProfiling again meanwhile?"
         )
-    return chosen, _of(pods, chosen)
-
-
-def _of(pods: dict[str, Object], node: str) -> Object:
-    if node not in pods:
-        raise common.CommandError(
-            f"there is no scheduler on node {node!r}; --node takes {', '.join(sorted(pods))}"
-        )
-    return pods[node]
+    return chosen, common.on_node(pods, chosen)
 
 
 async def _look(api: ApiClient) -> State:
     from .follow import read_state
 
     return read_state(await common.kubescheduler(api))
-
-
-async def _leader(api: ApiClient, platform: Platform, pods: dict[str, Object]) -> str:
-    from ..kube.resource import LEASES, ObjectRef
-
-    ref = ObjectRef(LEASES, platform.operand_lease_namespace, platform.operand_lease_name)
-    lease = await common.find_one(api, ref) or {}
-    holder = str((lease.get("spec") or {}).get("holderIdentity") or "")
-    for node in pods:
-        if holder.startswith(f"{node}_"):
-            return node
-    raise common.CommandError("no scheduler holds the Lease; name one with --node")
 
 
 async def _fetch(

@@ -1,0 +1,289 @@
+"""A scheduler's dump of its cache and queue: read out of its log, and compared with the API. Pure.
+
+Source of the format: k8s.io/kubernetes/pkg/scheduler/backend/cache/debugger/dumper.go. The lines
+are klog's, whose text format shows a value of several lines as `key=<`, each line behind a tab,
+and ` >`; in the JSON format they are strings.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from .common import table
+
+_NODES: Final = "Dump of cached NodeInfo"
+_QUEUE: Final = "Dump of scheduling queue"
+_MISMATCH: Final = "Cache mismatch"
+_POD: Final = re.compile(
+    r"^name: (?P<name>\S*), namespace: (?P<namespace>\S*), uid: (?P<uid>\S*), "
+    r"phase: (?P<phase>\S*), nominated node: ?(?P<nominated>\S*)$"
+)
+_NUMBER: Final = re.compile(r"(MilliCPU|Memory|EphemeralStorage|AllowedPodNumber):(-?\d+)")
+_SCALARS: Final = re.compile(r"ScalarResources:map\[([^]]*)\]")
+_NAMES: Final = {
+    "MilliCPU": "milliCPU",
+    "Memory": "memory",
+    "EphemeralStorage": "ephemeralStorage",
+    "AllowedPodNumber": "pods",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Pod:
+    """A pod as the scheduler has it."""
+
+    namespace: str
+    name: str
+    uid: str
+    phase: str
+    nominated: str
+
+    @property
+    def key(self) -> str:
+        """namespace/name."""
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A node as the scheduler has it.
+
+    Attributes:
+        name: of the node.
+        deleted: the cache has pods of it, and the node is gone.
+        requested: milliCPU, memory and ephemeralStorage in bytes, and extended resources by name.
+        allocatable: the same, and the number of pods.
+        pods: those that the scheduler counts on it, assumed ones too.
+        nominated: those that shall come when others were preempted.
+    """
+
+    name: str
+    deleted: bool
+    requested: Mapping[str, int]
+    allocatable: Mapping[str, int]
+    pods: tuple[Pod, ...]
+    nominated: tuple[Pod, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Dump:
+    """Everything that one SIGUSR2 brought.
+
+    Attributes:
+        nodes: sorted by name.
+        queue: pods that wait.
+        summary: how many wait in which part of the queue.
+        mismatches: what the scheduler's own comparison with its listers found.
+    """
+
+    nodes: tuple[Node, ...]
+    queue: tuple[Pod, ...]
+    summary: str
+    mismatches: tuple[str, ...]
+
+
+def parse(log: str) -> Dump | None:
+    """The last complete dump in a log; None if there is none (yet)."""
+    nodes: tuple[Node, ...] | None = None
+    mismatches: list[str] = []
+    found: Dump | None = None
+    for message, values in _entries(log.splitlines()):
+        if message == _MISMATCH:
+            mismatches.append(", ".join(f"{key}: {value}" for key, value in values.items()))
+        elif message == _NODES:
+            nodes = _nodes(values.get("nodes", ""))
+        elif message == _QUEUE and nodes is not None:
+            queue = tuple(_pods(values.get("pods", "").splitlines()))
+            found = Dump(nodes, queue, values.get("summary", ""), tuple(mismatches))
+            nodes, mismatches = None, []
+    return found
+
+
+def _entries(lines: list[str]) -> Iterable[tuple[str, dict[str, str]]]:
+    """The three kinds of entries that matter, with their values."""
+    for index, line in enumerate(lines):
+        if not any(message in line for message in (_NODES, _QUEUE, _MISMATCH)):
+            continue
+        if line.startswith("{"):
+            try:
+                document = json.loads(line)
+            except ValueError:
+                continue
+            yield (
+                str(document.get("msg", "")),
+                {key: _plain(value) for key, value in document.items()
+                 if key in ("nodes", "pods", "summary") or key.startswith(("missed", "redundant"))},
+            )  # fmt: skip
+            continue
+        _, bracket, rest = line.partition('] "')
+        message, quote, rest = rest.partition('"')
+        if bracket and quote:
+            yield message, dict(_values(rest, lines[index + 1 :]))
+
+
+def _plain(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _values(rest: str, following: list[str]) -> Iterable[tuple[str, str]]:
+    """`key=value` pairs of klog's text format (k8s.io/klog/v2/internal/serialize)."""
+    decoder = json.JSONDecoder()
+    rest = rest.strip()
+    while rest:
+        key, equals, rest = rest.partition("=")
+        if not equals:
+            return
+        if rest == "<":
+            block: list[str] = []
+            for line in following:
+                if line.startswith(" >"):
+                    following = following[len(block) + 1 :]
+                    rest = line.removeprefix(" >").strip()
+                    break
+                block.append(line.removeprefix("\t"))
+            else:
+                return  # cut off
+            yield key, "\n".join(block)
+            continue
+        try:
+            value, end = decoder.raw_decode(rest)
+        except ValueError:
+            word, _, after = rest.partition(" ")
+            value, end = word, len(rest) - len(after)
+        yield key, _plain(value)
+        rest = rest[end:].strip()
+
+
+def _nodes(text: str) -> tuple[Node, ...]:
+    found = []
+    for block in re.split(r"^(?=Node name: )", text, flags=re.MULTILINE):
+        lines = block.splitlines()
+        if not lines:
+            continue
+        facts = {key: value for key, _, value in (line.partition(":") for line in lines)}
+        ends = [i for i, line in enumerate(lines) if line.startswith("Nominated Pods(")]
+        split = ends[0] if ends else len(lines)
+        found.append(
+            Node(
+                name=facts.get("Node name", "").strip(),
+                deleted=facts.get("Deleted", "").strip() == "true",
+                requested=_resources(facts.get("Requested Resources", "")),
+                allocatable=_resources(facts.get("Allocatable Resources", "")),
+                pods=tuple(_pods(lines[:split])),
+                nominated=tuple(_pods(lines[split:])),
+            )
+        )
+    return tuple(sorted(found, key=lambda node: node.name))
+
+
+def _resources(text: str) -> dict[str, int]:
+    """`&{MilliCPU:100 … ScalarResources:map[example.com/gpu:1]}` with its zeros left out."""
+    found = {_NAMES[key]: int(value) for key, value in _NUMBER.findall(text)}
+    scalars = _SCALARS.search(text)
+    for item in scalars[1].split() if scalars else ():
+        name, _, value = item.rpartition(":")
+        found[name] = int(value)
+    return {name: value for name, value in found.items() if value}
+
+
+def _pods(lines: Iterable[str]) -> Iterable[Pod]:
+    for line in lines:
+        match = _POD.match(line)
+        if match:
+            yield Pod(match["namespace"], match["name"], match["uid"], match["phase"],
+                      match["nominated"])  # fmt: skip
+
+
+# --- against the API --------------------------------------------------------------------------
+
+
+def differences(
+    dump: Dump, nodes: Iterable[str], pods: Iterable[Mapping[str, Any]], schedulers: Iterable[str]
+) -> list[str]:
+    """Where the scheduler's view is another than the API's; a moment lies between the two.
+
+    Args:
+        dump: what the scheduler has.
+        nodes: names of the nodes that there are.
+        pods: all of them as the API has them.
+        schedulers: the names of the profiles of this scheduler.
+    """
+    told = [f"the scheduler found a mismatch itself: {text}" for text in dump.mismatches]
+    real, cached = set(nodes), {node.name for node in dump.nodes if not node.deleted}
+    told += [f"node {name}: not in the cache" for name in sorted(real - cached)]
+    told += [f"node {name}: in the cache, and it does not exist" for name in sorted(cached - real)]
+    # Pods that have ended use nothing, and the scheduler forgets them.
+    alive = {
+        pod["metadata"]["uid"]: pod
+        for pod in pods
+        if (pod.get("status") or {}).get("phase") not in ("Succeeded", "Failed")
+    }
+    placed = {pod.uid: (node.name, pod) for node in dump.nodes for pod in node.pods}
+    queued = {pod.uid: pod for pod in dump.queue}
+    for uid, pod in alive.items():
+        name = f"{pod['metadata'].get('namespace', '')}/{pod['metadata']['name']}"
+        spec = pod.get("spec") or {}
+        where = spec.get("nodeName", "")
+        seen = placed[uid][0] if uid in placed else ""
+        if where and seen != where:
+            told.append(f"pod {name}: on {where}, but in the cache {seen or 'on no node'}")
+        elif where and uid in queued:
+            told.append(f"pod {name}: on {where}, but it still waits in the queue")
+        elif not where and seen:
+            told.append(f"pod {name}: assumed on {seen}, not bound yet")
+        elif not where and uid not in queued and spec.get("schedulerName") in set(schedulers):
+            told.append(f"pod {name}: pending, but not in the queue (it may be on its way)")
+    for uid, (node, each) in placed.items():
+        if uid not in alive:
+            told.append(f"pod {each.key}: in the cache on {node}, and it is gone")
+    told += [f"pod {each.key}: in the queue, and it is gone"
+             for uid, each in queued.items() if uid not in alive]  # fmt: skip
+    return sorted(told)
+
+
+def document(node: str, dump: Dump, told: list[str]) -> dict[str, Any]:
+    """What `-o json` prints."""
+    return {
+        "scheduler": node,
+        "differences": told,
+        "nodes": [asdict(each) for each in dump.nodes],
+        "queue": {"summary": dump.summary, "pods": [asdict(pod) for pod in dump.queue]},
+    }
+
+
+def render(node: str, dump: Dump, told: list[str]) -> str:
+    """Tables of nodes, pods and queue, and last what differs."""
+    nodes = [["NODE", "PODS", "CPU", "OF", "MEMORY", "OF", "OTHER", "NOMINATED"]]
+    for each in dump.nodes:
+        other = {k: v for k, v in each.requested.items() if k not in ("milliCPU", "memory")}
+        nodes.append(
+            [
+                each.name + (" (deleted)" if each.deleted else ""),
+                str(len(each.pods)),
+                f"{each.requested.get('milliCPU', 0)}m",
+                f"{each.allocatable.get('milliCPU', 0)}m",
+                _mebibytes(each.requested.get("memory", 0)),
+                _mebibytes(each.allocatable.get("memory", 0)),
+                " ".join(f"{name}={value}" for name, value in sorted(other.items())),
+                str(len(each.nominated) or ""),
+            ]
+        )
+    pods = [["NODE", "NAMESPACE", "POD", "PHASE"]]
+    pods += [[n.name, p.namespace, p.name, p.phase] for n in dump.nodes for p in n.pods]
+    queue = [["WAITS", "NAMESPACE", "PHASE", "NOMINATED"]]
+    queue += [[p.name, p.namespace, p.phase, p.nominated] for p in dump.queue]
+    lines = []
+    for rows in (nodes, pods, queue):
+        if len(rows) > 1:
+            lines += [*table(rows), ""]
+    lines.append(f"scheduler on {node}: {dump.summary}")
+    lines.append("the cache and the API differ:" if told else "the cache and the API agree")
+    return "\n".join([*lines, *(f"  - {line}" for line in told)])
+
+
+def _mebibytes(count: int) -> str:
+    return f"{count / 2**20:.0f}Mi"
