@@ -10,6 +10,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 from types import ModuleType
+from typing import Final
 
 from . import __version__
 from .cli import (
@@ -25,7 +26,8 @@ from .cli import (
     status,
 )
 
-_FOR_PEOPLE = (status, history, diff, rollout, pprof, dump_cache, must_gather, compose)
+FOR_PEOPLE: Final = (status, history, diff, rollout, pprof, dump_cache, must_gather, compose)
+"""The commands of the kubectl plugin, in the order in which `--help` lists them."""
 
 
 def _parser(
@@ -44,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = _parser(
         "kube-scheduler-operator",
         "Owns kube-scheduler's configuration and rolls its revisions out as static pods.",
-        (operator, *_FOR_PEOPLE, node),
+        (operator, *FOR_PEOPLE, node),
     )
     return _run(parser, argv)
 
@@ -54,7 +56,7 @@ def kubectl_plugin(argv: Sequence[str] | None = None) -> int:
     parser = _parser(
         "kubectl scheduler",
         "Look at the scheduler of this cluster and its configuration.",
-        _FOR_PEOPLE,
+        FOR_PEOPLE,
     )
     return _run(parser, argv)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from kube_scheduler_operator import names
+from kube_scheduler_operator.__main__ import FOR_PEOPLE
 from kube_scheduler_operator.cli import operator
 from kube_scheduler_operator.status.metrics import Metrics
 
@@ -30,6 +31,16 @@ def test_every_flag_of_the_operator_is_documented() -> None:
         if option.startswith("--") and option != "--help"
     }
     assert set(re.findall(r"`(--[a-z-]+)`", _section("Settings of the operator"))) == flags
+
+
+def test_every_command_for_people_is_documented() -> None:
+    page = (ROOT / "docs" / "kubectl-scheduler.md").read_text()
+    documented = re.findall(r"^## (.+)$", page, re.MULTILINE)
+    commands = argparse.ArgumentParser().add_subparsers()
+    for module in FOR_PEOPLE:
+        module.add_parser(commands)
+    names_ = [name for name in commands.choices if name != "rollout"]
+    assert sorted(documented) == sorted([*names_, "rollout watch", "rollout undo"])
 
 
 def test_every_condition_is_documented() -> None:

@@ -8,7 +8,6 @@ capability, no token and no volume, and is removed afterwards.
 from __future__ import annotations
 
 import argparse
-import secrets
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
@@ -81,6 +80,8 @@ def signal_pod(platform: Platform, scheduler: Object, image: str) -> Object:
     Raises:
         CommandError: the kubelet's UID of the static pod is not known.
     """
+    import secrets
+
     from .. import names
 
     metadata = scheduler["metadata"]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import sys
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from . import common
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from ..kube.api import Object
     from ..kube.client import ApiClient
     from ..kube.errors import ApiError
@@ -41,6 +42,8 @@ def run(args: argparse.Namespace) -> int:
     """Collect; 1 if something could not be read."""
 
     async def work(api: ApiClient, platform: Platform) -> int:
+        from datetime import UTC, datetime
+
         now = datetime.now(UTC)
         destination = args.dest or Path(f"must-gather.local.{now:%Y%m%dT%H%M%SZ}")
         gatherer = _Gatherer(api, platform, _new_folder(destination))

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
@@ -88,6 +87,8 @@ def run(args: argparse.Namespace) -> int:
 @contextmanager
 def _new_file(path: Path) -> Iterator[IO[bytes]]:
     """A file that appears whole or not at all."""
+    import tempfile
+
     with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
         try:
             yield file
