@@ -8,10 +8,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from cluster.observe import KUBESCHEDULER, until
+from cluster.observe import KUBESCHEDULER, SCHEDULER, until
 
 from .conftest import OPERATOR_NAMESPACE, PODS, Cluster
 
@@ -135,15 +137,89 @@ def test_decisions_are_events_in_the_operators_namespace(cluster: Cluster) -> No
     until(told, 30, f"not all of {reasons} are there")
 
 
-def test_kubectl_scheduler_status_is_one_screen(cluster: Cluster) -> None:
+def _plugin(cluster: Cluster, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """`kubectl scheduler ARGUMENTS`."""
     environment = {**os.environ, "KUBECONFIG": str(cluster.sandbox.kubeconfig)}
-    command = [sys.executable, "-c", "import sys; from kube_scheduler_operator.__main__ import "
-               "kubectl_plugin; sys.exit(kubectl_plugin())", "status"]  # fmt: skip
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    program = "import sys; from kube_scheduler_operator.__main__ import kubectl_plugin; "
+    command = [sys.executable, "-c", f"{program}sys.exit(kubectl_plugin())", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+
+
+def test_kubectl_scheduler_status_is_one_screen(cluster: Cluster) -> None:
+    done = _plugin(cluster, "status")
     assert done.returncode == 0, done.stderr + done.stdout
     assert f"Revision   {cluster.latest}" in done.stdout
     assert cluster.node.name in done.stdout
     assert len(done.stdout.splitlines()) < 25
+    verbose = _plugin(cluster, "status", "--verbose").stdout
+    assert "--config=" in verbose
+    assert "kubeconfig" in verbose
+
+
+def test_an_edit_can_be_seen_compared_and_taken_back(cluster: Cluster) -> None:
+    path = f"/api/v1/namespaces/{OPERATOR_NAMESPACE}/configmaps"
+    first = cluster.profile(cluster.another_profile()).revision
+    profile = cluster.api.request("GET", SCHEDULER)["spec"]["profile"]
+    second = cluster.profile(cluster.another_profile()).revision
+
+    def newest() -> dict[str, Any]:
+        entry: dict[str, Any] = json.loads(_plugin(cluster, "history", "-o", "json").stdout)[0]
+        return entry
+
+    until(lambda: newest()["outcome"] == "installed", 30, "the outcome is not written down")
+    assert (newest()["revision"], newest()["nodes"]) == (second, [cluster.node.name])
+    assert newest()["changes"], "nothing is said to have changed"
+    assert _plugin(cluster, "diff").returncode == 1
+    assert _plugin(cluster, "diff", str(second), str(second)).returncode == 0
+
+    undone = _plugin(cluster, "rollout", "undo", "--yes")
+    assert undone.returncode == 0, undone.stderr
+    watched = _plugin(cluster, "rollout", "watch", "--timeout", "120")
+    assert watched.returncode == 0, watched.stdout + watched.stderr
+    assert cluster.current == second + 1
+    assert cluster.api.request("GET", SCHEDULER)["spec"]["profile"] == profile
+    then, now = (cluster.api.request("GET", f"{path}/config-{n}") for n in (first, second + 1))
+    assert then["data"] == now["data"]
+
+
+def test_the_cache_of_a_scheduler_is_dumped_and_nothing_stays(cluster: Cluster) -> None:
+    pid, _ = cluster.scheduler()
+    done = _plugin(cluster, "dump-cache", "-o", "json")
+    assert done.returncode == 0, done.stderr
+    dump = json.loads(done.stdout)
+    assert cluster.node.name in [node["name"] for node in dump["nodes"]]
+    mirror = f"kube-scheduler-{cluster.node.name}"
+    assert mirror in [pod["name"] for node in dump["nodes"] for pod in node["pods"]]
+    assert cluster.scheduler()[0] == pid, "the signal killed it"
+    labelled = f"{PODS}?labelSelector=app%3Dkube-scheduler-signal"
+    until(lambda: not cluster.api.request("GET", labelled)["items"], 30, "the pod is left over")
+
+
+def test_a_heap_profile_is_fetched_and_profiling_is_off_again(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    file = tmp_path / "heap"
+    done = _plugin(cluster, "pprof", "heap", "-o", str(file))
+    assert done.returncode == 0, done.stderr
+    assert file.read_bytes()[:2] == b"\x1f\x8b", "pprof's format is gzip"
+    assert _plugin(cluster, "rollout", "watch", "--timeout", "120").returncode == 0
+    assert json.loads(_plugin(cluster, "status", "-o", "json").stdout)["profilingSince"] == 0
+    left = cluster.kubectl("get", "clusterrole,clusterrolebinding", "-o", "name")
+    assert "kube-scheduler-pprof" not in left
+
+
+def test_must_gather_has_the_logs_and_no_key(cluster: Cluster, tmp_path: Path) -> None:
+    done = _plugin(cluster, "must-gather", "--dest", str(tmp_path / "report"))
+    assert done.returncode == 0, done.stderr
+    texts = {
+        str(path.relative_to(tmp_path)): path.read_text()
+        for path in (tmp_path / "report").rglob("*")
+        if path.is_file()
+    }
+    logs = [text for path, text in texts.items() if path.endswith("current.log")]
+    assert any("kube-scheduler" in path for path in texts if path.endswith("current.log"))
+    assert any(logs)
+    assert not any("PRIVATE KEY" in text for text in texts.values())
 
 
 def test_explain_is_worth_reading(cluster: Cluster) -> None:

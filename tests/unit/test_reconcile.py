@@ -19,7 +19,8 @@ from kube_scheduler_operator.kube.resource import (
 )
 from kube_scheduler_operator.plan import Action, Create, Delete, Plan, Replace
 from kube_scheduler_operator.platform import KUBEADM
-from kube_scheduler_operator.reconcile import operand_image, operand_version, reconcile
+from kube_scheduler_operator.reconcile import operand_image, operand_version, reconcile, wanted
+from kube_scheduler_operator.revision.inputs import RecordedInputs, read_inputs
 from kube_scheduler_operator.settings import Settings
 from kube_scheduler_operator.snapshot import Snapshot
 
@@ -91,6 +92,26 @@ def test_the_first_pass_makes_what_is_missing_and_reports_last() -> None:
     assert lines(plan.reports) == ["create ClusterOperator kube-scheduler"]
     assert "status" not in plan.reports[0].obj, "the API ignores it at creation"
     assert plan.requeue_after == 0.0
+
+
+def test_a_revision_has_its_inputs_and_others_can_ask_what_comes_of_them() -> None:
+    snapshot = start(
+        scheduler={"metadata": {"name": "cluster"}, "spec": {"profile": "NoScoring"}},
+        kubescheduler=spec(logLevel="Debug"),
+    )
+    actions = reconcile(snapshot).actions
+    (data,) = (a.obj["data"] for a in actions if a.obj["metadata"]["name"] == "revision-status-1")
+    assert read_inputs(data["inputs"]) == RecordedInputs("NoScoring", {"logLevel": "Debug"})
+    content, findings = wanted(snapshot)
+    assert content is not None
+    assert (content.hash, content.inputs) == (data["hash"], data["inputs"])
+    assert not any(finding.blocking for finding in findings)
+
+
+def test_what_would_make_no_revision_is_told_to_those_who_ask() -> None:
+    content, findings = wanted(start(kubescheduler=spec(logLevel="Loud")))
+    assert content is None
+    assert [finding.path for finding in findings if finding.blocking] == ["spec.logLevel"]
 
 
 def test_the_same_snapshot_gives_the_same_plan() -> None:

@@ -95,6 +95,8 @@ def render(report: Sequence[Mapping[str, Any]]) -> str:
         if entry["changes"] is None:
             lines.append(f"     because: {entry['reason']}")
         elif entry["changes"]:
+            if entry["comparedWith"] != entry["revision"] - 1:
+                lines.append(f"     against revision {entry['comparedWith']}:")
             lines += [f"     - {change}" for change in entry["changes"]]
         else:
             lines.append(

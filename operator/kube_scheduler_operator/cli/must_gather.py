@@ -121,7 +121,7 @@ class _Gatherer:
                 await self._log(namespace, pod["metadata"]["name"], container, previous=previous)
 
     async def _log(self, namespace: str, pod: str, container: str, *, previous: bool) -> None:
-        from ..kube.errors import ApiError
+        from ..kube.errors import ApiError, Invalid, NotFound
         from ..kube.resource import PODS, ObjectRef
         from .gather import log_path, redacted_text
 
@@ -130,6 +130,10 @@ class _Gatherer:
             asked["previous"] = "true"
         try:
             text = await self.api.get_text(ObjectRef(PODS, namespace, pod), "log", **asked)
+        except NotFound:
+            return  # the pod has gone since it was listed
+        except Invalid as error:
+            text = f"{error}\n"  # the kubelet has removed the log of a container that ended
         except ApiError as error:
             self._missed(error)
             return

@@ -16,8 +16,11 @@ if TYPE_CHECKING:
     from .undo import Undo
 
 INTERVAL: Final = 1.0
-"""Seconds between looks; an end must be seen twice, because the operator needs a moment to see an
-edit of the Scheduler, whose generation no status shows."""
+"""Seconds between looks."""
+
+LOOKS: Final = 3
+"""So often an end must be seen in a row: the operator needs a moment to make a revision of an edit,
+and no status says that it has seen the newest Scheduler."""
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -104,6 +107,7 @@ async def watch(
     from .follow import End, tell
 
     before: State | None = None
+    same = 0
     try:
         async with asyncio.timeout(patience):
             while True:
@@ -115,7 +119,8 @@ async def watch(
                     continue
                 for line in tell(before, state):
                     say(line)
-                if state.end is not None and before == state:
+                same = same + 1 if before == state else 1
+                if state.end is not None and same >= LOOKS:
                     say(f"{state.end.value}: {state.sentence}")
                     return 0 if state.end is End.DONE else 1
                 before = state

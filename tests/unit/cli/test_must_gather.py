@@ -177,6 +177,19 @@ async def test_what_may_not_be_read_is_named_and_the_rest_is_there(
     assert (tmp_path / "there/namespaces" / NAMESPACE / "core/configmaps.yaml").exists()
 
 
+@pytest.mark.parametrize(("code", "logs"), [(404, 0), (400, 1)])
+async def test_a_log_that_is_gone_is_no_failure(
+    cluster: Cluster, tmp_path: Path, code: int, logs: int
+) -> None:
+    serve(cluster)
+    cluster.api.fail(code, path="/log", message="previous terminated container not found")
+    done = await cluster.run("must-gather", "--dest", str(tmp_path / "there"))
+    assert (done.code, done.err) == (0, "")
+    found = list((tmp_path / "there").rglob("*.log"))
+    assert len(found) == logs
+    assert all("not found" in log.read_text() for log in found)
+
+
 async def test_a_folder_in_use_is_left_alone(cluster: Cluster, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
     done = await cluster.run("must-gather", "--dest", str(tmp_path))

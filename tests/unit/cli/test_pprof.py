@@ -87,6 +87,7 @@ class World:
         self.asked: list[tuple[str, str]] = []
         self.port = 0
         self.stall = False
+        self.delay = 0.0
         self.recording = asyncio.Event()
 
     def kubescheduler(self) -> Any:
@@ -134,6 +135,9 @@ class World:
         while True:
             spec = self.kubescheduler()["spec"]
             if spec != seen:
+                # The operator has looked, but has made no revision of it yet.
+                self.state(number)
+                await asyncio.sleep(self.delay)
                 number, seen = number + 1, spec
                 self.cluster.revision(number, content(**spec))
                 self.state(number)
@@ -192,6 +196,14 @@ async def test_a_profile_is_fetched_and_nothing_is_left(world: World, tmp_path: 
     assert sorted(os.listdir(tmp_path)) == ["heap", "kubeconfig"]  # noqa: PTH208 - no half files
     written = [put.body["spec"] for put in world.cluster.api.requests("PUT", "kubeschedulers")]
     assert written == [{"unsupportedConfigOverrides": {"enableProfiling": True}}, {}]
+
+
+async def test_the_end_of_the_rollout_before_is_not_taken_for_ours(
+    world: World, tmp_path: Path
+) -> None:
+    world.delay = 0.4
+    assert (await world.cluster.run("pprof", "heap", "-o", str(tmp_path / "f"))).code == 0
+    assert nothing_is_left(world)
 
 
 async def test_what_takes_time_is_told_how_long(world: World, tmp_path: Path) -> None:

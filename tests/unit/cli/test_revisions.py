@@ -50,6 +50,14 @@ async def test_the_content_that_came_back_says_so(cluster: Cluster) -> None:
     assert "     the same content as revision 1: asked for again" in done.out.splitlines()
 
 
+async def test_where_revisions_were_pruned_it_is_told_against_which(cluster: Cluster) -> None:
+    cluster.kubescheduler({"a": 5})
+    cluster.revision(2, content())
+    cluster.revision(5, content(logLevel="Debug"))
+    lines = (await cluster.run("history")).out.splitlines()
+    assert lines[1:3] == ["     against revision 2:", "     - -v: 2 → 4"]
+
+
 async def test_history_without_a_revision_says_where_to_look(cluster: Cluster) -> None:
     cluster.kubescheduler({})
     assert "kubectl scheduler status" in (await cluster.run("history")).out

@@ -152,11 +152,11 @@ def run(runner: asyncio.Runner, patience: float | None, *states: Any) -> tuple[i
     return runner.run(rollout.watch(looks(*states), said.append, patience)), said
 
 
-def test_it_ends_when_the_end_was_seen_twice(virtual_time: asyncio.Runner) -> None:
+def test_it_ends_when_the_end_was_seen_for_a_while(virtual_time: asyncio.Runner) -> None:
     done = state(calm("all there"), nodes={"a": {"currentRevision": 2}})
     # The operator has not seen the edit yet: what looks like the end is the one before.
     early = state(calm("all there"), latest=1)
-    code, said = run(virtual_time, None, early, state(MOVING), done)
+    code, said = run(virtual_time, None, early, early, state(MOVING), done)
     assert code == 0
     assert said[-2:] == ["a: runs 2, was 1", "done: all there"]
     assert sum(line.startswith("done") for line in said) == 1
