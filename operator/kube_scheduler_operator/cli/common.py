@@ -40,8 +40,13 @@ def add_output_flag(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, work: Work, *, failure: int = 1) -> int:
-    """Connect with the user's own identity and do `work`; `failure` if that is not possible."""
+    """Connect with the user's own identity and do `work`; `failure` if that is not possible.
+
+    SIGTERM ends it the way Ctrl-C does: what the command has to put back is put back.
+    """
     import asyncio
+    import signal
+    import threading
 
     from .. import names
     from ..kube.client import ApiClient
@@ -56,6 +61,10 @@ def run(args: argparse.Namespace, work: Work, *, failure: int = 1) -> int:
         return 2
 
     async def connected() -> int:
+        task = asyncio.current_task()
+        # Signals belong to the main thread.
+        if task is not None and threading.current_thread() is threading.main_thread():
+            asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
         credentials = find(args.kubeconfig, args.context)
         async with ApiClient(
             credentials, field_manager="kubectl-scheduler", user_agent=f"{names.PROGRAM} kubectl"
@@ -64,6 +73,8 @@ def run(args: argparse.Namespace, work: Work, *, failure: int = 1) -> int:
 
     try:
         return asyncio.run(connected())
+    except asyncio.CancelledError:
+        return 128 + signal.SIGTERM
     except (KubeError, CommandError) as error:
         print(f"error: {sentence(error)}", file=sys.stderr)
         return failure

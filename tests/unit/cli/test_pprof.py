@@ -270,7 +270,10 @@ async def test_what_was_on_before_stays_on(world: World, tmp_path: Path) -> None
     assert world.cluster.api.requests("PUT") == []
 
 
-async def test_an_interrupt_turns_it_off_again(world: World, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+async def test_an_interrupt_turns_it_off_again(
+    world: World, tmp_path: Path, number: int, code: int
+) -> None:
     world.stall = True
     program = "import sys; from kube_scheduler_operator.__main__ import kubectl_plugin as p; "
     process = await asyncio.create_subprocess_exec(
@@ -280,9 +283,9 @@ async def test_an_interrupt_turns_it_off_again(world: World, tmp_path: Path) -> 
     )
     await asyncio.wait_for(world.recording.wait(), 30)
     assert world.overrides() == {"enableProfiling": True}
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     _, told = await asyncio.wait_for(process.communicate(), 20)
-    assert process.returncode == 130
+    assert process.returncode == code
     assert nothing_is_left(world)
     assert b"being turned off again" in told
     assert not (tmp_path / "f").exists()
