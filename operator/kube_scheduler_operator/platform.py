@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from . import names
+
 
 @dataclass(frozen=True, slots=True)
 class LeaseTimings:
@@ -16,6 +18,28 @@ class LeaseTimings:
     lease_duration: str = "15s"
     renew_deadline: str = "10s"
     retry_period: str = "2s"
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """Where the scheduler's identity is, on platforms where the cluster keeps and renews it.
+
+    Attributes:
+        namespace: where the cluster keeps what follows; the operator copies it from there.
+        client_certificate: Secret (kubernetes.io/tls) with which schedulers identify themselves.
+        ca_bundles: ConfigMaps whose `ca-bundle.crt` together are what schedulers trust.
+        serving_certificate: Secret in the target namespace with which schedulers serve; optional.
+        directory: on a node, where the certificates are; shared by all revisions, because a renewed
+            one is no reason for a new revision.
+        mounted: where schedulers see that directory.
+    """
+
+    namespace: str
+    client_certificate: str
+    ca_bundles: tuple[str, ...]
+    serving_certificate: str
+    directory: str
+    mounted: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +60,9 @@ class Platform:
         manifest_file: the scheduler's file in it.
         resource_dir: revisions on a node; NOT inside manifest_dir: the kubelet would run them.
         operand_command: how the operand's image is started.
-        scheduler_kubeconfig: the scheduler's own identity, a file on the node.
+        scheduler_kubeconfig: the scheduler's own identity: a file on the node, or of the revision
+            if there are `credentials`.
+        credentials: what the cluster keeps for the scheduler; None if the node's kubeconfig is all.
         default_arguments: flags that the platform's users expect, (name, value), before overrides.
         node_selectors: labels, any of which makes a node a control-plane node (by existence).
         pod_log_dir: where the kubelet keeps container logs.
@@ -63,6 +89,13 @@ class Platform:
     pod_log_dir: str = "/var/log/pods"
     kubelet_pod_dir: str = "/var/lib/kubelet/pods"
     probe_host: str = "127.0.0.1"
+    credentials: Credentials | None = None
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The ConfigMaps that make up a revision."""
+        own = (names.CONFIG, names.POD)
+        return (*own, names.CA_BUNDLE, names.KUBECONFIG) if self.credentials else own
 
     def mirror_pod_name(self, node: str) -> str:
         """The name under which the API shows the static pod of `node`."""
@@ -114,6 +147,14 @@ OPENSHIFT = Platform(
     default_arguments=(("cert-dir", "/var/run/kubernetes"),),
     node_selectors=("node-role.kubernetes.io/master", "node-role.kubernetes.io/control-plane"),
     probe_host="",
+    credentials=Credentials(
+        namespace="openshift-config-managed",
+        client_certificate="kube-scheduler-client-cert-key",
+        ca_bundles=("kube-apiserver-server-ca", "default-ingress-cert"),
+        serving_certificate="serving-cert",
+        directory="/etc/kubernetes/static-pod-resources/kube-scheduler-certs",
+        mounted="/etc/kubernetes/static-pod-certs",
+    ),
 )
 
 PLATFORMS: dict[str, Platform] = {KUBEADM.name: KUBEADM}

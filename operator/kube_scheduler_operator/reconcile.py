@@ -157,7 +157,11 @@ def operand_image(snapshot: Snapshot) -> str:
     """
     if snapshot.settings.operand_image:
         return snapshot.settings.operand_image
-    history = [revision for revision in reversed(read(snapshot.config_maps)) if revision.ready]
+    history = [
+        revision
+        for revision in reversed(read(snapshot.config_maps, snapshot.platform.parts))
+        if revision.ready
+    ]
     installed = [r for r in history if r.outcome == names.OUTCOME_INSTALLED]
     pods = [operands.read(pod) for _, pod in sorted(snapshot.operand_pods.items())]
     # Lazily: this is asked in every pass, and nearly always the first one answers.
