@@ -23,6 +23,7 @@ from .kube.resource import CLUSTER_OPERATORS, CONFIG_MAPS, KUBE_SCHEDULERS, SERV
 from .manifests.target import config_map, installer_service_account, target_data
 from .plan import Action, Create, Event, Plan, Replace
 from .revision.content import Content
+from .revision.credentials import gather
 from .revision.history import Revision, read
 from .revision.revise import Revised, revise
 from .rollout import operand as operands
@@ -58,7 +59,8 @@ def reconcile(snapshot: Snapshot) -> Plan:
     # Observe, compose, check.
     image = operand_image(snapshot)
     composition = compose(_inputs(snapshot, image))
-    findings = (*composition.findings, *_image_findings(image))
+    credentials = gather(snapshot)
+    findings = (*composition.findings, *_image_findings(image), *credentials.findings)
     observing: tuple[Action, ...] = ()
     if (snapshot.spec.get("observedConfig") or {}) != composition.observed_config:
         observing = (_write_observed(kubescheduler, composition),)
@@ -68,9 +70,10 @@ def reconcile(snapshot: Snapshot) -> Plan:
     # Revise.
     content: Content | None = None
     targets: tuple[Action, ...] = ()
-    if image and not composition.blocking:
+    if composition.config is not None and not any(finding.blocking for finding in findings):
         reason = str(snapshot.spec.get("forceRedeploymentReason") or "")
-        content = Content(target_data(snapshot.platform, composition, image, reason))
+        target = target_data(snapshot.platform, composition, image, reason)
+        content = Content({**target, **credentials.parts})
         targets = _targets(snapshot, content)
     seen = look(snapshot)
     revised = revise(snapshot, content, seen.swapping)
@@ -93,7 +96,13 @@ def reconcile(snapshot: Snapshot) -> Plan:
     )
     status = _status(snapshot, revised, stepped, conditions)
     cluster_operator = _report_cluster_operator(snapshot, status["conditions"])
-    work = (*_static_resources(snapshot), *targets, *revised.actions, *stepped.actions)
+    work = (
+        *_static_resources(snapshot),
+        *credentials.actions,
+        *targets,
+        *revised.actions,
+        *stepped.actions,
+    )
     stepped.afterwards.extend(observing)
     actions = _in_order(snapshot, work, conditions, status, stepped)
     if not actions:

@@ -109,6 +109,7 @@ PODS: Final = Resource("", "v1", "pods", "Pod", namespaced=True)
 NODES: Final = Resource("", "v1", "nodes", "Node", namespaced=False)
 EVENTS: Final = Resource("", "v1", "events", "Event", namespaced=True)
 NAMESPACES: Final = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
+SECRETS: Final = Resource("", "v1", "secrets", "Secret", namespaced=True)
 SERVICES: Final = Resource("", "v1", "services", "Service", namespaced=True)
 SERVICE_ACCOUNTS: Final = Resource("", "v1", "serviceaccounts", "ServiceAccount", namespaced=True)
 DEPLOYMENTS: Final = Resource("apps", "v1", "deployments", "Deployment", namespaced=True)
@@ -148,6 +149,9 @@ SELF_SUBJECT_ACCESS_REVIEWS: Final = Resource(
 )
 SCHEDULERS: Final = Resource(
     "config.openshift.io", "v1", "schedulers", "Scheduler", namespaced=False
+)
+INFRASTRUCTURES: Final = Resource(
+    "config.openshift.io", "v1", "infrastructures", "Infrastructure", namespaced=False
 )
 CLUSTER_OPERATORS: Final = Resource(
     "config.openshift.io", "v1", "clusteroperators", "ClusterOperator", namespaced=False
