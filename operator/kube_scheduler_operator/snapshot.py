@@ -30,6 +30,9 @@ class Snapshot:
         scheduler: Scheduler "cluster", if there is one.
         kubescheduler: KubeScheduler "cluster", if there is one.
         cluster_operator: ClusterOperator "kube-scheduler", if there is one.
+        apiserver: APIServer "cluster" of config.openshift.io, if there is one.
+        feature_gate: FeatureGate "cluster" of config.openshift.io, if there is one.
+        infrastructure: Infrastructure "cluster" of config.openshift.io, if there is one.
         config_maps: our ConfigMaps in the target namespace, by name.
         service_accounts: our ServiceAccounts in the target namespace, by name.
         nodes: control-plane nodes, by name.
@@ -49,6 +52,9 @@ class Snapshot:
     scheduler: Object | None = None
     kubescheduler: Object | None = None
     cluster_operator: Object | None = None
+    apiserver: Object | None = None
+    feature_gate: Object | None = None
+    infrastructure: Object | None = None
     config_maps: Mapping[str, Object] = field(default_factory=dict)
     service_accounts: Mapping[str, Object] = field(default_factory=dict)
     nodes: Mapping[str, Object] = field(default_factory=dict)
