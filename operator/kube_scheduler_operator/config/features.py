@@ -176,8 +176,8 @@ def _dynamic_resources(inputs: Inputs) -> Chosen:
         return {}, [_mistake("UnknownCustomization", _DRA_PATH, message)]
     version = inputs.operand_version
     if wish == "Enabled" and version.minor >= _DRA_ON:
-        message = f"nothing needs to be done, it is always on since 1.{_DRA_ON}; it can be left out"
-        return {}, [_ineffective("AlwaysEnabled", _DRA_PATH, message)]
+        message = f"nothing needs to be done: since 1.{_DRA_ON} it is on by itself; leave it out"
+        return {}, [_ineffective("EnabledByDefault", _DRA_PATH, message)]
     if wish == "Disabled" and version.minor >= _DRA_LOCKED:
         message = f"kube-scheduler {version.short} cannot do without it any more; remove it"
         return {}, [_ineffective("CannotBeDisabled", _DRA_PATH, message)]

@@ -26,16 +26,15 @@ def ineffective_settings(inputs: Inputs) -> Iterator[Finding]:
             ("featureGates", "FeatureGate"),
         ):
             if inputs.spec.get(key) is not None:
-                message = f'this is for clusters that have no {instead} "{names.CLUSTER}"; set that'
+                message = f'on this platform {instead} "{names.CLUSTER}" counts; set it there'
                 yield _finding("SetElsewhere", f"spec.{key}", message)
         return
     schedulable = spec.get("mastersSchedulable")
     if schedulable is not None:
-        change = f"{_TAINT}-" if schedulable else _TAINT
+        change = f"{_TAINT}-" if schedulable else f"{_TAINT} --overwrite"
         message = (
             f"what decides is the taint {_TAINT} of the nodes; "
-            f"{'remove' if schedulable else 'add'} it where it is not as wished: "
-            f"kubectl taint nodes -l {_ROLE} {change}"
+            f"{'remove' if schedulable else 'add'} it: kubectl taint nodes -l {_ROLE} {change}"
         )
         yield _finding("DecidedByTaints", "spec.mastersSchedulable", message)
     if spec.get("defaultNodeSelector"):

@@ -224,7 +224,7 @@ DRA = "DynamicResourceAllocation"
     ("wish", "minor", "gates", "reason"),
     [
         *(("Enabled", minor, f"{DRA}=true", None) for minor in range(29, 34)),
-        *(("Enabled", minor, None, "AlwaysEnabled") for minor in range(34, 37)),
+        *(("Enabled", minor, None, "EnabledByDefault") for minor in range(34, 37)),
         *(("Disabled", minor, f"{DRA}=false", None) for minor in range(29, 35)),
         *(("Disabled", minor, None, "CannotBeDisabled") for minor in range(35, 37)),
         *(("", minor, None, None) for minor in range(29, 37)),
