@@ -68,6 +68,8 @@ class Platform:
         pod_log_dir: where the kubelet keeps container logs.
         kubelet_pod_dir: where it keeps a directory for every pod.
         probe_host: where the scheduler answers health probes unless `bind-address` says otherwise.
+        cluster_config: APIServer, FeatureGate and Infrastructure of config.openshift.io exist, and
+            somebody else honours those fields of the Scheduler that are not about kube-scheduler.
     """
 
     name: str
@@ -89,6 +91,7 @@ class Platform:
     pod_log_dir: str = "/var/log/pods"
     kubelet_pod_dir: str = "/var/lib/kubelet/pods"
     probe_host: str = "127.0.0.1"
+    cluster_config: bool = False
     credentials: Credentials | None = None
 
     @property
@@ -155,6 +158,11 @@ OPENSHIFT = Platform(
         directory="/etc/kubernetes/static-pod-resources/kube-scheduler-certs",
         mounted="/etc/kubernetes/static-pod-certs",
     ),
+    cluster_config=True,
 )
 
 PLATFORMS: dict[str, Platform] = {KUBEADM.name: KUBEADM}
+"""Where the operator runs."""
+
+COMPOSABLE: dict[str, Platform] = {**PLATFORMS, OPENSHIFT.name: OPENSHIFT}
+"""What a configuration can be composed for, which needs nothing on the nodes."""

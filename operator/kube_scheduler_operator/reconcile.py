@@ -217,8 +217,25 @@ def _inputs(snapshot: Snapshot, image: str) -> Inputs:
         scheduler=snapshot.scheduler,
         kubescheduler=snapshot.kubescheduler or {},
         stock_arguments=stock,
-        stock_image="/kube-scheduler:" in f"/{image}" or "/kube-scheduler@" in f"/{image}",
+        # Where the cluster brings its own scheduler, its image may be called anything.
+        stock_image=snapshot.platform.cluster_config
+        or "/kube-scheduler:" in f"/{image}"
+        or "/kube-scheduler@" in f"/{image}",
+        previous_arguments=_composed_arguments(snapshot),
+        payload_version=snapshot.settings.operator_version,
+        apiserver=snapshot.apiserver,
+        feature_gate=snapshot.feature_gate,
+        infrastructure=snapshot.infrastructure,
     )
+
+
+def _composed_arguments(snapshot: Snapshot) -> tuple[str, ...]:
+    """The scheduler's command line as it was composed last: what the target's pod has."""
+    try:
+        pod = json.loads(snapshot.config_maps[names.POD]["data"][names.POD_KEY])
+        return operands.read(pod).arguments
+    except (KeyError, TypeError, AttributeError, ValueError):
+        return ()  # there is none yet, or somebody put something else there
 
 
 def _image_findings(image: str) -> tuple[Finding, ...]:

@@ -21,6 +21,7 @@ Flags = Mapping[str, Sequence[str]]
 """Flag name without dashes -> its values, one per occurrence on the command line."""
 
 _ANY_ADDRESS: Final = frozenset({"", "0.0.0.0", "::"})
+_FILES: Final = ("cert-dir",)
 _LAST: Final = ("feature-gates", "v", "tls-cipher-suites", "tls-min-version")
 
 
@@ -39,12 +40,14 @@ def compose_arguments(
     override replaces it, and an override without values removes it.
     """
     kubeconfig = platform.scheduler_kubeconfig
+    defaults = {name: [value] for name, value in platform.default_arguments}
     flags: dict[str, list[str]] = {
         "config": [CONFIG_PATH],
+        **{name: values for name, values in defaults.items() if name in _FILES},
         "authentication-kubeconfig": [kubeconfig],
         "authorization-kubeconfig": [kubeconfig],
     }
-    flags |= {name: [value] for name, value in platform.default_arguments}
+    flags |= defaults
     flags |= {name: list(observed[name]) for name in sorted(observed) if name not in _LAST}
     if any(observed.get("feature-gates", ())):
         flags["feature-gates"] = [",".join(observed["feature-gates"])]

@@ -71,15 +71,15 @@ def _trust(snapshot: Snapshot, kept: Credentials, found: Gathered) -> None:
 
 
 def _find_the_api(snapshot: Snapshot, kept: Credentials, found: Gathered) -> None:
-    status = (snapshot.infrastructure or {}).get("status") or {}
-    server = str(status.get("apiServerInternalURI") or "")
-    if server:
-        text = kubeconfig(kept, server)
-        found.parts[names.KUBECONFIG] = {names.KUBECONFIG_KEY: text}
+    if snapshot.infrastructure is None:
+        path = f"Infrastructure/{names.CLUSTER}"
+        message = "does not exist: its status.apiServerInternalURI is where schedulers find the API"
+        found.findings.append(_finding("InfrastructureMissing", path, message))
         return
-    path = f"infrastructure/{names.CLUSTER}: status.apiServerInternalURI"
-    what = "is empty" if snapshot.infrastructure is not None else "the object does not exist"
-    found.findings.append(_finding("APIServerUnknown", path, f"{what}: schedulers need it"))
+    status = snapshot.infrastructure.get("status") or {}
+    server = str(status.get("apiServerInternalURI") or "")
+    if server:  # the check of the configuration says what is wrong with an empty one
+        found.parts[names.KUBECONFIG] = {names.KUBECONFIG_KEY: kubeconfig(kept, server)}
 
 
 def _copy_the_certificate(snapshot: Snapshot, kept: Credentials, found: Gathered) -> None:

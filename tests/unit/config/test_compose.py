@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from kube_scheduler_operator import names
 from kube_scheduler_operator.config.arguments import CONFIG_PATH
 from kube_scheduler_operator.config.compose import Composition, Inputs, compose, config_text
 from kube_scheduler_operator.config.versions import Version
-from kube_scheduler_operator.platform import KUBEADM
+from kube_scheduler_operator.platform import KUBEADM, OPENSHIFT, Platform
 
 COMMON = (
     '{"apiVersion":"kubescheduler.config.k8s.io/v1",'
@@ -347,3 +348,27 @@ def test_whatever_users_write_is_answered_with_findings(
     assert composition == made({"policy": policy}, **copy.deepcopy(spec))
     if composition.config is not None:
         assert '":null' not in config_text(composition.config)
+
+
+@settings(max_examples=80, deadline=None)
+@given(anything, anything, anything, st.sampled_from([KUBEADM, OPENSHIFT]), st.integers(29, 36))
+def test_whatever_the_cluster_says_is_answered_with_findings(
+    profile: Any, gates: Any, infrastructure: Any, platform: Platform, minor: int
+) -> None:
+    def composed() -> Composition:
+        inputs = Inputs(
+            platform=platform,
+            operand_version=Version(1, minor),
+            scheduler={"spec": {"profileCustomizations": gates, "mastersSchedulable": profile}},
+            kubescheduler={"spec": {"tlsSecurityProfile": profile, "featureGates": gates}},
+            apiserver={"spec": {"tlsSecurityProfile": {"type": "Custom", "custom": profile}}},
+            feature_gate={"status": {"featureGates": [{"version": "1", "enabled": gates}, gates]}},
+            infrastructure={"status": infrastructure},
+            payload_version="1",
+        )
+        return compose(copy.deepcopy(inputs))
+
+    first, second = composed(), composed()
+    assert first == second
+    assert json.dumps(first.observed_config) == json.dumps(second.observed_config)
+    assert first.config is not None

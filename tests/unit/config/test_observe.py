@@ -8,7 +8,10 @@ import pytest
 
 from kube_scheduler_operator import names
 from kube_scheduler_operator.config.arguments import CONFIG_PATH
+from kube_scheduler_operator.config.findings import Finding
+from kube_scheduler_operator.config.inputs import Inputs
 from kube_scheduler_operator.config.observe import observe
+from kube_scheduler_operator.config.versions import Version
 from kube_scheduler_operator.platform import KUBEADM
 
 STOCK = (
@@ -21,15 +24,24 @@ STOCK = (
 )
 
 
+def observed_from(
+    stock: tuple[str, ...], previous: Any = None
+) -> tuple[dict[str, Any], tuple[Finding, ...]]:
+    kubescheduler = {"spec": {"observedConfig": previous}}
+    return observe(
+        Inputs(KUBEADM, Version(1, 35), {"spec": {}}, kubescheduler, stock_arguments=stock)
+    )
+
+
 def arguments(stock: tuple[str, ...], previous: Any = None) -> Any:
-    observed, findings = observe(KUBEADM, stock, previous)
+    observed, findings = observed_from(stock, previous)
     assert findings == ()
     assert set(observed) <= {"arguments"}
     return observed.get("arguments", {})
 
 
 def test_a_stock_scheduler_says_nothing_of_its_own() -> None:
-    assert observe(KUBEADM, STOCK, None) == ({}, ())
+    assert observed_from(STOCK) == ({}, ())
 
 
 @pytest.mark.parametrize(
@@ -80,16 +92,16 @@ def test_it_is_remembered_when_only_our_own_pods_are_left(stock: tuple[str, ...]
     ],
 )  # fmt: skip
 def test_wrong_types_are_overwritten(previous: Any) -> None:
-    assert observe(KUBEADM, (), previous) == ({}, ())
+    assert observed_from((), previous) == ({}, ())
 
 
 def test_observing_again_changes_nothing() -> None:
-    observed, _ = observe(KUBEADM, (*STOCK, "--cert-dir=/x"), None)
-    assert observe(KUBEADM, (), observed) == (observed, ())
+    observed, _ = observed_from((*STOCK, "--cert-dir=/x"))
+    assert observed_from((), observed) == (observed, ())
 
 
 def test_a_configuration_file_of_the_old_scheduler_blocks() -> None:
-    _, (finding,) = observe(KUBEADM, (*STOCK, "--config=/etc/kubernetes/my.yaml"), None)
+    _, (finding,) = observed_from((*STOCK, "--config=/etc/kubernetes/my.yaml"))
     assert finding.condition == names.CONFIG_OBSERVATION_DEGRADED
     assert finding.blocking
     assert "/etc/kubernetes/my.yaml" in finding.message
