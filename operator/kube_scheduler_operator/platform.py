@@ -161,8 +161,4 @@ OPENSHIFT = Platform(
     cluster_config=True,
 )
 
-PLATFORMS: dict[str, Platform] = {KUBEADM.name: KUBEADM}
-"""Where the operator runs."""
-
-COMPOSABLE: dict[str, Platform] = {**PLATFORMS, OPENSHIFT.name: OPENSHIFT}
-"""What a configuration can be composed for, which needs nothing on the nodes."""
+PLATFORMS: dict[str, Platform] = {one.name: one for one in (KUBEADM, OPENSHIFT)}

@@ -23,7 +23,7 @@ from .kube.resource import CLUSTER_OPERATORS, CONFIG_MAPS, KUBE_SCHEDULERS, SERV
 from .manifests.target import config_map, installer_service_account, target_data
 from .plan import Action, Create, Event, Plan, Replace
 from .revision.content import Content
-from .revision.credentials import gather
+from .revision.credentials import gather, has_serving_certificate
 from .revision.history import Revision, read
 from .revision.revise import Revised, revise
 from .rollout import operand as operands
@@ -222,10 +222,11 @@ def _inputs(snapshot: Snapshot, image: str) -> Inputs:
         or "/kube-scheduler:" in f"/{image}"
         or "/kube-scheduler@" in f"/{image}",
         previous_arguments=_composed_arguments(snapshot),
-        payload_version=snapshot.settings.operator_version,
+        payload_version=snapshot.settings.release_version,
         apiserver=snapshot.apiserver,
         feature_gate=snapshot.feature_gate,
         infrastructure=snapshot.infrastructure,
+        serving_certificate=has_serving_certificate(snapshot),
     )
 
 

@@ -253,7 +253,7 @@ def with_cluster_config(**fields: Any) -> Snapshot:
         "kubescheduler": spec(observedConfig=observed),
     }
     snapshot = start(**{**given, **fields})
-    settings = Settings(operator_version="1.2.3")
+    settings = Settings(release_version="1.2.3")
     return replace(snapshot, platform=WITH_CLUSTER_CONFIG, settings=settings)
 
 
@@ -278,7 +278,7 @@ def test_objects_of_the_cluster_are_inputs() -> None:
 def test_a_release_without_its_gates_changes_nothing_that_runs() -> None:
     before = with_cluster_config()
     maps = {name: first(reconcile(before), name)[0].obj for name in (names.CONFIG, names.POD)}
-    snapshot = replace(before, config_maps=maps, settings=Settings(operator_version="1.2.5"))
+    snapshot = replace(before, config_maps=maps, settings=Settings(release_version="1.2.5"))
     plan = reconcile(snapshot)
     assert first(plan, names.POD) == []
     degraded = condition(plan, names.CONFIG_OBSERVATION_DEGRADED)

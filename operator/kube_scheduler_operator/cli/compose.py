@@ -90,12 +90,12 @@ def run(args: argparse.Namespace) -> int:
     """Compose and print; 0 if it would be rolled out, 1 if not, 2 for unreadable input."""
     from ..config.compose import Inputs, compose
     from ..config.versions import Version
-    from ..platform import COMPOSABLE
+    from ..platform import PLATFORMS
 
     try:
-        platform = COMPOSABLE.get(args.platform)
+        platform = PLATFORMS.get(args.platform)
         if platform is None:
-            known = ", ".join(COMPOSABLE)
+            known = ", ".join(PLATFORMS)
             raise InputError(f"platform {args.platform!r} is not known; use {known}")
         objects = {**_DEFAULT_OBJECTS, **_read(args.files, platform)}
         inputs = Inputs(

@@ -52,7 +52,7 @@ def compose_arguments(
     if any(observed.get("feature-gates", ())):
         flags["feature-gates"] = [",".join(observed["feature-gates"])]
     flags["v"] = [str(log_level)]
-    for name in ("tls-cipher-suites", "tls-min-version"):
+    for name in ("tls-cert-file", "tls-private-key-file", "tls-cipher-suites", "tls-min-version"):
         values = serving.get(name) or observed.get(name)
         if values:
             flags[name] = list(values)

@@ -108,7 +108,11 @@ def compose(inputs: Inputs) -> Composition:
         inputs.platform,
         log_level=log_level,
         observed=observed_flags,
-        serving={**read_serving(observed.get(SERVING_INFO))[0], **overrides.serving},
+        serving={
+            **_serving_certificate(inputs),
+            **read_serving(observed.get(SERVING_INFO))[0],
+            **overrides.serving,
+        },
         overrides=overrides.arguments,
     )
     found += _check_flags(flags, overrides, features, inputs)
@@ -122,6 +126,18 @@ def compose(inputs: Inputs) -> Composition:
         found += _check_config(config, flags, overrides, inputs)
         config = tidy(config)
     return Composition(config, render(flags), observed, tuple(found))
+
+
+def _serving_certificate(inputs: Inputs) -> dict[str, list[str]]:
+    """Flags for the certificate that the cluster made; without one the scheduler makes its own."""
+    kept = inputs.platform.credentials
+    if kept is None or not inputs.serving_certificate:
+        return {}
+    directory = f"{kept.mounted}/secrets/{kept.serving_certificate}"
+    return {
+        "tls-cert-file": [f"{directory}/tls.crt"],
+        "tls-private-key-file": [f"{directory}/tls.key"],
+    }
 
 
 def config_text(config: Mapping[str, Any]) -> str:

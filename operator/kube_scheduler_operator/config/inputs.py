@@ -29,6 +29,7 @@ class Inputs:
         apiserver: the APIServer "cluster": TLS settings.
         feature_gate: the FeatureGate "cluster": feature gates per release.
         infrastructure: the Infrastructure "cluster": where the API server is.
+        serving_certificate: whether the cluster made one for the scheduler (platform.credentials).
     """
 
     platform: Platform
@@ -42,6 +43,7 @@ class Inputs:
     apiserver: Mapping[str, Any] | None = None
     feature_gate: Mapping[str, Any] | None = None
     infrastructure: Mapping[str, Any] | None = None
+    serving_certificate: bool = False
 
     @property
     def spec(self) -> Mapping[str, Any]:

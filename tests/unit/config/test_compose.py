@@ -372,3 +372,21 @@ def test_whatever_the_cluster_says_is_answered_with_findings(
     assert first == second
     assert json.dumps(first.observed_config) == json.dumps(second.observed_config)
     assert first.config is not None
+
+
+def test_a_certificate_that_the_cluster_made_is_served_with() -> None:
+    made = Inputs(OPENSHIFT, Version(1, 35), {"spec": {}}, {}, serving_certificate=True)
+    directory = "/etc/kubernetes/static-pod-certs/secrets/serving-cert"
+    flags = list(compose(made).arguments)
+    at = flags.index("-v=2")
+    assert flags[at + 1 : at + 3] == [
+        f"--tls-cert-file={directory}/tls.crt",
+        f"--tls-private-key-file={directory}/tls.key",
+    ]
+    assert flags[at + 3].startswith("--tls-cipher-suites=")
+    assert not compose(made).blocking
+
+
+def test_elsewhere_nobody_makes_a_certificate() -> None:
+    inputs = Inputs(KUBEADM, Version(1, 35), {"spec": {}}, {}, serving_certificate=True)
+    assert "--tls-cert-file" not in " ".join(compose(inputs).arguments)

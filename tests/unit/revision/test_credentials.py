@@ -11,7 +11,11 @@ import pytest
 from kube_scheduler_operator import names
 from kube_scheduler_operator.plan import Create, Replace
 from kube_scheduler_operator.platform import KUBEADM, OPENSHIFT
-from kube_scheduler_operator.revision.credentials import Gathered, gather
+from kube_scheduler_operator.revision.credentials import (
+    Gathered,
+    gather,
+    has_serving_certificate,
+)
 from kube_scheduler_operator.settings import Settings
 from kube_scheduler_operator.snapshot import Snapshot
 
@@ -123,6 +127,20 @@ def test_without_any_certificate_there_is_no_revision(pem: str) -> None:
         f'secret/{CERTIFICATE} in "openshift-config-managed": does not exist: schedulers cannot '
         "identify themselves without it"
     )
+
+
+SERVING = {
+    "made": ({"tls.crt": "Yw==", "tls.key": "aw=="}, True),
+    "without a key": ({"tls.crt": "Yw=="}, False),
+    "empty": ({}, False),
+}
+
+
+@pytest.mark.parametrize(("data", "there"), SERVING.values(), ids=SERVING.keys())
+def test_the_certificate_to_serve_with(pem: str, data: dict[str, str], there: bool) -> None:
+    secrets = {"serving-cert": {"metadata": {"name": "serving-cert"}, "data": data}}
+    assert has_serving_certificate(snapshot(pem, secrets=secrets)) is there
+    assert not has_serving_certificate(snapshot(pem))
 
 
 def test_a_bundle_that_is_missing_is_no_mistake(pem: str) -> None:
