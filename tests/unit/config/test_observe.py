@@ -9,7 +9,7 @@ import pytest
 from kube_scheduler_operator import names
 from kube_scheduler_operator.config.arguments import CONFIG_PATH
 from kube_scheduler_operator.config.observe import observe
-from kube_scheduler_operator.platform import KUBEADM
+from kube_scheduler_operator.platform import KUBEADM, RKE2
 
 STOCK = (
     "kube-scheduler",
@@ -53,6 +53,20 @@ def test_flags_of_the_user_are_kept_in_order_of_their_names() -> None:
         "tls-min-version": ["VersionTLS13"],
     }
     assert list(found) == sorted(found)
+
+
+def test_flags_that_name_files_of_rke2_which_our_pods_do_not_see_are_dropped() -> None:
+    serving = "/var/lib/rancher/rke2/server/tls/kube-scheduler/kube-scheduler"
+    observed, findings = observe(
+        RKE2,
+        (
+            *STOCK, "--profiling=false", "--secure-port=10259", "--permit-port-sharing=true",
+            f"--tls-cert-file={serving}.crt", f"--tls-private-key-file={serving}.key",
+        ),
+        None,
+    )  # fmt: skip
+    kept = {"permit-port-sharing": ["true"], "secure-port": ["10259"]}
+    assert (observed, findings) == ({"arguments": kept}, ())
 
 
 def test_another_value_than_the_platforms_is_kept() -> None:
