@@ -6,7 +6,7 @@ cluster is a new value here, not a new branch somewhere.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from . import names
 
@@ -62,8 +62,12 @@ class Platform:
         operand_command: how the operand's image is started.
         scheduler_kubeconfig: the scheduler's own identity: a file on the node, or of the revision
             if there are `credentials`.
+        kubeconfig_files: what a kubeconfig on the node refers to; the scheduler sees these files
+            and not their directory, in which there may be more than it should have.
         credentials: what the cluster keeps for the scheduler; None if the node's kubeconfig is all.
         default_arguments: flags that the platform's users expect, (name, value), before overrides.
+        dropped_arguments: flags of the scheduler that is adopted which are not kept, because they
+            name files that our pods do not see.
         node_selectors: labels, any of which makes a node a control-plane node (by existence).
         pod_log_dir: where the kubelet keeps container logs.
         kubelet_pod_dir: where it keeps a directory for every pod.
@@ -92,6 +96,8 @@ class Platform:
     kubelet_pod_dir: str = "/var/lib/kubelet/pods"
     probe_host: str = "127.0.0.1"
     cluster_config: bool = False
+    kubeconfig_files: tuple[str, ...] = ()
+    dropped_arguments: tuple[str, ...] = ()
     credentials: Credentials | None = None
 
     @property
@@ -161,4 +167,26 @@ OPENSHIFT = Platform(
     cluster_config=True,
 )
 
-PLATFORMS: dict[str, Platform] = {one.name: one for one in (KUBEADM, OPENSHIFT)}
+_RKE2 = "/var/lib/rancher/rke2"
+
+# RKE2 runs the scheduler as kubeadm does, from other places. When its service starts it writes its
+# own manifest again; that is drift like any other.
+RKE2 = replace(
+    KUBEADM,
+    name="rke2",
+    manifest_dir=f"{_RKE2}/agent/pod-manifests",
+    resource_dir=f"{_RKE2}/agent/static-pod-resources",
+    scheduler_kubeconfig=f"{_RKE2}/server/cred/scheduler.kubeconfig",
+    # The keys of all the cluster's authorities are beside them.
+    kubeconfig_files=(
+        f"{_RKE2}/server/tls/server-ca.crt",
+        f"{_RKE2}/server/tls/client-scheduler.crt",
+        f"{_RKE2}/server/tls/client-scheduler.key",
+    ),
+    # A certificate to serve with is new in RKE2; without one a scheduler makes its own.
+    dropped_arguments=("tls-cert-file", "tls-private-key-file"),
+)
+
+PLATFORMS: dict[str, Platform] = {
+    platform.name: platform for platform in (KUBEADM, OPENSHIFT, RKE2)
+}

@@ -114,6 +114,7 @@ def observe_stock_arguments(inputs: Inputs) -> Observation:
         name: values
         for name, values in flags.items()
         if name not in _OURS
+        and name not in platform.dropped_arguments
         and not name.startswith("leader-elect")
         and values != defaults.get(name)
     }

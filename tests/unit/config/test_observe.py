@@ -12,7 +12,7 @@ from kube_scheduler_operator.config.findings import Finding
 from kube_scheduler_operator.config.inputs import Inputs
 from kube_scheduler_operator.config.observe import observe
 from kube_scheduler_operator.config.versions import Version
-from kube_scheduler_operator.platform import KUBEADM
+from kube_scheduler_operator.platform import KUBEADM, RKE2, Platform
 
 STOCK = (
     "kube-scheduler",
@@ -25,11 +25,11 @@ STOCK = (
 
 
 def observed_from(
-    stock: tuple[str, ...], previous: Any = None
+    stock: tuple[str, ...], previous: Any = None, platform: Platform = KUBEADM
 ) -> tuple[dict[str, Any], tuple[Finding, ...]]:
     kubescheduler = {"spec": {"observedConfig": previous}}
     return observe(
-        Inputs(KUBEADM, Version(1, 35), {"spec": {}}, kubescheduler, stock_arguments=stock)
+        Inputs(platform, Version(1, 35), {"spec": {}}, kubescheduler, stock_arguments=stock)
     )
 
 
@@ -65,6 +65,16 @@ def test_flags_of_the_user_are_kept_in_order_of_their_names() -> None:
         "tls-min-version": ["VersionTLS13"],
     }
     assert list(found) == sorted(found)
+
+
+def test_flags_that_name_files_of_rke2_which_our_pods_do_not_see_are_dropped() -> None:
+    serving = "/var/lib/rancher/rke2/server/tls/kube-scheduler/kube-scheduler"
+    line = (
+        *STOCK, "--profiling=false", "--secure-port=10259", "--permit-port-sharing=true",
+        f"--tls-cert-file={serving}.crt", f"--tls-private-key-file={serving}.key",
+    )  # fmt: skip
+    kept = {"permit-port-sharing": ["true"], "secure-port": ["10259"]}
+    assert observed_from(line, platform=RKE2) == ({"arguments": kept}, ())
 
 
 def test_another_value_than_the_platforms_is_kept() -> None:
