@@ -28,13 +28,15 @@ def apply(
     labels = {**(found["metadata"].get("labels") or {}), **wanted["metadata"]["labels"]}
     same_labels = labels == (found["metadata"].get("labels") or {})
     changed = [field for field in fields if found.get(field) != wanted.get(field)]
+    if found.get("type") != wanted.get("type"):
+        changed.append("type")
     if same_labels and not changed:
         return ()
     corrected = {**found, "metadata": {**found["metadata"], "labels": labels}}
     corrected.update({field: wanted[field] for field in fields})
     what = ", ".join(changed) or "labels"
     event = Event(f"{kind}Updated", f"Updated {where} because {what} changed")
-    if found.get("immutable"):
-        # Somebody sealed it; it can only be made again.
+    if found.get("immutable") or found.get("type") != wanted.get("type"):
+        # Somebody sealed it, or it is a Secret of another type: it can only be made again.
         return Delete(resource, found), Create(resource, wanted, (event,))
     return (Replace(resource, corrected, events=(event,)),)

@@ -12,14 +12,18 @@ from typing import Any, Protocol
 
 from . import names
 from .kube.resource import (
+    API_SERVERS,
     CLUSTER_OPERATORS,
     CONFIG_MAPS,
     DISRUPTION_BUDGETS,
+    FEATURE_GATES,
+    INFRASTRUCTURES,
     KUBE_SCHEDULERS,
     LEASES,
     NODES,
     PODS,
     SCHEDULERS,
+    SECRETS,
     SERVICE_ACCOUNTS,
     Resource,
 )
@@ -51,11 +55,33 @@ def watches(platform: Platform) -> tuple[Watch, ...]:
         Watch(CONFIG_MAPS, target, label_selector=ours),
         Watch(SERVICE_ACCOUNTS, target, label_selector=ours),
         Watch(DISRUPTION_BUDGETS, target, label_selector=ours),
-        Watch(PODS, target, label_selector=f"app in ({names.INSTALLER},{names.GUARD})"),
+        Watch(PODS, target, label_selector=_pods_in_target(platform)),
         Watch(LEASES, platform.operand_lease_namespace, field_selector=lease),
     ]
-    found.append(Watch(PODS, platform.operand_namespace, label_selector=operand))
+    if platform.operand_namespace != target:
+        found.append(Watch(PODS, platform.operand_namespace, label_selector=operand))
+    if platform.cluster_config:
+        found += [Watch(API_SERVERS), Watch(FEATURE_GATES), Watch(INFRASTRUCTURES)]
+    kept = platform.credentials
+    if kept is not None:
+        certificate = f"metadata.name={kept.client_certificate}"
+        found += [
+            Watch(SECRETS, target),
+            Watch(CONFIG_MAPS, kept.namespace),
+            Watch(SECRETS, kept.namespace, field_selector=certificate),
+        ]
     return tuple(found)
+
+
+def _pods_in_target(platform: Platform) -> str:
+    """One watch for all our pods there; schedulers are among them where they have that namespace.
+
+    Their `app` is what tells them apart from the others, on every platform that puts them there.
+    """
+    apps = [names.INSTALLER, names.GUARD]
+    if platform.operand_namespace == platform.target_namespace:
+        apps.append(dict(platform.static_pod_labels)["app"])
+    return f"app in ({','.join(apps)})"
 
 
 class Intake:
@@ -86,6 +112,8 @@ class Intake:
         if resource == LEASES:
             self._lease(obj, deleted=kind == "DELETED")
             return
+        if not self._is_of_interest(resource, obj):
+            return
         before = self._store.get(resource.ref(obj))
         selectors = self._platform.node_selectors
         if resource == NODES and before is None and not _is_control_plane(obj, selectors):
@@ -93,6 +121,16 @@ class Intake:
         take = self._store.remove if kind == "DELETED" else self._store.put
         if take(resource, obj):
             self._wake(urgent=kind == "DELETED" or _is_urgent(resource, before, obj))
+
+    def _is_of_interest(self, resource: Resource, obj: Mapping[str, Any]) -> bool:
+        """Whether something that a watch had to include, as it cannot name several, is for us."""
+        kept = self._platform.credentials
+        if kept is None or resource not in (CONFIG_MAPS, SECRETS):
+            return True
+        name, namespace = obj["metadata"]["name"], obj["metadata"]["namespace"]
+        if resource == SECRETS:
+            return name in (kept.client_certificate, kept.serving_certificate)
+        return namespace != kept.namespace or name in kept.ca_bundles
 
     def _lease(self, obj: Mapping[str, Any], *, deleted: bool) -> None:
         """The scheduler renews its Lease every two seconds: only a change of hands is news."""
@@ -147,6 +185,7 @@ def take_snapshot(
     """One immutable view of everything, for a pass."""
     view = store.view()
     target = platform.target_namespace
+    source = platform.credentials.namespace if platform.credentials else ""
     pods = view.list(PODS, platform.operand_namespace, labels=dict(platform.static_pod_labels))
     return Snapshot(
         now=now,
@@ -157,6 +196,12 @@ def take_snapshot(
         kubescheduler=view.get(KUBE_SCHEDULERS, names.CLUSTER),
         cluster_operator=view.get(CLUSTER_OPERATORS, names.CLUSTEROPERATOR),
         config_maps=_by_name(view.list(CONFIG_MAPS, target)),
+        secrets=_by_name(view.list(SECRETS, target)),
+        source_config_maps=_by_name(view.list(CONFIG_MAPS, source)),
+        source_secrets=_by_name(view.list(SECRETS, source)),
+        apiserver=view.get(API_SERVERS, names.CLUSTER),
+        feature_gate=view.get(FEATURE_GATES, names.CLUSTER),
+        infrastructure=view.get(INFRASTRUCTURES, names.CLUSTER),
         service_accounts=_by_name(view.list(SERVICE_ACCOUNTS, target)),
         nodes=_by_name(
             node for node in view.list(NODES) if _is_control_plane(node, platform.node_selectors)

@@ -25,6 +25,10 @@ CONFIG: Final = "config"  # ConfigMap: the KubeSchedulerConfiguration
 CONFIG_KEY: Final = "config.yaml"
 POD: Final = "kube-scheduler-pod"  # ConfigMap: the static pod
 POD_KEY: Final = "pod.yaml"
+CA_BUNDLE: Final = "serviceaccount-ca"  # ConfigMap: what schedulers trust
+CA_BUNDLE_KEY: Final = "ca-bundle.crt"
+KUBECONFIG: Final = "scheduler-kubeconfig"  # ConfigMap: how schedulers find the API
+KUBECONFIG_KEY: Final = "kubeconfig"
 PREFLIGHT_KUBECONFIG_KEY: Final = "preflight-kubeconfig"
 FORCE_REDEPLOYMENT_KEY: Final = "forceRedeploymentReason"
 REVISION_STATUS: Final = "revision-status"  # ConfigMap revision-status-N
@@ -74,6 +78,8 @@ NODES_DEGRADED: Final = "NodeControllerDegraded"
 OVERRIDES_UPGRADEABLE: Final = "UnsupportedConfigOverridesUpgradeable"
 OVERRIDES_DEGRADED: Final = "UnsupportedConfigOverridesDegraded"  # ours: malformed overrides
 PREFLIGHT_DEGRADED: Final = "PreflightDegraded"  # ours: kube-scheduler refused a revision
+# Ours, and for information: no suffix, so ClusterOperator does not count it.
+INEFFECTIVE_SETTINGS: Final = "IneffectiveSettings"
 
 # --- node statuses ----------------------------------------------------------------------------
 REASON_INSTALLER_FAILED: Final = "InstallerFailed"

@@ -6,7 +6,9 @@ cluster is a new value here, not a new branch somewhere.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+from . import names
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +18,28 @@ class LeaseTimings:
     lease_duration: str = "15s"
     renew_deadline: str = "10s"
     retry_period: str = "2s"
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """Where the scheduler's identity is, on platforms where the cluster keeps and renews it.
+
+    Attributes:
+        namespace: where the cluster keeps what follows; the operator copies it from there.
+        client_certificate: Secret (kubernetes.io/tls) with which schedulers identify themselves.
+        ca_bundles: ConfigMaps whose `ca-bundle.crt` together are what schedulers trust.
+        serving_certificate: Secret in the target namespace with which schedulers serve; optional.
+        directory: on a node, where the certificates are; shared by all revisions, because a renewed
+            one is no reason for a new revision.
+        mounted: where schedulers see that directory.
+    """
+
+    namespace: str
+    client_certificate: str
+    ca_bundles: tuple[str, ...]
+    serving_certificate: str
+    directory: str
+    mounted: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +60,20 @@ class Platform:
         manifest_file: the scheduler's file in it.
         resource_dir: revisions on a node; NOT inside manifest_dir: the kubelet would run them.
         operand_command: how the operand's image is started.
-        scheduler_kubeconfig: the scheduler's own identity, a file on the node.
+        scheduler_kubeconfig: the scheduler's own identity: a file on the node, or of the revision
+            if there are `credentials`.
+        kubeconfig_files: what a kubeconfig on the node refers to; the scheduler sees these files
+            and not their directory, in which there may be more than it should have.
+        credentials: what the cluster keeps for the scheduler; None if the node's kubeconfig is all.
         default_arguments: flags that the platform's users expect, (name, value), before overrides.
+        dropped_arguments: flags of the scheduler that is adopted which are not kept, because they
+            name files that our pods do not see.
         node_selectors: labels, any of which makes a node a control-plane node (by existence).
         pod_log_dir: where the kubelet keeps container logs.
         kubelet_pod_dir: where it keeps a directory for every pod.
         probe_host: where the scheduler answers health probes unless `bind-address` says otherwise.
+        cluster_config: APIServer, FeatureGate and Infrastructure of config.openshift.io exist, and
+            somebody else honours those fields of the Scheduler that are not about kube-scheduler.
     """
 
     name: str
@@ -63,6 +95,16 @@ class Platform:
     pod_log_dir: str = "/var/log/pods"
     kubelet_pod_dir: str = "/var/lib/kubelet/pods"
     probe_host: str = "127.0.0.1"
+    cluster_config: bool = False
+    kubeconfig_files: tuple[str, ...] = ()
+    dropped_arguments: tuple[str, ...] = ()
+    credentials: Credentials | None = None
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The ConfigMaps that make up a revision."""
+        own = (names.CONFIG, names.POD)
+        return (*own, names.CA_BUNDLE, names.KUBECONFIG) if self.credentials else own
 
     def mirror_pod_name(self, node: str) -> str:
         """The name under which the API shows the static pod of `node`."""
@@ -114,6 +156,37 @@ OPENSHIFT = Platform(
     default_arguments=(("cert-dir", "/var/run/kubernetes"),),
     node_selectors=("node-role.kubernetes.io/master", "node-role.kubernetes.io/control-plane"),
     probe_host="",
+    credentials=Credentials(
+        namespace="openshift-config-managed",
+        client_certificate="kube-scheduler-client-cert-key",
+        ca_bundles=("kube-apiserver-server-ca", "default-ingress-cert"),
+        serving_certificate="serving-cert",
+        directory="/etc/kubernetes/static-pod-resources/kube-scheduler-certs",
+        mounted="/etc/kubernetes/static-pod-certs",
+    ),
+    cluster_config=True,
 )
 
-PLATFORMS: dict[str, Platform] = {KUBEADM.name: KUBEADM}
+_RKE2 = "/var/lib/rancher/rke2"
+
+# RKE2 runs the scheduler as kubeadm does, from other places. When its service starts it writes its
+# own manifest again; that is drift like any other.
+RKE2 = replace(
+    KUBEADM,
+    name="rke2",
+    manifest_dir=f"{_RKE2}/agent/pod-manifests",
+    resource_dir=f"{_RKE2}/agent/static-pod-resources",
+    scheduler_kubeconfig=f"{_RKE2}/server/cred/scheduler.kubeconfig",
+    # The keys of all the cluster's authorities are beside them.
+    kubeconfig_files=(
+        f"{_RKE2}/server/tls/server-ca.crt",
+        f"{_RKE2}/server/tls/client-scheduler.crt",
+        f"{_RKE2}/server/tls/client-scheduler.key",
+    ),
+    # A certificate to serve with is new in RKE2; without one a scheduler makes its own.
+    dropped_arguments=("tls-cert-file", "tls-private-key-file"),
+)
+
+PLATFORMS: dict[str, Platform] = {
+    platform.name: platform for platform in (KUBEADM, OPENSHIFT, RKE2)
+}

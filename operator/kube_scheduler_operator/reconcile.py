@@ -23,6 +23,7 @@ from .kube.resource import CLUSTER_OPERATORS, CONFIG_MAPS, KUBE_SCHEDULERS, SERV
 from .manifests.target import config_map, installer_service_account, target_data
 from .plan import Action, Create, Event, Plan, Replace
 from .revision.content import Content
+from .revision.credentials import gather, has_serving_certificate
 from .revision.history import Revision, read
 from .revision.inputs import record
 from .revision.revise import Revised, revise
@@ -59,7 +60,8 @@ def reconcile(snapshot: Snapshot) -> Plan:
     # Observe, compose, check.
     image = operand_image(snapshot)
     composition = compose(_inputs(snapshot, image))
-    findings = (*composition.findings, *_image_findings(image))
+    credentials = gather(snapshot)
+    findings = (*composition.findings, *_image_findings(image), *credentials.findings)
     observing: tuple[Action, ...] = ()
     if (snapshot.spec.get("observedConfig") or {}) != composition.observed_config:
         observing = (_write_observed(kubescheduler, composition),)
@@ -67,7 +69,9 @@ def reconcile(snapshot: Snapshot) -> Plan:
             return Plan(actions=observing)
 
     # Revise.
-    content = _content(snapshot, composition, image)
+    content = None
+    if not any(finding.blocking for finding in findings):
+        content = _content(snapshot, composition, image, credentials.parts)
     targets = _targets(snapshot, content) if content is not None else ()
     seen = look(snapshot)
     revised = revise(snapshot, content, seen.swapping)
@@ -90,7 +94,13 @@ def reconcile(snapshot: Snapshot) -> Plan:
     )
     status = _status(snapshot, revised, stepped, conditions)
     cluster_operator = _report_cluster_operator(snapshot, status["conditions"])
-    work = (*_static_resources(snapshot), *targets, *revised.actions, *stepped.actions)
+    work = (
+        *_static_resources(snapshot),
+        *credentials.actions,
+        *targets,
+        *revised.actions,
+        *stepped.actions,
+    )
     stepped.afterwards.extend(observing)
     actions = _in_order(snapshot, work, conditions, status, stepped)
     if not actions:
@@ -148,26 +158,32 @@ def _soonest(*waits: float | None) -> float | None:
 
 
 def wanted(snapshot: Snapshot) -> tuple[Content | None, tuple[Finding, ...]]:
-    """What the inputs come to, without doing anything about it: for commands that ask "what if".
+    """What users' settings come to, for commands that ask "what if"; nothing is done about it.
 
     Returns:
-        the content of the revision that they ask for (None if it would not be cut), and what
-        somebody should know about it.
+        configuration and pod of the revision that they ask for (None if it would not be cut),
+        without the credentials that the cluster adds, and what somebody should know about it.
     """
     image = operand_image(snapshot)
     composition = compose(_inputs(snapshot, image))
-    return _content(snapshot, composition, image), (
-        *composition.findings,
-        *_image_findings(image),
-    )
+    findings = (*composition.findings, *_image_findings(image))
+    if any(finding.blocking for finding in findings):
+        return None, findings
+    return _content(snapshot, composition, image, {}), findings
 
 
-def _content(snapshot: Snapshot, composition: Composition, image: str) -> Content | None:
-    if not image or composition.blocking:
+def _content(
+    snapshot: Snapshot,
+    composition: Composition,
+    image: str,
+    credentials: Mapping[str, Mapping[str, str]],
+) -> Content | None:
+    if composition.config is None:
         return None
     reason = str(snapshot.spec.get("forceRedeploymentReason") or "")
-    data = target_data(snapshot.platform, composition, image, reason)
-    return Content(data, record(snapshot.scheduler, snapshot.kubescheduler))
+    target = target_data(snapshot.platform, composition, image, reason)
+    inputs = record(snapshot.scheduler, snapshot.kubescheduler)
+    return Content({**target, **credentials}, inputs)
 
 
 def operand_image(snapshot: Snapshot) -> str:
@@ -177,7 +193,11 @@ def operand_image(snapshot: Snapshot) -> str:
     """
     if snapshot.settings.operand_image:
         return snapshot.settings.operand_image
-    history = [revision for revision in reversed(read(snapshot.config_maps)) if revision.ready]
+    history = [
+        revision
+        for revision in reversed(read(snapshot.config_maps, snapshot.platform.parts))
+        if revision.ready
+    ]
     installed = [r for r in history if r.outcome == names.OUTCOME_INSTALLED]
     pods = [operands.read(pod) for _, pod in sorted(snapshot.operand_pods.items())]
     # Lazily: this is asked in every pass, and nearly always the first one answers.
@@ -224,8 +244,26 @@ def _inputs(snapshot: Snapshot, image: str) -> Inputs:
         scheduler=snapshot.scheduler,
         kubescheduler=snapshot.kubescheduler or {},
         stock_arguments=stock,
-        stock_image="/kube-scheduler:" in f"/{image}" or "/kube-scheduler@" in f"/{image}",
+        # Where the cluster brings its own scheduler, its image may be called anything.
+        stock_image=snapshot.platform.cluster_config
+        or "/kube-scheduler:" in f"/{image}"
+        or "/kube-scheduler@" in f"/{image}",
+        previous_arguments=_composed_arguments(snapshot),
+        payload_version=snapshot.settings.release_version,
+        apiserver=snapshot.apiserver,
+        feature_gate=snapshot.feature_gate,
+        infrastructure=snapshot.infrastructure,
+        serving_certificate=has_serving_certificate(snapshot),
     )
+
+
+def _composed_arguments(snapshot: Snapshot) -> tuple[str, ...]:
+    """The scheduler's command line as it was composed last: what the target's pod has."""
+    try:
+        pod = json.loads(snapshot.config_maps[names.POD]["data"][names.POD_KEY])
+        return operands.read(pod).arguments
+    except (KeyError, TypeError, AttributeError, ValueError):
+        return ()  # there is none yet, or somebody put something else there
 
 
 def _image_findings(image: str) -> tuple[Finding, ...]:

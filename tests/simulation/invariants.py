@@ -25,7 +25,8 @@ from kube_scheduler_operator.kube.resource import (
     PODS,
     SERVICE_ACCOUNTS,
 )
-from kube_scheduler_operator.revision.history import PARTS, Revision, read
+from kube_scheduler_operator.platform import KUBEADM
+from kube_scheduler_operator.revision.history import Revision, read
 
 from .operator import ACTOR
 
@@ -158,9 +159,9 @@ class Invariants:
 
     def _is_ready_only_when_complete(self, change: Change) -> None:
         was_ready = change.old is not None and any(
-            revision.ready for revision in read({change.ref.name: change.old})
+            revision.ready for revision in read({change.ref.name: change.old}, KUBEADM.parts)
         )
-        for revision in read({change.ref.name: change.new}):
+        for revision in read({change.ref.name: change.new}, KUBEADM.parts):
             if revision.ready and not was_ready:
                 self._is_complete(revision.number, "a revision is ready only when it is complete")
 
@@ -171,7 +172,7 @@ class Invariants:
         if revision is None or not revision.ready:
             missing.append(f"{names.REVISION_STATUS}-{number}")
         objects = self.world.server.objects
-        refs = [self.world.config_map_ref(f"{part}-{number}") for part in PARTS]
+        refs = [self.world.config_map_ref(f"{part}-{number}") for part in KUBEADM.parts]
         missing += [ref.name for ref in refs if not objects.get(ref, {}).get("immutable")]
         # What somebody else took away a moment ago cannot be known yet.
         missing = [name for name in missing if now - self.vanished.get(name, -1e9) > GRACE]
@@ -179,7 +180,7 @@ class Invariants:
             self.fail(rule, f"revision {number} lacks {missing}")
 
     def _content_never_changes(self, change: Change) -> None:
-        for part in PARTS:
+        for part in KUBEADM.parts:
             prefix = f"{part}-"
             digits = change.ref.name.removeprefix(prefix)
             if not change.ref.name.startswith(prefix) or not digits.isdecimal():
@@ -190,7 +191,7 @@ class Invariants:
 
     def _prunes_only_what_nobody_needs(self, change: Change) -> None:
         old = change.old or {}
-        for revision in read({change.ref.name: old}):
+        for revision in read({change.ref.name: old}, KUBEADM.parts):
             if not revision.ready or names.MANAGED_BY_LABEL not in old["metadata"]["labels"]:
                 continue  # never finished, or hidden from the operator and about to be made again
             removed = self.world.kubescheduler["spec"].get("managementState") == "Removed"

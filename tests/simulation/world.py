@@ -138,7 +138,7 @@ class World:
     @property
     def revisions(self) -> tuple[Revision, ...]:
         found = self.server.list(CONFIG_MAPS, self.platform.target_namespace)
-        return read({obj["metadata"]["name"]: obj for obj in found})
+        return read({obj["metadata"]["name"]: obj for obj in found}, KUBEADM.parts)
 
     def revision(self, number: int) -> Revision:
         return next(revision for revision in self.revisions if revision.number == number)

@@ -10,19 +10,24 @@ import pytest
 from kube_scheduler_operator import names
 from kube_scheduler_operator.handlers import Intake, take_snapshot, watches
 from kube_scheduler_operator.kube.resource import (
+    API_SERVERS,
     CLUSTER_OPERATORS,
     CONFIG_MAPS,
     DISRUPTION_BUDGETS,
+    FEATURE_GATES,
+    INFRASTRUCTURES,
     KUBE_SCHEDULERS,
     LEASES,
     NODES,
     PODS,
     SCHEDULERS,
+    SECRETS,
     SERVICE_ACCOUNTS,
     Resource,
+    Stream,
 )
 from kube_scheduler_operator.kube.store import Store
-from kube_scheduler_operator.platform import KUBEADM
+from kube_scheduler_operator.platform import KUBEADM, OPENSHIFT, Platform
 from kube_scheduler_operator.settings import Settings
 from kube_scheduler_operator.snapshot import Snapshot
 
@@ -33,12 +38,13 @@ TARGET = KUBEADM.target_namespace
 class Desk:
     """An intake with a clock that is set by hand."""
 
-    def __init__(self) -> None:
+    def __init__(self, platform: Platform = KUBEADM) -> None:
+        self.platform = platform
         self.now = BEGIN
         self.wakes = 0
         self.version = 0
         self.store = Store()
-        self.intake = Intake(self.store, KUBEADM, self._wake, lambda: self.now)
+        self.intake = Intake(self.store, platform, self._wake, lambda: self.now)
 
     def _wake(self, *, urgent: bool) -> None:
         self.wakes += 1
@@ -61,7 +67,7 @@ class Desk:
 
     def snapshot(self, **fields: Any) -> Snapshot:
         given = {"server_version": "", "lease_seen": None, "trouble": "", "now": self.now}
-        return take_snapshot(self.store, KUBEADM, Settings(), **{**given, **fields})
+        return take_snapshot(self.store, self.platform, Settings(), **{**given, **fields})
 
 
 @pytest.fixture
@@ -285,9 +291,7 @@ def test_a_snapshot_does_not_change_any_more(desk: Desk) -> None:
     assert set(snapshot.config_maps) == {"a"}
 
 
-def test_everything_that_the_snapshot_shows_is_watched_and_nothing_twice() -> None:
-    streams = [watch.stream for watch in watches(KUBEADM)]
-    assert len(set(streams)) == len(streams)
+def test_everything_that_the_snapshot_shows_is_watched() -> None:
     kinds = {watch.resource for watch in watches(KUBEADM)}
     assert kinds == {
         SCHEDULERS,
@@ -306,3 +310,67 @@ def test_objects_of_ours_are_selected_by_the_label_that_they_are_made_with() -> 
     selectors = {w.resource: w.label_selector for w in watches(KUBEADM) if w.namespace == TARGET}
     assert selectors[CONFIG_MAPS] == f"{names.MANAGED_BY_LABEL}={names.PROGRAM}"
     assert selectors[PODS] == "app in (installer,guard)"
+
+
+# --- where the cluster keeps what schedulers need -------------------------------------------------
+SOURCE = "openshift-config-managed"
+
+
+def kept(name: str, namespace: str = SOURCE) -> dict[str, Any]:
+    return {"metadata": {"name": name, "namespace": namespace}, "data": {}}
+
+
+@pytest.mark.parametrize("platform", [KUBEADM, OPENSHIFT], ids=lambda platform: platform.name)
+def test_a_stream_is_watched_once(platform: Platform) -> None:
+    streams = [watch.stream for watch in watches(platform)]
+    assert len(set(streams)) == len(streams)
+
+
+def test_credentials_are_watched_where_the_cluster_keeps_them() -> None:
+    found = {w.stream: w.field_selector for w in watches(OPENSHIFT)}
+    assert found[Stream(SECRETS, SOURCE)] == "metadata.name=kube-scheduler-client-cert-key"
+    assert Stream(CONFIG_MAPS, SOURCE) in found
+    assert Stream(SECRETS, "openshift-kube-scheduler") in found
+    assert {Stream(r) for r in (API_SERVERS, FEATURE_GATES, INFRASTRUCTURES)} <= found.keys()
+
+
+def test_schedulers_in_our_namespace_come_with_our_other_pods() -> None:
+    (watch,) = (watch for watch in watches(OPENSHIFT) if watch.resource == PODS)
+    assert watch.label_selector == "app in (installer,guard,openshift-kube-scheduler)"
+
+
+def test_what_is_not_for_us_is_not_taken_in() -> None:
+    desk = Desk(OPENSHIFT)
+    for resource, obj in (
+        (CONFIG_MAPS, kept("console-public")),
+        (SECRETS, kept("installer-sa-token", "openshift-kube-scheduler")),
+    ):
+        desk.event(resource, "ADDED", obj)
+        assert not desk.woken()
+
+
+def test_what_is_for_us_is_told_apart_by_where_it_is() -> None:
+    desk = Desk(OPENSHIFT)
+    target = OPENSHIFT.target_namespace
+    for resource, obj in (
+        (CONFIG_MAPS, kept("kube-apiserver-server-ca")),
+        (CONFIG_MAPS, kept("config", target)),
+        (SECRETS, kept("kube-scheduler-client-cert-key")),
+        (SECRETS, kept("serving-cert", target)),
+        (API_SERVERS, {"metadata": {"name": "cluster"}}),
+        (FEATURE_GATES, {"metadata": {"name": "cluster"}}),
+        (INFRASTRUCTURES, {"metadata": {"name": "cluster"}}),
+    ):
+        desk.event(resource, "ADDED", obj)
+        assert desk.woken()
+    seen = desk.snapshot()
+    assert set(seen.source_config_maps) == {"kube-apiserver-server-ca"}
+    assert set(seen.config_maps) == {"config"}
+    assert set(seen.source_secrets) == {"kube-scheduler-client-cert-key"}
+    assert set(seen.secrets) == {"serving-cert"}
+    assert None not in (seen.apiserver, seen.feature_gate, seen.infrastructure)
+
+
+def test_elsewhere_there_are_no_sources(desk: Desk) -> None:
+    desk.event(CONFIG_MAPS, "ADDED", config_map("a"))
+    assert desk.snapshot().source_config_maps == {}

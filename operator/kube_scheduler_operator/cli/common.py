@@ -164,15 +164,21 @@ async def kubescheduler(api: ApiClient) -> Object:
     return found
 
 
-async def revisions(api: ApiClient, platform: Platform) -> tuple[Revision, ...]:
-    """All revisions that the API still has and that are complete, oldest first."""
+async def config_maps(api: ApiClient, platform: Platform) -> dict[str, Object]:
+    """The operator's own ConfigMaps in the target namespace, by name."""
     from .. import names
     from ..kube.resource import CONFIG_MAPS
-    from ..revision.history import read
 
     selector = f"{names.MANAGED_BY_LABEL}={names.PROGRAM}"
     found = await api.list(CONFIG_MAPS, platform.target_namespace, label_selector=selector)
-    history = read({obj["metadata"]["name"]: obj for obj in found.items})
+    return {obj["metadata"]["name"]: obj for obj in found.items}
+
+
+async def revisions(api: ApiClient, platform: Platform) -> tuple[Revision, ...]:
+    """All revisions that the API still has and that were made ready, oldest first."""
+    from ..revision.history import read
+
+    history = read(await config_maps(api, platform), platform.parts)
     return tuple(revision for revision in history if revision.ready)
 
 

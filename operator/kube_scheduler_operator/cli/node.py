@@ -1,8 +1,10 @@
-"""`kube-scheduler-operator installer`, `… restore`, `… guard`, `… signal`: programs on nodes."""
+"""`installer`, `restore`, `guard`, `cert-syncer` and `signal`: programs of pods on nodes."""
 
 from __future__ import annotations
 
 import argparse
+import os
+import sys
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -53,11 +55,51 @@ def add_parser(subparsers: Any) -> None:
             ),
         )
     )
+    _add_cert_syncer(
+        subparsers.add_parser(
+            "cert-syncer",
+            help="keep the scheduler's certificates on this node up to date (runs in pods)",
+            description=(
+                "Copies Secrets from the API to this node whenever they change, whole or not at "
+                "all. It needs no operator and no scheduler."
+            ),
+        )
+    )
+
+
+def _add_cert_syncer(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--certs-dir", type=Path, required=True, help="where certificates are kept on this node")
+    add(
+        "--secret",
+        dest="secrets",
+        metavar="NAMESPACE/NAME[?]",
+        action="append",
+        required=True,
+        help="a Secret that belongs there, with ? one that need not exist; can be repeated",
+    )
+    add(
+        "--server",
+        dest="servers",
+        metavar="URL",
+        action="append",
+        default=[],
+        help="API server to ask before that of the cluster; can be repeated",
+    )
+    add("--node", default=os.environ.get("NODE_NAME", ""), help="name of this node ($NODE_NAME)")
+    add(
+        "--namespace",
+        default=os.environ.get("POD_NAMESPACE", ""),
+        help="where events go ($POD_NAMESPACE)",
+    )
+    add("--interval", type=float, default=30.0, help="seconds between looks (30)")
+    add("-v", dest="verbosity", type=int, default=2, help="klog verbosity (2)")
+    parser.set_defaults(run=run_cert_syncer)
 
 
 def _add_guard(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("--kubeconfig", type=Path, required=True, help="the scheduler's own, on this node")
+    add("--kubeconfig", type=Path, help="the scheduler's own, on this node (nothing is watched)")
     add("--known", default="", help="fingerprint that is no news (the one that it finds)")
     add("--interval", type=float, default=5.0, help="seconds between looks (5)")
     _add_output(parser)
@@ -73,7 +115,12 @@ def _add_signal(parser: argparse.ArgumentParser) -> None:
 def _add_installer(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--revision", type=_positive, required=True, help="revision to install")
-    add("--config-dir", type=Path, required=True, help="where ConfigMap config-N is mounted")
+    add(
+        "--configmaps-dir",
+        type=Path,
+        required=True,
+        help="where the revision's other ConfigMaps are mounted, a directory each",
+    )
     add("--pod-dir", type=Path, required=True, help="where kube-scheduler-pod-N is mounted")
     add("--effective-config", type=Path, help="what the preflight writes; waited for")
     add("--go-ahead", type=Path, help="file that says when it may swap; waited for")
@@ -85,6 +132,8 @@ def _add_installer(parser: argparse.ArgumentParser) -> None:
     )
     add("--content-hash", default="", help="hash of the revision, for the pod's annotation")
     add("--kubeconfig", type=Path, help="the scheduler's own, on this node; for an annotation")
+    add("--secrets-dir", type=Path, help="where Secrets are mounted, a directory each")
+    add("--certs-dir", type=Path, help="where they go on a node that does not have them yet")
     _add_common(parser)
     parser.set_defaults(run=run_installer)
 
@@ -152,6 +201,20 @@ def run_signal(args: argparse.Namespace) -> int:
 
     program.configure_logging(args.verbosity)
     return signalling.main(signalling.Options(**_options(signalling.Options, args)))
+
+
+def run_cert_syncer(args: argparse.Namespace) -> int:
+    """Sync certificates; the exit code."""
+    from ..node import certsync, program
+
+    program.configure_logging(args.verbosity)
+    try:
+        secrets = tuple(certsync.Wanted.parse(text) for text in args.secrets)
+    except ValueError as error:
+        sys.stderr.write(f"kube-scheduler-operator cert-syncer: --secret {error}\n")
+        return 2
+    args.secrets, args.servers = secrets, tuple(args.servers)
+    return certsync.main(certsync.Options(**_options(certsync.Options, args)))
 
 
 def _options(kind: Any, args: argparse.Namespace) -> dict[str, Any]:

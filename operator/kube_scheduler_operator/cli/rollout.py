@@ -5,13 +5,17 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from . import common
 
 if TYPE_CHECKING:
+    from ..kube.api import Object
     from ..kube.client import ApiClient
+    from ..kube.resource import Resource
     from ..platform import Platform
+    from ..snapshot import Snapshot
     from .follow import State
     from .undo import Undo
 
@@ -138,16 +142,14 @@ def run_undo(args: argparse.Namespace) -> int:
     """Write the inputs of an older revision."""
 
     async def work(api: ApiClient, platform: Platform) -> int:
-        from .. import names
-        from ..kube.resource import KUBE_SCHEDULERS, SCHEDULERS, ObjectRef
+        from ..kube.resource import KUBE_SCHEDULERS, SCHEDULERS
+        from ..revision.history import read
         from .undo import plan_undo
 
-        kubescheduler = await common.kubescheduler(api)
-        scheduler = await common.find_one(api, ObjectRef(SCHEDULERS, None, names.CLUSTER))
-        if scheduler is None:
-            raise common.CommandError('Scheduler "cluster" does not exist; create it first')
-        revisions = await common.revisions(api, platform)
-        undo = plan_undo(platform, scheduler, kubescheduler, revisions, args.to_revision)
+        snapshot = await _snapshot(api, platform)
+        history = read(snapshot.config_maps, platform.parts)
+        ready = [revision for revision in history if revision.ready]
+        undo = plan_undo(snapshot, ready, args.to_revision)
         _show(undo)
         if not undo.patch:
             return 0
@@ -165,6 +167,45 @@ def run_undo(args: argparse.Namespace) -> int:
         return 0
 
     return common.run(args, work)
+
+
+async def _snapshot(api: ApiClient, platform: Platform) -> Snapshot:
+    """What a composition depends on, as it is now."""
+    from datetime import UTC, datetime
+
+    from .. import names
+    from ..kube import resource as kinds
+    from ..settings import Settings
+    from ..snapshot import Snapshot
+
+    async def cluster(kind: Resource) -> Object | None:
+        return await common.find_one(api, kinds.ObjectRef(kind, None, names.CLUSTER))
+
+    scheduler = await cluster(kinds.SCHEDULERS)
+    if scheduler is None:
+        raise common.CommandError('Scheduler "cluster" does not exist; create it first')
+    snapshot = Snapshot(
+        now=datetime.now(UTC),
+        platform=platform,
+        settings=Settings(),
+        scheduler=scheduler,
+        kubescheduler=await common.kubescheduler(api),
+        config_maps=await common.config_maps(api, platform),
+    )
+    if platform.cluster_config:
+        snapshot = replace(
+            snapshot,
+            apiserver=await cluster(kinds.API_SERVERS),
+            feature_gate=await cluster(kinds.FEATURE_GATES),
+            infrastructure=await cluster(kinds.INFRASTRUCTURES),
+        )
+    if platform.credentials is not None:
+        # Only whether it exists decides about a flag.
+        name = platform.credentials.serving_certificate
+        ref = kinds.ObjectRef(kinds.SECRETS, platform.target_namespace, name)
+        secret = await common.find_one(api, ref)
+        snapshot = replace(snapshot, secrets={name: secret} if secret is not None else {})
+    return snapshot
 
 
 def _show(undo: Undo) -> None:

@@ -10,24 +10,26 @@ from __future__ import annotations
 import copy
 import difflib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from dataclasses import dataclass, replace
 from typing import Any
 
 import yaml
 
 from .. import names
-from ..platform import Platform
 from ..reconcile import wanted
 from ..revision.content import Content
 from ..revision.history import Revision
-from ..revision.inputs import FIELDS, RecordedInputs, read_inputs
-from ..settings import Settings
+from ..revision.inputs import (
+    KUBESCHEDULER_FIELDS,
+    SCHEDULER_FIELDS,
+    RecordedInputs,
+    read_inputs,
+)
 from ..snapshot import Object, Snapshot
 from .common import CommandError, find_revision
 from .compare import changes, take_apart
 
-RESTORED = FIELDS - {"observedConfig"}
+RESTORED = KUBESCHEDULER_FIELDS - {"observedConfig"}
 """The fields of KubeScheduler.spec that are written; what is observed is the operator's."""
 
 
@@ -50,71 +52,60 @@ class Undo:
     left: tuple[str, ...]
 
 
-def plan_undo(
-    platform: Platform,
-    scheduler: Object,
-    kubescheduler: Object,
-    revisions: Sequence[Revision],
-    number: int | None,
-) -> Undo:
+def plan_undo(snapshot: Snapshot, revisions: Sequence[Revision], number: int | None) -> Undo:
     """How to ask for an older revision again.
 
     Args:
-        platform: the kind of cluster.
-        scheduler: Scheduler "cluster" as it is now.
-        kubescheduler: KubeScheduler "cluster" as it is now.
-        revisions: complete ones, oldest first.
+        snapshot: Scheduler, KubeScheduler and all else that a composition reads, as they are now.
+        revisions: those that were made ready, oldest first.
         number: which one; None: the newest installed one that is not what is asked for now.
 
     Raises:
         CommandError: there is none, it is known to be bad, or its inputs are not known.
     """
+    scheduler, kubescheduler = snapshot.scheduler or {}, snapshot.kubescheduler or {}
     image = next((take_apart(r.content).image for r in reversed(revisions) if r.complete), "")
-
-    def outcome(one: Object, other: Object) -> tuple[Content | None, list[str]]:
-        snapshot = Snapshot(
-            now=datetime(1970, 1, 1, tzinfo=UTC),  # no composition depends on it
-            platform=platform,
-            settings=Settings(operand_image=image),
-            scheduler=one,
-            kubescheduler=other,
-        )
-        content, findings = wanted(snapshot)
-        return content, [finding.text for finding in findings if finding.blocking]
-
-    asked, _ = outcome(scheduler, kubescheduler)
-    target = _target(revisions, number, asked.hash if asked is not None else "")
+    snapshot = replace(snapshot, settings=replace(snapshot.settings, operand_image=image))
+    asked, _ = wanted(snapshot)
+    target = _target(revisions, number, asked)
     inputs = _inputs(revisions, target)
-    new_scheduler = _with(scheduler, {"profile": inputs.profile}, {"profile"})
+    new_scheduler = _with(scheduler, inputs.scheduler, SCHEDULER_FIELDS)
     new_kubescheduler = _with(kubescheduler, inputs.kubescheduler, RESTORED)
-    content, problems = outcome(new_scheduler, new_kubescheduler)
+    changed = replace(snapshot, scheduler=new_scheduler, kubescheduler=new_kubescheduler)
+    content, findings = wanted(changed)
     if content is None:
+        problems = "; ".join(finding.text for finding in findings if finding.blocking)
         raise CommandError(
-            f"the inputs of revision {target.number} are not accepted any more: "
-            f"{'; '.join(problems)}; `kubectl scheduler diff {target.number}` shows what it had"
+            f"the inputs of revision {target.number} are not accepted any more: {problems}; "
+            f"`kubectl scheduler diff {target.number}` shows what it had"
         )
     patch = (
         *_patch("Scheduler", scheduler, new_scheduler),
         *_patch("KubeScheduler", kubescheduler, new_kubescheduler),
     )
-    left = changes(take_apart(target.content), take_apart(content)) if target.complete else ()
+    left = changes(take_apart(_chosen(target.content)), take_apart(content))
     return Undo(
         target,
         None if new_scheduler == scheduler else new_scheduler,
         None if new_kubescheduler == kubescheduler else new_kubescheduler,
         patch,
-        left,
+        left if target.complete else (),
     )
 
 
-def _target(revisions: Sequence[Revision], number: int | None, asked: str) -> Revision:
+def _chosen(content: Content) -> Content:
+    """What users decide about: without the credentials that the cluster keeps and renews."""
+    return Content({k: v for k, v in content.parts.items() if k in (names.CONFIG, names.POD)})
+
+
+def _target(revisions: Sequence[Revision], number: int | None, asked: Content | None) -> Revision:
     if number is not None:
         found = find_revision(revisions, number)
     else:
         installed = (
             revision
             for revision in reversed(revisions)
-            if revision.outcome == names.OUTCOME_INSTALLED and revision.hash != asked
+            if revision.outcome == names.OUTCOME_INSTALLED and _chosen(revision.content) != asked
         )
         chosen = next(installed, None)
         if chosen is None:
@@ -134,7 +125,8 @@ def _target(revisions: Sequence[Revision], number: int | None, asked: str) -> Re
 
 def _inputs(revisions: Sequence[Revision], target: Revision) -> RecordedInputs:
     """Its own, or those of another revision with the same content."""
-    candidates = [target, *(r for r in reversed(revisions) if r.hash == target.hash)]
+    content = _chosen(target.content)
+    candidates = [target, *(r for r in reversed(revisions) if _chosen(r.content) == content)]
     for revision in candidates:
         inputs = read_inputs(revision.inputs)
         if inputs is not None:
@@ -146,7 +138,7 @@ def _inputs(revisions: Sequence[Revision], target: Revision) -> RecordedInputs:
     )
 
 
-def _with(obj: Object, values: Mapping[str, Any], fields: frozenset[str] | set[str]) -> Object:
+def _with(obj: Object, values: Mapping[str, Any], fields: frozenset[str]) -> Object:
     """A copy of `obj` whose spec has exactly these values in `fields`."""
     changed = copy.deepcopy(dict(obj))
     spec = changed.setdefault("spec", {})

@@ -135,6 +135,9 @@ def render_installer_pod(
         owner_uid=owner_uid,
         settings=settings,
         content_hash=content_hash,
+        preflight_arguments=_preflight_arguments(platform),
+        configmaps=[part for part in platform.parts if part != names.POD],
+        secrets=_secrets(platform),
         host_directory=_host_directory(platform),
         config_directory=CONFIG_DIRECTORY,
         names=names,
@@ -200,7 +203,10 @@ def render_guard_pod(
         probe=dict(probe),
         known=known,
         owner_uid=owner_uid,
-        kubeconfig_directory=posixpath.dirname(platform.scheduler_kubeconfig),
+        # A kubeconfig that belongs to the revision does not change by itself.
+        kubeconfig_directory=""
+        if platform.credentials
+        else posixpath.dirname(platform.scheduler_kubeconfig),
         names=names,
     )
 
@@ -215,6 +221,22 @@ def restore_pod_name(node: str, retry: int) -> str:
     """`restore-NODE`, or `restore-retry-K-NODE`; long node names end in a hash."""
     prefix = f"{names.RESTORE}-retry-{retry}-" if retry else f"{names.RESTORE}-"
     return prefix + _fitted(node, _NAME_LIMIT - len(prefix))
+
+
+def _preflight_arguments(platform: Platform) -> list[str]:
+    """What the preflight adds to the scheduler's own flags; the last one counts."""
+    added = ["--write-config-to=/preflight/effective-config.yaml", "--secure-port=0"]
+    if platform.credentials:
+        # It serves nobody, so it does without the certificate that we give to schedulers. Elsewhere
+        # a certificate is one that a user names in overrides, and it must be there.
+        added += ["--tls-cert-file=", "--tls-private-key-file="]
+    return added
+
+
+def _secrets(platform: Platform) -> list[tuple[str, bool]]:
+    """The Secrets that a scheduler needs on its node, and whether it can do without."""
+    kept = platform.credentials
+    return [(kept.client_certificate, False), (kept.serving_certificate, True)] if kept else []
 
 
 def _host_directory(platform: Platform) -> str:

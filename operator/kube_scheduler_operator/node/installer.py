@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from ..names import CONFIG_KEY, POD_KEY
+from ..names import POD_KEY
 from . import kubeconfig, manifest, preflight, program, turn
+from .certificates import Certificates, mounted
 from .files import Disk
+from .layout import CONFIGMAPS
 from .manifest import ManifestError
 from .swap import Request, Swap
 
@@ -28,12 +30,14 @@ class Options(program.Options):
     """The flags of `kube-scheduler-operator installer`, under their names."""
 
     revision: int
-    config_dir: Path
+    configmaps_dir: Path
     pod_dir: Path
     effective_config: Path | None = None
     go_ahead: Path | None = None
     content_hash: str = ""
     kubeconfig: Path | None = None
+    secrets_dir: Path | None = None
+    certs_dir: Path | None = None
     rollback: bool = False
     keep: frozenset[int] | None = None
 
@@ -60,12 +64,14 @@ def install(
     Raises:
         OSError: the disk or a mount does not do what it must.
         ManifestError: the revision's pod is not one that can be installed.
+        PairError: the certificate that the scheduler needs cannot be used.
     """
     disk = disk or Disk()
     pod = _read_pod(options.pod_dir / POD_KEY)
     host = make_host(pod) if make_host else _node_host(options, pod)
     # Before the lock: a check that never passes must not keep other installers from working.
     checked = preflight.wait(options.effective_config, PROC) if options.effective_config else b""
+    _provide_certificates(options, disk)
     layout = options.layout(disk)
     if options.go_ahead is not None and not turn.has_come(options.go_ahead):
         with program.alone(layout):
@@ -73,6 +79,16 @@ def install(
         turn.wait(options.go_ahead)
     with program.alone(layout):
         return Swap(_request(options, pod, checked), layout, host).run()
+
+
+def _provide_certificates(options: Options, disk: Disk) -> None:
+    """Give a new node its first certificates; whatever is there, the syncer keeps up to date."""
+    if options.secrets_dir is None or options.certs_dir is None:
+        return
+    certificates = Certificates(options.certs_dir, disk)
+    for name, data in mounted(options.secrets_dir).items():
+        if data and not certificates.has(name):
+            certificates.put(name, data)
 
 
 def _request(options: Options, pod: dict[str, Any], effective: bytes) -> Request:
@@ -85,7 +101,7 @@ def _request(options: Options, pod: dict[str, Any], effective: bytes) -> Request
         node=options.node,
         target=manifest.parse(data, options.static_pod_name),
         kubeconfig=found,
-        config=(options.config_dir / CONFIG_KEY).read_bytes(),
+        content=_read_configmaps(options.configmaps_dir),
         effective=effective,
         health_timeout=options.health_timeout,
         settling_time=options.settling_time,
@@ -97,6 +113,18 @@ def _request(options: Options, pod: dict[str, Any], effective: bytes) -> Request
 def _node_host(options: Options, pod: dict[str, Any]) -> NodeHost:
     container = str(pod["spec"]["containers"][0]["name"])
     return options.host(manifest.log_directory_prefix(pod, options.node), container)
+
+
+def _read_configmaps(directory: Path) -> dict[str, bytes]:
+    """What the scheduler reads of the revision: paths in its directory and their content.
+
+    A mounted ConfigMap shows its keys as links into a hidden directory, which is not one of them.
+    """
+    return {
+        f"{CONFIGMAPS}/{path.parent.name}/{path.name}": path.read_bytes()
+        for path in sorted(directory.glob("*/*"))
+        if not path.name.startswith("..")
+    }
 
 
 def _read_pod(path: Path) -> dict[str, Any]:

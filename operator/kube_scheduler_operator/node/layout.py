@@ -1,6 +1,6 @@
 """What the installer keeps on a node, and how it finds its way there again after a crash.
 
-    R/kube-scheduler-pod-N/configmaps/config/config.yaml   what the scheduler of revision N reads
+    R/kube-scheduler-pod-N/configmaps/NAME/KEY             what the scheduler of revision N reads
     R/kube-scheduler-pod-N/kube-scheduler-pod.yaml         its manifest
     R/kube-scheduler-pod-N/effective-config.yaml           what the preflight made of config.yaml
     R/kube-scheduler-pod-N/outcome.json                    how its installation ended
@@ -26,7 +26,6 @@ from enum import StrEnum
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
-from ..names import CONFIG, CONFIG_KEY
 from . import files, manifest
 from .files import Disk, File
 from .result import STOCK, Result
@@ -39,10 +38,12 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+CONFIGMAPS: Final = "configmaps"
+"""Directory of a revision that has one directory for each ConfigMap which its scheduler reads."""
+
 _REVISION_PREFIX: Final = "kube-scheduler-pod-"
 _REVISION_DIRECTORY: Final = re.compile(rf"^{_REVISION_PREFIX}([1-9][0-9]*)$")
 _POD_FILE: Final = "kube-scheduler-pod.yaml"
-_CONFIG_FILE: Final = f"configmaps/{CONFIG}/{CONFIG_KEY}"
 _EFFECTIVE_FILE: Final = "effective-config.yaml"
 _OUTCOME_FILE: Final = "outcome.json"
 _STOCK_DIRECTORY: Final = "kube-scheduler-stock"
@@ -164,26 +165,29 @@ class Layout:
         log.info("Put a manifest back before leaving: %s", target.name)
 
     # --- what can be put there ---------------------------------------------------------------
-    def stage(self, target: Manifest, revision: int, config: bytes, effective: bytes) -> bool:
+    def stage(
+        self, target: Manifest, revision: int, content: Mapping[str, bytes], effective: bytes
+    ) -> bool:
         """Write the directory of `revision`, whole or not at all; say whether it was new."""
         directory = self.revision_dir(revision)
-        content = {_CONFIG_FILE: File(config), _POD_FILE: File(target.data)}
+        wanted = {path: File(data) for path, data in content.items()}
+        wanted[_POD_FILE] = File(target.data)
         if effective:
-            content[_EFFECTIVE_FILE] = File(effective)
+            wanted[_EFFECTIVE_FILE] = File(effective)
         present = {
             name: File(data)
             for name in (_OUTCOME_FILE, _POD_FILE)
             if (data := files.read(directory / name)) is not None
         }
-        if files.holds(directory, {**present, **content}):
+        if files.holds(directory, {**present, **wanted}):
             return False
-        if files.holds(directory, {**content, **present}):
+        if files.holds(directory, {**wanted, **present}):
             # Only the manifest is another one. The scheduler that runs has this directory mounted,
             # by which it is recognised, so the directory must stay.
             self._disk.unlink(directory / _OUTCOME_FILE)
             files.replace_file(self._disk, directory / _POD_FILE, File(target.data), self._scratch)
             return True
-        return files.replace_directory(self._disk, directory, content, self._staging)
+        return files.replace_directory(self._disk, directory, wanted, self._staging)
 
     def adopt(self, found: Manifest) -> None:
         """Keep a manifest that is not ours, byte for byte.

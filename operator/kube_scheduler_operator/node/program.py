@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 from ..names import OPERAND
 from . import files
+from .certificates import PairError
 from .host import NodeHost
 from .layout import Layout
 from .manifest import ManifestError
@@ -81,7 +82,7 @@ def run(work: Callable[[], Result], termination_log: Path) -> int:
         except Terminated:
             log.warning("Terminated; the manifest that is in its place stays")
             return EXIT_TERMINATED
-        except (OSError, ManifestError) as error:
+        except (OSError, ManifestError, PairError) as error:
             log.error("Not done, to be tried again: %s", error)
             with contextlib.suppress(OSError):
                 termination_log.write_text(str(error))

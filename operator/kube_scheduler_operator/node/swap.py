@@ -16,6 +16,8 @@ from .layout import Journal, Layout, Phase
 from .result import Result, Verdict
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from .manifest import Manifest
     from .watch import Host
 
@@ -35,7 +37,7 @@ class Request:
         retry: which attempt.
         node: the node's name.
         target: the manifest of this revision.
-        config: the scheduler's configuration.
+        content: what the scheduler reads: paths in the revision's directory and their content.
         effective: what the preflight made of it; may be empty.
         kubeconfig: fingerprint of the node's kubeconfig, with which its scheduler starts.
         health_timeout: seconds until the scheduler must be ready.
@@ -48,7 +50,7 @@ class Request:
     retry: int
     node: str
     target: Manifest
-    config: bytes
+    content: Mapping[str, bytes]
     effective: bytes = b""
     kubeconfig: str = ""
     health_timeout: float = 60.0
@@ -79,7 +81,7 @@ class Swap:
         request = self._request
         self._see_that_the_port_is_free()
         with self._activator.timed("stage"):
-            self._layout.stage(request.target, request.revision, request.config, request.effective)
+            self._layout.stage(request.target, request.revision, request.content, request.effective)
 
     def run(self) -> Result:
         """Install the revision, or go on with it, or put the last good one back.

@@ -9,9 +9,6 @@ from .. import names
 from ..snapshot import Object, annotation
 from .content import Content
 
-PARTS = (names.CONFIG, names.POD)
-"""The ConfigMaps of a revision on platforms whose nodes bring the scheduler's identity."""
-
 
 @dataclass(frozen=True, slots=True)
 class Revision:
@@ -25,6 +22,7 @@ class Revision:
         outcome: names.OUTCOME_*, empty while it is on its way.
         message: why, for refused and failed ones.
         quarantined: hashes of content that this revision replaced because it failed.
+        parts: the names of the ConfigMaps that it should be copies of.
         copies: name of the part -> the copy, those that exist.
     """
 
@@ -35,6 +33,7 @@ class Revision:
     outcome: str
     message: str
     quarantined: frozenset[str]
+    parts: tuple[str, ...]
     copies: Mapping[str, Object]
 
     @property
@@ -50,7 +49,12 @@ class Revision:
     @property
     def complete(self) -> bool:
         """Whether every part is there."""
-        return set(self.copies) == set(PARTS)
+        return not self.missing
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The copies that are not there, by name."""
+        return tuple(copy_name(p, self.number) for p in self.parts if p not in self.copies)
 
     @property
     def content(self) -> Content:
@@ -79,8 +83,13 @@ def status_name(number: int) -> str:
     return f"{names.REVISION_STATUS}-{number}"
 
 
-def read(config_maps: Mapping[str, Object]) -> tuple[Revision, ...]:
-    """All revisions among `config_maps`, oldest first; names without a number are not ours."""
+def read(config_maps: Mapping[str, Object], parts: tuple[str, ...]) -> tuple[Revision, ...]:
+    """All revisions among `config_maps`, oldest first; names without a number are not ours.
+
+    Args:
+        config_maps: those of the target namespace, by name.
+        parts: what revisions consist of (Platform.parts).
+    """
     found = []
     prefix = f"{names.REVISION_STATUS}-"
     for name, obj in config_maps.items():
@@ -90,7 +99,7 @@ def read(config_maps: Mapping[str, Object]) -> tuple[Revision, ...]:
         number = int(digits)
         copies = {
             part: config_maps[copy_name(part, number)]
-            for part in PARTS
+            for part in parts
             if copy_name(part, number) in config_maps
         }
         found.append(
@@ -104,6 +113,7 @@ def read(config_maps: Mapping[str, Object]) -> tuple[Revision, ...]:
                 quarantined=frozenset(
                     annotation(obj, names.QUARANTINED_HASH_ANNOTATION).replace(",", " ").split()
                 ),
+                parts=parts,
                 copies=copies,
             )
         )

@@ -15,32 +15,40 @@ from typing import Any, Final
 
 from ..snapshot import Object
 
+SCHEDULER_FIELDS: Final = frozenset({"profile", "profileCustomizations"})
+"""Of `Scheduler.spec`: what a composition reads."""
+
+KUBESCHEDULER_FIELDS: Final = frozenset(
+    {
+        "featureGates",
+        "forceRedeploymentReason",
+        "logLevel",
+        "observedConfig",
+        "tlsSecurityProfile",
+        "unsupportedConfigOverrides",
+    }
+)
+"""Of `KubeScheduler.spec`: the same."""
+
 
 @dataclass(frozen=True, slots=True)
 class RecordedInputs:
-    """The fields that a revision was composed from; None for what was not set.
+    """The fields that a revision was composed from; what was not set is not in there.
 
     Attributes:
-        profile: `spec.profile` of the Scheduler.
-        kubescheduler: those fields of the KubeScheduler's spec that decide about a revision.
+        scheduler: of the Scheduler's spec.
+        kubescheduler: of the KubeScheduler's spec.
     """
 
-    profile: str | None
+    scheduler: Mapping[str, Any]
     kubescheduler: Mapping[str, Any]
-
-
-FIELDS: Final = frozenset(
-    {"forceRedeploymentReason", "logLevel", "observedConfig", "unsupportedConfigOverrides"}
-)
-"""Of `KubeScheduler.spec`: what a composition reads."""
 
 
 def record(scheduler: Object | None, kubescheduler: Object | None) -> str:
     """The inputs as they are now, as compact JSON with sorted keys."""
-    spec = (kubescheduler or {}).get("spec") or {}
     document = {
-        "profile": ((scheduler or {}).get("spec") or {}).get("profile"),
-        "kubescheduler": {key: spec[key] for key in FIELDS if spec.get(key) is not None},
+        "scheduler": _chosen((scheduler or {}).get("spec") or {}, SCHEDULER_FIELDS),
+        "kubescheduler": _chosen((kubescheduler or {}).get("spec") or {}, KUBESCHEDULER_FIELDS),
     }
     return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
@@ -49,9 +57,15 @@ def read_inputs(text: str) -> RecordedInputs | None:
     """What `record` wrote; None if there is nothing, or somebody put something else there."""
     try:
         document = json.loads(text)
-        profile, kubescheduler = document["profile"], document["kubescheduler"]
+        scheduler, kubescheduler = document["scheduler"], document["kubescheduler"]
     except (ValueError, KeyError, TypeError):
         return None
-    if not isinstance(profile, str | None) or not isinstance(kubescheduler, Mapping):
+    if not isinstance(scheduler, Mapping) or not isinstance(kubescheduler, Mapping):
         return None
-    return RecordedInputs(profile, {k: v for k, v in kubescheduler.items() if k in FIELDS})
+    return RecordedInputs(
+        _chosen(scheduler, SCHEDULER_FIELDS), _chosen(kubescheduler, KUBESCHEDULER_FIELDS)
+    )
+
+
+def _chosen(spec: Mapping[str, Any], fields: frozenset[str]) -> dict[str, Any]:
+    return {key: value for key, value in spec.items() if key in fields and value is not None}

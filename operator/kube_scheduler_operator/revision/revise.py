@@ -17,7 +17,7 @@ from ..kube.resource import CONFIG_MAPS
 from ..plan import Action, Create, Delete, Event, Replace
 from ..snapshot import Object, Snapshot, annotation, label, rfc3339
 from .content import Content
-from .history import PARTS, Revision, copy_name, last_good, read
+from .history import Revision, last_good, read
 from .write import make_copies, mark_ready, record_outcome, status_object
 
 _NOTHING: Object = {"metadata": {}}
@@ -63,7 +63,7 @@ def revise(snapshot: Snapshot, content: Content | None, swapping: Container[int]
         content: what the user's configuration comes to; None if it is not fit for a revision.
         swapping: revisions that replace a node's scheduler right now.
     """
-    history = read(snapshot.config_maps)
+    history = read(snapshot.config_maps, snapshot.platform.parts)
     ready = tuple(revision for revision in history if revision.ready)
     newest = ready[-1] if ready else None
     bad = newest if newest is not None and newest.bad else None
@@ -206,12 +206,7 @@ def _fallen(history: tuple[Revision, ...], running: Mapping[str, int]) -> Revisi
 
 
 def _missing_copies(older: tuple[Revision, ...]) -> str:
-    broken = [
-        f"{copy_name(part, revision.number)}"
-        for revision in older
-        for part in PARTS
-        if part not in revision.copies
-    ]
+    broken = [name for revision in older for name in revision.missing]
     if not broken:
         return ""
     return (

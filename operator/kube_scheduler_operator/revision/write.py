@@ -10,7 +10,7 @@ from ..kube.resource import CONFIG_MAPS
 from ..plan import Action, Create, Delete, Event, Replace
 from ..snapshot import Object, Snapshot
 from .content import Content
-from .history import PARTS, Revision, copy_name, status_name
+from .history import Revision, copy_name, status_name
 
 
 def record_outcome(
@@ -46,7 +46,7 @@ def mark_ready(revision: Revision) -> tuple[Action, ...]:
 def make_copies(snapshot: Snapshot, revision: Revision, content: Content) -> tuple[Action, ...]:
     """Writes that make every numbered copy exist with the right data."""
     actions: list[Action] = []
-    for part in PARTS:
+    for part in revision.parts:
         wanted = _copy(snapshot, revision, part, content.parts[part])
         existing = snapshot.config_maps.get(copy_name(part, revision.number))
         if existing is None:

@@ -8,7 +8,7 @@ from .. import names
 from ..kube.resource import PODS
 from ..manifests.render import InstallerSettings, installer_pod_name, render_installer_pod
 from ..plan import Action, Create, Delete, Event, Replace
-from ..revision.history import PARTS, Revision
+from ..revision.history import Revision
 from ..revision.revise import Revised
 from ..snapshot import Snapshot
 from .installer import Installer, Stage
@@ -94,8 +94,8 @@ def start(
         out.waiting[entry.node] = "the node is not Ready"
         return
     if not revision.complete:
-        missing = sorted(set(PARTS) - set(revision.copies))
-        out.waiting[entry.node] = f"revision {revision.number} has lost {', '.join(missing)}"
+        lost = ", ".join(revision.missing)
+        out.waiting[entry.node] = f"revision {revision.number} has lost {lost}"
         return
     pod = json.loads((revision.copies[names.POD].get("data") or {})[names.POD_KEY])
     container = pod["spec"]["containers"][0]

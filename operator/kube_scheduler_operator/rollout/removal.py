@@ -9,11 +9,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from ..kube.resource import CONFIG_MAPS, DISRUPTION_BUDGETS, KUBE_SCHEDULERS, PODS, SERVICE_ACCOUNTS
+from .. import names
+from ..kube.resource import (
+    CONFIG_MAPS,
+    DISRUPTION_BUDGETS,
+    KUBE_SCHEDULERS,
+    PODS,
+    SECRETS,
+    SERVICE_ACCOUNTS,
+)
 from ..manifests.render import InstallerSettings, render_restore_pod, restore_pod_name
 from ..node.result import Verdict
 from ..plan import Action, Create, Delete, Event, Replace
-from ..snapshot import Snapshot
+from ..snapshot import Object, Snapshot, label
 from .installer import Installer
 from .look import look
 from .nodes import Entry, read_entry, worth
@@ -79,9 +87,9 @@ def _left(snapshot: Snapshot, out: Stepped) -> list[Entry]:
     known = [read_entry(raw) for raw in snapshot.status.get("nodeStatuses") or ()]
     uids = {name: str(node["metadata"].get("uid", "")) for name, node in snapshot.nodes.items()}
     kept = [e for e in known if e.node in uids and e.uid in ("", uids[e.node])]
-    names = {entry.node for entry in kept}
+    already = {entry.node for entry in kept}
     running = [node for node, pod in sorted(out.operands.items()) if pod.ours and node in uids]
-    return [*kept, *(Entry(node, uids[node]) for node in running if node not in names)]
+    return [*kept, *(Entry(node, uids[node]) for node in running if node not in already)]
 
 
 def _is_quiet(snapshot: Snapshot, out: Stepped) -> bool:
@@ -192,6 +200,7 @@ def _forget(snapshot: Snapshot) -> list[Action]:
     """Deletions of everything that the operator owns in the API."""
     owned = [
         *((CONFIG_MAPS, obj) for _, obj in sorted(snapshot.config_maps.items())),
+        *((SECRETS, obj) for _, obj in sorted(snapshot.secrets.items()) if _is_ours(obj)),
         *((SERVICE_ACCOUNTS, obj) for _, obj in sorted(snapshot.service_accounts.items())),
         *((PODS, obj) for _, obj in sorted(snapshot.installer_pods.items())),
         *((PODS, obj) for _, obj in sorted(snapshot.guard_pods.items())),
@@ -206,3 +215,7 @@ def _forget(snapshot: Snapshot) -> list[Action]:
         spec = {key: value for key, value in snapshot.spec.items() if key != "observedConfig"}
         actions.append(Replace(KUBE_SCHEDULERS, {**(snapshot.kubescheduler or {}), "spec": spec}))
     return actions
+
+
+def _is_ours(obj: Object) -> bool:
+    return label(obj, names.MANAGED_BY_LABEL) == names.PROGRAM

@@ -25,7 +25,7 @@ class Accountant:
 
     def observe(self, snapshot: Snapshot) -> None:
         """Take in what a pass saw."""
-        history = read(snapshot.config_maps)
+        history = read(snapshot.config_maps, snapshot.platform.parts)
         entries = [read_entry(raw) for raw in snapshot.status.get("nodeStatuses") or ()]
         outcomes = {revision.number: revision.outcome for revision in history}
         failures = {e.node: e.failed_count + e.fallback_count for e in entries}

@@ -11,7 +11,8 @@ import pytest
 
 from kube_scheduler_operator import names
 from kube_scheduler_operator.__main__ import kubectl_plugin
-from kube_scheduler_operator.config.compose import Inputs, compose
+from kube_scheduler_operator.config.compose import compose
+from kube_scheduler_operator.config.inputs import Inputs
 from kube_scheduler_operator.config.versions import Version
 from kube_scheduler_operator.kube.resource import (
     CLUSTER_OPERATORS,

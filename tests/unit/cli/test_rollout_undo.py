@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -14,6 +15,8 @@ from kube_scheduler_operator.kube.resource import KUBE_SCHEDULERS, SCHEDULERS
 from kube_scheduler_operator.platform import KUBEADM
 from kube_scheduler_operator.revision.content import Content
 from kube_scheduler_operator.revision.history import Revision, read
+from kube_scheduler_operator.settings import Settings
+from kube_scheduler_operator.snapshot import Snapshot
 
 from .conftest import IMAGE, Cluster, content, objects
 
@@ -26,7 +29,7 @@ def history(*made: Content | tuple[Content, str]) -> tuple[Revision, ...]:
     for number, each in enumerate(made, start=1):
         one, outcome = each if isinstance(each, tuple) else (each, names.OUTCOME_INSTALLED)
         found |= objects(number, one, outcome, message="why" if outcome == FAILED else "")
-    return read(found)
+    return read(found, KUBEADM.parts)
 
 
 def plan(
@@ -38,7 +41,14 @@ def plan(
     metadata = {"name": "cluster", "resourceVersion": "7"}
     scheduler = {"metadata": metadata, "spec": {"profile": profile} if profile else {}}
     kubescheduler = {"metadata": metadata, "spec": {"managementState": "Managed", **spec}}
-    return plan_undo(KUBEADM, scheduler, kubescheduler, revisions, to)
+    snapshot = Snapshot(
+        now=datetime(2026, 1, 1, tzinfo=UTC),
+        platform=KUBEADM,
+        settings=Settings(),
+        scheduler=scheduler,
+        kubescheduler=kubescheduler,
+    )
+    return plan_undo(snapshot, revisions, to)
 
 
 def test_every_input_comes_back_and_nothing_else_is_touched() -> None:
@@ -62,6 +72,29 @@ def test_every_input_comes_back_and_nothing_else_is_touched() -> None:
     assert {"-  logLevel: Debug", "+  logLevel: Trace", "-  forceRedeploymentReason: now"} <= set(
         found.patch
     )
+
+
+def test_gates_and_tls_settings_come_back_as_well() -> None:
+    old = content(
+        featureGates={"SchedulerAsyncPreemption": False}, tlsSecurityProfile={"type": "Modern"}
+    )
+    found = plan(history(old, content()))
+    assert found.kubescheduler["spec"]["featureGates"] == {"SchedulerAsyncPreemption": False}
+    assert found.kubescheduler["spec"]["tlsSecurityProfile"] == {"type": "Modern"}
+    assert found.left == ()
+
+
+def test_credentials_that_were_renewed_are_no_difference() -> None:
+    def renewed(made: Content, ca: str) -> Content:
+        return Content({**made.parts, names.CA_BUNDLE: {"ca-bundle.crt": ca}}, made.inputs)
+
+    found: dict[str, Any] = {}
+    for number, ca in enumerate(("old", "old", "new"), start=1):
+        profile = "NoScoring" if number > 1 else "LowNodeUtilization"
+        found |= objects(number, renewed(content(profile), ca))
+    revisions = read(found, (*KUBEADM.parts, names.CA_BUNDLE))
+    undo = plan(revisions, "NoScoring")
+    assert (undo.revision.number, undo.left) == (1, ())
 
 
 def test_an_object_that_is_right_is_not_written() -> None:
@@ -128,7 +161,7 @@ def test_what_cannot_be_undone_is_explained(revisions: Any, to: int | None, said
 
 
 def test_inputs_that_are_not_accepted_any_more_are_refused_with_the_field() -> None:
-    outdated = replace(content(), inputs='{"profile":"Old","kubescheduler":{}}')
+    outdated = replace(content(), inputs='{"scheduler":{"profile":"Old"},"kubescheduler":{}}')
     with pytest.raises(CommandError, match=r'spec\.profile: profile "Old" is not known'):
         plan(history(outdated, content("NoScoring")), "NoScoring")
 

@@ -22,7 +22,7 @@ from kube_scheduler_operator.manifests.render import (
     render_static_pod,
     stub_kubeconfig,
 )
-from kube_scheduler_operator.platform import KUBEADM
+from kube_scheduler_operator.platform import KUBEADM, OPENSHIFT, PLATFORMS, RKE2, Platform
 
 IMAGE = "registry.k8s.io/kube-scheduler:v1.35.4"
 ARGUMENTS = [f"--config={CONFIG_PATH}", "--bind-address=127.0.0.1", "--v=2"]
@@ -61,6 +61,14 @@ def test_installer_pod(golden):
 def test_installer_pod_of_a_retry_that_may_go_back(golden):
     settings = InstallerSettings(health_timeout=90, settling_time=5, log_level=6, rollback=True)
     golden("installer-pod-retry.json", as_text(installer_pod(retry=2, settings=settings)))
+
+
+def test_where_the_cluster_keeps_the_credentials(golden):
+    """Certificates come from a directory that all revisions share, the rest from the revision."""
+    static = render_static_pod(OPENSHIFT, IMAGE, ARGUMENTS, ("", 10259))
+    golden("openshift-kube-scheduler-pod.json", as_text(static))
+    golden("openshift-installer-pod.json", as_text(installer_pod(platform=OPENSHIFT)))
+    golden("openshift-guard-pod.json", as_text(guard_pod(platform=OPENSHIFT, known="")))
 
 
 def test_restore_pod(golden):
@@ -222,6 +230,30 @@ def test_another_platform_moves_everything_with_it():
         "kubeconfig": "/var/lib/x/scheduler.conf",
         "resource-dir": "/etc/kubernetes/r/kube-scheduler-pod-REVISION",
     }
+
+
+def test_a_scheduler_sees_the_files_that_its_kubeconfig_names_and_not_their_directory():
+    pod = render_static_pod(RKE2, IMAGE, [], ("127.0.0.1", 10259))
+    (container,) = pod["spec"]["containers"]
+    volumes = {volume["name"]: volume["hostPath"] for volume in pod["spec"]["volumes"]}
+    seen = {
+        mount["mountPath"]: (volumes[mount["name"]], mount["readOnly"])
+        for mount in container["volumeMounts"]
+    }
+    for path in (RKE2.scheduler_kubeconfig, *RKE2.kubeconfig_files):
+        assert seen[path] == ({"path": path, "type": "File"}, True)
+    assert len(seen) == len(volumes) == len(RKE2.kubeconfig_files) + 2
+
+
+@pytest.mark.parametrize("platform", PLATFORMS.values(), ids=lambda platform: platform.name)
+def test_what_a_swap_renames_lies_below_one_directory_that_is_not_the_root(platform: Platform):
+    pod = installer_pod(platform=platform)
+    (host,) = (volume for volume in pod["spec"]["volumes"] if volume["name"] == "host")
+    directory = host["hostPath"]["path"]
+    assert platform.manifest_path.startswith(f"{directory}/")
+    assert platform.resource_dir.startswith(f"{directory}/")
+    assert directory.count("/") > 1
+    assert not platform.resource_dir.startswith(platform.manifest_dir), "the kubelet would run them"
 
 
 def test_stub_kubeconfig_is_complete_and_of_nobody():

@@ -113,7 +113,7 @@ def run(directory, revision, kill_at, bad):
         revision=revision,
         node="cp-1",
         static_pod_name="kube-scheduler",
-        config_dir=directory / "config",
+        configmaps_dir=directory / "configmaps",
         pod_dir=directory / "pod",
         resource_dir=directory / "resources",
         manifest_path=directory / "manifests" / "kube-scheduler.yaml",
@@ -128,9 +128,9 @@ def run(directory, revision, kill_at, bad):
 
 
 def prepare(directory, pod):
-    for name in ("config", "pod", "manifests"):
+    for name in ("configmaps/config", "pod", "manifests"):
         (directory / name).mkdir(parents=True)
-    (directory / "config" / "config.yaml").write_text("{}\n")
+    (directory / "configmaps/config/config.yaml").write_text("{}\n")
     (directory / "pod" / "pod.yaml").write_text(pod)
     (directory / "manifests" / "kube-scheduler.yaml").write_bytes(STOCK)
 

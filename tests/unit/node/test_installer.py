@@ -25,16 +25,16 @@ from .fake_node import CRASHES, STOCK, FakeDisk, FakeNode, pod_json, revision_ma
 
 @pytest.fixture
 def options(tmp_path):
-    for name in ("config", "pod", "manifests", "logs"):
-        (tmp_path / name).mkdir()
-    (tmp_path / "config" / "config.yaml").write_text("{}\n")
+    for name in ("configmaps/config", "pod", "manifests", "logs"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "configmaps/config/config.yaml").write_text("{}\n")
     (tmp_path / "pod" / "pod.yaml").write_bytes(pod_json())
     (tmp_path / "manifests" / "kube-scheduler.yaml").write_bytes(STOCK)
     return Options(
         revision=1,
         node="cp-1",
         static_pod_name="kube-scheduler",
-        config_dir=tmp_path / "config",
+        configmaps_dir=tmp_path / "configmaps",
         pod_dir=tmp_path / "pod",
         resource_dir=tmp_path / "resources",
         manifest_path=tmp_path / "manifests" / "kube-scheduler.yaml",

@@ -20,7 +20,9 @@ from .fake_node import (
     Killed,
     revision_manifest,
 )
-from .world import World, make_world
+from .world import CONTENT, World, make_world
+
+OTHER = dict.fromkeys(CONTENT, b'{"a":1}\n')
 
 
 @pytest.fixture
@@ -92,18 +94,18 @@ def test_another_manifest_of_a_revision_does_not_change_the_directory_that_is_mo
     directory = world.layout.revision_dir(1)
     before = directory.stat().st_ino
     other = manifest.parse(revision_manifest(1) + b"\n", "kube-scheduler")
-    assert world.layout.stage(other, 1, b"{}\n", b"")
+    assert world.layout.stage(other, 1, CONTENT, b"")
     assert directory.stat().st_ino == before
     assert (directory / "kube-scheduler-pod.yaml").read_bytes() == other.data
     assert world.layout.outcome(1) is None, "what came of the other one is no news of this one"
-    assert not world.layout.stage(other, 1, b"{}\n", b"")
+    assert not world.layout.stage(other, 1, CONTENT, b"")
 
 
 def test_another_configuration_of_a_revision_is_another_directory(world):
     world.install(1)
     directory = world.layout.revision_dir(1)
     before = directory.stat().st_ino
-    assert world.layout.stage(world.layout.current(), 1, b"other\n", b"")
+    assert world.layout.stage(world.layout.current(), 1, OTHER, b"")
     assert directory.stat().st_ino != before
 
 
@@ -208,7 +210,7 @@ def test_other_content_under_the_same_number_is_another_attempt(tmp_path):
     world = make_world(tmp_path, r1=CRASHES)
     world.install(1)
     world.node.behaviour[1] = GOOD
-    assert world.install(1, config=b'{"a":1}\n').result is Verdict.INSTALLED
+    assert world.install(1, content=OTHER).result is Verdict.INSTALLED
 
 
 # --- older and newer -----------------------------------------------------------------------------

@@ -8,6 +8,8 @@ from kube_scheduler_operator.node.swap import Request, Swap
 
 from .fake_node import STOCK, FakeDisk, FakeNode, Killed, revision_manifest, revision_of
 
+CONTENT = {"configmaps/config/config.yaml": b"{}\n"}
+
 
 class World:
     """One node with its disk, and installers that come and go."""
@@ -52,7 +54,7 @@ class World:
 
     def swap(self, revision, **changes):
         data = manifest.parse(revision_manifest(revision), "kube-scheduler")
-        values = {"retry": 0, "node": "cp-1", "config": b"{}\n", "health_timeout": 30.0}
+        values = {"retry": 0, "node": "cp-1", "content": CONTENT, "health_timeout": 30.0}
         request = Request(revision=revision, target=data, **{**values, **changes})
         return Swap(request, self.layout, self.node)
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from kube_scheduler_operator import names
+from kube_scheduler_operator.platform import KUBEADM
 from kube_scheduler_operator.revision.content import Content
 from kube_scheduler_operator.revision.history import last_good, read
 
@@ -37,16 +38,18 @@ def objects(number: int, text: str, outcome: str = "", *, missing: str = "") -> 
 
 def test_revisions_are_ordered_by_number_not_by_name() -> None:
     config_maps = {**objects(10, "x"), **objects(9, "y"), **objects(2, "z")}
-    assert [revision.number for revision in read(config_maps)] == [2, 9, 10]
+    assert [revision.number for revision in read(config_maps, KUBEADM.parts)] == [2, 9, 10]
 
 
 @pytest.mark.parametrize("name", ["revision-status-", "revision-status-x", "revision-status--1"])
 def test_names_without_a_number_are_not_revisions(name: str) -> None:
-    assert read({name: {"metadata": {"name": name}}}) == ()
+    assert read({name: {"metadata": {"name": name}}}, KUBEADM.parts) == ()
 
 
 def test_a_bare_revision_status_is_no_reason_to_fail() -> None:
-    (revision,) = read({"revision-status-1": {"metadata": {"name": "revision-status-1"}}})
+    (revision,) = read(
+        {"revision-status-1": {"metadata": {"name": "revision-status-1"}}}, KUBEADM.parts
+    )
     assert (revision.ready, revision.hash, revision.outcome, revision.complete) == (
         False,
         "",
@@ -60,14 +63,14 @@ def test_quarantine_can_hold_several_hashes() -> None:
     config_maps = objects(3, "x")
     annotations = config_maps["revision-status-3"]["metadata"]["annotations"]
     annotations[names.QUARANTINED_HASH_ANNOTATION] = "aa,bb"
-    assert read(config_maps)[0].quarantined == {"aa", "bb"}
+    assert read(config_maps, KUBEADM.parts)[0].quarantined == {"aa", "bb"}
 
 
 def test_intact_means_that_the_copies_are_what_they_were() -> None:
     config_maps = objects(1, "x")
-    assert read(config_maps)[0].intact
+    assert read(config_maps, KUBEADM.parts)[0].intact
     config_maps["config-1"]["data"] = {"config.yaml": "y"}
-    assert not read(config_maps)[0].intact
+    assert not read(config_maps, KUBEADM.parts)[0].intact
 
 
 @pytest.mark.parametrize(
@@ -100,7 +103,7 @@ def test_last_good(history: list[tuple[int, str, str]], before: int, expected: i
     config_maps: dict[str, Any] = {}
     for row in history:
         config_maps |= objects(*row)
-    good = last_good(read(config_maps), before)
+    good = last_good(read(config_maps, KUBEADM.parts), before)
     assert (good.number if good else None) == expected
 
 
@@ -112,6 +115,6 @@ def test_last_good_is_never_one_with_missing_or_changed_copies() -> None:
         **objects(4, "d", FAILED),
     }
     config_maps["config-3"]["data"] = {"config.yaml": "edited"}
-    good = last_good(read(config_maps), 4)
+    good = last_good(read(config_maps, KUBEADM.parts), 4)
     assert good is not None
     assert good.number == 1

@@ -14,7 +14,6 @@ from kube_scheduler_operator import names
 from kube_scheduler_operator.plan import Action, Create, Delete, Replace
 from kube_scheduler_operator.platform import KUBEADM
 from kube_scheduler_operator.revision.content import Content
-from kube_scheduler_operator.revision.history import PARTS
 from kube_scheduler_operator.revision.revise import Revised, revise
 from kube_scheduler_operator.settings import Settings
 from kube_scheduler_operator.snapshot import Snapshot
@@ -25,7 +24,7 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def content(text: str) -> Content:
-    return Content({name: {"key": f"{name} {text}"} for name in PARTS})
+    return Content({name: {"key": f"{name} {text}"} for name in KUBEADM.parts})
 
 
 class Cluster:
@@ -46,7 +45,7 @@ class Cluster:
         outcome: str = "",
         *,
         ready: bool = True,
-        copies: tuple[str, ...] = PARTS,
+        copies: tuple[str, ...] = KUBEADM.parts,
         quarantined: str = "",
     ) -> Cluster:
         annotations = {names.REVISION_READY_ANNOTATION: "true" if ready else "false"}

@@ -33,7 +33,7 @@ DEGRADED, PODS_DEGRADED = names.NODE_INSTALLER_DEGRADED, names.STATIC_PODS_DEGRA
 
 
 def revision(number: int, outcome: str = "", message: str = "") -> Revision:
-    return Revision(number, {}, True, "", outcome, message, frozenset(), {})
+    return Revision(number, {}, True, "", outcome, message, frozenset(), (), {})
 
 
 def operand(node: str, number: int = 1, **status: Any) -> operands.Operand:

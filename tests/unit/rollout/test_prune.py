@@ -37,6 +37,7 @@ def revision(number: int, outcome: str = INSTALLED, text: str = "", **fields: An
         outcome=outcome,
         message="",
         quarantined=fields.pop("quarantined", frozenset()),
+        parts=tuple(content.parts),
         copies={name: {"data": data} for name, data in content.parts.items()},
     )
 

@@ -51,6 +51,7 @@ def revision(number: int, outcome: str = "", outcome_time: str = BEFORE, **field
         outcome=outcome,
         message="",
         quarantined=frozenset(),
+        parts=tuple(copies),
         copies=copies,
     )
     return replace(made, **fields)
@@ -812,7 +813,7 @@ def test_a_revision_that_lost_its_copies_is_not_installed() -> None:
     history = [revision(1, names.OUTCOME_INSTALLED), revision(2, copies={})]
     stepped = on_its_way(revisions=history)
     assert created(stepped) == []
-    assert "has lost config, kube-scheduler-pod" in stepped.waiting["a"]
+    assert "has lost config-2, kube-scheduler-pod-2" in stepped.waiting["a"]
 
 
 def test_pods_of_a_machine_that_was_replaced_are_taken_away_and_not_believed() -> None:

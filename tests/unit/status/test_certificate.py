@@ -14,7 +14,7 @@ from kube_scheduler_operator.status.certificate import CertificateError, Serving
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from .conftest import CertificateFiles
+    from ..conftest import CertificateFiles
 
 
 def handshake(

@@ -19,7 +19,7 @@ from kube_scheduler_operator.status.server import Server
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from .conftest import CertificateFiles
+    from ..conftest import CertificateFiles
 
 DECISIONS = {
     "good": Decision(authenticated=True, allowed=True),

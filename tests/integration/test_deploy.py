@@ -1,0 +1,32 @@
+"""deploy/ as kubectl reads it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+import yaml
+
+from kube_scheduler_operator.platform import PLATFORMS
+
+from ..unit.deploy.overlays import DEPLOY, build
+
+if TYPE_CHECKING:
+    from .conftest import ApiServer
+
+
+@pytest.mark.parametrize("platform", PLATFORMS)
+def test_kustomize_makes_of_an_overlay_what_the_unit_tests_look_at(
+    platform: str, api_server: ApiServer
+) -> None:
+    rendered = api_server.kubectl("kustomize", str(DEPLOY / platform))
+    read = build(DEPLOY / platform)
+    assert by_key(yaml.safe_load_all(rendered)) == by_key(read)
+    assert len(list(yaml.safe_load_all(rendered))) == len(read)
+
+
+def by_key(objects):
+    return {
+        (obj["kind"], obj["metadata"].get("namespace"), obj["metadata"]["name"]): obj
+        for obj in objects
+    }

@@ -1,0 +1,115 @@
+"""What an overlay of deploy/ leads to, read with a YAML parser and as much kustomize as they use.
+
+An integration test compares the outcome with that of kustomize itself, so whatever else is checked
+here holds for what users apply.
+"""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+DEPLOY = Path(__file__).resolve().parents[3] / "deploy"
+
+_USED = {"apiVersion", "kind", "resources", "namespace", "patches", "images", "replacements"}
+_CLUSTER_SCOPED = {"ClusterRole", "ClusterRoleBinding", "Namespace"}
+
+Object = dict[str, Any]
+
+
+def build(directory: Path) -> list[Object]:
+    """The objects of an overlay.
+
+    Raises:
+        ValueError: it uses something of kustomize that is not known here.
+    """
+    overlay = yaml.safe_load((directory / "kustomization.yaml").read_text())
+    if unknown := set(overlay) - _USED:
+        raise ValueError(f"{directory}: {sorted(unknown)}")
+    objects: list[Object] = []
+    for resource in overlay["resources"]:
+        path = directory / resource
+        if path.is_dir():
+            objects += build(path)
+        else:
+            objects += [obj for obj in yaml.safe_load_all(path.read_text()) if obj]
+    for patch in overlay.get("patches", ()):
+        operations = yaml.safe_load((directory / patch["path"]).read_text())
+        matching = [obj for obj in objects if _matches(obj, patch["target"])]
+        if not matching:
+            raise ValueError(f"{directory}: {patch} is for nothing")
+        for obj in matching:
+            _patch(obj, operations)
+    if "namespace" in overlay:
+        _move(objects, overlay["namespace"])
+    for image in overlay.get("images", ()):
+        _set_image(objects, image)
+    for replacement in overlay.get("replacements", ()):
+        _follow_image(objects, replacement)
+    return objects
+
+
+def _matches(obj: Object, target: Object) -> bool:
+    return obj["kind"] == target["kind"] and all(
+        obj["metadata"].get(key) == value for key, value in target.items() if key != "kind"
+    )
+
+
+def _patch(obj: Object, operations: list[Object]) -> None:
+    for operation in operations:
+        *parents, last = [
+            int(part) if part.isdecimal() else part for part in operation["path"].split("/")[1:]
+        ]
+        place: Any = obj
+        for part in parents:
+            place = place[part]
+        value = deepcopy(operation["value"])
+        if last == "-":
+            place.append(value)
+        elif operation["op"] == "replace" or last not in place:
+            place[last] = value
+        else:
+            raise ValueError(f"{operation['path']} is there already: say replace")
+
+
+def _move(objects: list[Object], namespace: str) -> None:
+    for obj in objects:
+        if obj["kind"] not in _CLUSTER_SCOPED:
+            obj["metadata"]["namespace"] = namespace
+        for subject in obj.get("subjects", ()):
+            subject["namespace"] = namespace
+
+
+def _containers(objects: list[Object]) -> list[Object]:
+    return [
+        container
+        for obj in objects
+        if obj["kind"] in ("Deployment", "DaemonSet")
+        for container in obj["spec"]["template"]["spec"]["containers"]
+    ]
+
+
+def _set_image(objects: list[Object], image: Object) -> None:
+    for container in _containers(objects):
+        if container["image"].rpartition(":")[0] == image["name"]:
+            container["image"] = f"{image['newName']}:{image['newTag']}"
+
+
+def _follow_image(objects: list[Object], replacement: Object) -> None:
+    """The one replacement in use: an environment variable that repeats the container's image."""
+    (target,) = replacement["targets"]
+    (path,) = target["fieldPaths"]
+    source = replacement["source"]
+    prefix = "spec.template.spec.containers.[name=operator]."
+    if (source["fieldPath"], path) != (
+        f"{prefix}image",
+        f"{prefix}env.[name=OPERATOR_IMAGE].value",
+    ):
+        raise ValueError(f"another replacement: {replacement}")
+    (workload,) = (obj for obj in objects if _matches(obj, target["select"]))
+    (container,) = _containers([workload])
+    (variable,) = (env for env in container["env"] if env["name"] == "OPERATOR_IMAGE")
+    variable["value"] = container["image"]

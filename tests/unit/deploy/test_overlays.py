@@ -1,0 +1,336 @@
+"""deploy/ agrees with the platforms that it is for, and grants what is needed and no more."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from kube_scheduler_operator import names
+from kube_scheduler_operator.__main__ import _parser
+from kube_scheduler_operator.cli import node, operator
+from kube_scheduler_operator.handlers import watches
+from kube_scheduler_operator.kube.watch import Watch
+from kube_scheduler_operator.node.certsync import Wanted
+from kube_scheduler_operator.platform import OPENSHIFT, PLATFORMS, RKE2, Platform
+
+from .overlays import DEPLOY, Object, build
+
+OVERLAYS = {name: build(DEPLOY / name) for name in PLATFORMS}
+ALL_WRITES = {"create", "update", "delete"}
+
+each_platform = pytest.mark.parametrize(
+    "platform", PLATFORMS.values(), ids=lambda platform: platform.name
+)
+
+
+def found(platform: Platform, kind: str, name: str, namespace: str | None = None) -> Object:
+    (obj,) = (
+        obj
+        for obj in OVERLAYS[platform.name]
+        if obj["kind"] == kind
+        and obj["metadata"]["name"] == name
+        and namespace in (None, obj["metadata"].get("namespace"))
+    )
+    return obj
+
+
+def bound(platform: Platform, account: str, namespace: str) -> Iterator[tuple[str, Object]]:
+    """(namespace, or "" for everywhere; rule) of everything that a ServiceAccount may do."""
+    objects = OVERLAYS[platform.name]
+    for binding in objects:
+        subject = {"kind": "ServiceAccount", "name": account, "namespace": namespace}
+        if subject not in binding.get("subjects", ()):
+            continue
+        place = binding["metadata"].get("namespace", "")
+        roles = [
+            obj
+            for obj in objects
+            if obj["kind"] == binding["roleRef"]["kind"]
+            and obj["metadata"]["name"] == binding["roleRef"]["name"]
+            and obj["metadata"].get("namespace", "") == place
+        ]
+        assert len(roles) == 1, f"{binding['metadata']} binds {binding['roleRef']}"
+        for rule in roles[0]["rules"]:
+            yield place, rule
+
+
+def may(
+    platform: Platform,
+    verbs: set[str],
+    resource: str,
+    *,
+    group: str = "",
+    namespace: str = "",
+    name: str = "",
+) -> bool:
+    """Whether the operator may do all of that."""
+    account = bound(platform, names.PROGRAM, platform.operator_namespace)
+    granted = {
+        verb
+        for place, rule in account
+        if place in ("", namespace)
+        and group in rule["apiGroups"]
+        and resource in rule["resources"]
+        and (name in rule["resourceNames"] if "resourceNames" in rule else True)
+        for verb in rule["verbs"]
+    }
+    return verbs <= granted
+
+
+def watched_name(watch: Watch) -> str:
+    prefix = "metadata.name="
+    selector = watch.field_selector or ""
+    return selector.removeprefix(prefix) if selector.startswith(prefix) else ""
+
+
+def arguments(container: Object) -> list[str]:
+    return [*container["command"][1:], *container.get("args", ())]
+
+
+def test_there_is_an_overlay_for_every_platform() -> None:
+    folders = {path.parent.name for path in DEPLOY.glob("*/kustomization.yaml")}
+    assert folders - {"base"} == set(PLATFORMS)
+
+
+@each_platform
+def test_the_operator_is_started_for_its_platform(platform: Platform) -> None:
+    deployment = found(platform, "Deployment", names.PROGRAM)
+    assert deployment["metadata"]["namespace"] == platform.operator_namespace
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    args = _parser("x", "x", [operator]).parse_args(arguments(container))
+    assert PLATFORMS[args.platform] == platform
+
+
+@each_platform
+def test_namespaces_are_made_before_what_is_in_them(platform: Platform) -> None:
+    made = {
+        obj["metadata"]["name"] for obj in OVERLAYS[platform.name] if obj["kind"] == "Namespace"
+    }
+    assert made == {platform.operator_namespace, platform.target_namespace}
+    elsewhere = {"kube-system", platform.credentials.namespace if platform.credentials else ""}
+    used = {obj["metadata"].get("namespace") for obj in OVERLAYS[platform.name]} - {None}
+    assert used <= made | elsewhere
+    target = found(platform, "Namespace", platform.target_namespace)["metadata"]["labels"]
+    assert target["pod-security.kubernetes.io/enforce"] == "privileged", "installers need it"
+
+
+@each_platform
+def test_one_image_everywhere(platform: Platform) -> None:
+    images = set()
+    for obj in OVERLAYS[platform.name]:
+        if obj["kind"] in ("Deployment", "DaemonSet"):
+            for container in obj["spec"]["template"]["spec"]["containers"]:
+                images.add(container["image"])
+                images |= {e["value"] for e in container["env"] if e["name"] == "OPERATOR_IMAGE"}
+    assert images == {"localhost/kube-scheduler-operator:dev"}
+
+
+@each_platform
+def test_the_operator_runs_on_a_control_plane_node(platform: Platform) -> None:
+    spec = found(platform, "Deployment", names.PROGRAM)["spec"]["template"]["spec"]
+    ((label, value),) = spec["nodeSelector"].items()
+    assert label in platform.node_selectors
+    assert value == ("true" if platform == RKE2 else "")
+    tolerated = {toleration["key"] for toleration in spec["tolerations"]}
+    assert {*platform.node_selectors, "node.kubernetes.io/not-ready"} <= tolerated
+
+
+@each_platform
+def test_both_objects_that_people_edit_come_along_and_are_in_no_namespace(
+    platform: Platform,
+) -> None:
+    for kind in ("Scheduler", "KubeScheduler"):
+        assert found(platform, kind, names.CLUSTER)["metadata"] == {"name": names.CLUSTER}
+
+
+@each_platform
+def test_nobody_gets_more_than_can_be_named(platform: Platform) -> None:
+    for obj in OVERLAYS[platform.name]:
+        assert obj.get("roleRef", {}).get("name") != "cluster-admin"
+        for rule in obj.get("rules", ()):
+            words = {*rule["apiGroups"], *rule["resources"], *rule["verbs"]}
+            assert not words & {"*", "escalate", "bind", "impersonate"}, rule
+
+
+@each_platform
+def test_every_binding_is_of_a_role_and_an_account_that_exist(platform: Platform) -> None:
+    accounts = [o["metadata"] for o in OVERLAYS[platform.name] if o["kind"] == "ServiceAccount"]
+    for account in accounts:
+        assert list(bound(platform, account["name"], account["namespace"]))
+    known = {(account["name"], account["namespace"]) for account in accounts}
+    subjects = {
+        (subject["name"], subject["namespace"])
+        for obj in OVERLAYS[platform.name]
+        for subject in obj.get("subjects", ())
+        if subject["kind"] == "ServiceAccount"
+    }
+    assert subjects == known
+
+
+@each_platform
+def test_everything_that_is_watched_may_be_read(platform: Platform) -> None:
+    for watch in watches(platform):
+        assert may(
+            platform,
+            {"get", "list", "watch"},
+            watch.resource.plural,
+            group=watch.resource.group,
+            namespace=watch.namespace or "",
+            name=watched_name(watch),
+        ), watch
+
+
+@each_platform
+def test_what_the_operator_writes_it_may(platform: Platform) -> None:
+    target, own = platform.target_namespace, platform.operator_namespace
+    for resource in ("configmaps", "pods", "serviceaccounts"):
+        assert may(platform, ALL_WRITES, resource, namespace=target)
+    assert may(platform, ALL_WRITES, "poddisruptionbudgets", group="policy", namespace=target)
+    if platform.credentials:
+        assert may(platform, ALL_WRITES, "secrets", namespace=target)
+    operators, config = "operator.openshift.io", "config.openshift.io"
+    assert may(platform, {"update"}, "kubeschedulers", group=operators)
+    assert may(platform, {"update"}, "kubeschedulers/status", group=operators)
+    assert may(platform, {"create"}, "clusteroperators", group=config)
+    assert may(platform, {"update"}, "clusteroperators/status", group=config)
+    leases = "coordination.k8s.io"
+    assert may(platform, {"get", "create", "update"}, "leases", group=leases, namespace=own)
+    assert may(platform, {"create", "patch"}, "events", namespace=own)
+    assert may(platform, {"create"}, "tokenreviews", group="authentication.k8s.io")
+    assert may(platform, {"create"}, "subjectaccessreviews", group="authorization.k8s.io")
+
+
+def test_events_are_shown_with_the_deployment() -> None:
+    namespace = OPENSHIFT.operator_namespace
+    one = {"group": "apps", "namespace": namespace, "name": names.PROGRAM}
+    assert may(OPENSHIFT, {"get"}, "deployments", **one)
+
+
+@each_platform
+def test_what_is_only_read_cannot_be_written(platform: Platform) -> None:
+    lease = (platform.operand_lease_namespace, platform.operand_lease_name)
+    writes = ALL_WRITES | {"patch"}
+    if platform.operand_lease_namespace != platform.operator_namespace:
+        for verb in writes:
+            assert not may(
+                platform, {verb}, "leases",
+                group="coordination.k8s.io", namespace=lease[0], name=lease[1],
+            )  # fmt: skip
+    for verb in writes:
+        assert not may(platform, {verb}, "nodes")
+        if platform.operand_namespace != platform.target_namespace:
+            assert not may(platform, {verb}, "pods", namespace=platform.operand_namespace)
+    if platform.credentials:
+        source = platform.credentials.namespace
+        for verb in writes:
+            for resource in ("secrets", "configmaps"):
+                assert not may(platform, {verb}, resource, namespace=source)
+
+
+@each_platform
+def test_secrets_can_be_read_only_where_the_scheduler_has_some(platform: Platform) -> None:
+    secrets = [
+        (place, rule.get("resourceNames"))
+        for place, rule in bound(platform, names.PROGRAM, platform.operator_namespace)
+        if "secrets" in rule["resources"]
+    ]
+    expected: list[Any] = []
+    if kept := platform.credentials:
+        expected = [(kept.namespace, [kept.client_certificate]), (platform.target_namespace, None)]
+    assert sorted(secrets) == expected
+
+
+@each_platform
+def test_pods_that_need_no_node_are_confined(platform: Platform) -> None:
+    spec = found(platform, "Deployment", names.PROGRAM)["spec"]["template"]["spec"]
+    assert "hostNetwork" not in spec
+    assert spec["securityContext"]["runAsNonRoot"] is True
+    assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert all("emptyDir" in volume for volume in spec["volumes"])
+    for container in spec["containers"]:
+        assert container["securityContext"] == {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        }
+
+
+class TestCertificateSyncer:
+    """Of the one platform where the cluster renews certificates."""
+
+    kept = OPENSHIFT.credentials
+    pod = found(OPENSHIFT, "DaemonSet", "kube-scheduler-cert-syncer")["spec"]["template"]["spec"]
+
+    def options(self) -> argparse.Namespace:
+        (container,) = self.pod["containers"]
+        return _parser("x", "x", [node]).parse_args(arguments(container))
+
+    def test_it_brings_what_schedulers_look_for_to_where_they_look(self) -> None:
+        assert self.kept is not None
+        options = self.options()
+        assert str(options.certs_dir) == self.kept.directory
+        assert {Wanted.parse(text) for text in options.secrets} == {
+            Wanted(self.kept.namespace, self.kept.client_certificate),
+            Wanted(OPENSHIFT.target_namespace, self.kept.serving_certificate, optional=True),
+        }
+        (container,) = self.pod["containers"]
+        assert {env["name"] for env in container["env"]} == {"NODE_NAME", "POD_NAMESPACE"}
+
+    def test_of_the_host_it_sees_that_directory_only(self) -> None:
+        assert self.kept is not None
+        host = {v["name"]: v["hostPath"] for v in self.pod["volumes"] if "hostPath" in v}
+        ((volume, path),) = host.items()
+        assert path == {"path": self.kept.directory, "type": "DirectoryOrCreate"}
+        (container,) = self.pod["containers"]
+        mounts = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
+        assert mounts == {volume: self.kept.directory, "tmp": "/tmp"}
+        assert "hostPID" not in self.pod
+
+    def test_it_needs_nothing_that_may_be_down(self) -> None:
+        assert self.pod["hostNetwork"] is True
+        assert self.pod["tolerations"] == [{"operator": "Exists"}]
+        assert self.pod["priorityClassName"] == "system-node-critical"
+        assert self.options().servers == ["https://localhost:6443"]
+        (label,) = self.pod["nodeSelector"]
+        assert label == OPENSHIFT.node_selectors[0]
+
+    def test_it_may_do_two_things(self) -> None:
+        assert self.kept is not None
+        account = self.pod["serviceAccountName"]
+        rights = [
+            (place, rule["resources"], rule.get("resourceNames"), rule["verbs"])
+            for place, rule in bound(OPENSHIFT, account, OPENSHIFT.target_namespace)
+        ]
+        assert sorted(rights, key=str) == [
+            (self.kept.namespace, ["secrets"], [self.kept.client_certificate], ["get"]),
+            (OPENSHIFT.target_namespace, ["events"], None, ["create"]),
+            (OPENSHIFT.target_namespace, ["secrets"], [self.kept.serving_certificate], ["get"]),
+        ]
+
+    def test_it_is_no_pod_that_the_operator_takes_for_one_of_its_own(self) -> None:
+        daemon_set = found(OPENSHIFT, "DaemonSet", "kube-scheduler-cert-syncer")
+        app = daemon_set["spec"]["template"]["metadata"]["labels"]["app"]
+        operand = dict(OPENSHIFT.static_pod_labels)["app"]
+        assert app not in (names.INSTALLER, names.GUARD, operand)
+
+
+def test_the_service_leads_to_the_schedulers() -> None:
+    assert OPENSHIFT.credentials is not None
+    service = found(OPENSHIFT, "Service", "scheduler", OPENSHIFT.target_namespace)
+    assert set(service["spec"]["selector"].items()) <= set(OPENSHIFT.static_pod_labels)
+    asked = service["metadata"]["annotations"]["service.beta.openshift.io/serving-cert-secret-name"]
+    assert asked == OPENSHIFT.credentials.serving_certificate
+
+
+def test_no_policy_stands_between_the_operator_and_whom_it_talks_to() -> None:
+    namespace = OPENSHIFT.operator_namespace
+    policy: Any = found(OPENSHIFT, "NetworkPolicy", names.PROGRAM, namespace)["spec"]
+    template = found(OPENSHIFT, "Deployment", names.PROGRAM)["spec"]["template"]
+    selected = policy["podSelector"]["matchLabels"].items()
+    assert set(selected) <= set(template["metadata"]["labels"].items())
+    (port,) = template["spec"]["containers"][0]["ports"]
+    assert policy["ingress"] == [{"ports": [{"protocol": "TCP", "port": port["containerPort"]}]}]
+    assert policy["egress"] == [{}]
