@@ -47,7 +47,7 @@ _FAILURES = (
     names.PREFLIGHT_DEGRADED,
     names.NODE_INSTALLER_DEGRADED,
 )
-_FAILS_NOTHING = ("PolicyRemoved",)  # reasons that are advice
+_FAILS_NOTHING = ("PolicyRemoved", "FeatureGatesNotFound")  # reasons that hold nothing up
 
 
 def read_state(kubescheduler: Mapping[str, Any]) -> State:
@@ -59,7 +59,7 @@ def read_state(kubescheduler: Mapping[str, Any]) -> State:
     failing = [
         condition
         for condition in (conditions.get(type_, {}) for type_ in _FAILURES)
-        if condition.get("status") == "True" and condition.get("reason") not in _FAILS_NOTHING
+        if condition.get("status") == "True" and not _is_advice(condition)
     ]
     final = [c for c in failing if _is_final(c)]
     generation = (kubescheduler.get("metadata") or {}).get("generation", 0)
@@ -87,6 +87,12 @@ def read_state(kubescheduler: Mapping[str, Any]) -> State:
         end=end,
         sentence=sentence,
     )
+
+
+def _is_advice(condition: Mapping[str, Any]) -> bool:
+    """Whether it holds nothing up; of several messages the reason tells only about the first."""
+    alone = "\n" not in str(condition.get("message", ""))
+    return alone and condition.get("reason") in _FAILS_NOTHING
 
 
 def _is_final(condition: Mapping[str, Any]) -> bool:

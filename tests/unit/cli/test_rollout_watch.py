@@ -63,6 +63,7 @@ REFUSED = condition(names.PREFLIGHT_DEGRADED, "True", "ConfigurationRefused", "n
 STUCK = condition(names.NODE_INSTALLER_DEGRADED, "True", "InstallerFailed", "disk full")
 WRONG = condition(names.OVERRIDES_DEGRADED, "True", "Malformed", "spec.x: wrong")
 ADVICE = condition(names.TARGET_CONFIG_DEGRADED, "True", "PolicyRemoved", "remove it")
+MISTAKE_TOO = condition(names.TARGET_CONFIG_DEGRADED, "True", "PolicyRemoved", "a\nb")
 
 
 @pytest.mark.parametrize(
@@ -81,6 +82,7 @@ ADVICE = condition(names.TARGET_CONFIG_DEGRADED, "True", "PolicyRemoved", "remov
         (state(calm(), WRONG), End.FAILED, "UnsupportedConfigOverridesDegraded: spec.x: wrong"),
         (state(calm(), WRONG, generation=2), None, ""),
         (state(calm("ok"), ADVICE), End.DONE, "ok"),
+        (state(calm(), MISTAKE_TOO), End.FAILED, "TargetConfigControllerDegraded: a\nb"),
         (
             state(calm(), management="Unmanaged"),
             End.FAILED,
