@@ -60,6 +60,12 @@ def parser() -> argparse.ArgumentParser:
     up = commands.add_parser("up", parents=[named], help="bring a sandbox up, or heal it")
     up.add_argument("--nodes", type=int, default=1, help="control-plane nodes; 0 needs no root")
     up.add_argument("--workers", type=int, default=0, help="further nodes")
+    up.add_argument(
+        "--platform",
+        choices=model.PLATFORMS,
+        default=model.KUBEADM,
+        help="what the cluster looks like (default: kubeadm)",
+    )
     up.add_argument("--no-operator", action="store_true", help="do not install the operator")
     up.set_defaults(run=_up)
 
@@ -96,7 +102,13 @@ def parser() -> argparse.ArgumentParser:
 
 def _up(options: argparse.Namespace) -> None:
     with_operator = not options.no_operator
-    lifecycle.up(options.name, options.nodes, options.workers, with_operator=with_operator)
+    lifecycle.up(
+        options.name,
+        options.nodes,
+        options.workers,
+        with_operator=with_operator,
+        platform=options.platform,
+    )
 
 
 def _env(options: argparse.Namespace) -> None:

@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING
 from cluster import paths, pki, processes
 from cluster.api import Api, wait
 from cluster.console import SandboxError
-from cluster.model import API_SERVICE_ADDRESS, KUBERNETES_VERSION, SERVICE_NETWORK, pod_network
+from cluster.model import (
+    API_SERVICE_ADDRESS,
+    KUBERNETES_VERSION,
+    OPENSHIFT,
+    SERVICE_NETWORK,
+    pod_network,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -180,7 +186,7 @@ def _create_objects(sandbox: Sandbox, api: Api) -> None:
     )
 
 
-def marks(node: Node) -> Object:
+def marks(node: Node, platform: str) -> Object:
     """What kubeadm adds to a Node once the kubelet has registered it.
 
     The kubelet may not set these labels itself. Nor can the Node be made before it comes: a kubelet
@@ -188,6 +194,7 @@ def marks(node: Node) -> Object:
     """
     labels = {
         "node-role.kubernetes.io/control-plane": "",
+        **({"node-role.kubernetes.io/master": ""} if platform == OPENSHIFT else {}),
         "node.kubernetes.io/exclude-from-external-load-balancers": "",
     }
     socket = "unix:///run/containerd/containerd.sock"

@@ -15,10 +15,11 @@ if TYPE_CHECKING:
 
 PAUSE = "registry.k8s.io/pause:3.10"
 SCHEDULER = f"registry.k8s.io/kube-scheduler:{KUBERNETES_VERSION}"
+HYPERKUBE = f"localhost/hyperkube:{KUBERNETES_VERSION}"
 OPERATOR = "localhost/kube-scheduler-operator:dev"
 
 PATH = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
-_PAUSE_SOURCE = paths.REPOSITORY / "hack" / "controlplane" / "pause.c"
+_SOURCES = paths.REPOSITORY / "hack" / "controlplane"
 
 
 def folder() -> Path:
@@ -28,14 +29,27 @@ def folder() -> Path:
 
 def pause() -> Image:
     """The image of a container that does nothing until it is told to stop."""
-    key = hashlib.sha256(_PAUSE_SOURCE.read_bytes()).hexdigest()[:12]
-    target = folder() / f"pause-{key}.layer"
-    with paths.locked(folder() / ".pause.lock"):
+    layer = _compiled("pause", "pause")
+    return Image(PAUSE, (layer,), ("/pause",), user="65535:65535")
+
+
+def hyperkube(binary: Path) -> Image:
+    """The kube-scheduler as OpenShift packages it: started as `hyperkube kube-scheduler`."""
+    layers = (*scheduler(binary).layers, _compiled("hyperkube", "usr/local/bin/hyperkube"))
+    return Image(HYPERKUBE, layers, ("/usr/local/bin/hyperkube",), environment=PATH)
+
+
+def _compiled(name: str, path: str) -> Layer:
+    """A layer with one small program of ours."""
+    source = _SOURCES / f"{name}.c"
+    key = hashlib.sha256(source.read_bytes()).hexdigest()[:12]
+    target = folder() / f"{name}-{key}.layer"
+    with paths.locked(folder() / f".{name}.lock"):
         if not target.exists():
-            binary = folder() / "pause"
-            run("cc", "-Os", "-static", "-o", binary, _PAUSE_SOURCE)
-            archive.pack_layer(target, {"pause": binary})
-    return Image(PAUSE, (Layer.of(target),), ("/pause",), user="65535:65535")
+            binary = folder() / name
+            run("cc", "-Os", "-static", "-o", binary, source)
+            archive.pack_layer(target, {path: binary})
+    return Layer.of(target)
 
 
 def scheduler(binary: Path) -> Image:

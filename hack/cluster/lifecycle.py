@@ -17,6 +17,7 @@ from cluster import (
     network,
     node_files,
     nodes,
+    openshift,
     operator,
     operator_image,
     packages,
@@ -70,22 +71,29 @@ def setup(*, with_nodes: bool) -> dict[str, Path]:
     return binaries.provide(wanted)
 
 
-def up(name: str, control_planes: int, workers: int, *, with_operator: bool) -> Sandbox:
+def up(
+    name: str,
+    control_planes: int,
+    workers: int,
+    *,
+    with_operator: bool,
+    platform: str = model.KUBEADM,
+) -> Sandbox:
     """Bring a sandbox up, or what is missing of it.
 
     Raises:
-        SandboxError: It cannot be, or one of that name has other nodes.
+        SandboxError: It cannot be, or one of that name has other nodes or another platform.
     """
     start = time.monotonic()
     planned = model.make_nodes(model.check_name(name), control_planes, workers)
     check_machine(len(planned))
     found = setup(with_nodes=bool(planned))
     with paths.locked(lock(name)):
-        sandbox = model.load(name) or _allocate(name, planned)
-        if sandbox.nodes != planned:
+        sandbox = model.load(name) or _allocate(name, planned, platform)
+        if (sandbox.nodes, sandbox.platform) != (planned, platform):
             raise SandboxError(
-                f"sandbox {name} exists with other nodes "
-                f"({', '.join(node.name for node in sandbox.nodes) or 'none'}); "
+                f"sandbox {name} exists with platform {sandbox.platform} and the nodes "
+                f"{', '.join(node.name for node in sandbox.nodes) or '(none)'}; "
                 f"take it down first: hack/sandbox down --name {name}"
             )
         _link_binaries(sandbox, found)
@@ -95,12 +103,14 @@ def up(name: str, control_planes: int, workers: int, *, with_operator: bool) -> 
             _start(sandbox, found, with_operator=with_operator)
         if with_operator and sandbox.nodes:
             operator.deploy(sandbox)
+            if sandbox.platform == model.OPENSHIFT:
+                openshift.end_bootstrap(sandbox)
     say(f"sandbox {name} is up ({time.monotonic() - start:.1f} s). To use it:")
     say(f'  eval "$(hack/sandbox env --name {name})"')
     return sandbox
 
 
-def _allocate(name: str, planned: tuple[Node, ...]) -> Sandbox:
+def _allocate(name: str, planned: tuple[Node, ...], platform: str) -> Sandbox:
     """Give a new sandbox a slot of its own."""
     root = paths.state_root()
     with paths.locked(root / ".slots.lock"):
@@ -111,7 +121,7 @@ def _allocate(name: str, planned: tuple[Node, ...]) -> Sandbox:
             port_is_free=network.port_is_free,
             needs_network=bool(planned),
         )
-        sandbox = model.Sandbox(name, slot, planned)
+        sandbox = model.Sandbox(name, slot, planned, platform)
         sandbox.save()
     return sandbox
 
@@ -143,27 +153,40 @@ def _healthy(sandbox: Sandbox) -> bool:
 
 
 def _start(sandbox: Sandbox, found: Mapping[str, Path], *, with_operator: bool) -> None:
-    wanted = _images(found, with_operator=with_operator) if sandbox.nodes else []
+    wanted = _images(sandbox, found, with_operator=with_operator) if sandbox.nodes else []
+    starting = (*sandbox.nodes, *_bootstrap(sandbox))
     with step("certificates"):
         controlplane.make_certificates(sandbox)
     if sandbox.nodes:
         with step("network"):
             node_files.create_mount_points()
             network.create_bridge(sandbox)
-    with ThreadPoolExecutor(max_workers=len(sandbox.nodes) + 1) as pool:
-        booting = [pool.submit(_boot, sandbox, node, wanted) for node in sandbox.nodes]
+    with ThreadPoolExecutor(max_workers=len(starting) + 1) as pool:
+        booting = [pool.submit(_boot, sandbox, node, wanted) for node in starting]
         with step("control plane"):
             api = controlplane.start(sandbox, found)
+            if sandbox.platform == model.OPENSHIFT:
+                openshift.create_objects(sandbox, api)
         for one in booting:
             one.result()
-    if sandbox.nodes:
-        with step(f"{len(sandbox.nodes)} node(s) Ready, schedulers running"):
-            for node in sandbox.nodes:
+    if starting:
+        with step(f"{len(starting)} node(s) Ready, schedulers running"):
+            if sandbox.bootstrap in starting:
+                openshift.write_bootstrap(sandbox)
+            for node in starting:
                 nodes.start_kubelet(sandbox, node, found["kubelet"])
-            for node in sandbox.nodes:
+            for node in starting:
                 wait_ready(sandbox, api, node)
     # Until the controller manager has made it, the API server refuses every pod.
     wait(lambda: _takes_pods(api), _READY_TIMEOUT, lambda: "no default service account", every=0.1)
+
+
+def _bootstrap(sandbox: Sandbox) -> tuple[Node, ...]:
+    """The machine that an OpenShift starts with, until it has been switched off."""
+    if sandbox.platform != model.OPENSHIFT or not sandbox.nodes:
+        return ()
+    gone = node_files.root(sandbox, sandbox.bootstrap).exists()
+    return () if gone and not nodes.runs(sandbox, sandbox.bootstrap) else (sandbox.bootstrap,)
 
 
 def _takes_pods(api: Api) -> bool:
@@ -192,13 +215,15 @@ def _boot(sandbox: Sandbox, node: Node, wanted: Sequence[Image]) -> None:
         nodes.boot(sandbox, node, wanted)
 
 
-def _images(found: Mapping[str, Path], *, with_operator: bool) -> list[Image]:
+def _images(sandbox: Sandbox, found: Mapping[str, Path], *, with_operator: bool) -> list[Image]:
     """What every node has, as it cannot pull anything.
 
     Workers are given the same: a scheduler may run anywhere as a Deployment, and one set of images
     is prepared once.
     """
-    wanted = [images.pause(), images.scheduler(found["kube-scheduler"])]
+    hyperkube = sandbox.platform == model.OPENSHIFT
+    scheduler = (images.hyperkube if hyperkube else images.scheduler)(found["kube-scheduler"])
+    wanted = [images.pause(), scheduler]
     own = operator_image.build() if with_operator else operator_image.built()
     return [*wanted, own] if own else wanted
 
@@ -224,7 +249,7 @@ def wait_ready(sandbox: Sandbox, api: Api, node: Node) -> None:
         return not node.control_plane or scheduler_runs(sandbox, api, node)
 
     wait(registered, _READY_TIMEOUT, lambda: f"{kubelet} did not register", every=0.2)
-    api.request("PATCH", path, controlplane.marks(node))
+    api.request("PATCH", path, controlplane.marks(node, sandbox.platform))
     wait(ready, _READY_TIMEOUT, lambda: f"node {node.name} did not become Ready", every=0.2)
 
 

@@ -25,6 +25,9 @@ KUBERNETES_VERSION = "v1.35.4"
 1.35 is the newest line whose kubelet still accepts cgroup v1 and containerd 1.6.
 """
 
+KUBEADM, OPENSHIFT = PLATFORMS = ("kubeadm", "openshift")
+"""What a sandbox can look like: whose files are on its nodes, and whose objects in its API."""
+
 SERVICE_NETWORK = IPv4Network("10.96.0.0/16")
 API_SERVICE_ADDRESS = SERVICE_NETWORK[1]
 SLOTS = 32
@@ -56,6 +59,7 @@ class Sandbox:
     name: str
     slot: int
     nodes: tuple[Node, ...]
+    platform: str = KUBEADM
 
     @property
     def state(self) -> Path:
@@ -132,6 +136,11 @@ class Sandbox:
         known = ", ".join(node.name for node in self.nodes) or "none"
         raise SandboxError(f"sandbox {self.name} has no node {name}; it has: {known}")
 
+    @property
+    def bootstrap(self) -> Node:
+        """The machine whose scheduler places the first pods of an OpenShift; it goes then."""
+        return Node(f"{self.name}-bootstrap", len(self.nodes) + 1, control_plane=False)
+
     def save(self) -> None:
         """Write down what is not derived."""
         paths.write_atomically(self.state / "sandbox.json", json.dumps(asdict(self), indent=2))
@@ -170,7 +179,7 @@ def load(name: str) -> Sandbox | None:
     try:
         data = json.loads((paths.state_root() / name / "sandbox.json").read_text())
         nodes = tuple(Node(**node) for node in data["nodes"])
-        return Sandbox(name=data["name"], slot=data["slot"], nodes=nodes)
+        return Sandbox(data["name"], data["slot"], nodes, data.get("platform", KUBEADM))
     except (OSError, ValueError, KeyError, TypeError):
         return None
 

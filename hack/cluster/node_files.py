@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cluster import cgroups, controlplane, images, packages, paths, pki
+from cluster import cgroups, controlplane, images, model, packages, paths, pki
 from cluster.console import run
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def write(sandbox: Sandbox, node: Node) -> None:
         shutil.copy(source, target)
     manifests = kubernetes / "manifests"
     manifests.mkdir(mode=0o700, exist_ok=True)
-    if node.control_plane:
+    if node.control_plane and sandbox.platform == model.KUBEADM:
         paths.write_atomically(manifests / "kube-scheduler.yaml", scheduler_manifest(), 0o600)
 
     paths.write_atomically(kubelet / "config.yaml", kubelet_config(sandbox, node))

@@ -12,9 +12,11 @@ from typing import Any, Protocol
 
 from . import names
 from .kube.resource import (
+    API_SERVERS,
     CLUSTER_OPERATORS,
     CONFIG_MAPS,
     DISRUPTION_BUDGETS,
+    FEATURE_GATES,
     INFRASTRUCTURES,
     KUBE_SCHEDULERS,
     LEASES,
@@ -58,11 +60,12 @@ def watches(platform: Platform) -> tuple[Watch, ...]:
     ]
     if platform.operand_namespace != target:
         found.append(Watch(PODS, platform.operand_namespace, label_selector=operand))
+    if platform.cluster_config:
+        found += [Watch(API_SERVERS), Watch(FEATURE_GATES), Watch(INFRASTRUCTURES)]
     kept = platform.credentials
     if kept is not None:
         certificate = f"metadata.name={kept.client_certificate}"
         found += [
-            Watch(INFRASTRUCTURES),
             Watch(SECRETS, target),
             Watch(CONFIG_MAPS, kept.namespace),
             Watch(SECRETS, kept.namespace, field_selector=certificate),
@@ -196,6 +199,8 @@ def take_snapshot(
         secrets=_by_name(view.list(SECRETS, target)),
         source_config_maps=_by_name(view.list(CONFIG_MAPS, source)),
         source_secrets=_by_name(view.list(SECRETS, source)),
+        apiserver=view.get(API_SERVERS, names.CLUSTER),
+        feature_gate=view.get(FEATURE_GATES, names.CLUSTER),
         infrastructure=view.get(INFRASTRUCTURES, names.CLUSTER),
         service_accounts=_by_name(view.list(SERVICE_ACCOUNTS, target)),
         nodes=_by_name(

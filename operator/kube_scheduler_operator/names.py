@@ -77,6 +77,8 @@ NODES_DEGRADED: Final = "NodeControllerDegraded"
 OVERRIDES_UPGRADEABLE: Final = "UnsupportedConfigOverridesUpgradeable"
 OVERRIDES_DEGRADED: Final = "UnsupportedConfigOverridesDegraded"  # ours: malformed overrides
 PREFLIGHT_DEGRADED: Final = "PreflightDegraded"  # ours: kube-scheduler refused a revision
+# Ours, and for information: no suffix, so ClusterOperator does not count it.
+INEFFECTIVE_SETTINGS: Final = "IneffectiveSettings"
 
 # --- node statuses ----------------------------------------------------------------------------
 REASON_INSTALLER_FAILED: Final = "InstallerFailed"

@@ -72,6 +72,8 @@ class Platform:
         pod_log_dir: where the kubelet keeps container logs.
         kubelet_pod_dir: where it keeps a directory for every pod.
         probe_host: where the scheduler answers health probes unless `bind-address` says otherwise.
+        cluster_config: APIServer, FeatureGate and Infrastructure of config.openshift.io exist, and
+            somebody else honours those fields of the Scheduler that are not about kube-scheduler.
     """
 
     name: str
@@ -93,6 +95,7 @@ class Platform:
     pod_log_dir: str = "/var/log/pods"
     kubelet_pod_dir: str = "/var/lib/kubelet/pods"
     probe_host: str = "127.0.0.1"
+    cluster_config: bool = False
     kubeconfig_files: tuple[str, ...] = ()
     dropped_arguments: tuple[str, ...] = ()
     credentials: Credentials | None = None
@@ -161,6 +164,7 @@ OPENSHIFT = Platform(
         directory="/etc/kubernetes/static-pod-resources/kube-scheduler-certs",
         mounted="/etc/kubernetes/static-pod-certs",
     ),
+    cluster_config=True,
 )
 
 _RKE2 = "/var/lib/rancher/rke2"

@@ -23,7 +23,7 @@ from .kube.resource import CLUSTER_OPERATORS, CONFIG_MAPS, KUBE_SCHEDULERS, SERV
 from .manifests.target import config_map, installer_service_account, target_data
 from .plan import Action, Create, Event, Plan, Replace
 from .revision.content import Content
-from .revision.credentials import gather
+from .revision.credentials import gather, has_serving_certificate
 from .revision.history import Revision, read
 from .revision.revise import Revised, revise
 from .rollout import operand as operands
@@ -217,8 +217,26 @@ def _inputs(snapshot: Snapshot, image: str) -> Inputs:
         scheduler=snapshot.scheduler,
         kubescheduler=snapshot.kubescheduler or {},
         stock_arguments=stock,
-        stock_image="/kube-scheduler:" in f"/{image}" or "/kube-scheduler@" in f"/{image}",
+        # Where the cluster brings its own scheduler, its image may be called anything.
+        stock_image=snapshot.platform.cluster_config
+        or "/kube-scheduler:" in f"/{image}"
+        or "/kube-scheduler@" in f"/{image}",
+        previous_arguments=_composed_arguments(snapshot),
+        payload_version=snapshot.settings.release_version,
+        apiserver=snapshot.apiserver,
+        feature_gate=snapshot.feature_gate,
+        infrastructure=snapshot.infrastructure,
+        serving_certificate=has_serving_certificate(snapshot),
     )
+
+
+def _composed_arguments(snapshot: Snapshot) -> tuple[str, ...]:
+    """The scheduler's command line as it was composed last: what the target's pod has."""
+    try:
+        pod = json.loads(snapshot.config_maps[names.POD]["data"][names.POD_KEY])
+        return operands.read(pod).arguments
+    except (KeyError, TypeError, AttributeError, ValueError):
+        return ()  # there is none yet, or somebody put something else there
 
 
 def _image_findings(image: str) -> tuple[Finding, ...]:

@@ -49,6 +49,7 @@ class Settings:
         operator_image: image of the installer pods: this very program.
         operand_image: kube-scheduler's image; empty: the one that the cluster runs now.
         operator_version: shown in ClusterOperator.
+        release_version: of the cluster's payload, where there is one; it chooses feature gates.
         resync: seconds after which a pass runs even if nothing happened.
         rollout: see Rollout.
     """
@@ -56,5 +57,6 @@ class Settings:
     operator_image: str = f"kube-scheduler-operator:{__version__}"
     operand_image: str = ""
     operator_version: str = __version__
+    release_version: str = ""
     resync: float = 60.0
     rollout: Rollout = field(default_factory=Rollout)

@@ -30,11 +30,13 @@ class Snapshot:
         scheduler: Scheduler "cluster", if there is one.
         kubescheduler: KubeScheduler "cluster", if there is one.
         cluster_operator: ClusterOperator "kube-scheduler", if there is one.
+        apiserver: APIServer "cluster" of config.openshift.io, if there is one.
+        feature_gate: FeatureGate "cluster" of config.openshift.io, if there is one.
+        infrastructure: Infrastructure "cluster" of config.openshift.io, if there is one.
         config_maps: our ConfigMaps in the target namespace, by name.
         secrets: Secrets of schedulers in the target namespace, by name.
         source_config_maps: ConfigMaps that the cluster keeps for schedulers (platform.Credentials).
         source_secrets: Secrets that it keeps for them.
-        infrastructure: Infrastructure "cluster", where there is that kind.
         service_accounts: our ServiceAccounts in the target namespace, by name.
         nodes: control-plane nodes, by name.
         operand_pods: mirror pods of the scheduler, by node name.
@@ -53,11 +55,13 @@ class Snapshot:
     scheduler: Object | None = None
     kubescheduler: Object | None = None
     cluster_operator: Object | None = None
+    apiserver: Object | None = None
+    feature_gate: Object | None = None
+    infrastructure: Object | None = None
     config_maps: Mapping[str, Object] = field(default_factory=dict)
     secrets: Mapping[str, Object] = field(default_factory=dict)
     source_config_maps: Mapping[str, Object] = field(default_factory=dict)
     source_secrets: Mapping[str, Object] = field(default_factory=dict)
-    infrastructure: Object | None = None
     service_accounts: Mapping[str, Object] = field(default_factory=dict)
     nodes: Mapping[str, Object] = field(default_factory=dict)
     operand_pods: Mapping[str, Object] = field(default_factory=dict)

@@ -100,6 +100,9 @@ def test_empty_spec_of_a_scheduler_stays_empty(schedulers: Kind) -> None:
     assert schedulers.get(schedulers.create({}))["spec"] == {}
 
 
+CUSTOM = {"minTLSVersion": "VersionTLS12", "ciphers": ["ECDHE-RSA-AES128-GCM-SHA256"]}
+
+
 @pytest.mark.parametrize(
     "spec",
     [
@@ -110,6 +113,9 @@ def test_empty_spec_of_a_scheduler_stays_empty(schedulers: Kind) -> None:
         pytest.param({"logLevel": "", "operatorLogLevel": "TraceAll"}, id="log-levels"),
         pytest.param({"unsupportedConfigOverrides": None, "observedConfig": None}, id="null"),
         pytest.param({"failedRevisionLimit": -1, "succeededRevisionLimit": 0}, id="limits"),
+        pytest.param({"featureGates": {"AllAlpha": False, "AllBeta": True}}, id="feature-gates"),
+        pytest.param({"tlsSecurityProfile": {"type": "Modern", "modern": {}}}, id="tls"),
+        pytest.param({"tlsSecurityProfile": {"type": "Custom", "custom": CUSTOM}}, id="custom-tls"),
     ],
 )
 def test_kube_scheduler_accepts(kube_schedulers: Kind, spec: dict[str, Any]) -> None:
@@ -134,6 +140,15 @@ def test_free_form_configuration_is_kept_whole(kube_schedulers: Kind) -> None:
         pytest.param({"operatorLogLevel": "Loud"}, "spec.operatorLogLevel", id="operator-level"),
         pytest.param({"failedRevisionLimit": "5"}, "spec.failedRevisionLimit", id="not-a-number"),
         pytest.param({"observedConfig": "text"}, "spec.observedConfig", id="not-an-object"),
+        pytest.param({"featureGates": {"A": "true"}}, "spec.featureGates", id="not-a-boolean"),
+        pytest.param({"tlsSecurityProfile": {}}, "type", id="tls-without-type"),
+        pytest.param({"tlsSecurityProfile": {"type": "New"}}, "spec.tlsSecurityProfile", id="tls"),
+        pytest.param({"tlsSecurityProfile": {"type": "Custom"}}, "type Custom needs", id="custom"),
+        pytest.param(
+            {"tlsSecurityProfile": {"type": "Old", "custom": CUSTOM}},
+            "custom is only for type Custom",
+            id="custom-for-another-type",
+        ),
     ],
 )
 def test_kube_scheduler_refuses(kube_schedulers: Kind, spec: dict[str, Any], said: str) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster import model
+from cluster import model, paths
 from cluster.console import SandboxError
 from cluster.model import Sandbox
 
@@ -109,3 +109,31 @@ def test_a_damaged_record_is_no_sandbox(state_root: Path, content: str) -> None:
 def test_an_unknown_node_is_answered_with_the_known_ones() -> None:
     with pytest.raises(SandboxError, match=r"no node nope; it has: dev-control-plane"):
         make().node("nope")
+
+
+def test_the_bootstrap_machine_has_a_place_of_its_own() -> None:
+    box = make("dev", 0, 3, 2)
+    machine = box.bootstrap
+    assert machine.name == "dev-bootstrap"
+    assert not machine.control_plane
+    addresses = {box.address(node) for node in (*box.nodes, machine)}
+    assert len(addresses) == len(box.nodes) + 1
+    assert box.pod_network(machine) not in {box.pod_network(node) for node in box.nodes}
+
+
+def test_the_platform_is_remembered(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(paths, "state_root", lambda: tmp_path)
+    for platform in model.PLATFORMS:
+        made = Sandbox(platform, 0, (), platform)
+        made.state.mkdir()
+        made.save()
+        assert model.load(platform) == made
+
+
+def test_a_record_from_before_platforms_is_of_kubeadm(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(paths, "state_root", lambda: tmp_path)
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old/sandbox.json").write_text('{"name": "old", "slot": 1, "nodes": []}')
+    assert model.load("old") == Sandbox("old", 1, (), model.KUBEADM)

@@ -40,9 +40,9 @@ def test_the_schedulers_static_pod_is_kubeadms() -> None:
 
 def test_control_plane_nodes_are_labelled_and_tainted_and_workers_are_not() -> None:
     label = "node-role.kubernetes.io/control-plane"
-    assert controlplane.marks(CONTROL_PLANE)["metadata"]["labels"][label] == ""
+    assert controlplane.marks(CONTROL_PLANE, model.KUBEADM)["metadata"]["labels"][label] == ""
     assert controlplane.taints(CONTROL_PLANE) == [{"key": label, "effect": "NoSchedule"}]
-    assert controlplane.marks(WORKER)["metadata"]["labels"] == {}
+    assert controlplane.marks(WORKER, model.KUBEADM)["metadata"]["labels"] == {}
     assert controlplane.taints(WORKER) == []
 
 

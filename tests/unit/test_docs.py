@@ -37,7 +37,7 @@ def test_every_condition_is_documented() -> None:
         value
         for value in vars(names).values()
         if isinstance(value, str)
-        and re.fullmatch(r"[A-Z]\w+(Degraded|Progressing|Available|Upgradeable)", value)
+        and re.fullmatch(r"[A-Z]\w+(Degraded|Progressing|Available|Upgradeable|Settings)", value)
         and value not in ("Degraded", "Progressing", "Available", "Upgradeable")
     }
     documented = set(re.findall(r"`([A-Z]\w+)`", _section("What the conditions mean")))

@@ -10,9 +10,11 @@ import pytest
 from kube_scheduler_operator import names
 from kube_scheduler_operator.handlers import Intake, take_snapshot, watches
 from kube_scheduler_operator.kube.resource import (
+    API_SERVERS,
     CLUSTER_OPERATORS,
     CONFIG_MAPS,
     DISRUPTION_BUDGETS,
+    FEATURE_GATES,
     INFRASTRUCTURES,
     KUBE_SCHEDULERS,
     LEASES,
@@ -329,7 +331,7 @@ def test_credentials_are_watched_where_the_cluster_keeps_them() -> None:
     assert found[Stream(SECRETS, SOURCE)] == "metadata.name=kube-scheduler-client-cert-key"
     assert Stream(CONFIG_MAPS, SOURCE) in found
     assert Stream(SECRETS, "openshift-kube-scheduler") in found
-    assert Stream(INFRASTRUCTURES) in found
+    assert {Stream(r) for r in (API_SERVERS, FEATURE_GATES, INFRASTRUCTURES)} <= found.keys()
 
 
 def test_schedulers_in_our_namespace_come_with_our_other_pods() -> None:
@@ -355,6 +357,8 @@ def test_what_is_for_us_is_told_apart_by_where_it_is() -> None:
         (CONFIG_MAPS, kept("config", target)),
         (SECRETS, kept("kube-scheduler-client-cert-key")),
         (SECRETS, kept("serving-cert", target)),
+        (API_SERVERS, {"metadata": {"name": "cluster"}}),
+        (FEATURE_GATES, {"metadata": {"name": "cluster"}}),
         (INFRASTRUCTURES, {"metadata": {"name": "cluster"}}),
     ):
         desk.event(resource, "ADDED", obj)
@@ -364,7 +368,7 @@ def test_what_is_for_us_is_told_apart_by_where_it_is() -> None:
     assert set(seen.config_maps) == {"config"}
     assert set(seen.source_secrets) == {"kube-scheduler-client-cert-key"}
     assert set(seen.secrets) == {"serving-cert"}
-    assert seen.infrastructure is not None
+    assert None not in (seen.apiserver, seen.feature_gate, seen.infrastructure)
 
 
 def test_elsewhere_there_are_no_sources(desk: Desk) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -232,6 +233,78 @@ def test_what_cannot_be_written_down_does_not_stop_the_rest() -> None:
     assert "create ConfigMap revision-status-1" in lines(plan.actions)
     last = plan.actions[-1]
     assert last.obj["spec"]["observedConfig"] == {}
+
+
+WITH_CLUSTER_CONFIG = replace(KUBEADM, cluster_config=True)
+
+
+def with_cluster_config(**fields: Any) -> Snapshot:
+    """A cluster whose gates and TLS profile are in objects of their own."""
+    observed = {"servingInfo": {"minTLSVersion": "VersionTLS13"}}
+    profile = {"type": "Custom", "custom": {"ciphers": [], "minTLSVersion": "VersionTLS13"}}
+    entries = [
+        {"version": version, "enabled": [{"name": gate}]}
+        for version, gate in (("1.2.3", "AllBeta"), ("1.2.4", "AllAlpha"))
+    ]
+    given: dict[str, Any] = {
+        "apiserver": {"spec": {"tlsSecurityProfile": profile}},
+        "feature_gate": {"status": {"featureGates": entries}},
+        "infrastructure": {"status": {"apiServerInternalURI": "https://api-int:6443"}},
+        "kubescheduler": spec(observedConfig=observed),
+    }
+    snapshot = start(**{**given, **fields})
+    settings = Settings(release_version="1.2.3")
+    return replace(snapshot, platform=WITH_CLUSTER_CONFIG, settings=settings)
+
+
+def composed_flags(plan: Plan) -> list[str]:
+    """What the target's pod has after --bind-address."""
+    (action,) = first(plan, names.POD)
+    args = json.loads(action.obj["data"][names.POD_KEY])["spec"]["containers"][0]["args"]
+    return list(args[4:])
+
+
+def test_objects_of_the_cluster_are_inputs() -> None:
+    plan = reconcile(with_cluster_config())
+    assert composed_flags(plan) == [
+        "--feature-gates=AllBeta=true",
+        "-v=2",
+        "--tls-min-version=VersionTLS13",
+    ]
+    blocked = reconcile(with_cluster_config(infrastructure={"status": {}}))
+    assert first(blocked, names.POD) == []
+
+
+def test_a_release_without_its_gates_changes_nothing_that_runs() -> None:
+    before = with_cluster_config()
+    maps = {name: first(reconcile(before), name)[0].obj for name in (names.CONFIG, names.POD)}
+    snapshot = replace(before, config_maps=maps, settings=Settings(release_version="1.2.5"))
+    plan = reconcile(snapshot)
+    assert first(plan, names.POD) == []
+    degraded = condition(plan, names.CONFIG_OBSERVATION_DEGRADED)
+    assert degraded["reason"] == "FeatureGatesNotFound"
+    assert "no entry for version 1.2.5, only 1.2.3 or 1.2.4" in degraded["message"]
+
+    for somebody_elses in ({}, {names.POD_KEY: "{"}, {names.POD_KEY: "[]"}):
+        odd = {**maps[names.POD], "data": somebody_elses}
+        plan = reconcile(replace(snapshot, config_maps={**maps, names.POD: odd}))
+        assert composed_flags(plan)[0] == "-v=2"
+
+
+def test_settings_without_effect_are_told_and_alarm_nobody() -> None:
+    scheduler = {"metadata": {"name": "cluster"}, "spec": {"mastersSchedulable": True}}
+    plan = reconcile(start(scheduler=scheduler))
+    told = condition(plan, names.INEFFECTIVE_SETTINGS)
+    assert (told["status"], told["reason"]) == ("True", "DecidedByTaints")
+    calm = condition(reconcile(start()), names.INEFFECTIVE_SETTINGS)
+    assert (calm["status"], calm["reason"]) == ("False", "AsExpected")
+
+    operator = {"metadata": {"name": "kube-scheduler"}, "status": {}}
+    results = {
+        spec_name: reconcile(start(scheduler=given, cluster_operator=operator)).reports
+        for spec_name, given in (("with", scheduler), ("without", start().scheduler))
+    }
+    assert results["with"] == results["without"]
 
 
 # --- objects --------------------------------------------------------------------------------------

@@ -1,4 +1,7 @@
-"""`compose`: what the operator would make of a Scheduler and a KubeScheduler, without a cluster."""
+"""`compose`: what the operator would make of a Scheduler and a KubeScheduler, without a cluster.
+
+On OpenShift also of the APIServer, FeatureGate and Infrastructure of the cluster.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from .. import names
 
 if TYPE_CHECKING:
     from ..config.findings import Finding
+    from ..platform import Platform
 
 DEFAULT_OPERAND_VERSION: Final = "v1.35.4"
 _DEFAULT_OBJECTS: Final[dict[str, dict[str, Any]]] = {
@@ -25,6 +29,17 @@ _DEFAULT_OBJECTS: Final[dict[str, dict[str, Any]]] = {
         "metadata": {"name": names.CLUSTER},
         "spec": {"managementState": "Managed"},
     },
+}
+_API_VERSIONS: Final = {
+    **{kind: obj["apiVersion"] for kind, obj in _DEFAULT_OBJECTS.items()},
+    "APIServer": "config.openshift.io/v1",
+    "FeatureGate": "config.openshift.io/v1",
+    "Infrastructure": "config.openshift.io/v1",
+}
+_INSTEAD: Final = {
+    "APIServer": "set spec.tlsSecurityProfile of the KubeScheduler instead",
+    "FeatureGate": "set spec.featureGates of the KubeScheduler instead",
+    "Infrastructure": "leave it out",
 }
 
 
@@ -58,7 +73,15 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="the kube-scheduler to compose for (default: %(default)s)",
     )
     parser.add_argument(
-        "--platform", default="kubeadm", help="kind of cluster (default: %(default)s)"
+        "--platform",
+        default="kubeadm",
+        help="kind of cluster: kubeadm or openshift (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--payload-version",
+        default="",
+        metavar="VERSION",
+        help="OpenShift's release, if FeatureGate has the gates of several",
     )
     parser.set_defaults(run=run)
 
@@ -72,13 +95,18 @@ def run(args: argparse.Namespace) -> int:
     try:
         platform = PLATFORMS.get(args.platform)
         if platform is None:
-            raise InputError(f"platform {args.platform!r} is not known; use {', '.join(PLATFORMS)}")
-        objects = {**_DEFAULT_OBJECTS, **_read(args.files)}
+            known = ", ".join(PLATFORMS)
+            raise InputError(f"platform {args.platform!r} is not known; use {known}")
+        objects = {**_DEFAULT_OBJECTS, **_read(args.files, platform)}
         inputs = Inputs(
             platform=platform,
             operand_version=Version.parse(args.operand_version),
             scheduler=objects["Scheduler"],
             kubescheduler=objects["KubeScheduler"],
+            payload_version=args.payload_version,
+            apiserver=objects.get("APIServer"),
+            feature_gate=objects.get("FeatureGate"),
+            infrastructure=objects.get("Infrastructure"),
         )
     except (InputError, ValueError) as error:
         sys.stderr.write(f"error: {error}\n")
@@ -96,7 +124,7 @@ def run(args: argparse.Namespace) -> int:
     return 1 if composition.blocking else 0
 
 
-def _read(files: list[str]) -> dict[str, dict[str, Any]]:
+def _read(files: list[str], platform: Platform) -> dict[str, dict[str, Any]]:
     """The objects of all files by kind.
 
     Raises:
@@ -116,18 +144,37 @@ def _read(files: list[str]) -> dict[str, dict[str, Any]]:
         for document in documents:
             if document is None:
                 continue
-            kind = document.get("kind") if isinstance(document, dict) else None
-            if not isinstance(kind, str) or kind not in _DEFAULT_OBJECTS:
-                what = f"kind {kind}" if kind else "no Kubernetes object"
-                raise InputError(f"{shown}: {what}; give a Scheduler and a KubeScheduler")
-            wanted = _DEFAULT_OBJECTS[kind]["apiVersion"]
-            if document.get("apiVersion") != wanted:
-                got = document.get("apiVersion")
-                raise InputError(f"{shown}: {kind} has apiVersion {got}; write {wanted}")
+            try:
+                kind = _kind(document, platform)
+            except InputError as error:
+                raise InputError(f"{shown}: {error}") from None
             if kind in objects:
                 raise InputError(f"{shown}: a second {kind}; there is one per cluster")
             objects[kind] = document
     return objects
+
+
+def _kind(document: Any, platform: Platform) -> str:
+    """The kind of a document that the command can work with.
+
+    Raises:
+        InputError: it is another one, and what to do.
+    """
+    kind = document.get("kind") if isinstance(document, dict) else None
+    if not isinstance(kind, str) or kind not in _API_VERSIONS:
+        what = f"kind {kind}" if kind else "no Kubernetes object"
+        more = f" (also {', '.join(_INSTEAD)})" if platform.cluster_config else ""
+        raise InputError(f"{what}; give a Scheduler and a KubeScheduler{more}")
+    if kind in _INSTEAD and not platform.cluster_config:
+        raise InputError(f"platform {platform.name} has no {kind}; {_INSTEAD[kind]}")
+    got, wanted = document.get("apiVersion"), _API_VERSIONS[kind]
+    if got != wanted:
+        raise InputError(f"{kind} has apiVersion {got}; write {wanted}")
+    metadata = document.get("metadata")
+    name = metadata.get("name", names.CLUSTER) if isinstance(metadata, dict) else names.CLUSTER
+    if name != names.CLUSTER:
+        raise InputError(f'{kind} "{name}" is not read; the one that counts is "{names.CLUSTER}"')
+    return kind
 
 
 def _text(name: str) -> str:

@@ -88,7 +88,7 @@ def _add_cert_syncer(parser: argparse.ArgumentParser) -> None:
 
 def _add_guard(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("--kubeconfig", type=Path, required=True, help="the scheduler's own, on this node")
+    add("--kubeconfig", type=Path, help="the scheduler's own, on this node (nothing is watched)")
     add("--known", default="", help="fingerprint that is no news (the one that it finds)")
     add("--interval", type=float, default=5.0, help="seconds between looks (5)")
     _add_output(parser)

@@ -28,6 +28,11 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         default=os.environ.get("OPERAND_IMAGE", ""),
         help="kube-scheduler's image ($OPERAND_IMAGE; default: the one that the cluster runs)",
     )
+    parser.add_argument(
+        "--release-version",
+        default=os.environ.get("RELEASE_VERSION", ""),
+        help="OpenShift: the release that this operator is part of ($RELEASE_VERSION)",
+    )
     parser.add_argument("--listen", default="0.0.0.0:8443", metavar="HOST:PORT")
     parser.add_argument("--tls-cert-file", type=Path, help="default: self-signed")
     parser.add_argument("--tls-private-key-file", type=Path)
@@ -76,11 +81,14 @@ def run(args: argparse.Namespace) -> int:
     if not port.isdecimal() or int(port) > 65535:
         return _usage(f"--listen {args.listen!r} is not HOST:PORT, for example 0.0.0.0:8443")
     rollout = Rollout(health_timeout=args.health_timeout, settling_time=args.settling_time)
-    settings = Settings(operand_image=args.operand_image, rollout=rollout)
-    if args.operator_image:
-        settings = Settings(
-            operator_image=args.operator_image, operand_image=args.operand_image, rollout=rollout
-        )
+    defaults = Settings()
+    settings = Settings(
+        operator_image=args.operator_image or defaults.operator_image,
+        operand_image=args.operand_image,
+        operator_version=args.release_version or defaults.operator_version,
+        release_version=args.release_version,
+        rollout=rollout,
+    )
     options = process.Options(
         kubeconfig=args.kubeconfig,
         platform=platform,

@@ -21,6 +21,7 @@ Flags = Mapping[str, Sequence[str]]
 """Flag name without dashes -> its values, one per occurrence on the command line."""
 
 _ANY_ADDRESS: Final = frozenset({"", "0.0.0.0", "::"})
+_FILES: Final = ("cert-dir",)
 _LAST: Final = ("feature-gates", "v", "tls-cipher-suites", "tls-min-version")
 
 
@@ -39,17 +40,19 @@ def compose_arguments(
     override replaces it, and an override without values removes it.
     """
     kubeconfig = platform.scheduler_kubeconfig
+    defaults = {name: [value] for name, value in platform.default_arguments}
     flags: dict[str, list[str]] = {
         "config": [CONFIG_PATH],
+        **{name: values for name, values in defaults.items() if name in _FILES},
         "authentication-kubeconfig": [kubeconfig],
         "authorization-kubeconfig": [kubeconfig],
     }
-    flags |= {name: [value] for name, value in platform.default_arguments}
+    flags |= defaults
     flags |= {name: list(observed[name]) for name in sorted(observed) if name not in _LAST}
     if any(observed.get("feature-gates", ())):
         flags["feature-gates"] = [",".join(observed["feature-gates"])]
     flags["v"] = [str(log_level)]
-    for name in ("tls-cipher-suites", "tls-min-version"):
+    for name in ("tls-cert-file", "tls-private-key-file", "tls-cipher-suites", "tls-min-version"):
         values = serving.get(name) or observed.get(name)
         if values:
             flags[name] = list(values)

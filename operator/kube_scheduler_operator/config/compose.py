@@ -8,12 +8,11 @@ is said in findings, and a blocking one keeps the schedulers on what they run.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from .. import names
-from ..platform import Platform
 from .arguments import (
     LOG_LEVELS,
     Flags,
@@ -21,6 +20,8 @@ from .arguments import (
     render,
 )
 from .check import Target, check_config
+from .features import FLAG as FEATURE_GATES
+from .features import Features, choose, own_path
 from .findings import (
     Finding,
     Path,
@@ -30,16 +31,16 @@ from .findings import (
     listing,
 )
 from .flags import check_flags
-from .gates import Gates, known_gates, parse_gates
-from .merge import (
-    DEFAULT_SCHEDULER,
-    merge_by_meaning,
-    without_nulls,
-)
-from .observe import observe
+from .gates import Gates, parse_gates
+from .ineffective import ineffective_settings
+from .inputs import Inputs, mapping
+from .locate import locate
+from .merge import merge_by_meaning, without_nulls
+from .observe import observe, tls_source
 from .overrides import (
     ARGUMENTS,
     ROOT,
+    SERVING_FLAGS,
     SERVING_INFO,
     Overrides,
     read_flags,
@@ -57,27 +58,8 @@ _LEADER_FLAGS: Final = {
     "renewDeadline": "leader-elect-renew-deadline",
     "retryPeriod": "leader-elect-retry-period",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Inputs:
-    """Everything that the configuration depends on.
-
-    Attributes:
-        platform: where the scheduler runs.
-        operand_version: the kube-scheduler that will read the configuration.
-        scheduler: the Scheduler "cluster" as read, None if it does not exist.
-        kubescheduler: the KubeScheduler "cluster" as read; only its spec matters.
-        stock_arguments: command line of the scheduler that was found at adoption, if visible.
-        stock_image: False for a custom operand image, which may know plugins that we do not.
-    """
-
-    platform: Platform
-    operand_version: Version
-    scheduler: Mapping[str, Any] | None
-    kubescheduler: Mapping[str, Any]
-    stock_arguments: tuple[str, ...] = ()
-    stock_image: bool = True
+_SERVING_FIELDS: Final = {flag: key for key, flag in SERVING_FLAGS.items()}
+_CUSTOM_FIELDS: Final = {"tls-cipher-suites": "ciphers", "tls-min-version": "minTLSVersion"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,24 +86,36 @@ class Composition:
 
 def compose(inputs: Inputs) -> Composition:
     """Compose and check the configuration; pure, and it never raises for what users wrote."""
-    spec = _mapping(inputs.kubescheduler.get("spec"))
-    observed, findings = observe(
-        inputs.platform, inputs.stock_arguments, spec.get("observedConfig")
-    )
-    overrides = read_overrides(spec.get("unsupportedConfigOverrides"), inputs.platform)
+    observed, findings = observe(inputs)
+    overrides = read_overrides(inputs.spec.get("unsupportedConfigOverrides"), inputs.platform)
     base, profile_findings = _base(inputs)
-    log_level, level_findings = _log_level(spec.get("logLevel"))
+    log_level, level_findings = _log_level(inputs.spec.get("logLevel"))
     found = [*findings, *profile_findings, *level_findings, *overrides.findings]
 
-    observed_flags = _understood(read_flags(observed.get(ARGUMENTS))[0], inputs)
+    observed_flags = read_flags(observed.get(ARGUMENTS))[0]
+    if SERVING_INFO in observed:
+        # A profile says everything about TLS; what was found at adoption does not fill its gaps.
+        observed_flags = {
+            name: values
+            for name, values in observed_flags.items()
+            if name not in SERVING_FLAGS.values()
+        }
+    features = choose(inputs, observed_flags.pop(FEATURE_GATES, ()))
+    found += [*features.findings, *ineffective_settings(inputs), *_infrastructure(inputs)]
+    if features.values:
+        observed_flags[FEATURE_GATES] = list(features.values)
     flags = compose_arguments(
         inputs.platform,
         log_level=log_level,
         observed=observed_flags,
-        serving={**read_serving(observed.get(SERVING_INFO))[0], **overrides.serving},
+        serving={
+            **_serving_certificate(inputs),
+            **read_serving(observed.get(SERVING_INFO))[0],
+            **overrides.serving,
+        },
         overrides=overrides.arguments,
     )
-    found += _check_flags(flags, overrides, inputs)
+    found += _check_flags(flags, overrides, features, inputs)
 
     config: dict[str, Any] | None = None
     if base is not None:
@@ -132,6 +126,18 @@ def compose(inputs: Inputs) -> Composition:
         found += _check_config(config, flags, overrides, inputs)
         config = tidy(config)
     return Composition(config, render(flags), observed, tuple(found))
+
+
+def _serving_certificate(inputs: Inputs) -> dict[str, list[str]]:
+    """Flags for the certificate that the cluster made; without one the scheduler makes its own."""
+    kept = inputs.platform.credentials
+    if kept is None or not inputs.serving_certificate:
+        return {}
+    directory = f"{kept.mounted}/secrets/{kept.serving_certificate}"
+    return {
+        "tls-cert-file": [f"{directory}/tls.crt"],
+        "tls-private-key-file": [f"{directory}/tls.key"],
+    }
 
 
 def config_text(config: Mapping[str, Any]) -> str:
@@ -172,9 +178,9 @@ def _base(inputs: Inputs) -> tuple[list[dict[str, Any]] | None, list[Finding]]:
             f'"metadata":{{"name":"{names.CLUSTER}"}},"spec":{{}}}}\''
         )
         return None, [_target_finding("SchedulerNotFound", "", message, blocking=True)]
-    spec = _mapping(inputs.scheduler.get("spec"))
+    spec = mapping(inputs.scheduler.get("spec"))
     findings: list[Finding] = []
-    policy = _mapping(spec.get("policy")).get("name")
+    policy = mapping(spec.get("policy")).get("name")
     if policy:
         message = (
             f'the Policy "{policy}" is not used, because Kubernetes 1.23 removed Policy; clear '
@@ -204,40 +210,41 @@ def _log_level(value: Any) -> tuple[int, list[Finding]]:
     return LOG_LEVELS["Normal"], [finding]
 
 
-def _understood(flags: dict[str, list[str]], inputs: Inputs) -> dict[str, list[str]]:
-    """Observed flags without feature gates that this version has no longer.
-
-    They were right when they were observed; that the operand moved on is nobody's mistake.
-    """
-    known = known_gates(inputs.operand_version.minor) if inputs.stock_image else None
-    if known is None or "feature-gates" not in flags:
-        return flags
-    entries = [entry for value in flags["feature-gates"] for entry in value.split(",")]
-    kept = [
-        entry
-        for entry in entries
-        if entry.partition("=")[0].rpartition(":")[2].strip() in (*known, "AllAlpha", "AllBeta")
-    ]
-    return {**flags, "feature-gates": [",".join(kept)] if kept else []}
+def _infrastructure(inputs: Inputs) -> Iterator[Finding]:
+    """The scheduler's kubeconfig needs a server; a cluster that has none yet is still coming up."""
+    if inputs.infrastructure is None:
+        return
+    if not mapping(inputs.infrastructure.get("status")).get("apiServerInternalURI"):
+        path = "Infrastructure/cluster status.apiServerInternalURI"
+        message = "this is empty, so the scheduler would not know its API server; it must be set"
+        yield _target_finding("NoAPIServerURL", path, message, blocking=True)
 
 
-def _check_flags(flags: Flags, overrides: Overrides, inputs: Inputs) -> Iterator[Finding]:
+def _check_flags(
+    flags: Flags, overrides: Overrides, features: Features, inputs: Inputs
+) -> Iterator[Finding]:
     for problem in check_flags(flags, inputs.operand_version, stock=inputs.stock_image):
         name = str(problem.path[0])
         if name in overrides.arguments:
             yield _override_finding(problem, (ARGUMENTS, name))
         elif name in overrides.serving:
-            key = "cipherSuites" if name == "tls-cipher-suites" else "minTLSVersion"
-            yield _override_finding(problem, (SERVING_INFO, key))
+            yield _override_finding(problem, (SERVING_INFO, _SERVING_FIELDS[name]))
         else:
-            path = format_path(("spec", "observedConfig", ARGUMENTS, name))
-            yield Finding(
-                names.CONFIG_OBSERVATION_DEGRADED,
-                problem.reason,
-                path,
-                problem.message,
-                blocking=True,
-            )
+            condition, path = _origin(problem, features, inputs)
+            yield Finding(condition, problem.reason, path, problem.message, blocking=True)
+
+
+def _origin(problem: Problem, features: Features, inputs: Inputs) -> tuple[str, str]:
+    """(condition, path) of what a flag comes from that is not in the overrides."""
+    name, *rest = map(str, problem.path)
+    if name == FEATURE_GATES and rest and rest[0] in features.own:
+        return names.TARGET_CONFIG_DEGRADED, own_path(rest[0])
+    source = tls_source(inputs) if name in _SERVING_FIELDS else None
+    if source is not None:
+        # Only what users wrote can be wrong, and in a profile that is type Custom.
+        return source.condition, source.path("custom", _CUSTOM_FIELDS[name])
+    path = ("spec", "observedConfig", ARGUMENTS, name)
+    return names.CONFIG_OBSERVATION_DEGRADED, format_path(path)
 
 
 def _check_config(
@@ -263,7 +270,7 @@ def _check_config(
 
 def _elected(config: Mapping[str, Any], flags: Flags) -> dict[str, Any]:
     """Leader election as it will be: its flags win over the file."""
-    election = dict(_mapping(config.get("leaderElection")))
+    election = dict(mapping(config.get("leaderElection")))
     for key, flag in _LEADER_FLAGS.items():
         for value in flags.get(flag, ()):
             try:
@@ -272,49 +279,6 @@ def _elected(config: Mapping[str, Any], flags: Flags) -> dict[str, Any]:
                 continue  # the check of the flags says so
             election[key] = value
     return election
-
-
-def locate(path: Path, config: Any, overrides: Any) -> Path | None:
-    """Where in the overrides a path of the composed configuration comes from, None if nowhere.
-
-    Entries that merge by name are found by name, appended ones count from the end.
-    """
-    found: list[str | int] = []
-    lists: dict[str, str] = {"profiles": "schedulerName", "pluginConfig": "name"}
-    parent = ""
-    for depth, part in enumerate(path):
-        translated = part
-        if isinstance(part, int) and isinstance(config, list) and isinstance(overrides, list):
-            if parent in lists:
-                translated = _index_of(_name(config, part, lists[parent]), overrides, lists[parent])
-            elif parent == "extenders":
-                translated = part - (len(config) - len(overrides))
-        if not _has(overrides, translated):
-            return (*found, *path[depth:]) if found else None
-        found.append(translated)
-        overrides = overrides[translated]
-        config = config[part] if _has(config, part) else None
-        parent = part if isinstance(part, str) else parent
-    return tuple(found)
-
-
-def _name(items: list[Any], index: int, key: str) -> Any:
-    item = items[index] if _has(items, index) else None
-    return item.get(key) if isinstance(item, Mapping) else None
-
-
-def _index_of(name: Any, items: Iterable[Any], key: str) -> int:
-    default = DEFAULT_SCHEDULER if key == "schedulerName" else None
-    for index, item in enumerate(items):
-        if isinstance(item, Mapping) and item.get(key, default) == name:
-            return index
-    return -1
-
-
-def _has(value: Any, part: str | int) -> bool:
-    if isinstance(part, int):
-        return isinstance(value, list) and 0 <= part < len(value)
-    return isinstance(value, Mapping) and part in value
 
 
 def _override_finding(problem: Problem, path: Path) -> Finding:
@@ -329,7 +293,3 @@ def _override_finding(problem: Problem, path: Path) -> Finding:
 
 def _target_finding(reason: str, path: str, message: str, *, blocking: bool) -> Finding:
     return Finding(names.TARGET_CONFIG_DEGRADED, reason, path, message, blocking)
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}

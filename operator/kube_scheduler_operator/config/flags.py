@@ -44,6 +44,11 @@ CIPHER_SUITES: Final = frozenset({
 })  # fmt: skip
 """What Go's crypto/tls can do, the insecure ones and two old names of Kubernetes included."""
 
+HTTP2_SUITES: Final = frozenset(
+    {"TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256", "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"}
+)
+"""One of them must be there below TLS 1.3, because HTTP/2 demands it."""
+
 _STRINGS: Final = (
     "allow-metric-labels", "authentication-kubeconfig", "authorization-kubeconfig",
     "authorization-always-allow-paths", "config", "disabled-metrics", "emulated-version",
@@ -144,7 +149,10 @@ NAMES: Final = frozenset(_TYPES)
 def check_flags(
     flags: Mapping[str, Sequence[str]], version: Version, *, stock: bool = True
 ) -> Iterator[Problem]:
-    """What is wrong with flags (name without dashes -> values); paths start with the name."""
+    """What is wrong with flags (name without dashes -> values); paths start with the name.
+
+    After `feature-gates` a path may have the gate.
+    """
     for name, values in flags.items():
         check = _TYPES.get(name)
         if check is None:
@@ -161,7 +169,36 @@ def check_flags(
                 check(value)
             except ValueError as error:
                 yield Problem(INVALID_ARGUMENT, (name,), f"--{name}: {error}")
+    yield from _http2(flags)
     yield from _feature_gates(flags.get("feature-gates", ()), version, stock=stock)
+
+
+def _http2(flags: Mapping[str, Sequence[str]]) -> Iterator[Problem]:
+    """What golang.org/x/net/http2 demands of a server (ConfigureServer), or it does not start."""
+    suites = {name for value in flags.get("tls-cipher-suites", ()) for name in value.split(",")}
+    suites.discard("")
+    if not suites or suites & HTTP2_SUITES or not suites <= CIPHER_SUITES:
+        return  # nothing set, nothing missing, or told about already
+    if _last(flags, "tls-min-version") == "VersionTLS13":
+        return
+    try:
+        if boolean(_last(flags, "disable-http2-serving") or "false"):
+            return
+    except ValueError:
+        return  # told about already
+    yield Problem(
+        INVALID_ARGUMENT,
+        ("tls-cipher-suites",),
+        "--tls-cipher-suites: the scheduler would not start, because HTTP/2 needs "
+        "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256 or TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256 "
+        "(OpenSSL: ECDHE-RSA-AES128-GCM-SHA256, ECDHE-ECDSA-AES128-GCM-SHA256) below TLS 1.3; add "
+        "one",
+    )
+
+
+def _last(flags: Mapping[str, Sequence[str]], name: str) -> str:
+    """The value that counts of a flag that is no list."""
+    return (flags.get(name) or ("",))[-1]
 
 
 def _feature_gates(values: Sequence[str], version: Version, *, stock: bool) -> Iterator[Problem]:
@@ -178,13 +215,13 @@ def _feature_gates(values: Sequence[str], version: Version, *, stock: bool) -> I
             hint = did_you_mean(name, known) or "; remove it"
             yield Problem(
                 UNKNOWN_FEATURE_GATE,
-                ("feature-gates",),
+                ("feature-gates", name),
                 f"kube-scheduler {version.short} has no feature gate {name}{hint}",
             )
         elif known[name] not in (None, value):
             locked = str(known[name]).lower()
             yield Problem(
                 INVALID_ARGUMENT,
-                ("feature-gates",),
+                ("feature-gates", name),
                 f"feature gate {name} is locked to {locked} in {version.short}; remove it",
             )

@@ -8,14 +8,16 @@ is replaced.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 from .. import names
-from ..platform import Platform
 from .arguments import CONFIG_PATH, parse
-from .findings import Finding
+from .findings import Finding, format_path
+from .inputs import Inputs, mapping
 from .merge import merge_process
-from .overrides import ARGUMENTS
+from .overrides import ARGUMENTS, SERVING_INFO
+from .tls import UNSUPPORTED_SUITE, serving_info
 
 Observation = tuple[dict[str, Any], list[Finding]]
 
@@ -27,43 +29,86 @@ _OURS: Final = frozenset({
 })  # fmt: skip
 
 
-def observe(
-    platform: Platform, stock_arguments: tuple[str, ...], previous: Any
-) -> tuple[dict[str, Any], tuple[Finding, ...]]:
+def observe(inputs: Inputs) -> tuple[dict[str, Any], tuple[Finding, ...]]:
     """Ask every observer: (observedConfig, findings).
 
-    Args:
-        platform: where the scheduler runs.
-        stock_arguments: command line of a scheduler that is not ours yet, if one is visible.
-        previous: observedConfig as read; it is not trusted to have the right types.
+    observedConfig as read, in the inputs, is not trusted to have the right types.
     """
     fragments: list[dict[str, Any]] = []
     findings: list[Finding] = []
     for observer in _OBSERVERS:
-        fragment, found = observer(platform, stock_arguments, previous)
+        fragment, found = observer(inputs)
         fragments.append(fragment)
         findings += found
     return merge_process(fragments), tuple(findings)
 
 
-def observe_serving(platform: Platform, stock: tuple[str, ...], previous: Any) -> Observation:  # noqa: ARG001
-    """TLS settings, from where a platform has them for all its components; kubeadm has none."""
-    return {}, []
+@dataclass(frozen=True, slots=True)
+class TLSSource:
+    """Where a TLS security profile was written.
+
+    Attributes:
+        profile: as read.
+        owner: the object, in front of a path; empty for KubeScheduler.
+        condition: who reports what is wrong with it.
+        blocking: False where the rest of the cluster takes Intermediate instead.
+    """
+
+    profile: Any
+    owner: str
+    condition: str
+    blocking: bool
+
+    def path(self, *parts: str | int) -> str:
+        """The path of a field of the profile, from the top of its object."""
+        return self.owner + format_path(("spec", "tlsSecurityProfile", *parts))
 
 
-def observe_stock_arguments(
-    platform: Platform, stock: tuple[str, ...], previous: Any
-) -> Observation:
+def tls_source(inputs: Inputs) -> TLSSource | None:
+    """The TLS security profile that counts; None where nobody has written one."""
+    if inputs.platform.cluster_config:
+        profile = mapping(mapping(inputs.apiserver).get("spec")).get("tlsSecurityProfile")
+        return TLSSource(profile, "APIServer/cluster ", names.CONFIG_OBSERVATION_DEGRADED, False)
+    profile = inputs.spec.get("tlsSecurityProfile")
+    if profile is None:
+        return None
+    return TLSSource(profile, "", names.TARGET_CONFIG_DEGRADED, True)
+
+
+def observe_serving(inputs: Inputs) -> Observation:
+    """TLS settings, from where the cluster has them for all its API servers, else from our own."""
+    source = tls_source(inputs)
+    if source is None:
+        return {}, []
+    info, problems = serving_info(source.profile)
+    findings = []
+    for problem in problems:
+        # A suite less is no reason for an alarm: profiles are shared with servers that have it.
+        only_told = problem.reason == UNSUPPORTED_SUITE
+        findings.append(
+            Finding(
+                names.INEFFECTIVE_SETTINGS if only_told else source.condition,
+                problem.reason,
+                source.path(*problem.path),
+                problem.message,
+                blocking=source.blocking and not only_told,
+            )
+        )
+    return ({SERVING_INFO: info} if info else {}), findings
+
+
+def observe_stock_arguments(inputs: Inputs) -> Observation:
     """Flags that the users of kubeadm gave to the scheduler that was there before us.
 
     They are remembered: once our own pods run, the old command line cannot be seen any more.
     """
-    flags = parse(stock)
+    platform = inputs.platform
+    flags = parse(inputs.stock_arguments)
     files = [file for file in flags.get("config", ()) if file != CONFIG_PATH]
     if CONFIG_PATH in flags.get("config", ()):
         flags = {}  # that is a pod of ours
     if not flags:
-        return _fragment(_remembered(previous)), []
+        return _fragment(_remembered(inputs.spec.get("observedConfig"))), []
     defaults = {name: [value] for name, value in platform.default_arguments}
     kept = {
         name: values
@@ -103,7 +148,7 @@ def _fragment(flags: Mapping[str, list[str]]) -> dict[str, Any]:
     return {ARGUMENTS: dict(sorted(flags.items()))} if flags else {}
 
 
-_OBSERVERS: Final[tuple[Callable[[Platform, tuple[str, ...], Any], Observation], ...]] = (
+_OBSERVERS: Final[tuple[Callable[[Inputs], Observation], ...]] = (
     observe_serving,
     observe_stock_arguments,
 )

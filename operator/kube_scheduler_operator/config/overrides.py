@@ -24,7 +24,8 @@ ROOT: Final[Path] = ("spec", "unsupportedConfigOverrides")
 
 ARGUMENTS: Final = "arguments"
 SERVING_INFO: Final = "servingInfo"
-_SERVING_FLAGS: Final = {"cipherSuites": "tls-cipher-suites", "minTLSVersion": "tls-min-version"}
+SERVING_FLAGS: Final = {"cipherSuites": "tls-cipher-suites", "minTLSVersion": "tls-min-version"}
+"""Field of servingInfo -> the flag that it becomes."""
 _FLAG_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 
 
@@ -137,22 +138,22 @@ def read_serving(value: Any) -> tuple[dict[str, list[str]], list[Finding]]:
         path: Path = (SERVING_INFO, key)
         if item is None:
             continue
-        if key not in _SERVING_FLAGS:
+        if key not in SERVING_FLAGS:
             findings.append(
                 _malformed(
                     path,
-                    f"only {listing(_SERVING_FLAGS)} can be set here; set other flags in arguments",
+                    f"only {listing(SERVING_FLAGS)} can be set here; set other flags in arguments",
                 )
             )
         elif key == "cipherSuites":
             if isinstance(item, list) and all(isinstance(name, str) for name in item):
                 if item:
-                    flags[_SERVING_FLAGS[key]] = [",".join(item)]
+                    flags[SERVING_FLAGS[key]] = [",".join(item)]
             else:
                 findings.append(_malformed(path, "cipherSuites must be a list of names"))
         elif isinstance(item, str):
             if item:
-                flags[_SERVING_FLAGS[key]] = [item]
+                flags[SERVING_FLAGS[key]] = [item]
         else:
             findings.append(_malformed(path, "minTLSVersion must be a string such as VersionTLS12"))
     return flags, findings

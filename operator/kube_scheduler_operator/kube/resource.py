@@ -150,6 +150,12 @@ SELF_SUBJECT_ACCESS_REVIEWS: Final = Resource(
 SCHEDULERS: Final = Resource(
     "config.openshift.io", "v1", "schedulers", "Scheduler", namespaced=False
 )
+API_SERVERS: Final = Resource(
+    "config.openshift.io", "v1", "apiservers", "APIServer", namespaced=False
+)
+FEATURE_GATES: Final = Resource(
+    "config.openshift.io", "v1", "featuregates", "FeatureGate", namespaced=False
+)
 INFRASTRUCTURES: Final = Resource(
     "config.openshift.io", "v1", "infrastructures", "Infrastructure", namespaced=False
 )

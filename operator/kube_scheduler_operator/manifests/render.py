@@ -203,7 +203,10 @@ def render_guard_pod(
         probe=dict(probe),
         known=known,
         owner_uid=owner_uid,
-        kubeconfig_directory=posixpath.dirname(platform.scheduler_kubeconfig),
+        # A kubeconfig that belongs to the revision does not change by itself.
+        kubeconfig_directory=""
+        if platform.credentials
+        else posixpath.dirname(platform.scheduler_kubeconfig),
         names=names,
     )
 

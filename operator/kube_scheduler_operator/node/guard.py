@@ -34,7 +34,7 @@ INTERVAL: Final = 5.0
 class Options:
     """The flags of `kube-scheduler-operator guard`, under their names."""
 
-    kubeconfig: Path
+    kubeconfig: Path | None = None
     known: str = ""
     interval: float = INTERVAL
     termination_log: Path = Path("/dev/termination-log")
@@ -43,6 +43,10 @@ class Options:
 def main(options: Options) -> int:
     """Watch until there is something to say, or until SIGTERM; the exit code."""
     signal.signal(signal.SIGTERM, _end)
+    if options.kubeconfig is None:
+        log.info("Nothing to watch on this platform; being here is enough")
+        while True:
+            signal.pause()
     log.info("Now watching %s", options.kubeconfig)
     found = wait_for_change(options.kubeconfig, options.known, options.interval)
     log.info("%s has changed: %s", options.kubeconfig, found)

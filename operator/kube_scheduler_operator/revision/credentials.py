@@ -15,7 +15,7 @@ from ..kube.resource import SECRETS
 from ..manifests.credentials import BundleError, ca_bundle, client_certificate, kubeconfig
 from ..plan import Action
 from ..platform import Credentials
-from ..snapshot import Snapshot
+from ..snapshot import Object, Snapshot
 
 _PAIR = ("tls.crt", "tls.key")
 
@@ -46,6 +46,12 @@ def gather(snapshot: Snapshot) -> Gathered:
     return found
 
 
+def has_serving_certificate(snapshot: Snapshot) -> bool:
+    """Whether the cluster has made a certificate for schedulers to serve with."""
+    kept = snapshot.platform.credentials
+    return kept is not None and _is_pair(snapshot.secrets.get(kept.serving_certificate))
+
+
 def _trust(snapshot: Snapshot, kept: Credentials, found: Gathered) -> None:
     """The CA bundle. A source that is missing is no mistake, but there must be one."""
     texts = []
@@ -71,15 +77,15 @@ def _trust(snapshot: Snapshot, kept: Credentials, found: Gathered) -> None:
 
 
 def _find_the_api(snapshot: Snapshot, kept: Credentials, found: Gathered) -> None:
-    status = (snapshot.infrastructure or {}).get("status") or {}
-    server = str(status.get("apiServerInternalURI") or "")
-    if server:
-        text = kubeconfig(kept, server)
-        found.parts[names.KUBECONFIG] = {names.KUBECONFIG_KEY: text}
+    if snapshot.infrastructure is None:
+        path = f"Infrastructure/{names.CLUSTER}"
+        message = "does not exist: its status.apiServerInternalURI is where schedulers find the API"
+        found.findings.append(_finding("InfrastructureMissing", path, message))
         return
-    path = f"infrastructure/{names.CLUSTER}: status.apiServerInternalURI"
-    what = "is empty" if snapshot.infrastructure is not None else "the object does not exist"
-    found.findings.append(_finding("APIServerUnknown", path, f"{what}: schedulers need it"))
+    status = snapshot.infrastructure.get("status") or {}
+    server = str(status.get("apiServerInternalURI") or "")
+    if server:  # the check of the configuration says what is wrong with an empty one
+        found.parts[names.KUBECONFIG] = {names.KUBECONFIG_KEY: kubeconfig(kept, server)}
 
 
 def _copy_the_certificate(snapshot: Snapshot, kept: Credentials, found: Gathered) -> None:
@@ -90,7 +96,7 @@ def _copy_the_certificate(snapshot: Snapshot, kept: Credentials, found: Gathered
     name = kept.client_certificate
     path = f'secret/{name} in "{kept.namespace}"'
     source, copy = snapshot.source_secrets.get(name), snapshot.secrets.get(name)
-    if source is not None and all((source.get("data") or {}).get(key) for key in _PAIR):
+    if source is not None and _is_pair(source):
         wanted = client_certificate(snapshot.platform, source)
         found.actions.extend(apply(SECRETS, snapshot.secrets, wanted, ("data",)))
         return
@@ -101,6 +107,11 @@ def _copy_the_certificate(snapshot: Snapshot, kept: Credentials, found: Gathered
         message = f'{what}; the copy in "{snapshot.platform.target_namespace}" stays in use'
     finding = _finding("ClientCertificateMissing", path, message, blocking=copy is None)
     found.findings.append(finding)
+
+
+def _is_pair(secret: Object | None) -> bool:
+    data = (secret or {}).get("data") or {}
+    return all(data.get(key) for key in _PAIR)
 
 
 def _finding(reason: str, path: str, message: str, *, blocking: bool = True) -> Finding:

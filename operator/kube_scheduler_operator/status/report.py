@@ -35,10 +35,9 @@ def from_findings(findings: Sequence[Finding]) -> list[Condition]:
         names.CONFIG_OBSERVATION_DEGRADED,
         names.TARGET_CONFIG_DEGRADED,
         names.OVERRIDES_DEGRADED,
+        names.INEFFECTIVE_SETTINGS,
     )
-    conditions = [
-        _degraded(type_, [f for f in findings if f.condition == type_]) for type_ in types
-    ]
+    conditions = [_found(type_, [f for f in findings if f.condition == type_]) for type_ in types]
     overrides = [f for f in findings if f.condition == names.OVERRIDES_UPGRADEABLE]
     if overrides:
         text = aggregate(f.message for f in overrides)
@@ -52,7 +51,7 @@ def from_findings(findings: Sequence[Finding]) -> list[Condition]:
     return conditions
 
 
-def _degraded(type_: str, findings: Sequence[Finding]) -> Condition:
+def _found(type_: str, findings: Sequence[Finding]) -> Condition:
     if not findings:
         return Condition(type_, "False", AS_EXPECTED)
     return Condition(type_, "True", findings[0].reason, aggregate(f.text for f in findings))

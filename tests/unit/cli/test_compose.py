@@ -119,3 +119,139 @@ def test_other_input_is_refused_naming_the_file(
 def test_wrong_usage_exits_with_2(file: Any, capsys: Any, arguments: tuple[str, ...]) -> None:
     assert run("-f", file(SCHEDULER % "NoScoring"), *arguments) == 2
     assert capsys.readouterr().err.startswith("error: ")
+
+
+# --- OpenShift --------------------------------------------------------------------------------
+
+APISERVER = """
+apiVersion: config.openshift.io/v1
+kind: APIServer
+metadata: {name: cluster}
+spec: {tlsSecurityProfile: %s}
+---
+"""
+FEATURE_GATE = """
+apiVersion: config.openshift.io/v1
+kind: FeatureGate
+metadata: {name: cluster}
+status:
+  featureGates:
+  - version: 4.20.1
+    enabled: [{name: RotateKubeletServerCertificate}, {name: OpenShiftPodSecurityAdmission}]
+    disabled: [{name: AllAlpha}]
+---
+"""
+INFRASTRUCTURE = """
+apiVersion: config.openshift.io/v1
+kind: Infrastructure
+status: {apiServerInternalURI: "https://api-int.example.com:6443"}
+---
+"""
+CUSTOM = """{type: Custom, custom: {minTLSVersion: VersionTLS12,
+  ciphers: [ECDHE-ECDSA-AES128-GCM-SHA256, ECDHE-RSA-AES128-GCM-SHA256]}}"""
+
+
+@pytest.fixture
+def on_openshift(file: Any, capsys: Any) -> Any:
+    def compose(*documents: str, options: tuple[str, ...] = ()) -> Any:
+        name = file("---\n".join(documents))
+        code = run("-f", name, "--platform", "openshift", "-o", "json", *options)
+        assert code == 0
+        return json.loads(capsys.readouterr().out)
+
+    return compose
+
+
+def test_on_openshift_it_is_what_its_own_operator_gives(on_openshift: Any) -> None:
+    overrides = KUBESCHEDULER.replace(
+        "{parallelism: %s}",
+        "{arguments: {master: 'https://localhost:1234', unsupported-kube-api: ['1', '2']}}",
+    )
+    options = ("--operand-version", "v1.36.0")  # whose flags are not on record, so any may be set
+    shown = on_openshift(APISERVER % CUSTOM, INFRASTRUCTURE, overrides, options=options)
+    kubeconfig = "/etc/kubernetes/static-pod-resources/configmaps/scheduler-kubeconfig/kubeconfig"
+    suites = "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"
+    assert shown["args"] == [
+        "--config=/etc/kubernetes/static-pod-resources/configmaps/config/config.yaml",
+        "--cert-dir=/var/run/kubernetes",
+        f"--authentication-kubeconfig={kubeconfig}",
+        f"--authorization-kubeconfig={kubeconfig}",
+        "-v=2",
+        f"--tls-cipher-suites={suites}",
+        "--tls-min-version=VersionTLS12",
+        "--master=https://localhost:1234",
+        "--unsupported-kube-api=1",
+        "--unsupported-kube-api=2",
+    ]
+    assert shown["observedConfig"] == {
+        "servingInfo": {"minTLSVersion": "VersionTLS12", "cipherSuites": suites.split(",")}
+    }
+    assert shown["config"] == {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "clientConnection": {"kubeconfig": kubeconfig},
+        "enableContentionProfiling": False,
+        "enableProfiling": False,
+        "kind": "KubeSchedulerConfiguration",
+        "leaderElection": {
+            "leaderElect": True,
+            "leaseDuration": "137s",
+            "renewDeadline": "107s",
+            "resourceLock": "leases",
+            "resourceName": "kube-scheduler",  # theirs is empty, which means the same
+            "resourceNamespace": "openshift-kube-scheduler",
+            "retryPeriod": "26s",
+        },
+    }
+
+
+def test_gates_stand_between_the_files_and_the_verbosity(on_openshift: Any) -> None:
+    for version in ("4.20.1", "4.21.0"):
+        args = on_openshift(FEATURE_GATE, options=("--payload-version", version))["args"]
+        # OpenShiftPodSecurityAdmission is none of kube-scheduler's.
+        gates = "--feature-gates=AllAlpha=false,RotateKubeletServerCertificate=true"
+        assert args[4:6] == [gates, "-v=2"]
+        assert args[-1] == "--tls-min-version=VersionTLS12"
+
+
+def test_what_is_not_given_is_as_if_it_did_not_exist(on_openshift: Any) -> None:
+    shown = on_openshift(SCHEDULER % "NoScoring")
+    assert shown["observedConfig"]["servingInfo"]["minTLSVersion"] == "VersionTLS12"
+    assert [condition["reason"] for condition in shown["conditions"]] == ["FeatureGatesNotFound"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (APISERVER % "{}", "has no APIServer; set spec.tlsSecurityProfile of the KubeScheduler"),
+        (FEATURE_GATE, "has no FeatureGate; set spec.featureGates of the KubeScheduler"),
+        (INFRASTRUCTURE, "has no Infrastructure; leave it out"),
+    ],
+)
+def test_objects_that_a_plain_cluster_does_not_have_are_refused(
+    file: Any, capsys: Any, text: str, said: str
+) -> None:
+    assert run("-f", file(text)) == 2
+    assert f"platform kubeadm {said}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("kind: Pod\n", "(also APIServer, FeatureGate, Infrastructure)"),
+        (APISERVER.replace("cluster", "mine") % "{}", 'the one that counts is "cluster"'),
+        (APISERVER.replace("config.openshift.io/", "") % "{}", "write config.openshift.io/v1"),
+    ],
+)
+def test_other_input_is_refused_on_openshift(file: Any, capsys: Any, text: str, said: str) -> None:
+    assert run("-f", file(text), "--platform", "openshift") == 2
+    assert said in capsys.readouterr().err
+
+
+def test_own_fields_on_a_plain_cluster(file: Any, capsys: Any) -> None:
+    spec = "{tlsSecurityProfile: {type: Modern}, featureGates: {AllAlpha: false}}"
+    text = f"apiVersion: operator.openshift.io/v1\nkind: KubeScheduler\nspec: {spec}\n"
+    assert run("-f", file(text), "-o", "json") == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["args"][4:6] == ["--feature-gates=AllAlpha=false", "-v=2"]
+    assert shown["args"][-1] == "--tls-min-version=VersionTLS13"
+    assert shown["conditions"] == []

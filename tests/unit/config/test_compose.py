@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from kube_scheduler_operator import names
 from kube_scheduler_operator.config.arguments import CONFIG_PATH
 from kube_scheduler_operator.config.compose import Composition, Inputs, compose, config_text
 from kube_scheduler_operator.config.versions import Version
-from kube_scheduler_operator.platform import KUBEADM
+from kube_scheduler_operator.platform import KUBEADM, OPENSHIFT, Platform
 
 COMMON = (
     '{"apiVersion":"kubescheduler.config.k8s.io/v1",'
@@ -347,3 +348,45 @@ def test_whatever_users_write_is_answered_with_findings(
     assert composition == made({"policy": policy}, **copy.deepcopy(spec))
     if composition.config is not None:
         assert '":null' not in config_text(composition.config)
+
+
+@settings(max_examples=80, deadline=None)
+@given(anything, anything, anything, st.sampled_from([KUBEADM, OPENSHIFT]), st.integers(29, 36))
+def test_whatever_the_cluster_says_is_answered_with_findings(
+    profile: Any, gates: Any, infrastructure: Any, platform: Platform, minor: int
+) -> None:
+    def composed() -> Composition:
+        inputs = Inputs(
+            platform=platform,
+            operand_version=Version(1, minor),
+            scheduler={"spec": {"profileCustomizations": gates, "mastersSchedulable": profile}},
+            kubescheduler={"spec": {"tlsSecurityProfile": profile, "featureGates": gates}},
+            apiserver={"spec": {"tlsSecurityProfile": {"type": "Custom", "custom": profile}}},
+            feature_gate={"status": {"featureGates": [{"version": "1", "enabled": gates}, gates]}},
+            infrastructure={"status": infrastructure},
+            payload_version="1",
+        )
+        return compose(copy.deepcopy(inputs))
+
+    first, second = composed(), composed()
+    assert first == second
+    assert json.dumps(first.observed_config) == json.dumps(second.observed_config)
+    assert first.config is not None
+
+
+def test_a_certificate_that_the_cluster_made_is_served_with() -> None:
+    made = Inputs(OPENSHIFT, Version(1, 35), {"spec": {}}, {}, serving_certificate=True)
+    directory = "/etc/kubernetes/static-pod-certs/secrets/serving-cert"
+    flags = list(compose(made).arguments)
+    at = flags.index("-v=2")
+    assert flags[at + 1 : at + 3] == [
+        f"--tls-cert-file={directory}/tls.crt",
+        f"--tls-private-key-file={directory}/tls.key",
+    ]
+    assert flags[at + 3].startswith("--tls-cipher-suites=")
+    assert not compose(made).blocking
+
+
+def test_elsewhere_nobody_makes_a_certificate() -> None:
+    inputs = Inputs(KUBEADM, Version(1, 35), {"spec": {}}, {}, serving_certificate=True)
+    assert "--tls-cert-file" not in " ".join(compose(inputs).arguments)

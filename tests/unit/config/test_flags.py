@@ -20,7 +20,7 @@ def messages(name: str, *values: str, version: Version = V135, stock: bool = Tru
     [
         ("tls-min-version", "VersionTLS12"),
         ("tls-min-version", ""),
-        ("tls-cipher-suites", "TLS_AES_128_GCM_SHA256,TLS_RSA_WITH_RC4_128_SHA"),
+        ("tls-cipher-suites", "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,TLS_RSA_WITH_RC4_128_SHA"),
         ("tls-cipher-suites", ""),
         ("bind-address", "127.0.0.1"),
         ("bind-address", "::"),
@@ -65,6 +65,37 @@ def test_bad_values_are_named_with_their_fix(name: str, value: str, said: str) -
     assert said in message
 
 
+ONE, TWO = "TLS_AES_128_GCM_SHA256", "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256"
+
+
+@pytest.mark.parametrize(
+    ("flags", "starts"),
+    [
+        ({"tls-cipher-suites": [ONE]}, False),
+        ({"tls-cipher-suites": [ONE], "tls-min-version": ["VersionTLS12"]}, False),
+        ({"tls-cipher-suites": [ONE], "disable-http2-serving": ["false"]}, False),
+        ({"tls-cipher-suites": [ONE], "tls-min-version": ["VersionTLS13"]}, True),
+        ({"tls-cipher-suites": [ONE], "disable-http2-serving": ["true"]}, True),
+        ({"tls-cipher-suites": [f"{ONE},{TWO}"]}, True),
+        ({"tls-cipher-suites": [ONE, TWO]}, True),
+        ({"tls-cipher-suites": [""]}, True),
+        ({"tls-min-version": ["VersionTLS12"]}, True),
+    ],
+)
+def test_cipher_suites_with_which_http2_does_not_start(
+    flags: dict[str, list[str]], starts: bool
+) -> None:
+    problems = list(check_flags(flags, V135))
+    assert [problem.path for problem in problems] == ([] if starts else [("tls-cipher-suites",)])
+    assert all("because HTTP/2 needs" in problem.message for problem in problems)
+
+
+def test_a_wrong_flag_is_told_about_once() -> None:
+    assert len(messages("tls-cipher-suites", "NOPE")) == 1
+    flags = {"tls-cipher-suites": [ONE], "disable-http2-serving": ["maybe"]}
+    assert [problem.path for problem in check_flags(flags, V135)] == [("disable-http2-serving",)]
+
+
 def test_unknown_flags_are_left_to_a_custom_image_and_to_versions_not_on_record() -> None:
     assert messages("brand-new", "1") != []
     assert messages("brand-new", "1", stock=False) == []
@@ -80,8 +111,9 @@ def test_unknown_flags_are_left_to_a_custom_image_and_to_versions_not_on_record(
     ],
 )
 def test_feature_gates_of_a_version_on_record(value: str, said: str) -> None:
-    (message,) = messages("feature-gates", value)
-    assert said in message
+    (problem,) = check_flags({"feature-gates": [value]}, V135)
+    assert said in problem.message
+    assert problem.path == ("feature-gates", value.rpartition(":")[2].partition("=")[0])
     assert messages("feature-gates", value, stock=False) == []
     assert messages("feature-gates", value, version=Version(1, 30)) == []
 

@@ -8,8 +8,11 @@ import pytest
 
 from kube_scheduler_operator import names
 from kube_scheduler_operator.config.arguments import CONFIG_PATH
+from kube_scheduler_operator.config.findings import Finding
+from kube_scheduler_operator.config.inputs import Inputs
 from kube_scheduler_operator.config.observe import observe
-from kube_scheduler_operator.platform import KUBEADM, RKE2
+from kube_scheduler_operator.config.versions import Version
+from kube_scheduler_operator.platform import KUBEADM, RKE2, Platform
 
 STOCK = (
     "kube-scheduler",
@@ -21,15 +24,24 @@ STOCK = (
 )
 
 
+def observed_from(
+    stock: tuple[str, ...], previous: Any = None, platform: Platform = KUBEADM
+) -> tuple[dict[str, Any], tuple[Finding, ...]]:
+    kubescheduler = {"spec": {"observedConfig": previous}}
+    return observe(
+        Inputs(platform, Version(1, 35), {"spec": {}}, kubescheduler, stock_arguments=stock)
+    )
+
+
 def arguments(stock: tuple[str, ...], previous: Any = None) -> Any:
-    observed, findings = observe(KUBEADM, stock, previous)
+    observed, findings = observed_from(stock, previous)
     assert findings == ()
     assert set(observed) <= {"arguments"}
     return observed.get("arguments", {})
 
 
 def test_a_stock_scheduler_says_nothing_of_its_own() -> None:
-    assert observe(KUBEADM, STOCK, None) == ({}, ())
+    assert observed_from(STOCK) == ({}, ())
 
 
 @pytest.mark.parametrize(
@@ -57,16 +69,12 @@ def test_flags_of_the_user_are_kept_in_order_of_their_names() -> None:
 
 def test_flags_that_name_files_of_rke2_which_our_pods_do_not_see_are_dropped() -> None:
     serving = "/var/lib/rancher/rke2/server/tls/kube-scheduler/kube-scheduler"
-    observed, findings = observe(
-        RKE2,
-        (
-            *STOCK, "--profiling=false", "--secure-port=10259", "--permit-port-sharing=true",
-            f"--tls-cert-file={serving}.crt", f"--tls-private-key-file={serving}.key",
-        ),
-        None,
+    line = (
+        *STOCK, "--profiling=false", "--secure-port=10259", "--permit-port-sharing=true",
+        f"--tls-cert-file={serving}.crt", f"--tls-private-key-file={serving}.key",
     )  # fmt: skip
     kept = {"permit-port-sharing": ["true"], "secure-port": ["10259"]}
-    assert (observed, findings) == ({"arguments": kept}, ())
+    assert observed_from(line, platform=RKE2) == ({"arguments": kept}, ())
 
 
 def test_another_value_than_the_platforms_is_kept() -> None:
@@ -94,16 +102,16 @@ def test_it_is_remembered_when_only_our_own_pods_are_left(stock: tuple[str, ...]
     ],
 )  # fmt: skip
 def test_wrong_types_are_overwritten(previous: Any) -> None:
-    assert observe(KUBEADM, (), previous) == ({}, ())
+    assert observed_from((), previous) == ({}, ())
 
 
 def test_observing_again_changes_nothing() -> None:
-    observed, _ = observe(KUBEADM, (*STOCK, "--cert-dir=/x"), None)
-    assert observe(KUBEADM, (), observed) == (observed, ())
+    observed, _ = observed_from((*STOCK, "--cert-dir=/x"))
+    assert observed_from((), observed) == (observed, ())
 
 
 def test_a_configuration_file_of_the_old_scheduler_blocks() -> None:
-    _, (finding,) = observe(KUBEADM, (*STOCK, "--config=/etc/kubernetes/my.yaml"), None)
+    _, (finding,) = observed_from((*STOCK, "--config=/etc/kubernetes/my.yaml"))
     assert finding.condition == names.CONFIG_OBSERVATION_DEGRADED
     assert finding.blocking
     assert "/etc/kubernetes/my.yaml" in finding.message

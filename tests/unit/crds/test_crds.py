@@ -11,6 +11,8 @@ import pytest
 import yaml
 
 from kube_scheduler_operator import assets, names
+from kube_scheduler_operator.config.flags import TLS_VERSIONS
+from kube_scheduler_operator.config.tls import TYPES
 from kube_scheduler_operator.kube.resource import (
     CLUSTER_OPERATORS,
     KUBE_SCHEDULERS,
@@ -152,6 +154,12 @@ def test_condition_columns_name_conditions_that_the_operator_writes() -> None:
             "spec.managementState",
             ["Managed", "Force", "Unmanaged", "Removed"],
         ),
+        (names.KUBESCHEDULERS, "spec.tlsSecurityProfile.type", list(TYPES)),
+        (
+            names.KUBESCHEDULERS,
+            "spec.tlsSecurityProfile.custom.minTLSVersion",
+            list(TLS_VERSIONS),
+        ),
     ],
 )
 def test_enum(name: str, path: str, enum: list[str]) -> None:
@@ -205,6 +213,22 @@ def test_node_status_rules_are_there() -> None:
         (".currentRevision", True),
         (".targetRevision", True),
     ]
+
+
+def test_a_custom_tls_profile_is_there_when_it_is_meant_and_only_then() -> None:
+    profile = schema(names.KUBESCHEDULERS, "spec.tlsSecurityProfile")
+    assert profile["required"] == ["type"]
+    assert rules(profile) == [
+        "self.type != 'Custom' || has(self.custom)",
+        "self.type == 'Custom' || !has(self.custom)",
+    ]
+    assert set(profile["properties"]["custom"]["required"]) == {"ciphers", "minTLSVersion"}
+
+
+def test_feature_gates_are_a_map_of_booleans() -> None:
+    gates = schema(names.KUBESCHEDULERS, "spec.featureGates")
+    assert gates["additionalProperties"]["type"] == "boolean"
+    assert "properties" not in gates
 
 
 def test_free_form_fields_keep_everything() -> None:

@@ -22,7 +22,7 @@ from kube_scheduler_operator.manifests.render import (
     render_static_pod,
     stub_kubeconfig,
 )
-from kube_scheduler_operator.platform import KUBEADM, PLATFORMS, RKE2, Platform
+from kube_scheduler_operator.platform import KUBEADM, OPENSHIFT, PLATFORMS, RKE2, Platform
 
 IMAGE = "registry.k8s.io/kube-scheduler:v1.35.4"
 ARGUMENTS = [f"--config={CONFIG_PATH}", "--bind-address=127.0.0.1", "--v=2"]
@@ -61,6 +61,14 @@ def test_installer_pod(golden):
 def test_installer_pod_of_a_retry_that_may_go_back(golden):
     settings = InstallerSettings(health_timeout=90, settling_time=5, log_level=6, rollback=True)
     golden("installer-pod-retry.json", as_text(installer_pod(retry=2, settings=settings)))
+
+
+def test_where_the_cluster_keeps_the_credentials(golden):
+    """Certificates come from a directory that all revisions share, the rest from the revision."""
+    static = render_static_pod(OPENSHIFT, IMAGE, ARGUMENTS, ("", 10259))
+    golden("openshift-kube-scheduler-pod.json", as_text(static))
+    golden("openshift-installer-pod.json", as_text(installer_pod(platform=OPENSHIFT)))
+    golden("openshift-guard-pod.json", as_text(guard_pod(platform=OPENSHIFT, known="")))
 
 
 def test_restore_pod(golden):

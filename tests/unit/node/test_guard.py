@@ -122,16 +122,23 @@ def test_what_it_found_is_the_termination_message(monkeypatch, conf, tmp_path):
     assert log.read_text() == fingerprint(conf)
 
 
-def test_sigterm_ends_it_even_as_the_first_process_of_a_container(conf, tmp_path):
+@pytest.mark.parametrize(
+    ("watched", "words"), [(True, "Now watching"), (False, "Nothing to watch")]
+)
+def test_sigterm_ends_it_even_as_the_first_process_of_a_container(conf, tmp_path, watched, words):
     command = [sys.executable, "-u", "-m", "kube_scheduler_operator", "guard"]
     process = subprocess.Popen(
-        [*command, f"--kubeconfig={conf}", f"--termination-log={tmp_path / 'log'}"],
+        [
+            *command,
+            *([f"--kubeconfig={conf}"] if watched else []),
+            f"--termination-log={tmp_path / 'log'}",
+        ],
         stderr=subprocess.PIPE,
         text=True,
     )
     with process:
         assert process.stderr is not None
-        assert "Now watching" in process.stderr.readline()
+        assert words in process.stderr.readline()
         process.send_signal(signal.SIGTERM)
         assert process.wait(20) == 0
     assert not (tmp_path / "log").exists()

@@ -11,7 +11,11 @@ import pytest
 from kube_scheduler_operator import names
 from kube_scheduler_operator.plan import Create, Replace
 from kube_scheduler_operator.platform import KUBEADM, OPENSHIFT
-from kube_scheduler_operator.revision.credentials import Gathered, gather
+from kube_scheduler_operator.revision.credentials import (
+    Gathered,
+    gather,
+    has_serving_certificate,
+)
 from kube_scheduler_operator.settings import Settings
 from kube_scheduler_operator.snapshot import Snapshot
 
@@ -125,6 +129,20 @@ def test_without_any_certificate_there_is_no_revision(pem: str) -> None:
     )
 
 
+SERVING = {
+    "made": ({"tls.crt": "Yw==", "tls.key": "aw=="}, True),
+    "without a key": ({"tls.crt": "Yw=="}, False),
+    "empty": ({}, False),
+}
+
+
+@pytest.mark.parametrize(("data", "there"), SERVING.values(), ids=SERVING.keys())
+def test_the_certificate_to_serve_with(pem: str, data: dict[str, str], there: bool) -> None:
+    secrets = {"serving-cert": {"metadata": {"name": "serving-cert"}, "data": data}}
+    assert has_serving_certificate(snapshot(pem, secrets=secrets)) is there
+    assert not has_serving_certificate(snapshot(pem))
+
+
 def test_a_bundle_that_is_missing_is_no_mistake(pem: str) -> None:
     sources = {"default-ingress-cert": bundle("default-ingress-cert", pem)}
     found = gather(snapshot(pem, source_config_maps=sources))
@@ -150,11 +168,13 @@ def test_a_malformed_bundle_is_named(pem: str) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("infrastructure", "sentence"),
-    [(None, "the object does not exist"), ({}, "is empty"), ({"status": {}}, "is empty")],
-)
-def test_an_api_server_that_nobody_names(pem: str, infrastructure: Any, sentence: str) -> None:
+def test_an_api_server_that_nobody_names(pem: str) -> None:
+    found = gather(snapshot(pem, infrastructure=None))
+    assert said(found) == [("InfrastructureMissing", True)]
+    assert "status.apiServerInternalURI" in found.findings[0].text
+
+
+@pytest.mark.parametrize("infrastructure", [{}, {"status": {}}])
+def test_an_api_server_without_a_name_is_not_guessed(pem: str, infrastructure: Any) -> None:
     found = gather(snapshot(pem, infrastructure=infrastructure))
-    assert said(found) == [("APIServerUnknown", True)]
-    assert sentence in found.findings[0].text
+    assert names.KUBECONFIG not in found.parts

@@ -1,0 +1,152 @@
+"""What makes a sandbox an OpenShift, as far as its scheduler can tell.
+
+Its kinds and the objects that other operators would have made; and a bootstrap machine, whose
+scheduler places the first pods and which is switched off when the control plane has its own.
+"""
+
+from __future__ import annotations
+
+import base64
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cluster import images, node_files, nodes, paths, pki
+from cluster.api import Api, ApiError, wait
+from cluster.console import SandboxError, run, step
+
+if TYPE_CHECKING:
+    from cluster.api import Object
+    from cluster.model import Sandbox
+
+VERSION = "4.20.0-sandbox"
+"""Of the payload; FeatureGate has one list of gates for each."""
+
+CLIENT_CERTIFICATE = "kube-scheduler-client-cert-key"
+_MANAGED = "openshift-config-managed"
+_GROUP = "/apis/config.openshift.io/v1"
+_TEMPLATES = paths.TEMPLATES / "openshift"
+_PROGRAM = paths.REPOSITORY / ".venv/bin/kube-scheduler-operator"
+_GATES = {
+    "enabled": ["NodeInclusionPolicyInPodTopologySpread", "AdminNetworkPolicy"],
+    "disabled": ["SchedulerAsyncAPICalls", "RouteExternalCertificate"],
+}
+"""Of each kind one that kube-scheduler 1.35 knows, and one that only OpenShift does."""
+
+_BOOTSTRAP_TIMEOUT = 180.0
+
+
+def create_objects(sandbox: Sandbox, api: Api) -> None:
+    """Create the kinds, and everything that the operator takes as given."""
+    kubectl = (sandbox.state / "bin/kubectl", f"--kubeconfig={sandbox.kubeconfig}")
+    run(*kubectl, "apply", "--server-side", "-f", _TEMPLATES / "crds.yaml")
+    run(*kubectl, "wait", "--for=condition=Established", "--timeout=30s", "crd", "--all")
+    for namespace in ("openshift-config", _MANAGED):
+        api.create("/api/v1/namespaces", {"metadata": {"name": namespace}})
+    single = sum(node.control_plane for node in sandbox.nodes) == 1
+    topology = "SingleReplica" if single else "HighlyAvailable"
+    gates = {kind: [{"name": name} for name in found] for kind, found in _GATES.items()}
+    for plural, kind, name, status in (
+        ("apiservers", "APIServer", "cluster", {}),
+        ("infrastructures", "Infrastructure", "cluster", {
+            "apiServerInternalURI": sandbox.node_server, "apiServerURL": sandbox.server,
+            "controlPlaneTopology": topology, "infrastructureTopology": topology,
+        }),
+        ("featuregates", "FeatureGate", "cluster", {
+            "featureGates": [{"version": VERSION, **gates}],
+        }),
+        ("clusterversions", "ClusterVersion", "version", {"desired": {"version": VERSION}}),
+    ):  # fmt: skip
+        _create(api, plural, kind, name, status)
+    folder = sandbox.state / "pki"
+    for name, authority in (
+        ("kube-apiserver-server-ca", "ca"),
+        ("default-ingress-cert", "ingress"),
+    ):
+        text = pki.Authority(folder, authority).certificate.read_text()
+        path = f"/api/v1/namespaces/{_MANAGED}/configmaps"
+        api.create(path, {"metadata": {"name": name}, "data": {"ca-bundle.crt": text}})
+    api.create(f"/api/v1/namespaces/{_MANAGED}/secrets", client_certificate(sandbox, "scheduler"))
+
+
+def client_certificate(sandbox: Sandbox, name: str) -> Object:
+    """The Secret with which schedulers identify themselves, with the pair NAME of the sandbox."""
+    authority = pki.Authority(sandbox.state / "pki", "ca")
+    pair = authority.issue(name, "system:kube-scheduler")
+    keys = ("tls.crt", "tls.key")
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": CLIENT_CERTIFICATE, "namespace": _MANAGED},
+        "type": "kubernetes.io/tls",
+        "data": {
+            key: base64.b64encode(path.read_bytes()).decode()
+            for key, path in zip(keys, pair, strict=True)
+        },
+    }
+
+
+def _create(api: Api, plural: str, kind: str, name: str, status: Object) -> None:
+    base = {"apiVersion": "config.openshift.io/v1", "kind": kind, "metadata": {"name": name}}
+    api.create(f"{_GROUP}/{plural}", {**base, "spec": {}})
+    if status:
+        api.request("PATCH", f"{_GROUP}/{plural}/{name}/status", {"status": status})
+
+
+def write_bootstrap(sandbox: Sandbox) -> None:
+    """Put what `render` makes on the bootstrap machine, as OpenShift's installer does.
+
+    Raises:
+        SandboxError: the operator's program is not there yet.
+    """
+    if not _PROGRAM.exists():
+        raise SandboxError("the bootstrap pod is rendered by the operator itself: run hack/setup")
+    kubernetes = node_files.root(sandbox, sandbox.bootstrap) / "etc/kubernetes"
+    manifest = kubernetes / "manifests/kube-scheduler-pod.yaml"
+    if manifest.exists():
+        return
+    authority = pki.Authority(sandbox.state / "pki", "ca")
+    pair = authority.issue("scheduler", "system:kube-scheduler")
+    text = pki.kubeconfig(sandbox.node_server, authority.certificate, "system:kube-scheduler", pair)
+    with tempfile.TemporaryDirectory() as folder:
+        assets, made = Path(folder, "assets/tls"), Path(folder, "made")
+        assets.mkdir(parents=True)
+        paths.write_atomically(Path(folder, "assets/auth/kubeconfig"), text, 0o600)
+        config = made / "kube-scheduler-config.yaml"
+        run(
+            _PROGRAM, "render", f"--asset-input-dir={assets}", f"--asset-output-dir={made}",
+            f"--config-output-file={config}", f"--manifest-image={images.HYPERKUBE}",
+        )  # fmt: skip
+        paths.write_atomically(kubernetes / "bootstrap-secrets/kubeconfig", text, 0o600)
+        (kubernetes / "bootstrap-configs").mkdir(exist_ok=True)
+        shutil.copy(config, kubernetes / "bootstrap-configs")
+        source = made / "bootstrap-manifests/kube-scheduler-pod.yaml"
+        paths.write_atomically(manifest, source.read_text(), 0o600)
+
+
+def end_bootstrap(sandbox: Sandbox) -> None:
+    """Switch the bootstrap machine off as soon as every control-plane node has a scheduler.
+
+    Raises:
+        SandboxError: they do not get one.
+    """
+    api = Api(sandbox)
+    wanted = sum(node.control_plane for node in sandbox.nodes)
+    said = {"is": "nothing"}
+
+    def over() -> bool:
+        path = "/apis/operator.openshift.io/v1/kubeschedulers/cluster"
+        try:
+            entries = api.request("GET", path).get("status", {}).get("nodeStatuses", [])
+        except ApiError:
+            return False
+        said["is"] = str(entries)
+        return sum(bool(entry.get("currentRevision")) for entry in entries) == wanted
+
+    if not nodes.runs(sandbox, sandbox.bootstrap):
+        return
+    with step("schedulers of their own; the bootstrap machine goes"):
+        wait(over, _BOOTSTRAP_TIMEOUT, lambda: f"no schedulers; node statuses: {said['is']}")
+        nodes.power_off(sandbox, sandbox.bootstrap)
+        api.request("DELETE", f"/api/v1/nodes/{sandbox.bootstrap.name}")
