@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from types import ModuleType
 
 from . import __version__
-from .cli import compose, node, operator, status
+from .cli import compose, node, operator, render, status
 
 
 def _parser(
@@ -31,7 +31,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = _parser(
         "kube-scheduler-operator",
         "Owns kube-scheduler's configuration and rolls its revisions out as static pods.",
-        (operator, compose, status, node),
+        (operator, compose, status, render, node),
     )
     return _run(parser, argv)
 
