@@ -137,6 +137,12 @@ class Sandbox:
         raise SandboxError(f"sandbox {self.name} has no node {name}; it has: {known}")
 
     @property
+    def operator_namespace(self) -> str:
+        """Where the operator runs."""
+        prefix = "openshift-" if self.platform == OPENSHIFT else ""
+        return f"{prefix}kube-scheduler-operator"
+
+    @property
     def bootstrap(self) -> Node:
         """The machine whose scheduler places the first pods of an OpenShift; it goes then."""
         return Node(f"{self.name}-bootstrap", len(self.nodes) + 1, control_plane=False)

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import json
+import os
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from cluster import nodes, operator_image, paths
+from cluster import images, nodes, openshift, operator_image, paths
 from cluster.api import Api, ApiError, condition, wait
-from cluster.console import run, say, step
+from cluster.console import run, step
+from cluster.model import OPENSHIFT
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from cluster.model import Sandbox
 
-_CRDS = paths.REPOSITORY / "crds"
-_MANIFESTS = paths.REPOSITORY / "deploy" / "kubeadm"
-_DEPLOYMENT = "/apis/apps/v1/namespaces/{0}/deployments/{0}".format("kube-scheduler-operator")
-_RENDER = ("kustomize", str(_MANIFESTS))
+_NAME = "kube-scheduler-operator"
 _TIMEOUT = 120.0
 
 
@@ -25,29 +27,46 @@ def deploy(sandbox: Sandbox) -> None:
     Raises:
         SandboxError: It does not come up.
     """
-    if not (_MANIFESTS / "kustomization.yaml").exists():
-        say("  no operator: deploy/kubeadm is not there yet")
-        return
     load_image(sandbox)
     api = Api(sandbox)
     with step("operator Available"):
         kubectl = (sandbox.state / "bin/kubectl", f"--kubeconfig={sandbox.kubeconfig}")
         apply = ("apply", "--server-side", "--force-conflicts")
-        run(*kubectl, *apply, "-k", _CRDS)
+        run(*kubectl, *apply, "-k", paths.REPOSITORY / "crds")
         run(*kubectl, "wait", "--for=condition=Established", "--timeout=30s", "crd", "--all")
-        run(*kubectl, *apply, "-f", "-", stdin=_manifests(sandbox, run(*kubectl, *_RENDER)))
+        run(*kubectl, *apply, "-k", _overlay(sandbox))
         wait(
-            lambda: _available(api),
+            lambda: _available(sandbox, api),
             _TIMEOUT,
             lambda: f"the operator did not become Available; see: {_pods_command(sandbox)}",
             every=0.5,
         )
 
 
-def _manifests(sandbox: Sandbox, rendered: str) -> str:
-    """The manifests, with no standby where there is no second control-plane node for it."""
+def _overlay(sandbox: Sandbox) -> Path:
+    """What a user of deploy/ would write for this cluster, in a folder of its own."""
+    folder = sandbox.state / "deploy"
+    base = paths.REPOSITORY / "deploy" / sandbox.platform
     control_planes = sum(node.control_plane for node in sandbox.nodes)
-    return rendered.replace("replicas: 2", f"replicas: {min(control_planes, 2)}")
+    document: dict[str, object] = {
+        "apiVersion": "kustomize.config.k8s.io/v1beta1",
+        "kind": "Kustomization",
+        "resources": [os.path.relpath(base.resolve(), folder.resolve())],
+        # No standby where there is no second control-plane node for it.
+        "replicas": [{"name": _NAME, "count": min(control_planes, 2)}],
+    }
+    if sandbox.platform == OPENSHIFT:
+        # No scheduler runs on the nodes, from which these could be seen.
+        variables = {"OPERAND_IMAGE": images.HYPERKUBE, "RELEASE_VERSION": openshift.VERSION}
+        path = "/spec/template/spec/containers/0/env/-"
+        patch = [
+            {"op": "add", "path": path, "value": {"name": name, "value": value}}
+            for name, value in variables.items()
+        ]
+        target = {"kind": "Deployment", "name": _NAME}
+        document["patches"] = [{"target": target, "patch": json.dumps(patch)}]
+    paths.write_atomically(folder / "kustomization.yaml", json.dumps(document, indent=2))
+    return folder
 
 
 def load_image(sandbox: Sandbox) -> None:
@@ -61,9 +80,10 @@ def load_image(sandbox: Sandbox) -> None:
         list(pool.map(lambda node: nodes.load_images(sandbox, node, [image]), running))
 
 
-def _available(api: Api) -> bool:
+def _available(sandbox: Sandbox, api: Api) -> bool:
+    path = f"/apis/apps/v1/namespaces/{sandbox.operator_namespace}/deployments/{_NAME}"
     try:
-        deployment = api.request("GET", _DEPLOYMENT)
+        deployment = api.request("GET", path)
     except ApiError:
         return False
     current = deployment["metadata"]["generation"] == deployment.get("status", {}).get(
@@ -73,4 +93,5 @@ def _available(api: Api) -> bool:
 
 
 def _pods_command(sandbox: Sandbox) -> str:
-    return f"KUBECONFIG={sandbox.kubeconfig} kubectl -n kube-scheduler-operator describe pods"
+    namespace = sandbox.operator_namespace
+    return f"KUBECONFIG={sandbox.kubeconfig} kubectl -n {namespace} describe pods"

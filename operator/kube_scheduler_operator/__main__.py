@@ -22,6 +22,7 @@ from .cli import (
     node,
     operator,
     pprof,
+    render,
     rollout,
     status,
 )
@@ -46,7 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = _parser(
         "kube-scheduler-operator",
         "Owns kube-scheduler's configuration and rolls its revisions out as static pods.",
-        (operator, *FOR_PEOPLE, node),
+        (operator, *FOR_PEOPLE, render, node),
     )
     return _run(parser, argv)
 

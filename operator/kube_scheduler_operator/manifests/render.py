@@ -211,6 +211,22 @@ def render_guard_pod(
     )
 
 
+def render_documents(template: str, **values: Any) -> list[dict[str, Any]]:
+    """The objects of a template that is given as text; empty documents are left out.
+
+    Raises:
+        jinja2.TemplateError: it is no template, or names a value that there is not.
+        yaml.YAMLError: what comes out is no YAML.
+        ValueError: what comes out is no object.
+    """
+    text = _environment().from_string(template).render(**values)
+    documents = [one for one in yaml.load_all(text, Loader=_Loader) if one is not None]
+    for document in documents:
+        if not isinstance(document, dict):
+            raise ValueError(f"{type(document).__name__} where an object belongs")
+    return documents
+
+
 def guard_pod_name(platform: Platform, node: str) -> str:
     """`STATIC-POD-guard-NODE`; long node names end in a hash."""
     prefix = f"{platform.static_pod_name}-{names.GUARD}-"

@@ -1,0 +1,144 @@
+"""A real node that is laid out as OpenShift's are: bootstrap, rollout, certificates."""
+
+from __future__ import annotations
+
+import base64
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cluster import lifecycle, model, openshift, operator_image, teardown
+from cluster.observe import SCHEDULER, until
+from kube_scheduler_operator.platform import OPENSHIFT
+
+from .conftest import NAME, NAME_OF_THREE, Cluster
+from .faults import pids
+
+NAME_OF_OPENSHIFT = f"{NAME}-o"
+TARGET = f"/api/v1/namespaces/{OPENSHIFT.target_namespace}"
+SOURCE = f"/api/v1/namespaces/openshift-config-managed/secrets/{openshift.CLIENT_CERTIFICATE}"
+LEASE = (
+    f"/apis/coordination.k8s.io/v1/namespaces/{OPENSHIFT.target_namespace}/leases/kube-scheduler"
+)
+OPERATORS = (
+    f"/apis/apps/v1/namespaces/{OPENSHIFT.operator_namespace}/deployments/kube-scheduler-operator"
+)
+ON_NODE = (
+    "/etc/kubernetes/static-pod-resources/kube-scheduler-certs/secrets/"
+    f"{openshift.CLIENT_CERTIFICATE}/tls.crt"
+)
+
+
+@pytest.fixture(scope="module")
+def _openshift() -> Iterator[Cluster]:
+    for other in (NAME, NAME_OF_THREE):
+        teardown.down(other)  # one cluster at a time is enough for a machine
+    teardown.down(NAME_OF_OPENSHIFT)
+    operator_image.build()
+    sandbox = lifecycle.up(NAME_OF_OPENSHIFT, 1, 0, with_operator=True, platform=model.OPENSHIFT)
+    try:
+        yield Cluster(sandbox)
+    finally:
+        teardown.down(NAME_OF_OPENSHIFT)
+
+
+@pytest.fixture
+def ocp(_openshift: Cluster) -> Cluster:
+    """The cluster at rest."""
+    until(_openshift.calm, 120, lambda: f"no rest: {_openshift.status}")
+    return _openshift
+
+
+def holder(cluster: Cluster) -> str:
+    return str(cluster.api.request("GET", LEASE)["spec"]["holderIdentity"])
+
+
+def renew(cluster: Cluster, name: str) -> str:
+    """Renew the client certificate where the cluster keeps it; the new one, PEM."""
+    secret = openshift.client_certificate(cluster.sandbox, name)
+    cluster.api.request("PATCH", SOURCE, {"data": secret["data"]})
+    return base64.b64decode(secret["data"]["tls.crt"]).decode()
+
+
+def arrives(cluster: Cluster, certificate: str) -> float:
+    """Seconds until a renewed certificate is on the node."""
+    begun = time.monotonic()
+    until(lambda: cluster.on_node("cat", ON_NODE) == certificate, 60, "it does not arrive")
+    return time.monotonic() - begun
+
+
+def test_the_bootstrap_machine_has_handed_over(ocp: Cluster) -> None:
+    """Its scheduler held the very Lease, so there were never two of them at work."""
+    known = [node["metadata"]["name"] for node in ocp.api.request("GET", "/api/v1/nodes")["items"]]
+    assert known == [ocp.node.name]
+    until(lambda: holder(ocp).startswith(f"{ocp.node.name}_"), 180, lambda: holder(ocp))
+    ocp.schedules()
+    pid, line = ocp.scheduler()
+    assert pid
+    assert "--tls-min-version=VersionTLS12" in line
+    assert "--cert-dir=/var/run/kubernetes" in line
+    pod = ocp.api.request("GET", f"{TARGET}/pods/openshift-kube-scheduler-{ocp.node.name}")
+    assert pod["metadata"]["labels"]["app"] == "openshift-kube-scheduler"
+    status, message = ocp.cluster_operator("Available")
+    assert status == "True", message
+
+
+def test_an_edit_rolls_out(ocp: Cluster) -> None:
+    line = ocp.edit(SCHEDULER, {"profile": "HighNodeUtilization"})
+    assert line.outcome == "installed", line.message
+    files = ocp.on_node("ls", "/etc/kubernetes/manifests").split()
+    assert files == ["kube-scheduler-pod.yaml"]
+    until(lambda: holder(ocp).startswith(f"{ocp.node.name}_"), 180, lambda: holder(ocp))
+    ocp.schedules(timeout=180)
+
+
+def test_a_renewed_certificate_arrives_and_no_scheduler_is_disturbed(ocp: Cluster) -> None:
+    before, latest = ocp.scheduler(), ocp.latest
+    seconds = arrives(ocp, renew(ocp, "renewed"))
+    print(f"on the node after {seconds:.0f} s")
+    assert (ocp.scheduler(), ocp.latest) == (before, latest)
+    reasons = {e["reason"] for e in ocp.api.request("GET", f"{TARGET}/events")["items"]}
+    assert "CertificateUpdated" in reasons
+
+
+def test_a_renewed_certificate_arrives_while_no_operator_runs(ocp: Cluster) -> None:
+    ocp.api.request("PATCH", f"{OPERATORS}/scale", {"spec": {"replicas": 0}})
+    try:
+        until(lambda: not pids("kube-scheduler-operator", "operator"), 60, "it does not stop")
+        arrives(ocp, renew(ocp, "renewed-again"))
+    finally:
+        ocp.api.request("PATCH", f"{OPERATORS}/scale", {"spec": {"replicas": 1}})
+
+
+def test_the_syncer_is_small(ocp: Cluster) -> None:
+    found = pids("cert-syncer", "--certs-dir")
+    assert found
+    sizes = [_resident(pid) for pid in found]
+    print(f"resident: {', '.join(f'{size:.0f}' for size in sizes)} MiB")
+    assert all(0 < size < 45 for size in sizes)
+
+
+def _resident(pid: int) -> float:
+    """MiB."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    words: Any = next(line for line in lines if line.startswith("VmRSS")).split()
+    return int(words[1]) / 1024
+
+
+def test_nobody_on_the_node_may_do_everything(ocp: Cluster) -> None:
+    """No binding to cluster-admin, and no token of ours on the disk."""
+    path = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
+    bindings = ocp.api.request("GET", path)["items"]
+    ours = [
+        subject["name"]
+        for binding in bindings
+        if binding["roleRef"]["name"] == "cluster-admin"
+        for subject in binding.get("subjects", [])
+        if "openshift-kube-scheduler" in str(subject)
+    ]
+    assert ours == []
+    script = "grep -rlE 'token:|\"token\"' /etc/kubernetes/static-pod-resources || true"
+    assert ocp.on_node("sh", "-c", script) == ""
