@@ -121,6 +121,8 @@ def write_bootstrap(sandbox: Sandbox) -> None:
         paths.write_atomically(kubernetes / "bootstrap-secrets/kubeconfig", text, 0o600)
         (kubernetes / "bootstrap-configs").mkdir(exist_ok=True)
         shutil.copy(config, kubernetes / "bootstrap-configs")
+        kubectl = (sandbox.state / "bin/kubectl", f"--kubeconfig={sandbox.kubeconfig}")
+        run(*kubectl, "apply", "--server-side", "-f", made / "manifests")
         source = made / "bootstrap-manifests/kube-scheduler-pod.yaml"
         paths.write_atomically(manifest, source.read_text(), 0o600)
 

@@ -86,7 +86,7 @@ def _add_cert_syncer(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="API server to ask before that of the cluster; can be repeated",
     )
-    add("--node", default=os.environ.get("NODE_NAME", ""), help="name of this node ($NODE_NAME)")
+    add("--pod", default=os.environ.get("POD_NAME", ""), help="whose events they are ($POD_NAME)")
     add(
         "--namespace",
         default=os.environ.get("POD_NAMESPACE", ""),

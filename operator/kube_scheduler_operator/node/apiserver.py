@@ -61,8 +61,8 @@ class ApiServer:
         except (KeyError, AttributeError, ValueError) as error:
             raise ApiServerError(f"the answer is no Secret: {error}") from error
 
-    def event(self, namespace: str, node: str, reason: str, message: str, *, bad: bool) -> None:
-        """Record an event about a node.
+    def event(self, namespace: str, pod: str, reason: str, message: str, *, bad: bool) -> None:
+        """Record an event about a pod; one about a node could only be in namespace `default`.
 
         Raises:
             ApiServerError: it was not taken.
@@ -75,11 +75,16 @@ class ApiServer:
                 "apiVersion": "v1",
                 "kind": "Event",
                 "metadata": {"generateName": "cert-syncer-", "namespace": namespace},
-                "involvedObject": {"apiVersion": "v1", "kind": "Node", "name": node},
+                "involvedObject": {
+                    "apiVersion": "v1",
+                    "kind": "Pod",
+                    "namespace": namespace,
+                    "name": pod,
+                },
                 "reason": reason,
                 "message": message,
                 "type": "Warning" if bad else "Normal",
-                "source": {"component": "cert-syncer", "host": node},
+                "source": {"component": "cert-syncer"},
                 "firstTimestamp": now,
                 "lastTimestamp": now,
                 "count": 1,

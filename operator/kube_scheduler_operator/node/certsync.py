@@ -69,7 +69,7 @@ class Options:
     certs_dir: Path
     secrets: tuple[Wanted, ...]
     servers: tuple[str, ...] = ()
-    node: str = ""
+    pod: str = ""
     namespace: str = ""
     interval: float = INTERVAL
 
@@ -127,7 +127,7 @@ class _Cluster:
     """The cluster as this pod sees it."""
 
     api: ApiServer
-    node: str
+    pod: str
     namespace: str
 
     def secret(self, namespace: str, name: str) -> Mapping[str, bytes] | None:
@@ -135,7 +135,7 @@ class _Cluster:
 
     def tell(self, note: Note) -> None:
         try:
-            self.api.event(self.namespace, self.node, note.reason, note.message, bad=note.bad)
+            self.api.event(self.namespace, self.pod, note.reason, note.message, bad=note.bad)
         except ApiServerError as error:
             log.info("The event was not taken: %s", error)
 
@@ -143,7 +143,7 @@ class _Cluster:
 def main(options: Options) -> int:
     """Sync until SIGTERM; the exit code."""
     signal.signal(signal.SIGTERM, _end)
-    source = _Cluster(in_cluster(options.servers), options.node, options.namespace)
+    source = _Cluster(in_cluster(options.servers), options.pod, options.namespace)
     syncer = Syncer(options.secrets, source, Certificates(options.certs_dir, Disk()))
     while True:
         syncer.sync()

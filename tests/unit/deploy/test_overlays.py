@@ -277,7 +277,7 @@ class TestCertificateSyncer:
             Wanted(OPENSHIFT.target_namespace, self.kept.serving_certificate, optional=True),
         }
         (container,) = self.pod["containers"]
-        assert {env["name"] for env in container["env"]} == {"NODE_NAME", "POD_NAMESPACE"}
+        assert {env["name"] for env in container["env"]} == {"POD_NAME", "POD_NAMESPACE"}
 
     def test_of_the_host_it_sees_that_directory_only(self) -> None:
         assert self.kept is not None

@@ -209,21 +209,22 @@ def test_a_server_of_another_ca_is_not_trusted(server, second_certificate):
     assert server.asked == []
 
 
-def test_an_event_is_about_the_node(server):
+def test_an_event_is_about_the_syncers_pod(server):
     path = "/api/v1/namespaces/target/events"
     server.answers[path] = (201, {})
     ApiServer((server.url,), server.identity).event(
-        "target", "cp-1", UPDATED, "wrote it", bad=False
+        "target", "syncer-x", UPDATED, "wrote it", bad=False
     )
     ((method, asked, _, body),) = server.asked
     assert (method, asked, body["reason"], body["type"]) == ("POST", path, UPDATED, "Normal")
-    assert body["involvedObject"]["name"] == "cp-1"
+    about = body["involvedObject"]
+    assert (about["kind"], about["namespace"], about["name"]) == ("Pod", "target", "syncer-x")
 
 
 def test_an_event_that_is_refused(server):
     api = ApiServer((server.url,), server.identity)
     with pytest.raises(ApiServerError, match="not found"):
-        api.event("target", "cp-1", UPDATED, "wrote it", bad=True)
+        api.event("target", "syncer-x", UPDATED, "wrote it", bad=True)
 
 
 @pytest.mark.parametrize(
