@@ -1,10 +1,10 @@
 """A node in virtual time: a kubelet that behaves as the measured one does, and its schedulers.
 
 The manifest directory is real (a temporary one); the kubelet is a model of what decides how long a
-swap takes. A housekeeping pass every 2 s removes the directory of a pod whose process has ended,
-and lets its worker end (the cgroup goes last) if that was long enough ago, else the next pass does.
-A static pod that arrives before that meets a back-off of 10 s; one that was deleted and created
-again is restarted in the pass after that.
+swap takes. The worker of a pod ends a while after its process, and takes the cgroup away last; a
+housekeeping pass every 2 s removes the directory of a pod whose process has ended, and its cgroup,
+however far the worker is. A static pod that arrives before the worker has ended meets a back-off of
+10 s; one that was deleted and created again is restarted in the pass after that.
 """
 
 from __future__ import annotations
@@ -22,8 +22,7 @@ from kube_scheduler_operator.node.watch import Activity
 TICK = 0.1
 HOUSEKEEPING = 2.0
 BACK_OFF = 10.0
-TERMINATING = 0.5  # from the end of the process to the end of the first half of the worker
-UNMOUNTING = 0.2
+TERMINATING = 1.0  # from the end of the process to the end of the worker
 EPOCH = 1_700_000_000.0
 
 GOOD, CRASHES, NEVER_READY, NOT_STARTED, FLAPS, SLOW = (
@@ -94,7 +93,6 @@ class Pod:
     removed_at: float | None = None
     ended_at: float | None = None
     tidied: bool = False
-    finishing_at: float | None = None
     finished_at: float | None = None
     restart_requested: bool = False
 
@@ -156,7 +154,8 @@ class FakeNode:
         if not self.shows_cgroups:
             return None
         return any(
-            pod.log_directory_since is not None and pod.finished_at is None for pod in self.pods
+            pod.log_directory_since is not None and pod.finished_at is None and not pod.tidied
+            for pod in self.pods
         )
 
     def activity(self, since):
@@ -252,7 +251,7 @@ class FakeNode:
                 pod.process = None
             if pod.process is None and pod.ended_at is None:
                 pod.ended_at = self.time
-            if pod.finishing_at is not None and self.time >= pod.finishing_at:
+            if pod.ended_at is not None and self.time >= pod.ended_at + TERMINATING:
                 pod.finished_at = pod.finished_at or self.time
             return
         if not pod.started:
@@ -275,8 +274,6 @@ class FakeNode:
         for pod in self.pods:
             if pod.started and pod.ended_at is not None:
                 pod.tidied = True
-                if pod.finishing_at is None and self.time >= pod.ended_at + TERMINATING:
-                    pod.finishing_at = self.time + UNMOUNTING
         for pod in [pod for pod in self.pods if pod.finished_at is not None]:
             self.pods.remove(pod)
             if pod is self.desired:
