@@ -143,7 +143,6 @@ FAULTS = {
 ALWAYS = [
     ("kubelet", "the first swaps"),
     ("kube-apiserver", "the second swaps"),
-    ("node", "the leader swaps"),
 ]
 MATRIX = [(fault, stage) for fault in FAULTS for stage in STAGES]
 
