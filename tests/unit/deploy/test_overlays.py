@@ -203,10 +203,10 @@ def test_what_the_operator_writes_it_may(platform: Platform) -> None:
     assert may(platform, {"create"}, "subjectaccessreviews", group="authorization.k8s.io")
 
 
-def test_events_are_shown_with_the_deployment() -> None:
-    namespace = OPENSHIFT.operator_namespace
-    one = {"group": "apps", "namespace": namespace, "name": names.PROGRAM}
-    assert may(OPENSHIFT, {"get"}, "deployments", **one)
+@each_platform
+def test_events_are_shown_with_the_deployment(platform: Platform) -> None:
+    one = {"group": "apps", "namespace": platform.operator_namespace, "name": names.PROGRAM}
+    assert may(platform, {"get"}, "deployments", **one)
 
 
 @each_platform
