@@ -12,7 +12,7 @@ import pytest
 hypothesis.settings.register_profile("project", deadline=None)
 hypothesis.settings.load_profile("project")
 
-Golden = Callable[[str, str], None]
+Golden = Callable[[str | Path, str], None]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -28,8 +28,8 @@ def golden(request: pytest.FixtureRequest) -> Golden:
     """Compare a text with `golden/NAME` beside the test; `--update` rewrites the file."""
     directory = Path(request.path).parent / "golden"
 
-    def check(name: str, text: str) -> None:
-        path = directory / name
+    def check(name: str | Path, text: str) -> None:
+        path = directory / name  # which is `name` if that is absolute
         if request.config.getoption("--update"):
             directory.mkdir(exist_ok=True)
             path.write_text(text, encoding="utf-8")

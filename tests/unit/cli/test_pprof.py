@@ -275,7 +275,11 @@ async def test_an_interrupt_turns_it_off_again(
     world: World, tmp_path: Path, number: int, code: int
 ) -> None:
     world.stall = True
-    program = "import sys; from kube_scheduler_operator.__main__ import kubectl_plugin as p; "
+    # What is started in the background, as tests may be, ignores SIGINT, and so would this.
+    program = (
+        "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
+        "from kube_scheduler_operator.__main__ import kubectl_plugin as p; "
+    )
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-c", f"{program}sys.exit(p(sys.argv[1:]))", "pprof", "profile"),
         *("-o", str(tmp_path / "f"), "--kubeconfig", str(world.cluster.kubeconfig)),
