@@ -130,6 +130,8 @@ def _apiserver(sandbox: Sandbox) -> list[str]:
         "--enable-bootstrap-token-auth=true",
         "--allow-privileged=true",
         "--endpoint-reconciler-type=none",
+        f"--audit-policy-file={paths.TEMPLATES / 'audit-policy.yaml'}",
+        f"--audit-log-path={sandbox.state / 'logs/audit.log'}",
         "--profiling=false",
     ]
 

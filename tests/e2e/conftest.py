@@ -33,9 +33,14 @@ from cluster.observe import (
     until,
 )
 
+from .audit import Record
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 NAME = f"e2e-{hashlib.sha256(str(REPOSITORY).encode()).hexdigest()[:6]}"
 NAME_OF_THREE = f"{NAME}-3"
+NAME_OF_OPENSHIFT = f"{NAME}-o"
+NAMES = (NAME, NAME_OF_THREE, NAME_OF_OPENSHIFT)
+AUDIT = Record()
 PODS = f"/api/v1/namespaces/{OPERATOR_NAMESPACE}/pods"
 CONFIG_MAPS = f"/api/v1/namespaces/{OPERATOR_NAMESPACE}/configmaps"
 DEPLOYMENT = f"/apis/apps/v1/namespaces/{OPERATOR_NAMESPACE}/deployments/kube-scheduler-operator"
@@ -218,9 +223,28 @@ class Cluster:
         until(settled, timeout, f"no rest: {json.dumps(self.status)[:2000]}")
 
 
+def retire(name: str) -> None:
+    """Take a cluster down, but for the memory of what was asked of its API."""
+    try:
+        AUDIT.add(name)
+    finally:
+        teardown.down(name)
+
+
+def retire_all() -> None:
+    """The same for all of them: one cluster at a time is enough for a machine."""
+    for name in NAMES:
+        retire(name)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _nothing_is_left_of_a_run_that_was_killed() -> None:
+    for name in NAMES:
+        teardown.down(name)
+
+
 @pytest.fixture(scope="session")
 def _cluster() -> Iterator[Cluster]:
-    teardown.down(NAME)
     operator_image.build()
     sandbox = lifecycle.up(NAME, 1, 2, with_operator=True)
     try:
@@ -228,7 +252,7 @@ def _cluster() -> Iterator[Cluster]:
             nodes.power_off(sandbox, worker)  # few tests need them, and they slow down the others
         yield Cluster(sandbox)
     finally:
-        teardown.down(NAME)
+        retire(NAME)
 
 
 @pytest.fixture
@@ -240,7 +264,7 @@ def cluster(_cluster: Cluster) -> Cluster:
 
 @pytest.fixture(scope="session")
 def _three_nodes() -> Iterator[Cluster]:
-    teardown.down(NAME)  # one cluster at a time is enough for a machine
+    retire_all()
     operator_image.build()
     sandbox = lifecycle.up(NAME_OF_THREE, 3, 0, with_operator=True)
     try:
@@ -248,7 +272,7 @@ def _three_nodes() -> Iterator[Cluster]:
         cluster.rest(400)
         yield cluster
     finally:
-        teardown.down(NAME_OF_THREE)
+        retire(NAME_OF_THREE)
 
 
 @pytest.fixture

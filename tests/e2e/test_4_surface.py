@@ -156,6 +156,13 @@ def test_kubectl_scheduler_status_is_one_screen(cluster: Cluster) -> None:
     assert "kubeconfig" in verbose
 
 
+def test_the_status_can_be_had_from_the_operators_pod(cluster: Cluster) -> None:
+    """With the operator's own rights, for who has no program of ours."""
+    words = ("exec", "deploy/kube-scheduler-operator", "--", "kubectl-scheduler", "status")
+    shown = cluster.kubectl("-n", OPERATOR_NAMESPACE, *words)
+    assert f"Revision   {cluster.latest}" in shown
+
+
 def test_an_edit_can_be_seen_compared_and_taken_back(cluster: Cluster) -> None:
     path = f"/api/v1/namespaces/{OPERATOR_NAMESPACE}/configmaps"
     first = cluster.profile(cluster.another_profile()).revision

@@ -12,14 +12,13 @@ from typing import Any
 
 import pytest
 
-from cluster import lifecycle, model, openshift, operator_image, teardown
+from cluster import lifecycle, model, openshift, operator_image
 from cluster.observe import SCHEDULER, until
 from kube_scheduler_operator.platform import OPENSHIFT
 
-from .conftest import NAME, NAME_OF_THREE, Cluster
+from .conftest import NAME_OF_OPENSHIFT, Cluster, retire, retire_all
 from .faults import pids
 
-NAME_OF_OPENSHIFT = f"{NAME}-o"
 TARGET = f"/api/v1/namespaces/{OPENSHIFT.target_namespace}"
 SOURCE = f"/api/v1/namespaces/openshift-config-managed/secrets/{openshift.CLIENT_CERTIFICATE}"
 LEASE = (
@@ -33,15 +32,13 @@ ON_NODE = (
 
 @pytest.fixture(scope="module")
 def _openshift() -> Iterator[Cluster]:
-    for other in (NAME, NAME_OF_THREE):
-        teardown.down(other)  # one cluster at a time is enough for a machine
-    teardown.down(NAME_OF_OPENSHIFT)
+    retire_all()
     operator_image.build()
     sandbox = lifecycle.up(NAME_OF_OPENSHIFT, 1, 0, with_operator=True, platform=model.OPENSHIFT)
     try:
         yield Cluster(sandbox)
     finally:
-        teardown.down(NAME_OF_OPENSHIFT)
+        retire(NAME_OF_OPENSHIFT)
 
 
 @pytest.fixture

@@ -175,7 +175,7 @@ def test_everything_that_is_watched_may_be_read(platform: Platform) -> None:
     for watch in watches(platform):
         assert may(
             platform,
-            {"get", "list", "watch"},
+            {"list", "watch"},
             watch.resource.plural,
             group=watch.resource.group,
             namespace=watch.namespace or "",

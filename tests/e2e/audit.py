@@ -1,0 +1,129 @@
+"""What the operator and its pods asked of the API servers of a run, and what they may ask.
+
+Both come from the servers themselves: their audit logs, and the roles that are in their API.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from cluster import model
+from cluster.api import Api, Object
+from cluster.model import Sandbox
+
+NAMESPACES = {
+    "kube-scheduler-operator", "openshift-kube-scheduler", "openshift-kube-scheduler-operator",
+}  # fmt: skip
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+
+
+@dataclass(frozen=True, order=True)
+class Right:
+    """To do something with a kind of object, in a namespace or (empty) everywhere.
+
+    Attributes:
+        account: NAMESPACE:NAME of the ServiceAccount.
+        namespace: where.
+        group: API group.
+        resource: the kind, with its subresource if it is one: "pods/log".
+        verb: what.
+    """
+
+    account: str
+    namespace: str
+    group: str
+    resource: str
+    verb: str
+
+    @property
+    def kind(self) -> tuple[str, ...]:
+        """What is the same on every platform: our namespaces, one or two, are all ours."""
+        place = "ours" if self.namespace in NAMESPACES else self.namespace
+        return self.account.partition(":")[2], place, self.group, self.resource, self.verb
+
+    def __str__(self) -> str:
+        kind = f"{self.resource}.{self.group}" if self.group else self.resource
+        return f"{self.account} {self.verb} {kind} in {self.namespace or 'the whole cluster'}"
+
+
+@dataclass
+class Record:
+    """The sum of several clusters.
+
+    Attributes:
+        clusters: which ones.
+        requests: how many there were.
+        used: what was done.
+        refused: what was tried in vain.
+        granted: what could be done.
+    """
+
+    clusters: list[str] = field(default_factory=list)
+    requests: int = 0
+    used: set[Right] = field(default_factory=set)
+    refused: set[Right] = field(default_factory=set)
+    granted: set[Right] = field(default_factory=set)
+
+    def add(self, name: str) -> None:
+        """Take in a sandbox that still runs, once."""
+        sandbox = model.load(name)
+        if sandbox is None or name in self.clusters:
+            return
+        self.clusters.append(name)
+        self.granted |= set(_granted(Api(sandbox)))
+        for event in _events(sandbox):
+            self.requests += 1
+            about = event.get("objectRef")
+            if about is None:
+                continue  # discovery, versions: everybody may ask
+            forbidden = event["annotations"]["authorization.k8s.io/decision"] == "forbid"
+            (self.refused if forbidden else self.used).add(_right(event, about))
+
+    def unused(self) -> list[Right]:
+        """Rights that nobody made use of, on any platform."""
+        used = {right.kind for right in self.used}
+        used |= {(name, "", *what) for name, _, *what in used}
+        return sorted(right for right in self.granted if right.kind not in used)
+
+
+def _events(sandbox: Sandbox) -> Iterator[Object]:
+    with (sandbox.state / "logs/audit.log").open() as file:
+        for line in file:
+            yield json.loads(line)
+
+
+def _right(event: Object, about: Object) -> Right:
+    _, _, namespace, name = event["user"]["username"].split(":")
+    subresource = f"/{about['subresource']}" if "subresource" in about else ""
+    return Right(
+        f"{namespace}:{name}",
+        about.get("namespace", ""),
+        about.get("apiGroup", ""),
+        f"{about['resource']}{subresource}",
+        event["verb"],
+    )
+
+
+def _granted(api: Api) -> Iterator[Right]:
+    for kind, roles in (("rolebindings", "roles"), ("clusterrolebindings", "clusterroles")):
+        rules = {
+            (role["metadata"].get("namespace", ""), role["metadata"]["name"]): role["rules"]
+            for role in api.request("GET", f"{RBAC}/{roles}")["items"]
+        }
+        for binding in api.request("GET", f"{RBAC}/{kind}")["items"]:
+            place = binding["metadata"].get("namespace", "")
+            for subject in binding.get("subjects") or ():
+                if subject["kind"] != "ServiceAccount" or subject["namespace"] not in NAMESPACES:
+                    continue
+                account = f"{subject['namespace']}:{subject['name']}"
+                for rule in rules[(place, binding["roleRef"]["name"])] or ():
+                    yield from _of_rule(account, place, rule)
+
+
+def _of_rule(account: str, place: str, rule: Object) -> Iterator[Right]:
+    for group in rule.get("apiGroups", ()):
+        for resource in rule.get("resources", ()):
+            for verb in rule["verbs"]:
+                yield Right(account, place, group, resource, verb)
