@@ -83,7 +83,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         kubectl = [str(sandbox.state / "bin/kubectl"), f"--kubeconfig={sandbox.kubeconfig}"]
         run(*kubectl, "apply", "--server-side", "-k", REPOSITORY / "crds")
         run(*kubectl, "wait", "--for=condition=Established", "--timeout=30s", "crd", "--all")
-        run(*kubectl, "apply", "-f", REPOSITORY / "deploy/kubeadm/cluster.yaml")
+        run(*kubectl, "apply", "-f", REPOSITORY / "deploy/base/cluster/cluster.yaml")
         for namespace in (OPENSHIFT.target_namespace, OPENSHIFT.operator_namespace):
             run(*kubectl, "create", "namespace", namespace)
         proxy = Proxy(sandbox)

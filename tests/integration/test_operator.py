@@ -125,8 +125,8 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         kubectl = [str(sandbox.state / "bin/kubectl"), f"--kubeconfig={sandbox.kubeconfig}"]
         run(*kubectl, "apply", "--server-side", "-k", REPOSITORY / "crds")
         run(*kubectl, "wait", "--for=condition=Established", "crd", "--all")
-        for manifest in ("namespace.yaml", "cluster.yaml"):
-            path = REPOSITORY / "deploy" / "kubeadm" / manifest
+        for manifest in ("kubeadm/namespace.yaml", "base/cluster/cluster.yaml"):
+            path = REPOSITORY / "deploy" / manifest
             run(*kubectl, "apply", "--server-side", "-f", path)
         api = Api(sandbox)
         node = PlayedNode(api)
