@@ -61,6 +61,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.timeout(300, func_only=True))
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if AUDIT.requests:
+        terminalreporter.write_line(
+            f"{AUDIT.requests} requests to {len(AUDIT.clusters)} clusters audited: "
+            f"{len(AUDIT.granted)} rights granted, {len(AUDIT.unused())} of them not used, "
+            f"{len(AUDIT.refused)} requests refused"
+        )
+
+
 class Cluster:
     """The cluster, as tests talk about it."""
 

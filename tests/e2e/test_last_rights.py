@@ -38,12 +38,6 @@ def test_nothing_was_refused() -> None:
 
 def test_no_right_is_there_for_nothing(request: pytest.FixtureRequest) -> None:
     unused = [right for right in AUDIT.unused() if (right.resource, right.verb) not in SELDOM]
-    print(
-        f"{AUDIT.requests} requests of {len(AUDIT.clusters)} clusters; {len(AUDIT.granted)} rights "
-        f"granted, {len(AUDIT.refused)} refused; not used:",
-        *AUDIT.unused(),
-        sep="\n",
-    )
     ran = {item.path.name for item in request.session.items}
     missing = {path.name for path in Path(__file__).parent.glob("test_*.py")} - ran
     if missing:
