@@ -88,7 +88,7 @@ def namespace_path(node: Node) -> Path:
 
 def namespaces(sandbox: str) -> list[str]:
     """The network namespaces that bear a sandbox's name."""
-    pattern = re.compile(rf"kso-{re.escape(sandbox)}-(control-plane|worker)\d*")
+    pattern = re.compile(rf"kso-{re.escape(sandbox)}-((control-plane|worker)\d*|bootstrap)")
     with contextlib.suppress(OSError):
         return sorted(path.name for path in _NAMESPACES.iterdir() if pattern.fullmatch(path.name))
     return []

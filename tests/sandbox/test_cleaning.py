@@ -111,8 +111,10 @@ def test_namespaces_of_a_sandbox_whose_name_begins_like_ours_are_not_ours(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(network, "_NAMESPACES", tmp_path)
-    mine = ["kso-dev-control-plane", "kso-dev-control-plane2", "kso-dev-worker"]
-    others = ["kso-dev-worker-control-plane", "kso-dev2-worker", "dev-worker", "cni-1234"]
+    mine = [
+        f"kso-dev-{node}" for node in ("bootstrap", "control-plane", "control-plane2", "worker")
+    ]
+    others = ["kso-dev-worker-control-plane", "kso-dev-bootstrap2", "kso-dev2-worker", "cni-1234"]
     for name in [*mine, *others]:
         (tmp_path / name).touch()
     assert network.namespaces("dev") == mine
