@@ -185,8 +185,8 @@ def _bootstrap(sandbox: Sandbox) -> tuple[Node, ...]:
     """The machine that an OpenShift starts with, until it has been switched off."""
     if sandbox.platform != model.OPENSHIFT or not sandbox.nodes:
         return ()
-    gone = node_files.root(sandbox, sandbox.bootstrap).exists()
-    return () if gone and not nodes.runs(sandbox, sandbox.bootstrap) else (sandbox.bootstrap,)
+    began = node_files.root(sandbox, sandbox.bootstrap).exists()
+    return () if began and not nodes.runs(sandbox, sandbox.bootstrap) else (sandbox.bootstrap,)
 
 
 def _takes_pods(api: Api) -> bool:

@@ -36,7 +36,7 @@ def apply(
     corrected.update({field: wanted[field] for field in fields})
     what = ", ".join(changed) or "labels"
     event = Event(f"{kind}Updated", f"Updated {where} because {what} changed")
-    if found.get("immutable") or found.get("type") != wanted.get("type"):
+    if found.get("immutable") or "type" in changed:
         # Somebody sealed it, or it is a Secret of another type: it can only be made again.
         return Delete(resource, found), Create(resource, wanted, (event,))
     return (Replace(resource, corrected, events=(event,)),)

@@ -38,7 +38,7 @@ UNMOUNTING: Final = 1.0
 
 Of 28 swaps that wrote the new manifest as soon as the directory was gone, two met the back-off,
 both among the 5 where it was gone within 0.8 s of the end of the process. With the cgroup it was 4
-of 44, all among those where it was gone within 0.5 s: housekeeping (cleanupOrphanedPodCgroups) had
+of 35, all among those where it was gone within 0.5 s: housekeeping (cleanupOrphanedPodCgroups) had
 taken it away, and not the worker.
 """
 

@@ -66,21 +66,6 @@ class Certificates:
         return self._secrets / name
 
 
-def mounted(directory: Path) -> dict[str, dict[str, bytes]]:
-    """The Secrets that are mounted below `directory`, by name; an optional one may be empty.
-
-    A mounted Secret shows its keys as links into a hidden directory, which is not one of them.
-    """
-    return {
-        secret.name: {
-            path.name: path.read_bytes()
-            for path in sorted(secret.iterdir())
-            if not path.name.startswith("..")
-        }
-        for secret in sorted(directory.iterdir())
-    }
-
-
 def _see_that_they_fit(data: Mapping[str, bytes]) -> None:
     if _CERTIFICATE not in data or _KEY not in data:
         raise PairError(f"{_CERTIFICATE} and {_KEY} must both be there")

@@ -110,6 +110,22 @@ def read(path: Path) -> bytes | None:
         return None
 
 
+def mounted(directory: Path) -> dict[str, dict[str, bytes]]:
+    """The ConfigMaps or Secrets that are mounted below `directory`, by name and key.
+
+    A mount shows its keys as links into a hidden directory, which is none of them; one of an object
+    that is optional and not there is empty.
+    """
+    return {
+        mount.name: {
+            path.name: path.read_bytes()
+            for path in sorted(mount.iterdir())
+            if not path.name.startswith("..")
+        }
+        for mount in sorted(directory.iterdir())
+    }
+
+
 def replace_file(disk: Disk, path: Path, file: File, scratch: Path) -> None:
     """Let `path` be `file`, via `scratch` on the same file system."""
     disk.write(scratch, file)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..names import POD_KEY
 from . import kubeconfig, manifest, preflight, program, turn
-from .certificates import Certificates, mounted
-from .files import Disk
+from .certificates import Certificates
+from .files import Disk, mounted
 from .layout import CONFIGMAPS
 from .manifest import ManifestError
 from .swap import Request, Swap
@@ -116,14 +116,11 @@ def _node_host(options: Options, pod: dict[str, Any]) -> NodeHost:
 
 
 def _read_configmaps(directory: Path) -> dict[str, bytes]:
-    """What the scheduler reads of the revision: paths in its directory and their content.
-
-    A mounted ConfigMap shows its keys as links into a hidden directory, which is not one of them.
-    """
+    """What the scheduler reads of the revision: paths in its directory and their content."""
     return {
-        f"{CONFIGMAPS}/{path.parent.name}/{path.name}": path.read_bytes()
-        for path in sorted(directory.glob("*/*"))
-        if not path.name.startswith("..")
+        f"{CONFIGMAPS}/{name}/{key}": data
+        for name, keys in mounted(directory).items()
+        for key, data in keys.items()
     }
 
 

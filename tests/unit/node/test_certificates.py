@@ -6,8 +6,8 @@ import stat
 
 import pytest
 
-from kube_scheduler_operator.node.certificates import Certificates, PairError, mounted
-from kube_scheduler_operator.node.files import Disk, UnsafeNameError
+from kube_scheduler_operator.node.certificates import Certificates, PairError
+from kube_scheduler_operator.node.files import Disk, UnsafeNameError, mounted
 
 
 @pytest.fixture
