@@ -179,6 +179,8 @@ def take_snapshot(
     *,
     server_version: str,
     lease_seen: datetime | None,
+    answered_since: datetime | None,
+    recovered_at: datetime | None,
     trouble: str,
     now: datetime,
 ) -> Snapshot:
@@ -219,6 +221,8 @@ def take_snapshot(
             LEASES, platform.operand_lease_name, platform.operand_lease_namespace
         ),
         lease_seen=lease_seen,
+        answered_since=answered_since,
+        recovered_at=recovered_at,
         trouble=trouble,
     )
 

@@ -274,6 +274,8 @@ class Operator:
             self._options.settings,
             server_version=self._server_version,
             lease_seen=self._intake.lease_seen,
+            answered_since=self._elector.answered_since if self._elector else None,
+            recovered_at=self._elector.recovered_at if self._elector else None,
             trouble=self._trouble,
             now=datetime.now(UTC),
         )

@@ -9,13 +9,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
 from .platform import Platform
 from .settings import Settings
 
 Object = Mapping[str, Any]
 """A Kubernetes object as the API gives it; never changed in place."""
+
+ALWAYS: Final = datetime.min.replace(tzinfo=UTC)
+"""Since when something holds of which no beginning is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,9 @@ class Snapshot:
         disruption_budgets: our PodDisruptionBudgets in the target namespace, by name.
         operand_lease: kube-scheduler's own election Lease.
         lease_seen: when this process last saw the Lease renewed, by its own clock.
+        answered_since: since when the API server has answered this process without a gap; None: it
+            does not.
+        recovered_at: when it last began to answer this process again; None: it always did.
         trouble: the error that ended the last pass, if the API refused or failed one of its writes.
     """
 
@@ -70,6 +76,8 @@ class Snapshot:
     disruption_budgets: Mapping[str, Object] = field(default_factory=dict)
     operand_lease: Object | None = None
     lease_seen: datetime | None = None
+    answered_since: datetime | None = ALWAYS
+    recovered_at: datetime | None = None
     trouble: str = ""
 
     @property

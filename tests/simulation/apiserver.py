@@ -6,6 +6,7 @@ rules of KubeScheduler, graceful deletion of pods and garbage collection by owne
 
 from __future__ import annotations
 
+import math
 import random
 import uuid
 from collections.abc import Callable, Mapping
@@ -59,6 +60,8 @@ class ApiServer:
         self.objects: dict[ObjectRef, Object] = {}
         self.namespaces = {"kube-system", "default", "kube-scheduler-operator"}
         self.version = 100
+        self.back_since = -math.inf
+        self.away = False  # nobody gets an answer; what kubelets want to say waits in their memory
         self.listeners: list[Callable[[Change], None]] = []
         self._uids: set[str] = set()
         self._clock = clock

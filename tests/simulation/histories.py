@@ -93,6 +93,7 @@ class History:
             (1, self._remove),
             (1, self._change_a_manifest),
             (2, self._renew_kubeconfig),
+            (3, self._lose_api_server),
         ]
 
     # --- what can happen ------------------------------------------------------------------------
@@ -223,6 +224,14 @@ class History:
         self._pass_time()
         world.operator.connection.faults.clear()
         self.note("writes succeed again")
+
+    def _lose_api_server(self) -> None:
+        """Several times in a row, as when it is upgraded, and the schedulers end each time."""
+        for _ in range(self.rng.randint(1, 4)):
+            seconds = self.rng.choice((3.0, 8.0, 20.0, 60.0))
+            self.note(f"the API server is away for {seconds:g} s")
+            self.world.outage(seconds)
+            self._pass_time()
 
     def _lose_answers(self) -> None:
         self.note("answers are lost")

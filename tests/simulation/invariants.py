@@ -29,6 +29,7 @@ from kube_scheduler_operator.platform import KUBEADM
 from kube_scheduler_operator.revision.history import Revision, read
 
 from .operator import ACTOR
+from .scheduler import GOOD
 
 if TYPE_CHECKING:
     from .apiserver import Change
@@ -90,6 +91,7 @@ class Invariants:
             self._numbers_have_no_gaps(change)
             self._is_ready_only_when_complete(change)
             self._content_never_changes(change)
+            self._blames_only_what_is_bad(change)
         if resource == CONFIG_MAPS and change.kind == "DELETED":
             self._prunes_only_what_nobody_needs(change)
         labels = change.new["metadata"].get("labels") or {}
@@ -189,6 +191,16 @@ class Invariants:
             if known is not None and known[part] != change.new.get("data"):
                 self.fail("the content of a revision never changes", str(change.ref))
 
+    def _blames_only_what_is_bad(self, change: Change) -> None:
+        for revision in read({change.ref.name: change.new}, KUBEADM.parts):
+            parts = self.contents.get(revision.number)
+            if revision.outcome != names.OUTCOME_FAILED or parts is None:
+                continue
+            config = json.loads(parts[names.CONFIG][names.CONFIG_KEY])
+            behavior = self.world.script.get(config.get("percentageOfNodesToScore", -1), GOOD)
+            if behavior.is_harmless:
+                self.fail("only what is bad is blamed", f"{change.ref}: {revision.message}")
+
     def _prunes_only_what_nobody_needs(self, change: Change) -> None:
         old = change.old or {}
         for revision in read({change.ref.name: old}, KUBEADM.parts):
@@ -263,7 +275,7 @@ class Invariants:
             )
             if not steady and current not in machine.proven:
                 self.fail("currentRevision means healthy", f"{node}: {current} was never healthy")
-            if not machine.healthy and self._unhealthy_for(node) > GRACE:
+            if not machine.healthy and self._known_unhealthy_for(node) > GRACE:
                 self.fail("currentRevision means healthy", f"{node} is not Ready any more")
 
     def _nodes_move_one_after_the_other(self, old: Status, new: Status) -> None:
@@ -312,11 +324,18 @@ class Invariants:
                 )
 
     def _unhealthy_for(self, node: str) -> float:
-        """Seconds during which the operator could have seen it."""
+        """Seconds since it could have been seen."""
         since = self.unhealthy_since.get(node)
         if since is None:
             return 0.0
         return self.world.clock.now - max(since, self.up_since.get(node, since))
+
+    def _known_unhealthy_for(self, node: str) -> float:
+        """Seconds during which the operator could have seen it."""
+        since = self.unhealthy_since.get(node)
+        if since is None:
+            return 0.0
+        return min(self._unhealthy_for(node), self.world.clock.now - self.world.server.back_since)
 
     # --- after every step -----------------------------------------------------------------------
     def check(self) -> None:

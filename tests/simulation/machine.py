@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import random
 from collections.abc import Generator
 from typing import Any
 
@@ -20,10 +21,13 @@ from kube_scheduler_operator.platform import Platform
 from . import guard
 from .apiserver import ApiServer, Object
 from .clock import Clock
-from .scheduler import GOOD, STOCK, Behavior, Manifest, Process
+from .scheduler import GOOD, STOCK, Behavior, Manifest, Process, back_off
 from .swap import Journal, Restore, Swap
 
 Step = Generator[float, None, None]
+
+LIVES_ALONE = 1.0
+"""Seconds that a scheduler lives that finds no API server when it starts."""
 
 
 class Machine:
@@ -36,8 +40,10 @@ class Machine:
         clock: Clock,
         platform: Platform,
         script: dict[int, Behavior],
+        rng: random.Random,
         manifest: Manifest | None = STOCK,
     ) -> None:
+        self._rng = rng
         self.name = name
         self.up = True
         self.gone = False
@@ -85,6 +91,11 @@ class Machine:
     def healthy(self) -> bool:
         """Whether its scheduler runs and is Ready now."""
         return self.up and self.process is not None and self.process.ready_since is not None
+
+    @property
+    def has_api_server(self) -> bool:
+        """Whether its scheduler finds an API server."""
+        return not self._server.away
 
     @property
     def shown(self) -> int:
@@ -243,6 +254,8 @@ class Machine:
         process.alive, process.started = True, self.clock.now
         lifetimes = behavior.lifetimes
         lives = lifetimes[min(process.run, len(lifetimes) - 1)] if lifetimes else math.inf
+        if self._server.away:
+            lives = min(lives, LIVES_ALONE)
         process.timers.clear()
         if behavior.ready_after is not None and behavior.ready_after < lives:
             process.timers.append(
@@ -252,8 +265,22 @@ class Machine:
             process.timers.append(self.clock.after(lives, lambda: self._exit(process)))
         self._publish()
 
+    def lose_api_server(self) -> None:
+        """Its scheduler ends by and by; some are lucky."""
+        process = self.process
+        if process is not None and process.alive and self._rng.random() < 0.8:
+            self.clock.after(self._rng.uniform(1.0, 12.0), lambda: self._end_alone(process))
+
+    def _end_alone(self, process: Process) -> None:
+        if self._server.away and process.alive:
+            for timer in process.timers:
+                timer.cancel()
+            self._exit(process)
+
     def _turn_ready(self, process: Process) -> None:
-        if self.process is process and process.alive:
+        if self._server.away:
+            process.timers.append(self.clock.after(1.0, lambda: self._turn_ready(process)))
+        elif self.process is process and process.alive:
             process.ready_since = self.clock.now
             self._publish()
 
@@ -262,8 +289,8 @@ class Machine:
             return
         process.alive, process.ready_since, process.ended = False, None, self.clock.now
         process.run += 1
-        backoff = 0.2 if process.run == 1 else min(10.0 * 2 ** (process.run - 2), 300.0)
-        process.timers.append(self.clock.after(backoff, lambda: self._run(process)))
+        wait = back_off(process.run)
+        process.timers.append(self.clock.after(wait, lambda: self._run(process)))
         self._publish()
 
     def _publish(self) -> None:
@@ -502,6 +529,8 @@ class Machine:
         self._set_pod(pod, "Succeeded", passed, installed)
 
     def _has_go_ahead(self, pod: Object) -> bool:
+        if self._server.away:
+            return False
         live = self._server.objects.get(PODS.ref(pod)) or {"metadata": {}}
         annotations = live["metadata"].get("annotations") or {}
         return bool(annotations.get(names.GO_AHEAD_ANNOTATION) == names.GO_AHEAD)

@@ -23,6 +23,7 @@ from .clock import Clock, Timer
 
 ACTOR = "operator"
 DEBOUNCE = 0.02
+RETRY_PERIOD, RENEW_DEADLINE = 2.0, 10.0
 
 
 class Killed(BaseException):
@@ -53,6 +54,9 @@ class Connection:
         self.answers: list[ApiError] = []
 
     async def get(self, ref: ObjectRef) -> Object:
+        if self._server.away:
+            request = Request("get", ref.path, ref.resource, ref.namespace, ref.name, None)
+            raise Unavailable(request, status=0, message="connection refused")
         return self._server.get(ref)
 
     async def list(
@@ -118,11 +122,13 @@ class Connection:
     def _write(
         self, verb: str, ref: ObjectRef, subresource: str | None, perform: Callable[[], Any]
     ) -> Any:
+        request = Request(verb, ref.path, ref.resource, ref.namespace, ref.name, subresource)
+        if self._server.away:
+            raise Unavailable(request, status=0, message="connection refused")
         self.before_write()
         self.writes += 1
         if self.kill_at == self.writes and not self.kill_after_effect:
             raise Killed
-        request = Request(verb, ref.path, ref.resource, ref.namespace, ref.name, subresource)
         for fault in self.faults:
             error = fault(verb, ref, subresource)
             if error is not None:
@@ -179,6 +185,15 @@ class Informer:
         self._epoch += 1
         if self._changed in self._server.listeners:
             self._server.listeners.remove(self._changed)
+
+    def cut(self) -> None:
+        """The API server is away: what was under way is lost."""
+        self.stop()
+
+    def reconnect(self) -> None:
+        """It is back."""
+        self._server.listeners.append(self._changed)
+        self.relist()
 
     def relist(self) -> None:
         """The watch broke: what was under way is lost, everything is listed again."""
@@ -262,6 +277,8 @@ class OperatorProcess:
         self.recorder = Recorder()
         self.connection = Connection(server)
         self.trouble = ""
+        self.answered_since: datetime | None = None
+        self.recovered_at: datetime | None = None
         self.defects: list[Exception] = []
         self._server = server
         self._clock = clock
@@ -274,6 +291,7 @@ class OperatorProcess:
     def start(self) -> None:
         self.alive = True
         self.started_at = self._clock.now
+        self.answered_since, self.recovered_at = self._now(), None
         self.trouble = ""
         self._failures = 0
         self._pass: Timer | None = None
@@ -293,6 +311,34 @@ class OperatorProcess:
         for timer in (self._pass, self._later and self._later[1]):
             if timer:
                 timer.cancel()
+
+    def lose_api_server(self) -> None:
+        """Nothing is heard; a renewal of the Lease notices within seconds, and at last gives up."""
+        for informer in self.informers:
+            informer.cut()
+        self._clock.after(self._rng.uniform(0.0, RETRY_PERIOD), self._notice)
+        self._clock.after(RENEW_DEADLINE, self._give_up)
+
+    def _notice(self) -> None:
+        if self._server.away:
+            self.answered_since = None
+
+    def _give_up(self) -> None:
+        if self._server.away and self.alive:
+            self.kill()
+
+    def find_api_server(self) -> None:
+        """It is back; a process that gave up is started again."""
+        if not self.alive:
+            self.start()
+            return
+        for informer in self.informers:
+            informer.reconnect()
+        self._clock.after(self._rng.uniform(0.0, RETRY_PERIOD), self._renew)
+
+    def _renew(self) -> None:
+        if self.alive and not self._server.away and self.answered_since is None:
+            self.answered_since = self.recovered_at = self._now()
 
     def wake(self, *, urgent: bool = True) -> None:
         """Ask for a pass, as the queue does: soon, and once. Storms are not part of this."""
@@ -337,6 +383,8 @@ class OperatorProcess:
             self._settings,
             server_version="v1.35.4",
             lease_seen=self.intake.lease_seen,
+            answered_since=self.answered_since,
+            recovered_at=self.recovered_at,
             trouble=self.trouble,
             now=self._now(),
         )

@@ -40,6 +40,11 @@ class Behavior:
     preflight_for: float = 0.6
     evictions: int = 0
 
+    @property
+    def is_harmless(self) -> bool:
+        """Whether a scheduler works with it, given time."""
+        return not self.refused and not self.lifetimes and self.ready_after is not None
+
 
 GOOD = Behavior()
 
@@ -69,6 +74,11 @@ STOCK_ARGUMENTS = (
 )
 IMAGE = "registry.k8s.io/kube-scheduler:v1.35.4"
 STOCK = Manifest(0, "", IMAGE, STOCK_ARGUMENTS, GOOD)
+
+
+def back_off(runs: int) -> float:
+    """How long the kubelet waits after so many ends of a container, seconds."""
+    return 0.2 if runs <= 1 else min(10.0 * 2 ** (runs - 2), 300.0)
 
 
 @dataclass(slots=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ from kube_scheduler_operator.executor import Executor
 from kube_scheduler_operator.plan import Create, Plan, Replace
 from kube_scheduler_operator.revision import revise
 from kube_scheduler_operator.revision.history import Revision
-from kube_scheduler_operator.rollout import look, prune, step
+from kube_scheduler_operator.rollout import look, outage, outcome, prune, step
 from kube_scheduler_operator.rollout.installer import Installer
 from kube_scheduler_operator.settings import Rollout
 
@@ -115,6 +116,13 @@ def the_dead_get_their_turn(patch: Patch) -> None:
     patch.setattr(look, "readiness", lambda node: (True, ""))
 
 
+def outages_are_blamed_on_revisions(patch: Patch) -> None:
+    """A scheduler that ends has itself to blame, whatever the API server did."""
+    long_ago = timedelta(days=1)
+    for module in (outage, outcome):
+        patch.setattr(module, "accountable_since", lambda snapshot: snapshot.now - long_ago)
+
+
 LIKELY = {the_dead_get_their_turn: 170}
 """Where to begin with what is rare, to save time."""
 
@@ -131,6 +139,7 @@ LIKELY = {the_dead_get_their_turn: 170}
         (failures_are_forgotten, ""),
         (nobody_waits_between_attempts, "attempts are not made in a hurry"),
         (the_installers_word_is_enough, "currentRevision means healthy"),
+        (outages_are_blamed_on_revisions, "only what is bad is blamed"),
         (pruning_looks_at_numbers_only, "only what nobody needs is pruned"),
     ],
     ids=lambda value: getattr(value, "__name__", ""),

@@ -211,9 +211,19 @@ class World:
         overrides = None if percentage is None else {"percentageOfNodesToScore": percentage}
         self.spec(unsupportedConfigOverrides=overrides)
 
+    def outage(self, seconds: float) -> None:
+        """The API server is away for so long."""
+        self.server.away = True
+        self.operator.lose_api_server()
+        for machine in self.machines.values():
+            machine.lose_api_server()
+        self.run(seconds)
+        self.server.away, self.server.back_since = False, self.clock.now
+        self.operator.find_api_server()
+
     # --- nodes ----------------------------------------------------------------------------------
     def add_node(self, name: str) -> Machine:
-        machine = Machine(name, self.server, self.clock, self.platform, self.script)
+        machine = Machine(name, self.server, self.clock, self.platform, self.script, self.rng)
         self.machines[name] = machine
         return machine
 
@@ -233,6 +243,9 @@ class World:
         return str(((lease or {}).get("spec") or {}).get("holderIdentity", "")).rpartition("_")[0]
 
     def _elect(self) -> None:
+        if self.server.away:
+            self.clock.after(RENEWAL, self._elect)
+            return
         healthy = [name for name, machine in sorted(self.machines.items()) if machine.healthy]
         ref = ObjectRef(LEASES, "kube-system", self.platform.operand_lease_name)
         lease = self.server.objects.get(ref)

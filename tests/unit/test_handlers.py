@@ -66,7 +66,14 @@ class Desk:
         self.event(LEASES, kind, {"metadata": metadata, "spec": body})
 
     def snapshot(self, **fields: Any) -> Snapshot:
-        given = {"server_version": "", "lease_seen": None, "trouble": "", "now": self.now}
+        given = {
+            "server_version": "",
+            "lease_seen": None,
+            "answered_since": self.now,
+            "recovered_at": None,
+            "trouble": "",
+            "now": self.now,
+        }
         return take_snapshot(self.store, self.platform, Settings(), **{**given, **fields})
 
 

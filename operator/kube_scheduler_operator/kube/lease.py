@@ -68,6 +68,10 @@ class LeaderElector:
             a restarted one goes on at once instead of waiting for itself.
         timings: see Timings.
         now: the wall clock, aware; only for the timestamps that people read.
+
+    Attributes:
+        answered_since: since when the API server has answered every attempt; None: it does not.
+        recovered_at: when it last began to answer again after it had not; None: it always did.
     """
 
     def __init__(
@@ -91,6 +95,8 @@ class LeaderElector:
         self._spec: Mapping[str, Any] | None = None  # of the lease, when it last changed
         self._changed_at = 0.0  # our monotonic time of that
         self._renewed_at: float | None = None  # when our last successful renewal was sent
+        self.answered_since: datetime.datetime | None = None
+        self.recovered_at: datetime.datetime | None = None
         self._trouble = ""
 
     @property
@@ -166,7 +172,11 @@ class LeaderElector:
             if trouble != self._trouble:
                 _log.warning("lease %s: %s", self._ref, trouble)
             self._trouble = trouble
+            self.answered_since = None
             return False
+        if self.answered_since is None:
+            self.answered_since = self._now()
+            self.recovered_at = self.answered_since if self._trouble else None
         self._trouble = ""
         if won:
             self._renewed_at = sent_at

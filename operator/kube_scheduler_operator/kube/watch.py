@@ -159,9 +159,9 @@ class Watcher:
 
     def _post_listed(self, stream: Stream) -> None:
         self._said.pop(stream, None)
-        self._post(self._on_listed, stream)
         if self._observer:
             self._observer.listed(stream)
+        self._post(self._on_listed, stream)
 
     def _post(self, function: Callable[..., None], *arguments: object) -> None:
         """Call in the caller's loop, after everything that was posted before."""

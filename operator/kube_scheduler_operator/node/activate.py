@@ -49,6 +49,13 @@ RESUMED_WATCH: Final = 5.0
 """Seconds that a resumed watch has at least, however long its predecessor was dead."""
 
 
+ASK_EVERY: Final = 1.0
+"""Seconds between questions to the API server while the scheduler is not ready.
+
+Without one no scheduler is: its time counts from the moment at which the API server answers again.
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class Patience:
     """How long to wait for a scheduler, in seconds.
@@ -151,14 +158,20 @@ class Activator:
         watch = Watch(target, self._patience.settling_time)
         timeout = self._patience.health_timeout
         deadline = max(placed + timeout, begin + min(RESUMED_WATCH, timeout))
+        asked = begin
         while True:
             now = host.now()
             watch.look(now, host, journal.placed_at)
+            if watch.ready_since is None and now - asked >= ASK_EVERY:
+                asked = now
+                if not host.has_api_server():
+                    watch.excuse()
+                    deadline = max(deadline, host.now() + watch.back_off + timeout)
             if watch.is_settled(now):
                 self.steps[f"{prefix}ready"] = round((watch.ready_since or now) - begin, 3)
                 self.steps[f"{prefix}settle"] = round(now - (watch.ready_since or now), 3)
                 return ""
-            if watch.exits >= EXITS:
+            if watch.unexcused_exits >= EXITS:
                 self.steps[f"{prefix}ready"] = round(now - begin, 3)
                 return f"kube-scheduler ended {watch.exits} times after its start"
             if now >= deadline and watch.ready_since is None:

@@ -1,4 +1,4 @@
-"""Whether a scheduler answers, asked as the kubelet asks: HTTPS, status 200, any certificate."""
+"""Whether a server of the node's answers, asked as the kubelet asks: HTTPS, any certificate."""
 
 from __future__ import annotations
 
@@ -15,6 +15,17 @@ TIMEOUT: Final = 2.0
 
 def is_ready(probe: Probe, timeout: float = TIMEOUT) -> bool:
     """Whether a GET of the probe is answered with 200."""
+    return _status(probe, timeout) == "200"
+
+
+def answers(probe: Probe, timeout: float = TIMEOUT) -> bool:
+    """Whether a GET of the probe is answered at all, even by a refusal, but not by a failure."""
+    status = _status(probe, timeout)
+    return bool(status) and not status.startswith("5")
+
+
+def _status(probe: Probe, timeout: float) -> str:
+    """The status with which a GET of the probe is answered; empty if it is not."""
     import ssl  # here: a program that only prints its help does not need it
 
     # Self-signed, as for the kubelet: what is asked is whether it is ready, not who it is.
@@ -34,8 +45,8 @@ def is_ready(probe: Probe, timeout: float = TIMEOUT) -> bool:
             with connection.makefile("rb") as answer:
                 status = answer.readline(256).split()
     except (OSError, ValueError):
-        return False
-    return len(status) > 1 and status[1] == b"200"
+        return ""
+    return status[1].decode(errors="replace") if len(status) > 1 else ""
 
 
 def is_port_free(probe: Probe) -> bool:

@@ -28,6 +28,7 @@ class NodeHost:
         kubelet_pod_dir: where the kubelet keeps a directory for every pod.
         cgroup_dir: where the node's cgroups are mounted.
         proc: /proc.
+        api_server: the scheduler's API server; None: it is not known, and taken to be well.
     """
 
     def __init__(
@@ -39,6 +40,7 @@ class NodeHost:
         kubelet_pod_dir: Path,
         cgroup_dir: Path,
         proc: Path = Path("/proc"),
+        api_server: Probe | None = None,
     ) -> None:
         self._pod_log_dir = pod_log_dir
         self._log_prefix = log_prefix
@@ -47,6 +49,7 @@ class NodeHost:
         self._kubelet_pod_dir = kubelet_pod_dir
         self._cgroup_dir = cgroup_dir
         self._proc = proc
+        self._api_server = api_server
 
     def now(self) -> float:
         """Seconds since boot, suspended ones included."""
@@ -86,6 +89,10 @@ class NodeHost:
     def is_ready(self, probe: Probe) -> bool:
         """Whether a scheduler answers that it is ready."""
         return health.is_ready(probe)
+
+    def has_api_server(self) -> bool:
+        """Whether the scheduler's API server answers."""
+        return self._api_server is None or health.answers(self._api_server)
 
     def is_port_free(self, probe: Probe) -> bool:
         """Whether nobody listens there."""

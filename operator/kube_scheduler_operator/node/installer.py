@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from ..names import POD_KEY
+from ..names import KUBECONFIG, KUBECONFIG_KEY, POD_KEY
 from . import kubeconfig, manifest, preflight, program, turn
 from .certificates import Certificates
 from .files import Disk, mounted
@@ -112,7 +112,9 @@ def _request(options: Options, pod: dict[str, Any], effective: bytes) -> Request
 
 def _node_host(options: Options, pod: dict[str, Any]) -> NodeHost:
     container = str(pod["spec"]["containers"][0]["name"])
-    return options.host(manifest.log_directory_prefix(pod, options.node), container)
+    belonging = options.configmaps_dir / KUBECONFIG / KUBECONFIG_KEY
+    api_server = kubeconfig.api_server(options.kubeconfig or belonging)
+    return options.host(manifest.log_directory_prefix(pod, options.node), container, api_server)
 
 
 def _read_configmaps(directory: Path) -> dict[str, bytes]:

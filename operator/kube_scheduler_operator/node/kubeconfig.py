@@ -1,14 +1,19 @@
-"""The scheduler's own kubeconfig on this node, which a scheduler reads only when it starts."""
+"""The scheduler's own kubeconfig, which a scheduler reads only when it starts."""
 
 from __future__ import annotations
 
+import re
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
 
 from . import files
+from .manifest import Probe
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+_SERVER: Final = re.compile(r"""\bserver["']?\s*:\s*["']?(https://[^\s"',}]+)""")
 
 
 def fingerprint(path: Path) -> str:
@@ -18,3 +23,21 @@ def fingerprint(path: Path) -> str:
     """
     data = files.read(path)
     return sha256(data).hexdigest()[:16] if data else ""
+
+
+def api_server(path: Path) -> Probe | None:
+    """How to ask the API server that it names whether it is ready.
+
+    Found without parsing, for which this program has no library. None: it names none, or several.
+    """
+    servers = set(_SERVER.findall((files.read(path) or b"").decode(errors="replace")))
+    if len(servers) != 1:
+        return None
+    try:
+        parts = urlsplit(servers.pop())
+        port = parts.port or 443
+    except ValueError:
+        return None
+    if not parts.hostname:
+        return None
+    return Probe(parts.hostname, port, f"{parts.path.rstrip('/')}/readyz")

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from .files import Disk
+    from .manifest import Probe
     from .result import Result
 
 log = logging.getLogger(__name__)
@@ -58,7 +59,9 @@ class Options:
         """The files of this node."""
         return Layout(self.resource_dir, self.manifest_path, self.static_pod_name, disk)
 
-    def host(self, log_prefix: str, container: str = OPERAND) -> NodeHost:
+    def host(
+        self, log_prefix: str, container: str = OPERAND, api_server: Probe | None = None
+    ) -> NodeHost:
         """This node as it is; `log_prefix` begins the names of the static pod's log directories."""
         return NodeHost(
             pod_log_dir=self.pod_log_dir,
@@ -67,6 +70,7 @@ class Options:
             operand=OPERAND,
             kubelet_pod_dir=self.kubelet_pod_dir,
             cgroup_dir=self.cgroup_dir,
+            api_server=api_server,
         )
 
 

@@ -21,6 +21,13 @@ ABSENCE: Final = 1.0
 """Seconds without a process after which it counts as ended, not as being started."""
 
 
+BACK_OFF: Final = 10.0
+"""Seconds that the kubelet waits before it starts a container again, doubled each time."""
+
+BACK_OFF_LIMIT: Final = 300.0
+"""The longest such wait (MaxContainerBackOff)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Activity:
     """What the kubelet did with the static pod since some moment.
@@ -55,6 +62,9 @@ class Host(Protocol):
     def is_ready(self, probe: Probe) -> bool:
         """Whether a scheduler answers that it is ready."""
 
+    def has_api_server(self) -> bool:
+        """Whether the scheduler's API server answers."""
+
     def is_port_free(self, probe: Probe) -> bool:
         """Whether nobody listens there."""
 
@@ -81,6 +91,7 @@ class Watch:
         self._absent_since: float | None = None
         self._others = 0
         self.ready_since: float | None = None
+        self._excused = 0
         self.started = False
         self.exits = 0
 
@@ -108,6 +119,20 @@ class Watch:
         self._absent_since = now if self._absent_since is None else self._absent_since
         if now - self._absent_since >= ABSENCE:
             self.exits = max(self.exits, activity.runs)
+
+    def excuse(self) -> None:
+        """Whatever has ended it up to now, it is not to blame."""
+        self._excused = self.exits
+
+    @property
+    def unexcused_exits(self) -> int:
+        """How often it has ended for reasons of its own."""
+        return self.exits - self._excused
+
+    @property
+    def back_off(self) -> float:
+        """The longest that the kubelet may wait, in seconds, before it starts it again."""
+        return min(BACK_OFF * 2 ** min(self.exits - 1, 10), BACK_OFF_LIMIT) if self.exits else 0.0
 
     def is_settled(self, now: float) -> bool:
         """Whether it is ready without a restart for the settling time."""

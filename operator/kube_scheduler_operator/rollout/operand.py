@@ -26,6 +26,7 @@ class Operand:
         crash_looping: the kubelet waits before it starts the container again.
         trouble: what the container status says is wrong, in the reference's words; may be empty.
         last_words: what the scheduler said when it last ended.
+        ended: when it last ended (whole seconds); None if it never did.
         created: when the API first showed it.
         started: when its container last started (whole seconds), if it runs.
         ready_since: when it became Ready (whole seconds); None if it is not, or nobody knows.
@@ -44,6 +45,7 @@ class Operand:
     crash_looping: bool
     trouble: str
     last_words: str
+    ended: datetime | None
     created: datetime | None
     started: datetime | None
     ready_since: datetime | None
@@ -89,6 +91,7 @@ def read(pod: Object) -> Operand:
         crash_looping=waiting.get("reason") == "CrashLoopBackOff",
         trouble=_trouble(name, waiting, terminated),
         last_words=str(ended.get("message") or "").strip(),
+        ended=timestamp(ended.get("finishedAt")),
         created=timestamp(pod["metadata"].get("creationTimestamp")),
         started=timestamp(((seen.get("state") or {}).get("running") or {}).get("startedAt")),
         ready_since=timestamp((ready or {}).get("lastTransitionTime")),

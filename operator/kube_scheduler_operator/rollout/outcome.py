@@ -20,6 +20,7 @@ from . import installer as installers
 from .installer import Installer
 from .nodes import Entry
 from .operand import Operand
+from .outage import accountable_since, is_excused
 from .stepped import Stepped
 
 UNCERTAIN: Final = 3.0
@@ -88,8 +89,14 @@ def _installed(
             out.events.append(Event("UnknownDirectories", message, "Warning"))
         current = max(entry.current, entry.target)
         return replace(entry.forgiven(), current=current, target=0)
-    age = (snapshot.now - found.ended).total_seconds() if found.ended else rule.health_timeout
-    late = age >= rule.health_timeout and entry.node not in out.not_ready
+    since = accountable_since(snapshot)
+    begun = max(since, found.ended or since) if since is not None else snapshot.now
+    waits = pod is not None and shown and pod.crash_looping and is_excused(snapshot, pod)
+    late = (
+        (snapshot.now - begun).total_seconds() >= rule.health_timeout
+        and entry.node not in out.not_ready
+        and not waits
+    )
     if pod is not None and shown and (late or _crash_loops(snapshot, pod)):
         words = f": {installers.scheduler_sentence(pod.last_words)}" if pod.last_words else ""
         message = (
@@ -184,7 +191,9 @@ def acknowledge(snapshot: Snapshot, entry: Entry, out: Stepped, revised: Revised
 
 
 def _crash_loops(snapshot: Snapshot, pod: Operand) -> bool:
-    return pod.crash_looping and pod.restarts >= snapshot.settings.rollout.crash_restarts
+    """Whether a scheduler crashes again and again, and nothing but its revision explains it."""
+    often = pod.restarts >= snapshot.settings.rollout.crash_restarts
+    return pod.crash_looping and often and not is_excused(snapshot, pod)
 
 
 def judge_running(snapshot: Snapshot, revised: Revised, out: Stepped) -> None:

@@ -22,6 +22,7 @@ from ..snapshot import Snapshot
 from .drift import astray
 from .installer import STAGING, Stage
 from .nodes import Entry, not_ready_since, read_entry, reconcile_entries, worth
+from .outage import aftermath
 from .outcome import (
     acknowledge,
     finished,
@@ -117,6 +118,11 @@ def _choose(
         if found.busy and found.node in snapshot.nodes and found.node not in out.not_ready:
             out.waiting[found.node] = f"{found.name} has not ended yet"
             return None
+    left, why = aftermath(snapshot)
+    if left > 0:
+        out.wake(left)
+        out.waiting.update({entry.node: why for entry in able})
+        return None
     if len(able) > 1 and not all(_said_yes(snapshot, out, entry, wanted) for entry in able):
         return None  # a single node asks and goes in one
     return min(able, key=lambda entry: worth(snapshot, out.operands, entry))
@@ -204,6 +210,8 @@ def _advance(snapshot: Snapshot, revised: Revised, out: Stepped, entry: Entry) -
         return replace(entry, target=0)
     if revision is None or revision.bad or wanted is None:
         return replace(entry, target=0)
+    if aftermath(snapshot)[0] > 0 and not (found is not None and found.go_ahead):
+        return replace(entry, target=0)  # whose turn it is must be decided anew
     return carry_on(snapshot, revised, out, entry, revision, found)
 
 

@@ -200,6 +200,28 @@ def test_api_away_for_less_than_the_deadline_is_tolerated(virtual_time):
     virtual_time.run(scenario())
 
 
+def test_since_when_the_api_answers_is_known(virtual_time):
+    async def scenario() -> None:
+        leases = Leases()
+        one = elector(leases, "one")
+        assert one.answered_since is None
+        holding = await lead(one)
+        first = one.answered_since
+        await asyncio.sleep(20)
+        assert first is not None
+        assert (one.answered_since, one.recovered_at) == (first, None)
+        leases.broken.add("one")
+        await asyncio.sleep(5)
+        assert (one.answered_since, one.recovered_at) == (None, None)
+        leases.broken.clear()
+        await asyncio.sleep(5)
+        assert one.answered_since == one.recovered_at
+        assert 23 <= (one.answered_since - first).total_seconds() <= 28
+        await stopped(holding)
+
+    virtual_time.run(scenario())
+
+
 def test_api_away_for_longer_than_the_deadline_loses_the_lease(virtual_time):
     async def scenario() -> None:
         leases = Leases()

@@ -105,6 +105,7 @@ class FakeNode:
         self.shows_cgroups = True
         self.behaviour = behaviour or {}
         self.on_step = on_step
+        self.outages: list[tuple[float, float]] = []  # of the API server
         self.time = 100.0
         self.boot = 1
         self.pods: list[Pod] = []
@@ -139,6 +140,12 @@ class FakeNode:
 
     def is_ready(self, probe):
         return any(self._answers(pod) for pod in self.pods)
+
+    def has_api_server(self):
+        return not self._is_without_api_server()
+
+    def _is_without_api_server(self):
+        return any(begin <= self.time < end for begin, end in self.outages)
 
     def is_port_free(self, probe):
         return not any(pod.process is not None for pod in self.pods)
@@ -265,10 +272,15 @@ class FakeNode:
             pod.runs.append(self.time)
         elif pod.process is not None:
             age = self.time - pod.process_since
-            dies = (kind == CRASHES and age >= 0.1) or (kind == FLAPS and age >= 1.0)
+            dies = (
+                (kind == CRASHES and age >= 0.1)
+                or (kind == FLAPS and age >= 1.0)
+                or (age >= 0.2 and self._is_without_api_server())
+            )
             if dies:
                 pod.process = None
-                pod.next_start = self.time + (0.5 if len(pod.runs) == 1 else 10.0)
+                waits = (0.5, 10.0, 20.0, 40.0, 80.0)[min(len(pod.runs), 5) - 1]
+                pod.next_start = self.time + waits
 
     def _housekeep(self):
         for pod in self.pods:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import socket
+import ssl
 import threading
+from contextlib import ExitStack
+from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
-from kube_scheduler_operator.node.health import is_port_free, is_ready
+from kube_scheduler_operator.node.health import answers, is_port_free, is_ready
 from kube_scheduler_operator.node.manifest import Probe
 
 
@@ -62,3 +65,48 @@ def test_who_does_not_speak_tls_is_not_ready(listener):
     thread.start()
     assert not is_ready(probe(listener))
     thread.join()
+
+
+@pytest.fixture
+def server(first_certificate):
+    """A function that makes a TLS server, which answers everything with a status."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(first_certificate.certificate, first_certificate.key)
+    with ExitStack() as stack:
+
+        def start(status):
+            class Handler(BaseHTTPRequestHandler):
+                def do_GET(self):
+                    self.send_response(status)
+                    self.end_headers()
+
+                def log_message(self, *_):
+                    pass
+
+            httpd = HTTPServer(("127.0.0.1", 0), Handler)
+            httpd.socket = context.wrap_socket(httpd.socket, server_side=True)
+            thread = threading.Thread(target=httpd.serve_forever, args=(0.02,))
+            thread.start()
+            stack.callback(httpd.server_close)
+            stack.callback(thread.join)
+            stack.callback(httpd.shutdown)
+            return Probe("127.0.0.1", httpd.server_port, "/readyz")
+
+        yield start
+
+
+@pytest.mark.parametrize(
+    ("status", "ready", "there"),
+    [(200, True, True), (401, False, True), (403, False, True), (500, False, False)],
+)
+def test_an_api_server_that_says_no_is_there_and_one_that_fails_is_not(
+    server, status, ready, there
+):
+    where = server(status)
+    assert (is_ready(where), answers(where)) == (ready, there)
+
+
+def test_an_api_server_that_is_away_does_not_answer(listener):
+    where = probe(listener)
+    listener.close()
+    assert not answers(where)

@@ -152,6 +152,33 @@ def test_a_crash_is_noticed_long_before_the_time_out(tmp_path):
     assert result.steps["ready"] < 15
 
 
+def test_an_api_server_that_is_away_is_not_the_revisions_fault(tmp_path):
+    world = make_world(tmp_path)
+    world.node.outages = [(world.node.time, world.node.time + 75.0)]
+    result = world.install(1)
+    assert result.result is Verdict.INSTALLED
+    assert result.steps["ready"] > 75 - result.steps["release"]
+
+
+def test_a_revision_that_crashes_is_found_out_when_the_api_server_is_back(tmp_path):
+    world = make_world(tmp_path, r1=CRASHES)
+    outage = (world.node.time, world.node.time + 20.0)
+    world.node.outages = [outage]
+    result = world.install(1)
+    assert result.result is Verdict.ROLLED_BACK
+    assert result.reason.startswith("kube-scheduler ended ")
+    assert world.node.time > outage[1]
+
+
+def test_a_revision_that_never_gets_ready_has_its_time_after_an_outage(tmp_path):
+    world = make_world(tmp_path, r1=NEVER_READY)
+    begun = world.node.time
+    world.node.outages = [(begun, begun + 20.0)]
+    result = world.install(1)
+    assert result.result is Verdict.ROLLED_BACK
+    assert result.steps["ready"] > 20.0 + 30.0 - 5.0
+
+
 def test_if_the_last_good_one_does_not_work_either_it_stays_and_the_result_says_so(tmp_path):
     world = make_world(tmp_path, r2=CRASHES)
     world.install(1)

@@ -18,7 +18,7 @@ from kube_scheduler_operator.revision.content import Content
 from kube_scheduler_operator.revision.history import Revision, last_good
 from kube_scheduler_operator.rollout.installer import Installer, Stage
 from kube_scheduler_operator.rollout.nodes import Entry
-from kube_scheduler_operator.rollout.operand import Operand
+from kube_scheduler_operator.rollout.operand import Operand, read
 from kube_scheduler_operator.rollout.prune import protected, prune, within_limits
 from kube_scheduler_operator.rollout.stepped import Stepped
 from kube_scheduler_operator.settings import Settings
@@ -43,7 +43,8 @@ def revision(number: int, outcome: str = INSTALLED, text: str = "", **fields: An
 
 
 def operand(node: str, number: int) -> Operand:
-    return Operand(node, node, number, "", "", True, 0, False, "", "", None, None, None, "", (), {})
+    labels = {names.REVISION_LABEL: str(number)}
+    return read({"metadata": {"name": node, "labels": labels}, "spec": {"nodeName": node}})
 
 
 def installer(node: str, number: int, stage: Stage) -> Installer:

@@ -24,7 +24,7 @@ from kube_scheduler_operator.rollout.nodes import write_entry
 from kube_scheduler_operator.rollout.step import step
 from kube_scheduler_operator.rollout.stepped import Stepped, describe
 from kube_scheduler_operator.settings import Settings
-from kube_scheduler_operator.snapshot import Snapshot, rfc3339
+from kube_scheduler_operator.snapshot import ALWAYS, Snapshot, rfc3339
 
 NOW = datetime(2026, 1, 1, 3, 4, 5, tzinfo=UTC)
 BEFORE = rfc3339(NOW - timedelta(hours=1))
@@ -57,12 +57,16 @@ def revision(number: int, outcome: str = "", outcome_time: str = BEFORE, **field
     return replace(made, **fields)
 
 
-def operand(node: str, number: int, state: str = "ready", restarts: int = 0) -> dict[str, Any]:
+def operand(
+    node: str, number: int, state: str = "ready", restarts: int = 0, ended_ago: float = 1.0
+) -> dict[str, Any]:
     """A mirror pod; `state`: ready, pending or crashing."""
     container: dict[str, Any] = {"name": names.OPERAND, "restartCount": restarts}
     if state == "crashing":
         container["state"] = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off"}}
-        container["lastState"] = {"terminated": {"exitCode": 1, "message": "segfault"}}
+        ended = rfc3339(NOW - timedelta(seconds=ended_ago))
+        terminated = {"exitCode": 1, "message": "segfault", "finishedAt": ended}
+        container["lastState"] = {"terminated": terminated}
     ready = {"type": "Ready", "status": "True" if state == "ready" else "False"}
     return {
         "metadata": {
@@ -161,6 +165,8 @@ def take(
     not_ready: tuple[str, ...] = (),
     holder: str = "",
     nodes: Mapping[str, Any] | None = None,
+    answered_since: datetime | None = ALWAYS,
+    recovered_at: datetime | None = None,
 ) -> Stepped:
     """One step of a cluster whose nodes have these entries."""
     history = tuple(revisions or [revision(1, names.OUTCOME_INSTALLED), revision(2)])
@@ -183,6 +189,8 @@ def take(
         operand_pods=dict(pods or {}),
         installer_pods={pod["metadata"]["name"]: pod for pod in installers or []},
         operand_lease={"spec": {"holderIdentity": holder}},
+        answered_since=answered_since,
+        recovered_at=recovered_at,
     )
     latest = max(r.number for r in history)
     return step(snapshot, Revised((), latest, chosen, "", None, "", history), look(snapshot))
@@ -875,6 +883,58 @@ def test_a_crash_loop_is_the_revisions_fault_while_it_is_young(
     pods = {"a": operand("a", 1, "crashing", restarts)}
     stepped = take([entry("a", 1)], wanted=1, pods=pods, revisions=history)
     assert outcomes(stepped) == expected
+
+
+@pytest.mark.parametrize(
+    ("answered", "ended_ago", "blamed"),
+    [
+        pytest.param(None, 1.0, False, id="the API server does not answer"),
+        pytest.param(20.0, 30.0, False, id="it ended while the API server was away"),
+        pytest.param(20.0, 6.0, False, id="it ended a moment later"),
+        pytest.param(20.0, 4.0, True, id="it ended again, and nothing explains that"),
+    ],
+)
+def test_who_ends_because_the_api_server_is_away_is_not_blamed(
+    answered: float | None, ended_ago: float, *, blamed: bool
+) -> None:
+    since = NOW - timedelta(seconds=answered) if answered else None
+    history = [revision(1, names.OUTCOME_INSTALLED, rfc3339(NOW))]
+    pods = {"a": operand("a", 1, "crashing", 5, ended_ago)}
+    stepped = take([entry("a", 1)], wanted=1, pods=pods, revisions=history, answered_since=since)
+    assert bool(outcomes(stepped)) == blamed
+
+
+def test_an_installed_revision_has_its_time_after_an_outage() -> None:
+    pods = {"a": operand("a", 2, "pending")}
+    found = installer("a", 2, INSTALLED, ended_ago=70)
+    for seconds, state in ((74, (1, 2)), (75, (1, 0))):
+        since = NOW - timedelta(seconds=seconds)
+        stepped = on_its_way(found, pods=pods, answered_since=since)
+        assert written(stepped)[:2] == state
+        assert bool(outcomes(stepped)) == (state == (1, 0))
+
+
+def test_an_installed_revision_that_the_kubelet_keeps_waiting_is_not_late() -> None:
+    pods = {"a": operand("a", 2, "crashing", 5, ended_ago=200)}
+    found = installer("a", 2, INSTALLED, ended_ago=300)
+    stepped = on_its_way(found, pods=pods, answered_since=NOW - timedelta(seconds=190))
+    assert written(stepped)[:2] == (1, 2)
+    assert outcomes(stepped) == {}
+
+
+def test_nobody_gets_the_turn_while_schedulers_may_still_end_of_an_outage() -> None:
+    recovered = NOW - timedelta(seconds=5)
+    given = {"answered_since": recovered, "recovered_at": recovered}
+    staged = [installer(name, 2, STAGED, go_ahead=False) for name in "ab"]
+    entries, pods = [entry("a", 1), entry("b", 1)], ready("a", "b")
+    stepped = take(entries, pods=pods, installers=staged, **given)
+    assert targets(stepped) == {}
+    assert stepped.requeue_after == pytest.approx(10.0)
+    assert "the API server was away until" in stepped.waiting["a"]
+    chosen = take([entry("a", 1, 2), entry("b", 1)], pods=pods, installers=staged, **given)
+    assert targets(chosen) == {}, "a turn that was not taken is given back"
+    away = take(entries, pods=pods, installers=staged, answered_since=None)
+    assert away.waiting["a"] == "the API server does not answer"
 
 
 def test_two_nodes_that_crash_make_one_verdict() -> None:
