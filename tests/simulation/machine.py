@@ -511,8 +511,10 @@ class Machine:
         passed = {"state": self._terminated(0, "")}
         uid = pod["metadata"]["uid"]
         self.clock.after(1.0, lambda: self._relist(uid, pod, passed, running))
-        yield 0.05
+        yield self._rng.choice((0.05, 0.05, 3.0))
         self.staged.add(revision)
+        started = {**running, "started": True}
+        self.clock.after(1.0, lambda: self._relist(uid, pod, passed, started))
         while not self._has_go_ahead(pod):
             yield 0.2
         spec = json.loads(template["data"][names.POD_KEY])["spec"]["containers"][0]

@@ -23,6 +23,7 @@ class Journal:
     rolling_back: bool = False
     reason: str = ""
     placed_at: float | None = None
+    excused: int = 0
 
 
 class Swap:
@@ -80,10 +81,9 @@ class Swap:
             while machine.process is not None:
                 yield 0.1
             machine.place(target)
-            journal.placed_at = machine.clock.now
+            journal.placed_at, journal.excused = machine.clock.now, 0
         begin = machine.clock.now if journal.placed_at is None else journal.placed_at
         deadline = max(begin + patience, machine.clock.now + 5.0)
-        excused = 0
         while True:
             process = machine.process
             if process is not None and process.manifest == target:
@@ -91,9 +91,10 @@ class Swap:
                 if since is not None and machine.clock.now - since >= 2.0:
                     return ""
                 if not machine.has_api_server:
-                    excused = process.run
-                    deadline = machine.clock.now + patience + back_off(process.run)
-                if process.run - excused >= 2:
+                    journal.excused = process.run
+                    journal.placed_at = machine.clock.now + back_off(process.run)
+                    deadline = max(deadline, journal.placed_at + patience)
+                if process.run - journal.excused >= 2:
                     return "kube-scheduler ended 2 times after its start"
             if machine.clock.now >= deadline:
                 return f"kube-scheduler ran, but was not ready within {patience:g} s"

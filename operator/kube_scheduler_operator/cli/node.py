@@ -124,6 +124,7 @@ def _add_installer(parser: argparse.ArgumentParser) -> None:
     add("--pod-dir", type=Path, required=True, help="where kube-scheduler-pod-N is mounted")
     add("--effective-config", type=Path, help="what the preflight writes; waited for")
     add("--go-ahead", type=Path, help="file that says when it may swap; waited for")
+    add("--staged", type=Path, help="file that it makes when the revision is on the disk")
     add("--rollback", action="store_true", help="let this revision replace a newer one")
     add(
         "--keep",

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from .watch import EXITS, Watch
+from .watch import EXITS, Watch, back_off
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -158,20 +158,24 @@ class Activator:
         watch = Watch(target, self._patience.settling_time)
         timeout = self._patience.health_timeout
         deadline = max(placed + timeout, begin + min(RESUMED_WATCH, timeout))
-        asked = begin
+        asked, since = begin, journal.placed_at
         while True:
             now = host.now()
             watch.look(now, host, journal.placed_at)
             if watch.ready_since is None and now - asked >= ASK_EVERY:
                 asked = now
                 if not host.has_api_server():
-                    watch.excuse()
-                    deadline = max(deadline, host.now() + watch.back_off + timeout)
+                    # As if it had been placed now, also for an installer that resumes this watch.
+                    watch.exits = 0
+                    placed = host.now() + back_off(host.activity(since).runs)
+                    journal = replace(journal, placed=placed, placed_at=host.wall())
+                    self._layout.write_journal(journal)
+                    deadline = max(deadline, placed + timeout)
             if watch.is_settled(now):
                 self.steps[f"{prefix}ready"] = round((watch.ready_since or now) - begin, 3)
                 self.steps[f"{prefix}settle"] = round(now - (watch.ready_since or now), 3)
                 return ""
-            if watch.unexcused_exits >= EXITS:
+            if watch.exits >= EXITS:
                 self.steps[f"{prefix}ready"] = round(now - begin, 3)
                 return f"kube-scheduler ended {watch.exits} times after its start"
             if now >= deadline and watch.ready_since is None:

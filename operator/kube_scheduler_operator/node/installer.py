@@ -34,6 +34,7 @@ class Options(program.Options):
     pod_dir: Path
     effective_config: Path | None = None
     go_ahead: Path | None = None
+    staged: Path | None = None
     content_hash: str = ""
     kubeconfig: Path | None = None
     secrets_dir: Path | None = None
@@ -66,6 +67,8 @@ def install(
         ManifestError: the revision's pod is not one that can be installed.
         PairError: the certificate that the scheduler needs cannot be used.
     """
+    if options.staged is not None:
+        options.staged.unlink(missing_ok=True)  # an earlier run of this container said so
     disk = disk or Disk()
     pod = _read_pod(options.pod_dir / POD_KEY)
     host = make_host(pod) if make_host else _node_host(options, pod)
@@ -75,10 +78,10 @@ def install(
     layout = options.layout(disk)
     if options.go_ahead is not None and not turn.has_come(options.go_ahead):
         with program.alone(layout):
-            Swap(_request(options, pod, checked), layout, host).stage()
+            Swap(_request(options, pod, checked), layout, host, options.staged).stage()
         turn.wait(options.go_ahead)
     with program.alone(layout):
-        return Swap(_request(options, pod, checked), layout, host).run()
+        return Swap(_request(options, pod, checked), layout, host, options.staged).run()
 
 
 def _provide_certificates(options: Options, disk: Disk) -> None:

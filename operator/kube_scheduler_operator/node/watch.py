@@ -41,6 +41,11 @@ class Activity:
     runs: int
 
 
+def back_off(runs: int) -> float:
+    """The longest that the kubelet may wait, in seconds, after so many runs of a container."""
+    return min(BACK_OFF * 2 ** min(runs - 1, 10), BACK_OFF_LIMIT) if runs else 0.0
+
+
 class Host(Protocol):
     """What the swap must see of a node."""
 
@@ -91,7 +96,6 @@ class Watch:
         self._absent_since: float | None = None
         self._others = 0
         self.ready_since: float | None = None
-        self._excused = 0
         self.started = False
         self.exits = 0
 
@@ -119,20 +123,6 @@ class Watch:
         self._absent_since = now if self._absent_since is None else self._absent_since
         if now - self._absent_since >= ABSENCE:
             self.exits = max(self.exits, activity.runs)
-
-    def excuse(self) -> None:
-        """Whatever has ended it up to now, it is not to blame."""
-        self._excused = self.exits
-
-    @property
-    def unexcused_exits(self) -> int:
-        """How often it has ended for reasons of its own."""
-        return self.exits - self._excused
-
-    @property
-    def back_off(self) -> float:
-        """The longest that the kubelet may wait, in seconds, before it starts it again."""
-        return min(BACK_OFF * 2 ** min(self.exits - 1, 10), BACK_OFF_LIMIT) if self.exits else 0.0
 
     def is_settled(self, now: float) -> bool:
         """Whether it is ready without a restart for the settling time."""

@@ -7,18 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
-from typing import Any, Final
+from typing import Any
 
 from .. import names
 from ..node.program import EXIT_RETRY
 from ..node.result import Result
 from ..snapshot import Object, annotation, label, timestamp
-
-STAGING: Final = 20.0
-"""Seconds within which an installer that failed before fails again: its start and a few files.
-
-Only such a one has to show so much patience; on a node that is overloaded the start alone took 6.
-"""
 
 
 class Stage(Enum):
@@ -27,7 +21,8 @@ class Stage(Enum):
     PENDING = "pending"  # not started: image pull, no kubelet, ...
     PREFLIGHT = "preflight"  # the operand's own binary checks the configuration
     REFUSED = "refused"  # it said no
-    STAGED = "staged"  # it said yes, the files are on the node, the go-ahead is missing
+    STAGING = "staging"  # it said yes, the files are put on the node
+    STAGED = "staged"  # they are there, and nothing is in the way; the go-ahead is missing
     INSTALLING = "installing"  # the go-ahead is given, the swap is going on
     DONE = "done"  # with a Result
     LOST = "lost"  # the pod failed as a whole: evicted, node gone, ...
@@ -46,10 +41,10 @@ class Installer:
         problem: what was in its way when it last ended to be tried again, in its own words.
         waiting: reason and message of a container that cannot start, for example ErrImagePull.
         result: what came of the swap, when DONE.
+        staged: whether the revision is on the node and could run there.
         go_ahead: whether it may swap; until then it checks and stages, and touches no scheduler.
         swapping: the installer runs, so the scheduler may be down and must not be left alone.
         created: when the pod was created.
-        begun: when the installer's container started, if it runs.
         ended: when the installer ended, when DONE.
         leaving: it is being deleted.
         pod: the object.
@@ -63,10 +58,10 @@ class Installer:
     problem: str
     waiting: tuple[str, str] | None
     result: Result | None
+    staged: bool
     go_ahead: bool
     swapping: bool
     created: datetime | None
-    begun: datetime | None
     ended: datetime | None
     leaving: bool
     pod: Object
@@ -81,11 +76,10 @@ class Installer:
         """Whether it may be changing the node's scheduler now or soon, asked or unasked."""
         return self.go_ahead and not self.over
 
-    def is_stuck(self, now: datetime) -> bool:
-        """Whether something is in its way, as far as one can tell by now."""
-        if not self.problem or self.over:
-            return False
-        return self.begun is None or (now - self.begun).total_seconds() < STAGING
+    @property
+    def stuck(self) -> bool:
+        """Whether something was in its way, and has not been got over yet."""
+        return bool(self.problem) and not self.over and not self.staged
 
 
 def read(pod: Object) -> Installer:
@@ -97,8 +91,10 @@ def read(pod: Object) -> Installer:
     # Restore pods wait for nobody.
     go_ahead = not digits or annotation(pod, names.GO_AHEAD_ANNOTATION) == names.GO_AHEAD
     stage, message, result = _stage(status, preflight if digits else None, installer)
+    # The startup probe, which looks for the file by which the installer says so.
+    staged = _running(installer) and installer.get("started") is True
     if stage is Stage.INSTALLING and not go_ahead:
-        stage = Stage.STAGED if _running(installer) else Stage.PREFLIGHT
+        stage = Stage.STAGED if staged else Stage.STAGING
     return Installer(
         name=pod["metadata"]["name"],
         node=(pod.get("spec") or {}).get("nodeName", ""),
@@ -108,10 +104,10 @@ def read(pod: Object) -> Installer:
         problem=_problem(installer),
         waiting=_waiting(preflight) or _waiting(installer),
         result=result,
+        staged=staged,
         go_ahead=go_ahead,
         swapping=stage is Stage.INSTALLING and _running(installer),
         created=timestamp(pod["metadata"].get("creationTimestamp")),
-        begun=timestamp(((installer.get("state") or {}).get("running") or {}).get("startedAt")),
         ended=timestamp((_terminated(installer) or {}).get("finishedAt")) if result else None,
         leaving="deletionTimestamp" in pod["metadata"],
         pod=pod,

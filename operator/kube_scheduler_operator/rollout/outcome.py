@@ -69,7 +69,6 @@ def _installed(
     snapshot: Snapshot, out: Stepped, entry: Entry, found: Installer, revision: Revision | None
 ) -> Entry:
     """The installer saw it healthy; the API has to agree, but not for ever."""
-    rule = snapshot.settings.rollout
     pod = out.operands.get(entry.node)
     begun_with = found.result.kubeconfig if found.result else ""
     # Started again with another kubeconfig, a revision looks as before until the mirror pod is new.
@@ -89,14 +88,7 @@ def _installed(
             out.events.append(Event("UnknownDirectories", message, "Warning"))
         current = max(entry.current, entry.target)
         return replace(entry.forgiven(), current=current, target=0)
-    since = accountable_since(snapshot)
-    begun = max(since, found.ended or since) if since is not None else snapshot.now
-    waits = pod is not None and shown and pod.crash_looping and is_excused(snapshot, pod)
-    late = (
-        (snapshot.now - begun).total_seconds() >= rule.health_timeout
-        and entry.node not in out.not_ready
-        and not waits
-    )
+    late = entry.node not in out.not_ready and _is_late(snapshot, found, pod if shown else None)
     if pod is not None and shown and (late or _crash_loops(snapshot, pod)):
         words = f": {installers.scheduler_sentence(pod.last_words)}" if pod.last_words else ""
         message = (
@@ -111,6 +103,17 @@ def _installed(
     out.waiting[entry.node] = f"the API does not show revision {entry.target} as Ready yet"
     out.wake(2.0)
     return entry
+
+
+def _is_late(snapshot: Snapshot, found: Installer, pod: Operand | None) -> bool:
+    """Whether the API should show the installed scheduler, `pod`, as Ready by now."""
+    since = accountable_since(snapshot)
+    if since is None or (pod is not None and pod.crash_looping and is_excused(snapshot, pod)):
+        return False
+    # The kubelet may have let it wait for minutes because of what is excused.
+    moments = (since, found.ended, pod.started if pod is not None else None)
+    begun = max(moment for moment in moments if moment is not None)
+    return (snapshot.now - begun).total_seconds() >= snapshot.settings.rollout.health_timeout
 
 
 def _failed(

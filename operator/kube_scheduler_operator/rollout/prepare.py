@@ -143,10 +143,11 @@ def wait(snapshot: Snapshot, out: Stepped, entry: Entry, found: Installer) -> En
 def _progress(found: Installer) -> str:
     if found.waiting:
         why = found.problem or f"{found.waiting[0]}: {found.waiting[1]}"
-        return f"the {found.stage.value} container waits: {why}"
+        return f"the installer pod waits: {why}"
     words = {
         Stage.PENDING: "the installer pod is starting",
         Stage.PREFLIGHT: "kube-scheduler checks the configuration",
+        Stage.STAGING: "the revision is put on the node's disk",
         Stage.STAGED: "checked and staged, waiting for its turn",
         Stage.INSTALLING: "the scheduler is being swapped",
     }

@@ -20,7 +20,7 @@ from ..plan import Delete, Event
 from ..revision.revise import Revised
 from ..snapshot import Snapshot
 from .drift import astray
-from .installer import STAGING, Stage
+from .installer import Stage
 from .nodes import Entry, not_ready_since, read_entry, reconcile_entries, worth
 from .outage import aftermath
 from .outcome import (
@@ -123,21 +123,18 @@ def _choose(
         out.wake(left)
         out.waiting.update({entry.node: why for entry in able})
         return None
-    if len(able) > 1 and not all(_said_yes(snapshot, out, entry, wanted) for entry in able):
+    if len(able) > 1 and not all(_said_yes(out, entry, wanted) for entry in able):
         return None  # a single node asks and goes in one
     return min(able, key=lambda entry: worth(snapshot, out.operands, entry))
 
 
-def _said_yes(snapshot: Snapshot, out: Stepped, entry: Entry, wanted: int) -> bool:
+def _said_yes(out: Stepped, entry: Entry, wanted: int) -> bool:
     """Whether the revision passed its check on a node and is on its disk.
 
     A result from the days of an earlier KubeScheduler is as good: it is read on the node's turn.
     """
     found = out.installer(installer_pod_name(entry.node, wanted, entry.attempts(wanted)))
     if found is None or (found.stage is Stage.DONE and entry.current == wanted):
-        return False
-    if found.is_stuck(snapshot.now):
-        out.wake(STAGING)  # it has failed to stage before: it runs now, but for how long?
         return False
     return found.stage in (Stage.STAGED, Stage.DONE)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from .. import names
 from ..rollout.drift import is_astray
+from ..rollout.installer import Stage
 from ..snapshot import annotation, timestamp
 from .conditions import AS_EXPECTED, Condition, aggregate
 
@@ -84,7 +85,7 @@ def rollout_conditions(
     return [
         _progressing(snapshot, stepped, wanted, rejected, description),
         _preflight(rejected),
-        _node_installer(snapshot, stepped, wanted, rejected),
+        _node_installer(stepped, wanted, rejected),
         _collected(
             names.INSTALLER_DEGRADED, "SyncError", [snapshot.trouble] if snapshot.trouble else []
         ),
@@ -158,7 +159,7 @@ def _preflight(rejected: Revision | None) -> Condition:
 
 
 def _node_installer(
-    snapshot: Snapshot, stepped: Stepped, wanted: Revision | None, rejected: Revision | None
+    stepped: Stepped, wanted: Revision | None, rejected: Revision | None
 ) -> Condition:
     type_ = names.NODE_INSTALLER_DEGRADED
     if rejected is not None and rejected.outcome == names.OUTCOME_FAILED:
@@ -175,7 +176,7 @@ def _node_installer(
     stuck = [
         f'node "{found.node}" cannot take revision {found.revision}: {found.problem}'
         for found in _awaited(stepped, wanted)
-        if found.is_stuck(snapshot.now)
+        if found.stuck
     ]
     return _collected(type_, names.REASON_INSTALLER_FAILED, stuck)
 
@@ -195,7 +196,7 @@ def _installer_pods(
                 f'Pod "{found.name}" on node "{found.node}" container is waiting: '
                 f"{found.waiting[0]}: {found.waiting[1]}"
             )
-        elif late and found.stage.value in ("pending", "preflight"):
+        elif late and found.stage in (Stage.PENDING, Stage.PREFLIGHT, Stage.STAGING):
             reasons["pending"] = "Pending"
             pending.append(
                 f'Pod "{found.name}" on node "{found.node}" is {found.stage.value} since '

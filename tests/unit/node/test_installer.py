@@ -191,7 +191,7 @@ def waiting_for_its_turn(options, node, tmp_path, monkeypatch):
         node.on_look(len(looks))
 
     monkeypatch.setattr(turn.time, "sleep", look)
-    return dataclasses.replace(options, go_ahead=file)
+    return dataclasses.replace(options, go_ahead=file, staged=tmp_path / "staged")
 
 
 def test_before_its_turn_a_revision_is_staged_and_the_scheduler_runs_on(waiting_for_its_turn, node):
@@ -200,6 +200,7 @@ def test_before_its_turn_a_revision_is_staged_and_the_scheduler_runs_on(waiting_
     def look(count):
         assert (options.resource_dir / "kube-scheduler-pod-1/kube-scheduler-pod.yaml").exists()
         assert options.manifest_path.read_bytes() == STOCK
+        assert options.staged.exists()
         with (options.resource_dir / ".kube-scheduler.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # others may work meanwhile
         if count == 5:
@@ -218,7 +219,9 @@ def test_a_port_that_somebody_else_has_is_told_before_anything_is_touched(
     pod["spec"]["containers"][0]["readinessProbe"]["httpGet"]["port"] = 10261
     (tmp_path / "pod" / "pod.yaml").write_text(json.dumps(pod))
     monkeypatch.setattr(node, "is_port_free", lambda probe: probe.port != 10261)
+    waiting_for_its_turn.staged.touch()  # by an earlier run, when it was free
     assert main(waiting_for_its_turn) == program.EXIT_RETRY
+    assert not waiting_for_its_turn.staged.exists()
     assert waiting_for_its_turn.manifest_path.read_bytes() == STOCK
     assert waiting_for_its_turn.termination_log.read_text() == (
         "port 10261 of 127.0.0.1, where revision 1 would listen, is taken by another program"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -158,6 +160,19 @@ def test_an_api_server_that_is_away_is_not_the_revisions_fault(tmp_path):
     result = world.install(1)
     assert result.result is Verdict.INSTALLED
     assert result.steps["ready"] > 75 - result.steps["release"]
+
+
+@pytest.mark.parametrize("killed_after", [15.0, 40.0, 70.0, 85.0])
+def test_an_installer_that_is_killed_in_an_outage_remembers_it(tmp_path, killed_after):
+    world = make_world(tmp_path)
+    begun = world.node.time
+    world.node.outages = [(begun, begun + 60.0)]
+    world.kill_if = lambda: world.node.time >= begun + killed_after
+    with contextlib.suppress(Killed):
+        world.install(1)
+    world.kill_if = lambda: False
+    world.node.advance(30.0)
+    assert world.install(1).result is Verdict.INSTALLED
 
 
 def test_a_revision_that_crashes_is_found_out_when_the_api_server_is_back(tmp_path):

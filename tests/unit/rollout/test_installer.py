@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -41,6 +40,7 @@ def pod(
     last_preflight: dict[str, Any] | None = None,
     last_installer: dict[str, Any] | None = None,
     go_ahead: str | None = "true",
+    started: bool = False,
     **status: Any,
 ) -> dict[str, Any]:
     status["phase"] = phase
@@ -50,8 +50,9 @@ def pod(
             {"name": names.PREFLIGHT, "state": preflight, "lastState": last_preflight or {}}
         )
     if installer is not None:
+        last = last_installer or {}
         statuses.append(
-            {"name": names.INSTALLER, "state": installer, "lastState": last_installer or {}}
+            {"name": names.INSTALLER, "state": installer, "lastState": last, "started": started}
         )
     return {
         "metadata": {
@@ -128,23 +129,29 @@ def pod(
             id="checks before its turn",
         ),
         pytest.param(
-            pod("Running", ended(0), RUNNING, go_ahead=None), Stage.STAGED, "", id="staged"
+            pod("Running", ended(0), RUNNING, go_ahead=None), Stage.STAGING, "", id="stages"
         ),
         pytest.param(
-            pod("Running", ended(0), RUNNING, go_ahead="soon"),
+            pod("Running", ended(0), RUNNING, go_ahead=None, started=True),
+            Stage.STAGED,
+            "",
+            id="staged",
+        ),
+        pytest.param(
+            pod("Running", ended(0), RUNNING, go_ahead="soon", started=True),
             Stage.STAGED,
             "",
             id="staged, somebody wrote something else",
         ),
         pytest.param(
             pod("Running", ended(0), BACK_OFF, last_installer=ended(1, "full"), go_ahead=None),
-            Stage.PREFLIGHT,
+            Stage.STAGING,
             "full",
             id="could not stage and waits",
         ),
         pytest.param(
             pod("Running", ended(0), RUNNING, last_installer=ended(1, "full"), go_ahead=None),
-            Stage.STAGED,
+            Stage.STAGING,
             "full",
             id="could not stage and tries again",
         ),
@@ -211,16 +218,17 @@ def test_what_is_in_the_way_are_the_installers_own_words(code: int, problem: str
 
 
 @pytest.mark.parametrize(
-    ("state", "seconds", "expected"),
-    [(BACK_OFF, 60, True), (RUNNING, 19, True), (RUNNING, 20, False)],
-    ids=["waits to be started again", "young", "goes on"],
+    ("state", "started", "expected"),
+    [(BACK_OFF, False, True), (RUNNING, False, True), (RUNNING, True, False)],
+    ids=["waits to be started again", "tries again", "goes on"],
 )
-def test_an_installer_that_failed_is_stuck_until_it_runs_on(
-    state: dict[str, Any], seconds: int, *, expected: bool
+@pytest.mark.parametrize("go_ahead", [None, "true"])
+def test_an_installer_that_failed_is_stuck_until_it_has_staged(
+    state: dict[str, Any], go_ahead: str | None, *, started: bool, expected: bool
 ) -> None:
-    found = pod("Running", ended(0), state, last_installer=ended(1, "port 10261 is taken"))
-    now = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)
-    assert read(found).is_stuck(now) is expected
+    last = ended(1, "port 10261 is taken")
+    found = pod("Running", ended(0), state, last_installer=last, go_ahead=go_ahead, started=started)
+    assert read(found).stuck is expected
 
 
 def test_a_result_comes_with_the_moment_it_was_known() -> None:

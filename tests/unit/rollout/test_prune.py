@@ -61,7 +61,7 @@ def installer(node: str, number: int, stage: Stage) -> Installer:
         go_ahead=True,
         swapping=False,
         created=None,
-        begun=None,
+        staged=False,
         ended=None,
         leaving=False,
         pod={},

@@ -147,7 +147,13 @@ SWAPPING = {
         {"name": names.INSTALLER, "state": {"running": {}}},
     ],
 }
-STAGED = SWAPPING  # what tells them apart is the go-ahead
+STAGED = {
+    "phase": "Running",
+    "containerStatuses": [
+        {"name": names.PREFLIGHT, "state": {"terminated": {"exitCode": 0}}},
+        {"name": names.INSTALLER, "state": {"running": {}}, "started": True},
+    ],
+}
 EVICTED = {"phase": "Failed", "message": "bla bla OOM bla bla"}
 
 
@@ -425,21 +431,24 @@ def test_an_installer_that_is_lost_before_its_turn_is_a_failed_attempt_without_a
     assert targets(stepped) == {}
 
 
-@pytest.mark.parametrize(("age", "moved"), [(19, {}), (20, {"a": 2})])
-def test_a_node_whose_disk_refused_a_moment_ago_has_not_said_yes(
-    age: int, moved: dict[str, int]
+@pytest.mark.parametrize(
+    "last",
+    [{}, {"terminated": {"exitCode": 1, "message": "no space left on device"}}],
+    ids=["it has just begun", "its disk refused a moment ago"],
+)
+@pytest.mark.parametrize(("started", "moved"), [(False, {}), (True, {"a": 2})])
+def test_only_a_node_that_has_staged_has_said_yes(
+    last: dict[str, Any], moved: dict[str, int], *, started: bool
 ) -> None:
     pod = installer("c", 2, STAGED, go_ahead=False)
-    running = {"running": {"startedAt": rfc3339(NOW - timedelta(seconds=age))}}
-    failed = {"terminated": {"exitCode": 1, "message": "no space left on device"}}
-    check = STAGED["containerStatuses"][0]
-    container = {"name": names.INSTALLER, "state": running, "lastState": failed}
+    check, running = STAGED["containerStatuses"]
+    container = {**running, "lastState": last, "started": started}
     pod["status"] = {"phase": "Running", "containerStatuses": [check, container]}
     stepped = take(ABC, pods=ready("a", "b", "c"), installers=[*staged(*ABC[:2]), pod])
     assert targets(stepped) == moved
     if not moved:
-        assert stepped.requeue_after == 20.0
-        assert "no space left on device" in stepped.waiting["c"]
+        words = f": {last['terminated']['message']}" if last else ""
+        assert stepped.waiting["c"] == f"the revision is put on the node's disk{words}"
 
 
 def test_the_others_prepare_while_one_moves() -> None:
