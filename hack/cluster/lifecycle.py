@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from cluster.model import Node, Sandbox
 
 _READY_TIMEOUT = 300.0
+_NOT_YET = "server is not initialized yet"
+"""What ends a kubelet whose containerd still reads its state; systemd would start it again."""
 
 
 def lock(name: str) -> Path:
@@ -240,8 +242,10 @@ def wait_ready(sandbox: Sandbox, api: Api, node: Node) -> None:
     def registered() -> bool:
         if not processes.alive(sandbox, kubelet):
             log = processes.log_tail(sandbox, kubelet)
-            raise SandboxError(f"the kubelet of {node.name} ended:\n{log}")
-        return node.name in api.nodes()
+            if _NOT_YET not in log:
+                raise SandboxError(f"the kubelet of {node.name} ended:\n{log}")
+            nodes.start_kubelet(sandbox, node, sandbox.state / "bin" / "kubelet")
+        return nodes.kubelet_serves(sandbox, node) and node.name in api.nodes()
 
     def ready() -> bool:
         if not registered() or condition(api.request("GET", path), "Ready") != "True":

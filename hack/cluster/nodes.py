@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from cluster.archive import Image
     from cluster.model import Node, Sandbox
 
+_KUBELET_PORT = 10250
+
 
 def daemons(node: Node) -> tuple[str, str, str]:
     """The names that a node's daemons are recorded under, in the order of starting."""
@@ -88,6 +90,15 @@ def start_kubelet(sandbox: Sandbox, node: Node, kubelet: Path) -> None:
         f"--node-ip={sandbox.address(node)}",
     ]
     _spawn(sandbox, node, daemons(node)[2], command)
+
+
+def kubelet_serves(sandbox: Sandbox, node: Node) -> bool:
+    """Whether a node's kubelet has come so far that it serves, which it does once it has a CRI."""
+    try:
+        with socket.create_connection((str(sandbox.address(node)), _KUBELET_PORT), 1.0):
+            return True
+    except OSError:
+        return False
 
 
 def load_images(sandbox: Sandbox, node: Node, wanted: Sequence[Image]) -> None:
