@@ -12,6 +12,7 @@ from kube_scheduler_operator import names
 from kube_scheduler_operator.__main__ import FOR_PEOPLE
 from kube_scheduler_operator.cli import operator
 from kube_scheduler_operator.status.metrics import Metrics
+from pages.text import shown_in
 
 ROOT = Path(__file__).resolve().parents[2]
 OPERATIONS = (ROOT / "docs" / "operations.md").read_text()
@@ -41,6 +42,34 @@ def test_every_command_for_people_is_documented() -> None:
         module.add_parser(commands)
     names_ = [name for name in commands.choices if name != "rollout"]
     assert sorted(documented) == sorted([*names_, "rollout watch", "rollout undo"])
+
+
+def _leaves(parser: argparse.ArgumentParser, name: str = "") -> dict[str, argparse.ArgumentParser]:
+    """The parsers of commands, by what is typed; groups are left out."""
+    groups = [a for a in parser._actions if isinstance(a, argparse._SubParsersAction)]
+    return {name: parser} if not groups else {
+        typed: leaf
+        for group in groups
+        for word, below in group.choices.items()
+        for typed, leaf in _leaves(below, f"{name} {word}".strip()).items()
+    }  # fmt: skip
+
+
+def test_every_command_and_option_for_people_has_been_run_for_its_page() -> None:
+    page = ROOT / "docs" / "kubectl-scheduler-output.md"
+    assert page.exists(), "hack/cli-docs makes it"
+    shown = shown_in(page.read_text())
+    whole = argparse.ArgumentParser()
+    commands = whole.add_subparsers()
+    for module in FOR_PEOPLE:
+        module.add_parser(commands)
+    for typed, parser in _leaves(whole).items():
+        command = f"kubectl scheduler {typed}"
+        runs = [one for one in shown if one == command or one.startswith(f"{command} ")]
+        assert [one for one in runs if not one.endswith("--help")], f"{typed} is not shown"
+        told = shown[f"{command} --help"]
+        options = {option for action in parser._actions for option in action.option_strings}
+        assert options <= set(re.findall(r"(?<![\w-])--?[a-z][a-z-]*", told)), typed
 
 
 def test_every_condition_is_documented() -> None:

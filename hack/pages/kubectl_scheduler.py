@@ -1,0 +1,321 @@
+"""docs/kubectl-scheduler-output.md: what every command of `kubectl scheduler` really says.
+
+One cluster with three nodes is edited, broken and mended, and every command looks at it meanwhile.
+A chapter is a function that does something to the cluster and returns its sections of the page.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from cluster import nodes, paths
+from cluster.console import say, step
+from cluster.model import KUBERNETES_VERSION
+from cluster.observe import cluster_operator, schedule_pod, until
+from pages.stage import PREFIX, VIEWER, Stage
+from pages.terminal import sizes
+from pages.text import Keep, Section, Shown, index, page, tree
+
+PAGE = paths.REPOSITORY / "docs" / "kubectl-scheduler-output.md"
+COMMANDS = (
+    "status",
+    "history",
+    "diff",
+    "rollout watch",
+    "rollout undo",
+    "pprof",
+    "dump-cache",
+    "must-gather",
+    "compose",
+)
+"""All of them; a test compares this with the program's own parser."""
+
+_TITLE = "What kubectl scheduler says"
+_INTRODUCTION = """\
+Every command of `kubectl scheduler` ([what they are for](kubectl-scheduler.md)) against one cluster
+with three control-plane nodes and kube-scheduler {version}: healthy, after edits, after a mistake,
+with a revision that cannot run, for somebody who lacks rights, and with a node that is off.
+`hack/cli-docs` makes this page; the output is what was printed, times and identities included. Left
+out are only lines in the middle of long outputs (`… N lines more`) and the ends of very long lines.
+
+{index}"""
+
+_LONG = Keep(34)
+_CANNOT_RUN = {"arguments": {"bind-address": "203.0.113.77"}}
+"""No node has this address (RFC 5737), so a scheduler ends at once; no check can know that."""
+
+_READER = (
+    "kubectl create clusterrole scheduler-reader --verb=get,list --resource="
+    "schedulers.config.openshift.io,kubeschedulers.operator.openshift.io,"
+    "clusteroperators.config.openshift.io,leases.coordination.k8s.io,nodes"
+)
+_BOUND = (
+    "kubectl create clusterrolebinding scheduler-reader --clusterrole=scheduler-reader "
+    "--serviceaccount=default:viewer"
+)
+_MINE = """\
+apiVersion: config.openshift.io/v1
+kind: Scheduler
+metadata:
+  name: cluster
+spec:
+  profile: NoScoring
+"""
+
+Chapter = Callable[[Stage], list[Section]]
+
+
+def tell(stage: Stage, sections: list[Section]) -> None:
+    """Let everything happen; `sections` fills up meanwhile.
+
+    Raises:
+        SandboxError: something did not happen that the page is about.
+    """
+    stage.rest()
+    for chapter in _CHAPTERS:
+        with step(f"chapter: {chapter.__name__}"):
+            sections += chapter(stage)
+
+
+def written(sections: Sequence[Section]) -> str:
+    """The page."""
+    table = index(COMMANDS, sections, PREFIX)
+    return page(_TITLE, _INTRODUCTION.format(version=KUBERNETES_VERSION, index=table), sections)
+
+
+def _section(title: str, text: str, *blocks: Sequence[Shown] | str) -> Section:
+    return Section(
+        title, text, tuple(one if isinstance(one, str) else tuple(one) for one in blocks)
+    )
+
+
+# --- healthy ----------------------------------------------------------------------------------
+def healthy(stage: Stage) -> list[Section]:
+    return [
+        _section(
+            "A healthy cluster",
+            "The operator has adopted the stock schedulers; that was revision 1.",
+            [stage.run("status")],
+            [stage.run("status --verbose", _LONG)],
+            [stage.run("status -o json", _LONG)],
+            [stage.run("history")],
+        )
+    ]
+
+
+def edited(stage: Stage) -> list[Section]:
+    return [
+        _section(
+            "An edit",
+            "Another profile. All nodes check and stage the revision at once; then one after the "
+            "other\ngets its turn, the leader last.",
+            [stage.patch("scheduler", {"profile": "HighNodeUtilization"}), stage.watch()],
+            [stage.run("history")],
+            [stage.run("history -o yaml", Keep(24))],
+            [stage.run("diff 1 2", code=1)],
+            [stage.run("diff 2 2")],
+            [stage.run("diff 1 9", code=2)],
+        )
+    ]
+
+
+def profiled(stage: Stage) -> list[Section]:
+    leader = stage.leader()
+    on = {"unsupportedConfigOverrides": {"enableProfiling": True}}
+    return [
+        _section(
+            "Profiles while profiling is on",
+            "Where `enableProfiling` is on already, `pprof` rolls nothing out; it only makes, and\n"
+            "removes, the ServiceAccount that may read.",
+            [stage.patch("kubescheduler", on), stage.watch()],
+            [stage.run("status")],
+            [stage.run("pprof goroutine -o goroutine.pprof")],
+            [stage.run(f"pprof profile --node {leader} --seconds 2 -o cpu.pprof")],
+            [stage.run("pprof trace --seconds 1 -o scheduler.trace")],
+            [stage.terminal.run("ls -sh goroutine.pprof cpu.pprof scheduler.trace")],
+            [stage.run("pprof heap --node nowhere -o heap.pprof", code=1)],
+        )
+    ]
+
+
+def taken_back(stage: Stage) -> list[Section]:
+    return [
+        _section(
+            "Taking an edit back",
+            "`undo` writes what was set for an older revision; without `--yes` it asks.",
+            [stage.run("rollout undo --dry-run")],
+            [stage.run("rollout undo --yes"), stage.watch()],
+            [stage.run("rollout undo --to-revision 1 --dry-run")],
+            [stage.run("rollout undo", code=1)],
+            [stage.run("history", _LONG)],
+        )
+    ]
+
+
+def heap(stage: Stage) -> list[Section]:
+    return [
+        _section(
+            "A heap profile",
+            "Profiling is off, so one revision turns it on and another one off again.",
+            [stage.run("pprof heap -o heap.pprof", timeout=600), stage.watch()],
+            [stage.terminal.run("ls -sh heap.pprof")],
+        )
+    ]
+
+
+def believed(stage: Stage) -> list[Section]:
+    for number in range(3):
+        schedule_pod(stage.api, name=f"pod-{number}", cpu="250m")
+    schedule_pod(stage.api, name="wants-an-ssd", selector={"disk": "ssd"}, wait=False)
+    time.sleep(1)  # for the scheduler to have tried
+    return [
+        _section(
+            "What a scheduler believes",
+            "Three pods run, and one asks for a label that no node has.",
+            [stage.run("dump-cache")],
+            [stage.run(f"dump-cache --node {stage.leader()} -o json", Keep(30))],
+            [stage.run("dump-cache --node nowhere", code=1)],
+        )
+    ]
+
+
+def gathered(stage: Stage) -> list[Section]:
+    shown = stage.run("must-gather --dest report")
+    found = sizes(stage.terminal.folder / "report")
+    files = tree({f"report/{path}": size for path, size in found.items()})
+    return [_section("A report", "Of each folder the first four files.", [shown], files)]
+
+
+# --- broken -----------------------------------------------------------------------------------
+def misspelt(stage: Stage) -> list[Section]:
+    plugins = {"score": {"enabled": [{"name": "NodeResourcesFitt"}]}}
+    profile = {"schedulerName": "default-scheduler", "plugins": plugins}
+    overrides = {"unsupportedConfigOverrides": {"profiles": [profile]}}
+    return [
+        _section(
+            "A misspelt plugin",
+            "The configuration is held back: there is no revision of it, and schedulers run on.",
+            [stage.patch("kubescheduler", overrides), stage.watch(code=1)],
+            [stage.run("status", code=1)],
+            [stage.run("pprof heap -o second.pprof", code=1)],
+            [stage.run("rollout undo --dry-run")],
+            [stage.run("rollout undo --yes"), stage.watch()],
+        )
+    ]
+
+
+def crashed(stage: Stage) -> list[Section]:
+    patched = stage.patch("kubescheduler", {"unsupportedConfigOverrides": _CANNOT_RUN})
+    watched = stage.watch(code=1)
+    until(lambda: bool(stage.trouble("NodeInstallerDegraded")), 60, "nothing failed")
+    until(lambda: cluster_operator(stage.api)["Degraded"][0] == "True", 60, "it is not said")
+    return [
+        _section(
+            "A revision that crashes",
+            "No node has the address, and no check can know that. The first node tries, its "
+            "program puts the\nlast good scheduler back, the others keep theirs, and the content "
+            "is not tried again.",
+            [patched, watched],
+            [stage.run("status", code=1)],
+            [stage.run("status --verbose", _LONG, code=1)],
+            [stage.run("history", _LONG)],
+            [stage.run("diff", code=1)],
+            [stage.run("dump-cache", Keep(12, 2))],
+            [stage.run("must-gather --dest report-of-a-failure")],
+            [stage.run(f"rollout undo --to-revision {stage.latest()} --dry-run", code=1)],
+            [stage.run("rollout undo --yes"), stage.watch()],
+        )
+    ]
+
+
+def without_rights(stage: Stage) -> list[Section]:
+    stage.rest()
+    stage.make_viewer()
+
+    def tried(words: str, code: int = 1) -> list[Shown]:
+        return [stage.run(f"{words} --kubeconfig {VIEWER}", Keep(20, 4), code=code)]
+
+    viewing = _section(
+        "Who may only view",
+        f"`{VIEWER}` is that of a ServiceAccount with ClusterRole `view`, which knows nothing of\n"
+        "this operator's kinds. What is missing is named with the rule that gives it.",
+        tried("status"),
+        tried("history"),
+        tried("diff", 2),
+        tried("rollout watch"),
+        tried("rollout undo --dry-run"),
+        tried("pprof heap -o third.pprof"),
+        tried("dump-cache"),
+    )
+    granted = [stage.terminal.run(_READER), stage.terminal.run(_BOUND)]
+    stage.wait_for_viewer("get", "kubeschedulers")
+    reading = _section(
+        "Who may read what is the operator's",
+        "The same ServiceAccount after an administrator has given it one more role. What only "
+        "reads\nworks; what writes names the right.",
+        granted,
+        tried("status", 0),
+        tried("rollout undo --yes"),
+        tried("dump-cache"),
+        tried("must-gather --dest what-may-be-seen"),
+    )
+    return [viewing, reading]
+
+
+def without_power(stage: Stage) -> list[Section]:
+    dead = stage.sandbox.nodes[-1]
+    nodes.power_off(stage.sandbox, dead)
+    say(f"  {dead.name} is off; until somebody notices, the options")
+    options = _options(stage)
+    until(lambda: dead.name in stage.trouble("NodeControllerDegraded"), 180, "nobody noticed")
+    told = _section(
+        "A node that is off",
+        f"`{dead.name}` has lost its power. The others go on without it; ClusterOperator calls "
+        "that Degraded\nafter ten minutes. It gets the revision when it is back.",
+        [stage.run("status")],
+        [
+            stage.patch("scheduler", {"profile": "NoScoring"}),
+            stage.run("rollout watch --timeout 40", code=1),
+        ],
+        [stage.run("status")],
+        [stage.run("history", Keep(12))],
+    )
+    return [told, options]
+
+
+def _options(stage: Stage) -> Section:
+    (stage.terminal.folder / "my-scheduler.yaml").write_text(_MINE)
+    return _section(
+        "All options",
+        "`compose` needs no cluster; `my-scheduler.yaml` is a Scheduler with `profile: NoScoring`.",
+        [stage.run("compose -f my-scheduler.yaml", _LONG)],
+        [stage.terminal.run(f"{PREFIX} --version")],
+        [stage.terminal.run(f"{PREFIX} --help")],
+        *([stage.run(f"{words} --help")] for words in with_groups(COMMANDS)),
+    )
+
+
+def with_groups(commands: Sequence[str]) -> list[str]:
+    """The commands and the groups that they are in, each group before its first command."""
+    found: dict[str, None] = {}
+    for command in commands:
+        words = command.split()
+        for length in range(1, len(words) + 1):
+            found[" ".join(words[:length])] = None
+    return list(found)
+
+
+_CHAPTERS: tuple[Chapter, ...] = (
+    healthy,
+    edited,
+    profiled,
+    taken_back,
+    heap,
+    believed,
+    gathered,
+    misspelt,
+    crashed,
+    without_rights,
+    without_power,
+)

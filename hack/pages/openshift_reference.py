@@ -1,0 +1,588 @@
+"""What OpenShift's own kube-scheduler operator has, and why ours differs where it does. Data.
+
+The facts are those of a cluster with one control-plane node at rest after its profile has been
+edited, in the words of `openshift_facts`. Where the reference is silent, nothing is compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pages.comparison import Reason
+from pages.openshift_facts import NAMESPACE
+
+_YES = "yes"
+_TYPES = "KubeScheduler: condition types"
+_STATES = "KubeScheduler: status and reason at rest"
+_MESSAGES = "KubeScheduler: messages at rest"
+_FIELDS = "KubeScheduler: fields"
+_OPERATOR = "ClusterOperator"
+_DURING = "While the edit rolls out"
+_OBJECTS = f"Objects in {NAMESPACE}"
+_METADATA = "Labels and annotations"
+_KEYS = "Keys of ConfigMaps"
+_POD = "Static pod"
+_FLAGS = "Flags of kube-scheduler"
+_CONFIG = "Configuration of kube-scheduler"
+_INSTALLER = "Installer pod"
+_EVENTS = "Events of the rollout"
+_EVENT_MESSAGES = "Events of the rollout: messages"
+_ABOUT = "Events of the rollout: about"
+
+KNOWN_ONLY = frozenset({_STATES, _MESSAGES, _METADATA, _KEYS, _INSTALLER, _EVENT_MESSAGES})
+"""Of these the reference is known in part, or what exists at all is told in another group."""
+
+_KUBECONFIG = "/etc/kubernetes/static-pod-resources/configmaps/scheduler-kubeconfig/kubeconfig"
+_SUITES = "\n".join(
+    [
+        "TLS_AES_128_GCM_SHA256",
+        "TLS_AES_256_GCM_SHA384",
+        "TLS_CHACHA20_POLY1305_SHA256",
+        "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256",
+        "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
+        "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384",
+        "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384",
+        "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256",
+        "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256",
+    ]
+)
+_UNSET_POINTS = (
+    "bind, filter, multiPoint, permit, placementGenerate, placementScore, postBind, postFilter, "
+    "preBind, preEnqueue, preFilter, preScore, queueSort, reserve"
+)
+_AT_REST = {
+    "TargetConfigControllerDegraded": "False, no reason",
+    "ConfigObservationDegraded": "False, no reason",
+    "ResourceSyncControllerDegraded": "False, no reason",
+    "KubeControllerManagerStaticResourcesDegraded": "False, AsExpected",
+    "BackingResourceControllerDegraded": "False, AsExpected",
+    "RevisionControllerDegraded": "False, AsExpected",
+    "GuardControllerDegraded": "False, AsExpected",
+    "MissingStaticPodControllerDegraded": "False, AsExpected",
+    "InstallerControllerDegraded": "False, no reason",
+    "NodeInstallerDegraded": "False, no reason",
+    "NodeInstallerProgressing": "False, AllNodesAtLatestRevision",
+    "StaticPodsAvailable": "True, no reason",
+    "InstallerPodPendingDegraded": "False, no reason",
+    "InstallerPodContainerWaitingDegraded": "False, no reason",
+    "InstallerPodNetworkingDegraded": "False, no reason",
+    "StaticPodsDegraded": "False, no reason",
+    "NodeControllerDegraded": "False, MasterNodesReady",
+    "UnsupportedConfigOverridesUpgradeable": "True, NoUnsupportedConfigOverrides",
+}
+_NOT_HERE = (
+    "KubeControllerManagerStaticResourcesDegraded",
+    "BackingResourceControllerDegraded",
+    "ResourceSyncControllerDegraded",
+    "GuardControllerDegraded",
+    "MissingStaticPodControllerDegraded",
+    "InstallerPodNetworkingDegraded",
+)
+_REVISIONED = (
+    "config",
+    "kube-scheduler-cert-syncer-kubeconfig",
+    "kube-scheduler-pod",
+    "scheduler-kubeconfig",
+    "serviceaccount-ca",
+)
+_PRIVILEGED = "pod-security.kubernetes.io"
+_OWNED = "label operator.openshift.io/controller-instance-name"
+_REVISION_CONTROLLER = "kube-scheduler-RevisionController"
+
+REFERENCE: Mapping[str, Mapping[str, str]] = {
+    _TYPES: dict.fromkeys(_AT_REST, _YES),
+    _STATES: {kind: state for kind, state in _AT_REST.items() if kind not in _NOT_HERE},
+    _MESSAGES: {
+        "NodeInstallerProgressing": "1 node is at revision N",
+        "StaticPodsAvailable": "1 nodes are active; 1 node is at revision N",
+        "NodeControllerDegraded": "All master nodes are ready",
+    },
+    _FIELDS: {
+        "status.conditions": _YES,
+        "status.latestAvailableRevision": _YES,
+        "status.nodeStatuses": _YES,
+        "status.nodeStatuses.nodeName": _YES,
+        "status.nodeStatuses.currentRevision": _YES,
+        "spec.observedConfig.servingInfo.cipherSuites": _SUITES,
+        "spec.observedConfig.servingInfo.minTLSVersion": "VersionTLS12",
+    },
+    _OPERATOR: {
+        "Available at rest": "True, AsExpected",
+        "Progressing at rest": "False, AsExpected",
+        "Degraded at rest": "False, AsExpected",
+        "Upgradeable at rest": "True, AsExpected",
+        "EvaluationConditionsDetected at rest": "Unknown, NoData",
+        "message of Available at rest": (
+            "StaticPodsAvailable: 1 nodes are active; 1 node is at revision N"
+        ),
+        "message of Progressing at rest": "NodeInstallerProgressing: 1 node is at revision N",
+        "message of Degraded at rest": "NodeControllerDegraded: All master nodes are ready",
+        "message of Upgradeable at rest": "All is well",
+        "version of operator": "the release's",
+        "version of raw-internal": "the release's",
+        "version of kube-scheduler": "the release's",
+        "related: kubeschedulers.operator.openshift.io/cluster": _YES,
+        "related: schedulers.config.openshift.io/": _YES,
+        "related: namespaces/openshift-config": _YES,
+        "related: namespaces/openshift-config-managed": _YES,
+        "related: namespaces/openshift-kube-scheduler": _YES,
+        "related: namespaces/openshift-kube-scheduler-operator": _YES,
+        "related: podnetworkconnectivitychecks.controlplane.operator.openshift.io/ "
+        "in openshift-kube-apiserver": _YES,
+        "related: clusterrolebindings.rbac.authorization.k8s.io/"
+        "system:openshift:operator:cluster-kube-scheduler-operator": _YES,
+        "printer columns": "Version, Available, Progressing, Degraded, Since",
+    },
+    _DURING: {
+        "NodeInstallerProgressing": "False, AllNodesAtLatestRevision\nTrue, no reason",
+        "StaticPodsAvailable": "True, no reason",
+        "ClusterOperator Available": "True, AsExpected",
+        "ClusterOperator Progressing": "False, AsExpected\nTrue, NodeInstaller",
+        "ClusterOperator Degraded": "False, AsExpected",
+        "ClusterOperator Upgradeable": "True, AsExpected",
+        "ClusterOperator EvaluationConditionsDetected": "Unknown, NoData",
+        "first message of NodeInstallerProgressing": (
+            "1 node is at revision N; 0 nodes have achieved new revision N"
+        ),
+    },
+    _OBJECTS: {
+        **{f"ConfigMap {name}": _YES for name in _REVISIONED},
+        **{f"ConfigMap {name}-N": _YES for name in _REVISIONED},
+        "ConfigMap revision-status-N": _YES,
+        "Secret kube-scheduler-client-cert-key": _YES,
+        "Secret localhost-recovery-client-token": _YES,
+        "Secret localhost-recovery-client-token-N": _YES,
+        "Secret serving-cert": _YES,
+        "Secret serving-cert-N": _YES,
+        "ServiceAccount installer-sa": _YES,
+        "ServiceAccount localhost-recovery-client": _YES,
+        "ServiceAccount openshift-kube-scheduler-sa": _YES,
+        "Service scheduler": _YES,
+        "Lease kube-scheduler": _YES,
+        "Lease cert-recovery-controller-lock": _YES,
+        "Pod openshift-kube-scheduler-NODE": _YES,
+        "Pod installer-N-NODE": _YES,
+        "Pod revision-pruner-N-NODE": _YES,
+        "NetworkPolicy default-deny-all": _YES,
+        "NetworkPolicy installer-pruner": _YES,
+        "Role prometheus-k8s": _YES,
+        "RoleBinding prometheus-k8s": _YES,
+        "Role system:openshift:sa-listing-configmaps": _YES,
+        "RoleBinding system:openshift:sa-listing-configmaps": _YES,
+    },
+    _METADATA: {
+        f"Namespace {NAMESPACE}: label openshift.io/run-level": "0",
+        f"Namespace {NAMESPACE}: label openshift.io/cluster-monitoring": "true",
+        f"Namespace {NAMESPACE}: label {_PRIVILEGED}/enforce": "privileged",
+        f"Namespace {NAMESPACE}: label {_PRIVILEGED}/audit": "privileged",
+        f"Namespace {NAMESPACE}: label {_PRIVILEGED}/warn": "privileged",
+        f"Namespace {NAMESPACE}: annotation openshift.io/node-selector": "",
+        "Pod openshift-kube-scheduler-NODE: label app": "openshift-kube-scheduler",
+        "Pod openshift-kube-scheduler-NODE: label scheduler": "true",
+        "Pod openshift-kube-scheduler-NODE: label revision": "N",
+        "Pod openshift-kube-scheduler-NODE: "
+        "annotation kubectl.kubernetes.io/default-container": "kube-scheduler",
+        "Pod openshift-kube-scheduler-NODE: annotation target.workload.openshift.io/management": (
+            '{"effect": "PreferredDuringScheduling"}'
+        ),
+        "Pod installer-N-NODE: label app": "installer",
+        "ConfigMap revision-status-N: annotation operator.openshift.io/revision-ready": "true",
+        f"ConfigMap revision-status-N: {_OWNED}": _REVISION_CONTROLLER,
+        f"ConfigMap config-N: {_OWNED}": _REVISION_CONTROLLER,
+        f"ConfigMap kube-scheduler-pod-N: {_OWNED}": _REVISION_CONTROLLER,
+        f"ConfigMap scheduler-kubeconfig-N: {_OWNED}": _REVISION_CONTROLLER,
+        f"ConfigMap serviceaccount-ca-N: {_OWNED}": _REVISION_CONTROLLER,
+        "ConfigMap serviceaccount-ca: annotation openshift.io/owning-component": "kube-scheduler",
+        "Service scheduler: label prometheus": "kube-scheduler",
+        "Service scheduler: "
+        "annotation service.beta.openshift.io/serving-cert-secret-name": "serving-cert",
+    },
+    _KEYS: {
+        "config": "config.yaml",
+        "kube-scheduler-pod": "forceRedeploymentReason, pod.yaml, version",
+        "scheduler-kubeconfig": "kubeconfig",
+        "serviceaccount-ca": "ca-bundle.crt",
+        "revision-status-N": "reason, revision",
+    },
+    _POD: {
+        "host network": "true",
+        "priority": "2000001000 system-node-critical",
+        "tolerations": "Exists",
+        "init containers": "wait-for-host-port",
+        "containers": (
+            "kube-scheduler, kube-scheduler-cert-syncer, kube-scheduler-recovery-controller"
+        ),
+        "volumes": "cert-dir, resource-dir, tmp, var-run-kubernetes",
+        "command": "hyperkube kube-scheduler",
+        "ports": "10259",
+        "requests": "cpu 15m, memory 50Mi",
+        "mounts": (
+            "/etc/kubernetes/static-pod-certs, /etc/kubernetes/static-pod-resources, /tmp, "
+            "/var/run/kubernetes"
+        ),
+        "root file system": "read-only",
+        "capabilities dropped": "none",
+        "image pull policy": "IfNotPresent",
+        "termination message policy": "FallbackToLogsOnError",
+        "startup probe": "none",
+        "readiness probe": "HTTPS /healthz of port 10259, first after 45 s, every 10 s",
+        "liveness probe": "HTTPS /healthz of port 10259, first after 45 s, every 10 s",
+    },
+    _FLAGS: {
+        "--config": "/etc/kubernetes/static-pod-resources/configmaps/config/config.yaml",
+        "--cert-dir": "/var/run/kubernetes",
+        "--authentication-kubeconfig": _KUBECONFIG,
+        "--authorization-kubeconfig": _KUBECONFIG,
+        # The sandbox's gates (cluster/openshift.py), each of which the reference passes on.
+        "--feature-gates": (
+            "AdminNetworkPolicy=true\nNodeInclusionPolicyInPodTopologySpread=true\n"
+            "RouteExternalCertificate=false\nSchedulerAsyncAPICalls=false"
+        ),
+        "-v": "2",
+        "--tls-cert-file": "/etc/kubernetes/static-pod-resources/secrets/serving-cert/tls.crt",
+        "--tls-private-key-file": (
+            "/etc/kubernetes/static-pod-resources/secrets/serving-cert/tls.key"
+        ),
+        "--tls-cipher-suites": _SUITES,
+        "--tls-min-version": "VersionTLS12",
+        "order": (
+            "--config --cert-dir --authentication-kubeconfig --authorization-kubeconfig "
+            "--feature-gates -v --tls-cert-file --tls-private-key-file --tls-cipher-suites "
+            "--tls-min-version"
+        ),
+    },
+    _CONFIG: {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "clientConnection.acceptContentTypes": "",
+        "clientConnection.burst": "0",
+        "clientConnection.contentType": "",
+        "clientConnection.kubeconfig": _KUBECONFIG,
+        "clientConnection.qps": "0",
+        "enableContentionProfiling": "false",
+        "enableProfiling": "false",
+        "leaderElection.leaderElect": "true",
+        "leaderElection.leaseDuration": "137s",
+        "leaderElection.renewDeadline": "107s",
+        "leaderElection.retryPeriod": "26s",
+        "leaderElection.resourceLock": "leases",
+        "leaderElection.resourceName": "",
+        "leaderElection.resourceNamespace": NAMESPACE,
+        "profiles.0.schedulerName": "default-scheduler",
+        "profiles.0.pluginConfig.0.name": "NodeResourcesFit",
+        "profiles.0.pluginConfig.0.args.scoringStrategy.type": "MostAllocated",
+        "profiles.0.plugins.score.disabled.0.name": "NodeResourcesBalancedAllocation",
+        "profiles.0.plugins.score.enabled.0.name": "NodeResourcesFit",
+        "profiles.0.plugins.score.enabled.0.weight": "5",
+        "profiles.0.plugins: extension points without a value": _UNSET_POINTS,
+    },
+    _INSTALLER: {
+        "containers": "installer",
+        "service account": "installer-sa",
+        "its token": "mounted",
+        "privileged containers": "installer",
+        "restart policy": "Never",
+        "owner": "ConfigMap revision-status-N",
+        "paths of the node": "/etc/kubernetes/, /var/lock",
+    },
+    _EVENTS: {
+        "ConfigMapUpdated": _YES,
+        "StartingNewRevision": _YES,
+        "ConfigMapCreated": _YES,
+        "SecretCreated": _YES,
+        "RevisionTriggered": _YES,
+        "NodeTargetRevisionChanged": _YES,
+        "PodCreated": _YES,
+        "StaticPodInstallerCompleted": _YES,
+        "NodeCurrentRevisionChanged": _YES,
+        "OperatorStatusChanged": _YES,
+    },
+    _EVENT_MESSAGES: {
+        "StartingNewRevision": (
+            'new revision N triggered by "required configmap/config has changed"'
+        ),
+        "ConfigMapUpdated": (
+            "Updated ConfigMap/config -n openshift-kube-scheduler:\n"
+            "cause by changes in data.config.yaml"
+        ),
+    },
+    _ABOUT: {"involved object": "Deployment openshift-kube-scheduler-operator"},
+}
+
+_ONE_PASS = "their controllers are not there: one pass does the work"
+_WITH_REASON = (
+    "a condition always has a reason, as the API conventions of Kubernetes ask; AsExpected is the "
+    "reference's own word for it"
+)
+_GRAMMAR = "said in the singular"
+_RECOVERY = (
+    "it served the sidecars for certificates, which are a DaemonSet with a token that is renewed"
+)
+_NO_ISSUER = (
+    "the sandbox has nobody who issues it; where it exists, it is used, and kept out of revisions: "
+    "a renewed one is no reason to start schedulers again"
+)
+_TEMPLATE = "made from the template of all platforms, with what every scheduler needs"
+_MANAGED_BY = (
+    "the operator's own objects carry `app.kubernetes.io/managed-by`, all alike: there is no "
+    "controller to name"
+)
+
+REASONS: tuple[Reason, ...] = (
+    # --- KubeScheduler ------------------------------------------------------------------------
+    Reason(
+        _TYPES,
+        "KubeControllerManagerStaticResourcesDegraded",
+        "theirs carries the name of another operator; here `KubeSchedulerStaticResourcesDegraded`",
+    ),
+    Reason(
+        _TYPES,
+        "KubeSchedulerStaticResourcesDegraded",
+        "`KubeControllerManagerStaticResourcesDegraded` under the right name",
+    ),
+    *(Reason(_TYPES, kind, _ONE_PASS) for kind in _NOT_HERE[1:-1]),
+    Reason(_TYPES, "InstallerPodNetworkingDegraded", "installer pods use the node's network"),
+    Reason(
+        _TYPES,
+        "PreflightDegraded",
+        "kube-scheduler itself checks a revision before any node is touched, and may refuse it",
+    ),
+    Reason(
+        _TYPES,
+        "UnsupportedConfigOverridesDegraded",
+        "overrides that cannot be understood are named instead of being ignored",
+    ),
+    Reason(_TYPES, "IneffectiveSettings", "for information: what is set and has no effect here"),
+    Reason(_STATES, "*Degraded", _WITH_REASON, here="False, AsExpected"),
+    Reason(_STATES, "StaticPodsAvailable", _WITH_REASON, here="True, AsExpected"),
+    Reason(_MESSAGES, "StaticPodsAvailable", _GRAMMAR),
+    Reason(
+        _FIELDS, "status.observedGeneration", "tools wait for it; the reference never writes it"
+    ),
+    Reason(_FIELDS, "status.readyReplicas", "how many schedulers are Ready, at a glance"),
+    Reason(
+        _FIELDS,
+        "status.nodeStatuses.nodeUID",
+        "another machine under the same name starts from scratch; newer versions of the reference "
+        "have it, too",
+    ),
+    Reason(_FIELDS, "status.version", "which operator has written the status"),
+    # --- ClusterOperator ----------------------------------------------------------------------
+    Reason(_OPERATOR, "message of Available at rest", _GRAMMAR),
+    Reason(
+        _OPERATOR,
+        "version of raw-internal",
+        "it repeats the version of the operator, for the release's own bookkeeping",
+    ),
+    Reason(
+        _OPERATOR,
+        "version of kube-scheduler",
+        "kube-scheduler's own, told only when all its pods run one image",
+    ),
+    Reason(
+        _OPERATOR,
+        "related: schedulers*",
+        "the reference names the kind, here the one object of it is named",
+    ),
+    Reason(
+        _OPERATOR,
+        "related: namespaces/openshift-config*",
+        "nothing there is the operator's; it reads certificates in the second one, that is all",
+    ),
+    Reason(
+        _OPERATOR,
+        "related: podnetworkconnectivitychecks*",
+        "they are those of another operator; the operator needs none",
+    ),
+    Reason(
+        _OPERATOR,
+        "related: clusterrolebindings*",
+        "it binds the reference to cluster-admin; nothing here is",
+    ),
+    Reason(_OPERATOR, "printer columns", "the message is worth a column: state at a glance"),
+    # --- during -------------------------------------------------------------------------------
+    Reason(
+        _DURING, "NodeInstallerProgressing", f"{_WITH_REASON}; while it is True, it is RollingOut"
+    ),
+    Reason(
+        _DURING,
+        "StaticPodsAvailable",
+        'it tells whether pods get scheduled, not whether some node "has a revision": the only '
+        "scheduler is away for seconds, which ClusterOperator's 30 s of inertia bridge",
+    ),
+    Reason(_DURING, "ClusterOperator Progressing", "the reason follows the condition's"),
+    Reason(
+        _DURING,
+        "first message of NodeInstallerProgressing",
+        "it also says which revision is meant and what each node waits for",
+    ),
+    # --- objects ------------------------------------------------------------------------------
+    Reason(_OBJECTS, "ConfigMap kube-scheduler-cert-syncer-kubeconfig*", _RECOVERY),
+    Reason(_OBJECTS, "Secret localhost-recovery-client-token*", _RECOVERY),
+    Reason(_OBJECTS, "ServiceAccount localhost-recovery-client", _RECOVERY),
+    Reason(_OBJECTS, "Lease cert-recovery-controller-lock", _RECOVERY),
+    Reason(_OBJECTS, "Secret serving-cert*", _NO_ISSUER),
+    Reason(
+        _OBJECTS,
+        "ServiceAccount openshift-kube-scheduler-sa",
+        "nothing runs under it: static pods have no ServiceAccount",
+    ),
+    Reason(
+        _OBJECTS,
+        "Pod revision-pruner-N-NODE",
+        "the installer removes old directories after a success: nothing more to run",
+    ),
+    Reason(
+        _OBJECTS,
+        "NetworkPolicy installer-pruner",
+        "all pods of the operator there are on their node's network",
+    ),
+    Reason(_OBJECTS, "Role* prometheus-k8s", "objects for monitoring are not shipped"),
+    Reason(
+        _OBJECTS,
+        "Role* system:openshift:sa-listing-configmaps",
+        "it served Policy, which Kubernetes 1.23 removed",
+    ),
+    Reason(
+        _OBJECTS,
+        "Pod openshift-kube-scheduler-guard-NODE",
+        "a guard also on a single node, because it watches what its scheduler depends on",
+    ),
+    Reason(
+        _OBJECTS,
+        "* kube-scheduler-cert-syncer*",
+        "certificates are brought by a DaemonSet, whose token is bound to its pod and renewed",
+    ),
+    Reason(
+        _OBJECTS,
+        "ServiceAccount cert-syncer-sa",
+        "certificates are brought by a DaemonSet, whose token is bound to its pod and renewed",
+    ),
+    Reason(
+        _OBJECTS,
+        "Role* kube-scheduler-operator",
+        "the operator is no cluster-admin: it has a Role in each namespace that it works in",
+    ),
+    Reason(
+        _OBJECTS,
+        "Role* system:openshift:leader-locking-kube-scheduler",
+        "the reference has it in kube-system, for locks that kube-scheduler does not use any more",
+    ),
+    # --- labels, annotations, keys ------------------------------------------------------------
+    Reason(_METADATA, f"*: {_OWNED}", _MANAGED_BY),
+    Reason(
+        _METADATA,
+        "Pod openshift-kube-scheduler-NODE: annotation target.workload.openshift.io/management",
+        "a gap: CPUs that are set aside for management do not confine this scheduler",
+    ),
+    Reason(
+        _METADATA,
+        "ConfigMap serviceaccount-ca: annotation openshift.io/owning-component",
+        "a gap: a list of who owns which certificates does not name this one",
+    ),
+    Reason(
+        _KEYS,
+        "kube-scheduler-pod",
+        "a new build of the operator is no reason to start schedulers again, so its version is "
+        "not part of a revision; a stub kubeconfig is, with which a revision is checked",
+    ),
+    Reason(
+        _KEYS,
+        "revision-status-N",
+        "also the hash of the content, and what users had set for it, for `rollout undo`",
+    ),
+    # --- static pod ---------------------------------------------------------------------------
+    Reason(
+        _POD,
+        "init containers",
+        "the installer has seen the old scheduler end, and the port free, before it writes a new "
+        "manifest",
+    ),
+    Reason(_POD, "containers", "certificates are brought by a DaemonSet: two sidecars less"),
+    Reason(_POD, "volumes", "kube-scheduler writes no temporary files"),
+    Reason(_POD, "mounts", "kube-scheduler writes no temporary files"),
+    Reason(_POD, "requests", "the request of kubeadm's scheduler"),
+    Reason(_POD, "capabilities dropped", "kube-scheduler needs none"),
+    Reason(
+        _POD,
+        "startup probe",
+        "a scheduler is Ready seconds after its start instead of 45 s, and a slow one has four "
+        "minutes",
+    ),
+    Reason(
+        _POD,
+        "readiness probe",
+        "`/readyz` also waits for the scheduler's caches; every second, so that a rollout does not "
+        "wait",
+    ),
+    Reason(
+        _POD,
+        "liveness probe",
+        "`/livez`, as kubeadm has it; the startup probe stands in for the delay",
+    ),
+    # --- flags and configuration --------------------------------------------------------------
+    Reason(
+        _FLAGS,
+        "--feature-gates",
+        "only gates that this kube-scheduler has: a stock one ends at a gate that it does not know",
+    ),
+    Reason(_FLAGS, "--tls-cert-file", _NO_ISSUER),
+    Reason(_FLAGS, "--tls-private-key-file", _NO_ISSUER),
+    Reason(_FLAGS, "order", "the same order, without the two files of the serving certificate"),
+    Reason(_CONFIG, "clientConnection.*", "an empty value says what leaving it out says"),
+    Reason(
+        _CONFIG,
+        "profiles.0.plugins: extension points without a value",
+        "an empty value says what leaving it out says, and an older kube-scheduler may not know "
+        "every extension point",
+    ),
+    Reason(_CONFIG, "leaderElection.resourceName", "the same Lease, said aloud"),
+    # --- installer ----------------------------------------------------------------------------
+    Reason(
+        _INSTALLER,
+        "containers",
+        "beside the installer, kube-scheduler itself checks the revision (`preflight`)",
+    ),
+    Reason(_INSTALLER, "its token", "everything that it needs is mounted: it never asks the API"),
+    Reason(_INSTALLER, "privileged containers", "it may write one directory and no more"),
+    Reason(
+        _INSTALLER,
+        "restart policy",
+        "an installer that was killed goes on where it stopped; a definitive result ends it",
+    ),
+    Reason(
+        _INSTALLER,
+        "paths of the node",
+        "its lock is below /etc/kubernetes; pods, their logs and cgroups are only looked at, to "
+        "see schedulers end and start",
+    ),
+    # --- events -------------------------------------------------------------------------------
+    Reason(
+        _EVENTS,
+        "ConfigMapCreated",
+        "copies are not told one by one: `RevisionTriggered` says that all of them are there",
+    ),
+    Reason(_EVENTS, "SecretCreated", "no Secret is part of a revision"),
+    Reason(_EVENTS, "PodCreated", "`InstallerPodCreated`, which says for which revision and node"),
+    Reason(
+        _EVENTS,
+        "InstallerPodCreated",
+        "`PodCreated` there, which does not say for which revision and node",
+    ),
+    Reason(
+        _EVENTS,
+        "StaticPodInstallerCompleted",
+        "installers have no access to the API; `NodeCurrentRevisionChanged` tells what they said, "
+        "with the time that each step took",
+    ),
+    Reason(
+        _EVENTS,
+        "OperatorStatusChanged",
+        "told when a Degraded condition changes; that a rollout begins and ends is told by the "
+        "events of its revision and nodes",
+    ),
+    Reason(_EVENTS, "CertificateUpdated", "the certificate syncer, which works on its own"),
+    Reason(_EVENTS, "RevisionsPruned", "what is deleted is said"),
+    Reason(_EVENT_MESSAGES, "ConfigMapUpdated", "the same in one line; `diff` shows what changed"),
+    Reason(_ABOUT, "involved object", "the operator's Deployment has another name here"),
+)

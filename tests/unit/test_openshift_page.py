@@ -1,0 +1,279 @@
+"""docs/openshift-comparison.md: facts, the table, and that every difference has its reason."""
+
+from __future__ import annotations
+
+import copy
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from kube_scheduler_operator import names
+from kube_scheduler_operator.config.compose import Inputs, compose, config_text
+from kube_scheduler_operator.config.versions import Version
+from kube_scheduler_operator.manifests.target import config_map, installer_service_account
+from kube_scheduler_operator.platform import OPENSHIFT
+from kube_scheduler_operator.status.cluster_operator import plan_cluster_operator
+from pages import comparison as comparing
+from pages import openshift
+from pages.comparison import MISSING, Reason, Row
+from pages.openshift_facts import facts
+from pages.openshift_reference import KNOWN_ONLY, REASONS, REFERENCE
+
+from .deploy.overlays import DEPLOY, build
+
+ROOT = Path(__file__).resolve().parents[2]
+GOLDEN = ROOT / "tests" / "unit" / "manifests" / "golden"
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+NODE = "cp-1"
+
+
+# --- the table --------------------------------------------------------------------------------
+def test_both_sides_are_put_beside_each_other_and_differences_get_their_reason() -> None:
+    reference = {"g": {"a": "1", "b": "2", "c": "3"}}
+    here = {"g": {"a": "1", "b": "x", "z": "9", "y": "8"}}
+    reasons = [Reason("g", "b", "because"), Reason("g", "[cyz]", "gone or new")]
+    found = comparing.compare(reference, here, reasons)
+    assert found.groups["g"] == (
+        Row("a", "1", "1"),
+        Row("b", "2", "x", "because"),
+        Row("c", "3", MISSING, "gone or new"),
+        Row("y", MISSING, "8", "gone or new"),
+        Row("z", MISSING, "9", "gone or new"),
+    )
+    assert found.counts == (1, 4)
+    assert not found.unexplained
+    assert not found.unused
+
+
+def test_a_difference_without_a_reason_is_a_complaint() -> None:
+    found = comparing.compare({"g": {"a": "1"}}, {"g": {"a": "2"}}, [Reason("h", "a", "another")])
+    assert openshift.complaints(found) == ["g: a: '1' there, '2' here, and no reason why"]
+    assert [reason.text for reason in found.unused] == ["another"]
+
+
+def test_the_first_reason_that_fits_counts() -> None:
+    reasons = [Reason("g", "a.*", "precise"), Reason("g", "*", "general")]
+    found = comparing.compare({"g": {"a.b": "1", "c": "1"}}, {"g": {}}, reasons)
+    assert [row.reason for row in found.groups["g"]] == ["precise", "general"]
+
+
+def test_a_reason_may_be_for_one_value_only() -> None:
+    reasons = [Reason("g", "*", "why", here="False, *")]
+    found = comparing.compare(
+        {"g": {"a": "False", "b": "False"}}, {"g": {"a": "False, X", "b": "True, X"}}, reasons
+    )
+    assert [row.item for _, row in found.unexplained] == ["b"]
+
+
+def test_of_what_the_reference_does_not_tell_nothing_is_compared() -> None:
+    found = comparing.compare({"g": {"a": "1"}}, {"g": {"a": "1", "b": "2"}}, [], {"g"})
+    assert [row.item for row in found.groups["g"]] == ["a"]
+
+
+def test_a_table_says_a_value_once_where_it_is_the_same() -> None:
+    rows = [Row("a", "x|y", "x|y"), Row("b", "yes", MISSING, "why"), Row("c", "1\n2", "", "empty")]
+    assert comparing.table(rows).splitlines()[2:] == [
+        r"| `a` | `x\|y` |  | same |  |",
+        f"| `b` | yes | {MISSING} | different | why |",
+        '| `c` | `1`<br>`2` | `""` | different | empty |',
+    ]
+
+
+# --- facts ------------------------------------------------------------------------------------
+CONDITIONS = {
+    names.CONFIG_OBSERVATION_DEGRADED: ("False", "AsExpected", ""),
+    names.TARGET_CONFIG_DEGRADED: ("False", "AsExpected", ""),
+    names.OVERRIDES_DEGRADED: ("False", "AsExpected", ""),
+    names.INEFFECTIVE_SETTINGS: ("False", "AsExpected", ""),
+    names.OVERRIDES_UPGRADEABLE: ("True", "NoUnsupportedConfigOverrides", ""),
+    names.REVISION_DEGRADED: ("False", "AsExpected", ""),
+    names.STATIC_RESOURCES_DEGRADED: ("False", "AsExpected", ""),
+    names.NODE_INSTALLER_PROGRESSING: (
+        "False", "AllNodesAtLatestRevision", "1 node is at revision 7"),
+    names.PREFLIGHT_DEGRADED: ("False", "AsExpected", ""),
+    names.NODE_INSTALLER_DEGRADED: ("False", "AsExpected", ""),
+    names.INSTALLER_DEGRADED: ("False", "AsExpected", ""),
+    names.INSTALLER_POD_PENDING_DEGRADED: ("False", "AsExpected", ""),
+    names.INSTALLER_POD_WAITING_DEGRADED: ("False", "AsExpected", ""),
+    names.STATIC_PODS_AVAILABLE: (
+        "True", "AsExpected", "1 node is active; 1 node is at revision 7"),
+    names.STATIC_PODS_DEGRADED: ("False", "AsExpected", ""),
+    names.NODES_DEGRADED: ("False", "MasterNodesReady", "All master nodes are ready"),
+}  # fmt: skip
+ROLLING = {
+    names.NODE_INSTALLER_PROGRESSING: (
+        "True", "RollingOut",
+        f"moving to revision 7; 1 node is at revision 6; 0 nodes have achieved new revision 7; "
+        f"{NODE}: the installer pod is starting"),
+    names.STATIC_PODS_AVAILABLE: ("False", "NoReadyScheduler", "no scheduler pod is Ready"),
+}  # fmt: skip
+GATES = {"enabled": ["NodeInclusionPolicyInPodTopologySpread", "AdminNetworkPolicy"],
+         "disabled": ["SchedulerAsyncAPICalls", "RouteExternalCertificate"]}  # fmt: skip
+EVENTS = {
+    "ConfigMapUpdated": "Updated ConfigMap/config -n openshift-kube-scheduler because data changed",
+    "StartingNewRevision": 'new revision 7 triggered by "required configmap/config has changed"',
+    "RevisionTriggered": 'new revision 7 triggered by "required configmap/config has changed"',
+    "InstallerPodCreated": f'installing revision 7 on "{NODE}"',
+    "NodeTargetRevisionChanged": f'node "{NODE}": 6 -> revision 7',
+    "NodeCurrentRevisionChanged": f'node "{NODE}" is on revision 7 (swap 2.5 s)',
+}
+
+
+def raw(conditions: dict[str, tuple[str, str, str]]) -> list[dict[str, Any]]:
+    old = (NOW - timedelta(hours=1)).isoformat()
+    return [
+        {"type": kind, "status": status, "reason": reason, "message": message,
+         "lastTransitionTime": old}
+        for kind, (status, reason, message) in sorted(conditions.items())
+    ]  # fmt: skip
+
+
+def cluster_operator(conditions: list[dict[str, Any]]) -> dict[str, Any]:
+    found = plan_cluster_operator(
+        platform=OPENSHIFT, management_state="", conditions=conditions, existing=None, now=NOW,
+        versions={"operator": "4.20.0-sandbox", "kube-scheduler": "v1.35.4"},
+    ).object  # fmt: skip
+    assert found is not None
+    return found
+
+
+@pytest.fixture(scope="module")
+def observed() -> dict[str, Any]:
+    """What a cluster would show, put together from what the operator and deploy/ make."""
+    gates = {kind: [{"name": gate} for gate in gates] for kind, gates in GATES.items()}
+    composed = compose(
+        Inputs(
+            platform=OPENSHIFT, operand_version=Version.parse("v1.35.4"),
+            scheduler={"spec": {"profile": openshift.PROFILE}}, kubescheduler={"spec": {}},
+            feature_gate={"status": {"featureGates": [{"version": "4.20", **gates}]}},
+        )
+    )  # fmt: skip
+    assert composed.config is not None
+    pod = json.loads((GOLDEN / "openshift-kube-scheduler-pod.json").read_text())
+    pod["metadata"]["name"] += f"-{NODE}"
+    pod["metadata"]["labels"]["revision"] = "7"
+    pod["metadata"]["annotations"]["kubernetes.io/config.hash"] = "of the kubelet"
+    pod["spec"]["containers"][0]["args"] = list(composed.arguments)
+    pods = [pod, *(
+        json.loads((GOLDEN / f"openshift-{name}-pod.json").read_text())
+        for name in ("installer", "guard")
+    )]  # fmt: skip
+    data = {
+        "config": {"config.yaml": config_text(composed.config)},
+        "kube-scheduler-pod": dict.fromkeys(
+            [names.PREFLIGHT_KUBECONFIG_KEY, names.FORCE_REDEPLOYMENT_KEY], ""
+        )
+        | {names.POD_KEY: json.dumps(pod)},
+        "serviceaccount-ca": {names.CA_BUNDLE_KEY: ""},
+        "scheduler-kubeconfig": {names.KUBECONFIG_KEY: ""},
+    }
+    maps = [config_map(OPENSHIFT, name, keys) for name, keys in data.items()]
+    maps += [config_map(OPENSHIFT, f"{name}-7", keys) for name, keys in data.items()]
+    status = config_map(
+        OPENSHIFT, "revision-status-7",
+        dict.fromkeys(["revision", "reason", "hash", names.INPUTS_KEY], ""),
+    )  # fmt: skip
+    status["metadata"]["annotations"] = {
+        names.REVISION_READY_ANNOTATION: "true",
+        names.OUTCOME_ANNOTATION: "installed",
+        names.OUTCOME_TIME_ANNOTATION: "2026-01-01T00:00:00Z",
+    }
+    overlay = build(DEPLOY / "openshift")
+    there = OPENSHIFT.target_namespace
+    certificate = {"name": "kube-scheduler-client-cert-key", "namespace": there}
+    extra: list[dict[str, Any]] = [
+        {"kind": "Secret", "metadata": certificate},
+        {"kind": "Lease", "metadata": {"name": "kube-scheduler"}},
+        {"kind": "Pod", "metadata": {"name": "kube-scheduler-cert-syncer-x7k2p"}},
+        {"kind": "ConfigMap", "metadata": {"name": "kube-root-ca.crt"}, "data": {"ca.crt": ""}},
+        {"kind": "ServiceAccount", "metadata": {"name": "default"}},
+        installer_service_account(OPENSHIFT),
+    ]
+    conditions = raw(CONDITIONS)
+    rolling = raw({**CONDITIONS, **ROLLING})
+    crd = yaml.safe_load((ROOT / "crds/clusteroperators.config.openshift.io.yaml").read_text())
+    for condition in rolling:
+        if condition["type"] in ROLLING:
+            condition["lastTransitionTime"] = NOW.isoformat()
+    return {
+        "node": NODE,
+        "release": "4.20.0-sandbox",
+        "kubescheduler": {
+            "spec": {"observedConfig": composed.observed_config},
+            "status": {
+                "conditions": conditions, "latestAvailableRevision": 7, "readyReplicas": 1,
+                "observedGeneration": 3, "version": "0.1.0",
+                "nodeStatuses": [{"nodeName": NODE, "nodeUID": "1", "currentRevision": 7}],
+            },
+        },
+        "clusteroperator": cluster_operator(conditions),
+        "namespace": next(one for one in overlay if one["metadata"]["name"] == there),
+        "columns": [
+            one["name"] for one in crd["spec"]["versions"][0]["additionalPrinterColumns"]
+        ],
+        "objects": [
+            *(one for one in overlay if one["metadata"].get("namespace") == there),
+            *maps, status, *pods, *extra,
+        ],
+        "during": [
+            [found, cluster_operator(found)["status"]["conditions"]]
+            for found in (conditions, rolling, conditions)
+        ],
+        "events": [
+            {"reason": reason, "message": message, "source": {"component": names.PROGRAM},
+             "involvedObject": {"kind": "Deployment", "name": names.PROGRAM}}
+            for reason, message in EVENTS.items()
+        ] + [
+            {"reason": "Pulled", "message": "", "source": {"component": "kubelet"},
+             "involvedObject": {"kind": "Pod", "name": "x"}},
+        ],
+    }  # fmt: skip
+
+
+def test_every_difference_that_can_be_foreseen_has_its_reason(observed: dict[str, Any]) -> None:
+    found = openshift.compared(observed)
+    assert openshift.complaints(found) == []
+    same, different = found.counts
+    assert same > different
+
+
+def test_what_differs_from_cluster_to_cluster_is_no_difference(observed: dict[str, Any]) -> None:
+    text = json.dumps(observed).replace(NODE, "another-node")
+    for number in ("revision 7", "-7"):
+        text = text.replace(number, number.replace("7", "12"))
+    other = json.loads(text)
+    other["kubescheduler"]["status"]["latestAvailableRevision"] = 12
+    assert facts(other) == facts(observed)
+
+
+def test_a_difference_that_nobody_has_thought_about_is_found(observed: dict[str, Any]) -> None:
+    changed = copy.deepcopy(observed)
+    copies = [o for o in changed["objects"] if o["metadata"]["name"] == "kube-scheduler-pod-7"]
+    pod = json.loads(copies[0]["data"][names.POD_KEY])
+    pod["spec"]["containers"][0]["args"].append("--leader-elect=false")
+    copies[0]["data"][names.POD_KEY] = json.dumps(pod)
+    assert any("--leader-elect" in one for one in openshift.complaints(openshift.compared(changed)))
+
+
+def test_the_page_has_every_group_and_what_kubectl_shows(observed: dict[str, Any]) -> None:
+    page = openshift.written(openshift.compared(observed), {"kubectl get nodes": "NAME\ncp-1"})
+    assert page.count("\n## ") == len(REFERENCE) + 1
+    assert "```console\n$ kubectl get nodes\nNAME\ncp-1\n```" in page
+    assert "openshift-differences.md" in page
+
+
+def test_reasons_are_about_groups_that_there_are() -> None:
+    assert {reason.group for reason in REASONS} <= REFERENCE.keys()
+    assert REFERENCE.keys() >= KNOWN_ONLY
+
+
+def test_the_page_that_is_kept_shows_no_difference_without_a_reason() -> None:
+    page = ROOT / "docs" / "openshift-comparison.md"
+    assert page.exists(), "hack/openshift-docs makes it"
+    rows = [line for line in page.read_text().splitlines() if "| different |" in line]
+    assert rows
+    assert not [row for row in rows if row.endswith("| different |  |")]
