@@ -471,16 +471,6 @@ REASONS: tuple[Reason, ...] = (
     # --- labels, annotations, keys ------------------------------------------------------------
     Reason(_METADATA, f"*: {_OWNED}", _MANAGED_BY),
     Reason(
-        _METADATA,
-        "Pod openshift-kube-scheduler-NODE: annotation target.workload.openshift.io/management",
-        "a gap: CPUs that are set aside for management do not confine this scheduler",
-    ),
-    Reason(
-        _METADATA,
-        "ConfigMap serviceaccount-ca: annotation openshift.io/owning-component",
-        "a gap: a list of who owns which certificates does not name this one",
-    ),
-    Reason(
         _KEYS,
         "kube-scheduler-pod",
         "a new build of the operator is no reason to start schedulers again, so its version is "

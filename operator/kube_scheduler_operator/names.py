@@ -49,6 +49,7 @@ CONTENT_HASH_ANNOTATION: Final = f"{PREFIX}/content-hash"
 KUBECONFIG_ANNOTATION: Final = f"{PREFIX}/kubeconfig"  # on static pods: what they started with
 GO_AHEAD_ANNOTATION: Final = f"{PREFIX}/go-ahead"  # on installer pods, once they may swap
 GO_AHEAD: Final = "true"  # its value
+OWNING_COMPONENT_ANNOTATION: Final = "openshift.io/owning-component"  # who answers for a CA bundle
 REVISION_READY_ANNOTATION: Final = "operator.openshift.io/revision-ready"  # "true" once complete
 OUTCOME_ANNOTATION: Final = f"{PREFIX}/outcome"  # on revision-status-N: see Outcome
 OUTCOME_MESSAGE_ANNOTATION: Final = f"{PREFIX}/outcome-message"

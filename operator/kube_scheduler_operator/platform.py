@@ -7,6 +7,7 @@ cluster is a new value here, not a new branch somewhere.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import timedelta
 
 from . import names
 
@@ -18,6 +19,11 @@ class LeaseTimings:
     lease_duration: str = "15s"
     renew_deadline: str = "10s"
     retry_period: str = "2s"
+
+    @property
+    def retry(self) -> timedelta:
+        """How long a leader at most waits until it renews again."""
+        return timedelta(seconds=float(self.retry_period.removesuffix("s")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +62,7 @@ class Platform:
         operand_lease: its timings.
         static_pod_name: `metadata.name` of the static pod; the mirror pod adds `-NODE`.
         static_pod_labels: what users of this platform select the scheduler by.
+        static_pod_annotations: what this platform reads on its own pods.
         manifest_dir: the kubelet's static-pod directory.
         manifest_file: the scheduler's file in it.
         resource_dir: revisions on a node; NOT inside manifest_dir: the kubelet would run them.
@@ -98,6 +105,7 @@ class Platform:
     cluster_config: bool = False
     kubeconfig_files: tuple[str, ...] = ()
     dropped_arguments: tuple[str, ...] = ()
+    static_pod_annotations: tuple[tuple[str, str], ...] = ()
     credentials: Credentials | None = None
 
     @property
@@ -146,6 +154,10 @@ OPENSHIFT = Platform(
     operand_lease=LeaseTimings("137s", "107s", "26s"),
     static_pod_name="openshift-kube-scheduler",
     static_pod_labels=(("app", "openshift-kube-scheduler"), ("scheduler", "true")),
+    # CPUs that are set aside for management confine it.
+    static_pod_annotations=(
+        ("target.workload.openshift.io/management", '{"effect": "PreferredDuringScheduling"}'),
+    ),
     manifest_dir="/etc/kubernetes/manifests",
     manifest_file="kube-scheduler-pod.yaml",
     resource_dir="/etc/kubernetes/static-pod-resources",

@@ -50,10 +50,13 @@ def _pod_text(platform: Platform, image: str, arguments: tuple[str, ...]) -> str
 
 def config_map(platform: Platform, name: str, data: Mapping[str, str]) -> dict[str, Any]:
     """A ConfigMap of ours in the target namespace."""
+    metadata = _metadata(platform, name)
+    if name == names.CA_BUNDLE:
+        metadata["annotations"] = {names.OWNING_COMPONENT_ANNOTATION: names.OPERAND}
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": _metadata(platform, name),
+        "metadata": metadata,
         "data": dict(data),
     }
 

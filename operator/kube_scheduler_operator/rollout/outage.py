@@ -13,11 +13,10 @@ from typing import Final
 from ..snapshot import Snapshot, rfc3339
 from .operand import Operand
 
-AFTERMATH: Final = timedelta(seconds=15)
-"""How long schedulers may still end because of an outage that is over.
+AFTERMATH: Final = timedelta(seconds=13)
+"""How long after a leader's first chance to renew schedulers may still end because of an outage.
 
-A leader gives up 10 s after its last renewal (kube-scheduler's --leader-elect-renew-deadline), and
-whatever it was waiting for times out; the watches, too, need a moment to tell.
+Requests that were under way time out (10 s), and the watches need a moment to tell.
 """
 
 
@@ -27,7 +26,7 @@ def accountable_since(snapshot: Snapshot) -> datetime | None:
     None: the API server does not answer us either.
     """
     since = snapshot.answered_since
-    return since + AFTERMATH if since is not None else None
+    return since + _aftermath(snapshot) if since is not None else None
 
 
 def is_excused(snapshot: Snapshot, pod: Operand) -> bool:
@@ -43,6 +42,11 @@ def aftermath(snapshot: Snapshot) -> tuple[float, str]:
     recovered = snapshot.recovered_at
     if recovered is None:
         return 0.0, ""
-    left = (recovered + AFTERMATH - snapshot.now).total_seconds()
+    left = (recovered + _aftermath(snapshot) - snapshot.now).total_seconds()
     why = f"the API server was away until {rfc3339(recovered)}, schedulers may still end of that"
     return (left, why) if left > 0 else (0.0, "")
+
+
+def _aftermath(snapshot: Snapshot) -> timedelta:
+    """How long schedulers may still end because of an outage that is over."""
+    return snapshot.platform.operand_lease.retry + AFTERMATH
