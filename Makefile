@@ -14,7 +14,7 @@ demo: ## Watch a real scheduler move to another profile (root; sets up everythin
 	@hack/demo
 
 .PHONY: test
-test: setup lint unit simulation integration e2e ## All tests, the way CI runs them
+test: setup lint unit alerts simulation integration e2e ## All tests, the way CI runs them
 
 .PHONY: setup
 setup: ## Virtual environment with the locked tools
@@ -30,6 +30,10 @@ lint: setup ## Formatting, lint, types, import contracts
 .PHONY: unit
 unit: setup ## Pure rules; no network beyond loopback
 	$(PYTEST) tests/unit tests/sandbox -n 2
+
+.PHONY: alerts
+alerts: setup ## What promtool says of the alerts (gets promtool first: minutes, once)
+	$(PYTEST) tests/monitoring -n 2
 
 .PHONY: simulation
 simulation: setup ## The real pass against a simulated cluster with faults

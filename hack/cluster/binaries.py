@@ -122,7 +122,7 @@ def _download(missing: Collection[str]) -> None:
         return
     base = f"{_DOWNLOADS}/{KUBERNETES_VERSION}/bin/linux/{architecture()}"
     try:
-        _fetch(f"{base}/{released[0]}.sha256")
+        fetch(f"{base}/{released[0]}.sha256")
     except OSError as error:
         say(f"  no release download ({getattr(error, 'reason', error)})")
         return
@@ -131,14 +131,15 @@ def _download(missing: Collection[str]) -> None:
 
 
 def _download_one(url: str, component: str) -> None:
-    expected = _fetch(f"{url}.sha256").decode().split()[0]
-    content = _fetch(url)
+    expected = fetch(f"{url}.sha256").decode().split()[0]
+    content = fetch(url)
     if hashlib.sha256(content).hexdigest() != expected:
         raise SandboxError(f"{url} is not what its checksum says; try again")
     paths.write_atomically(_release_folder() / component, content, 0o755)
 
 
-def _fetch(url: str) -> bytes:
+def fetch(url: str) -> bytes:
+    """What is at a URL; an address that does not answer at once counts as out of reach."""
     with urllib.request.urlopen(url, timeout=_CONNECT_TIMEOUT) as answer:
         content: bytes = answer.read()
         return content

@@ -47,6 +47,7 @@ INSTALLER_REVISION_LABEL: Final = f"{PREFIX}/revision"
 INSTALLER_NODE_LABEL: Final = f"{PREFIX}/node"
 CONTENT_HASH_ANNOTATION: Final = f"{PREFIX}/content-hash"
 KUBECONFIG_ANNOTATION: Final = f"{PREFIX}/kubeconfig"  # on static pods: what they started with
+KUBECONFIG_EXPIRES_ANNOTATION: Final = f"{PREFIX}/kubeconfig-expires"  # and until when it is good
 GO_AHEAD_ANNOTATION: Final = f"{PREFIX}/go-ahead"  # on installer pods, once they may swap
 GO_AHEAD: Final = "true"  # its value
 OWNING_COMPONENT_ANNOTATION: Final = "openshift.io/owning-component"  # who answers for a CA bundle

@@ -87,6 +87,7 @@ class Operator:
         self._queue: WorkQueue[str] = WorkQueue(observer=self._metrics.queue("reconcile"))
         self._pace = Pace()
         self._intake = Intake(self._store, options.platform, self._wake)
+        self._metrics.lease_seen = lambda: self._intake.lease_seen
         # A container that is started again in its pod is who it was, and need not wait.
         self._identity = f"{socket.gethostname()}_{os.environ.get('POD_UID') or uuid.uuid4()}"
         self._trouble = ""
@@ -130,12 +131,14 @@ class Operator:
     def _make_server(self, api: ApiClient) -> Server:
         """The HTTPS server; making a certificate takes a moment."""
         options = self._options
+        certificate = ServingCertificate(options.tls_cert_file, options.tls_key_file)
+        self._metrics.certificate_expires = lambda: certificate.expires
         return Server(
             render=self._metrics.render,
             authorize=cached(delegated(api)),
             alive=self._alive,
             ready=self._ready,
-            certificate=ServingCertificate(options.tls_cert_file, options.tls_key_file),
+            certificate=certificate,
             host=options.host,
             port=options.port,
         )

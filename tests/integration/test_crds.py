@@ -113,6 +113,7 @@ CUSTOM = {"minTLSVersion": "VersionTLS12", "ciphers": ["ECDHE-RSA-AES128-GCM-SHA
         pytest.param({"logLevel": "", "operatorLogLevel": "TraceAll"}, id="log-levels"),
         pytest.param({"unsupportedConfigOverrides": None, "observedConfig": None}, id="null"),
         pytest.param({"failedRevisionLimit": -1, "succeededRevisionLimit": 0}, id="limits"),
+        pytest.param({"bindAddress": "0.0.0.0"}, id="bind-address"),
         pytest.param({"featureGates": {"AllAlpha": False, "AllBeta": True}}, id="feature-gates"),
         pytest.param({"tlsSecurityProfile": {"type": "Modern", "modern": {}}}, id="tls"),
         pytest.param({"tlsSecurityProfile": {"type": "Custom", "custom": CUSTOM}}, id="custom-tls"),

@@ -15,12 +15,15 @@ if TYPE_CHECKING:
     from .conftest import ApiServer
 
 
-@pytest.mark.parametrize("platform", PLATFORMS)
+MONITORING = ("monitoring", "monitoring/schedulers", "monitoring/openshift")
+
+
+@pytest.mark.parametrize("folder", [*PLATFORMS, *MONITORING])
 def test_kustomize_makes_of_an_overlay_what_the_unit_tests_look_at(
-    platform: str, api_server: ApiServer
+    folder: str, api_server: ApiServer
 ) -> None:
-    rendered = api_server.kubectl("kustomize", str(DEPLOY / platform))
-    read = build(DEPLOY / platform)
+    rendered = api_server.kubectl("kustomize", str(DEPLOY / folder))
+    read = build(DEPLOY / folder)
     assert by_key(yaml.safe_load_all(rendered)) == by_key(read)
     assert len(list(yaml.safe_load_all(rendered))) == len(read)
 

@@ -14,6 +14,8 @@ CONFIG_PATH: Final = "/etc/kubernetes/static-pod-resources/configmaps/config/con
 
 DEFAULT_PORT: Final = 10259
 
+BIND_ADDRESS: Final = "bind-address"
+
 LOG_LEVELS: Final[Mapping[str, int]] = {"Normal": 2, "Debug": 4, "Trace": 6, "TraceAll": 10}
 """TraceAll is 10 because the scheduler logs its plugins' scores per node at that level."""
 
@@ -30,14 +32,15 @@ def compose_arguments(
     *,
     log_level: int,
     observed: Flags,
+    bind_address: str = "",
     serving: Flags,
     overrides: Flags,
 ) -> dict[str, list[str]]:
     """All flags of the scheduler, in the order of its command line.
 
-    First the files, then the platform's defaults with the observed flags over them, feature gates,
-    verbosity, TLS settings; last the overrides, by name. A flag appears in one place only: an
-    override replaces it, and an override without values removes it.
+    First the files, then the platform's defaults with the observed flags and the bind address over
+    them, feature gates, verbosity, TLS settings; last the overrides, by name. A flag appears in one
+    place only: an override replaces it, and an override without values removes it.
     """
     kubeconfig = platform.scheduler_kubeconfig
     defaults = {name: [value] for name, value in platform.default_arguments}
@@ -49,6 +52,8 @@ def compose_arguments(
     }
     flags |= defaults
     flags |= {name: list(observed[name]) for name in sorted(observed) if name not in _LAST}
+    if bind_address:
+        flags[BIND_ADDRESS] = [bind_address]
     if any(observed.get("feature-gates", ())):
         flags["feature-gates"] = [",".join(observed["feature-gates"])]
     flags["v"] = [str(log_level)]
@@ -118,7 +123,7 @@ def probe_target(arguments: Sequence[str], platform: Platform) -> tuple[str, int
     no number counts as the default; the check of the flags reports it.
     """
     flags = parse(arguments)
-    host = (flags.get("bind-address") or [""])[-1].strip()
+    host = (flags.get(BIND_ADDRESS) or [""])[-1].strip()
     try:
         port = integer((flags.get("secure-port") or [str(DEFAULT_PORT)])[-1])
     except ValueError:

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from .. import names
 from .arguments import (
+    BIND_ADDRESS,
     LOG_LEVELS,
     Flags,
     compose_arguments,
@@ -108,6 +109,7 @@ def compose(inputs: Inputs) -> Composition:
         inputs.platform,
         log_level=log_level,
         observed=observed_flags,
+        bind_address=_bind_address(inputs),
         serving={
             **_serving_certificate(inputs),
             **read_serving(observed.get(SERVING_INFO))[0],
@@ -126,6 +128,11 @@ def compose(inputs: Inputs) -> Composition:
         found += _check_config(config, flags, overrides, inputs)
         config = tidy(config)
     return Composition(config, render(flags), observed, tuple(found))
+
+
+def _bind_address(inputs: Inputs) -> str:
+    """Where users want the schedulers to listen; empty: as the platform has it, or as found."""
+    return str(inputs.spec.get("bindAddress") or "")
 
 
 def _serving_certificate(inputs: Inputs) -> dict[str, list[str]]:
@@ -239,6 +246,8 @@ def _origin(problem: Problem, features: Features, inputs: Inputs) -> tuple[str, 
     name, *rest = map(str, problem.path)
     if name == FEATURE_GATES and rest and rest[0] in features.own:
         return names.TARGET_CONFIG_DEGRADED, own_path(rest[0])
+    if name == BIND_ADDRESS and _bind_address(inputs):
+        return names.TARGET_CONFIG_DEGRADED, "spec.bindAddress"
     source = tls_source(inputs) if name in _SERVING_FIELDS else None
     if source is not None:
         # Only what users wrote can be wrong, and in a profile that is type Custom.

@@ -96,7 +96,14 @@ def _provide_certificates(options: Options, disk: Disk) -> None:
 
 def _request(options: Options, pod: dict[str, Any], effective: bytes) -> Request:
     found = kubeconfig.fingerprint(options.kubeconfig) if options.kubeconfig else ""
-    final = manifest.static_pod_for_revision(pod, options.revision, options.content_hash, found)
+    until = kubeconfig.expires(options.kubeconfig) if options.kubeconfig else None
+    final = manifest.static_pod_for_revision(
+        pod,
+        options.revision,
+        options.content_hash,
+        found,
+        until.strftime("%Y-%m-%dT%H:%M:%SZ") if until else "",
+    )
     data = manifest.serialise(final)
     return Request(
         revision=options.revision,

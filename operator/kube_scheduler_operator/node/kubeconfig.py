@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import base64
 import re
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
-from . import files
+from . import files, x509
 from .manifest import Probe
 
 if TYPE_CHECKING:
+    from datetime import datetime
     from pathlib import Path
 
 _SERVER: Final = re.compile(r"""\bserver["']?\s*:\s*["']?(https://[^\s"',}]+)""")
+_CERTIFICATE: Final = re.compile(r"""\bclient-certificate-data["']?\s*:\s*["']?([\w+/=]+)""")
 
 
 def fingerprint(path: Path) -> str:
@@ -23,6 +26,20 @@ def fingerprint(path: Path) -> str:
     """
     data = files.read(path)
     return sha256(data).hexdigest()[:16] if data else ""
+
+
+def expires(path: Path) -> datetime | None:
+    """When the client certificate in it expires; None if it has none, or several.
+
+    One that it only names is not looked for: what is in a file beside it can be renewed alone.
+    """
+    found = set(_CERTIFICATE.findall((files.read(path) or b"").decode(errors="replace")))
+    if len(found) != 1:
+        return None
+    try:
+        return x509.expires(base64.b64decode(found.pop()))
+    except ValueError:
+        return None
 
 
 def api_server(path: Path) -> Probe | None:

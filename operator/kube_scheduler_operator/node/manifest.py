@@ -15,7 +15,12 @@ from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ..names import CONTENT_HASH_ANNOTATION, KUBECONFIG_ANNOTATION, REVISION_LABEL
+from ..names import (
+    CONTENT_HASH_ANNOTATION,
+    KUBECONFIG_ANNOTATION,
+    KUBECONFIG_EXPIRES_ANNOTATION,
+    REVISION_LABEL,
+)
 
 PLACEHOLDER: Final = "REVISION"
 """Stands for the revision number in a pod that is not yet part of a revision."""
@@ -60,7 +65,11 @@ class Manifest:
 
 
 def static_pod_for_revision(
-    pod: Mapping[str, Any], revision: int, content_hash: str = "", kubeconfig: str = ""
+    pod: Mapping[str, Any],
+    revision: int,
+    content_hash: str = "",
+    kubeconfig: str = "",
+    kubeconfig_expires: str = "",
 ) -> dict[str, Any]:
     """The static pod of one revision: a copy of `pod` with its placeholders filled in.
 
@@ -71,6 +80,7 @@ def static_pod_for_revision(
         content_hash: put into the annotation kube-scheduler-operator.dev/content-hash if given.
         kubeconfig: fingerprint of the node's kubeconfig, for its annotation if given: with another
             one it is another manifest, and the scheduler is started again.
+        kubeconfig_expires: when the certificate in it expires (RFC 3339), likewise.
 
     Raises:
         ManifestError: one of the two places is missing or has no placeholder.
@@ -91,7 +101,11 @@ def static_pod_for_revision(
             f"{PLACEHOLDER!r} once, not be {path!r}"
         )
     host_path["path"] = path.replace(PLACEHOLDER, str(revision))
-    annotations = {CONTENT_HASH_ANNOTATION: content_hash, KUBECONFIG_ANNOTATION: kubeconfig}
+    annotations = {
+        CONTENT_HASH_ANNOTATION: content_hash,
+        KUBECONFIG_ANNOTATION: kubeconfig,
+        KUBECONFIG_EXPIRES_ANNOTATION: kubeconfig_expires,
+    }
     given = {key: value for key, value in annotations.items() if value}
     if given:
         result["metadata"].setdefault("annotations", {}).update(given)

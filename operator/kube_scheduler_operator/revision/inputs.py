@@ -20,6 +20,7 @@ SCHEDULER_FIELDS: Final = frozenset({"profile", "profileCustomizations"})
 
 KUBESCHEDULER_FIELDS: Final = frozenset(
     {
+        "bindAddress",
         "featureGates",
         "forceRedeploymentReason",
         "logLevel",

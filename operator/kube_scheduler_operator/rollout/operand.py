@@ -21,6 +21,7 @@ class Operand:
         revision: from its label; 0 for a scheduler that is not ours (the platform's own).
         content_hash: from its annotation.
         kubeconfig: fingerprint of the kubeconfig that it was started with, from its annotation.
+        kubeconfig_expires: when the certificate in that expires, likewise; None if nobody knows.
         ready: its Ready condition.
         restarts: of the scheduler container.
         crash_looping: the kubelet waits before it starts the container again.
@@ -40,6 +41,7 @@ class Operand:
     revision: int
     content_hash: str
     kubeconfig: str
+    kubeconfig_expires: datetime | None
     ready: bool
     restarts: int
     crash_looping: bool
@@ -86,6 +88,7 @@ def read(pod: Object) -> Operand:
         revision=int(digits) if digits.isdecimal() else 0,
         content_hash=annotation(pod, names.CONTENT_HASH_ANNOTATION),
         kubeconfig=annotation(pod, names.KUBECONFIG_ANNOTATION),
+        kubeconfig_expires=timestamp(annotation(pod, names.KUBECONFIG_EXPIRES_ANNOTATION)),
         ready=ready is not None,
         restarts=int(seen.get("restartCount") or 0),
         crash_looping=waiting.get("reason") == "CrashLoopBackOff",

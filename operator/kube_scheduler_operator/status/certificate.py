@@ -14,9 +14,13 @@ import subprocess
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ..klog import kv
+from ..node import x509
+
+if TYPE_CHECKING:
+    from datetime import datetime
 
 log = logging.getLogger(__name__)
 
@@ -83,6 +87,11 @@ class ServingCertificate:
         self._loaded = pair
         log.info("Using a new serving certificate", extra=kv(file=str(self._files[0])))
         return True
+
+    @property
+    def expires(self) -> datetime | None:
+        """When the one in use expires; None if that cannot be read."""
+        return x509.expires(self._loaded.certificate)
 
     def _choose(
         self, connection: ssl.SSLObject, _server_name: str | None, _context: ssl.SSLContext

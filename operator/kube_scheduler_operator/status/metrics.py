@@ -11,57 +11,24 @@ from __future__ import annotations
 import platform as python_platform
 import time
 from collections import Counter as Tally
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import prometheus_client
 from prometheus_client.core import GaugeMetricFamily, UnknownMetricFamily
 from prometheus_client.registry import Collector
 
+from . import cluster_metrics
+from .cluster_metrics import PREFIX, ClusterState
 from .queue_metrics import QueueInstruments, QueueMetrics
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
-
-PREFIX: Final = "kube_scheduler_operator_"
+    from datetime import datetime
 
 # Seconds. Passes and requests take milliseconds, a rollout on one node takes about ten seconds.
 PASS_BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 REQUEST_BUCKETS: Final = (0.005, 0.025, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60)  # as client-go
 ROLLOUT_BUCKETS: Final = (5, 10, 15, 20, 30, 45, 60, 90, 120, 180, 300, 600, 1200, 3600)
-
-
-@dataclass(frozen=True, slots=True)
-class SchedulerSpec:
-    """What Scheduler "cluster" says that only metrics look at."""
-
-    masters_schedulable: bool
-    has_policy: bool
-    has_default_node_selector: bool
-
-
-@dataclass(frozen=True, slots=True)
-class NodeRevision:
-    """Where a control-plane node is; 0 stands for none."""
-
-    node: str
-    current: int
-    target: int
-
-
-@dataclass(frozen=True, slots=True)
-class ClusterState:
-    """What a pass saw, as far as metrics show it.
-
-    Attributes:
-        scheduler: None if there is no Scheduler "cluster"; its three gauges are then absent.
-        latest_available_revision: 0 stands for none; None (absent) if there is no KubeScheduler.
-        nodes: the control-plane nodes.
-    """
-
-    scheduler: SchedulerSpec | None = None
-    latest_available_revision: int | None = None
-    nodes: tuple[NodeRevision, ...] = ()
 
 
 class Metrics:
@@ -72,6 +39,8 @@ class Metrics:
         state: replaced by every pass.
         watch_ages: asked at every scrape: (resource, namespace or "") -> seconds since the watch
             was heard, bookmarks included.
+        lease_seen: asked at every scrape: when the schedulers' Lease was last seen renewed.
+        certificate_expires: likewise: when the certificate of the HTTPS port expires.
         rollout_duration: from the moment a revision is complete to its outcome; label `outcome`:
             installed, refused, failed or superseded.
         preflight_failures: revisions that kube-scheduler itself refused.
@@ -93,6 +62,8 @@ class Metrics:
         self._leaders: dict[str, bool] = {}
         self._events: Tally[str] = Tally()
         self.watch_ages: Callable[[], Mapping[tuple[str, str], float]] = dict
+        self.lease_seen: Callable[[], datetime | None] = lambda: None
+        self.certificate_expires: Callable[[], datetime | None] = lambda: None
         self.registry.register(_StateCollector(self._families))
         prometheus_client.ProcessCollector(registry=self.registry)
         prometheus_client.GCCollector(registry=self.registry)
@@ -187,7 +158,6 @@ class Metrics:
 
     def _families(self) -> Iterator[prometheus_client.Metric]:
         """What is read at every scrape."""
-        state = self.state
         build = GaugeMetricFamily(
             f"{PREFIX}build_info",
             "Always 1; what this program is",
@@ -195,42 +165,11 @@ class Metrics:
         )
         build.add_metric([self._version, python_platform.python_version()], 1)
         yield build
-        if (scheduler := state.scheduler) is not None:
-            yield GaugeMetricFamily(
-                "cluster_master_schedulable",
-                "Whether control-plane nodes are meant to run workloads",
-                value=scheduler.masters_schedulable,
-            )
-            yield GaugeMetricFamily(
-                "cluster_legacy_scheduler_policy",
-                "Whether the removed field spec.policy of the Scheduler is set",
-                value=scheduler.has_policy,
-            )
-            yield GaugeMetricFamily(
-                "cluster_default_node_selector",
-                "Whether a default node selector is set",
-                value=scheduler.has_default_node_selector,
-            )
-        if state.latest_available_revision is not None:
-            yield GaugeMetricFamily(
-                f"{PREFIX}latest_available_revision",
-                "The newest complete revision",
-                value=state.latest_available_revision,
-            )
-        current = GaugeMetricFamily(
-            f"{PREFIX}node_current_revision",
-            "The revision that runs on a node; 0 if none",
-            labels=["node"],
-        )
-        target = GaugeMetricFamily(
-            f"{PREFIX}node_target_revision",
-            "The revision that is being installed on a node; 0 if none",
-            labels=["node"],
-        )
-        for node in state.nodes:
-            current.add_metric([node.node], node.current)
-            target.add_metric([node.node], node.target)
-        yield from (current, target)
+        seen = self.lease_seen()
+        age = None if seen is None else max(self._clock() - seen.timestamp(), 0.0)
+        expires = self.certificate_expires()
+        own = None if expires is None else expires.timestamp()
+        yield from cluster_metrics.families(self.state, age, own)
         ages = GaugeMetricFamily(
             f"{PREFIX}watch_age_seconds",
             "Time since the last sign of life of a watch; grows if the watch is dead",

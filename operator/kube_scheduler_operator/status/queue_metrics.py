@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from typing import Final
 
 import prometheus_client
@@ -18,6 +20,11 @@ class QueueMetrics:
         self._retries = instruments.retries.labels(name)
         self._queue_duration = instruments.queue_duration.labels(name)
         self._work_duration = instruments.work_duration.labels(name)
+        self._clock = instruments.clock
+        self._began: float | None = None
+        # One worker: what is longest in work is all that is.
+        instruments.unfinished.labels(name).set_function(self._in_work)
+        instruments.longest.labels(name).set_function(self._in_work)
 
     def added(self, depth: int) -> None:
         """Something was added; `depth` things wait now."""
@@ -28,20 +35,30 @@ class QueueMetrics:
         """Work began on something that had waited for `waited` seconds; `depth` things wait now."""
         self._queue_duration.observe(waited)
         self._depth.set(depth)
+        self._began = self._clock()
 
     def finished(self, worked: float) -> None:
         """Work ended after `worked` seconds."""
         self._work_duration.observe(worked)
+        self._began = None
 
     def retried(self) -> None:
         """Something was put back because it failed."""
         self._retries.inc()
 
+    def _in_work(self) -> float:
+        return 0.0 if self._began is None else self._clock() - self._began
+
 
 class QueueInstruments:
     """The instruments that all work queues of a process share, told apart by the label `name`."""
 
-    def __init__(self, registry: prometheus_client.CollectorRegistry) -> None:
+    def __init__(
+        self,
+        registry: prometheus_client.CollectorRegistry,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.clock = clock
         name = ["name"]
         self.depth = prometheus_client.Gauge(
             "workqueue_depth", "Things that wait", name, registry=registry
@@ -64,5 +81,17 @@ class QueueInstruments:
             "How long work takes",
             name,
             buckets=QUEUE_BUCKETS,
+            registry=registry,
+        )
+        self.unfinished = prometheus_client.Gauge(
+            "workqueue_unfinished_work_seconds",
+            "How long what is in work has been in work; large: it is stuck",
+            name,
+            registry=registry,
+        )
+        self.longest = prometheus_client.Gauge(
+            "workqueue_longest_running_processor_seconds",
+            "How long the longest work has been going on",
+            name,
             registry=registry,
         )

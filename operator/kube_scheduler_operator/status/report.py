@@ -5,7 +5,7 @@ Every condition is written in every pass, so that one that no longer holds is ta
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from .. import names
 from ..rollout.drift import is_astray
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 LEASE_GRACE = 5.0
 """Seconds on top of a Lease's duration before it counts as not being renewed."""
+
+REVISION_FAILED: Final = "RevisionFailed"
+"""Reason of NodeInstallerDegraded: what is asked for did not stay healthy and is held back."""
 
 
 def from_findings(findings: Sequence[Finding]) -> list[Condition]:
@@ -163,7 +166,7 @@ def _node_installer(
 ) -> Condition:
     type_ = names.NODE_INSTALLER_DEGRADED
     if rejected is not None and rejected.outcome == names.OUTCOME_FAILED:
-        return Condition(type_, "True", "RevisionFailed", rejected.message)
+        return Condition(type_, "True", REVISION_FAILED, rejected.message)
     number = wanted.number if wanted is not None else 0
     retrying = [
         entry

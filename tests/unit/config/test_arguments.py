@@ -26,6 +26,7 @@ def arguments(
     *,
     log_level: int = 2,
     observed: Flags | None = None,
+    bind_address: str = "",
     serving: Flags | None = None,
     overrides: Flags | None = None,
 ) -> tuple[str, ...]:
@@ -34,10 +35,19 @@ def arguments(
             KUBEADM,
             log_level=log_level,
             observed=observed or {},
+            bind_address=bind_address,
             serving=serving or {},
             overrides=overrides or {},
         )
     )
+
+
+def test_a_bind_address_goes_over_what_was_found_and_below_overrides() -> None:
+    found = {"bind-address": ["10.0.0.5"]}
+    listening = arguments(observed=found, bind_address="0.0.0.0")
+    assert listening == (*FIRST, "--bind-address=0.0.0.0", "-v=2")
+    overridden = arguments(bind_address="0.0.0.0", overrides={"bind-address": ["::1"]})
+    assert overridden == (*FIRST, "-v=2", "--bind-address=::1")
 
 
 def test_the_order_of_the_command_line() -> None:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kube_scheduler_operator import names
-from kube_scheduler_operator.config.arguments import CONFIG_PATH
+from kube_scheduler_operator.config.arguments import CONFIG_PATH, probe_target
 from kube_scheduler_operator.config.compose import Composition, Inputs, compose, config_text
 from kube_scheduler_operator.config.versions import Version
 from kube_scheduler_operator.platform import KUBEADM, OPENSHIFT, Platform
@@ -291,6 +291,26 @@ def observing(*stock: str, **spec: Any) -> Composition:
             stock_arguments=("kube-scheduler", *stock),
         )
     )
+
+
+@pytest.mark.parametrize("address", ["0.0.0.0", "::", "10.0.0.5"])
+def test_schedulers_listen_where_users_want_them_to_and_are_probed_where_they_answer(
+    address: str,
+) -> None:
+    assert "--bind-address=127.0.0.1" in made().arguments
+    composition = made(bindAddress=address)
+    assert composition.findings == ()
+    assert [a for a in composition.arguments if "bind" in a] == [f"--bind-address={address}"]
+    host, _ = probe_target(composition.arguments, KUBEADM)
+    assert host == (address if address == "10.0.0.5" else "127.0.0.1")
+    found = observing("--bind-address=127.0.0.2", bindAddress=address)
+    assert f"--bind-address={address}" in found.arguments
+
+
+def test_a_bind_address_that_is_none_is_named_where_it_was_written() -> None:
+    assert blocking(made(bindAddress="localhost")) == [
+        (names.TARGET_CONFIG_DEGRADED, "InvalidArgument", "spec.bindAddress")
+    ]
 
 
 def test_observed_flags_survive_the_adoption() -> None:

@@ -76,11 +76,13 @@ def _patch(obj: Object, operations: list[Object]) -> None:
 
 
 def _move(objects: list[Object], namespace: str) -> None:
+    accounts = {o["metadata"]["name"] for o in objects if o["kind"] == "ServiceAccount"}
     for obj in objects:
         if obj["kind"] not in _CLUSTER_SCOPED:
             obj["metadata"]["namespace"] = namespace
         for subject in obj.get("subjects", ()):
-            subject["namespace"] = namespace
+            if subject["name"] in accounts:  # others are not ours to move
+                subject["namespace"] = namespace
 
 
 def _containers(objects: list[Object]) -> list[Object]:

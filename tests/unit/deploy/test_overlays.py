@@ -13,6 +13,7 @@ from kube_scheduler_operator.__main__ import _parser
 from kube_scheduler_operator.cli import node, operator
 from kube_scheduler_operator.handlers import watches
 from kube_scheduler_operator.kube.watch import Watch
+from kube_scheduler_operator.manifests import render
 from kube_scheduler_operator.node.certsync import Wanted
 from kube_scheduler_operator.platform import OPENSHIFT, PLATFORMS, RKE2, Platform
 
@@ -92,7 +93,7 @@ def arguments(container: Object) -> list[str]:
 
 def test_there_is_an_overlay_for_every_platform() -> None:
     folders = {path.parent.name for path in DEPLOY.glob("*/kustomization.yaml")}
-    assert folders - {"base"} == set(PLATFORMS)
+    assert folders - {"base", "monitoring"} == set(PLATFORMS)
 
 
 @each_platform
@@ -325,12 +326,49 @@ def test_the_service_leads_to_the_schedulers() -> None:
     assert asked == OPENSHIFT.credentials.serving_certificate
 
 
-def test_no_policy_stands_between_the_operator_and_whom_it_talks_to() -> None:
-    namespace = OPENSHIFT.operator_namespace
-    policy: Any = found(OPENSHIFT, "NetworkPolicy", names.PROGRAM, namespace)["spec"]
-    template = found(OPENSHIFT, "Deployment", names.PROGRAM)["spec"]["template"]
+@each_platform
+def test_no_policy_stands_between_the_operator_and_whom_it_talks_to(platform: Platform) -> None:
+    namespace = platform.operator_namespace
+    policy: Any = found(platform, "NetworkPolicy", names.PROGRAM, namespace)["spec"]
+    template = found(platform, "Deployment", names.PROGRAM)["spec"]["template"]
     selected = policy["podSelector"]["matchLabels"].items()
     assert set(selected) <= set(template["metadata"]["labels"].items())
     (port,) = template["spec"]["containers"][0]["ports"]
     assert policy["ingress"] == [{"ports": [{"protocol": "TCP", "port": port["containerPort"]}]}]
     assert policy["egress"] == [{}]
+
+
+@each_platform
+def test_whatever_else_has_an_address_in_our_namespaces_talks_to_nobody(platform: Platform) -> None:
+    for namespace in {platform.operator_namespace, platform.target_namespace}:
+        policy = found(platform, "NetworkPolicy", "default-deny-all", namespace)
+        assert policy["spec"] == {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}
+
+
+def node_pods(platform: Platform) -> list[dict[str, Any]]:
+    """The pods that the operator makes itself, in the target namespace."""
+    return [
+        render.render_installer_pod(platform, "n", 1, 0, "operand", "operator", (), "uid"),
+        render.render_restore_pod(platform, "n", 0, "operator"),
+        render.render_guard_pod(platform, "n", "operator", {}, known="", owner_uid="uid"),
+    ]
+
+
+@each_platform
+def test_no_policy_governs_pods_that_are_on_their_nodes_network(platform: Platform) -> None:
+    for pod in node_pods(platform):
+        assert pod["metadata"]["namespace"] == platform.target_namespace
+        assert pod["spec"]["hostNetwork"] is True
+    for obj in OVERLAYS[platform.name]:
+        if obj["kind"] == "DaemonSet":
+            assert obj["spec"]["template"]["spec"]["hostNetwork"] is True
+
+
+@each_platform
+def test_pod_security_is_as_strict_as_the_pods_of_a_namespace_allow(platform: Platform) -> None:
+    modes = ("enforce", "audit", "warn")
+    privileged = {pod["metadata"]["namespace"] for pod in node_pods(platform)}
+    for namespace in {platform.operator_namespace, platform.target_namespace}:
+        labels = found(platform, "Namespace", namespace)["metadata"]["labels"]
+        level = "privileged" if namespace in privileged else "restricted"
+        assert [labels[f"pod-security.kubernetes.io/{mode}"] for mode in modes] == [level] * 3

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from functools import partial
 
 import pytest
 import yaml
 
-from kube_scheduler_operator.node.kubeconfig import api_server
+from kube_scheduler_operator.node import x509
+from kube_scheduler_operator.node.kubeconfig import api_server, expires
 from kube_scheduler_operator.node.manifest import Probe
 
 
@@ -59,3 +61,30 @@ def test_a_kubeconfig_that_names_no_api_server(tmp_path, text):
     path.write_text(text)
     assert api_server(path) is None
     assert api_server(tmp_path / "missing") is None
+
+
+@pytest.mark.parametrize("write", [json.dumps, partial(json.dumps, indent=2), yaml.safe_dump])
+def test_when_the_client_certificate_of_a_kubeconfig_expires(tmp_path, first_certificate, write):
+    path = tmp_path / "scheduler.conf"
+    pem = first_certificate.certificate.read_bytes()
+    user = {"client-certificate-data": base64.b64encode(pem).decode(), "client-key-data": "a2V5"}
+    path.write_text(write({**config(), "users": [{"name": "scheduler", "user": user}]}))
+    assert expires(path) == x509.expires(pem)
+    assert expires(path) is not None
+
+
+@pytest.mark.parametrize(
+    "user",
+    [
+        {},
+        {"token": "x"},
+        {"client-certificate": "/somewhere/else.crt"},
+        {"client-certificate-data": "no"},
+        {"client-certificate-data": "bm8="},
+    ],
+)
+def test_a_kubeconfig_without_a_certificate_of_its_own_never_expires(tmp_path, user):
+    path = tmp_path / "scheduler.conf"
+    path.write_text(json.dumps({**config(), "users": [{"name": "scheduler", "user": user}]}))
+    assert expires(path) is None
+    assert expires(tmp_path / "missing") is None

@@ -80,6 +80,14 @@ def test_the_argument_stays_as_it_is():
     assert before == POD
 
 
+def test_the_kubeconfig_and_its_end_become_annotations():
+    pod = static_pod_for_revision(POD, 1, "", "abc", "2027-01-02T03:04:05Z")
+    assert pod["metadata"]["annotations"] == {
+        "kube-scheduler-operator.dev/kubeconfig": "abc",
+        "kube-scheduler-operator.dev/kubeconfig-expires": "2027-01-02T03:04:05Z",
+    }
+
+
 def test_content_hash_becomes_an_annotation():
     pod = static_pod_for_revision(POD, 1, "sha256:x")
     assert pod["metadata"]["annotations"] == {

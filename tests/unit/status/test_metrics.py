@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 from prometheus_client import REGISTRY
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
-from kube_scheduler_operator.status.metrics import (
+from kube_scheduler_operator.status.cluster_metrics import (
     ClusterState,
-    Metrics,
-    NodeRevision,
+    LeaseState,
+    NodeState,
     SchedulerSpec,
 )
+from kube_scheduler_operator.status.metrics import Metrics
 
 OPENMETRICS = "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5"
 REFERENCE_GAUGES = (
@@ -56,15 +59,48 @@ def test_reference_gauges_are_absent_without_a_scheduler_object(metrics: Metrics
 
 
 def test_node_that_is_gone_leaves_no_series(metrics: Metrics) -> None:
-    metrics.state = ClusterState(None, 4, (NodeRevision("a", 3, 4), NodeRevision("b", 3, 0)))
+    metrics.state = ClusterState(None, 4, (NodeState("a", 3, 4), NodeState("b", 3, 0)))
     current = "kube_scheduler_operator_node_current_revision"
     target = "kube_scheduler_operator_node_target_revision"
     assert value(metrics, "kube_scheduler_operator_latest_available_revision") == 4
     assert value(metrics, current, node="b") == 3
     assert (value(metrics, target, node="a"), value(metrics, target, node="b")) == (4, 0)
-    metrics.state = ClusterState(None, 4, (NodeRevision("a", 4, 0),))
+    metrics.state = ClusterState(None, 4, (NodeState("a", 4, 0),))
     assert value(metrics, current, node="a") == 4
     assert value(metrics, current, node="b") is None
+
+
+def test_the_age_of_the_lease_says_who_is_active_at_the_moment_of_the_scrape(
+    metrics: Metrics, clock: Clock
+) -> None:
+    age, active = (
+        f"kube_scheduler_operator_{name}" for name in ("lease_age_seconds", "active_scheduler")
+    )
+    metrics.state = ClusterState(nodes=(NodeState("a"), NodeState("b")), lease=LeaseState("b", 20))
+    assert value(metrics, age) is None
+    assert [value(metrics, active, node=node) for node in "ab"] == [0, 0]
+    metrics.lease_seen = lambda: datetime.fromtimestamp(990, UTC)
+    assert value(metrics, age) == 10
+    assert [value(metrics, active, node=node) for node in "ab"] == [0, 1]
+    clock.now += 11
+    assert [value(metrics, active, node=node) for node in "ab"] == [0, 0]
+
+
+def test_who_holds_the_lease_is_shown_even_where_hosts_are_not_called_like_nodes(
+    metrics: Metrics,
+) -> None:
+    metrics.state = ClusterState(nodes=(NodeState("a.example.com"),), lease=LeaseState("a", 20))
+    metrics.lease_seen = lambda: datetime.fromtimestamp(990, UTC)
+    assert value(metrics, "kube_scheduler_operator_active_scheduler", node="a") == 1
+
+
+def test_certificates_of_schedulers_and_of_the_port(metrics: Metrics) -> None:
+    name = "kube_scheduler_operator_certificate_expiry_timestamp_seconds"
+    assert value(metrics, name, certificate="operator", node="") is None
+    metrics.certificate_expires = lambda: datetime.fromtimestamp(5000, UTC)
+    metrics.state = ClusterState(certificates={("client", "a"): 2000.0})
+    assert value(metrics, name, certificate="operator", node="") == 5000
+    assert value(metrics, name, certificate="client", node="a") == 2000
 
 
 def test_only_a_successful_pass_moves_its_time(metrics: Metrics, clock: Clock) -> None:
@@ -127,6 +163,22 @@ def test_queue_under_client_go_names(metrics: Metrics) -> None:
     assert value(metrics, "workqueue_work_duration_seconds_sum", name="passes") == 0.25
 
 
+def test_work_that_goes_on_can_be_seen(metrics: Metrics, clock: Clock) -> None:
+    queue = metrics.queue("passes")
+    queue._clock = clock
+    names = ("unfinished_work_seconds", "longest_running_processor_seconds")
+
+    def shown() -> list[float | None]:
+        return [value(metrics, f"workqueue_{name}", name="passes") for name in names]
+
+    assert shown() == [0, 0]
+    queue.got(0, waited=0)
+    clock.now += 7
+    assert shown() == [7, 7]
+    queue.finished(7)
+    assert shown() == [0, 0]
+
+
 def test_rollouts_and_failures(metrics: Metrics) -> None:
     metrics.rollout_duration.labels("installed").observe(12)
     metrics.preflight_failures.inc()
@@ -156,7 +208,7 @@ def test_build_info_names_the_version(metrics: Metrics) -> None:
 def test_output_is_what_the_accept_header_prefers_and_parses(
     metrics: Metrics, accept: str, content_type: str, parser: object
 ) -> None:
-    metrics.state = ClusterState(SchedulerSpec(True, True, True), 1, (NodeRevision("a", 1, 0),))
+    metrics.state = ClusterState(SchedulerSpec(True, True, True), 1, (NodeState("a", 1, 0),))
     metrics.event_sent("Normal")
     metrics.leading("lock", True)
     metrics.watch_ages = lambda: {("pods", "a"): 1.0}

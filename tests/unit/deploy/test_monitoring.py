@@ -1,0 +1,221 @@
+"""deploy/monitoring finds what it is for, and its alerts are complete; promtool tests them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from kube_scheduler_operator import names
+from kube_scheduler_operator.platform import KUBEADM, OPENSHIFT, PLATFORMS, RKE2, Platform
+
+from ..status.exposition import served_metrics, served_samples
+from .overlays import DEPLOY, Object, build
+
+ROOT = DEPLOY.parent
+MONITORING = DEPLOY / "monitoring"
+OPERATOR = build(MONITORING)
+SCHEDULERS = build(MONITORING / "schedulers")
+ON_OPENSHIFT = build(MONITORING / "openshift")
+TESTS = ROOT / "tests" / "monitoring"
+
+NOT_OURS = frozenset({"up"})
+"""Metrics of others that rules may ask for: what Prometheus itself knows of its targets."""
+
+_WORDS = frozenset({"absent", "max", "min", "sum", "time"})
+REFERENCE = {
+    "KubeSchedulerDown": ("15m", "critical"),
+    "SchedulerLegacyPolicySet": ("60m", "warning"),
+}
+
+
+def found(objects: list[Object], kind: str, name: str) -> Object:
+    (obj,) = (o for o in objects if o["kind"] == kind and o["metadata"]["name"] == name)
+    return obj
+
+
+def rules(objects: list[Object]) -> list[Object]:
+    return [
+        rule
+        for obj in objects
+        if obj["kind"] == "PrometheusRule"
+        for group in obj["spec"]["groups"]
+        for rule in group["rules"]
+    ]
+
+
+ALL_RULES = [*rules(OPERATOR), *rules(SCHEDULERS)]
+each_rule = pytest.mark.parametrize(
+    "rule", ALL_RULES, ids=[f"{r['alert']}-{r['labels']['severity']}" for r in ALL_RULES]
+)
+
+
+def asked_for(expression: str) -> tuple[set[str], set[str]]:
+    """(metrics, labels) of an expression."""
+    text = re.sub(r'"[^"]*"', "", expression)
+    lists = re.findall(r"\b(?:by|without) \(([^)]*)\)", text)
+    matchers = re.findall(r"\{([^}]*)\}", text)
+    labels = set(re.findall(r"[a-z_]+", " ".join([*lists, *matchers])))
+    rest = re.sub(r"\b(?:by|without) \([^)]*\)|\{[^}]*\}", "", text)
+    return set(re.findall(r"[a-z_]{2,}", rest)) - _WORDS, labels
+
+
+@each_rule
+def test_an_alert_says_what_is_wrong_what_to_do_how_bad_it_is_and_when_it_fires(
+    rule: Object,
+) -> None:
+    assert set(rule) == {"alert", "expr", "for", "labels", "annotations"}
+    assert set(rule["annotations"]) == {"summary", "description"}
+    assert rule["labels"]["severity"] in ("critical", "warning")
+    assert re.fullmatch(r"\d+[hm]", rule["for"])
+    templates = re.findall(r"\{\{.*?\}\}", "".join(rule["annotations"].values()))
+    assert all(re.fullmatch(r"\{\{ \$labels\.\w+ \}\}", one) for one in templates)
+
+
+@each_rule
+def test_an_alert_asks_only_for_what_is_served(rule: Object) -> None:
+    metrics, labels = asked_for(rule["expr"])
+    assert metrics
+    assert metrics <= served_samples() | NOT_OURS
+    ours = {
+        label for name in metrics & set(served_metrics()) for label in served_metrics()[name][1]
+    }
+    assert labels <= ours | {"instance", "pod", "job"}
+    shown = set(re.findall(r"\$labels\.(\w+)", "".join(rule["annotations"].values())))
+    assert shown <= ours
+
+
+@each_rule
+def test_commands_and_files_that_an_alert_names_exist(rule: Object) -> None:
+    description = rule["annotations"]["description"]
+    commands = re.findall(r"`kubectl\s+scheduler\s+([a-z ]+)`", description)
+    page = (ROOT / "docs" / "kubectl-scheduler.md").read_text()
+    assert {f"## {command}" for command in commands} <= set(page.splitlines())
+    for path in re.findall(r"\b(?:docs|deploy)/[\w./-]+\w", description):
+        assert (ROOT / path).exists()
+
+
+def test_every_alert_has_a_test_in_which_it_fires_and_one_in_which_it_is_silent() -> None:
+    fires, silent = set(), set()
+    for path in TESTS.glob("*.yaml"):
+        for test in yaml.safe_load(path.read_text())["tests"]:
+            for case in test["alert_rule_test"]:
+                alerts = case.get("exp_alerts") or ()
+                fires |= {(case["alertname"], a["exp_labels"]["severity"]) for a in alerts}
+                silent |= set() if alerts else {case["alertname"]}
+    assert fires == {(rule["alert"], rule["labels"]["severity"]) for rule in ALL_RULES}
+    assert silent == {rule["alert"] for rule in ALL_RULES}
+
+
+def test_every_alert_is_documented() -> None:
+    page = (ROOT / "docs" / "metrics.md").read_text()
+    documented = re.findall(r"^\| `(\w+)` \| (\w+) \| (\w+) \|", page, re.MULTILINE)
+    told = {(name, severity, wait) for name, severity, wait in documented if name[0].isupper()}
+    assert told == {(r["alert"], r["labels"]["severity"], r["for"]) for r in ALL_RULES}
+
+
+def test_the_alerts_of_openshift_are_there_under_their_names() -> None:
+    for name, (wait, severity) in REFERENCE.items():
+        (rule,) = (rule for rule in ALL_RULES if rule["alert"] == name)
+        assert (rule["for"], rule["labels"]["severity"]) == (wait, severity)
+
+
+def test_on_openshift_the_same_alerts_are_in_its_namespaces() -> None:
+    there = {(rule["alert"], rule["expr"], rule["for"]) for rule in rules(ON_OPENSHIFT)}
+    assert there == {(rule["alert"], rule["expr"], rule["for"]) for rule in ALL_RULES}
+    (down,) = (rule for rule in rules(ON_OPENSHIFT) if rule["alert"] == "KubeSchedulerDown")
+    assert down["labels"]["namespace"] == OPENSHIFT.operand_namespace
+
+
+@pytest.mark.parametrize(
+    ("platform", "objects"),
+    [(KUBEADM, OPERATOR), (RKE2, OPERATOR), (OPENSHIFT, ON_OPENSHIFT)],
+    ids=lambda value: value.name if isinstance(value, Platform) else "",
+)
+def test_prometheus_finds_the_operator(platform: Platform, objects: list[Object]) -> None:
+    deployment = found(build(DEPLOY / platform.name), "Deployment", names.PROGRAM)
+    template = deployment["spec"]["template"]
+    service, monitor = found(objects, "Service", "metrics"), found_monitor(objects, names.PROGRAM)
+    for obj in (service, monitor):
+        assert obj["metadata"]["namespace"] == platform.operator_namespace
+    assert set(service["spec"]["selector"].items()) <= set(template["metadata"]["labels"].items())
+    (port,) = service["spec"]["ports"]
+    (offered,) = template["spec"]["containers"][0]["ports"]
+    assert port["targetPort"] == offered["name"]
+    selected = monitor["spec"]["selector"]["matchLabels"].items()
+    assert set(selected) <= set(service["metadata"]["labels"].items())
+    (endpoint,) = monitor["spec"]["endpoints"]
+    assert (endpoint["port"], endpoint["path"]) == (port["name"], "/metrics")
+    assert (endpoint["scheme"], bool(endpoint["bearerTokenFile"])) == ("https", True)
+    job = service["metadata"]["labels"][monitor["spec"]["jobLabel"]]
+    (down,) = (rule for rule in ALL_RULES if rule["alert"] == "KubeSchedulerOperatorDown")
+    assert f'job="{job}"' in down["expr"]
+
+
+def found_monitor(objects: list[Object], name: str) -> Object:
+    return found(objects, "ServiceMonitor", name)
+
+
+def test_prometheus_finds_the_schedulers() -> None:
+    for platform in (KUBEADM, RKE2):
+        service = found(SCHEDULERS, "Service", "scheduler")
+        assert service["metadata"]["namespace"] == platform.operand_namespace
+        assert set(service["spec"]["selector"].items()) <= set(platform.static_pod_labels)
+    overlay = build(DEPLOY / "openshift")
+    pairs: list[tuple[Any, Any]] = [
+        (found(SCHEDULERS, "Service", "scheduler"), SCHEDULERS),
+        (found(overlay, "Service", "scheduler"), ON_OPENSHIFT),
+    ]
+    for service, objects in pairs:
+        monitor = found_monitor(objects, "kube-scheduler")
+        assert monitor["metadata"]["namespace"] == service["metadata"]["namespace"]
+        assert monitor["spec"]["selector"]["matchLabels"] == service["metadata"]["labels"]
+        assert "jobLabel" not in monitor["spec"], "the job is called like the Service"
+        (port,) = service["spec"]["ports"]
+        assert port["targetPort"] == 10259
+        for endpoint in monitor["spec"]["endpoints"]:
+            assert endpoint["port"] == port["name"]
+            assert endpoint["bearerTokenFile"]
+
+
+@pytest.mark.parametrize(
+    ("objects", "account"),
+    [
+        (OPERATOR, "monitoring/prometheus-k8s"),
+        (SCHEDULERS, "monitoring/prometheus-k8s"),
+        (ON_OPENSHIFT, "openshift-monitoring/prometheus-k8s"),
+    ],
+)
+def test_one_account_may_read_metrics_and_find_their_pods(
+    objects: list[Object], account: str
+) -> None:
+    bindings = [obj for obj in objects if "roleRef" in obj]
+    for binding in bindings:
+        (subject,) = binding["subjects"]
+        assert f"{subject['namespace']}/{subject['name']}" == account
+    bound = {(b["roleRef"]["kind"], b["roleRef"]["name"]) for b in bindings}
+    roles = [obj for obj in objects if "rules" in obj]
+    assert bound == {(role["kind"], role["metadata"]["name"]) for role in roles}
+    readable = {
+        url for role in roles for rule in role["rules"] for url in rule.get("nonResourceURLs", ())
+    }
+    monitors = [obj for obj in objects if obj["kind"] == "ServiceMonitor"]
+    scraped = {e["path"] for monitor in monitors for e in monitor["spec"]["endpoints"]}
+    assert readable == scraped
+    verbs = {verb for role in roles for rule in role["rules"] for verb in rule["verbs"]}
+    assert verbs == {"get", "list", "watch"}
+    places = {obj["metadata"]["namespace"] for obj in monitors}
+    assert places == {r["metadata"]["namespace"] for r in roles if r["kind"] == "Role"}
+
+
+def test_no_overlay_needs_the_kinds_of_prometheus_operator() -> None:
+    for name in PLATFORMS:
+        for obj in build(DEPLOY / name):
+            assert not obj["apiVersion"].startswith("monitoring.coreos.com")
+    for folder in (MONITORING, MONITORING / "schedulers", MONITORING / "openshift"):
+        assert (
+            yaml.safe_load((Path(folder) / "kustomization.yaml").read_text())["kind"] == "Component"
+        )
