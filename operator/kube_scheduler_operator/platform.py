@@ -6,10 +6,16 @@ cluster is a new value here, not a new branch somewhere.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from typing import Final
 
 from . import names
+
+
+class UnsupportedCluster(Exception):  # noqa: N818 - it is the cluster's fault, not an error of ours
+    """A kind of cluster whose scheduler cannot be owned; the text says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +87,7 @@ class Platform:
         probe_host: where the scheduler answers health probes unless `bind-address` says otherwise.
         cluster_config: APIServer, FeatureGate and Infrastructure of config.openshift.io exist, and
             somebody else honours those fields of the Scheduler that are not about kube-scheduler.
+        kubelet_mark: what the versions of its kubelets have in them, and nobody else's.
     """
 
     name: str
@@ -103,6 +110,7 @@ class Platform:
     kubelet_pod_dir: str = "/var/lib/kubelet/pods"
     probe_host: str = "127.0.0.1"
     cluster_config: bool = False
+    kubelet_mark: str = ""
     kubeconfig_files: tuple[str, ...] = ()
     dropped_arguments: tuple[str, ...] = ()
     static_pod_annotations: tuple[tuple[str, str], ...] = ()
@@ -186,6 +194,7 @@ _RKE2 = "/var/lib/rancher/rke2"
 RKE2 = replace(
     KUBEADM,
     name="rke2",
+    kubelet_mark="+rke2",
     manifest_dir=f"{_RKE2}/agent/pod-manifests",
     resource_dir=f"{_RKE2}/agent/static-pod-resources",
     scheduler_kubeconfig=f"{_RKE2}/server/cred/scheduler.kubeconfig",
@@ -202,3 +211,33 @@ RKE2 = replace(
 PLATFORMS: dict[str, Platform] = {
     platform.name: platform for platform in (KUBEADM, OPENSHIFT, RKE2)
 }
+
+_UNSUPPORTED: Final = {
+    "+k3s": "this is k3s, which runs its scheduler inside of its own process: there is no static "
+    "pod to own; its scheduler is configured by --kube-scheduler-arg of k3s",
+}
+"""Marks of kubelets, and why the scheduler of such a cluster cannot be had."""
+
+
+def recognize(*, infrastructure: bool, kubelets: Sequence[str]) -> tuple[Platform, str]:
+    """The kind of a cluster, and how one can tell.
+
+    Args:
+        infrastructure: it has the Infrastructure object of config.openshift.io.
+        kubelets: versions of its control-plane nodes' kubelets, as far as they are known.
+
+    Raises:
+        UnsupportedCluster: there is no static pod to own.
+    """
+    if infrastructure:
+        platform = next(known for known in PLATFORMS.values() if known.cluster_config)
+        return platform, f'Infrastructure "{names.CLUSTER}" of config.openshift.io exists'
+    for version in kubelets:
+        for mark, why in _UNSUPPORTED.items():
+            if mark in version:
+                raise UnsupportedCluster(f"{why} (kubelet {version})")
+        for platform in PLATFORMS.values():
+            if platform.kubelet_mark and platform.kubelet_mark in version:
+                return platform, f"a control-plane node has kubelet {version}"
+    what = f"kubelet {kubelets[0]}" if kubelets else "no control-plane node that can be seen"
+    return KUBEADM, f"nothing says otherwise: no Infrastructure of OpenShift, {what}"

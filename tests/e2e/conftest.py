@@ -11,6 +11,7 @@ import json
 import os
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,7 @@ from cluster.observe import (
 )
 
 from .audit import Record
+from .remains import Search
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 NAME = f"e2e-{hashlib.sha256(str(REPOSITORY).encode()).hexdigest()[:6]}"
@@ -41,6 +43,7 @@ NAME_OF_THREE = f"{NAME}-3"
 NAME_OF_OPENSHIFT = f"{NAME}-o"
 NAMES = (NAME, NAME_OF_THREE, NAME_OF_OPENSHIFT)
 AUDIT = Record()
+SEARCH = Search()
 PODS = f"/api/v1/namespaces/{OPERATOR_NAMESPACE}/pods"
 CONFIG_MAPS = f"/api/v1/namespaces/{OPERATOR_NAMESPACE}/configmaps"
 DEPLOYMENT = f"/apis/apps/v1/namespaces/{OPERATOR_NAMESPACE}/deployments/kube-scheduler-operator"
@@ -67,6 +70,12 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
             f"{AUDIT.requests} requests to {len(AUDIT.clusters)} clusters audited: "
             f"{len(AUDIT.granted)} rights granted, {len(AUDIT.unused())} of them not used, "
             f"{len(AUDIT.refused)} requests refused"
+        )
+    if SEARCH.clusters:
+        places = ", ".join(f"{count} {kind}" for kind, count in sorted(SEARCH.places.items()))
+        terminalreporter.write_line(
+            f"{SEARCH.size / 2**20:.0f} MiB searched for {SEARCH.secrets} secrets "
+            f"({places}): {len(SEARCH.found)} found"
         )
 
 
@@ -233,11 +242,11 @@ class Cluster:
 
 
 def retire(name: str) -> None:
-    """Take a cluster down, but for the memory of what was asked of its API."""
-    try:
+    """Take a cluster down, but for the memory of what was asked of its API and what it let out."""
+    with ExitStack() as after:
+        after.callback(teardown.down, name)
+        after.callback(SEARCH.add, name)
         AUDIT.add(name)
-    finally:
-        teardown.down(name)
 
 
 def retire_all() -> None:
@@ -256,6 +265,7 @@ def _nothing_is_left_of_a_run_that_was_killed() -> None:
 def _cluster() -> Iterator[Cluster]:
     operator_image.build()
     sandbox = lifecycle.up(NAME, 1, 2, with_operator=True)
+    SEARCH.follow(sandbox)
     try:
         for worker in sandbox.nodes[1:]:
             nodes.power_off(sandbox, worker)  # few tests need them, and they slow down the others
@@ -276,6 +286,7 @@ def _three_nodes() -> Iterator[Cluster]:
     retire_all()
     operator_image.build()
     sandbox = lifecycle.up(NAME_OF_THREE, 3, 0, with_operator=True)
+    SEARCH.follow(sandbox)
     try:
         cluster = Cluster(sandbox)
         cluster.rest(400)

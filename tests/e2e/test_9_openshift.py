@@ -16,7 +16,7 @@ from cluster import lifecycle, model, openshift, operator_image
 from cluster.observe import SCHEDULER, until
 from kube_scheduler_operator.platform import OPENSHIFT
 
-from .conftest import NAME_OF_OPENSHIFT, Cluster, retire, retire_all
+from .conftest import NAME_OF_OPENSHIFT, SEARCH, Cluster, retire, retire_all
 from .faults import pids
 
 TARGET = f"/api/v1/namespaces/{OPENSHIFT.target_namespace}"
@@ -35,6 +35,7 @@ def _openshift() -> Iterator[Cluster]:
     retire_all()
     operator_image.build()
     sandbox = lifecycle.up(NAME_OF_OPENSHIFT, 1, 0, with_operator=True, platform=model.OPENSHIFT)
+    SEARCH.follow(sandbox)
     try:
         yield Cluster(sandbox)
     finally:

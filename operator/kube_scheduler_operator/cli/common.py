@@ -29,7 +29,16 @@ def add_cluster_flags(parser: argparse.ArgumentParser) -> None:
     """The flags that say which cluster and what kind of one."""
     parser.add_argument("--kubeconfig", help="default: $KUBECONFIG, then ~/.kube/config")
     parser.add_argument("--context", help="context of the kubeconfig")
-    parser.add_argument("--platform", default="kubeadm", help="kind of cluster (default: kubeadm)")
+    add_platform_flag(parser)
+
+
+def add_platform_flag(parser: argparse.ArgumentParser) -> None:
+    """`--platform`; the values are not listed here, because that would load them."""
+    parser.add_argument(
+        "--platform",
+        default="auto",
+        help="kind of cluster: kubeadm, openshift or rke2 (default: auto, which asks the cluster)",
+    )
 
 
 def add_output_flag(parser: argparse.ArgumentParser) -> None:
@@ -49,14 +58,14 @@ def run(args: argparse.Namespace, work: Work, *, failure: int = 1) -> int:
     import threading
 
     from .. import names
+    from ..detect import CHOICES, detect
     from ..kube.client import ApiClient
     from ..kube.credentials import find
     from ..kube.errors import KubeError
-    from ..platform import PLATFORMS
+    from ..platform import PLATFORMS, UnsupportedCluster
 
-    platform = PLATFORMS.get(args.platform)
-    if platform is None:
-        known = ", ".join(PLATFORMS)
+    if args.platform not in CHOICES:
+        known = ", ".join(CHOICES)
         print(f"error: --platform {args.platform!r} is unknown; known: {known}", file=sys.stderr)
         return 2
 
@@ -69,12 +78,22 @@ def run(args: argparse.Namespace, work: Work, *, failure: int = 1) -> int:
         async with ApiClient(
             credentials, field_manager="kubectl-scheduler", user_agent=f"{names.PROGRAM} kubectl"
         ) as api:
+            platform = PLATFORMS.get(args.platform)
+            if platform is None:
+                detected = await detect(api)
+                platform = detected.platform
+                for why in detected.unanswered:
+                    note = f"note: --platform {platform.name} is assumed: {why}"
+                    print(note, file=sys.stderr)
             return await work(api, platform)
 
     try:
         return asyncio.run(connected())
     except asyncio.CancelledError:
         return 128 + signal.SIGTERM
+    except UnsupportedCluster as error:
+        print(f"error: {error}", file=sys.stderr)
+        return failure
     except (KubeError, CommandError) as error:
         print(f"error: {sentence(error)}", file=sys.stderr)
         return failure

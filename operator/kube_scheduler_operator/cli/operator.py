@@ -6,6 +6,12 @@ import argparse
 import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from . import common
+
+if TYPE_CHECKING:
+    from ..platform import Platform
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -17,7 +23,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "kubeconfig. It leads alone (Lease); SIGTERM ends it cleanly.",
     )
     parser.add_argument("--kubeconfig", help="default: $KUBECONFIG, in-cluster, ~/.kube/config")
-    parser.add_argument("--platform", default="kubeadm", help="kind of cluster (default: kubeadm)")
+    common.add_platform_flag(parser)
     parser.add_argument(
         "--operator-image",
         default=os.environ.get("OPERATOR_IMAGE", ""),
@@ -68,15 +74,15 @@ def _seconds(text: str) -> float:
 def run(args: argparse.Namespace) -> int:
     """Run the operator; returns when it was told to stop or cannot go on."""
     from .. import klog, process
+    from ..detect import CHOICES
     from ..kube.errors import KubeError
-    from ..platform import PLATFORMS
+    from ..platform import UnsupportedCluster
     from ..settings import Rollout, Settings
     from ..status.certificate import CertificateError
 
     klog.configure(json_format=args.logging_format == "json")
-    platform = PLATFORMS.get(args.platform)
-    if platform is None:
-        return _usage(f"--platform {args.platform!r} is unknown; known: {', '.join(PLATFORMS)}")
+    if args.platform not in CHOICES:
+        return _usage(f"--platform {args.platform!r} is unknown; known: {', '.join(CHOICES)}")
     host, _, port = args.listen.rpartition(":")
     if not port.isdecimal() or int(port) > 65535:
         return _usage(f"--listen {args.listen!r} is not HOST:PORT, for example 0.0.0.0:8443")
@@ -89,20 +95,42 @@ def run(args: argparse.Namespace) -> int:
         release_version=args.release_version,
         rollout=rollout,
     )
-    options = process.Options(
-        kubeconfig=args.kubeconfig,
-        platform=platform,
-        settings=settings,
-        host=host.strip("[]") or "0.0.0.0",
-        port=int(port),
-        tls_cert_file=args.tls_cert_file,
-        tls_key_file=args.tls_private_key_file,
-    )
     try:
+        options = process.Options(
+            kubeconfig=args.kubeconfig,
+            platform=_platform(args.platform, args.kubeconfig),
+            settings=settings,
+            host=host.strip("[]") or "0.0.0.0",
+            port=int(port),
+            tls_cert_file=args.tls_cert_file,
+            tls_key_file=args.tls_private_key_file,
+        )
         return process.run(options)
-    except (KubeError, CertificateError, OSError) as error:
+    except (KubeError, CertificateError, UnsupportedCluster, OSError) as error:
         print(f"kube-scheduler-operator: {error}", file=sys.stderr)
         return 1
+
+
+def _platform(chosen: str, kubeconfig: str | None) -> Platform:
+    """The kind of cluster that was chosen, else the one that it is."""
+    import asyncio
+    import logging
+
+    from .. import klog, names
+    from ..detect import detect
+    from ..kube.client import ApiClient
+    from ..kube.credentials import find
+    from ..platform import PLATFORMS
+
+    async def ask() -> Platform:
+        async with ApiClient(find(kubeconfig), field_manager=names.FIELD_MANAGER) as api:
+            found = await detect(api)
+        reason = "; ".join((found.reason, *found.unanswered))
+        values = klog.kv(platform=found.platform.name, reason=reason)
+        logging.getLogger(__name__).info("Detected the platform", extra=values)
+        return found.platform
+
+    return PLATFORMS[chosen] if chosen in PLATFORMS else asyncio.run(ask())
 
 
 def _usage(message: str) -> int:

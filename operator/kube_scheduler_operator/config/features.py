@@ -14,7 +14,7 @@ from typing import Any, Final
 from .. import names
 from .arguments import parse
 from .findings import Finding, did_you_mean, format_path, listing
-from .gates import known_gates, parse_gates
+from .gates import known_gates, knows, parse_gates
 from .inputs import Inputs, mapping
 
 FLAG: Final = "feature-gates"
@@ -76,11 +76,11 @@ def _understood(inputs: Inputs, values: Sequence[str]) -> list[str]:
 
     They were right when they were observed; that the operand moved on is nobody's mistake.
     """
-    known = known_gates(inputs.operand_version.minor) if inputs.stock_image else None
-    if known is None:
+    version = inputs.operand_version
+    if not inputs.stock_image or known_gates(version.minor) is None:
         return list(values)
     entries = [entry for value in values for entry in value.split(",")]
-    kept = [entry for entry in entries if _name(entry) in (*known, "AllAlpha", "AllBeta")]
+    kept = [entry for entry in entries if knows(version, _name(entry)) is not False]
     return [",".join(kept)] if kept else []
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 from .findings import Problem, did_you_mean, listing
-from .gates import known_gates, parse_gates
+from .gates import known_gates, knows, parse_gates
 from .values import boolean, integer, seconds
 from .versions import Version
 
@@ -212,6 +212,8 @@ def _feature_gates(values: Sequence[str], version: Version, *, stock: bool) -> I
         return
     for name, value in gates.items():
         if name not in known:
+            if knows(version, name) is None:
+                continue  # the preflight asks the program itself
             hint = did_you_mean(name, known) or "; remove it"
             yield Problem(
                 UNKNOWN_FEATURE_GATE,

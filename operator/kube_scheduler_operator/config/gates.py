@@ -1,27 +1,14 @@
-"""Feature gates: which ones a version knows, and which are on where a check depends on them."""
+"""Feature gates: which ones a version knows, and which are on by default."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Final
 
 from .. import assets
 from .values import boolean
 from .versions import Version
-
-_DEFAULTS: Final[Mapping[str, Mapping[int, bool | None]]] = {
-    # Per gate: from which minor on it is on, off, or (None) left to the scheduler to judge.
-    "DRADeviceBindingConditions": {34: False, 36: None},
-    "DRAResourceClaimDeviceStatus": {32: False, 33: True},
-    "DRASchedulerFilterTimeout": {34: True},
-    "DynamicResourceAllocation": {29: False, 34: True},
-    "GangScheduling": {35: False, 36: None},
-    "NodeDeclaredFeatures": {35: False, 36: True},
-    "StorageCapacityScoring": {33: False},
-    "VolumeCapacityPriority": {29: False},
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +24,9 @@ class Gates:
             return self.explicit[name]
         if "AllAlpha" in self.explicit or "AllBeta" in self.explicit:
             return None
-        default: bool | None = None
-        for since, value in sorted(_DEFAULTS.get(name, {}).items()):
-            if since <= self.version.minor:
-                default = value
-        return default
+        # A version that is not on record yet is taken to be like the newest one that is.
+        states = _states(min(self.version.minor, max(_record().patches)))
+        return states[name].default if name in states else None
 
 
 def parse_gates(values: Iterable[str]) -> dict[str, bool]:
@@ -61,19 +46,69 @@ def parse_gates(values: Iterable[str]) -> dict[str, bool]:
     return gates
 
 
-@cache
 def known_gates(minor: int) -> Mapping[str, bool | None] | None:
     """The gates that kube-scheduler 1.`minor` knows, None where this is not on record.
 
     The value is None for a gate that can be set, else the only value that it may be set to.
-    Recorded from the program itself by asking it about every gate in its sources.
     """
-    record = assets.directory("bindata").joinpath("feature-gates", f"v1.{minor}.txt")
-    if not record.is_file():
+    if minor not in _record().patches:
         return None
-    gates: dict[str, bool | None] = {}
-    for line in record.read_text(encoding="utf-8").splitlines():
-        if line and not line.startswith("#"):
-            name, _, locked = line.partition("=")
-            gates[name] = boolean(locked) if locked else None
-    return gates
+    states = _states(minor).items()
+    return {name: state.default if state.locked else None for name, state in states}
+
+
+def knows(version: Version, name: str) -> bool | None:
+    """Whether a version has a gate; None if this cannot be told.
+
+    A patch release that is newer than the one on record may have brought it: some mitigations come
+    that way. What an earlier minor version had was removed, and does not come back.
+    """
+    record = _record()
+    if version.minor not in record.patches:
+        return None
+    if name in _states(version.minor):
+        return True
+    removed = min(record.minors.get(name, {version.minor: None})) < version.minor
+    return False if removed or version.patch <= record.patches[version.minor] else None
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """What is true of a gate: its default, and whether it may have no other value."""
+
+    default: bool
+    locked: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Record:
+    """What hack/feature-gates wrote: patch versions by minor, and states by gate and minor."""
+
+    patches: Mapping[int, int]
+    minors: Mapping[str, Mapping[int, _State]]
+
+
+@cache
+def _record() -> _Record:
+    patches: dict[int, int] = {}
+    minors: dict[str, dict[int, _State]] = {}
+    for line in assets.text("bindata", "feature-gates.txt").splitlines():
+        name, *fields = line.split()
+        if name == "releases":
+            versions = [Version.parse(field) for field in fields]
+            patches = {version.minor: version.patch for version in versions}
+        elif name != "#":
+            states = minors.setdefault(name, {})
+            for field in fields:
+                span, _, text = field.partition(":")
+                first, _, last = span.partition("-")
+                state = _State(text.startswith("on"), text.endswith("!"))
+                states |= dict.fromkeys(range(int(first), int(last or first) + 1), state)
+    return _Record(patches, minors)
+
+
+@cache
+def _states(minor: int) -> Mapping[str, _State]:
+    """The gates of a minor version."""
+    found = _record().minors.items()
+    return {name: states[minor] for name, states in found if minor in states}

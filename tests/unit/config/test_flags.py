@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kube_scheduler_operator.config.flags import check_flags
-from kube_scheduler_operator.config.gates import Gates, known_gates, parse_gates
+from kube_scheduler_operator.config.gates import Gates, known_gates, knows, parse_gates
 from kube_scheduler_operator.config.versions import Version
 
 V135 = Version(1, 35, 4)
@@ -115,7 +115,7 @@ def test_feature_gates_of_a_version_on_record(value: str, said: str) -> None:
     assert said in problem.message
     assert problem.path == ("feature-gates", value.rpartition(":")[2].partition("=")[0])
     assert messages("feature-gates", value, stock=False) == []
-    assert messages("feature-gates", value, version=Version(1, 30)) == []
+    assert messages("feature-gates", value, version=Version(1, 99)) == []
 
 
 def test_feature_gates_that_a_version_knows_pass() -> None:
@@ -123,6 +123,37 @@ def test_feature_gates_that_a_version_knows_pass() -> None:
     assert known is not None
     settable = ",".join(f"{name}=true" for name, locked in known.items() if locked is None)
     assert messages("feature-gates", settable) == []
+
+
+@pytest.mark.parametrize(
+    ("gate", "version", "known"),
+    [
+        ("StorageCapacityScoring", Version(1, 33), True),
+        ("StorageCapacityScoring", Version(1, 32), False),
+        ("VolumeCapacityPriority", Version(1, 33), False),
+        ("VolumeCapacityPriority", Version(1, 33, 99), False),  # removed is removed
+        ("StorageCapacityScoring", Version(1, 32, 99), None),  # a patch may bring it
+        ("Brand", Version(1, 36), False),
+        ("Brand", Version(1, 36, 99), None),
+        ("AllAlpha", Version(1, 29), True),
+        ("AllAlpha", Version(1, 28), None),
+        ("AllAlpha", Version(1, 99), None),
+    ],
+)
+def test_whether_a_version_knows_a_gate(gate: str, version: Version, known: bool | None) -> None:
+    assert knows(version, gate) is known
+    refused = messages("feature-gates", f"{gate}=true", version=version) != []
+    assert refused == (known is False)
+
+
+@pytest.mark.parametrize("minor", range(29, 37))
+def test_every_supported_version_is_on_record(minor: int) -> None:
+    known = known_gates(minor)
+    assert known is not None
+    assert {"AllAlpha", "AllBeta", "DynamicResourceAllocation", "ContextualLogging"} <= set(known)
+    assert len(known) > 150
+    locked = known["DynamicResourceAllocation"]
+    assert locked is (True if minor >= 35 else None)
 
 
 def test_gates_are_read_from_all_forms_and_the_last_one_wins() -> None:
@@ -140,6 +171,7 @@ def test_gates_are_read_from_all_forms_and_the_last_one_wins() -> None:
         (34, {}, True),
         (34, {"DynamicResourceAllocation": False}, False),
         (33, {"AllBeta": True}, None),
+        (99, {}, True),
     ],
 )
 def test_whether_a_gate_is_on(minor: int, explicit: dict[str, bool], expected: bool | None) -> None:

@@ -386,13 +386,16 @@ class FakeApi:
 
 
 def selected(obj: Object, namespace: str | None, query: Any) -> bool:
-    """Whether namespace and selectors (`a=b` only) choose an object."""
+    """Whether namespace and selectors (`a=b` and, for labels, `a`) choose an object."""
     metadata = obj["metadata"]
-    labels = [part.split("=") for part in query.get("labelSelector", "").split(",") if part]
+    labels = [part.partition("=") for part in query.get("labelSelector", "").split(",") if part]
     fields = [part.split("=") for part in query.get("fieldSelector", "").split(",") if part]
     return (
         namespace in (None, metadata.get("namespace"))
-        and all(metadata.get("labels", {}).get(key) == value for key, value in labels)
+        and all(
+            key in metadata.get("labels", {}) and (not equals or metadata["labels"][key] == value)
+            for key, equals, value in labels
+        )
         and all(metadata.get(key.removeprefix("metadata.")) == value for key, value in fields)
     )
 
