@@ -437,7 +437,11 @@ REASONS: tuple[Reason, ...] = (
         "NetworkPolicy installer-pruner",
         "all pods of the operator there are on their node's network",
     ),
-    Reason(_OBJECTS, "Role* prometheus-k8s", "objects for monitoring are not shipped"),
+    Reason(
+        _OBJECTS,
+        "Role* prometheus-k8s",
+        "monitoring is an addition of its own, deploy/monitoring/openshift",
+    ),
     Reason(
         _OBJECTS,
         "Role* system:openshift:sa-listing-configmaps",
