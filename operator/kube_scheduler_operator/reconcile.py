@@ -122,6 +122,7 @@ def _removing(snapshot: Snapshot) -> Plan:
     old = snapshot.status.get("conditions") or ()
     status = {
         **snapshot.status,
+        "observedGeneration": (snapshot.kubescheduler or {})["metadata"].get("generation", 0),
         "nodeStatuses": [write_entry(entry) for entry in stepped.entries],
         "conditions": merge_conditions(old, conditions, snapshot.now),
     }
