@@ -363,7 +363,7 @@ def test_labels_and_keys_of_others_are_kept_and_ours_come_back() -> None:
     (action,) = first(reconcile(start(config_maps={"config": config})), "config")
     assert isinstance(action, Replace)
     labels = action.obj["metadata"]["labels"]
-    assert labels == {"theirs": "x", names.MANAGED_BY_LABEL: names.PROGRAM}
+    assert labels == {"theirs": "x", **names.OWN_LABELS}
     assert action.obj["metadata"]["annotations"] == {"a": "b"}
     assert action.obj["metadata"]["resourceVersion"] == "1"
 
@@ -499,4 +499,4 @@ def test_config_maps_are_ours_and_in_the_target_namespace() -> None:
     for action in reconcile(start()).actions:
         if action.resource == CONFIG_MAPS:
             assert action.obj["metadata"]["namespace"] == TARGET
-            assert action.obj["metadata"]["labels"] == {names.MANAGED_BY_LABEL: names.PROGRAM}
+            assert action.obj["metadata"]["labels"] == names.OWN_LABELS

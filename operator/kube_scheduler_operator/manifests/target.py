@@ -89,5 +89,5 @@ def _metadata(platform: Platform, name: str) -> dict[str, Any]:
     return {
         "name": name,
         "namespace": platform.target_namespace,
-        "labels": {names.MANAGED_BY_LABEL: names.PROGRAM},
+        "labels": dict(names.OWN_LABELS),
     }
