@@ -368,6 +368,17 @@ def test_labels_and_keys_of_others_are_kept_and_ours_come_back() -> None:
     assert action.obj["metadata"]["resourceVersion"] == "1"
 
 
+def test_pull_secrets_are_the_installers_too() -> None:
+    account = made("installer-sa")
+    account |= {"imagePullSecrets": [{"name": "theirs"}]}
+    accounts = {"installer-sa": account}
+    assert first(reconcile(start(service_accounts=accounts)), "installer-sa") == []
+    settings = Settings(image_pull_secrets=("ours", "too"))
+    plan = reconcile(replace(start(service_accounts=accounts), settings=settings))
+    (action,) = first(plan, "installer-sa")
+    assert action.obj["imagePullSecrets"] == [{"name": "ours"}, {"name": "too"}]
+
+
 def test_edited_data_comes_back_whole() -> None:
     config = {**made("config"), "data": {"config.yaml": "x", "more": "y"}}
     (action,) = first(reconcile(start(config_maps={"config": config})), "config")
