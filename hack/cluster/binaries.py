@@ -102,11 +102,16 @@ def _release_folder() -> Path:
 
 
 def _build_folder() -> Path:
-    digest = hashlib.sha256(KUBERNETES_VERSION.encode())
-    for path in sorted(_SOURCE.glob("*")):
+    return build_folder(_SOURCE, KUBERNETES_VERSION)
+
+
+def build_folder(source: Path, version: str) -> Path:
+    """Where in the cache what is built of a Go module belongs."""
+    digest = hashlib.sha256(version.encode())
+    for path in sorted(source.glob("*")):
         if path.suffix in {".go", ".mod", ".sum"}:
             digest.update(path.read_bytes())
-    return paths.cache_dir() / "build" / f"{KUBERNETES_VERSION}-{digest.hexdigest()[:12]}"
+    return paths.cache_dir() / "build" / f"{version}-{digest.hexdigest()[:12]}"
 
 
 def architecture() -> str:
@@ -131,15 +136,26 @@ def _download(missing: Collection[str]) -> None:
 
 
 def _download_one(url: str, component: str) -> None:
-    expected = fetch(f"{url}.sha256").decode().split()[0]
-    content = fetch(url)
-    if hashlib.sha256(content).hexdigest() != expected:
-        raise SandboxError(f"{url} is not what its checksum says; try again")
+    content = fetch_checked(url, f"{url}.sha256")
     paths.write_atomically(_release_folder() / component, content, 0o755)
 
 
+def fetch_checked(url: str, checksum: str) -> bytes:
+    """Download what is at ``url``, whose SHA-256 is the first word at ``checksum``.
+
+    Raises:
+        OSError: There is no answer.
+        SandboxError: It is something else.
+    """
+    expected = fetch(checksum).decode().split()[0]
+    content = fetch(url)
+    if hashlib.sha256(content).hexdigest() != expected:
+        raise SandboxError(f"{url} is not what its checksum says; try again")
+    return content
+
+
 def fetch(url: str) -> bytes:
-    """What is at a URL; an address that does not answer at once counts as out of reach."""
+    """Download what is at ``url``; OSError, soon, if there is no answer."""
     with urllib.request.urlopen(url, timeout=_CONNECT_TIMEOUT) as answer:
         content: bytes = answer.read()
         return content
@@ -163,23 +179,32 @@ def _build(missing: Collection[str]) -> None:
             "Install Go 1.25 or newer, or put the binaries on PATH. " + EXISTING_CLUSTER
         )
     folder = _build_folder()
-    folder.mkdir(parents=True, exist_ok=True)
     say("  building Kubernetes from Go modules: minutes, but only once ...")
     major, minor, _ = KUBERNETES_VERSION.removeprefix("v").split(".")
     version = "k8s.io/component-base/version"
     flags = (
-        f"-s -w -X {version}.gitVersion={KUBERNETES_VERSION} "
+        f"-X {version}.gitVersion={KUBERNETES_VERSION} "
         f"-X {version}.gitMajor={major} -X {version}.gitMinor={minor}"
     )
-    environment = {**os.environ, "CGO_ENABLED": "0", "GOWORK": "off", "GOFLAGS": "-mod=readonly"}
-    temporary = folder / ".controlplane"
     with step("built Kubernetes"):
-        # Making debug information, which -s -w would drop, is a tenth of the compiler's work.
-        run(go, "build", "-trimpath", "-buildvcs=false", "-gcflags=all=-dwarf=false",
-            "-ldflags", flags, "-o", temporary, ".",
-            cwd=_SOURCE, env=environment, timeout=3600)  # fmt: skip
-    temporary.rename(folder / "controlplane")
+        go_build(go, _SOURCE, ".", flags, folder / "controlplane")
     for component in (*CONTROL_PLANE, *NODE):
         link = folder / component
         link.unlink(missing_ok=True)
         link.symlink_to("controlplane")
+
+
+def go_build(go: str, module: Path, package: str, link: str, target: Path) -> None:
+    """Build a program of a Go module whose dependencies are locked.
+
+    Raises:
+        SandboxError: It cannot be built.
+    """
+    environment = {**os.environ, "CGO_ENABLED": "0", "GOWORK": "off", "GOFLAGS": "-mod=readonly"}
+    target.parent.mkdir(parents=True, exist_ok=True)
+    temporary = target.with_name(f".{target.name}")
+    # Making debug information, which -s -w would drop, is a tenth of the compiler's work.
+    run(go, "build", "-trimpath", "-buildvcs=false", "-gcflags=all=-dwarf=false",
+        "-ldflags", f"-s -w {link}", "-o", temporary, package,
+        cwd=module, env=environment, timeout=3600)  # fmt: skip
+    temporary.rename(target)

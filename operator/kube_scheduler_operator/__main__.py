@@ -25,6 +25,7 @@ from .cli import (
     render,
     rollout,
     status,
+    uninstall,
 )
 
 FOR_PEOPLE: Final = (status, history, diff, rollout, pprof, dump_cache, must_gather, compose)
@@ -47,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = _parser(
         "kube-scheduler-operator",
         "Owns kube-scheduler's configuration and rolls its revisions out as static pods.",
-        (operator, *FOR_PEOPLE, render, node),
+        (operator, *FOR_PEOPLE, render, uninstall, node),
     )
     return _run(parser, argv)
 

@@ -7,11 +7,13 @@ that it misnamed are corrected and listed in docs/openshift-differences.md.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 PROGRAM: Final = "kube-scheduler-operator"
 FIELD_MANAGER: Final = PROGRAM
 OPERAND: Final = "kube-scheduler"
+LEASE: Final = f"{PROGRAM}-lock"  # whose holder leads
 
 # --- our API ----------------------------------------------------------------------------------
 CLUSTER: Final = "cluster"  # the one Scheduler and the one KubeScheduler
@@ -42,6 +44,8 @@ INSTALLER_SERVICE_ACCOUNT: Final = "installer-sa"
 # --- labels and annotations -------------------------------------------------------------------
 PREFIX: Final = "kube-scheduler-operator.dev"
 MANAGED_BY_LABEL: Final = "app.kubernetes.io/managed-by"  # value: PROGRAM; what the watches select
+PART_OF_LABEL: Final = "app.kubernetes.io/part-of"  # value: PROGRAM; on everything of ours
+OWN_LABELS: Final[Mapping[str, str]] = {MANAGED_BY_LABEL: PROGRAM, PART_OF_LABEL: PROGRAM}
 REVISION_LABEL: Final = "revision"  # on static pods, as in the reference
 INSTALLER_REVISION_LABEL: Final = f"{PREFIX}/revision"
 INSTALLER_NODE_LABEL: Final = f"{PREFIX}/node"

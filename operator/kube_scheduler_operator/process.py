@@ -47,7 +47,6 @@ from .status.server import Server
 log = logging.getLogger(__name__)
 
 _WORK = "cluster"  # the queue's only key: there is one pass over everything
-_LEASE = f"{names.PROGRAM}-lock"
 _STALE_SECONDS = 600.0  # a queue that is stuck this long makes /healthz fail
 
 
@@ -107,7 +106,13 @@ class Operator:
             self._credentials, field_manager=names.FIELD_MANAGER, observer=self._metrics.requested
         )
         async with api:
-            elector = LeaderElector(api, self._platform.operator_namespace, _LEASE, self._identity)
+            elector = LeaderElector(
+                api,
+                self._platform.operator_namespace,
+                names.LEASE,
+                self._identity,
+                labels=names.OWN_LABELS,
+            )
             self._elector = elector
             unwatch = asyncio.Event()
             # None of these needs what another one brings, and each waits for somebody else.
@@ -165,10 +170,10 @@ class Operator:
     ) -> int:
         elector = self._elector
         assert elector is not None  # noqa: S101 - run() made it
-        self._metrics.leading(_LEASE, leads=False)
+        self._metrics.leading(names.LEASE, leads=False)
         if not await _unless(stop, acquiring) or not await _unless(stop, asking):
             return 0
-        self._metrics.leading(_LEASE, leads=True)
+        self._metrics.leading(names.LEASE, leads=True)
         involved = Involved(
             "apps/v1",
             "Deployment",
@@ -197,7 +202,7 @@ class Operator:
         held.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await held
-        self._metrics.leading(_LEASE, leads=False)
+        self._metrics.leading(names.LEASE, leads=False)
         return 1 if lost else 0
 
     async def _work(

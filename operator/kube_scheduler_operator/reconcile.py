@@ -122,6 +122,7 @@ def _removing(snapshot: Snapshot) -> Plan:
     old = snapshot.status.get("conditions") or ()
     status = {
         **snapshot.status,
+        "observedGeneration": (snapshot.kubescheduler or {})["metadata"].get("generation", 0),
         "nodeStatuses": [write_entry(entry) for entry in stepped.entries],
         "conditions": merge_conditions(old, conditions, snapshot.now),
     }
@@ -302,8 +303,9 @@ def _targets(snapshot: Snapshot, content: Content) -> tuple[Action, ...]:
 
 
 def _static_resources(snapshot: Snapshot) -> tuple[Action, ...]:
-    account = installer_service_account(snapshot.platform)
-    fields = ("automountServiceAccountToken",)
+    account = installer_service_account(snapshot.platform, snapshot.settings.image_pull_secrets)
+    # Where we are told nothing about them, what somebody else has set stays.
+    fields = [f for f in ("automountServiceAccountToken", "imagePullSecrets") if f in account]
     return apply(SERVICE_ACCOUNTS, snapshot.service_accounts, account, fields)
 
 

@@ -48,6 +48,7 @@ class Settings:
     Attributes:
         operator_image: image of the installer pods: this very program.
         operand_image: kube-scheduler's image; empty: the one that the cluster runs now.
+        image_pull_secrets: names of Secrets with which pods on nodes pull their images.
         operator_version: shown in ClusterOperator.
         release_version: of the cluster's payload, where there is one; it chooses feature gates.
         resync: seconds after which a pass runs even if nothing happened.
@@ -56,6 +57,7 @@ class Settings:
 
     operator_image: str = f"kube-scheduler-operator:{__version__}"
     operand_image: str = ""
+    image_pull_secrets: tuple[str, ...] = ()
     operator_version: str = __version__
     release_version: str = ""
     resync: float = 60.0

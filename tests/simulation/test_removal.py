@@ -65,6 +65,19 @@ def test_everything_is_as_it_was_before(nodes: int) -> None:
     assert world.operator.connection.writes == writes
 
 
+def test_the_status_says_which_edit_it_is_about() -> None:
+    """Or what was said after an earlier Removed could be taken for the end of this one."""
+    world = adopted()
+    world.spec(managementState="Removed")
+    asked = world.kubescheduler["metadata"]["generation"]
+    world.run_until(lambda: world.status["observedGeneration"] >= asked, 10)
+    progressing = world.full_condition(names.NODE_INSTALLER_PROGRESSING)
+    assert (progressing["status"], progressing["reason"]) == ("True", "Removing")
+    world.run_until(lambda: is_gone(world), 120)
+    world.run(5)
+    assert world.status["observedGeneration"] == world.kubescheduler["metadata"]["generation"]
+
+
 def test_one_node_at_a_time_and_the_one_that_schedules_last() -> None:
     world = adopted(3)
     leader = world.leader

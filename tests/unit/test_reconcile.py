@@ -363,9 +363,20 @@ def test_labels_and_keys_of_others_are_kept_and_ours_come_back() -> None:
     (action,) = first(reconcile(start(config_maps={"config": config})), "config")
     assert isinstance(action, Replace)
     labels = action.obj["metadata"]["labels"]
-    assert labels == {"theirs": "x", names.MANAGED_BY_LABEL: names.PROGRAM}
+    assert labels == {"theirs": "x", **names.OWN_LABELS}
     assert action.obj["metadata"]["annotations"] == {"a": "b"}
     assert action.obj["metadata"]["resourceVersion"] == "1"
+
+
+def test_pull_secrets_are_the_installers_too() -> None:
+    account = made("installer-sa")
+    account |= {"imagePullSecrets": [{"name": "theirs"}]}
+    accounts = {"installer-sa": account}
+    assert first(reconcile(start(service_accounts=accounts)), "installer-sa") == []
+    settings = Settings(image_pull_secrets=("ours", "too"))
+    plan = reconcile(replace(start(service_accounts=accounts), settings=settings))
+    (action,) = first(plan, "installer-sa")
+    assert action.obj["imagePullSecrets"] == [{"name": "ours"}, {"name": "too"}]
 
 
 def test_edited_data_comes_back_whole() -> None:
@@ -499,4 +510,4 @@ def test_config_maps_are_ours_and_in_the_target_namespace() -> None:
     for action in reconcile(start()).actions:
         if action.resource == CONFIG_MAPS:
             assert action.obj["metadata"]["namespace"] == TARGET
-            assert action.obj["metadata"]["labels"] == {names.MANAGED_BY_LABEL: names.PROGRAM}
+            assert action.obj["metadata"]["labels"] == names.OWN_LABELS

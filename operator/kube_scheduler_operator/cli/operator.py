@@ -35,6 +35,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="kube-scheduler's image ($OPERAND_IMAGE; default: the one that the cluster runs)",
     )
     parser.add_argument(
+        "--image-pull-secrets",
+        default=os.environ.get("IMAGE_PULL_SECRETS", ""),
+        metavar="NAME,...",
+        help="Secrets with which pods on nodes pull their images ($IMAGE_PULL_SECRETS)",
+    )
+    parser.add_argument(
         "--release-version",
         default=os.environ.get("RELEASE_VERSION", ""),
         help="OpenShift: the release that this operator is part of ($RELEASE_VERSION)",
@@ -91,6 +97,7 @@ def run(args: argparse.Namespace) -> int:
     settings = Settings(
         operator_image=args.operator_image or defaults.operator_image,
         operand_image=args.operand_image,
+        image_pull_secrets=tuple(filter(None, args.image_pull_secrets.split(","))),
         operator_version=args.release_version or defaults.operator_version,
         release_version=args.release_version,
         rollout=rollout,

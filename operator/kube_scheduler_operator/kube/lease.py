@@ -67,6 +67,7 @@ class LeaderElector:
         identity: who we are. Stable across restarts of one container (the pod's UID, say), so that
             a restarted one goes on at once instead of waiting for itself.
         timings: see Timings.
+        labels: of the Lease, if it has to be made.
         now: the wall clock, aware; only for the timestamps that people read.
 
     Attributes:
@@ -82,6 +83,7 @@ class LeaderElector:
         identity: str,
         *,
         timings: Timings | None = None,
+        labels: Mapping[str, str] | None = None,
         now: Callable[[], datetime.datetime] = lambda: datetime.datetime.now(datetime.UTC),
     ) -> None:
         if not identity:
@@ -90,6 +92,7 @@ class LeaderElector:
         self._ref = ObjectRef(LEASES, namespace, name)
         self._identity = identity
         self._timings = timings or Timings()
+        self._labels = dict(labels or {})
         self._now = now
         self._lease: Object | None = None  # as last seen in the API
         self._spec: Mapping[str, Any] | None = None  # of the lease, when it last changed
@@ -208,7 +211,11 @@ class LeaderElector:
         lease = {
             "apiVersion": LEASES.api_version,
             "kind": LEASES.kind,
-            "metadata": {"namespace": self._ref.namespace, "name": self._ref.name},
+            "metadata": {
+                "namespace": self._ref.namespace,
+                "name": self._ref.name,
+                "labels": self._labels,
+            },
             "spec": self._claim(),
         }
         try:

@@ -105,7 +105,7 @@ def client_certificate(platform: Platform, source: Mapping[str, Any]) -> dict[st
         "metadata": {
             "name": source["metadata"]["name"],
             "namespace": platform.target_namespace,
-            "labels": {names.MANAGED_BY_LABEL: names.PROGRAM},
+            "labels": dict(names.OWN_LABELS),
         },
         "type": source.get("type") or "Opaque",
         "data": dict(source.get("data") or {}),

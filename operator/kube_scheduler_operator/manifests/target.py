@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Any
 
@@ -76,10 +76,15 @@ def guard_disruption_budget(platform: Platform, nodes: int) -> dict[str, Any]:
     }
 
 
-def installer_service_account(platform: Platform) -> dict[str, Any]:
+def installer_service_account(
+    platform: Platform, pull_secrets: Sequence[str] = ()
+) -> dict[str, Any]:
     """The ServiceAccount of installer pods (bindata/static/installer-sa.yaml)."""
     document = _static("installer-sa.yaml")
-    return {**document, "metadata": _metadata(platform, document["metadata"]["name"])}
+    account = {**document, "metadata": _metadata(platform, document["metadata"]["name"])}
+    if pull_secrets:
+        account["imagePullSecrets"] = [{"name": name} for name in pull_secrets]
+    return account
 
 
 @cache
@@ -92,5 +97,5 @@ def _metadata(platform: Platform, name: str) -> dict[str, Any]:
     return {
         "name": name,
         "namespace": platform.target_namespace,
-        "labels": {names.MANAGED_BY_LABEL: names.PROGRAM},
+        "labels": dict(names.OWN_LABELS),
     }

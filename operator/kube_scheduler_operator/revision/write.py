@@ -95,7 +95,7 @@ def status_object(
         "metadata": {
             "name": status_name(number),
             "namespace": snapshot.platform.target_namespace,
-            "labels": {names.MANAGED_BY_LABEL: names.PROGRAM},
+            "labels": dict(names.OWN_LABELS),
             "annotations": annotations,
         },
         "data": data,
@@ -111,7 +111,7 @@ def _copy(
         "metadata": {
             "name": copy_name(part, revision.number),
             "namespace": snapshot.platform.target_namespace,
-            "labels": {names.MANAGED_BY_LABEL: names.PROGRAM},
+            "labels": dict(names.OWN_LABELS),
             "ownerReferences": [
                 {
                     "apiVersion": "v1",

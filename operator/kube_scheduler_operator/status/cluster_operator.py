@@ -75,7 +75,7 @@ def plan_cluster_operator(
     base = {
         "apiVersion": API_VERSION,
         "kind": "ClusterOperator",
-        "metadata": {"name": names.CLUSTEROPERATOR},
+        "metadata": {"name": names.CLUSTEROPERATOR, "labels": dict(names.OWN_LABELS)},
         "spec": {},
     }
     return ClusterOperatorPlan(

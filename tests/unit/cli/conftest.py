@@ -65,7 +65,7 @@ def objects(
         data[names.INPUTS_KEY] = made.inputs
     found: dict[str, Any] = {f"revision-status-{number}": data}
     found |= {f"{name}-{number}": dict(part) for name, part in made.parts.items()}
-    labels = {names.MANAGED_BY_LABEL: names.PROGRAM}
+    labels = dict(names.OWN_LABELS)
     return {
         name: {
             "metadata": {

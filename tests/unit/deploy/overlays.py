@@ -14,8 +14,18 @@ import yaml
 
 DEPLOY = Path(__file__).resolve().parents[3] / "deploy"
 
-_USED = {"apiVersion", "kind", "resources", "namespace", "patches", "images", "replacements"}
+_USED = {
+    "apiVersion",
+    "kind",
+    "resources",
+    "namespace",
+    "patches",
+    "labels",
+    "images",
+    "replacements",
+}
 _CLUSTER_SCOPED = {"ClusterRole", "ClusterRoleBinding", "Namespace"}
+_WORKLOADS = {"Deployment", "DaemonSet"}
 
 Object = dict[str, Any]
 
@@ -45,6 +55,8 @@ def build(directory: Path) -> list[Object]:
             _patch(obj, operations)
     if "namespace" in overlay:
         _move(objects, overlay["namespace"])
+    for labels in overlay.get("labels", ()):
+        _label(objects, labels)
     for image in overlay.get("images", ()):
         _set_image(objects, image)
     for replacement in overlay.get("replacements", ()):
@@ -85,11 +97,22 @@ def _move(objects: list[Object], namespace: str) -> None:
                 subject["namespace"] = namespace
 
 
+def _label(objects: list[Object], labels: Object) -> None:
+    if unknown := set(labels) - {"pairs", "includeTemplates"}:
+        raise ValueError(f"labels: {sorted(unknown)}")
+    for obj in objects:
+        metadata = [obj["metadata"]]
+        if labels.get("includeTemplates") and obj["kind"] in _WORKLOADS:
+            metadata.append(obj["spec"]["template"]["metadata"])
+        for one in metadata:
+            one["labels"] = {**one.get("labels", {}), **labels["pairs"]}
+
+
 def _containers(objects: list[Object]) -> list[Object]:
     return [
         container
         for obj in objects
-        if obj["kind"] in ("Deployment", "DaemonSet")
+        if obj["kind"] in _WORKLOADS
         for container in obj["spec"]["template"]["spec"]["containers"]
     ]
 

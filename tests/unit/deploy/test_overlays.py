@@ -144,7 +144,23 @@ def test_both_objects_that_people_edit_come_along_and_are_in_no_namespace(
     platform: Platform,
 ) -> None:
     for kind in ("Scheduler", "KubeScheduler"):
-        assert found(platform, kind, names.CLUSTER)["metadata"] == {"name": names.CLUSTER}
+        metadata = found(platform, kind, names.CLUSTER)["metadata"]
+        assert metadata.keys() == {"name", "labels"}
+
+
+@each_platform
+def test_everything_can_be_found_and_nothing_is_taken_for_the_operators_own(
+    platform: Platform,
+) -> None:
+    """The operator deletes what is managed by it when it is removed: its own account, say."""
+    for obj in OVERLAYS[platform.name]:
+        metadata = [obj["metadata"]]
+        if "template" in obj.get("spec", {}):
+            metadata.append(obj["spec"]["template"]["metadata"])
+        for one in metadata:
+            assert one["labels"][names.PART_OF_LABEL] == names.PROGRAM
+            assert one["labels"].get(names.MANAGED_BY_LABEL) != names.PROGRAM
+        assert {names.MANAGED_BY_LABEL, "app.kubernetes.io/name"} <= metadata[0]["labels"].keys()
 
 
 @each_platform

@@ -20,6 +20,9 @@ What every ServiceAccount may do, made from `deploy/` by a test. OpenShift's own
 installer and a token that lies on every control-plane disk are bound to `cluster-admin`, so every
 cell would read "everything" there.
 
+The hook of the Helm chart has rights of its own while `helm uninstall` runs it:
+`deploy/helm/templates/uninstall.yaml`.
+
 Nobody has `*`, `escalate`, `bind` or `impersonate`. What an empty column "Names" allows is allowed
 for all objects of the kind.
 """

@@ -113,5 +113,8 @@ def test_the_copy_of_the_client_certificate_is_ours():
     }
     copy = client_certificate(OPENSHIFT, source)
     assert copy["metadata"]["namespace"] == "openshift-kube-scheduler"
-    assert copy["metadata"]["labels"] == {"app.kubernetes.io/managed-by": "kube-scheduler-operator"}
+    assert copy["metadata"]["labels"] == {
+        "app.kubernetes.io/managed-by": "kube-scheduler-operator",
+        "app.kubernetes.io/part-of": "kube-scheduler-operator",
+    }
     assert (copy["type"], copy["data"]) == (source["type"], source["data"])

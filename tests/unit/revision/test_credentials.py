@@ -46,7 +46,7 @@ COPY = {
     "metadata": {
         "name": CERTIFICATE,
         "namespace": "openshift-kube-scheduler",
-        "labels": {names.MANAGED_BY_LABEL: names.PROGRAM},
+        "labels": dict(names.OWN_LABELS),
     },
 }
 

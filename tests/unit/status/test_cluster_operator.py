@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from kube_scheduler_operator import names
 from kube_scheduler_operator.platform import KUBEADM
 from kube_scheduler_operator.status.cluster_operator import (
     plan_cluster_operator,
@@ -48,7 +49,7 @@ def statuses(obj: dict[str, Any]) -> dict[str, str]:
 def test_missing_object_is_made_complete() -> None:
     obj = plan().object
     assert (obj["apiVersion"], obj["kind"]) == ("config.openshift.io/v1", "ClusterOperator")
-    assert obj["metadata"] == {"name": "kube-scheduler"}
+    assert obj["metadata"] == {"name": "kube-scheduler", "labels": names.OWN_LABELS}
     assert obj["spec"] == {}
     assert statuses(obj) == {
         "Available": "True",

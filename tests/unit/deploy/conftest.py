@@ -1,0 +1,35 @@
+"""Helm as the project gets it for itself: without one on this machine, the first test builds it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from cluster import helm as cluster_helm
+
+from .overlays import DEPLOY
+
+CHART = DEPLOY / "helm"
+
+Helm = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(scope="session")
+def helm(tmp_path_factory: pytest.TempPathFactory) -> Helm:
+    """Run `helm COMMAND… deploy/helm OPTIONS…`, apart from what a user has configured."""
+    program = cluster_helm.provide()
+    home = tmp_path_factory.mktemp("helm")
+    folders = {f"HELM_{kind}_HOME": str(home / kind) for kind in ("CACHE", "CONFIG", "DATA")}
+    environment = {**os.environ, **folders, "KUBECONFIG": str(home / "none")}
+
+    def run(*command: str, options: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
+        line: list[str | Path] = [program, *command, CHART, *options]
+        return subprocess.run(
+            line, check=False, capture_output=True, text=True, env=environment, timeout=50
+        )
+
+    return run

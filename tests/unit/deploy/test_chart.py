@@ -1,0 +1,316 @@
+"""deploy/helm installs what the overlays of kustomize do, and says what is wrong with its values.
+
+What differs, and nothing else: who manages an object, the chart's name on it, and that Helm keeps
+the two objects that people edit.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from kube_scheduler_operator import __version__, assets, names
+from kube_scheduler_operator.__main__ import _parser
+from kube_scheduler_operator.cli import operator, uninstall
+from kube_scheduler_operator.platform import KUBEADM, PLATFORMS, RKE2
+
+from .conftest import CHART, Helm
+from .overlays import DEPLOY, Object, build
+
+# The first one may have to wait until Helm has been built.
+pytestmark = pytest.mark.timeout(60, func_only=True)
+
+HOOK = "helm.sh/hook"
+ONLY_HELMS = {"app.kubernetes.io/managed-by", "helm.sh/chart"}
+KINDS = (names.CLUSTEROPERATORS, names.KUBESCHEDULERS, names.SCHEDULERS)
+
+EVERYTHING = (
+    "image.repository=registry.example:5000/team/kso",
+    f"image.digest=sha256:{'a1' * 32}",
+    "image.pullPolicy=Always",
+    "imagePullSecrets[0].name=one",
+    "imagePullSecrets[1].name=two",
+    "operandImage=registry.k8s.io/kube-scheduler:v1.35.4",
+    "replicas=1",
+    "resources.limits.memory=200Mi",
+    "nodeSelector.zone=a",
+    "tolerations[0].key=dedicated",
+    "tolerations[0].operator=Exists",
+    "loggingFormat=json",
+    "healthTimeout=90",
+    "settlingTime=5",
+    "serviceMonitor.enabled=true",
+    "serviceMonitor.labels.release=prometheus",
+    "uninstall.timeout=1000",
+)
+
+
+def template(helm: Helm, *values: str, namespace: str = "kube-system") -> list[Object]:
+    """What Helm would install and run."""
+    done = helm("template", "kso", options=(f"--namespace={namespace}", *setting(values)))
+    assert done.returncode == 0, done.stderr
+    return [obj for obj in yaml.safe_load_all(done.stdout) if obj]
+
+
+def setting(values: Iterable[str]) -> tuple[str, ...]:
+    return tuple(f"--set={value}" for value in values)
+
+
+def installed(objects: list[Object]) -> list[Object]:
+    return [o for o in objects if HOOK not in o["metadata"].get("annotations", {})]
+
+
+def hooks(objects: list[Object]) -> list[Object]:
+    return [o for o in objects if HOOK in o["metadata"].get("annotations", {})]
+
+
+def key(obj: Object) -> tuple[str, str | None, str]:
+    return obj["kind"], obj["metadata"].get("namespace"), obj["metadata"]["name"]
+
+
+def comparable(objects: list[Object]) -> dict[Any, Object]:
+    """By key, without what is Helm's or kustomize's own."""
+    found = {}
+    for obj in objects:
+        labels = {k: v for k, v in obj["metadata"]["labels"].items() if k not in ONLY_HELMS}
+        annotations = dict(obj["metadata"].get("annotations", {}))
+        annotations.pop("helm.sh/resource-policy", None)
+        metadata = {**obj["metadata"], "labels": labels, "annotations": annotations}
+        found[key(obj)] = {**obj, "metadata": metadata}
+    assert len(found) == len(objects)
+    return found
+
+
+def one(objects: list[Object], kind: str) -> Object:
+    (found,) = (obj for obj in objects if obj["kind"] == kind)
+    return found
+
+
+def pod(workload: Object) -> Object:
+    spec: Object = workload["spec"]["template"]["spec"]
+    return spec
+
+
+@pytest.mark.parametrize("platform", [KUBEADM.name, RKE2.name])
+def test_it_installs_what_the_overlay_does(platform: str, helm: Helm) -> None:
+    rendered = installed(template(helm, f"platform={platform}"))
+    assert comparable(rendered) == comparable(build(DEPLOY / platform))
+
+
+def test_only_the_two_objects_that_people_edit_are_kept(helm: Helm) -> None:
+    """They are deleted by the hook; Helm would delete them before they have had their effect."""
+    kept = [
+        obj["kind"]
+        for obj in template(helm)
+        if obj["metadata"].get("annotations", {}).get("helm.sh/resource-policy") == "keep"
+    ]
+    assert sorted(kept) == ["KubeScheduler", "Scheduler"]
+
+
+@pytest.mark.parametrize("values", [(), EVERYTHING], ids=["defaults", "everything"])
+def test_everything_can_be_found_and_nothing_is_taken_for_the_operators_own(
+    values: tuple[str, ...], helm: Helm
+) -> None:
+    """The operator deletes what is managed by it when it is removed: its own account, say."""
+    for obj in template(helm, *values):
+        metadata = [obj["metadata"]]
+        if obj["kind"] in ("Deployment", "Job"):
+            metadata.append(obj["spec"]["template"]["metadata"])
+        for found in metadata:
+            labels = found["labels"]
+            assert labels[names.PART_OF_LABEL] == names.PROGRAM
+            assert labels.get(names.MANAGED_BY_LABEL, "") != names.PROGRAM
+            assert labels["app.kubernetes.io/name"]
+        assert obj["metadata"]["labels"][names.MANAGED_BY_LABEL] == "Helm"
+
+
+def test_every_value_has_its_effect(helm: Helm) -> None:
+    objects = template(helm, *EVERYTHING)
+    image = f"registry.example:5000/team/kso@sha256:{'a1' * 32}"
+    deployment, job = one(objects, "Deployment"), one(objects, "Job")
+    for workload in (deployment, job):
+        spec = pod(workload)
+        (container,) = spec["containers"]
+        assert (container["image"], container["imagePullPolicy"]) == (image, "Always")
+        assert spec["imagePullSecrets"] == [{"name": "one"}, {"name": "two"}]
+        assert spec["nodeSelector"] == {"zone": "a"}
+        assert spec["tolerations"][-1] == {"key": "dedicated", "operator": "Exists"}
+        assert len(spec["tolerations"]) > 1
+    assert deployment["spec"]["replicas"] == 1
+    (container,) = pod(deployment)["containers"]
+    assert container["resources"] == {
+        "requests": {"cpu": "10m", "memory": "80Mi"},
+        "limits": {"memory": "200Mi"},
+    }
+    env = {e["name"]: e.get("value") for e in container["env"]}
+    assert env["OPERATOR_IMAGE"] == image
+    assert env["OPERAND_IMAGE"] == "registry.k8s.io/kube-scheduler:v1.35.4"
+    assert env["IMAGE_PULL_SECRETS"] == "one,two"
+    args = _parser("x", "x", [operator]).parse_args([*container["command"][1:], *container["args"]])
+    assert (args.logging_format, args.health_timeout, args.settling_time) == ("json", 90.0, 5.0)
+    monitor, service = one(objects, "ServiceMonitor"), one(objects, "Service")
+    assert monitor["metadata"]["labels"]["release"] == "prometheus"
+    chosen = monitor["spec"]["selector"]["matchLabels"].items()
+    assert chosen <= service["metadata"]["labels"].items()
+    selected = service["spec"]["selector"].items()
+    assert selected <= deployment["spec"]["template"]["metadata"]["labels"].items()
+    assert not selected <= job["spec"]["template"]["metadata"]["labels"].items()
+
+
+@pytest.mark.parametrize("values", [(), EVERYTHING, ("platform=rke2",)])
+def test_it_has_no_lint(values: tuple[str, ...], helm: Helm) -> None:
+    done = helm("lint", "--strict", options=setting(values))
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        (("plattform=rke2",), "additional properties 'plattform' not allowed"),
+        (("image.name=x",), "'/image': additional properties 'name' not allowed"),
+        (("platform=k3s",), "'/platform': value must be one of 'kubeadm', 'rke2'"),
+        (("platform=openshift",), "kubectl apply --server-side -k deploy/openshift"),
+        (("image.tag=",), "'/image/tag': minLength: got 0, want 1"),
+        (("image.repository=x:dev",), "'/image/repository': 'x:dev' does not match pattern"),
+        (("image.digest=abc",), "'/image/digest': 'abc' does not match pattern"),
+        (("image.pullPolicy=Sometimes",), "'/image/pullPolicy': value must be one of 'Always'"),
+        (("imagePullSecrets[0]=x",), "'/imagePullSecrets/0': got string, want object"),
+        (("replicas=0",), "'/replicas': minimum: got 0, want 1"),
+        (("replicas=two",), "'/replicas': got string, want integer"),
+        (("healthTimeout=1m",), "'/healthTimeout': got string, want integer"),
+        (("loggingFormat=xml",), "'/loggingFormat': value must be one of 'text', 'json'"),
+        (("resources.cpu=1",), "'/resources': additional properties 'cpu' not allowed"),
+        (("tolerations[0].operators=x",), "'/tolerations/0': additional properties 'operators'"),
+        (("serviceMonitor.interval=soon",), "'/serviceMonitor/interval': 'soon' does not match"),
+        (("uninstall.timeout=0",), "'/uninstall/timeout': minimum: got 0, want 1"),
+        (("nodeSelector.a=1",), "'/nodeSelector/a': got number, want string"),
+    ],
+    ids=lambda value: value[0] if isinstance(value, tuple) else "",
+)
+def test_a_bad_value_is_named(values: tuple[str, ...], said: str, helm: Helm) -> None:
+    done = helm("template", "kso", options=setting(values))
+    assert done.returncode != 0
+    assert said in done.stderr
+
+
+def test_a_release_in_the_namespace_that_it_would_make_is_refused(helm: Helm) -> None:
+    """Helm puts its record there first; the namespace would have no labels, or not be ours."""
+    own = f"--namespace={KUBEADM.operator_namespace}"
+    done = helm("template", "kso", options=(own,))
+    assert done.returncode != 0
+    assert "must be in another one" in done.stderr
+    assert "namespace.create=false" in done.stderr
+    rest = installed(template(helm, "namespace.create=false", namespace=KUBEADM.operator_namespace))
+    everything = installed(template(helm))
+    gone = {key(obj) for obj in everything} - {key(obj) for obj in rest}
+    assert gone == {("Namespace", None, KUBEADM.operator_namespace)}
+
+
+class TestUninstall:
+    """What runs before anything is deleted."""
+
+    def test_the_job_comes_last_and_goes_with_its_rights(self, helm: Helm) -> None:
+        found = hooks(template(helm))
+        for obj in found:
+            annotations = obj["metadata"]["annotations"]
+            assert annotations[HOOK] == "pre-delete"
+            policies = annotations["helm.sh/hook-delete-policy"].split(",")
+            assert policies == ["before-hook-creation", "hook-succeeded"]
+        weights = {
+            obj["kind"]: int(obj["metadata"]["annotations"].get("helm.sh/hook-weight", 0))
+            for obj in found
+        }
+        assert weights.pop("Job") > max(weights.values())
+
+    @pytest.mark.parametrize("platform", [KUBEADM.name, RKE2.name])
+    def test_it_runs_the_program_for_its_platform(self, platform: str, helm: Helm) -> None:
+        job = one(template(helm, f"platform={platform}", "uninstall.timeout=99"), "Job")
+        (container,) = pod(job)["containers"]
+        line = [*container["command"][1:], *container["args"]]
+        options = _parser("x", "x", [uninstall]).parse_args(line)
+        assert PLATFORMS[options.platform].name == platform
+        assert options.timeout == 99
+        assert not options.keep_crds
+        assert job["spec"]["activeDeadlineSeconds"] > 99, "the program says why it gives up"
+        assert job["spec"]["backoffLimit"] == 0
+
+    def test_it_may_do_no_more_than_it_has_to(self, helm: Helm) -> None:
+        found = hooks(template(helm))
+        rights = {
+            (
+                obj["kind"],
+                resource,
+                name,
+                " ".join(rule["verbs"]),
+            )
+            for obj in found
+            for rule in obj.get("rules", ())
+            for resource in rule["resources"]
+            for name in rule.get("resourceNames", ("",))
+        }
+        everywhere, here = "ClusterRole", "Role"
+        assert rights == {
+            (everywhere, "kubeschedulers", "", "create"),
+            (everywhere, "kubeschedulers", "", "list"),
+            (everywhere, "schedulers", "", "list"),
+            (everywhere, "clusteroperators", "", "list"),
+            (everywhere, "kubeschedulers", names.CLUSTER, "get patch delete"),
+            (everywhere, "schedulers", names.CLUSTER, "get delete"),
+            (everywhere, "clusteroperators", names.CLUSTEROPERATOR, "get delete"),
+            *((everywhere, "customresourcedefinitions", kind, "get delete") for kind in KINDS),
+            *((here, resource, "", "list")
+              for resource in ("configmaps", "pods", "serviceaccounts", "poddisruptionbudgets")),
+            (here, "deployments", names.PROGRAM, "get delete"),
+            (here, "leases", names.LEASE, "get delete"),
+        }  # fmt: skip
+        accounts = {key(obj)[1:] for obj in found if obj["kind"] == "ServiceAccount"}
+        subjects = {(s["namespace"], s["name"]) for o in found for s in o.get("subjects", ())}
+        assert subjects == accounts
+        assert (
+            pod(one(found, "Job"))["serviceAccountName"]
+            == one(found, "ServiceAccount")["metadata"]["name"]
+        )
+
+
+def test_the_kinds_are_those_that_kustomize_applies(helm: Helm) -> None:
+    """Of `kubectl apply -k crds`, and by the link that Helm follows: no copy that could be old."""
+    done = helm("show", "crds")
+    shown = {obj["metadata"]["name"]: obj for obj in yaml.safe_load_all(done.stdout) if obj}
+    ours = {name: yaml.safe_load(assets.text("crds", f"{name}.yaml")) for name in KINDS}
+    assert shown == ours
+    for obj in ours.values():
+        # By which `uninstall` knows that it may delete them.
+        assert obj["metadata"]["labels"][names.PART_OF_LABEL] == names.PROGRAM
+
+
+def test_the_chart_has_the_programs_version() -> None:
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    assert chart["version"] == chart["appVersion"] == __version__
+
+
+def test_every_value_is_in_the_schema_and_has_a_comment() -> None:
+    schema = json.loads((CHART / "values.schema.json").read_text())["properties"]
+    values = yaml.safe_load((CHART / "values.yaml").read_text())
+    assert values.keys() == schema.keys() - {"global"}
+    for name, value in values.items():
+        known = schema[name].get("properties")
+        if known and name != "resources":
+            assert value.keys() == known.keys(), name
+    assert list(uncommented(CHART / "values.yaml")) == []
+
+
+def uncommented(path: Path) -> Iterable[str]:
+    """Keys without a comment above them or, of a group, above the first key in it."""
+    lines = path.read_text().splitlines()
+    for above, line, below in zip(["", *lines], lines, [*lines[1:], ""], strict=False):
+        found = re.match(r"( *)(\w+):", line)
+        if found is None or len(found[1]) > 2 or found[2] == "requests":
+            continue  # the last two are parts of the container's resources
+        if not any(text.strip().startswith("#") for text in (above, below)):
+            yield found[2]
