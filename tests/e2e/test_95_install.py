@@ -90,7 +90,7 @@ class Installation:
         ):
             assert ours in found, "what looks for leftovers would find them"
 
-    def is_asinstallation(self) -> None:
+    def is_as_it_was(self) -> None:
         """Nothing of the operator is left, and what it replaced runs."""
         cluster = self.cluster
         assert files(cluster) == self.files
@@ -160,7 +160,7 @@ def test_helm_leaves_nothing(installation: Installation) -> None:
     installation.shell(INSTALL)
     installation.use()
     print(installation.shell(BY_HELM))
-    installation.is_asinstallation()
+    installation.is_as_it_was()
 
 
 @pytest.mark.timeout(900, func_only=True)
@@ -168,7 +168,7 @@ def test_kubectl_leaves_nothing(installation: Installation) -> None:
     installation.shell(APPLY)
     installation.use()
     print(installation.shell(BY_KUBECTL))
-    installation.is_asinstallation()
+    installation.is_as_it_was()
 
 
 def test_what_was_run_is_what_is_documented() -> None:

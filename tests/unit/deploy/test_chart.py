@@ -45,6 +45,7 @@ EVERYTHING = (
     "loggingFormat=json",
     "healthTimeout=90",
     "settlingTime=5",
+    "networkPolicy.enabled=false",
     "serviceMonitor.enabled=true",
     "serviceMonitor.labels.release=prometheus",
     "uninstall.timeout=1000",
