@@ -47,6 +47,10 @@ integration: setup ## The real operator against a real kube-apiserver
 e2e: setup ## Real kubelets running real kube-schedulers (root)
 	$(PYTEST) tests/e2e -v --durations=10
 
+.PHONY: test-versions
+test-versions: setup ## The end-to-end tests' core on other versions: VERSIONS="1.34 1.36" (root)
+	@hack/test-versions $(VERSIONS)
+
 .PHONY: bench
 bench: setup ## Speed and memory, as a table and JSON in bench-results/ (root)
 	@hack/bench rollout

@@ -17,51 +17,53 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cluster import packages, paths
+from cluster import packages, paths, releases
 from cluster.console import EXISTING_CLUSTER, CommandError, SandboxError, run, say, step
-from cluster.model import KUBERNETES_VERSION
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Callable, Collection, Iterable
 
 CONTROL_PLANE = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
 NODE = ("kubelet",)
 
 _DOWNLOADS = "https://dl.k8s.io/release"
 _CONNECT_TIMEOUT = 3.0
-_SOURCE = Path(__file__).resolve().parents[1] / "controlplane"
+SOURCE = Path(__file__).resolve().parents[1] / "controlplane"
 
 
-def provide(components: Iterable[str]) -> dict[str, Path]:
-    """Return where each component's binary is, getting what is missing first.
+def provide(components: Iterable[str], version: str) -> dict[str, Path]:
+    """Return where each component's binary of a release is, getting what is missing first.
 
     Raises:
         SandboxError: Some cannot be had on this machine.
     """
     wanted = tuple(components)
-    found = _search(wanted)
+    ways: tuple[Callable[[Collection[str], str], None], ...] = (_download, _debian_etcd, _build)
+    found = _search(wanted, version)
     if missing := [one for one in wanted if one not in found]:
         with paths.locked(paths.cache_dir() / ".binaries.lock"):
-            found |= _search(missing)  # whoever had the lock may have made them
-            for get in (_download, _debian_etcd, _build):
+            found |= _search(missing, version)  # whoever had the lock may have made them
+            for get in ways:
                 if missing := [one for one in wanted if one not in found]:
-                    get(missing)
-                    found |= _search(missing)
+                    get(missing, version)
+                    found |= _search(missing, version)
     return found
 
 
-def _search(wanted: Collection[str]) -> dict[str, Path]:
-    places = [_build_folder(), _release_folder()]
+def _search(wanted: Collection[str], version: str) -> dict[str, Path]:
+    places = [release_folder(version)]
+    if releases.is_pinned(version):
+        places.insert(0, build_folder(version))
     found = {}
     for component in wanted:
         own = (place / component for place in places if (place / component).exists())
-        path = _installed(component) or next(own, None)
+        path = _installed(component, version) or next(own, None)
         if path:
             found[component] = path
     return found
 
 
-def _installed(component: str) -> Path | None:
+def _installed(component: str, version: str) -> Path | None:
     """A binary of the machine, in envtest's folder or PATH, if it is of a version that will do."""
     folders = os.environ.get("PATH", "").split(os.pathsep)
     if assets := os.environ.get("KUBEBUILDER_ASSETS"):
@@ -69,49 +71,64 @@ def _installed(component: str) -> Path | None:
     for folder in folders:
         path = Path(folder, component)
         ours = path.is_relative_to(paths.state_root())  # a sandbox's own links go when it does
-        if not ours and os.access(path, os.X_OK) and path.is_file() and will_do(component, path):
+        if ours or not os.access(path, os.X_OK) or not path.is_file():
+            continue
+        if _will_do(component, path, version):
             return path
     return None
 
 
-def will_do(component: str, path: Path) -> bool:
-    """Whether a binary is of the sandbox's minor version (kubectl: one off at most)."""
+def _will_do(component: str, path: Path, version: str) -> bool:
     if component == "etcd":
         return True
-    version = ("version", "--client") if component == "kubectl" else ("--version",)
+    words = ("version", "--client") if component == "kubectl" else ("--version",)
     try:
-        said = run(path, *version, timeout=20)
+        said = run(path, *words, timeout=20)
     except (CommandError, OSError):
         return False
-    return version_fits(component, said)
+    return version_fits(component, said, version)
 
 
-def version_fits(component: str, said: str) -> bool:
-    """Whether what a binary says about its version is near enough to ours."""
-    ours, theirs = _minor(KUBERNETES_VERSION), _minor(said)
-    return theirs is not None and abs(ours - theirs) <= (component == "kubectl")
+def version_fits(component: str, said: str, version: str) -> bool:
+    """Whether what a binary says about its version is near enough to a release.
+
+    Any patch of the minor version stands for the pinned one; who asks for another patch means it.
+    kubectl may be a minor version off, as it may be in any cluster.
+    """
+    found = re.search(r"v1\.(\d+)\.(\d+)", said)
+    if found is None:
+        return False
+    if component == "kubectl":
+        return abs(releases.minor(version) - int(found[1])) <= 1
+    return found[0] == version or (
+        releases.is_pinned(version) and int(found[1]) == releases.minor(version)
+    )
 
 
-def _minor(text: str) -> int:
-    found = re.search(r"v1\.(\d+)\.", text)
-    return int(found[1]) if found else -99
+def release_folder(version: str) -> Path:
+    """Where the downloaded binaries of a release are."""
+    return paths.cache_dir() / "release" / version
 
 
-def _release_folder() -> Path:
-    return paths.cache_dir() / "release" / KUBERNETES_VERSION
+def build_folder(version: str) -> Path:
+    """Where the binaries of a pinned release are that were built from what its sources are now."""
+    modules = modules_file(version)
+    sources = (modules, modules.with_suffix(".sum"), *sorted(SOURCE.glob("*.go")))
+    return built_from(version, sources)
 
 
-def _build_folder() -> Path:
-    return build_folder(_SOURCE, KUBERNETES_VERSION)
+def modules_file(version: str) -> Path:
+    """The Go modules of a pinned release; the default's has the name that Go expects."""
+    name = "go.mod" if version == releases.DEFAULT else f"v1.{releases.minor(version)}.mod"
+    return SOURCE / name
 
 
-def build_folder(source: Path, version: str) -> Path:
-    """Where in the cache what is built of a Go module belongs."""
-    digest = hashlib.sha256(version.encode())
-    for path in sorted(source.glob("*")):
-        if path.suffix in {".go", ".mod", ".sum"}:
-            digest.update(path.read_bytes())
-    return paths.cache_dir() / "build" / f"{version}-{digest.hexdigest()[:12]}"
+def built_from(name: str, sources: Iterable[Path]) -> Path:
+    """Where in the cache belongs what is built of these sources as they are now."""
+    digest = hashlib.sha256(name.encode())
+    for path in sources:
+        digest.update(path.read_bytes())
+    return paths.cache_dir() / "build" / f"{name}-{digest.hexdigest()[:12]}"
 
 
 def architecture() -> str:
@@ -120,24 +137,25 @@ def architecture() -> str:
     return {"x86_64": "amd64", "aarch64": "arm64"}.get(machine, machine)
 
 
-def _download(missing: Collection[str]) -> None:
+def _download(missing: Collection[str], version: str) -> None:
     """Fetch release binaries, each checked against its published sum; leave them out on failure."""
     released = [one for one in missing if one != "etcd"]
     if not released:
         return
-    base = f"{_DOWNLOADS}/{KUBERNETES_VERSION}/bin/linux/{architecture()}"
+    base = f"{_DOWNLOADS}/{version}/bin/linux/{architecture()}"
     try:
         fetch(f"{base}/{released[0]}.sha256")
     except OSError as error:
         say(f"  no release download ({getattr(error, 'reason', error)})")
         return
-    with step(f"downloading {', '.join(released)}"), ThreadPoolExecutor() as pool:
-        list(pool.map(lambda one: _download_one(f"{base}/{one}", one), released))
+    folder = release_folder(version)
+    with step(f"downloading {', '.join(released)} {version}"), ThreadPoolExecutor() as pool:
+        list(pool.map(lambda one: _download_one(f"{base}/{one}", folder / one), released))
 
 
-def _download_one(url: str, component: str) -> None:
+def _download_one(url: str, target: Path) -> None:
     content = fetch_checked(url, f"{url}.sha256")
-    paths.write_atomically(_release_folder() / component, content, 0o755)
+    paths.write_atomically(target, content, 0o755)
 
 
 def fetch_checked(url: str, checksum: str) -> bytes:
@@ -161,7 +179,7 @@ def fetch(url: str) -> bytes:
         return content
 
 
-def _debian_etcd(missing: Collection[str]) -> None:
+def _debian_etcd(missing: Collection[str], _: str) -> None:
     """Kubernetes releases have no etcd; if that is all that is missing, the distribution's will do.
 
     A user who is not root gets it with the Go build, like everything else.
@@ -170,32 +188,41 @@ def _debian_etcd(missing: Collection[str]) -> None:
         packages.install("etcd-server")
 
 
-def _build(missing: Collection[str]) -> None:
+def _build(missing: Collection[str], version: str) -> None:
+    unavailable = (
+        f"missing: {', '.join(missing)} {version}. They are not on PATH or in "
+        "$KUBEBUILDER_ASSETS, cannot be downloaded, and"
+    )
+    if not releases.is_pinned(version):
+        raise SandboxError(
+            f"{unavailable} only {', '.join(releases.PINNED.values())} can be built here. "
+            f"Ask for 1.{releases.minor(version)}, or put the binaries on PATH."
+        )
     go = shutil.which("go")
     if go is None:
         raise SandboxError(
-            f"missing: {', '.join(missing)} {KUBERNETES_VERSION}. They are not on PATH or in "
-            "$KUBEBUILDER_ASSETS, cannot be downloaded, and there is no Go to build them. "
-            "Install Go 1.25 or newer, or put the binaries on PATH. " + EXISTING_CLUSTER
+            f"{unavailable} there is no Go to build them. Install Go {_needed_go(version)} or "
+            "newer, or put the binaries on PATH. " + EXISTING_CLUSTER
         )
-    folder = _build_folder()
-    say("  building Kubernetes from Go modules: minutes, but only once ...")
-    major, minor, _ = KUBERNETES_VERSION.removeprefix("v").split(".")
-    version = "k8s.io/component-base/version"
+    folder = build_folder(version)
+    say(f"  building Kubernetes {version} from Go modules: minutes, but only once ...")
+    symbols = "k8s.io/component-base/version"
     flags = (
-        f"-X {version}.gitVersion={KUBERNETES_VERSION} "
-        f"-X {version}.gitMajor={major} -X {version}.gitMinor={minor}"
+        f"-X {symbols}.gitVersion={version} "
+        f"-X {symbols}.gitMajor=1 -X {symbols}.gitMinor={releases.minor(version)}"
     )
-    with step("built Kubernetes"):
-        go_build(go, _SOURCE, ".", flags, folder / "controlplane")
+    with step(f"built Kubernetes {version}"):
+        go_build(go, SOURCE, ".", flags, folder / "controlplane", modules_file(version))
     for component in (*CONTROL_PLANE, *NODE):
         link = folder / component
         link.unlink(missing_ok=True)
         link.symlink_to("controlplane")
 
 
-def go_build(go: str, module: Path, package: str, link: str, target: Path) -> None:
-    """Build a program of a Go module whose dependencies are locked.
+def go_build(
+    go: str, module: Path, package: str, link: str, target: Path, modules: Path | None = None
+) -> None:
+    """Build a program of a Go module whose dependencies are locked, by `modules` or its go.mod.
 
     Raises:
         SandboxError: It cannot be built.
@@ -203,8 +230,14 @@ def go_build(go: str, module: Path, package: str, link: str, target: Path) -> No
     environment = {**os.environ, "CGO_ENABLED": "0", "GOWORK": "off", "GOFLAGS": "-mod=readonly"}
     target.parent.mkdir(parents=True, exist_ok=True)
     temporary = target.with_name(f".{target.name}")
+    locked = ("-modfile", modules) if modules else ()
     # Making debug information, which -s -w would drop, is a tenth of the compiler's work.
-    run(go, "build", "-trimpath", "-buildvcs=false", "-gcflags=all=-dwarf=false",
+    run(go, "build", "-trimpath", "-buildvcs=false", "-gcflags=all=-dwarf=false", *locked,
         "-ldflags", f"-s -w {link}", "-o", temporary, package,
         cwd=module, env=environment, timeout=3600)  # fmt: skip
     temporary.rename(target)
+
+
+def _needed_go(version: str) -> str:
+    found = re.search(r"^go (1\.\d+)", modules_file(version).read_text(), re.MULTILINE)
+    return found[1] if found else "1.25"

@@ -17,6 +17,7 @@ from cluster import (
     operator,
     operator_image,
     processes,
+    releases,
     status,
     teardown,
 )
@@ -57,7 +58,17 @@ def parser() -> argparse.ArgumentParser:
     on_node = argparse.ArgumentParser(add_help=False)
     on_node.add_argument("--node", required=True, help="the node, for example dev-control-plane")
 
-    up = commands.add_parser("up", parents=[named], help="bring a sandbox up, or heal it")
+    versioned = argparse.ArgumentParser(add_help=False)
+    versioned.add_argument(
+        "--kubernetes-version",
+        metavar="VERSION",
+        help=f"for example 1.34 or v1.34.2; of {releases.span()} "
+        f"(default: ${releases.VARIABLE}, else {releases.DEFAULT})",
+    )
+
+    up = commands.add_parser(
+        "up", parents=[named, versioned], help="bring a sandbox up, or heal it"
+    )
     up.add_argument("--nodes", type=int, default=1, help="control-plane nodes; 0 needs no root")
     up.add_argument("--workers", type=int, default=0, help="further nodes")
     up.add_argument(
@@ -79,7 +90,9 @@ def parser() -> argparse.ArgumentParser:
     state.add_argument("-o", "--output", choices=["table", "json"], default="table")
     state.set_defaults(run=lambda options: print(status.report(options.output)))
 
-    setup = commands.add_parser("setup", help="prepare this machine: packages, binaries, images")
+    setup = commands.add_parser(
+        "setup", parents=[versioned], help="prepare this machine: packages, binaries, images"
+    )
     setup.set_defaults(run=_setup)
 
     image = commands.add_parser("image", help="build the operator's image")
@@ -108,6 +121,7 @@ def _up(options: argparse.Namespace) -> None:
         options.workers,
         with_operator=with_operator,
         platform=options.platform,
+        kubernetes=options.kubernetes_version,
     )
 
 
@@ -125,11 +139,12 @@ def _env(options: argparse.Namespace) -> None:
     print(f'export PATH={shlex.quote(str(binaries))}:"$PATH"')
 
 
-def _setup(_: argparse.Namespace) -> None:
-    found = lifecycle.setup(with_nodes=os.geteuid() == 0)
+def _setup(options: argparse.Namespace) -> None:
+    version = releases.choose(options.kubernetes_version)
+    found = lifecycle.setup(with_nodes=os.geteuid() == 0, kubernetes=version)
     if os.geteuid() == 0:
         images.pause()
-        images.scheduler(found["kube-scheduler"])
+        images.scheduler(found["kube-scheduler"], version)
         operator_image.build()
     say("this machine is ready: hack/sandbox up")
 

@@ -14,7 +14,6 @@ from cluster.api import Api, wait
 from cluster.console import SandboxError
 from cluster.model import (
     API_SERVICE_ADDRESS,
-    KUBERNETES_VERSION,
     OPENSHIFT,
     SERVICE_NETWORK,
     pod_network,
@@ -174,7 +173,7 @@ def _create_objects(sandbox: Sandbox, api: Api) -> None:
     """What kubeadm leaves behind in the API: its own configuration."""
     template = string.Template((paths.TEMPLATES / "cluster-configuration.yaml").read_text())
     configuration = template.substitute(
-        version=KUBERNETES_VERSION,
+        version=sandbox.kubernetes,
         endpoint=sandbox.node_server.removeprefix("https://"),
         pods=pod_network(sandbox.slot),
         services=SERVICE_NETWORK,

@@ -65,7 +65,7 @@ def _released() -> Path:
 
 
 def _built() -> Path:
-    return binaries.build_folder(_SOURCE, f"helm-{VERSION}") / "helm"
+    return binaries.built_from(f"helm-{VERSION}", sorted(_SOURCE.glob("go.*"))) / "helm"
 
 
 def _download() -> Path | None:

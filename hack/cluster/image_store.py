@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     """Wraps a command so that it runs on a node."""
 
 _CTR = ("ctr", "--namespace=k8s.io")
-_KEPT = 3
+_KEPT = 4  # kubeadm and OpenShift, and two more versions of Kubernetes
 
 
 def load(inside: Inside, wanted: Sequence[Image]) -> None:

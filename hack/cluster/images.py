@@ -8,14 +8,11 @@ from typing import TYPE_CHECKING
 from cluster import archive, paths
 from cluster.archive import Image, Layer
 from cluster.console import SandboxError, run
-from cluster.model import KUBERNETES_VERSION
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 PAUSE = "registry.k8s.io/pause:3.10"
-SCHEDULER = f"registry.k8s.io/kube-scheduler:{KUBERNETES_VERSION}"
-HYPERKUBE = f"localhost/hyperkube:{KUBERNETES_VERSION}"
 OPERATOR = "localhost/kube-scheduler-operator:dev"
 
 PATH = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
@@ -27,16 +24,26 @@ def folder() -> Path:
     return paths.cache_dir() / "images"
 
 
+def scheduler_name(version: str) -> str:
+    """The kube-scheduler of a release, as kubeadm names it."""
+    return f"registry.k8s.io/kube-scheduler:{version}"
+
+
+def hyperkube_name(version: str) -> str:
+    """The image that has the kube-scheduler of a release on an OpenShift."""
+    return f"localhost/hyperkube:{version}"
+
+
 def pause() -> Image:
     """The image of a container that does nothing until it is told to stop."""
     layer = _compiled("pause", "pause")
     return Image(PAUSE, (layer,), ("/pause",), user="65535:65535")
 
 
-def hyperkube(binary: Path) -> Image:
+def hyperkube(binary: Path, version: str) -> Image:
     """The kube-scheduler as OpenShift packages it: started as `hyperkube kube-scheduler`."""
-    layers = (*scheduler(binary).layers, _compiled("hyperkube", "usr/local/bin/hyperkube"))
-    return Image(HYPERKUBE, layers, ("/usr/local/bin/hyperkube",), environment=PATH)
+    layers = (*scheduler(binary, version).layers, _compiled("hyperkube", "usr/local/bin/hyperkube"))
+    return Image(hyperkube_name(version), layers, ("/usr/local/bin/hyperkube",), environment=PATH)
 
 
 def _compiled(name: str, path: str) -> Layer:
@@ -52,13 +59,13 @@ def _compiled(name: str, path: str) -> Layer:
     return Layer.of(target)
 
 
-def scheduler(binary: Path) -> Image:
+def scheduler(binary: Path, version: str) -> Image:
     """The image of the kube-scheduler: the static binary alone, like the official one."""
     status = binary.stat()
     identity = f"{binary.resolve()} {status.st_size} {status.st_mtime_ns}"
     key = hashlib.sha256(identity.encode()).hexdigest()[:12]
     name = "usr/local/bin/kube-scheduler"
-    target = folder() / f"kube-scheduler-{KUBERNETES_VERSION}-{key}.layer"
+    target = folder() / f"kube-scheduler-{version}-{key}.layer"
     with paths.locked(folder() / ".kube-scheduler.lock"):
         if not target.exists():
             if not is_static(binary):
@@ -67,7 +74,8 @@ def scheduler(binary: Path) -> Image:
                     "take it off PATH and the sandbox gets its own"
                 )
             archive.pack_layer(target, {name: binary.resolve()})
-    return Image(SCHEDULER, (Layer.of(target),), (f"/{name}",), environment=PATH)
+    layers = (Layer.of(target),)
+    return Image(scheduler_name(version), layers, (f"/{name}",), environment=PATH)
 
 
 def is_static(binary: Path) -> bool:

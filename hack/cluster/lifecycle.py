@@ -23,6 +23,7 @@ from cluster import (
     packages,
     paths,
     processes,
+    releases,
 )
 from cluster.api import Api, ApiError, condition, wait
 from cluster.console import EXISTING_CLUSTER, SandboxError, say, step
@@ -64,13 +65,14 @@ def check_machine(node_count: int) -> None:
         raise SandboxError("missing: openssl; install it with your package manager")
 
 
-def setup(*, with_nodes: bool) -> dict[str, Path]:
+def setup(*, with_nodes: bool, kubernetes: str | None = None) -> dict[str, Path]:
     """Prepare the machine: packages, binaries and images; quick when nothing is missing."""
+    version = releases.choose(kubernetes)
     check_machine(int(with_nodes))
     if with_nodes:
         packages.ensure(packages.NODE_TOOLS)
     wanted = binaries.CONTROL_PLANE + (binaries.NODE if with_nodes else ())
-    return binaries.provide(wanted)
+    return binaries.provide(wanted, version)
 
 
 def up(
@@ -80,21 +82,26 @@ def up(
     *,
     with_operator: bool,
     platform: str = model.KUBEADM,
+    kubernetes: str | None = None,
 ) -> Sandbox:
     """Bring a sandbox up, or what is missing of it.
 
     Raises:
-        SandboxError: It cannot be, or one of that name has other nodes or another platform.
+        SandboxError: It cannot be, or one of that name has other nodes, another platform or
+            another Kubernetes.
     """
     start = time.monotonic()
+    version = releases.choose(kubernetes)
     planned = model.make_nodes(model.check_name(name), control_planes, workers)
     check_machine(len(planned))
-    found = setup(with_nodes=bool(planned))
+    found = setup(with_nodes=bool(planned), kubernetes=version)
     with paths.locked(lock(name)):
-        sandbox = model.load(name) or _allocate(name, planned, platform)
-        if (sandbox.nodes, sandbox.platform) != (planned, platform):
+        sandbox = model.load(name) or _allocate(name, planned, platform, version)
+        has = (sandbox.nodes, sandbox.platform, sandbox.kubernetes)
+        if has != (planned, platform, version):
             raise SandboxError(
-                f"sandbox {name} exists with platform {sandbox.platform} and the nodes "
+                f"sandbox {name} exists with Kubernetes {sandbox.kubernetes}, "
+                f"platform {sandbox.platform} and the nodes "
                 f"{', '.join(node.name for node in sandbox.nodes) or '(none)'}; "
                 f"take it down first: hack/sandbox down --name {name}"
             )
@@ -112,7 +119,7 @@ def up(
     return sandbox
 
 
-def _allocate(name: str, planned: tuple[Node, ...], platform: str) -> Sandbox:
+def _allocate(name: str, planned: tuple[Node, ...], platform: str, version: str) -> Sandbox:
     """Give a new sandbox a slot of its own."""
     root = paths.state_root()
     with paths.locked(root / ".slots.lock"):
@@ -123,7 +130,7 @@ def _allocate(name: str, planned: tuple[Node, ...], platform: str) -> Sandbox:
             port_is_free=network.port_is_free,
             needs_network=bool(planned),
         )
-        sandbox = model.Sandbox(name, slot, planned, platform)
+        sandbox = model.Sandbox(name, slot, planned, platform, version)
         sandbox.save()
     return sandbox
 
@@ -224,8 +231,8 @@ def _images(sandbox: Sandbox, found: Mapping[str, Path], *, with_operator: bool)
     is prepared once.
     """
     hyperkube = sandbox.platform == model.OPENSHIFT
-    scheduler = (images.hyperkube if hyperkube else images.scheduler)(found["kube-scheduler"])
-    wanted = [images.pause(), scheduler]
+    make = images.hyperkube if hyperkube else images.scheduler
+    wanted = [images.pause(), make(found["kube-scheduler"], sandbox.kubernetes)]
     own = operator_image.build() if with_operator else operator_image.built()
     return [*wanted, own] if own else wanted
 

@@ -12,18 +12,12 @@ from dataclasses import asdict, dataclass
 from ipaddress import IPv4Address, IPv4Network
 from typing import TYPE_CHECKING
 
-from cluster import paths
+from cluster import paths, releases
 from cluster.console import SandboxError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
     from pathlib import Path
-
-KUBERNETES_VERSION = "v1.35.4"
-"""The one place that says which Kubernetes the sandbox runs.
-
-1.35 is the newest line whose kubelet still accepts cgroup v1 and containerd 1.6.
-"""
 
 KUBEADM, OPENSHIFT = PLATFORMS = ("kubeadm", "openshift")
 """What a sandbox can look like: whose files are on its nodes, and whose objects in its API."""
@@ -60,6 +54,7 @@ class Sandbox:
     slot: int
     nodes: tuple[Node, ...]
     platform: str = KUBEADM
+    kubernetes: str = releases.DEFAULT
 
     @property
     def state(self) -> Path:
@@ -185,7 +180,13 @@ def load(name: str) -> Sandbox | None:
     try:
         data = json.loads((paths.state_root() / name / "sandbox.json").read_text())
         nodes = tuple(Node(**node) for node in data["nodes"])
-        return Sandbox(data["name"], data["slot"], nodes, data.get("platform", KUBEADM))
+        return Sandbox(
+            data["name"],
+            data["slot"],
+            nodes,
+            data.get("platform", KUBEADM),
+            data.get("kubernetes", releases.DEFAULT),
+        )
     except (OSError, ValueError, KeyError, TypeError):
         return None
 

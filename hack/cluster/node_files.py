@@ -122,7 +122,8 @@ def write(sandbox: Sandbox, node: Node) -> None:
     manifests = kubernetes / "manifests"
     manifests.mkdir(mode=0o700, exist_ok=True)
     if node.control_plane and sandbox.platform == model.KUBEADM:
-        paths.write_atomically(manifests / "kube-scheduler.yaml", scheduler_manifest(), 0o600)
+        manifest = scheduler_manifest(sandbox)
+        paths.write_atomically(manifests / "kube-scheduler.yaml", manifest, 0o600)
 
     paths.write_atomically(kubelet / "config.yaml", kubelet_config(sandbox, node))
     cni = render("cni.json", pod_network=sandbox.pod_network(node))
@@ -148,9 +149,9 @@ def render(template: str, **values: object) -> str:
     return string.Template((paths.TEMPLATES / template).read_text()).substitute(values)
 
 
-def scheduler_manifest() -> str:
-    """The static pod that kubeadm 1.35 writes."""
-    return render("kube-scheduler.yaml", image=images.SCHEDULER)
+def scheduler_manifest(sandbox: Sandbox) -> str:
+    """The static pod that kubeadm 1.34 to 1.36 writes."""
+    return render("kube-scheduler.yaml", image=images.scheduler_name(sandbox.kubernetes))
 
 
 def kubelet_config(sandbox: Sandbox, node: Node) -> str:

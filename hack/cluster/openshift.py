@@ -109,6 +109,7 @@ def write_bootstrap(sandbox: Sandbox) -> None:
     authority = pki.Authority(sandbox.state / "pki", "ca")
     pair = authority.issue("scheduler", "system:kube-scheduler")
     text = pki.kubeconfig(sandbox.node_server, authority.certificate, "system:kube-scheduler", pair)
+    operand = images.hyperkube_name(sandbox.kubernetes)
     with tempfile.TemporaryDirectory() as folder:
         assets, made = Path(folder, "assets/tls"), Path(folder, "made")
         assets.mkdir(parents=True)
@@ -116,7 +117,7 @@ def write_bootstrap(sandbox: Sandbox) -> None:
         config = made / "kube-scheduler-config.yaml"
         run(
             _PROGRAM, "render", f"--asset-input-dir={assets}", f"--asset-output-dir={made}",
-            f"--config-output-file={config}", f"--manifest-image={images.HYPERKUBE}",
+            f"--config-output-file={config}", f"--manifest-image={operand}",
         )  # fmt: skip
         paths.write_atomically(kubernetes / "bootstrap-secrets/kubeconfig", text, 0o600)
         (kubernetes / "bootstrap-configs").mkdir(exist_ok=True)

@@ -57,7 +57,8 @@ def _overlay(sandbox: Sandbox) -> Path:
     }
     if sandbox.platform == OPENSHIFT:
         # No scheduler runs on the nodes, from which these could be seen.
-        variables = {"OPERAND_IMAGE": images.HYPERKUBE, "RELEASE_VERSION": openshift.VERSION}
+        operand = images.hyperkube_name(sandbox.kubernetes)
+        variables = {"OPERAND_IMAGE": operand, "RELEASE_VERSION": openshift.VERSION}
         path = "/spec/template/spec/containers/0/env/-"
         patch = [
             {"op": "add", "path": path, "value": {"name": name, "value": value}}

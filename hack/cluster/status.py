@@ -20,11 +20,12 @@ def report(form: str) -> str:
         return json.dumps({"sandboxes": found}, indent=2)
     if not found:
         return "no sandboxes"
-    rows = [("NAME", "PHASE", "NODES", "SERVER", "NOTE")]
+    rows = [("NAME", "PHASE", "KUBERNETES", "NODES", "SERVER", "NOTE")]
     for one in found:
         ready = sum(node["ready"] for node in one["nodes"])
+        count = f"{ready}/{len(one['nodes'])}"
         rows.append(
-            (one["name"], one["phase"], f"{ready}/{len(one['nodes'])}", one["server"], one["note"])
+            (one["name"], one["phase"], one["kubernetes"], count, one["server"], one["note"])
         )
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     lines = ("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
@@ -38,6 +39,7 @@ def describe(name: str) -> dict[str, Any]:
         return {
             "name": name,
             "phase": "Remnants",
+            "kubernetes": "",
             "server": "",
             "nodes": [],
             "note": f"its record is gone; remove the rest: hack/sandbox down --name {name}",
@@ -53,6 +55,7 @@ def describe(name: str) -> dict[str, Any]:
     return {
         "name": name,
         "phase": "Degraded" if note else "Running",
+        "kubernetes": sandbox.kubernetes,
         "server": sandbox.server,
         "kubeconfig": str(sandbox.kubeconfig),
         "state": str(sandbox.state),

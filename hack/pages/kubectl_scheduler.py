@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 
 from cluster import nodes, paths
 from cluster.console import say, step
-from cluster.model import KUBERNETES_VERSION
 from cluster.observe import cluster_operator, schedule_pod, until
+from cluster.releases import DEFAULT
 from pages.stage import PREFIX, VIEWER, Stage
 from pages.terminal import sizes
 from pages.text import Keep, Section, Shown, index, page, tree
@@ -81,7 +81,7 @@ def tell(stage: Stage, sections: list[Section]) -> None:
 def written(sections: Sequence[Section]) -> str:
     """The page."""
     table = index(COMMANDS, sections, PREFIX)
-    return page(_TITLE, _INTRODUCTION.format(version=KUBERNETES_VERSION, index=table), sections)
+    return page(_TITLE, _INTRODUCTION.format(version=DEFAULT, index=table), sections)
 
 
 def _section(title: str, text: str, *blocks: Sequence[Shown] | str) -> Section:

@@ -14,8 +14,9 @@ from typing import Any
 from cluster import openshift, paths
 from cluster.api import Api, ApiError, Object
 from cluster.console import SandboxError, run, say
-from cluster.model import KUBERNETES_VERSION, Sandbox
+from cluster.model import Sandbox
 from cluster.observe import CLUSTEROPERATOR, KUBESCHEDULER, SCHEDULER, edit, until
+from cluster.releases import DEFAULT
 from pages.comparison import Comparison, compare, table
 from pages.openshift_facts import NAMESPACE, OURS, facts
 from pages.openshift_reference import KNOWN_ONLY, REASONS, REFERENCE
@@ -201,9 +202,7 @@ def complaints(comparison: Comparison) -> list[str]:
 def written(comparison: Comparison, shown: Mapping[str, str]) -> str:
     """The page."""
     same, different = comparison.counts
-    parts = [
-        _TEXT.format(version=KUBERNETES_VERSION, profile=PROFILE, same=same, different=different)
-    ]
+    parts = [_TEXT.format(version=DEFAULT, profile=PROFILE, same=same, different=different)]
     for group, rows in comparison.groups.items():
         parts += [f"## {group}", table(rows)]
     parts.append("## As kubectl shows it")

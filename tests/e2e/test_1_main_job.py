@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import json
 
-from cluster.observe import KUBESCHEDULER, SCHEDULER, until
+import pytest
+
+from cluster.observe import CLUSTEROPERATOR, KUBESCHEDULER, SCHEDULER, until
 
 from .conftest import MANIFEST, OPERATOR_NAMESPACE, Cluster
+
+pytestmark = pytest.mark.core
 
 
 def test_the_stock_scheduler_is_adopted_under_its_own_name(cluster: Cluster) -> None:
@@ -69,6 +73,8 @@ def test_cluster_operator_tells_what_is_true(cluster: Cluster) -> None:
         "SINCE",
     ]
     assert row[1].split()[2:5] == ["True", "False", "False"]
+    versions = cluster.api.request("GET", CLUSTEROPERATOR)["status"]["versions"]
+    assert {"name": "kube-scheduler", "version": cluster.sandbox.kubernetes} in versions
 
 
 def test_a_misspelt_plugin_is_named_and_nothing_is_touched(cluster: Cluster) -> None:

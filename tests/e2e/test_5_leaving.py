@@ -8,6 +8,8 @@ from cluster.observe import KUBESCHEDULER, SCHEDULER, until
 
 from .conftest import CONFIG_MAPS, OPERATOR_NAMESPACE, PODS, Cluster
 
+pytestmark = pytest.mark.core
+
 MANIFEST = "/etc/kubernetes/manifests/kube-scheduler.yaml"
 RESOURCES = "/etc/kubernetes/static-pod-resources"
 STOCK = f"{RESOURCES}/kube-scheduler-stock/kube-scheduler.yaml"

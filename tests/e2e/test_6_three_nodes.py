@@ -22,7 +22,6 @@ from .faults import kill_an_operator
 pytestmark = pytest.mark.timeout(600, func_only=True)
 
 CANNOT_RUN = {"arguments": {"bind-address": "203.0.113.77"}}
-ONLY_ON_SOME = "localhost/kube-scheduler:v1.35.4"
 PORT = 10261
 LISTEN = (
     "import socket, time\n"
@@ -32,6 +31,7 @@ LISTEN = (
 )
 
 
+@pytest.mark.core
 def test_a_rollout_takes_the_leader_last_and_pods_are_scheduled_all_along(
     three_nodes: Cluster,
 ) -> None:
@@ -61,6 +61,7 @@ def test_a_rollout_takes_the_leader_last_and_pods_are_scheduled_all_along(
     assert max(ends, key=lambda name: ends[name]) == leader
 
 
+@pytest.mark.core
 def test_what_crashes_on_one_node_never_reaches_the_others(three_nodes: Cluster) -> None:
     before, good, latest = three_nodes.schedulers, three_nodes.current, three_nodes.latest
     overrides = {"spec": {"unsupportedConfigOverrides": CANNOT_RUN}}
@@ -83,18 +84,19 @@ def test_what_crashes_on_one_node_never_reaches_the_others(three_nodes: Cluster)
 
 def test_an_image_that_one_node_lacks_changes_no_node(three_nodes: Cluster) -> None:
     before = three_nodes.schedulers
+    only_on_some = f"localhost/kube-scheduler:{three_nodes.sandbox.kubernetes}"
     *having, lacking = three_nodes.sandbox.nodes
     for node in having:
         image = three_nodes.api.request(
             "GET", f"/api/v1/namespaces/kube-system/pods/kube-scheduler-{node.name}"
         )["spec"]["containers"][0]["image"]
-        three_nodes.on_node("ctr", "-n", "k8s.io", "images", "tag", image, ONLY_ON_SOME, node=node)
-    three_nodes.operand_image(ONLY_ON_SOME)
+        three_nodes.on_node("ctr", "-n", "k8s.io", "images", "tag", image, only_on_some, node=node)
+    three_nodes.operand_image(only_on_some)
     try:
         kind = "InstallerPodContainerWaitingDegraded"
         until(lambda: three_nodes.condition(kind)[0] == "True", 200, "it is not complained about")
         message = three_nodes.condition(kind)[1]
-        assert ONLY_ON_SOME in message
+        assert only_on_some in message
         assert f'node "{lacking.name}"' in message
         until(lambda: _staged(three_nodes) == {node.name for node in having}, 60, "not staged")
         assert three_nodes.schedulers == before

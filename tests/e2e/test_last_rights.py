@@ -31,6 +31,7 @@ def test_what_is_seldom_has_a_test() -> None:
     assert [n for n in SELDOM.values() if not any(f"def {n}(" in text for text in texts)] == []
 
 
+@pytest.mark.core
 def test_nothing_was_refused() -> None:
     assert AUDIT.requests > 0
     assert [str(right) for right in sorted(AUDIT.refused)] == []

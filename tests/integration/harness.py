@@ -23,13 +23,13 @@ from typing import Any
 import aiohttp
 from aiohttp import web
 
+from cluster import images
 from cluster.api import Api, ApiError
 from cluster.model import Sandbox
 from cluster.observe import until
 
 NAMESPACE = "kube-scheduler-operator"
 NODE = "played"
-IMAGE = "registry.k8s.io/kube-scheduler:v1.35.4"
 _PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 _MIRROR = f"/api/v1/namespaces/kube-system/pods/kube-scheduler-{NODE}"
 
@@ -233,8 +233,9 @@ class PlayedNode:
         verdict: what the preflight of a revision says: pod -> its last log line, empty for yes.
     """
 
-    def __init__(self, api: Api) -> None:
-        self._api = api
+    def __init__(self, sandbox: Sandbox) -> None:
+        self._api = Api(sandbox)
+        self._image = images.scheduler_name(sandbox.kubernetes)
         self.verdict: Callable[[dict[str, Any]], str] = lambda pod: ""
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._main, daemon=True)
@@ -355,7 +356,9 @@ class PlayedNode:
                 "nodeName": NODE,
                 "tolerations": [{"operator": "Exists"}],
                 "automountServiceAccountToken": False,
-                "containers": [{"name": "kube-scheduler", "image": IMAGE, "command": command}],
+                "containers": [
+                    {"name": "kube-scheduler", "image": self._image, "command": command}
+                ],
             },
         }
         self._api.request("POST", "/api/v1/namespaces/kube-system/pods", pod)

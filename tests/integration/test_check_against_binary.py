@@ -26,6 +26,8 @@ from kube_scheduler_operator.config.profiles import PROFILES, default_config
 from kube_scheduler_operator.config.versions import Version
 from kube_scheduler_operator.platform import KUBEADM, Platform
 
+pytestmark = pytest.mark.core
+
 FIT = "NodeResourcesFit"
 SPREAD = "PodTopologySpread"
 ZONE = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway"}

@@ -129,7 +129,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
             path = REPOSITORY / "deploy" / manifest
             run(*kubectl, "apply", "--server-side", "-f", path)
         api = Api(sandbox)
-        node = PlayedNode(api)
+        node = PlayedNode(sandbox)
         node.start()
         proxy = Proxy(sandbox)
         operator = Operator(proxy, tmp_path_factory.mktemp("operator"))

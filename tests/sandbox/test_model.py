@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster import model, paths
+from cluster import model, paths, releases
 from cluster.console import SandboxError
 from cluster.model import Sandbox
 
@@ -121,19 +121,21 @@ def test_the_bootstrap_machine_has_a_place_of_its_own() -> None:
     assert box.pod_network(machine) not in {box.pod_network(node) for node in box.nodes}
 
 
-def test_the_platform_is_remembered(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_platform_and_the_version_are_remembered(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setattr(paths, "state_root", lambda: tmp_path)
     for platform in model.PLATFORMS:
-        made = Sandbox(platform, 0, (), platform)
+        made = Sandbox(platform, 0, (), platform, "v1.34.2")
         made.state.mkdir()
         made.save()
         assert model.load(platform) == made
 
 
-def test_a_record_from_before_platforms_is_of_kubeadm(
+def test_a_record_from_before_platforms_and_versions_is_of_the_defaults(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(paths, "state_root", lambda: tmp_path)
     (tmp_path / "old").mkdir()
     (tmp_path / "old/sandbox.json").write_text('{"name": "old", "slot": 1, "nodes": []}')
-    assert model.load("old") == Sandbox("old", 1, (), model.KUBEADM)
+    assert model.load("old") == Sandbox("old", 1, (), model.KUBEADM, releases.DEFAULT)

@@ -9,21 +9,21 @@ from pathlib import Path
 import yaml
 
 from cluster import cgroups, controlplane, model, node_files
-from cluster.model import KUBERNETES_VERSION, Sandbox
+from cluster.model import Sandbox
 
-BOX = Sandbox("dev", 2, model.make_nodes("dev", 1, 1))
+BOX = Sandbox("dev", 2, model.make_nodes("dev", 1, 1), kubernetes="v1.34.4")
 CONTROL_PLANE, WORKER = BOX.nodes
 
 
 def test_the_schedulers_static_pod_is_kubeadms() -> None:
-    pod = yaml.safe_load(node_files.scheduler_manifest())
+    pod = yaml.safe_load(node_files.scheduler_manifest(BOX))
     (container,) = pod["spec"]["containers"]
     assert pod["metadata"] == {
         "name": "kube-scheduler",
         "namespace": "kube-system",
         "labels": {"component": "kube-scheduler", "tier": "control-plane"},
     }
-    assert container["image"] == f"registry.k8s.io/kube-scheduler:{KUBERNETES_VERSION}"
+    assert container["image"] == "registry.k8s.io/kube-scheduler:v1.34.4"
     assert container["command"] == [
         "kube-scheduler",
         "--authentication-kubeconfig=/etc/kubernetes/scheduler.conf",

@@ -1,0 +1,124 @@
+"""Which binaries of the machine will do, and where those that were made for a version are kept."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from pathlib import Path
+
+import pytest
+
+from cluster import binaries, packages, paths, releases
+from cluster.console import SandboxError
+
+OLD, NEW = releases.PINNED[34], releases.PINNED[36]
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache on a machine that has no binaries and no way to get any."""
+    cache = tmp_path / "cache"
+    monkeypatch.setenv("KUBE_SCHEDULER_OPERATOR_CACHE", str(cache))
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    monkeypatch.delenv("KUBEBUILDER_ASSETS", raising=False)
+
+    def unreachable(url: str) -> bytes:
+        raise OSError("no network")
+
+    monkeypatch.setattr(binaries, "_fetch", unreachable)
+    monkeypatch.setattr(packages, "available", lambda: False)
+    return cache
+
+
+@pytest.fixture
+def sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of the Go sources that a test may change."""
+    copy = tmp_path / "controlplane"
+    shutil.copytree(binaries.SOURCE, copy)
+    monkeypatch.setattr(binaries, "SOURCE", copy)
+    return copy
+
+
+def program(folder: Path, name: str, said: str) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / name
+    path.write_text(f"#!/bin/sh\necho '{said}'\n")
+    path.chmod(0o755)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("component", "said", "version", "fits"),
+    [
+        ("kubelet", "Kubernetes v1.35.4", "v1.35.4", True),
+        ("kubelet", "Kubernetes v1.35.1", "v1.35.4", True),  # the pinned one: any patch will do
+        ("kubelet", "Kubernetes v1.34.4", "v1.35.4", False),
+        ("kubelet", "Kubernetes v1.34.2+vendor.1", "v1.34.2", True),
+        ("kubelet", "Kubernetes v1.34.20", "v1.34.2", False),
+        ("kubelet", "Kubernetes v1.34.4", "v1.34.2", False),  # another patch was asked for
+        ("kubectl", "Client Version: v1.35.4", "v1.34.2", True),
+        ("kubectl", "Client Version: v1.34.0", "v1.36.3", False),
+        ("kubelet", "command not found", "v1.35.4", False),
+    ],
+)
+def test_a_binary_of_the_machine_is_of_the_right_version(
+    component: str, said: str, version: str, fits: bool
+) -> None:
+    assert binaries.version_fits(component, said, version) is fits
+
+
+def test_a_fitting_binary_on_path_is_taken_and_another_is_not(tmp_path: Path) -> None:
+    kubelet = program(tmp_path / "bin", "kubelet", f"Kubernetes {OLD}")
+    own = program(binaries.release_folder(NEW), "kubelet", f"Kubernetes {NEW}")
+    assert binaries.provide(["kubelet"], OLD) == {"kubelet": kubelet}
+    assert binaries.provide(["kubelet"], NEW) == {"kubelet": own}
+
+
+def test_every_version_has_folders_of_its_own(cache: Path) -> None:
+    versions = [*releases.PINNED.values(), "v1.34.2"]
+    folders = [binaries.release_folder(version) for version in versions]
+    folders += [binaries.build_folder(version) for version in releases.PINNED.values()]
+    assert len(set(folders)) == len(folders)
+    assert all(folder.is_relative_to(cache) for folder in folders)
+    assert binaries.build_folder(OLD).name.startswith(f"{OLD}-")
+
+
+def test_what_one_version_is_built_from_is_nothing_to_the_others(sources: Path) -> None:
+    before = {version: binaries.build_folder(version) for version in releases.PINNED.values()}
+    (sources / "v1.34.sum").write_text("changed")
+    (sources / "v1.37.mod").write_text("new")
+    after = {version: binaries.build_folder(version) for version in releases.PINNED.values()}
+    assert {version for version in before if before[version] != after[version]} == {OLD}
+    (sources / "main.go").write_text("changed")
+    assert binaries.build_folder(NEW) != after[NEW]
+
+
+def test_a_patch_that_is_not_pinned_cannot_be_built_and_says_what_can() -> None:
+    with pytest.raises(SandboxError, match=rf"kubelet v1\.34\.2\. .*only {OLD}.*Ask for 1\.34"):
+        binaries.provide(["kubelet"], "v1.34.2")
+
+
+@pytest.mark.parametrize(("version", "go"), [(OLD, "1.24"), (NEW, "1.26")])
+def test_without_go_the_error_names_the_one_that_this_version_needs(version: str, go: str) -> None:
+    with pytest.raises(SandboxError, match=rf"{version}\. .*Install Go {go} or newer"):
+        binaries.provide(["kubelet"], version)
+
+
+def test_a_release_is_downloaded_into_its_own_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    content = b"#!/bin/sh\n"
+    wrong = b"0" * 64
+    answers = {"kubelet": content, "kubelet.sha256": wrong}
+    asked: list[str] = []
+
+    def fetch(url: str) -> bytes:
+        asked.append(url)
+        return answers[url.rpartition("/")[2]]
+
+    monkeypatch.setattr(binaries, "_fetch", fetch)
+    with pytest.raises(SandboxError, match=r"v1\.34\.2.*is not what its checksum says"):
+        binaries.provide(["kubelet"], "v1.34.2")
+    answers["kubelet.sha256"] = hashlib.sha256(content).hexdigest().encode()
+    expected = binaries.release_folder("v1.34.2") / "kubelet"
+    assert binaries.provide(["kubelet"], "v1.34.2") == {"kubelet": expected}
+    assert all("/v1.34.2/bin/linux/" in url for url in asked)
+    assert paths.cache_dir() in expected.parents
