@@ -11,13 +11,13 @@ from .. import assets
 from .values import boolean
 from .versions import Version
 
-_DEFAULTS: Final[Mapping[str, Mapping[int, bool | None]]] = {
-    # Per gate: from which minor on it is on, off, or (None) left to the scheduler to judge.
-    "DRADeviceBindingConditions": {34: False, 36: None},
+_DEFAULTS: Final[Mapping[str, Mapping[int, bool]]] = {
+    # Per gate: from which minor on it is on or off.
+    "DRADeviceBindingConditions": {34: False, 36: True},
     "DRAResourceClaimDeviceStatus": {32: False, 33: True},
     "DRASchedulerFilterTimeout": {34: True},
     "DynamicResourceAllocation": {29: False, 34: True},
-    "GangScheduling": {35: False, 36: None},
+    "GangScheduling": {35: False},
     "NodeDeclaredFeatures": {35: False, 36: True},
     "StorageCapacityScoring": {33: False},
     "VolumeCapacityPriority": {29: False},
