@@ -25,7 +25,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     def unreachable(url: str) -> bytes:
         raise OSError("no network")
 
-    monkeypatch.setattr(binaries, "_fetch", unreachable)
+    monkeypatch.setattr(binaries, "fetch", unreachable)
     monkeypatch.setattr(packages, "available", lambda: False)
     return cache
 
@@ -114,7 +114,7 @@ def test_a_release_is_downloaded_into_its_own_folder(monkeypatch: pytest.MonkeyP
         asked.append(url)
         return answers[url.rpartition("/")[2]]
 
-    monkeypatch.setattr(binaries, "_fetch", fetch)
+    monkeypatch.setattr(binaries, "fetch", fetch)
     with pytest.raises(SandboxError, match=r"v1\.34\.2.*is not what its checksum says"):
         binaries.provide(["kubelet"], "v1.34.2")
     answers["kubelet.sha256"] = hashlib.sha256(content).hexdigest().encode()

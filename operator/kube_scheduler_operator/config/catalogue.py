@@ -27,7 +27,6 @@ class Plugin:
         until: the last minor that had it, None for still there.
         points_since: the minor that brought an extension point to it.
         points_until: the last minor in which it had an extension point.
-        any_point: its extension points are not known for sure from this minor on.
     """
 
     points: tuple[str, ...]
@@ -35,7 +34,6 @@ class Plugin:
     until: int | None = None
     points_since: Mapping[str, int] = field(default_factory=dict)
     points_until: Mapping[str, int] = field(default_factory=dict)
-    any_point: int | None = None
 
     def exists(self, minor: int) -> bool:
         """True if kube-scheduler 1.`minor` has it."""
@@ -43,8 +41,6 @@ class Plugin:
 
     def implements(self, point: str, minor: int) -> bool:
         """True if it may be listed at `point` in 1.`minor`."""
-        if self.any_point is not None and minor >= self.any_point:
-            return True
         return point in self.points_at(minor)
 
     def points_at(self, minor: int) -> tuple[str, ...]:
@@ -91,9 +87,11 @@ PLUGINS: Final[Mapping[str, Plugin]] = {
     "ImageLocality": Plugin(("score",)),
     "DefaultBinder": Plugin(("bind",)),
     "NodeDeclaredFeatures": Plugin(_FILTER, since=35),
-    "GangScheduling": Plugin(("preEnqueue", "reserve", "permit"), since=35, any_point=36),
-    "TopologyPlacementGenerator": Plugin(("placementGenerate",), since=36, any_point=36),
-    "PodGroupPodsCount": Plugin(("placementScore",), since=36, any_point=36),
+    "GangScheduling": Plugin(
+        ("preEnqueue", "reserve", "permit"), since=35, points_until={"reserve": 35}
+    ),
+    "TopologyPlacementGenerator": Plugin(("placementGenerate",), since=36),
+    "PodGroupPodsCount": Plugin(("placementScore",), since=36),
 }
 """Every plugin, in the order in which kube-scheduler enables them by default."""
 

@@ -79,8 +79,10 @@ _DURATIONS: Final = (
     "pod-max-in-unschedulable-pods-duration",
 )  # fmt: skip
 
-ON_RECORD: Final = 35
-"""The minor whose flags are recorded in full; others may have a flag more or less."""
+ON_RECORD: Final = (34, 35, 36)
+"""The minors whose flags are recorded in full; others may have a flag more or less."""
+_SINCE: Final[Mapping[str, int]] = {"min-compatibility-version": 35, "tls-curve-preferences": 36}
+"""The minor that brought a flag, if not all on record have it."""
 
 
 def _port(text: str) -> None:
@@ -115,6 +117,18 @@ def _cipher_suites(text: str) -> None:
             raise ValueError(f'"{name}" is not a cipher suite{hint}')
 
 
+def _curves(text: str) -> None:
+    # Which of them exist depends on the Go that the program was built with.
+    found = [integer(part) for part in text.split(",")] if text else []
+    for curve in found:
+        if not 1 <= curve <= 65535:
+            raise ValueError(
+                f"{curve} is not a curve; use 1 to 65535, as Go's crypto/tls numbers them"
+            )
+    if len(set(found)) != len(found):
+        raise ValueError(f'"{text}" has a curve twice; remove one')
+
+
 def _verbosity(text: str) -> None:
     if not 0 <= integer(text) < 2**31:
         raise ValueError(f"{text} is not a log level; use 0 to 10")
@@ -138,12 +152,15 @@ _TYPES: Final[Mapping[str, Callable[[str], object]]] = {
     "kube-api-qps": _number,
     "secure-port": _port,
     "tls-cipher-suites": _cipher_suites,
+    "tls-curve-preferences": _curves,
     "tls-min-version": _tls_version,
     "v": _verbosity,
 }
 
-NAMES: Final = frozenset(_TYPES)
-"""Every flag on record, without dashes."""
+
+def flag_names(minor: int) -> frozenset[str]:
+    """The flags that kube-scheduler 1.`minor` has, without dashes."""
+    return frozenset(name for name in _TYPES if _SINCE.get(name, 0) <= minor)
 
 
 def check_flags(
@@ -153,17 +170,19 @@ def check_flags(
 
     After `feature-gates` a path may have the gate.
     """
+    recorded = stock and version.major == 1 and version.minor in ON_RECORD
+    known = flag_names(version.minor)
     for name, values in flags.items():
-        check = _TYPES.get(name)
-        if check is None:
-            if stock and version.major == 1 and version.minor == ON_RECORD:
-                hint = did_you_mean(name, _TYPES) or "; remove it"
-                yield Problem(
-                    UNKNOWN_ARGUMENT,
-                    (name,),
-                    f"kube-scheduler {version.short} has no flag --{name}{hint}",
-                )
+        if recorded and name not in known:
+            since = _SINCE.get(name)
+            hint = f"; it came with 1.{since}" if since else did_you_mean(name, sorted(known))
+            yield Problem(
+                UNKNOWN_ARGUMENT,
+                (name,),
+                f"kube-scheduler {version.short} has no flag --{name}{hint or '; remove it'}",
+            )
             continue
+        check = _TYPES.get(name, _anything)
         for value in values:
             try:
                 check(value)

@@ -16,7 +16,10 @@ from .values import (
 
 REASON: Final = "InvalidPluginArgs"
 
-_STRATEGIES: Final = ("LeastAllocated", "MostAllocated", "RequestedToCapacityRatio")
+_RATIO: Final = "RequestedToCapacityRatio"
+_RATIO_ALONE: Final = 36
+"""The minor since which a shape is refused beside another strategy, where it was not looked at."""
+_STRATEGIES: Final = ("LeastAllocated", "MostAllocated", _RATIO)
 _FIELD_OPERATORS: Final = ("In", "NotIn")
 _OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 
@@ -62,7 +65,7 @@ def _inter_pod_affinity(args: Mapping[str, Any], path: Path, _: Gates) -> Iterat
     yield from _between(args, path, "hardPodAffinityWeight", 0, 100)
 
 
-def _node_resources_fit(args: Mapping[str, Any], path: Path, _: Gates) -> Iterator[Problem]:
+def _node_resources_fit(args: Mapping[str, Any], path: Path, gates: Gates) -> Iterator[Problem]:
     for index, name in enumerate(args.get("ignoredResources", ())):
         if not is_qualified_name(name):
             yield _problem(
@@ -99,9 +102,15 @@ def _node_resources_fit(args: Mapping[str, Any], path: Path, _: Gates) -> Iterat
                 message=f"{weight} is out of range; use from 1 to 100",
             )
     ratio = strategy.get("requestedToCapacityRatio")
-    if ratio is not None:
+    if ratio is not None and kind != _RATIO and gates.version.minor >= _RATIO_ALONE:
+        yield _problem(
+            where,
+            "requestedToCapacityRatio",
+            message=f"only type {_RATIO} may have this in {gates.version.short}; remove it",
+        )
+    elif ratio is not None:
         yield from _shape(ratio.get("shape", ()), (*where, "requestedToCapacityRatio", "shape"))
-    elif kind == "RequestedToCapacityRatio":
+    elif kind == _RATIO:
         yield _problem(
             where,
             "requestedToCapacityRatio",

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 LENGTH: Final = 1000
 """Characters that are kept; a termination message has 4096 bytes for everything."""
 
+_IDLE: Final = ("The manifest file is empty, ignoring.",)
+"""What kube-scheduler 1.36 calls an error at every start; nobody dies of it."""
+
 _TAIL: Final = 64 * 1024
 _CRI: Final = re.compile(r"^\S+ (?:stdout|stderr) ([PF])(?::\S+)? ?(.*)$")
 _KLOG: Final = re.compile(r"^[EF]\d{4} \d\d:\d\d:\d\d\.\d+\s+\d+ [^\]]+\] ?(.*)$")
@@ -94,7 +97,7 @@ def _error(line: str) -> str:
             return ""
         return str(document.get("err") or document.get("error") or "")
     klog = _KLOG.match(line)
-    if klog is None:
+    if klog is None or klog[1] in _IDLE:
         return ""
     rest = klog[1]
     err = _ERR.search(rest)

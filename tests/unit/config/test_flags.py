@@ -99,7 +99,22 @@ def test_a_wrong_flag_is_told_about_once() -> None:
 def test_unknown_flags_are_left_to_a_custom_image_and_to_versions_not_on_record() -> None:
     assert messages("brand-new", "1") != []
     assert messages("brand-new", "1", stock=False) == []
-    assert messages("brand-new", "1", version=Version(1, 36)) == []
+    assert messages("brand-new", "1", version=Version(1, 33)) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "since"),
+    [("min-compatibility-version", "1.34", 35), ("tls-curve-preferences", "29,23", 36)],
+)
+def test_flags_that_came_later_are_unknown_before(name: str, value: str, since: int) -> None:
+    assert messages(name, value, version=Version(1, since)) == []
+    (said,) = messages(name, value, version=Version(1, since - 1))
+    assert said.endswith(f"has no flag --{name}; it came with 1.{since}")
+
+
+@pytest.mark.parametrize("value", ["P256", "0", "65536", "29,29", "29,"])
+def test_curves_are_different_numbers(value: str) -> None:
+    assert len(messages("tls-curve-preferences", value, version=Version(1, 36))) == 1
 
 
 @pytest.mark.parametrize(

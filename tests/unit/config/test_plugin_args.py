@@ -119,6 +119,18 @@ def test_default_constraints(change: Any, path: str) -> None:
     assert found(SPREAD, args) == [f"defaultConstraints[0].{path}"]
 
 
+@pytest.mark.parametrize(
+    ("minor", "expected"), [(35, []), (36, ["scoringStrategy.requestedToCapacityRatio"])]
+)
+def test_a_shape_that_is_not_used_is_refused_from_1_36_on(minor: int, expected: list[str]) -> None:
+    args = fit(
+        type="LeastAllocated",
+        requestedToCapacityRatio={"shape": [{"utilization": 0, "score": 0}]},
+    )
+    assert found(FIT, args, minor) == expected
+    assert found(FIT, ratio((0, 0), (100, 10)), minor) == []
+
+
 def test_a_default_constraint_that_is_there_twice() -> None:
     args = {"defaultingType": "List", "defaultConstraints": [ZONE, {**ZONE, "maxSkew": 2}]}
     assert found(SPREAD, args) == ["defaultConstraints[1]"]

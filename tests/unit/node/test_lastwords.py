@@ -10,6 +10,7 @@ from kube_scheduler_operator.node import lastwords
 
 T = "2025-11-21T09:00:00.123456789Z stderr"
 INFO = "I1121 09:00:00.000001       1 serving.go:386] Generated self-signed cert in-memory"
+EMPTY = "E1121 09:00:00.000001       1 options.go:205] The manifest file is empty, ignoring."
 FAILED = (
     'E1121 09:00:00.000002       1 run.go:72] "command failed" '
     r'err="strict decoding error: unknown field \"profiles[0].x\""'
@@ -62,6 +63,7 @@ def cri(*lines, tag="F"):
         pytest.param(
             cri('{"ts":1,"msg":"command failed","err":"bad cipher"}'), "bad cipher", id="JSON"
         ),
+        pytest.param(cri(EMPTY, INFO), INFO, id="what 1.36 says at every start"),
         pytest.param(cri(INFO), INFO, id="no error: the last line"),
         pytest.param(cri("", "   "), "", id="blank lines"),
         pytest.param("", "", id="empty"),
