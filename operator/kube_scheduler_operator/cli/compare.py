@@ -205,7 +205,13 @@ def _ordered(was: Effective, now: Effective) -> Iterator[str]:
 
 
 def _values(intro: str, before: Any, after: Any, path: tuple[str | int, ...] = ()) -> Iterator[str]:
-    """Every value that differs, with its path; maps are gone into, lists are values."""
+    """Every value that differs, with its path; maps are gone into, lists are values.
+
+    But what a list has is found by name where everything in it has one, as a pod's containers.
+    """
+    named = _by_name(before), _by_name(after)
+    if named[0] and named[1]:
+        before, after = named
     if isinstance(before, Mapping) and isinstance(after, Mapping):
         for key in sorted(before.keys() | after.keys()):
             yield from _values(intro, before.get(key), after.get(key), (*path, key))
@@ -217,6 +223,14 @@ def _values(intro: str, before: Any, after: Any, path: tuple[str | int, ...] = (
             yield f"{where}: {_shown(before)} removed"
         else:
             yield f"{where}: {_shown(before)} → {_shown(after)}"
+
+
+def _by_name(value: Any) -> dict[str, Any]:
+    """The items of a list by their names; empty if it is no list, or not each has its own."""
+    if not isinstance(value, list) or not all(isinstance(item, Mapping) for item in value):
+        return {}
+    found = {str(item.get("name") or ""): item for item in value}
+    return found if len(found) == len(value) and "" not in found else {}
 
 
 def _shown(value: Any) -> str:

@@ -40,6 +40,7 @@ class Seen:
 
     Attributes:
         profiling_since: the revision that turned profiling on; 0 if it is off.
+        events_in: the namespace of the operator's events.
     """
 
     scheduler: Mapping[str, Any] | None
@@ -47,7 +48,8 @@ class Seen:
     cluster_operator: Mapping[str, Any] | None
     pods: Mapping[str, Mapping[str, Any]]
     lease: Mapping[str, Any] | None
-    profiling_since: int = 0
+    profiling_since: int
+    events_in: str
 
 
 def run(args: argparse.Namespace) -> int:
@@ -77,6 +79,7 @@ async def _read(api: ApiClient, platform: Platform) -> Seen:
         pods=await common.operand_pods(api, platform),
         lease=await common.find_one(api, lease),
         profiling_since=_profiling_since(await common.revisions(api, platform)),
+        events_in=platform.operator_namespace,
     )
 
 
@@ -150,6 +153,7 @@ def summarize(seen: Seen, *, verbose: bool = False) -> dict[str, Any]:
         "progress": overall.get("Progressing", {}).get("message", ""),
         "progressing": overall.get("Progressing", {}).get("status") == "True",
         "problems": problems,
+        "eventsIn": seen.events_in,
         "nodes": nodes,
     }
 
@@ -255,14 +259,42 @@ def _render_identity(node: str, scheduler: Mapping[str, Any] | None) -> list[str
     return lines
 
 
+def _is_of_an_edit(problem: Mapping[str, Any]) -> bool:
+    """Whether a user's settings are what has to change."""
+    return (
+        problem["condition"]
+        in (
+            names.CONFIG_OBSERVATION_DEGRADED,
+            names.TARGET_CONFIG_DEGRADED,
+            names.OVERRIDES_DEGRADED,
+            names.PREFLIGHT_DEGRADED,
+        )
+        or problem["reason"] == "RevisionFailed"
+    )
+
+
 def _next_steps(report: Mapping[str, Any]) -> list[str]:
-    if report["problems"]:
-        return [
-            "Next: fix the field that the problem names: kubectl edit scheduler cluster, or",
-            "      kubectl edit kubescheduler cluster; or take the edit back:",
-            "      kubectl scheduler history, kubectl scheduler rollout undo. What happened:",
-            "      kubectl -n kube-scheduler-operator get events --sort-by=.lastTimestamp",
+    problems = report["problems"]
+    if problems:
+        steps = []
+        if any(_is_of_an_edit(problem) for problem in problems):
+            steps += [
+                "fix the field that the problem names: kubectl edit scheduler cluster, or",
+                "kubectl edit kubescheduler cluster; or take the edit back:",
+                "kubectl scheduler history, kubectl scheduler rollout undo.",
+            ]
+        if any(problem["condition"] == names.NODES_DEGRADED for problem in problems):
+            steps += [
+                "bring the node back, or remove it (kubectl delete node); the others go on",
+                "without it, and it gets what it missed by itself.",
+            ]
+        if not steps:
+            steps += ["see to what the problem names; the operator goes on by itself."]
+        steps += [
+            "What happened:",
+            f"kubectl -n {report['eventsIn']} get events --sort-by=.lastTimestamp",
         ]
+        return [f"{'Next: ' if line == 0 else ' ' * 6}{text}" for line, text in enumerate(steps)]
     if not report["revision"]:
         return ["Next: nothing; the first revision appears when the operator runs."]
     return []

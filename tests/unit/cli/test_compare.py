@@ -134,7 +134,8 @@ def test_a_difference_in_the_pod_alone_is_told() -> None:
     pod["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "1"
     data = {**good.parts[names.POD], names.POD_KEY: json.dumps(pod)}
     (said,) = changes(take_apart(good), take_apart(Content({**good.parts, names.POD: data})))
-    assert said.startswith("the pod's spec.containers: ")
+    where = "the pod's spec.containers.kube-scheduler.resources.requests.cpu"
+    assert said == f'{where}: "100m" → "1"'
 
 
 def test_the_diff_shows_flags_one_per_line_and_the_configuration_as_yaml() -> None:

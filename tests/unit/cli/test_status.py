@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import pytest
 import yaml
 
 from kube_scheduler_operator import names
@@ -85,7 +86,35 @@ async def test_problems_come_first_and_the_way_out_last(cluster: Cluster) -> Non
     assert done.code == 1
     lines = done.out.splitlines()
     assert lines[:3] == ["PROBLEM  PreflightDegraded (R)", "         no", "         yes"]
-    assert "kubectl scheduler rollout undo" in lines[-2]
+    assert "kubectl scheduler rollout undo" in lines[-3]
+    assert lines[-1] == (
+        "      kubectl -n kube-scheduler-operator get events --sort-by=.lastTimestamp"
+    )
+
+
+@pytest.mark.parametrize(
+    ("problems", "said"),
+    [
+        ([("NodeInstallerDegraded", "RevisionFailed")], ["fix the field"]),
+        ([("NodeControllerDegraded", "MasterNodesNotReady")], ["bring the node back"]),
+        ([("NodeInstallerDegraded", "InstallerFailed")], ["see to what the problem names"]),
+        (
+            [("NodeControllerDegraded", "R"), ("UnsupportedConfigOverridesDegraded", "R")],
+            ["fix the field", "bring the node back"],
+        ),
+    ],
+)
+async def test_the_way_out_fits_the_problem(
+    cluster: Cluster, problems: list[tuple[str, str]], said: list[str]
+) -> None:
+    conditions = [
+        {"type": kind, "status": "True", "reason": reason, "message": "m"}
+        for kind, reason in problems
+    ]
+    cluster.kubescheduler({"a": 1}, status={"conditions": conditions})
+    _, _, steps = (await cluster.run("status")).out.partition("Next: ")
+    every = ("fix the field", "bring the node back", "see to what the problem names")
+    assert [words for words in every if words in steps] == said
 
 
 async def test_profiling_that_is_on_is_told_with_its_revision(cluster: Cluster) -> None:
