@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from .watch import EXITS, Watch, back_off
+from .watch import EXITS, Watch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -161,13 +161,12 @@ class Activator:
         asked, since = begin, journal.placed_at
         while True:
             now = host.now()
-            watch.look(now, host, journal.placed_at)
+            watch.look(now, host, since)
             if watch.ready_since is None and now - asked >= ASK_EVERY:
                 asked = now
                 if not host.has_api_server():
                     # As if it had been placed now, also for an installer that resumes this watch.
-                    watch.exits = 0
-                    placed = host.now() + back_off(host.activity(since).runs)
+                    placed = host.now() + watch.excuse()
                     journal = replace(journal, placed=placed, placed_at=host.wall())
                     self._layout.write_journal(journal)
                     deadline = max(deadline, placed + timeout)

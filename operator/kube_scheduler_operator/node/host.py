@@ -100,16 +100,16 @@ class NodeHost:
 
     def activity(self, since: float) -> Activity:
         """What the kubelet did since `since`: it makes the log directory first of all."""
-        runs = sum(log.modified >= since for log in self._logs())
+        runs = frozenset(f"{log.path}" for log in self._logs() if log.modified >= since)
         if runs:
             return Activity(True, runs)
         for path in lastwords.directories(self._pod_log_dir, self._log_prefix):
             try:
                 if path.stat().st_mtime >= since:
-                    return Activity(True, 0)
+                    return Activity(True)
             except FileNotFoundError:
                 continue
-        return Activity(False, 0)
+        return Activity(False)
 
     def last_words(self, since: float) -> str:
         """The last error of the newest run since `since` that said anything."""

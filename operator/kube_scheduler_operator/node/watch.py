@@ -34,16 +34,12 @@ class Activity:
 
     Attributes:
         started: whether it began to start it.
-        runs: how many containers it started.
+        runs: names of the containers that it started, as far as it still has their logs: it removes
+            those of all but the last that ended, and so there are never more than two.
     """
 
     started: bool
-    runs: int
-
-
-def back_off(runs: int) -> float:
-    """The longest that the kubelet may wait, in seconds, after so many runs of a container."""
-    return min(BACK_OFF * 2 ** min(runs - 1, 10), BACK_OFF_LIMIT) if runs else 0.0
+    runs: frozenset[str] = frozenset()
 
 
 class Host(Protocol):
@@ -95,6 +91,8 @@ class Watch:
         self._process: tuple[int, int] | None = None
         self._absent_since: float | None = None
         self._others = 0
+        self._runs: set[str] = set()
+        self._excused: frozenset[str] = frozenset()
         self.ready_since: float | None = None
         self.started = False
         self.exits = 0
@@ -119,10 +117,20 @@ class Watch:
 
     def _count_exits(self, now: float, host: Host, placed_at: float) -> None:
         activity = host.activity(placed_at)
+        self._runs |= activity.runs
         self.started = self.started or activity.started
         self._absent_since = now if self._absent_since is None else self._absent_since
         if now - self._absent_since >= ABSENCE:
-            self.exits = max(self.exits, activity.runs)
+            self.exits = len(self._runs - self._excused)
+
+    def excuse(self) -> float:
+        """However often it has ended, something else is to blame.
+
+        Returns:
+            the longest that the kubelet may wait before it starts it again, in seconds.
+        """
+        self.exits, self._excused = 0, frozenset(self._runs)
+        return min(BACK_OFF * 2.0 ** (min(len(self._runs), 10) - 1), BACK_OFF_LIMIT)
 
     def is_settled(self, now: float) -> bool:
         """Whether it is ready without a restart for the settling time."""

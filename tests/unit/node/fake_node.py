@@ -167,8 +167,13 @@ class FakeNode:
 
     def activity(self, since):
         since -= EPOCH
-        runs = sum(run >= since for pod in self.pods for run in pod.runs)
-        started = runs > 0 or any(
+        runs = frozenset(
+            f"{pod.uid}/{number}"
+            for pod in self.pods
+            for number, run in [*enumerate(pod.runs)][-2:]  # what the kubelet keeps
+            if run >= since
+        )
+        started = bool(runs) or any(
             pod.log_directory_since is not None and pod.log_directory_since >= since
             for pod in self.pods
         )

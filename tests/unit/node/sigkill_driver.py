@@ -89,7 +89,7 @@ class DiskNode:
 
     def activity(self, since):
         crashed = self.path.exists() and self._revision() in self.bad
-        return Activity(True, watch.EXITS if crashed else 0)
+        return Activity(True, frozenset("012"[: watch.EXITS] if crashed else ""))
 
     def last_words(self, since):
         return "bad cipher"
