@@ -119,8 +119,8 @@ def test_a_new_force_redeployment_reason_rolls_out_the_same_configuration(cluste
 
 
 def test_an_edit_in_the_middle_of_a_rollout_is_taken_up(cluster: Cluster) -> None:
-    cluster.api.request("PATCH", SCHEDULER, {"spec": {"profile": "HighNodeUtilization"}})
     latest = cluster.latest
+    cluster.api.request("PATCH", SCHEDULER, {"spec": {"profile": "HighNodeUtilization"}})
     until(lambda: cluster.latest > latest, 30, "no revision")
     line = cluster.profile("LowNodeUtilization")
     assert line.outcome == "installed"
