@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from .watch import EXITS, Watch
+from .watch import BACK_OFF, BACK_OFF_LIMIT, EXITS, Watch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -54,6 +54,10 @@ ASK_EVERY: Final = 1.0
 
 Without one no scheduler is: its time counts from the moment at which the API server answers again.
 """
+
+
+class NoApiServerError(OSError):
+    """Schedulers cannot work for want of an API server: to be tried again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +113,7 @@ class Activator:
             boot_id=host.boot_id(),
             placed=host.now(),
             placed_at=host.wall(),
+            away_since=None,
             steps=dict(self.steps),
         )
 
@@ -151,7 +156,11 @@ class Activator:
             host.sleep(POLL)
 
     def _watch(self, target: Manifest, journal: Journal, prefix: str) -> str:
-        """Until the scheduler of `target` is healthy: ""; or is not in time: why."""
+        """Until the scheduler of `target` is healthy: ""; or is not in time: why.
+
+        Raises:
+            NoApiServerError: it has no chance to be; nothing was found out about it.
+        """
         host = self._host
         begin = host.now()
         placed = begin if journal.placed is None else journal.placed
@@ -159,17 +168,23 @@ class Activator:
         timeout = self._patience.health_timeout
         deadline = max(placed + timeout, begin + min(RESUMED_WATCH, timeout))
         asked, since = begin, journal.placed_at
+        away_since: float | None = None
         while True:
             now = host.now()
             watch.look(now, host, since)
             if watch.ready_since is None and now - asked >= ASK_EVERY:
                 asked = now
-                if not host.has_api_server():
-                    # As if it had been placed now, also for an installer that resumes this watch.
-                    placed = host.now() + watch.excuse()
-                    journal = replace(journal, placed=placed, placed_at=host.wall())
-                    self._layout.write_journal(journal)
-                    deadline = max(deadline, placed + timeout)
+                if host.has_api_server():
+                    away_since = None
+                else:
+                    away_since = now if away_since is None else away_since
+                    watch.excuse()
+                    journal = self._moved_on(journal)
+                    deadline = max(deadline, (journal.placed or now) + timeout)
+                    if now - away_since >= timeout:
+                        raise NoApiServerError(
+                            "the API server that the scheduler's kubeconfig names does not answer"
+                        )
             if watch.is_settled(now):
                 self.steps[f"{prefix}ready"] = round((watch.ready_since or now) - begin, 3)
                 self.steps[f"{prefix}settle"] = round(now - (watch.ready_since or now), 3)
@@ -181,6 +196,15 @@ class Activator:
                 self.steps[f"{prefix}ready"] = round(now - begin, 3)
                 return watch.complaint(timeout)
             host.sleep(POLL)
+
+    def _moved_on(self, journal: Journal) -> Journal:
+        """As if the manifest had been placed now, also for an installer that resumes the watch."""
+        now = self._host.now()
+        since = now if journal.away_since is None else journal.away_since
+        placed = now + min(BACK_OFF + now - since, BACK_OFF_LIMIT)
+        journal = replace(journal, placed=placed, placed_at=self._host.wall(), away_since=since)
+        self._layout.write_journal(journal)
+        return journal
 
     @contextmanager
     def timed(self, step: str) -> Iterator[Mapping[str, float]]:

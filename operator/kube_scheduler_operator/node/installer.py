@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .host import NodeHost
+    from .layout import Layout
+    from .manifest import Probe
     from .result import Result
     from .watch import Host
 
@@ -71,17 +73,19 @@ def install(
         options.staged.unlink(missing_ok=True)  # an earlier run of this container said so
     disk = disk or Disk()
     pod = _read_pod(options.pod_dir / POD_KEY)
-    host = make_host(pod) if make_host else _node_host(options, pod)
+    layout = options.layout(disk)
+    host = make_host(pod) if make_host else _node_host(options, pod, layout)
     # Before the lock: a check that never passes must not keep other installers from working.
     checked = preflight.wait(options.effective_config, PROC) if options.effective_config else b""
     _provide_certificates(options, disk)
-    layout = options.layout(disk)
     if options.go_ahead is not None and not turn.has_come(options.go_ahead):
         with program.alone(layout):
-            Swap(_request(options, pod, checked), layout, host, options.staged).stage()
+            Swap(_request(options, pod, checked), layout, host).stage()
+        if options.staged is not None:
+            options.staged.touch()
         turn.wait(options.go_ahead)
     with program.alone(layout):
-        return Swap(_request(options, pod, checked), layout, host, options.staged).run()
+        return Swap(_request(options, pod, checked), layout, host).run()
 
 
 def _provide_certificates(options: Options, disk: Disk) -> None:
@@ -120,11 +124,21 @@ def _request(options: Options, pod: dict[str, Any], effective: bytes) -> Request
     )
 
 
-def _node_host(options: Options, pod: dict[str, Any]) -> NodeHost:
+def _node_host(options: Options, pod: dict[str, Any], layout: Layout) -> NodeHost:
     container = str(pod["spec"]["containers"][0]["name"])
-    belonging = options.configmaps_dir / KUBECONFIG / KUBECONFIG_KEY
-    api_server = kubeconfig.api_server(options.kubeconfig or belonging)
+    api_server = _api_server(options, layout)
     return options.host(manifest.log_directory_prefix(pod, options.node), container, api_server)
+
+
+def _api_server(options: Options, layout: Layout) -> Probe | None:
+    """The scheduler's API server, if not having it says nothing against the revision."""
+    if options.kubeconfig:
+        return kubeconfig.api_server(options.kubeconfig)
+    name = f"{KUBECONFIG}/{KUBECONFIG_KEY}"
+    found = kubeconfig.api_server(options.configmaps_dir / name)
+    # Where the kubeconfig is a part of the revision, a new address may be what is wrong with it.
+    good = layout.revision_dir(layout.last_good_revision()) / CONFIGMAPS / name
+    return found if found == kubeconfig.api_server(good) else None
 
 
 def _read_configmaps(directory: Path) -> dict[str, bytes]:

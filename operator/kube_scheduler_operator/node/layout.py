@@ -71,6 +71,8 @@ class Journal:
         boot_id: the boot during which the manifest of this phase was placed.
         placed: when, in seconds of that boot; None while it is not in its place.
         placed_at: the same in seconds since 1970, for the times of log files.
+        away_since: when the API server was first missed since then, on the clock of `placed`; both
+            of the above were moved on since.
         steps: seconds that the steps took so far.
     """
 
@@ -82,6 +84,7 @@ class Journal:
     boot_id: str = ""
     placed: float | None = None
     placed_at: float = 0.0
+    away_since: float | None = None
     steps: Mapping[str, float] = field(default_factory=dict)
 
     def serialise(self) -> bytes:

@@ -11,14 +11,12 @@ import logging
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from . import turn
 from .activate import Activator, Patience
 from .layout import Journal, Layout, Phase
 from .result import Result, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
     from .manifest import Manifest
     from .watch import Host
@@ -64,11 +62,8 @@ class Request:
 class Swap:
     """The state machine; its state is on the disk."""
 
-    def __init__(
-        self, request: Request, layout: Layout, host: Host, staged: Path | None = None
-    ) -> None:
+    def __init__(self, request: Request, layout: Layout, host: Host) -> None:
         self._request = request
-        self._staged = staged
         self._layout = layout
         self._host = host
         patience = Patience(request.health_timeout, request.settling_time)
@@ -87,8 +82,6 @@ class Swap:
         self._see_that_the_port_is_free()
         with self._activator.timed("stage"):
             self._layout.stage(request.target, request.revision, request.content, request.effective)
-        if self._staged is not None:
-            turn.say_staged(self._staged)
 
     def run(self) -> Result:
         """Install the revision, or go on with it, or put the last good one back.

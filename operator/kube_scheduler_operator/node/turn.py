@@ -1,8 +1,8 @@
 """Whether this node may change its scheduler: one node at a time does, and the operator says which.
 
 It says so with an annotation of the installer's pod, which the kubelet shows as a file. The other
-way round a file says that the revision is staged: the kubelet looks for it with the startup probe,
-and the operator sees that the container has started.
+way round the file --staged says that a revision waits here: the kubelet looks for it with the
+startup probe, and the operator sees that the container has started.
 """
 
 from __future__ import annotations
@@ -26,11 +26,6 @@ POLL: Final = 0.1
 def has_come(path: Path) -> bool:
     """Whether the go-ahead is given."""
     return (files.read(path) or b"").decode(errors="replace").strip() == GO_AHEAD
-
-
-def say_staged(path: Path) -> None:
-    """Say that the revision is on the disk and could run."""
-    path.touch()
 
 
 def wait(path: Path) -> None:

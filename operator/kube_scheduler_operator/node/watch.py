@@ -22,7 +22,10 @@ ABSENCE: Final = 1.0
 
 
 BACK_OFF: Final = 10.0
-"""Seconds that the kubelet waits before it starts a container again, doubled each time."""
+"""Seconds that the kubelet waits before it starts a container again, doubled each time.
+
+So it never waits longer than this and the time for which it has been starting it in vain.
+"""
 
 BACK_OFF_LIMIT: Final = 300.0
 """The longest such wait (MaxContainerBackOff)."""
@@ -123,14 +126,9 @@ class Watch:
         if now - self._absent_since >= ABSENCE:
             self.exits = len(self._runs - self._excused)
 
-    def excuse(self) -> float:
-        """However often it has ended, something else is to blame.
-
-        Returns:
-            the longest that the kubelet may wait before it starts it again, in seconds.
-        """
+    def excuse(self) -> None:
+        """However often it has ended, something else is to blame."""
         self.exits, self._excused = 0, frozenset(self._runs)
-        return min(BACK_OFF * 2.0 ** (min(len(self._runs), 10) - 1), BACK_OFF_LIMIT)
 
     def is_settled(self, now: float) -> bool:
         """Whether it is ready without a restart for the settling time."""
