@@ -59,8 +59,9 @@ for _ in range(30):
     try:
         print(urllib.request.urlopen(request, context=context, timeout=5).read().decode())
         break
-    except urllib.error.HTTPError:
-        time.sleep(1)  # the right is new, and a refusal is remembered for ten seconds
+    except urllib.error.URLError:
+        # The right is new, and a refusal is remembered for ten seconds; or the process is.
+        time.sleep(1)
 else:
     sys.exit("refused")
 """
@@ -161,16 +162,15 @@ class Search:
     def _add(self, sandbox: Sandbox, follower: Follower) -> None:
         name, api = sandbox.name, Api(sandbox)
         secrets: list[Secret] = []
-        seen = {
-            "scrapes": self._all(name, lambda: _metrics(sandbox, api, secrets)),
-            "files and screens": self._all(name, lambda: _commands(sandbox)),
-            "objects": self._all(name, lambda: objects(sandbox, api)),
-        }
-        for collect in (
-            lambda: secrets_of_api(api),
-            lambda: secrets_of_files(sandbox.state),
-            lambda: _tokens(sandbox),
-        ):
+        seen: dict[str, list[Place]] = {}
+        if _is_installed(api):  # or only its logs are left
+            seen = {
+                "scrapes": self._all(name, lambda: _metrics(sandbox, api, secrets)),
+                "files and screens": self._all(name, lambda: _commands(sandbox)),
+                "objects": self._all(name, lambda: objects(sandbox, api)),
+            }
+            secrets += self._all(name, lambda: _tokens(sandbox))
+        for collect in (lambda: secrets_of_api(api), lambda: secrets_of_files(sandbox.state)):
             secrets += self._all(name, collect)
         distinct = list({(each.texts, each.runs): each for each in reversed(secrets)}.values())
         self.secrets += len(distinct)
@@ -191,6 +191,15 @@ class Search:
         except (SandboxError, OSError, subprocess.SubprocessError) as error:
             self.unread.append(f"{name}: {error}")
         return found
+
+
+def _is_installed(api: Api) -> bool:
+    """Whether there is an operator, or one that went without having been told to."""
+    try:
+        groups = api.request("GET", "/apis")["groups"]
+    except (SandboxError, OSError):
+        return True  # what cannot be searched is told one by one
+    return any(group["name"] == "operator.openshift.io" for group in groups)
 
 
 # --- what is secret -------------------------------------------------------------------------------
