@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import glob
 import gzip
 import json
 import os
@@ -96,13 +97,15 @@ class Follower(threading.Thread):
 
     def sweep(self) -> None:
         """Keep what has come since the last time."""
-        for log in self._state.glob("nodes/*/var/log/pods/*/*/*"):
-            node, pod, container, name = (log.parts[i] for i in (-7, -3, -2, -1))
+        # Not Path.glob, which ends with the first folder that goes while it looks.
+        for name in glob.iglob(str(self._state / "nodes/*/var/log/pods/*/*/*")):  # noqa: PTH207
+            log = Path(name)
+            node, pod, container, file = (log.parts[i] for i in (-7, -3, -2, -1))
             try:
                 number = log.stat().st_ino
                 if number in self._known or not log.is_file():
                     continue
-                kept = self.kept / node / pod / container / f"{name}.{number}"
+                kept = self.kept / node / pod / container / f"{file}.{number}"
                 kept.parent.mkdir(parents=True, exist_ok=True)
                 with contextlib.suppress(FileExistsError):
                     os.link(log, kept)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -189,3 +190,24 @@ def test_logs_of_pods_that_have_gone_are_kept(box: Sandbox) -> None:
     assert texts == [b"anew\n", b"first\nsecond\nthird\n", b"packed\n"]
     place = next(place for place, text in logs(follower.kept) if text == b"packed\n")
     assert place.startswith("the log dev-control-plane/ns_installer-1_uid/installer/0.log")
+
+
+def test_a_pod_that_goes_while_logs_are_kept_costs_only_its_own(
+    box: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pods = box.state / "nodes/dev-control-plane/var/log/pods"
+    for pod in ("a", "b", "c"):
+        (pods / pod / "main").mkdir(parents=True)
+        (pods / pod / "main/0.log").write_text(pod)
+    scandir = os.scandir
+
+    def vanishing(place: str) -> object:
+        if str(place).endswith("/b"):
+            raise FileNotFoundError(place)
+        return scandir(place)
+
+    monkeypatch.setattr(os, "scandir", vanishing)
+    follower = Follower(box.state)
+    follower.sweep()
+    monkeypatch.undo()
+    assert sorted(text for _, text in logs(follower.kept)) == [b"a", b"c"]
