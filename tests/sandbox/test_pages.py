@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -218,6 +219,15 @@ def test_a_kubeconfig_with_a_token() -> None:
 
 
 # --- leaving nothing behind -------------------------------------------------------------------
+@pytest.fixture
+def _in_the_foreground() -> Iterator[None]:
+    """What is started in the background, as tests may be, ignores SIGINT, and so would this."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("_in_the_foreground")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_sandbox_is_taken_down_also_after_a_signal(
     monkeypatch: pytest.MonkeyPatch, number: signal.Signals
