@@ -131,15 +131,15 @@ class Process:
     target: Target
 
 
-def hazards_between(processes: Sequence[Process]) -> list[tuple[str, Problem]]:
-    """Warnings about schedulers that run beside each other: (name of the process, warning).
+def hazards_between(processes: Sequence[Process]) -> list[tuple[Process, Problem]]:
+    """Warnings about schedulers that run beside each other: (the process, warning).
 
     Profiles of one process share its view of the nodes; processes do not.
     """
-    found: list[tuple[str, Problem]] = []
+    found: list[tuple[Process, Problem]] = []
     for index, later in enumerate(processes):
         for earlier in processes[:index]:
-            found += [(later.name, problem) for problem in _between(earlier, later)]
+            found += [(later, problem) for problem in _between(earlier, later)]
     return found
 
 

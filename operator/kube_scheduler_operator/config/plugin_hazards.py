@@ -125,7 +125,7 @@ def _safety(profile: Profile) -> Iterator[Problem]:
             at = profile.find(name, ("filter", "multiPoint"), "disabled")
             fix = f"enable {name} at filter"
             if at[-1] != "plugins":
-                fix = f"take {name} out of this list, or enable it at multiPoint"
+                fix = f"take it out of this list, or enable {name} beside it"
             yield _warning(
                 SAFETY_FILTER_OFF, at, f"{name} does not run at filter: {consequence}", fix
             )
@@ -251,10 +251,7 @@ def _missing(name: str, target: Target) -> tuple[str, str]:
     """(why there is no such plugin, what to do)."""
     minor = target.minor
     if name in _OLD_NAMES:
-        return (
-            f"there is no plugin {name} in v1 of the API; {_OLD_NAMES[name]}",
-            "remove this entry",
-        )
+        return f"v1 of the API has no plugin {name}", f"remove this entry: {_OLD_NAMES[name]}"
     other = PLUGINS.get(name)
     if other is not None and other.until is not None and other.until < minor:
         return f"{name} was removed in Kubernetes 1.{other.until + 1}", "remove this entry"

@@ -130,7 +130,7 @@ class _Builder:
     open: set[int] = field(default_factory=set)
     count: int = 0
 
-    def node(self, node: yaml.Node) -> Node:
+    def node(self, node: Any) -> Node:
         where = _position(node)
         self.count += 1
         if id(node) in self.open:
@@ -227,7 +227,8 @@ def _integer(digits: str) -> int:
 
 def _implicit(text: str) -> str:
     """The tag that PyYAML gives to a plain scalar by itself."""
-    tag = yaml.resolver.Resolver().resolve(yaml.ScalarNode, text, (True, False))
+    resolver: Any = yaml.resolver.Resolver()
+    tag = resolver.resolve(yaml.ScalarNode, text, (True, False))
     return str(tag).removeprefix(_TAG)
 
 

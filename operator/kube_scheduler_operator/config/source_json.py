@@ -69,16 +69,19 @@ class _Parser:
             return self._array(where, depth)
         if first == '"':
             return Node(where, self._string())
+        return Node(where, self._literal())
+
+    def _literal(self) -> Any:
         number = _NUMBER.match(self.text, self.at)
         if number:
             self.at = number.end()
             whole, fraction, exponent = number.groups()
-            return Node(where, float(number[0]) if fraction or exponent else int(whole))
-        for word, value in _WORDS.items():
+            return float(number[0]) if fraction or exponent else int(whole)
+        for word in _WORDS:
             if self.text.startswith(word, self.at):
                 self.at += len(word)
-                return Node(where, value)
-        self.fail("a JSON value is expected here (the text begins with {, so it must be JSON)")
+                return _WORDS[word]
+        return self.fail("a JSON value is expected here (the text begins with {, so it is JSON)")
 
     def _string(self) -> str:
         try:
