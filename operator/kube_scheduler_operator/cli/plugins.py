@@ -110,9 +110,10 @@ def _named(profile: str, platform: str) -> tuple[Mapping[str, Any], list[Layer]]
 
 async def _from_cluster(api: ApiClient, platform: Platform, args: argparse.Namespace) -> int:
     from .compare import gates_of, profiles_of, take_apart
+    from .diff import running
 
     nodes = common.nodes_by_revision(await common.kubescheduler(api))
-    revision = _running(await common.revisions(api, platform), nodes)
+    revision = running(await common.revisions(api, platform), nodes)
     made = take_apart(revision.content)
     if profiles_of(made.config) is None:
         raise common.CommandError(
@@ -122,14 +123,6 @@ async def _from_cluster(api: ApiClient, platform: Platform, args: argparse.Names
     if args.output != "json":
         print(f"revision {revision.number}, {made.image}\n")
     return _show(made.config, layers_of(revision, platform), gates_of(made), args.profile, args)
-
-
-def _running(revisions: Sequence[Revision], nodes: Mapping[int, Sequence[str]]) -> Revision:
-    """The newest revision that a node runs."""
-    for revision in reversed(revisions):
-        if revision.number in nodes and revision.complete:
-            return revision
-    raise common.CommandError("no node runs a revision yet; see `kubectl scheduler status`")
 
 
 def layers_of(revision: Revision, platform: Platform) -> list[Layer]:
