@@ -7,6 +7,7 @@ one more line in KINDS.
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,7 +25,9 @@ from .source import Document
 
 NOT_READ: Final = "NotRead"
 
-_PART: Final = re.compile(r"\.?([A-Za-z0-9_*-]+)|\[(\d+)\]|\['((?:[^'\\]|\\.)*)'\]")
+_PART: Final = re.compile(
+    r"""\[(\d+)\]|\[('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")\]|\.?([A-Za-z0-9_*-]+)"""
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,8 +198,8 @@ def _owner(path: Path, chosen: Mapping[str, Item]) -> Item:
 def parse_path(text: str) -> Path:
     """A path as `format_path` writes it, taken apart."""
     found: list[str | int] = []
-    for key, index, quoted in _PART.findall(text):
-        found.append(int(index) if index else key or quoted.encode().decode("unicode_escape"))
+    for index, quoted, key in _PART.findall(text):
+        found.append(int(index) if index else key or str(ast.literal_eval(quoted)))
     return tuple(found)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from .catalogue import NEVER_IN_V1, PLUGINS, default_plugins, plugins
+from .catalogue import NEVER_IN_V1, PLUGINS, Plugin, default_plugins, plugins
 from .check import Target
 from .effective import EVERYTHING, Effective, effective_plugins
 from .findings import WARNING, Path, Problem, did_you_mean
@@ -69,17 +69,31 @@ _OLD_NAMES: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """A profile of the right shape with what it leads to."""
+    """A profile of the right shape with what it leads to.
+
+    Attributes:
+        document: as written.
+        path: where it is in the configuration.
+        effective: its plugins, expanded.
+        target: the scheduler that reads it.
+        known: all plugins of this scheduler, by name.
+        defaults: those that are on by default, with their weights.
+    """
 
     document: Mapping[str, Any]
     path: Path
     effective: Effective
     target: Target
+    known: Mapping[str, Plugin]
+    defaults: Mapping[str, int]
 
     @classmethod
     def read(cls, document: Mapping[str, Any], path: Path, target: Target) -> Profile:
         """Expand its plugins."""
-        return cls(document, path, effective_plugins(document, target.gates), target)
+        gates = target.gates
+        effective = effective_plugins(document, gates)
+        known, defaults = plugins(gates.version), dict(default_plugins(gates))
+        return cls(document, path, effective, target, known, defaults)
 
     @property
     def lists(self) -> Mapping[str, Any]:
@@ -119,9 +133,8 @@ def plugin_hazards(
 
 def _safety(profile: Profile) -> Iterator[Problem]:
     running = profile.running("filter")
-    on_by_default = {name for name, _ in default_plugins(profile.target.gates)}
     for name, consequence in SAFETY_FILTERS.items():
-        if name in on_by_default and name not in running:
+        if name in profile.defaults and name not in running:
             at = profile.find(name, ("filter", "multiPoint"), "disabled")
             fix = f"enable {name} at filter"
             if at[-1] != "plugins":
@@ -146,9 +159,7 @@ def _unprepared(profile: Profile) -> Iterator[Problem]:
 
 
 def _weights(profile: Profile) -> Iterator[Problem]:
-    defaults = dict(default_plugins(profile.target.gates))
-    known = plugins(profile.target.gates.version)
-    minor = profile.target.minor
+    defaults, known, minor = profile.defaults, profile.known, profile.target.minor
     for point, lists in profile.lists.items():
         for index, entry in enumerate(lists.get("enabled") or ()):
             name, weight = entry.get("name", ""), entry.get("weight") or 0
@@ -219,8 +230,7 @@ def _disabled(profile: Profile) -> Iterator[Problem]:
     What another list switches off as well is off, as it says: that is not told.
     """
     target = profile.target
-    known = plugins(target.gates.version)
-    defaults = {name for name, _ in default_plugins(target.gates)}
+    known, defaults = profile.known, profile.defaults
     added = {
         entry.get("name") for entry in profile.lists.get("multiPoint", {}).get("enabled") or ()
     }
@@ -269,7 +279,7 @@ def _arguments(profile: Profile) -> Iterator[Problem]:
     target = profile.target
     running = {entry.name for entries in profile.effective.points.values() for entry in entries}
     running |= set(profile.effective.unknown)
-    known = plugins(target.gates.version)
+    known = profile.known
     for index, entry in enumerate(profile.document.get("pluginConfig") or ()):
         name = entry.get("name") or ""
         path = (*profile.path, "pluginConfig", index)

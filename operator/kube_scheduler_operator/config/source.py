@@ -110,6 +110,8 @@ def read(text: str) -> tuple[list[Document], SourceError | None]:
         return documents, SourceError(Position(1, 1), str(error))
     except SourceError as error:
         return documents, error
+    except RecursionError:
+        return documents, SourceError(Position(1, 1), "this is nested too deep to be read")
     return documents, None
 
 

@@ -15,7 +15,7 @@ from .source_tree import Flaw, Node, Position, SourceError
 _SPACE: Final = re.compile(r"[ \t\r\n]*")
 _NUMBER: Final = re.compile(r"(-?(?:0|[1-9]\d*))(\.\d+)?([eE][-+]?\d+)?", re.ASCII)
 _WORDS: Final = {"true": True, "false": False, "null": None}
-_DEEPEST: Final = 500
+_DEEPEST: Final = 100  # twice as deep as any configuration, and far from what Python can do
 
 
 def parse(text: str) -> tuple[Node, list[Flaw]]:
