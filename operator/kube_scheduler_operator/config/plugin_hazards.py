@@ -23,7 +23,8 @@ UNUSED_ARGUMENTS: Final = "UnusedArguments"
 REMOVED_LATER: Final = "RemovedLater"
 
 SAFETY_FILTERS: Final[Mapping[str, str]] = {
-    "NodeUnschedulable": "pods land on cordoned nodes, so a node that is drained fills up again",
+    "NodeUnschedulable": "only the taint that follows a moment later keeps pods off cordoned "
+    "nodes, and without TaintToleration not even that: a node that is drained fills up again",
     "NodeName": "a node's name is no longer compared with spec.nodeName, and the kubelet refuses "
     "a pod that names another node",
     "NodeResourcesFit": "pods land on full nodes, and the kubelet refuses them with OutOfcpu, "
@@ -50,6 +51,8 @@ NEEDS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
     "score": ("preScore", ("TaintToleration", "PodTopologySpread", "InterPodAffinity")),
 }  # fmt: skip
 """Point -> (the one before it, plugins that end a pod's cycle in error when that did not run)."""
+
+_REACHES: Final = {"filter": "finds a node to try", "score": "fits on more than one node"}
 
 _WEIGHED: Final = ("score", "placementScore", "multiPoint")
 _SCORES: Final = ("score", "placementScore")
@@ -152,8 +155,8 @@ def _unprepared(profile: Profile) -> Iterator[Problem]:
                 yield _warning(
                     NOT_PREPARED,
                     profile.find(name, (before, "multiPoint"), "disabled"),
-                    f"{name} runs at {point} without having run at {before}, so every pod fails "
-                    "with an error there",
+                    f"{name} runs at {point} without having run at {before}, so every pod that "
+                    f"{_REACHES[point]} fails there with an error",
                     f"enable {name} at {before} too, or at multiPoint instead",
                 )
 
