@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from typing import Final
 
 from cluster import nodes, paths
 from cluster.console import say, step
@@ -22,12 +23,14 @@ COMMANDS = (
     "status",
     "history",
     "diff",
+    "plugins",
     "rollout watch",
     "rollout undo",
     "pprof",
     "dump-cache",
     "must-gather",
     "compose",
+    "validate",
 )
 """All of them; a test compares this with the program's own parser."""
 
@@ -61,6 +64,26 @@ metadata:
   name: cluster
 spec:
   profile: NoScoring
+"""
+
+_RIGHT: Final = "my-scheduler-config.yaml"
+_CONFIGURATION: Final = """\
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+leaderElection:
+  resourceName: my-scheduler
+profiles:
+- schedulerName: my-scheduler
+  plugins:
+    filter:
+      disabled:
+      - name: NodeResourcesFit
+    score:
+      disabled:
+      - name: NodeResourcesLeastAllocated
+      enabled:
+      - name: ImageLocality
+        weight: 10
 """
 
 Chapter = Callable[[Stage], list[Section]]
@@ -281,7 +304,26 @@ def without_power(stage: Stage) -> list[Section]:
         [stage.run("status")],
         [stage.run("history", Keep(12))],
     )
-    return [told, options]
+    return [told, _files(stage), options]
+
+
+def _files(stage: Stage) -> Section:
+    """Commands that ask no cluster."""
+    folder = stage.terminal.folder
+    (folder / _RIGHT).write_text(_CONFIGURATION)
+    wrong = _CONFIGURATION.replace("ImageLocality", "ImageLocalty")
+    (folder / "wrong.yaml").write_text(wrong)
+    return _section(
+        "A file before it is applied",
+        "None of this needs a cluster; without `--profile`, `plugins` shows what the cluster runs. "
+        "In the\nsecond file only the name of the plugin is right.",
+        [stage.terminal.run("cat wrong.yaml"), stage.run("validate -f wrong.yaml", code=1)],
+        [stage.run(f"validate -f {_RIGHT}")],
+        [stage.run(f"validate --strict -f {_RIGHT} -o json", _LONG, code=1)],
+        [stage.run(f"validate -f {_RIGHT} -o github")],
+        [stage.run("plugins --profile HighNodeUtilization", Keep(50))],
+        [stage.run(f"plugins -f {_RIGHT} -o wide", _LONG)],
+    )
 
 
 def _options(stage: Stage) -> Section:

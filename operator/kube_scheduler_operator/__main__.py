@@ -21,14 +21,27 @@ from .cli import (
     must_gather,
     node,
     operator,
+    plugins,
     pprof,
     render,
     rollout,
     status,
     uninstall,
+    validate,
 )
 
-FOR_PEOPLE: Final = (status, history, diff, rollout, pprof, dump_cache, must_gather, compose)
+FOR_PEOPLE: Final = (
+    status,
+    history,
+    diff,
+    plugins,
+    rollout,
+    pprof,
+    dump_cache,
+    must_gather,
+    compose,
+    validate,
+)
 """The commands of the kubectl plugin, in the order in which `--help` lists them."""
 
 

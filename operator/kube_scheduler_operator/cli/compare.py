@@ -110,7 +110,7 @@ def _flags(before: Sequence[str], after: Sequence[str]) -> Iterator[str]:
 
 
 def _config(before: Made, after: Made) -> Iterator[str]:
-    old, new = _profiles(before.config), _profiles(after.config)
+    old, new = profiles_of(before.config), profiles_of(after.config)
     if old is None or new is None:
         yield from _values("", before.config, after.config)
         return
@@ -124,7 +124,7 @@ def _config(before: Made, after: Made) -> Iterator[str]:
     yield from _values("", _without(before.config, "profiles"), _without(after.config, "profiles"))
 
 
-def _profiles(config: Mapping[str, Any]) -> dict[str, dict[str, Any]] | None:
+def profiles_of(config: Mapping[str, Any]) -> dict[str, dict[str, Any]] | None:
     """Profiles by name, with the arguments of plugins by name; None if they have another shape."""
     if any(decode(config, CONFIGURATION, (), _FALLBACK_VERSION.minor, strict=False)):
         return None
@@ -141,8 +141,8 @@ def _profiles(config: Mapping[str, Any]) -> dict[str, dict[str, Any]] | None:
 def _profile(
     intro: str, old: Mapping[str, Any], new: Mapping[str, Any], before: Made, after: Made
 ) -> Iterator[str]:
-    was = effective_plugins(old, _gates(before))
-    now = effective_plugins(new, _gates(after))
+    was = effective_plugins(old, gates_of(before))
+    now = effective_plugins(new, gates_of(after))
     told = [*_switched(was, now), *_ordered(was, now)]
     if not told and (old.get("plugins") or {}) != (new.get("plugins") or {}):
         told = ["the lists of plugins are written in another way, with the same effect"]
@@ -156,7 +156,7 @@ def _without(document: Mapping[str, Any], *keys: str) -> dict[str, Any]:
     return {key: value for key, value in document.items() if key not in keys}
 
 
-def _gates(made: Made) -> Gates:
+def gates_of(made: Made) -> Gates:
     """The feature gates that decide which plugins are there by default."""
     tag = made.image.partition("@")[0].rpartition("/")[2].partition(":")[2]
     try:

@@ -1,54 +1,154 @@
-"""`kubectl scheduler diff`: two revisions side by side; exit codes as diff(1) has them."""
+"""`kubectl scheduler diff`: two revisions, or a file and the cluster; exit codes as diff(1)."""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
 
 from . import common
+from .validate import UsageError
 
 if TYPE_CHECKING:
     from ..kube.client import ApiClient
     from ..platform import Platform
     from ..revision.history import Revision
+    from .compare import Made
 
 FAILED = 2
 """The exit code when there is nothing to compare; 1 says that the revisions differ."""
+
+BOTH: Final = "both"
+WORDS: Final = "words"
+LINES: Final = "lines"
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the command."""
     parser = subparsers.add_parser(
         "diff",
-        help="what is different between two revisions",
-        description="Shows what revision M has instead of N: configuration and pod as YAML, flags "
-        "one per line, image. Exit code 0: they are the same, 1: they differ, 2: trouble.",
+        help="what is different between two revisions, or would be with a file",
+        description="Shows what revision M has instead of N, or with -f what the file would make "
+        "of N: first in words, by the effect on plugins, weights, arguments, flags, then line by "
+        "line: configuration and pod as YAML, flags one per line, image. Nothing is changed. Exit "
+        "code 0: they are the same, 1: they differ, 2: trouble.",
     )
     parser.add_argument(
         "old",
         nargs="?",
         type=int,
         metavar="N",
-        help="default: what the nodes run, or ran, before M",
+        help="default: what the nodes run, or ran, before M; with -f what they run",
     )
     parser.add_argument("new", nargs="?", type=int, metavar="M", help="default: the newest one")
+    parser.add_argument(
+        "-f",
+        "--file",
+        dest="files",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="Scheduler and KubeScheduler, or a KubeSchedulerConfiguration; - for standard input; "
+        "can be repeated",
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        choices=(BOTH, WORDS, LINES),
+        default=BOTH,
+        help="lines alone are a patch (default: both)",
+    )
     common.add_cluster_flags(parser)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the difference."""
+    if args.files and args.new is not None:
+        sys.stderr.write("error: -f FILE takes the place of M; give N alone or none\n")
+        return FAILED
 
     async def work(api: ApiClient, platform: Platform) -> int:
         nodes = common.nodes_by_revision(await common.kubescheduler(api))
-        old, new = choose(await common.revisions(api, platform), nodes, args.old, args.new)
-        lines = compare(old, new)
-        sys.stdout.writelines(f"{line}\n" for line in lines)
-        return 1 if lines else 0
+        revisions = await common.revisions(api, platform)
+        if args.files:
+            return await _with_files(api, platform, args, revisions, nodes)
+        old, new = choose(revisions, nodes, args.old, args.new)
+        return _print(*_pair(old, new), args.output)
 
     return common.run(args, work, failure=FAILED)
+
+
+async def _with_files(
+    api: ApiClient,
+    platform: Platform,
+    args: argparse.Namespace,
+    revisions: Sequence[Revision],
+    nodes: Mapping[int, Sequence[str]],
+) -> int:
+    from .proposal import documents, proposed
+
+    old = running(revisions, nodes) if args.old is None else find(revisions, args.old)
+    try:
+        given = documents(args.files)
+    except UsageError as error:
+        raise common.CommandError(str(error)) from None
+    before, after = await proposed(api, platform, given, old)
+    name = "stdin" if args.files == ["-"] else args.files[0]
+    return _print(before, after, (f"revision-{old.number}", name.lstrip("/")), args.output)
+
+
+def _pair(old: Revision, new: Revision) -> tuple[Made, Made, tuple[str, str]]:
+    from .compare import take_apart
+
+    labels = (f"revision-{old.number}", f"revision-{new.number}")
+    return take_apart(old.content), take_apart(new.content), labels
+
+
+def _print(before: Made, after: Made, labels: tuple[str, str], output: str) -> int:
+    """1 if there is a difference, else 0."""
+    from .compare import changes, unified
+
+    words = changes(before, after)
+    lines = unified(before, after, labels)
+    if output == WORDS:
+        _write(words)
+    elif output == LINES:
+        _write(lines)
+    else:
+        # A patch may have anything before its first file; what begins with # cannot be one.
+        _write(f"# {sentence}" for sentence in words)
+        _write(lines)
+    return 1 if lines else 0
+
+
+def _write(lines: Iterable[str]) -> None:
+    sys.stdout.writelines(f"{line}\n" for line in lines)
+
+
+def running(revisions: Sequence[Revision], nodes: Mapping[int, Sequence[str]]) -> Revision:
+    """The newest revision that a node runs.
+
+    Raises:
+        CommandError: there is none.
+    """
+    for revision in reversed(revisions):
+        if revision.number in nodes and revision.complete:
+            return revision
+    raise common.CommandError("no node runs a revision yet; see `kubectl scheduler status`")
+
+
+def find(revisions: Sequence[Revision], number: int) -> Revision:
+    """The revision with that number and its content.
+
+    Raises:
+        CommandError: it is not there, or has lost its content.
+    """
+    revision = common.find_revision(revisions, number)
+    if not revision.complete:
+        raise common.CommandError(f"revision {number} has lost its ConfigMaps; choose another one")
+    return revision
 
 
 def choose(
@@ -62,26 +162,9 @@ def choose(
     Raises:
         CommandError: one of them does not exist, or has lost its content.
     """
-    after = common.find_revision(revisions, new) if new is not None else _newest(revisions)
-    before = (
-        common.find_revision(revisions, old)
-        if old is not None
-        else _predecessor(revisions, nodes, after)
-    )
-    for revision in (before, after):
-        if not revision.complete:
-            raise common.CommandError(
-                f"revision {revision.number} has lost its ConfigMaps; choose another one"
-            )
-    return before, after
-
-
-def compare(old: Revision, new: Revision) -> list[str]:
-    """The lines of the difference."""
-    from .compare import take_apart, unified
-
-    labels = (f"revision-{old.number}", f"revision-{new.number}")
-    return unified(take_apart(old.content), take_apart(new.content), labels)
+    after = find(revisions, new if new is not None else _newest(revisions).number)
+    before = old if old is not None else _predecessor(revisions, nodes, after).number
+    return find(revisions, before), after
 
 
 def _newest(revisions: Sequence[Revision]) -> Revision:

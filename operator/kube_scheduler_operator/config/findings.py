@@ -6,10 +6,16 @@ import difflib
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
 Path = tuple[str | int, ...]
 """Where in a JSON document: keys and list indices from its top."""
+
+Severity = Literal["error", "warning"]
+ERROR: Final = "error"
+"""kube-scheduler would not start."""
+WARNING: Final = "warning"
+"""It would start, and somebody would be surprised."""
 
 _SIMPLE_KEY: Final = re.compile(r"[A-Za-z0-9_*-]+")
 
@@ -45,12 +51,27 @@ class Problem:
     Attributes:
         reason: CamelCase, for programs.
         path: where in the checked document.
-        message: what is wrong and what to do, without the path.
+        message: what is wrong, without the path; what to do as well where `fix` is empty.
+        fix: what to do.
+        severity: whether kube-scheduler would start with it.
     """
 
     reason: str
     path: Path
     message: str
+    fix: str = ""
+    severity: Severity = ERROR
+
+    @property
+    def parts(self) -> tuple[str, str]:
+        """(what is wrong, what to do); a message that has both has the latter after its last `;`.
+
+        The second is empty where the message is all there is to say.
+        """
+        if self.fix:
+            return self.message, self.fix
+        wrong, semicolon, remedy = self.message.rpartition("; ")
+        return (wrong, remedy) if semicolon else (self.message, "")
 
 
 def format_path(path: Path) -> str:

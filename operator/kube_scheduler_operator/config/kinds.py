@@ -1,0 +1,222 @@
+"""What can be checked without a cluster, by API group and kind, and how.
+
+A checker gets all documents of its kinds at once, because some count only together (Scheduler and
+KubeScheduler make one configuration), and says what is wrong with which of them. Another kind is
+one more line in KINDS.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from .. import names
+from ..platform import KUBEADM, Platform
+from .check import Target, check_config
+from .findings import ERROR, WARNING, Path, Problem, Severity
+from .gates import Gates
+from .hazards import Process, hazards
+from .openapi import check_object
+from .schema import KIND
+from .source import Document
+
+NOT_READ: Final = "NotRead"
+
+_PART: Final = re.compile(
+    r"""\[(\d+)\]|\[('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")\]|\.?([A-Za-z0-9_*-]+)"""
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A document of a file.
+
+    Attributes:
+        file: how the file is called.
+        document: with positions.
+        value: its data without nulls, a map.
+    """
+
+    file: str
+    document: Document
+    value: Mapping[str, Any]
+
+    @property
+    def kind(self) -> str:
+        """The kind that it says."""
+        return str(self.value.get("kind", ""))
+
+    @property
+    def name(self) -> str:
+        """metadata.name; empty where there is none."""
+        metadata = self.value.get("metadata")
+        return str(metadata.get("name") or "") if isinstance(metadata, Mapping) else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What decides besides the documents.
+
+    Attributes:
+        gates: version and feature gates of the kube-scheduler that will read them.
+        platform: the kind of cluster.
+        stock: False for an image that may have more plugins than Kubernetes' own.
+    """
+
+    gates: Gates
+    platform: Platform = KUBEADM
+    stock: bool = True
+
+    @property
+    def target(self) -> Target:
+        """The scheduler."""
+        return Target(self.gates, stock=self.stock)
+
+
+@dataclass(slots=True)
+class Checked:
+    """What came out.
+
+    Attributes:
+        problems: which document, and what.
+        processes: the schedulers that would run, for comparison with each other.
+    """
+
+    problems: list[tuple[Item, Problem]] = field(default_factory=list)
+    processes: list[tuple[Item, Process]] = field(default_factory=list)
+
+
+Checker = Callable[[Sequence[Item], Setting], Checked]
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """How documents of one kind are checked.
+
+    Attributes:
+        version: the API version that is read.
+        checker: what checks them, together with the other kinds that have the same one.
+        definition: the CustomResourceDefinition's file in crds/, if it is an object of the API.
+    """
+
+    version: str
+    checker: Checker
+    definition: str = ""
+
+
+def check_configurations(items: Sequence[Item], setting: Setting) -> Checked:
+    """KubeSchedulerConfigurations: what the scheduler would refuse, and what would hurt."""
+    checked = Checked()
+    for item in items:
+        problems = check_config(item.value, setting.target)
+        if not problems:
+            problems = hazards(item.value, setting.target)
+            process = Process(item.file, item.value, setting.target)
+            checked.processes.append((item, process))
+        checked.problems += [(item, problem) for problem in problems]
+    return checked
+
+
+def check_cluster(items: Sequence[Item], setting: Setting) -> Checked:
+    """A Scheduler and a KubeScheduler: what the operator would say of what they lead to."""
+    from .compose import Inputs, compose  # loads what merges, which configurations do not need
+
+    checked = Checked()
+    chosen: dict[str, Item] = {}
+    for item in items:
+        if item.name not in ("", names.CLUSTER):
+            message = f'{item.kind} "{item.name}" is not read'
+            fix = f'name it "{names.CLUSTER}"'
+            problem = Problem(NOT_READ, ("metadata", "name"), message, fix, WARNING)
+            checked.problems.append((item, problem))
+        elif item.kind in chosen:
+            message = f"this is a second {item.kind}; there is one per cluster, so remove one"
+            checked.problems.append((item, Problem(NOT_READ, ("metadata", "name"), message)))
+        else:
+            chosen[item.kind] = item
+    if not chosen:
+        return checked
+    values = {kind: item.value for kind, item in chosen.items()}
+    inputs = Inputs(
+        platform=setting.platform,
+        operand_version=setting.gates.version,
+        scheduler=values.get("Scheduler", {}),
+        kubescheduler=values.get("KubeScheduler", {}),
+        stock_image=setting.stock,
+    )
+    composition = compose(inputs)
+    for finding in composition.findings:
+        if finding.condition == names.OVERRIDES_UPGRADEABLE:
+            continue  # that overrides are set at all holds up an upgrade, not a scheduler
+        severity: Severity = ERROR if finding.blocking else WARNING
+        problem = Problem(
+            finding.reason, parse_path(finding.path), finding.message, severity=severity
+        )
+        checked.problems.append((_owner(problem.path, chosen), problem))
+    if composition.config is not None and not composition.blocking:
+        _cluster_hazards(composition.config, composition.arguments, chosen, setting, checked)
+    return checked
+
+
+def _cluster_hazards(
+    config: Mapping[str, Any],
+    arguments: Sequence[str],
+    chosen: Mapping[str, Item],
+    setting: Setting,
+    checked: Checked,
+) -> None:
+    from .arguments import parse
+    from .gates import parse_gates
+    from .locate import locate
+    from .overrides import ROOT, read_overrides
+
+    explicit = parse_gates(parse(arguments).get("feature-gates", ()))
+    target = Target(Gates(setting.gates.version, explicit), stock=setting.stock)
+    spec = chosen["KubeScheduler"].value.get("spec") or {} if "KubeScheduler" in chosen else {}
+    overrides = read_overrides(spec.get("unsupportedConfigOverrides"), setting.platform).config
+    for problem in hazards(config, target):
+        written = locate(problem.path, config, overrides)
+        path = (*ROOT, *written) if written is not None else ("config", *problem.path)
+        moved = Problem(problem.reason, path, problem.message, problem.fix, problem.severity)
+        checked.problems.append((_owner(path, chosen), moved))
+    item = _owner((), chosen)
+    checked.processes.append((item, Process(item.file, config, target)))
+
+
+def _owner(path: Path, chosen: Mapping[str, Item]) -> Item:
+    """The document that has most of a path; KubeScheduler, if several have as much."""
+    kinds = sorted(chosen, reverse=True, key=lambda kind: kind == "KubeScheduler")
+    return max(
+        (chosen[kind] for kind in kinds),
+        key=lambda item: item.document.depth(path),
+    )
+
+
+def parse_path(text: str) -> Path:
+    """A path as `format_path` writes it, taken apart."""
+    found: list[str | int] = []
+    for index, quoted, key in _PART.findall(text):
+        found.append(int(index) if index else key or str(ast.literal_eval(quoted)))
+    return tuple(found)
+
+
+KINDS: Final[Mapping[tuple[str, str], Kind]] = {
+    ("kubescheduler.config.k8s.io", KIND): Kind("v1", check_configurations),
+    ("config.openshift.io", "Scheduler"): Kind(
+        "v1", check_cluster, "schedulers.config.openshift.io.yaml"
+    ),
+    ("operator.openshift.io", "KubeScheduler"): Kind(
+        "v1", check_cluster, "kubeschedulers.operator.openshift.io.yaml"
+    ),
+}
+
+
+def check_definitions(items: Sequence[tuple[Item, Kind]]) -> Iterator[tuple[Item, Problem]]:
+    """What the API server would refuse of objects, by their CustomResourceDefinitions."""
+    for item, kind in items:
+        if kind.definition:
+            for problem in check_object(item.value, kind.definition, kind.version):
+                yield item, problem

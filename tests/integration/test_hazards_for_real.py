@@ -1,0 +1,238 @@
+"""What the warnings say will happen does happen: a real kube-scheduler, nodes without a kubelet.
+
+One scheduler serves a profile for every warning, and one that is as it should be. Whether a pod is
+bound, and where, is all that is looked at: what a kubelet then refuses needs one (tests/e2e).
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kube_scheduler_operator.config.check import Target
+from kube_scheduler_operator.config.gates import Gates
+from kube_scheduler_operator.config.hazards import hazards
+from kube_scheduler_operator.config.plugin_hazards import NEEDS, NOT_PREPARED, SAFETY_FILTER_OFF
+from kube_scheduler_operator.config.versions import Version
+
+from .conftest import ApiServer, RefusedError
+
+NAMESPACE = "hazards"
+PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
+SECONDS = 40
+SOUND = "sound"
+TAINTED = "without-nodeunschedulable-alone"
+UNPREPARED = [(point, before, name) for point, (before, names) in NEEDS.items() for name in names]
+
+SAFETY: dict[str, dict[str, Any]] = {
+    "NodeUnschedulable": {"node": {"spec": {"unschedulable": True}}, "also": "TaintToleration"},
+    "NodeResourcesFit": {"pod": {"cpu": "64"}},
+    "NodePorts": {"pod": {"port": 8080}, "before": True},
+    "TaintToleration": {
+        "node": {"spec": {"taints": [{"key": "k", "effect": "NoSchedule"}]}},
+    },
+    "NodeAffinity": {"pod": {"selector": {"nobody": "has-this"}}},
+}
+"""Filter -> the node and the pod that only it keeps apart; `also`: it, and another one."""
+
+
+def profile(name: str, **points: Any) -> dict[str, Any]:
+    return {"schedulerName": name.lower(), "plugins": points}
+
+
+def off(*names: str) -> dict[str, Any]:
+    return {"disabled": [{"name": name} for name in names if name]}
+
+
+def configuration(kubeconfig: Path) -> dict[str, Any]:
+    profiles = [profile(SOUND)]
+    profiles += [
+        profile(f"without-{name}", filter=off(name, case.get("also", "")))
+        for name, case in SAFETY.items()
+    ]
+    profiles.append(profile(TAINTED, filter=off("NodeUnschedulable")))
+    profiles += [
+        profile(f"{before}-{name}", **{before: off(name)}) for _, before, name in UNPREPARED
+    ]
+    return {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "clientConnection": {"kubeconfig": str(kubeconfig)},
+        "leaderElection": {"leaderElect": False},
+        "profiles": profiles,
+    }
+
+
+@pytest.fixture(scope="module")
+def config(api_server: ApiServer) -> dict[str, Any]:
+    return configuration(api_server.kubeconfig)
+
+
+@pytest.fixture(scope="module")
+def scheduler(
+    api_server: ApiServer,
+    kube_scheduler_binary: Path,
+    config: dict[str, Any],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[None]:
+    folder = tmp_path_factory.mktemp("scheduler")
+    (folder / "config.json").write_text(json.dumps(config))
+    names = {"metadata": {"name": NAMESPACE}}
+    api_server.request("POST", "/api/v1/namespaces", names)
+    with (folder / "log").open("w") as log:
+        process = subprocess.Popen(
+            [str(kube_scheduler_binary), f"--config={folder / 'config.json'}", "--secure-port=0"],
+            stdout=log,
+            stderr=log,
+        )
+        try:
+            yield
+        finally:
+            process.kill()
+            process.wait()
+            api_server.request("DELETE", f"/api/v1/namespaces/{NAMESPACE}")
+
+
+def make_node(api: ApiServer, name: str, spec: dict[str, Any]) -> None:
+    labels = {"kubernetes.io/hostname": name}
+    amounts = {"cpu": "4", "memory": "8Gi", "pods": "110"}
+    made = {"metadata": {"name": name, "labels": labels}, "spec": spec}
+    api.request("POST", "/api/v1/nodes", made)
+    ready = {"type": "Ready", "status": "True", "reason": "x", "message": "x"}
+    status = {"allocatable": amounts, "capacity": amounts, "conditions": [ready]}
+    change(api, f"/api/v1/nodes/{name}", "/status", lambda node: node.update(status=status))
+    taints = spec.get("taints", [])  # without the one for new nodes
+    change(api, f"/api/v1/nodes/{name}", "", lambda node: node["spec"].update(taints=taints))
+
+
+def change(api: ApiServer, path: str, part: str, edit: Callable[[Any], None]) -> None:
+    """Write what is read until nobody else wrote in between: controllers look at nodes as well."""
+    while True:
+        node = api.request("GET", path)
+        edit(node)
+        try:
+            api.request("PUT", path + part, node)
+        except RefusedError as error:
+            if "the object has been modified" not in str(error):
+                raise
+        else:
+            return
+
+
+def make_pod(
+    api: ApiServer,
+    name: str,
+    scheduler_name: str,
+    cpu: str = "1m",
+    port: int = 0,
+    selector: dict[str, str] | None = None,
+    node: str = "",
+) -> None:
+    container: dict[str, Any] = {
+        "name": "c", "image": "none", "resources": {"requests": {"cpu": cpu}},
+    }  # fmt: skip
+    if port:
+        container["ports"] = [{"containerPort": port, "hostPort": port}]
+    spec: dict[str, Any] = {
+        "schedulerName": scheduler_name,
+        "containers": [container],
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "terminationGracePeriodSeconds": 0,
+        "nodeSelector": selector or {},
+    }
+    if node:
+        spec["nodeName"] = node
+    api.request("POST", PODS, {"metadata": {"name": name}, "spec": spec})
+
+
+def outcome(api: ApiServer, name: str) -> tuple[str, str]:
+    """(the node that a pod is bound to or "", why it is not), as soon as one is known."""
+    end = time.monotonic() + SECONDS
+    while time.monotonic() < end:
+        pod = api.request("GET", f"{PODS}/{name}")
+        conditions = pod.get("status", {}).get("conditions") or []
+        for condition in conditions:
+            if condition["type"] == "PodScheduled":
+                message = condition.get("message", "")
+                return pod["spec"].get("nodeName", ""), f"{condition.get('reason')}: {message}"
+        if pod["spec"].get("nodeName"):
+            return pod["spec"]["nodeName"], ""
+        time.sleep(0.1)
+    raise AssertionError(f"nobody tried to schedule {name}")
+
+
+@pytest.fixture
+def nodes(api_server: ApiServer, scheduler: None) -> Iterator[Any]:
+    """Makes nodes that are the only ones in the cluster, and takes them away with all pods."""
+    made: list[str] = []
+
+    def make(*names: str, **spec: Any) -> None:
+        for name in names:
+            made.append(name)
+            make_node(api_server, name, spec)
+
+    yield make
+    api_server.request("DELETE", PODS, {"gracePeriodSeconds": 0})
+    for name in made:
+        api_server.request("DELETE", f"/api/v1/nodes/{name}")
+
+
+def warned(config: dict[str, Any], scheduler_name: str, api: ApiServer) -> set[str]:
+    """The reasons of the warnings about one profile."""
+    version = Version.parse(api.request("GET", "/version")["gitVersion"])
+    found = hazards(config, Target(Gates(version)))
+    names = [each["schedulerName"] for each in config["profiles"]]
+    index = names.index(scheduler_name.lower())
+    return {each.reason for each in found if each.path[:2] == ("profiles", index)}
+
+
+@pytest.mark.parametrize("name", SAFETY)
+def test_without_a_safety_filter_pods_land_where_they_must_not(
+    name: str, nodes: Any, api_server: ApiServer, config: dict[str, Any]
+) -> None:
+    case = SAFETY[name]
+    nodes("bad", **case.get("node", {}).get("spec", {}))
+    if case.get("before"):
+        make_pod(api_server, "first", "nobody", node="bad", **case["pod"])
+    asked = case.get("pod", {})
+    make_pod(api_server, "careful", SOUND, **asked)
+    make_pod(api_server, "careless", f"without-{name}".lower(), **asked)
+    assert outcome(api_server, "careful")[0] == ""
+    assert outcome(api_server, "careless")[0] == "bad"
+    assert warned(config, SOUND, api_server) == set()
+    assert SAFETY_FILTER_OFF in warned(config, f"without-{name}", api_server)
+
+
+def test_a_cordoned_node_has_a_taint_as_well(nodes: Any, api_server: ApiServer) -> None:
+    nodes("bad", unschedulable=True)
+    end, taints = time.monotonic() + SECONDS, [""]
+    while "node.kubernetes.io/unschedulable" not in taints:
+        assert time.monotonic() < end, taints
+        time.sleep(0.1)
+        node = api_server.request("GET", "/api/v1/nodes/bad")
+        taints = [each["key"] for each in node["spec"].get("taints", [])]
+    make_pod(api_server, "tainted", TAINTED)
+    where, why = outcome(api_server, "tainted")
+    assert where == ""
+    assert "untolerated taint" in why
+
+
+@pytest.mark.parametrize(("point", "before", "name"), UNPREPARED)
+def test_without_its_preparation_a_plugin_fails_every_pod(
+    point: str, before: str, name: str, nodes: Any, api_server: ApiServer, config: dict[str, Any]
+) -> None:
+    nodes("one", "two")  # where only one fits, nothing is scored
+    make_pod(api_server, "careful", SOUND)
+    make_pod(api_server, "careless", f"{before}-{name}".lower())
+    assert outcome(api_server, "careful")[0] in ("one", "two")
+    where, why = outcome(api_server, "careless")
+    assert where == ""
+    assert why.startswith("SchedulerError: ")
+    assert NOT_PREPARED in warned(config, f"{before}-{name}", api_server)
