@@ -15,6 +15,7 @@ from typing import Final
 from . import __version__
 from .cli import (
     compose,
+    convert,
     diff,
     dump_cache,
     history,
@@ -28,7 +29,9 @@ from .cli import (
     uninstall,
 )
 
-FOR_PEOPLE: Final = (status, history, diff, rollout, pprof, dump_cache, must_gather, compose)
+FOR_PEOPLE: Final = (
+    status, history, diff, rollout, pprof, dump_cache, must_gather, compose, convert,
+)  # fmt: skip
 """The commands of the kubectl plugin, in the order in which `--help` lists them."""
 
 

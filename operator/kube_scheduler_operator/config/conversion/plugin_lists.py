@@ -25,6 +25,8 @@ _ORDERED: Final = (
     "preEnqueue", "queueSort", "postFilter", "reserve", "permit", "preBind", "bind", "postBind",
 )  # fmt: skip
 """Points at which the order decides what happens; all filters and scores count in any order."""
+_TOGETHER: Final = frozenset(("preFilter", "filter", "reserve", "preBind"))
+"""Points at which a plugin counts on what it did at an earlier one: all of them or none."""
 
 
 def convert_lists(old: OldProfile, gates: Gates, report: Report) -> dict[str, Any]:
@@ -73,19 +75,20 @@ def _wanted(
     for name, weight in default_plugins(gates):
         points = known[name].points_at(_minor(gates))
         if name not in old.points and name not in mentioned:
-            if MULTI in closed or closed & set(points):
+            if MULTI in closed or closed & _TOGETHER & set(points):
                 off.append(name)
                 continue
-            points = tuple(point for point in points if not old.turned_off(point, name))
             for point in points:
-                _put_in_default_order(shall[point], Entry(name, weight))
+                if point not in closed and not old.turned_off(point, name):
+                    _put_in_default_order(shall[point], Entry(name, weight))
             continue
         for point in sorted(points, key=lambda point: point in FOLLOWS):
             if point in old.points.get(name, ()) or name in shall[point]:
                 continue
             main = FOLLOWS.get(point)
             if main is None:
-                there = point not in closed and name in _of_all(shall)
+                # NodeResourcesFit scores for the plugins whose strategies it has, or not at all.
+                there = name != FIT and point not in closed and name in _of_all(shall)
             else:
                 there = name in shall[main] and (point == "preFilter" or point not in closed)
             if there:
