@@ -16,7 +16,7 @@ from ..effective import EVERYTHING, Entry, effective_plugins
 from ..gates import Gates
 from ..schema import POINTS
 from .changes import Report
-from .defaults import AVOID, GONE, NODE_LABEL, SERVICE_AFFINITY, SPREADING, STRATEGIES, Lists
+from .defaults import AVOID, FIT, GONE, NODE_LABEL, SERVICE_AFFINITY, SPREADING, STRATEGIES, Lists
 from .documents import is_own
 from .expansion import MULTI, Listed, OldProfile, Written
 from .successors import BEFORE, FOLLOWS, successor
