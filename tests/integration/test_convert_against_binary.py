@@ -215,4 +215,4 @@ def expanded(plugins: dict[str, Any], point: str, minor: int) -> dict[str, int]:
         and point in PLUGINS[each["name"]].points_at(minor)
     }
     replaced = {name: weight for name, weight in listed.items() if name in everywhere}
-    return {**replaced, **{**everywhere, **replaced}, **listed}
+    return {**replaced, **everywhere, **replaced, **listed}
