@@ -364,6 +364,18 @@ CASES: dict[str, Case] = {
     "v1beta1: preemption disabled": Case(
         component("v1beta1", disablePreemption=True), (Ran(post_filters=""),)
     ),
+    "v1alpha2: Services are not spread": Case(
+        profile(
+            "v1alpha2",
+            preScore=sets(disabled="DefaultPodTopologySpread"),
+            score=sets(disabled="DefaultPodTopologySpread"),
+        ),
+        (Ran(scores=ALPHA_SCORES, config={"PodTopologySpread": {"defaultingType": "List"}}),),
+    ),
+    "v1beta2: no volume limits": Case(
+        profile("v1beta2", filter=sets(disabled="NodeVolumeLimits")),
+        (Ran(FILTERS.replace("NodeVolumeLimits ", "")),),
+    ),
     "v1beta3: multiPoint": Case(
         profile("v1beta3", multiPoint=sets("ImageLocality=9", "NodeResourcesBalancedAllocation")),
         (Ran(scores=V1_SCORES.replace("NodeResourcesBalancedAllocation=1 ", "")

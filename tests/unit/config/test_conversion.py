@@ -157,3 +157,13 @@ def test_several_profiles_are_converted_each_for_itself() -> None:
     first, second = convert(document, target()).config["profiles"]
     assert first["plugins"]["score"]["enabled"][0] == {"name": "NodeAffinity", "weight": 2}
     assert {"name": "NodeAffinity", "weight": 1} in second["plugins"]["score"]["enabled"]
+
+
+def test_an_order_that_matters_is_written_down() -> None:
+    lists = {"postFilter": sets("First DefaultPreemption", "DefaultPreemption")}
+    made = convert(profile("v1beta2", **lists), target(stock=False)).config["profiles"][0]
+    assert made["plugins"]["postFilter"] == lists["postFilter"]  # it says so by itself
+    lists = {"multiPoint": sets("Later"), "bind": sets("DefaultBinder Mine", "*")}
+    made = convert(profile("v1beta3", **lists), target(stock=False)).config["profiles"][0]
+    names = [entry.name for entry in effective_plugins(made, target().gates).points["bind"]]
+    assert names == ["DefaultBinder", "Mine"]

@@ -12,9 +12,9 @@ from ..schema import API_VERSION, KIND
 from . import extenders
 from .arguments import Argument, convert_arguments, read_arguments, set_argument
 from .changes import ConversionError, Report
-from .defaults import Lists, packing
+from .defaults import SPREAD, SPREADING, Lists, packing
 from .documents import POLICY, UNREADABLE, Source, read
-from .expansion import Listed, Written, expand, read_lists
+from .expansion import Listed, OldProfile, Written, expand, read_lists
 from .plugin_lists import convert_lists
 from .policy import PolicyProfile, read_policy
 
@@ -194,6 +194,7 @@ def _assembled(
             set_argument(converted, plugin, argument, work.old[name])
             what = f"{argument} {work.old[name]} of {plugin}"
             work.report.same((name,), what, "it moved there")
+    _only_own_constraints(profile, defaults, converted, work.report)
     lists = convert_lists(profile, work.gates, work.report)
     result = {
         name: fields[name]
@@ -203,6 +204,24 @@ def _assembled(
     return result | {
         name: value for name, value in (("plugins", lists), ("pluginConfig", converted)) if value
     }
+
+
+def _only_own_constraints(
+    profile: OldProfile,
+    defaults: Lists | None,
+    arguments: list[dict[str, Any]],
+    report: Report,
+) -> None:
+    """Where a plugin of its own spread Services and was turned off, System must not do it now."""
+    scored = {entry.name for entry in profile.ran.get("score", ())}
+    by_default = {entry.name for entry in (defaults or {}).get("score", ())}
+    if SPREAD not in scored or scored & set(SPREADING) or not by_default & set(SPREADING):
+        return
+    if all(entry["name"] != SPREAD for entry in arguments):
+        set_argument(arguments, SPREAD, "defaultingType", "List")
+        why = f"{profile.source} spread the pods of Services by a plugin that was turned off"
+        path = (*profile.path, "plugins", "score")
+        report.same(path, f"defaultingType List for {SPREAD}", why)
 
 
 def _without_preemption(written: dict[str, Written], work: _Work) -> None:

@@ -16,7 +16,17 @@ from ..effective import EVERYTHING, Entry, effective_plugins
 from ..gates import Gates
 from ..schema import POINTS
 from .changes import Report
-from .defaults import AVOID, FIT, GONE, NODE_LABEL, SERVICE_AFFINITY, SPREADING, STRATEGIES, Lists
+from .defaults import (
+    AVOID,
+    CLOUD_LIMITS,
+    FIT,
+    GONE,
+    NODE_LABEL,
+    SERVICE_AFFINITY,
+    SPREADING,
+    STRATEGIES,
+    Lists,
+)
 from .documents import is_own
 from .expansion import MULTI, Listed, OldProfile, Written
 from .successors import BEFORE, FOLLOWS, successor
@@ -61,6 +71,8 @@ def _wanted(
             name = successor(entry.name, point, known)
             if name is None or (entry.name in STRATEGIES and entry.name != strategy):
                 continue
+            if _unwanted_limit(entry.name, name, point, old):
+                continue
             weight = own[name].weight if name in own else entry.weight
             if entry.name in (NODE_LABEL, SERVICE_AFFINITY):  # what it preferred must not get less
                 weight = max(weight or 1, entry.weight or 1)
@@ -94,6 +106,13 @@ def _wanted(
             if there:
                 shall[point][name] = Entry(name, weight)
     return shall, [] if MULTI in closed else off
+
+
+def _unwanted_limit(name: str, now: str, point: str, old: OldProfile) -> bool:
+    """True for a limit of cloud volumes that only ran by default beside a NodeVolumeLimits off."""
+    if name not in CLOUD_LIMITS or name == now or not old.turned_off(point, now):
+        return False
+    return all(item.name != name for item in old.written.get(point, Written()).enabled)
 
 
 def chosen_strategy(ran: Lists) -> str | None:
@@ -138,14 +157,16 @@ def _translated(
         if listed.name == EVERYTHING or not is_own(listed.name):
             disabled[listed.name] = {"name": listed.name}
         elif name in defaults and (point == MULTI or known[name].implements(point, _minor(gates))):
-            if name == listed.name and (point == MULTI or name in enabled):
-                disabled[name] = {"name": name}  # a default one in another place, or with arguments
-            elif point == MULTI or name not in shall[point]:
+            moved = name == listed.name and (point == MULTI or name in enabled)
+            if moved or point == MULTI or name not in shall[point]:
                 disabled[name] = {"name": name}
-            if name != listed.name:
-                what = f"{name} disabled" if name in disabled else "left out"
-                why = f"{name} does what it did, and it is the scoringStrategy that says what"
-                report.same(listed.path, f"{listed.name}: {what}", why)
+                if name != listed.name:
+                    why = f"{name} does today what it did"
+                    report.same(listed.path, f"{listed.name}: {name} disabled", why)
+            else:
+                what = f"{listed.name} left out of the disabled plugins"
+                why = f"{name} does today what it did, and something else that is wanted"
+                report.same(listed.path, what, why)
         else:
             report.same(
                 listed.path,
@@ -255,7 +276,7 @@ def _correct(
             elif point == "score" and (here[name].weight or 1) != (entry.weight or 1):
                 _set_enabled(lists, point, Entry(name, entry.weight or 1))
                 weights.append(f"{name} {entry.weight or 1}")
-    _keep_order(lists, shall, gates)
+    _keep_order(lists, old, shall, gates, report)
     _tell_corrections(old, gates, sorted(weights), added, removed, report)
 
 
@@ -289,19 +310,29 @@ def _tell_corrections(
 
 
 def _keep_order(
-    lists: dict[str, dict[str, Any]], shall: Mapping[str, Mapping[str, Entry]], gates: Gates
+    lists: dict[str, dict[str, Any]],
+    old: OldProfile,
+    shall: Mapping[str, Mapping[str, Entry]],
+    gates: Gates,
+    report: Report,
 ) -> None:
     """Where the order of plugins matters and would be another one, list all of them in order."""
     runs = effective_plugins({"plugins": lists}, gates).points
     for point in _ORDERED:
-        wanted = list(shall[point])
-        if sorted(wanted) == sorted(entry.name for entry in runs[point]) and wanted != [
-            entry.name for entry in runs[point]
-        ]:
-            lists[point] = {
-                "enabled": [{"name": name} for name in wanted],
-                "disabled": [{"name": EVERYTHING}],
-            }
+        before = {entry.name for entry in old.ran.get(point, ())}
+        now = [entry.name for entry in runs[point] if entry.name in before]
+        wanted = [name for name in shall[point] if name in before]
+        if now == wanted or sorted(now) != sorted(wanted):
+            continue
+        lists[point] = {
+            "enabled": [{"name": name} for name in shall[point]],
+            "disabled": [{"name": EVERYTHING}],
+        }
+        why = f"kube-scheduler {gates.version.short} would run them in another order"
+        where = (*old.path, "plugins", point)
+        report.same(where, f"all plugins of {point} written down in their order", why)
+        for item in old.written.get(point, Written()).disabled:
+            report.same(item.path, f'{item} is part of "*"', "the whole list is written down")
 
 
 def _put_in_default_order(here: dict[str, Entry], entry: Entry) -> None:
