@@ -139,19 +139,19 @@ def _convertible(documents: Sequence[Any]) -> tuple[list[tuple[str, Any]], bool]
 
     A ConfigMap counts for the documents in it, of which only those of a scheduler are looked at.
     """
-    from ..config.conversion.convert import is_policy
+    from ..config.conversion.convert import POLICY_KEY, is_policy
 
     found: list[tuple[str, Any]] = []
     failed = False
     for number, document in enumerate(documents, start=1):
         kind = document.get("kind") if isinstance(document, dict) else None
         if kind == _CONFIG_MAP:
-            name = (document.get("metadata") or {}).get("name", number)
-            for key, text in (document.get("data") or {}).items():
+            name = _object(document, "metadata").get("name", number)
+            for key, text in _object(document, "data").items():
                 inner = _inner(text)
                 if _is_scheduler(inner):
                     found.append((f"{_CONFIG_MAP} {name} {key}", inner))
-                elif key in _CONVENTIONAL:
+                elif key == POLICY_KEY:
                     failed = True
                     print(
                         f"error: {_CONFIG_MAP} {name}: data.{key} has no Policy; put one in",
@@ -166,14 +166,17 @@ def _convertible(documents: Sequence[Any]) -> tuple[list[tuple[str, Any]], bool]
     return found, failed
 
 
-_CONVENTIONAL: Final = ("policy.cfg",)
-
-
 def _is_scheduler(document: Any) -> bool:
     from ..config.conversion.convert import is_policy
     from ..config.schema import KIND
 
     return is_policy(document) or (isinstance(document, dict) and document.get("kind") == KIND)
+
+
+def _object(document: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    """A field that holds an object, with something empty for one that does not."""
+    value = document.get(key)
+    return value if isinstance(value, dict) else {}
 
 
 def _inner(text: Any) -> Any:
@@ -200,10 +203,10 @@ def _policy_for(document: Any, documents: Sequence[Any]) -> Mapping[str, Any] | 
     for other in documents:
         if not isinstance(other, dict) or other.get("kind") != _CONFIG_MAP:
             continue
-        metadata = other.get("metadata") or {}
+        metadata = _object(other, "metadata")
         place = (metadata.get("namespace") or reference.config_map[0], metadata.get("name"))
         if place == reference.config_map:
-            inner = _inner((other.get("data") or {}).get(POLICY_KEY))
+            inner = _inner(_object(other, "data").get(POLICY_KEY))
             return inner if isinstance(inner, dict) else None
     return None
 
@@ -227,7 +230,7 @@ def _given_policy(name: str | None) -> Mapping[str, Any] | None:
     for document in _documents(name):
         inner = document
         if isinstance(document, dict) and document.get("kind") == _CONFIG_MAP:
-            inner = _inner((document.get("data") or {}).get(POLICY_KEY))
+            inner = _inner(_object(document, "data").get(POLICY_KEY))
         if is_policy(inner) and isinstance(inner, dict):
             return inner
     raise CommandError(f"--policy {name} has no Policy in it; give the file that has")
