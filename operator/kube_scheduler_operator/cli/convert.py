@@ -50,7 +50,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--custom-image",
         action="store_true",
-        help="the scheduler's image has plugins of its own: keep those that kube-scheduler has not",
+        help="keep plugins that kube-scheduler has not, because the image has them",
     )
     parser.add_argument(
         "--quiet", action="store_true", help="do not tell changes that keep the behaviour"
