@@ -303,8 +303,8 @@ def _options(stage: Stage) -> Section:
     (stage.terminal.folder / "old.yaml").write_text(_OLD)
     return _section(
         "All options",
-        "`compose` and `convert` need no cluster; `my-scheduler.yaml` is a Scheduler with `profile: "
-        "NoScoring`,\n`old.yaml` a configuration of v1beta1 that packs.",
+        "`compose` and `convert` need no cluster; `my-scheduler.yaml` is a Scheduler with "
+        "`profile: NoScoring`,\n`old.yaml` a configuration of v1beta1 that packs.",
         [stage.run("compose -f my-scheduler.yaml", _LONG)],
         [stage.run("convert -f old.yaml", _LONG)],
         [stage.terminal.run(f"{PREFIX} --version")],
