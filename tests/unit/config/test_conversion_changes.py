@@ -287,6 +287,20 @@ def test_the_version_of_own_arguments_is_changed() -> None:
     assert made.config["profiles"][0]["pluginConfig"][0]["args"]["apiVersion"] == f"{GROUP}/v1"
 
 
+def test_the_weight_of_a_policy_counts_more_than_the_one_beside_it() -> None:
+    document = {**AGENT_SCHEDULER, "hardPodAffinitySymmetricWeight": 3}
+    given = policy(hardPodAffinitySymmetricWeight=8)
+    result = convert(document, Target(Gates(Version(1, 35))), given)
+    (entry,) = result.config["profiles"][0]["pluginConfig"]
+    assert entry == {"name": "InterPodAffinity", "args": {"hardPodAffinityWeight": 8}}
+    assert ("hardPodAffinitySymmetricWeight",) in [change.path for change in result.changes]
+
+
+def test_what_is_given_as_a_policy_must_be_one() -> None:
+    with pytest.raises(ConversionError, match="is no Policy; give that"):
+        convert(AGENT_SCHEDULER, Target(Gates(Version(1, 35))), {"kind": "Pod"})
+
+
 def test_services_are_spread_beside_what_is_spread_by_default() -> None:
     document = policy(priorities=[argued("serviceAntiAffinity", label="rack")])
     (made,) = conversion(document).config["profiles"]

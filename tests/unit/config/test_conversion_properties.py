@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import copy
+import json
+from collections.abc import Iterator
 from typing import Any
 
 import hypothesis.strategies as st
 from hypothesis import given, settings
 
 from kube_scheduler_operator.config.check import Target
+from kube_scheduler_operator.config.conversion.changes import ConversionError
 from kube_scheduler_operator.config.conversion.convert import Conversion, convert
 from kube_scheduler_operator.config.effective import effective_plugins
+from kube_scheduler_operator.config.findings import Problem
 from kube_scheduler_operator.config.gates import Gates
 from kube_scheduler_operator.config.versions import Version
 
-from .conversions import BETA_SCORES, FILTERS, LATER, component
+from .conversions import BETA_SCORES, CASES, FILTERS, LATER, component
 
 DEFAULTS: dict[str, dict[str, int]] = {
     "preFilter": dict.fromkeys((
@@ -130,3 +135,54 @@ def test_what_was_written_is_told_or_still_there(written: dict[str, Any]) -> Non
             for index, each in enumerate(sets[key]):
                 path = ("profiles", 0, "plugins", point, key, index)
                 assert each["name"] in left or path in told, path
+
+
+JUNK: tuple[Any, ...] = (
+    None, 0, -1, 1.5, "", "x", True, [], {}, [None], [[]], {"a": None}, [{"name": None}],
+    {"name": 1},
+)  # fmt: skip
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Every place in a document."""
+    yield path
+    items = value.items() if isinstance(value, dict) else ()
+    if isinstance(value, list):
+        items = enumerate(value)
+    for key, item in items:
+        yield from places(item, (*path, key))
+
+
+def replaced(document: Any, path: tuple[Any, ...], value: Any) -> Any:
+    if not path:
+        return value
+    changed = copy.deepcopy(document)
+    owner = changed
+    for part in path[:-1]:
+        owner = owner[part]
+    owner[path[-1]] = value
+    return changed
+
+
+@settings(max_examples=400)
+@given(data=st.data(), name=st.sampled_from(sorted(CASES)), junk=st.sampled_from(JUNK))
+def test_junk_anywhere_is_refused_with_a_sentence_or_converted(
+    data: st.DataObject, name: str, junk: Any
+) -> None:
+    document, given_policy = CASES[name].document, CASES[name].policy
+    if given_policy is not None and data.draw(st.booleans()):
+        given_policy = replaced(
+            given_policy, data.draw(st.sampled_from(list(places(given_policy)))), junk
+        )
+    else:
+        document = replaced(document, data.draw(st.sampled_from(list(places(document)))), junk)
+    problems: tuple[Problem, ...] = ()
+    try:
+        json.dumps(convert(document, Target(Gates(Version(1, 35))), given_policy).config)
+    except ConversionError as error:
+        problems = error.problems
+        refused = True
+    else:
+        refused = False
+    assert refused == bool(problems)
+    assert all(problem.message for problem in problems)

@@ -42,7 +42,7 @@ class Argument:
     """The arguments of one plugin, None if there are none, and where they are in the document."""
 
     name: str
-    args: Mapping[str, Any] | None
+    args: Any
     path: Path
 
 
@@ -87,9 +87,16 @@ def set_argument(entries: list[dict[str, Any]], plugin: str, name: str, value: A
     _of(entries, plugin)[name] = value
 
 
+def has_argument(entries: list[dict[str, Any]], plugin: str, name: str) -> bool:
+    """True if an argument of a plugin is set in `pluginConfig`."""
+    return any(entry["name"] == plugin and name in (entry.get("args") or {}) for entry in entries)
+
+
 def _entry(argument: Argument, report: Report) -> dict[str, Any]:
     if argument.args is None:
         return {"name": argument.name}
+    if not isinstance(argument.args, Mapping):  # it is for the plugin to read, if any does
+        return {"name": argument.name, "args": argument.args}
     args = dict(argument.args)
     version = args.get("apiVersion", "")
     if version.startswith(f"{GROUP}/") and version != f"{GROUP}/v1":

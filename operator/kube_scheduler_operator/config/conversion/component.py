@@ -10,7 +10,7 @@ from ..findings import Path, Problem
 from ..gates import Gates
 from ..schema import API_VERSION, KIND
 from . import extenders
-from .arguments import Argument, convert_arguments, read_arguments, set_argument
+from .arguments import Argument, convert_arguments, has_argument, read_arguments, set_argument
 from .changes import ConversionError, Report
 from .defaults import SPREAD, SPREADING, Lists, packing
 from .documents import POLICY, UNREADABLE, Source, read
@@ -190,7 +190,12 @@ def _assembled(
     profile = expand(work.source.name, path, written, defaults)
     converted = convert_arguments(arguments, profile.ran, work.gates, work.report)
     for name, plugin, argument in _MOVED:
-        if name in work.old:
+        if name not in work.old:
+            continue
+        if has_argument(converted, plugin, argument):
+            why = f"{plugin} has an own {argument}, which counted"
+            work.report.same((name,), "left out", why)
+        else:
             set_argument(converted, plugin, argument, work.old[name])
             what = f"{argument} {work.old[name]} of {plugin}"
             work.report.same((name,), what, "it moved there")

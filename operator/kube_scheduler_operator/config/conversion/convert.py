@@ -83,7 +83,10 @@ def convert(
         reference = policy_reference(document)
         if reference and policy is None:
             message = f"the Policy is in {reference}; give that as well"
-            raise ConversionError([Problem(UNREADABLE, reference.path, message)])
+            raise _unreadable(reference.path, message)
+        if reference and not is_policy(policy):
+            message = f"what is given for {reference} is no Policy; give that"
+            raise _unreadable(reference.path, message)
         if source is V1:
             config = convert_current(document, target.gates, report)
         else:
