@@ -3,7 +3,7 @@
 It completes a configuration with its own defaults (--write-config-to), which is the first of its
 two stages; the second, from multiPoint to the extension points, is done here once more in plain
 words, so that nothing of the conversion judges itself. What ran then is the hand-written table of
-tests/unit/config/conversions.py.
+tests/unit/config/conversion_cases.py.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from kube_scheduler_operator.config.conversion.convert import convert
 from kube_scheduler_operator.config.gates import Gates
 from kube_scheduler_operator.config.versions import Version
 
-from ..unit.config.conversions import CASES, LATER, Ran
+from ..unit.config.conversion_cases import CASES
+from ..unit.config.conversions import LATER, Ran
 
 pytestmark = pytest.mark.core
 

@@ -13,7 +13,8 @@ from kube_scheduler_operator.config.effective import effective_plugins
 from kube_scheduler_operator.config.gates import Gates
 from kube_scheduler_operator.config.versions import Version
 
-from .conversions import CASES, LATER, Case, Ran, component, named, profile, sets
+from .conversion_cases import CASES
+from .conversions import LATER, Case, Ran, component, named, profile, sets
 
 VERSIONS = ("1.29", "1.31", "1.34", "1.35", "1.36")
 

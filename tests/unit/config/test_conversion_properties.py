@@ -18,7 +18,8 @@ from kube_scheduler_operator.config.findings import Problem
 from kube_scheduler_operator.config.gates import Gates
 from kube_scheduler_operator.config.versions import Version
 
-from .conversions import BETA_SCORES, CASES, FILTERS, LATER, component
+from .conversion_cases import CASES
+from .conversions import BETA_SCORES, FILTERS, LATER, component
 
 DEFAULTS: dict[str, dict[str, int]] = {
     "preFilter": dict.fromkeys((
