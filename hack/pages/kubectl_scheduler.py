@@ -31,6 +31,7 @@ COMMANDS = (
     "must-gather",
     "compose",
     "validate",
+    "convert",
 )
 """All of them; a test compares this with the program's own parser."""
 
@@ -57,6 +58,19 @@ _BOUND = (
     "kubectl create clusterrolebinding scheduler-reader --clusterrole=scheduler-reader "
     "--serviceaccount=default:viewer"
 )
+_OLD = """\
+apiVersion: kubescheduler.config.k8s.io/v1beta1
+kind: KubeSchedulerConfiguration
+metricsBindAddress: 0.0.0.0:10251
+profiles:
+- plugins:
+    score:
+      disabled:
+      - name: NodeResourcesLeastAllocated
+      enabled:
+      - name: NodeResourcesMostAllocated
+        weight: 5
+"""
 _MINE = """\
 apiVersion: config.openshift.io/v1
 kind: Scheduler
@@ -328,10 +342,13 @@ def _files(stage: Stage) -> Section:
 
 def _options(stage: Stage) -> Section:
     (stage.terminal.folder / "my-scheduler.yaml").write_text(_MINE)
+    (stage.terminal.folder / "old.yaml").write_text(_OLD)
     return _section(
         "All options",
-        "`compose` needs no cluster; `my-scheduler.yaml` is a Scheduler with `profile: NoScoring`.",
+        "`compose` and `convert` need no cluster; `my-scheduler.yaml` is a Scheduler with "
+        "`profile: NoScoring`,\n`old.yaml` a configuration of v1beta1 that packs.",
         [stage.run("compose -f my-scheduler.yaml", _LONG)],
+        [stage.run("convert -f old.yaml", _LONG)],
         [stage.terminal.run(f"{PREFIX} --version")],
         [stage.terminal.run(f"{PREFIX} --help")],
         *([stage.run(f"{words} --help")] for words in with_groups(COMMANDS)),

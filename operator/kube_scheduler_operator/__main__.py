@@ -15,6 +15,7 @@ from typing import Final
 from . import __version__
 from .cli import (
     compose,
+    convert,
     diff,
     dump_cache,
     history,
@@ -41,6 +42,7 @@ FOR_PEOPLE: Final = (
     must_gather,
     compose,
     validate,
+    convert,
 )
 """The commands of the kubectl plugin, in the order in which `--help` lists them."""
 

@@ -11,6 +11,9 @@ import pytest
 from kube_scheduler_operator import names
 from kube_scheduler_operator.__main__ import FOR_PEOPLE
 from kube_scheduler_operator.cli import operator
+from kube_scheduler_operator.config.conversion.changes import Severity
+from kube_scheduler_operator.config.conversion.defaults import GONE
+from kube_scheduler_operator.config.conversion.documents import SOURCES
 from pages.text import shown_in
 
 from .status.exposition import served_metrics
@@ -101,8 +104,20 @@ def test_every_metric_that_is_named_elsewhere_exists() -> None:
     assert set(named) <= set(served_metrics())
 
 
+def test_the_page_on_converting_has_every_version_and_severity() -> None:
+    page = (ROOT / "docs" / "converting.md").read_text()
+    table = page.partition("| From |")[2].partition("\n\n")[0]
+    assert set(re.findall(r"^\| `(v1\w*)`", table, re.MULTILINE)) == set(SOURCES)
+    lost = page.partition("## What has no equivalent")[2].partition("## ")[0]
+    rows = re.findall(r"^\| (.+) \| (.+) \| (.+) \|$", lost, re.MULTILINE)[1:]
+    assert {severity for _old, _new, severity in rows} == {each.value for each in Severity}
+    named = " ".join(old for old, _new, _severity in rows)
+    assert [plugin for plugin in GONE if plugin not in named] == []
+
+
 @pytest.mark.parametrize(
-    "page", ["weak-spots.md", "reference-cases.md", "operations.md", "traps.md"]
+    "page",
+    ["weak-spots.md", "reference-cases.md", "operations.md", "traps.md", "converting.md"],
 )
 def test_every_test_that_is_named_exists(page: str) -> None:
     named = set(re.findall(r"`(test_\w+)`", (ROOT / "docs" / page).read_text()))
