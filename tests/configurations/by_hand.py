@@ -189,6 +189,8 @@ BAD: dict[str, dict[str, Any]] = {
                          defaultConstraints=[{**ZONE, "topologyKey": "a b"}]),
     "selector": args(SPREAD, defaultingType="List",
                      defaultConstraints=[{**ZONE, "labelSelector": {}}]),
+    "selector of another type": args(SPREAD, defaultingType="List", defaultConstraints=[
+        {**ZONE, "labelSelector": {"matchLabels": ["a"]}}]),
     "constraint twice": args(SPREAD, defaultingType="List", defaultConstraints=[ZONE, ZONE]),
     "affinity operator": affinity(key="a", operator="in", values=["b"]),
     "affinity without values": affinity(key="a", operator="In"),

@@ -40,7 +40,11 @@ OTHER_KEY = _pem(
     "QMXJlUh6LvahSMqe27ghM6sbX5n5mMVO/ejgATw6pp0VIsXi2ETwLV2kfjWN7fHHpm0VlWfpcz3PCeht"
     "XA==",
 )
-ZONE = {"maxSkew": 1, "topologyKey": "topology.example.com/zone", "whenUnsatisfiable": "DoNotSchedule"}
+ZONE = {
+    "maxSkew": 1,
+    "topologyKey": "topology.example.com/zone",
+    "whenUnsatisfiable": "DoNotSchedule",
+}
 
 
 def seeds(minor: int) -> dict[str, dict[str, Any]]:

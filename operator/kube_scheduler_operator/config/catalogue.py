@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Final
 
 from .gates import Gates
@@ -17,7 +18,7 @@ OLDEST: Final = Version(1, 29)
 NEWEST: Final = Version(1, 36)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Plugin:
     """One plugin of kube-scheduler's own.
 
@@ -45,11 +46,16 @@ class Plugin:
 
     def points_at(self, minor: int) -> tuple[str, ...]:
         """The extension points that it has for sure in 1.`minor`."""
-        return tuple(
-            point
-            for point in self.points
-            if self.points_since.get(point, 0) <= minor <= self.points_until.get(point, minor)
-        )
+        return _points_at(self, minor)
+
+
+@cache
+def _points_at(plugin: Plugin, minor: int) -> tuple[str, ...]:
+    return tuple(
+        point
+        for point in plugin.points
+        if plugin.points_since.get(point, 0) <= minor <= plugin.points_until.get(point, minor)
+    )
 
 
 _FILTER: Final = ("preFilter", "filter")
@@ -110,6 +116,7 @@ _WEIGHTS: Final = {
     "InterPodAffinity": 2,
     "NodeResourcesBalancedAllocation": 1,
     "ImageLocality": 1,
+    "PodGroupPodsCount": 1,
 }
 _GATED: Final = {
     "SchedulingGates": "PodSchedulingReadiness",
@@ -133,9 +140,14 @@ def on_record(version: Version) -> bool:
     )
 
 
-def plugins(version: Version) -> dict[str, Plugin]:
+def plugins(version: Version) -> Mapping[str, Plugin]:
     """The plugins that the stock kube-scheduler of this version has."""
-    return {name: plugin for name, plugin in PLUGINS.items() if plugin.exists(version.minor)}
+    return _plugins(version.minor)
+
+
+@cache
+def _plugins(minor: int) -> Mapping[str, Plugin]:
+    return {name: plugin for name, plugin in PLUGINS.items() if plugin.exists(minor)}
 
 
 def default_plugins(gates: Gates) -> list[tuple[str, int]]:

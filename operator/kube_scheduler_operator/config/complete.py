@@ -100,8 +100,8 @@ def encode(value: Any, kind: Type, minor: int) -> Any:
                 written, item = _absent(name, kind)
             else:
                 filled = item not in ("", 0, False) and item != []
-                inner = isinstance(kind.fields[name], Struct)
-                written = filled or inner or name in kind.always or name in kind.optional
+                whole = isinstance(kind.fields[name], Struct) or kind.fields[name] == "any"
+                written = filled or whole or name in kind.always or name in kind.optional
             if written:
                 found[name] = None if item is None else encode(item, kind.fields[name], minor)
         return found
@@ -116,7 +116,7 @@ def _absent(name: str, kind: Struct) -> tuple[bool, Any]:
     """(whether, what) is written of a field that was not given."""
     field = kind.fields[name]
     if name in kind.optional:
-        return False, None
+        return name in kind.always, None
     if isinstance(field, Struct):
         return True, {}
     if isinstance(field, ListType):
@@ -191,6 +191,8 @@ def _plugins(lists: Mapping[str, Any], target: Target) -> tuple[dict[str, Any], 
 def _float32(number: float) -> float:
     """The shortest decimal that is the same float32, which is how Go writes one."""
     wanted = struct.pack("f", number)
+    if not any(wanted):
+        return 0.0  # too small to be anything else
     for digits in range(1, 10):
         shortest = float(f"{number:.{digits}g}")
         if struct.pack("f", shortest) == wanted:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from .findings import Path, Problem, did_you_mean
@@ -103,7 +103,7 @@ def zero(kind: Type) -> Any:
     return 0 if kind in (INT32, INT64, "float") else "0s" if kind == DURATION else ""
 
 
-def _unknown_field(key: str, kind: Struct, known: list[str], path: Path, minor: int) -> Problem:
+def _unknown_field(key: str, kind: Struct, known: Sequence[str], path: Path, minor: int) -> Problem:
     if kind.since and key in kind.since:
         hint = f", it came with 1.{kind.since[key]}; remove it"
     else:

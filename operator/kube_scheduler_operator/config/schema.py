@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Final, Literal
 
 GROUP: Final = "kubescheduler.config.k8s.io"
@@ -36,7 +37,7 @@ class Map:
     item: Type
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Struct:
     """Named fields.
 
@@ -53,10 +54,15 @@ class Struct:
     always: frozenset[str] = frozenset()
     optional: frozenset[str] = frozenset()
 
-    def known(self, minor: int) -> list[str]:
+    def known(self, minor: int) -> tuple[str, ...]:
         """The fields that exist in 1.`minor`."""
-        since = self.since or {}
-        return [name for name in self.fields if since.get(name, 0) <= minor]
+        return _known(self, minor)
+
+
+@cache
+def _known(struct: Struct, minor: int) -> tuple[str, ...]:
+    since = struct.since or {}
+    return tuple(name for name in struct.fields if since.get(name, 0) <= minor)
 
 
 Type = Scalar | List | Map | Struct
@@ -164,7 +170,7 @@ ARGS: Final[Mapping[str, Struct]] = {
     }, optional="minCandidateNodesPercentage minCandidateNodesAbsolute"),
     "DynamicResources": _args(
         {"filterTimeout": DURATION, "bindingTimeout": DURATION},
-        optional="filterTimeout bindingTimeout", since={"bindingTimeout": 35},
+        "filterTimeout", "filterTimeout bindingTimeout", {"bindingTimeout": 35},
     ),
     "InterPodAffinity": _args({
         "hardPodAffinityWeight": INT32, "ignorePreferredTermsOfExistingPods": BOOL,

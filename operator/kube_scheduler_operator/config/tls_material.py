@@ -6,7 +6,7 @@ import base64
 import binascii
 import os
 import re
-import ssl
+from functools import lru_cache
 from typing import Final
 
 _BLOCK: Final = re.compile(
@@ -16,8 +16,11 @@ _KEYS: Final = ("PRIVATE KEY", "EC PRIVATE KEY", "RSA PRIVATE KEY")
 _NO_CERTIFICATE: Final = "this holds no certificate; encode a PEM file that has one"
 
 
+@lru_cache(maxsize=16)
 def unusable_authority(pem: bytes) -> str:
     """Why a bundle of CAs cannot be used; empty if it can: one certificate that is one will do."""
+    import ssl  # which takes longer than everything else here, and is rarely needed
+
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     for kind, der in _blocks(pem):
         if kind != "CERTIFICATE":
@@ -30,6 +33,7 @@ def unusable_authority(pem: bytes) -> str:
     return _NO_CERTIFICATE
 
 
+@lru_cache(maxsize=16)
 def unusable_pair(certificate: bytes, key: bytes) -> str:
     """Why a client certificate and its key cannot be used together; empty if they can."""
     chain = [der for kind, der in _blocks(certificate) if kind == "CERTIFICATE"]
@@ -46,6 +50,8 @@ def unusable_pair(certificate: bytes, key: bytes) -> str:
 
 def _belong(chain: list[bytes], kind: str, key: bytes) -> bool:
     """Whether OpenSSL takes the pair; it reads files only, which are in memory here (Linux)."""
+    import ssl
+
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.set_ciphers("DEFAULT:@SECLEVEL=0")  # what is too weak for OpenSSL may do for Go
     body = base64.encodebytes(key).decode()

@@ -41,10 +41,12 @@ def nanoseconds(text: str) -> int:
     for whole, fraction, unit in _ONE_TERM.findall(text):
         size = _UNITS[unit]
         total += int(whole or "0") * size
-        if fraction:
-            # Go keeps as many digits of a fraction as fit into 63 bits, as a float.
-            digits = fraction[:18]
-            total += int(float(int(digits)) * (float(size) / 10.0 ** len(digits)))
+        digits, scale = 0, 1.0
+        for digit in fraction:
+            if digits * 10 + int(digit) > _LONGEST:
+                break  # Go keeps as many digits as fit into 63 bits
+            digits, scale = digits * 10 + int(digit), scale * 10
+        total += int(float(digits) * (float(size) / scale))
     negative = text.startswith("-")
     if total >= _LONGEST + negative:
         raise ValueError(f'"{text}" is longer than 292 years')
