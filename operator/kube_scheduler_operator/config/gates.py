@@ -25,8 +25,7 @@ class Gates:
         # A version that is not on record yet is taken to be like the newest one that is.
         state = _states(min(self.version.minor, max(_record().patches))).get(name)
         if state is None:
-            unknown = any(self.explicit.get(kind) is not None for kind in ("AllAlpha", "AllBeta"))
-            return None if unknown else False
+            return None
         # Alpha gates are off by default, beta gates may be on; which a gate is, is not on record.
         kinds = ("AllBeta",) if state.default else ("AllAlpha", "AllBeta")
         turned = any(self.explicit.get(kind) is (not state.default) for kind in kinds)

@@ -78,11 +78,8 @@ def test_a_certificate_needs_its_own_key(certificate: str, key: str, usable: boo
 
 
 def test_one_certificate_is_enough_for_an_authority() -> None:
-    good, no = (
-        base64.b64decode(CERTIFICATE),
-        b"-----BEGIN CERTIFICATE-----\n%s-----END CERTIFICATE-----\n",
-    )
-    damaged = no % b"AAAA\n"
+    good = base64.b64decode(CERTIFICATE)
+    damaged = b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
     assert unusable_authority(damaged + good) == ""
     assert unusable_authority(damaged) != ""
     assert unusable_authority(base64.b64decode(KEY)) != ""
