@@ -58,6 +58,7 @@ bench: setup ## Speed and memory, as a table and JSON in bench-results/ (root)
 .PHONY: soak
 soak: setup ## Hours: every fault at every stage, 100 kills (KSO_KILLS), 20000 histories (KSO_HISTORIES)
 	KSO_SOAK=1 $(PYTEST) tests/integration/test_operator.py -k killed
+	KSO_SOAK=1 $(PYTEST) tests/integration/test_two_thousand_configurations.py
 	KSO_SOAK=1 $(PYTEST) tests/e2e -k "whatever_fails or soak" -v -s
 	KSO_HISTORIES=$${KSO_HISTORIES:-20000} $(PYTEST) tests/simulation -n 2 --timeout 0
 

@@ -117,7 +117,14 @@ def test_the_page_on_converting_has_every_version_and_severity() -> None:
 
 @pytest.mark.parametrize(
     "page",
-    ["weak-spots.md", "reference-cases.md", "operations.md", "traps.md", "converting.md"],
+    [
+        "weak-spots.md",
+        "reference-cases.md",
+        "operations.md",
+        "traps.md",
+        "converting.md",
+        "checking.md",
+    ],
 )
 def test_every_test_that_is_named_exists(page: str) -> None:
     named = set(re.findall(r"`(test_\w+)`", (ROOT / "docs" / page).read_text()))

@@ -15,11 +15,12 @@ import yaml
 
 from .. import names
 from ..config.arguments import parse
+from ..config.decode import decode
 from ..config.effective import Effective, effective_plugins
 from ..config.findings import format_path
 from ..config.gates import Gates, parse_gates
 from ..config.merge import DEFAULT_SCHEDULER
-from ..config.schema import CONFIGURATION, decode
+from ..config.schema import CONFIGURATION
 from ..config.versions import Version
 from ..revision.content import Content
 

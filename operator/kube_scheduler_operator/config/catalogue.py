@@ -1,13 +1,14 @@
 """kube-scheduler's own plugins: since when, at which extension points, and which are on by default.
 
-Kubernetes 1.29 to 1.36 are on record. Where a version's truth is not known for sure the table is
-generous, because kube-scheduler itself has the last word before anything reaches a node.
+Kubernetes 1.29 to 1.36 are on record: the methods of the plugins' Go types, and the defaults of
+pkg/scheduler/apis/config/v1.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Final
 
 from .gates import Gates
@@ -17,7 +18,7 @@ OLDEST: Final = Version(1, 29)
 NEWEST: Final = Version(1, 36)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Plugin:
     """One plugin of kube-scheduler's own.
 
@@ -45,11 +46,16 @@ class Plugin:
 
     def points_at(self, minor: int) -> tuple[str, ...]:
         """The extension points that it has for sure in 1.`minor`."""
-        return tuple(
-            point
-            for point in self.points
-            if self.points_since.get(point, 0) <= minor <= self.points_until.get(point, minor)
-        )
+        return _points_at(self, minor)
+
+
+@cache
+def _points_at(plugin: Plugin, minor: int) -> tuple[str, ...]:
+    return tuple(
+        point
+        for point in plugin.points
+        if plugin.points_since.get(point, 0) <= minor <= plugin.points_until.get(point, minor)
+    )
 
 
 _FILTER: Final = ("preFilter", "filter")
@@ -73,14 +79,16 @@ PLUGINS: Final[Mapping[str, Plugin]] = {
     "NodeVolumeLimits": Plugin(_FILTER),
     "AzureDiskLimits": _CLOUD_LIMITS,
     "CinderLimits": _CLOUD_LIMITS,
-    "VolumeBinding": Plugin((*_FILTER, *_SCORE, "reserve", "preBind")),
+    "VolumeBinding": Plugin(
+        (*_FILTER, *_SCORE, "reserve", "preBind"), points_since={"preScore": 30}
+    ),
     "VolumeZone": Plugin(_FILTER),
     "PodTopologySpread": Plugin((*_FILTER, *_SCORE)),
     "InterPodAffinity": Plugin((*_FILTER, *_SCORE)),
     "DynamicResources": Plugin(
-        ("preEnqueue", *_FILTER, "postFilter", *_SCORE, "reserve", "preBind"),
-        points_since={"score": 35},
-        points_until={"preScore": 31},
+        ("preEnqueue", *_FILTER, "postFilter", *_SCORE, "reserve", "preBind", "postBind"),
+        points_since={"score": 35, "preBind": 30},
+        points_until={"preScore": 31, "postBind": 31},
     ),
     "DefaultPreemption": Plugin(("preEnqueue", "postFilter"), points_since={"preEnqueue": 32}),
     "NodeResourcesBalancedAllocation": Plugin(_SCORE),
@@ -96,7 +104,9 @@ PLUGINS: Final[Mapping[str, Plugin]] = {
 """Every plugin, in the order in which kube-scheduler enables them by default."""
 
 NEVER_IN_V1: Final = ("AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits")
-"""Plugins whose names kube-scheduler refuses from 1.32 on, even where it ignores unknown ones."""
+"""Plugins whose names kube-scheduler refuses, even where it ignores unknown ones."""
+NEVER_IN_V1_SINCE: Final = 31
+"""Since this minor. In it the plugins are still there, and may be listed at multiPoint only."""
 
 _WEIGHTS: Final = {
     "TaintToleration": 3,
@@ -106,8 +116,10 @@ _WEIGHTS: Final = {
     "InterPodAffinity": 2,
     "NodeResourcesBalancedAllocation": 1,
     "ImageLocality": 1,
+    "PodGroupPodsCount": 1,
 }
 _GATED: Final = {
+    "SchedulingGates": "PodSchedulingReadiness",
     "DynamicResources": "DynamicResourceAllocation",
     "NodeDeclaredFeatures": "NodeDeclaredFeatures",
     "GangScheduling": "GangScheduling",
@@ -128,9 +140,14 @@ def on_record(version: Version) -> bool:
     )
 
 
-def plugins(version: Version) -> dict[str, Plugin]:
+def plugins(version: Version) -> Mapping[str, Plugin]:
     """The plugins that the stock kube-scheduler of this version has."""
-    return {name: plugin for name, plugin in PLUGINS.items() if plugin.exists(version.minor)}
+    return _plugins(version.minor)
+
+
+@cache
+def _plugins(minor: int) -> Mapping[str, Plugin]:
+    return {name: plugin for name, plugin in PLUGINS.items() if plugin.exists(minor)}
 
 
 def default_plugins(gates: Gates) -> list[tuple[str, int]]:
@@ -140,7 +157,11 @@ def default_plugins(gates: Gates) -> list[tuple[str, int]]:
     """
     minor = gates.version.minor
     enabled: list[tuple[str, int]] = []
-    for name in plugins(gates.version):
+    known = list(plugins(gates.version))
+    if minor == 29:
+        # It had a feature gate then, and what has a gate comes last.
+        known.append(known.pop(known.index("SchedulingGates")))
+    for name in known:
         if name == "CinderLimits" or (name in NEVER_IN_V1 and minor > 30):
             continue  # there, but off by default
         if name in _GATED and not gates.enabled(_GATED[name]):

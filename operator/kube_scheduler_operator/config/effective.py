@@ -17,6 +17,8 @@ from .schema import POINTS
 from .versions import Version
 
 EVERYTHING: Final = "*"
+WEIGHTED: Final = ("score", "placementScore")
+"""Extension points at which a plugin's weight counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +44,15 @@ class Effective:
     Attributes:
         points: per extension point the plugins that run there, in order, with their weights.
         twice: (point, name) of plugins that kube-scheduler would refuse to register twice.
-        weights: score weights in the order in which kube-scheduler adds them up; disabled ones too.
+        weights: per point that has weights, those in the order in which kube-scheduler adds them
+            up; disabled ones too.
         named: every plugin that is enabled in some list.
         unknown: those of them that the catalogue does not know, so that neither are their points.
     """
 
     points: Mapping[str, tuple[Entry, ...]]
     twice: tuple[tuple[str, str], ...]
-    weights: tuple[int, ...]
+    weights: Mapping[str, tuple[int, ...]]
     named: tuple[str, ...]
     unknown: tuple[str, ...]
 
@@ -70,11 +73,14 @@ def effective_plugins(profile: Mapping[str, Any], gates: Gates) -> Effective:
     lists_of_all = (*sets.values(), multi)
     named = tuple(dict.fromkeys(entry.name for each in lists_of_all for entry in each.enabled))
     unknown = tuple(name for name in named if name not in known)
-    weights: dict[str, int] = {}
-    for entry in (*sets["score"].enabled, *multi.enabled):
-        if "score" in known.get(entry.name, ()):
-            weights.setdefault(entry.name, entry.weight or 1)
-    return Effective(points, tuple(twice), tuple(weights.values()), named, unknown)
+    weights: dict[str, tuple[int, ...]] = {}
+    for point in WEIGHTED:
+        summed: dict[str, int] = {}
+        for entry in (*sets[point].enabled, *multi.enabled):
+            if point in known.get(entry.name, ()):
+                summed.setdefault(entry.name, entry.weight or 1)
+        weights[point] = tuple(summed.values())
+    return Effective(points, tuple(twice), weights, named, unknown)
 
 
 @cache

@@ -22,11 +22,14 @@ class Gates:
         """Whether the gate is on; None if this cannot be told."""
         if name in self.explicit:
             return self.explicit[name]
-        if "AllAlpha" in self.explicit or "AllBeta" in self.explicit:
-            return None
         # A version that is not on record yet is taken to be like the newest one that is.
-        states = _states(min(self.version.minor, max(_record().patches)))
-        return states[name].default if name in states else None
+        state = _states(min(self.version.minor, max(_record().patches))).get(name)
+        if state is None:
+            return None
+        # Alpha gates are off by default, beta gates may be on; which a gate is, is not on record.
+        kinds = ("AllBeta",) if state.default else ("AllAlpha", "AllBeta")
+        turned = any(self.explicit.get(kind) is (not state.default) for kind in kinds)
+        return None if turned and not state.locked else state.default
 
 
 def parse_gates(values: Iterable[str]) -> dict[str, bool]:

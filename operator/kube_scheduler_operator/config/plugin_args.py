@@ -11,7 +11,7 @@ from .values import (
     integer,
     is_label_value,
     is_qualified_name,
-    seconds,
+    nanoseconds,
 )
 
 REASON: Final = "InvalidPluginArgs"
@@ -203,8 +203,6 @@ def _volume_binding(args: Mapping[str, Any], path: Path, gates: Gates) -> Iterat
 
 
 def _dynamic_resources(args: Mapping[str, Any], path: Path, gates: Gates) -> Iterator[Problem]:
-    if gates.enabled("DynamicResourceAllocation") is False:
-        return  # the plugin does not look at them then
     needs = {
         "filterTimeout": ("DRASchedulerFilterTimeout",),
         "bindingTimeout": ("DRADeviceBindingConditions", "DRAResourceClaimDeviceStatus"),
@@ -219,7 +217,7 @@ def _dynamic_resources(args: Mapping[str, Any], path: Path, gates: Gates) -> Ite
                 name,
                 message=f"it needs the feature gate {off[0]}; turn that on or remove {name}",
             )
-        elif seconds(args[name]) < least:
+        elif nanoseconds(args[name]) < least * 10**9:
             yield _problem(path, name, message=f"{args[name]} is too short; use {least}s or more")
 
 
@@ -265,9 +263,13 @@ def _requirement(requirement: Mapping[str, Any], path: Path) -> Iterator[Problem
             yield _problem(path, "values", message=f"{operator} compares with one value; give one")
         for index, value in enumerate(values):
             try:
-                integer(value)
+                fits = -(2**63) <= integer(value) < 2**63
             except ValueError as error:
                 yield _problem(path, "values", index, message=f"{error}; {operator} needs one")
+            else:
+                if not fits:
+                    message = f"{value} does not fit into 64 bits; use a smaller number"
+                    yield _problem(path, "values", index, message=message)
     for index, value in enumerate(values):
         if not is_label_value(value):
             yield _problem(path, "values", index, message=f'"{value}" is not a label value')

@@ -6,18 +6,20 @@ import re
 from typing import Final
 
 _UNITS: Final = {
-    "ns": 1e-9,
-    "us": 1e-6,
-    "µs": 1e-6,
-    "μs": 1e-6,
-    "ms": 1e-3,
-    "s": 1,
-    "m": 60,
-    "h": 3600,
+    "ns": 1,
+    "us": 1_000,
+    "µs": 1_000,
+    "μs": 1_000,
+    "ms": 1_000_000,
+    "s": 1_000_000_000,
+    "m": 60_000_000_000,
+    "h": 3_600_000_000_000,
 }
 _TERM: Final = r"(?:\d+\.?\d*|\.\d+)(?:ns|us|µs|μs|ms|s|m|h)"
 _DURATION: Final = re.compile(rf"[+-]?(?:0|(?:{_TERM})+)", re.ASCII)
-_ONE_TERM: Final = re.compile(r"(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h)", re.ASCII)
+_ONE_TERM: Final = re.compile(r"(\d*)\.?(\d*)(ns|us|µs|μs|ms|s|m|h)", re.ASCII)
+_LONGEST: Final = 2**63
+"""Nanoseconds: some 292 years, where Go's durations end."""
 _INTEGER: Final = re.compile(r"[+-]?\d+", re.ASCII)
 _TRUE: Final = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 _FALSE: Final = frozenset({"0", "f", "F", "FALSE", "false", "False"})
@@ -27,16 +29,57 @@ _DNS: Final = re.compile(
 )
 
 
+def nanoseconds(text: str) -> int:
+    """A Go duration in nanoseconds, rounded as Go's time.ParseDuration rounds.
+
+    Raises:
+        ValueError: it is none, or longer than Go can hold.
+    """
+    if _DURATION.fullmatch(text) is None:
+        raise ValueError(f'"{text}" is not a duration such as 15s or 1m30s')
+    total = 0
+    for whole, fraction, unit in _ONE_TERM.findall(text):
+        size = _UNITS[unit]
+        total += int(whole or "0") * size
+        digits, scale = 0, 1.0
+        for digit in fraction:
+            if digits * 10 + int(digit) > _LONGEST:
+                break  # Go keeps as many digits as fit into 63 bits
+            digits, scale = digits * 10 + int(digit), scale * 10
+        total += int(float(digits) * (float(size) / scale))
+    negative = text.startswith("-")
+    if total >= _LONGEST + negative:
+        raise ValueError(f'"{text}" is longer than 292 years')
+    return -total if negative else total
+
+
 def seconds(text: str) -> float:
     """A Go duration in seconds: `1h30m`, `1.5s`, `300ms`, `0`.
 
     Raises:
         ValueError: it is none.
     """
-    if _DURATION.fullmatch(text) is None:
-        raise ValueError(f'"{text}" is not a duration such as 15s or 1m30s')
-    total = sum(float(number) * _UNITS[unit] for number, unit in _ONE_TERM.findall(text))
-    return -total if text.startswith("-") else total
+    return nanoseconds(text) / 1e9
+
+
+def duration_text(duration: int) -> str:
+    """Nanoseconds as Go prints a duration: `10m0s`, `1.5s`, `300ms`, `0s`."""
+    rest, sign = abs(duration), "-" if duration < 0 else ""
+    if rest == 0:
+        return "0s"
+    for unit in ("ns", "µs", "ms"):
+        if rest < _UNITS[unit] * 1000:
+            return f"{sign}{_decimal(rest, _UNITS[unit])}{unit}"
+    hours, rest = divmod(rest, _UNITS["h"])
+    minutes, rest = divmod(rest, _UNITS["m"])
+    before = f"{hours}h{minutes}m" if hours else f"{minutes}m" if minutes else ""
+    return f"{sign}{before}{_decimal(rest, _UNITS['s'])}s"
+
+
+def _decimal(value: int, unit: int) -> str:
+    whole, rest = divmod(value, unit)
+    digits = len(str(unit)) - 1
+    return f"{whole}.{rest:0{digits}d}".rstrip("0") if rest else str(whole)
 
 
 def boolean(text: str) -> bool:

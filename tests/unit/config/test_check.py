@@ -236,6 +236,14 @@ def test_a_version_that_is_not_on_record_may_know_more_fields() -> None:
 
 @pytest.mark.parametrize(("minor", "expected"), [(29, []), (31, []), (32, ["UnknownPlugin"])])
 def test_cloud_volume_limits_are_there_until_1_31(minor: int, expected: list[str]) -> None:
+    config = plugins("multiPoint", "AzureDiskLimits")
+    assert [reason for reason, _ in found(config, target(minor))] == expected
+
+
+@pytest.mark.parametrize(("minor", "expected"), [(30, []), (31, ["UnknownPlugin"])])
+def test_in_1_31_they_are_refused_where_they_are_named_alone(
+    minor: int, expected: list[str]
+) -> None:
     config = plugins("filter", "AzureDiskLimits")
     assert [reason for reason, _ in found(config, target(minor))] == expected
 

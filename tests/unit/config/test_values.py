@@ -6,9 +6,11 @@ import pytest
 
 from kube_scheduler_operator.config.values import (
     boolean,
+    duration_text,
     is_extended_resource,
     is_label_value,
     is_qualified_name,
+    nanoseconds,
     seconds,
 )
 from kube_scheduler_operator.config.versions import Version
@@ -29,6 +31,29 @@ def test_durations_are_read_as_go_does(text: str, value: float) -> None:
 def test_what_go_does_not_take_for_a_duration_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="is not a duration such as 15s"):
         seconds(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "nanoseconds_", "printed"),
+    [
+        ("1h30m", 5400 * 10**9, "1h30m0s"), ("600s", 600 * 10**9, "10m0s"), ("-0", 0, "0s"),
+        ("1500µs", 1_500_000, "1.5ms"), ("0.4ns", 0, "0s"), ("999ns", 999, "999ns"),
+        ("0.3333333333333333333h", 1200 * 10**9, "20m0s"), ("-90.5s", -90_500_000_000, "-1m30.5s"),
+        ("2562047h47m16.854775807s", 2**63 - 1, "2562047h47m16.854775807s"),
+        ("-2562047h47m16.854775808s", -(2**63), "-2562047h47m16.854775808s"),
+    ],
+)  # fmt: skip
+def test_durations_are_exact_and_printed_as_go_does(
+    text: str, nanoseconds_: int, printed: str
+) -> None:
+    assert nanoseconds(text) == nanoseconds_
+    assert duration_text(nanoseconds_) == printed
+
+
+@pytest.mark.parametrize("text", ["2562047h47m16.854775808s", "-2562047h47m16.854775809s"])
+def test_a_duration_ends_where_go_s_does(text: str) -> None:
+    with pytest.raises(ValueError, match="longer than 292 years"):
+        nanoseconds(text)
 
 
 @pytest.mark.parametrize(("text", "value"), [("true", True), ("T", True), ("0", False)])

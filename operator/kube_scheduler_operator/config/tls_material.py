@@ -1,0 +1,80 @@
+"""Whether certificates and keys that a configuration holds can be used; no file is written."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import os
+import re
+from functools import lru_cache
+from typing import Final
+
+_BLOCK: Final = re.compile(
+    rb"-----BEGIN ([A-Z0-9 ]+)-----\s*?\n([A-Za-z0-9+/=\s]*?)-----END \1-----"
+)
+_KEYS: Final = ("PRIVATE KEY", "EC PRIVATE KEY", "RSA PRIVATE KEY")
+_NO_CERTIFICATE: Final = "this holds no certificate; encode a PEM file that has one"
+
+
+@lru_cache(maxsize=16)
+def unusable_authority(pem: bytes) -> str:
+    """Why a bundle of CAs cannot be used; empty if it can: one certificate that is one will do."""
+    import ssl  # which takes longer than everything else here, and is rarely needed
+
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    for kind, der in _blocks(pem):
+        if kind != "CERTIFICATE":
+            continue
+        try:
+            context.load_verify_locations(cadata=der)
+        except (ssl.SSLError, ValueError):
+            continue
+        return ""
+    return _NO_CERTIFICATE
+
+
+@lru_cache(maxsize=16)
+def unusable_pair(certificate: bytes, key: bytes) -> str:
+    """Why a client certificate and its key cannot be used together; empty if they can."""
+    chain = [der for kind, der in _blocks(certificate) if kind == "CERTIFICATE"]
+    keys = [der for kind, der in _blocks(key) if kind.endswith("PRIVATE KEY")]
+    if not chain:
+        return _NO_CERTIFICATE
+    if not keys:
+        return "keyData holds no private key; encode a PEM file that has one"
+    # OpenSSL believes what the block says of the key, Go tries all three.
+    if hasattr(os, "memfd_create") and not any(_belong(chain, kind, keys[0]) for kind in _KEYS):
+        return "certData and keyData do not belong together or are damaged; encode a pair"
+    return ""
+
+
+def _belong(chain: list[bytes], kind: str, key: bytes) -> bool:
+    """Whether OpenSSL takes the pair; it reads files only, which are in memory here (Linux)."""
+    import ssl
+
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.set_ciphers("DEFAULT:@SECLEVEL=0")  # what is too weak for OpenSSL may do for Go
+    body = base64.encodebytes(key).decode()
+    text = "".join(map(ssl.DER_cert_to_PEM_cert, chain))
+    text += f"-----BEGIN {kind}-----\n{body}-----END {kind}-----\n"
+    file = os.memfd_create("pair")
+    try:
+        os.write(file, text.encode())
+        # Go reads no encrypted keys, and nobody shall be asked for a password here.
+        context.load_cert_chain(f"/proc/self/fd/{file}", password=lambda: b"")
+    except (ssl.SSLError, ValueError):
+        return False
+    finally:
+        os.close(file)
+    return True
+
+
+def _blocks(pem: bytes) -> list[tuple[str, bytes]]:
+    """(kind, content) of the PEM blocks that are base64."""
+    found = []
+    for kind, text in _BLOCK.findall(pem):
+        try:
+            found.append((kind.decode(), base64.b64decode(b"".join(text.split()), validate=True)))
+        except (binascii.Error, ValueError):
+            continue
+    return found

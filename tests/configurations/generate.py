@@ -1,0 +1,134 @@
+"""At least two thousand configurations for one version of kube-scheduler, always the same ones.
+
+They are drawn from what can be done to valid configurations and from what chance puts together;
+the drawing is seeded, so that a number in the documentation stays true until this changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache, partial
+from random import Random
+from typing import Any
+
+from kube_scheduler_operator.config.catalogue import PLUGINS
+from kube_scheduler_operator.config.schema import POINTS
+
+from . import chance, mutations
+from .by_hand import BAD, GOOD
+from .gated import gated
+from .model import API_VERSION, Made, typed
+from .seeds import seeds
+
+Mutation = Callable[[dict[str, Any]], Iterator[mutations.Change]]
+
+MUTATED: dict[str, tuple[Mutation, int]] = {
+    "a field or an entry less": (mutations.removals, 130),
+    "null": (mutations.nulls, 130),
+    "a field misspelt": (mutations.misspelt, 60),
+    "a field that does not exist": (mutations.unknown, 40),
+    "another type": (mutations.other_types, 170),
+    "an entry twice, in another order, none": (mutations.entries, 110),
+    "numbers at the ends of their ranges": (mutations.numbers, 230),
+    "names and other texts": (mutations.texts, 160),
+    "durations": (mutations.durations, 120),
+}
+"""Groups of one change at one place: what makes them, and how many are drawn."""
+CHANCE = {
+    "plugin lists": 200,
+    "several profiles, one queue": 120,
+    "arguments of plugins": 230,
+    "extenders": 130,
+    "leader election": 100,
+}
+"""Groups put together by chance, and how many."""
+AT_POINTS = 170
+GROUPS = (
+    "thought of", "types and versions", "every plugin at every extension point", *MUTATED, *CHANCE,
+    "feature gates",
+)  # fmt: skip
+
+
+@cache
+def configurations(minor: int) -> tuple[Made, ...]:
+    """All configurations for 1.`minor`, in the order of GROUPS; no two are the same."""
+    seen: set[tuple[str, tuple[str, ...]]] = set()
+    found = []
+    for made in _all(minor):
+        key = (made.text, made.flags)
+        if key not in seen:
+            seen.add(key)
+            found.append(made)
+    return tuple(found)
+
+
+def _all(minor: int) -> Iterator[Made]:
+    for name, config in {**GOOD, **BAD}.items():
+        yield Made("thought of", name, typed(config))
+    for name, config in _types():
+        yield Made("types and versions", name, config)
+    group = "every plugin at every extension point"
+    yield from _drawn(minor, group, _at_points(), AT_POINTS)
+    bases = seeds(minor).items()
+    for group, (mutate, number) in MUTATED.items():
+        changes = ((f"{seed}: {name}", make) for seed, base in bases for name, make in mutate(base))
+        yield from _drawn(minor, group, changes, number)
+    for group, number in CHANCE.items():
+        rng = Random(f"{group} {minor}")
+        for index in range(number):
+            yield Made(group, f"number {index}", typed(_by_chance(group, rng, minor)))
+    for name, config, gates in gated(minor):
+        yield Made("feature gates", name, typed(config), gates)
+
+
+def _drawn(
+    minor: int, group: str, changes: Iterable[mutations.Change], number: int
+) -> Iterator[Made]:
+    """`number` of the changes, another choice for every version."""
+    every = list(changes)
+    chosen = Random(f"{group} {minor}").sample(range(len(every)), min(number, len(every)))
+    for index in sorted(chosen):
+        name, make = every[index]
+        yield Made(group, name, make())
+
+
+def _by_chance(group: str, rng: Random, minor: int) -> dict[str, Any]:
+    if group == "plugin lists":
+        return {"profiles": [{"plugins": chance.plugin_lists(rng, minor)}]}
+    if group == "several profiles, one queue":
+        return {"profiles": chance.several_profiles(rng, minor)}
+    if group == "arguments of plugins":
+        return {"profiles": [chance.arguments(rng, minor)]}
+    if group == "extenders":
+        return {"extenders": chance.some_extenders(rng)}
+    return {"leaderElection": chance.leader_election(rng)}
+
+
+def _at_points() -> Iterator[mutations.Change]:
+    for point in (*POINTS, "multiPoint"):
+        for plugin in (*PLUGINS, "NoSuch", "*", ""):
+            lists = {point: {"enabled": [{"name": plugin}]}}
+            config = {"profiles": [{"plugins": lists}]}
+            yield f"{plugin!r} at {point}", partial(typed, config)
+
+
+def _types() -> Iterator[tuple[str, dict[str, Any]]]:
+    """apiVersion and kind, at the top and of arguments."""
+    group, _, _ = API_VERSION.partition("/")
+    versions = (
+        None, "", "/", "v1", group, f"{group}/", f"{group}/v1", f"{group}/v1beta3",
+        f"{group}/v1beta2", f"{group}/v1alpha1", f"{group}/V1", f"{group}/v1/", "apps/v1", 1,
+    )  # fmt: skip
+    kinds = (None, "", "Policy", "kubeSchedulerConfiguration", "NodeResourcesFitArgs", 1)
+    for field, values in (("apiVersion", versions), ("kind", kinds)):
+        yield f"no {field}", {key: item for key, item in typed({}).items() if key != field}
+        for value in values:
+            yield f"{field} {value!r}", typed({field: value})
+            for plugin in ("NodeResourcesFit", "ImageLocality"):
+                entry = {"name": plugin, "args": {field: value}}
+                config = typed({"profiles": [{"pluginConfig": [entry]}]})
+                yield f"{field} {value!r} of {plugin}'s arguments", config
+    for value in ([], "x", 1, True, {}, None):
+        for plugin in ("NodeResourcesFit", "ImageLocality", "NoSuch"):
+            config = typed({"profiles": [{"pluginConfig": [{"name": plugin, "args": value}]}]})
+            yield f"{value!r} as {plugin}'s arguments", config

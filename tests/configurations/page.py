@@ -1,0 +1,54 @@
+"""The tables of docs/checking.md: which configurations are tried, and how many are refused."""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import cache
+
+from kube_scheduler_operator.config.catalogue import NEWEST, OLDEST
+from kube_scheduler_operator.config.check import Target, check_config
+from kube_scheduler_operator.config.gates import Gates
+from kube_scheduler_operator.config.versions import Version
+
+from .generate import GROUPS, configurations
+from .model import Made
+
+RUN = (34, 35, 36)
+"""Versions whose program there is to compare with."""
+BEGIN, END = "<!-- tables -->\n", "<!-- end of the tables -->\n"
+
+
+@cache
+def verdicts(minor: int) -> tuple[tuple[Made, bool], ...]:
+    """Every configuration for 1.`minor`, and whether it is refused."""
+    return tuple(
+        (made, bool(check_config(made.config, Target(Gates(Version(1, minor), made.gates)))))
+        for made in configurations(minor)
+    )
+
+
+def tables() -> str:
+    """Both tables: by class for the versions that are run, and by version."""
+    tried: dict[int, Counter[str]] = {}
+    refused: dict[int, Counter[str]] = {}
+    for minor in range(OLDEST.minor, NEWEST.minor + 1):
+        tried[minor] = Counter(made.group for made, _ in verdicts(minor))
+        refused[minor] = Counter(made.group for made, is_refused in verdicts(minor) if is_refused)
+    heads = " | ".join(f"1.{minor}: tried | refused" for minor in RUN)
+    lines = [f"| Class | {heads} |", "|---|" + "---:|---:|" * len(RUN)]
+    for group in GROUPS:
+        cells = " | ".join(f"{tried[m][group]} | {refused[m][group]}" for m in RUN)
+        lines.append(f"| {group} | {cells} |")
+    lines += ["", "| Version | Tried | Refused | Compared with |", "|---|---:|---:|---|"]
+    for minor, counts in tried.items():
+        with_what = "the program" if minor in RUN else "its sources, by hand"
+        total, bad = counts.total(), refused[minor].total()
+        lines.append(f"| 1.{minor} | {total} | {bad} | {with_what} |")
+    return "\n".join(lines) + "\n"
+
+
+def with_tables(page: str) -> str:
+    """The page with the tables as they are now."""
+    before, _, rest = page.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    return f"{before}{BEGIN}\n{tables()}\n{END}{after}"
