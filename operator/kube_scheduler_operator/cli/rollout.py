@@ -190,6 +190,7 @@ async def _snapshot(api: ApiClient, platform: Platform) -> Snapshot:
         settings=Settings(),
         scheduler=scheduler,
         kubescheduler=await common.kubescheduler(api),
+        scheduler_profiles=await common.scheduler_profiles(api),
         config_maps=await common.config_maps(api, platform),
     )
     if platform.cluster_config:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final
 
-from .catalogue import Plugin, default_plugins, plugins
+from .catalogue import default_plugins, plugins
 from .gates import Gates
 from .schema import POINTS
+from .versions import Version
 
 EVERYTHING: Final = "*"
 
@@ -54,8 +56,7 @@ class Effective:
 
 def effective_plugins(profile: Mapping[str, Any], gates: Gates) -> Effective:
     """Expand the plugin lists of a profile that has the right shape (schema.decode)."""
-    known = plugins(gates.version)
-    minor = gates.version.minor
+    known = _points(gates.version)
     defaults = PluginSet(tuple(Entry(name, weight) for name, weight in default_plugins(gates)))
     lists = profile.get("plugins") or {}
     sets = {point: merge_with_defaults(PluginSet(), _read(lists.get(point))) for point in POINTS}
@@ -64,16 +65,23 @@ def effective_plugins(profile: Mapping[str, Any], gates: Gates) -> Effective:
     points: dict[str, tuple[Entry, ...]] = {}
     twice: list[tuple[str, str]] = []
     for point, here in sets.items():
-        points[point], repeated = _expand(point, here, multi, known, minor)
+        points[point], repeated = _expand(point, here, multi, known)
         twice.extend((point, name) for name in repeated)
     lists_of_all = (*sets.values(), multi)
     named = tuple(dict.fromkeys(entry.name for each in lists_of_all for entry in each.enabled))
     unknown = tuple(name for name in named if name not in known)
     weights: dict[str, int] = {}
     for entry in (*sets["score"].enabled, *multi.enabled):
-        if entry.name in known and "score" in known[entry.name].points_at(minor):
+        if "score" in known.get(entry.name, ()):
             weights.setdefault(entry.name, entry.weight or 1)
     return Effective(points, tuple(twice), tuple(weights.values()), named, unknown)
+
+
+@cache
+def _points(version: Version) -> Mapping[str, tuple[str, ...]]:
+    """Where each plugin of a version can run; asked thousands of times for hundreds of profiles."""
+    known = plugins(version)
+    return {name: plugin.points_at(version.minor) for name, plugin in known.items()}
 
 
 def merge_with_defaults(default: PluginSet, custom: PluginSet) -> PluginSet:
@@ -97,7 +105,7 @@ def merge_with_defaults(default: PluginSet, custom: PluginSet) -> PluginSet:
 
 
 def _expand(
-    point: str, here: PluginSet, multi: PluginSet, known: Mapping[str, Plugin], minor: int
+    point: str, here: PluginSet, multi: PluginSet, known: Mapping[str, tuple[str, ...]]
 ) -> tuple[tuple[Entry, ...], list[str]]:
     """Second stage: (plugins at the point in order, names that are there twice).
 
@@ -112,8 +120,7 @@ def _expand(
     overriding: list[str] = []
     from_multi: dict[str, Entry] = {}
     for entry in multi.enabled if EVERYTHING not in here.disabled else ():
-        plugin = known.get(entry.name)
-        if plugin is None or point not in plugin.points_at(minor) or entry.name in here.disabled:
+        if point not in known.get(entry.name, ()) or entry.name in here.disabled:
             continue
         if entry.name in explicit:
             overriding.append(entry.name)
