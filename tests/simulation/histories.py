@@ -354,9 +354,7 @@ class History:
         offered = sorted(o["metadata"]["name"] for o in world.server.list(SCHEDULER_PROFILES))
         assert [world.accepted(name) for name in offered] == ["True"] * len(offered)
         served = sorted({"default-scheduler", *offered}) if offered else []
-        assert world.served == served, (
-            "the profiles that there are, and no others"
-        )
+        assert world.served == served, "the profiles that there are, and no others"
         world.run_until(world.is_guarded, 200, "guards stand, and every kubeconfig is taken up")
         world.settle(120)
         world.run(5.0)

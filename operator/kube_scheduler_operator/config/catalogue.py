@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Final
 
 from .gates import Gates
@@ -128,7 +129,8 @@ def on_record(version: Version) -> bool:
     )
 
 
-def plugins(version: Version) -> dict[str, Plugin]:
+@cache
+def plugins(version: Version) -> Mapping[str, Plugin]:
     """The plugins that the stock kube-scheduler of this version has."""
     return {name: plugin for name, plugin in PLUGINS.items() if plugin.exists(version.minor)}
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Final
 
 from .catalogue import default_plugins, plugins
@@ -35,6 +35,9 @@ class PluginSet:
     disabled: frozenset[str] = frozenset()
 
 
+_NOTHING: Final = PluginSet()
+
+
 @dataclass(frozen=True, slots=True)
 class Effective:
     """The plugins of one profile.
@@ -57,9 +60,13 @@ class Effective:
 def effective_plugins(profile: Mapping[str, Any], gates: Gates) -> Effective:
     """Expand the plugin lists of a profile that has the right shape (schema.decode)."""
     known = _points(gates.version)
-    defaults = PluginSet(tuple(Entry(name, weight) for name, weight in default_plugins(gates)))
+    defaults = _defaults(gates.version, frozenset(gates.explicit.items()))
     lists = profile.get("plugins") or {}
-    sets = {point: merge_with_defaults(PluginSet(), _read(lists.get(point))) for point in POINTS}
+    sets = {
+        # Of most profiles most points say nothing.
+        point: merge_with_defaults(_NOTHING, _read(lists[point])) if lists.get(point) else _NOTHING
+        for point in POINTS
+    }
     multi = merge_with_defaults(defaults, _read(lists.get("multiPoint")))
 
     points: dict[str, tuple[Entry, ...]] = {}
@@ -75,6 +82,13 @@ def effective_plugins(profile: Mapping[str, Any], gates: Gates) -> Effective:
         if "score" in known.get(entry.name, ()):
             weights.setdefault(entry.name, entry.weight or 1)
     return Effective(points, tuple(twice), tuple(weights.values()), named, unknown)
+
+
+@lru_cache(maxsize=16)
+def _defaults(version: Version, explicit: frozenset[tuple[str, bool]]) -> PluginSet:
+    """What is enabled by default at multiPoint."""
+    enabled = default_plugins(Gates(version, dict(explicit)))
+    return PluginSet(tuple(Entry(name, weight) for name, weight in enabled))
 
 
 @cache
