@@ -352,6 +352,7 @@ REASONS: tuple[Reason, ...] = (
         "UnsupportedConfigOverridesDegraded",
         "overrides that cannot be understood are named instead of being ignored",
     ),
+    Reason(_TYPES, "SchedulerProfilesDegraded", "a SchedulerProfile is held or left out"),
     Reason(_TYPES, "IneffectiveSettings", "for information: what is set and has no effect here"),
     Reason(_STATES, "*Degraded", _WITH_REASON, here="False, AsExpected"),
     Reason(_STATES, "StaticPodsAvailable", _WITH_REASON, here="True, AsExpected"),

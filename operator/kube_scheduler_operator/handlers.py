@@ -6,7 +6,7 @@ writes nothing: no finalizers, no annotations, no state on anybody's objects.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
@@ -22,6 +22,7 @@ from .kube.resource import (
     LEASES,
     NODES,
     PODS,
+    SCHEDULER_PROFILES,
     SCHEDULERS,
     SECRETS,
     SERVICE_ACCOUNTS,
@@ -50,6 +51,7 @@ def watches(platform: Platform) -> tuple[Watch, ...]:
     found = [
         Watch(SCHEDULERS),
         Watch(KUBE_SCHEDULERS),
+        Watch(SCHEDULER_PROFILES, optional=True),
         Watch(CLUSTER_OPERATORS, field_selector=f"metadata.name={names.CLUSTEROPERATOR}"),
         Watch(NODES),
         Watch(CONFIG_MAPS, target, label_selector=ours),
@@ -159,7 +161,7 @@ def _is_urgent(resource: Resource, before: Object | None, obj: Object) -> bool:
 
     The generation grows with edits of the spec; labels, annotations and status can wait.
     """
-    if resource in (SCHEDULERS, KUBE_SCHEDULERS):
+    if resource in (SCHEDULERS, KUBE_SCHEDULERS, SCHEDULER_PROFILES):
         return _generation(before) != _generation(obj)
     return resource == PODS
 
@@ -183,8 +185,12 @@ def take_snapshot(
     recovered_at: datetime | None,
     trouble: str,
     now: datetime,
+    unserved: Container[Resource] = (),
 ) -> Snapshot:
-    """One immutable view of everything, for a pass."""
+    """One immutable view of everything, for a pass.
+
+    Kinds that the API does not serve are told apart from those of which there are no objects.
+    """
     view = store.view()
     target = platform.target_namespace
     source = platform.credentials.namespace if platform.credentials else ""
@@ -197,6 +203,9 @@ def take_snapshot(
         scheduler=view.get(SCHEDULERS, names.CLUSTER),
         kubescheduler=view.get(KUBE_SCHEDULERS, names.CLUSTER),
         cluster_operator=view.get(CLUSTER_OPERATORS, names.CLUSTEROPERATOR),
+        scheduler_profiles=None
+        if SCHEDULER_PROFILES in unserved
+        else _by_name(view.list(SCHEDULER_PROFILES)),
         config_maps=_by_name(view.list(CONFIG_MAPS, target)),
         secrets=_by_name(view.list(SECRETS, target)),
         source_config_maps=_by_name(view.list(CONFIG_MAPS, source)),

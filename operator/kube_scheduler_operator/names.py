@@ -21,6 +21,8 @@ SCHEDULERS: Final = "schedulers.config.openshift.io"
 KUBESCHEDULERS: Final = "kubeschedulers.operator.openshift.io"
 CLUSTEROPERATORS: Final = "clusteroperators.config.openshift.io"
 CLUSTEROPERATOR: Final = "kube-scheduler"
+SCHEDULERPROFILES: Final = "schedulerprofiles.kube-scheduler-operator.dev"
+ACCEPTED: Final = "Accepted"  # condition of a SchedulerProfile
 
 # --- objects in the target namespace ----------------------------------------------------------
 CONFIG: Final = "config"  # ConfigMap: the KubeSchedulerConfiguration
@@ -83,6 +85,7 @@ INSTALLER_POD_WAITING_DEGRADED: Final = "InstallerPodContainerWaitingDegraded"
 NODES_DEGRADED: Final = "NodeControllerDegraded"
 OVERRIDES_UPGRADEABLE: Final = "UnsupportedConfigOverridesUpgradeable"
 OVERRIDES_DEGRADED: Final = "UnsupportedConfigOverridesDegraded"  # ours: malformed overrides
+SCHEDULER_PROFILES_DEGRADED: Final = "SchedulerProfilesDegraded"  # ours: one is not accepted
 PREFLIGHT_DEGRADED: Final = "PreflightDegraded"  # ours: kube-scheduler refused a revision
 # Ours, and for information: no suffix, so ClusterOperator does not count it.
 INEFFECTIVE_SETTINGS: Final = "IneffectiveSettings"

@@ -286,6 +286,7 @@ class Operator:
             recovered_at=self._elector.recovered_at if self._elector else None,
             trouble=self._trouble,
             now=datetime.now(UTC),
+            unserved=self._watcher.missing if self._watcher else (),
         )
         self._follow_log_level(snapshot.spec, recorder)
         self._accountant.observe(snapshot)

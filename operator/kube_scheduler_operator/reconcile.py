@@ -38,6 +38,7 @@ from .rollout.stepped import Stepped, describe
 from .snapshot import Object, Snapshot
 from .status.cluster_operator import plan_cluster_operator
 from .status.conditions import Condition, merge_conditions
+from .status.profiles import forget_profiles, report_profiles
 from .status.report import (
     from_findings,
     removal_conditions,
@@ -62,11 +63,13 @@ def reconcile(snapshot: Snapshot) -> Plan:
     composition = compose(_inputs(snapshot, image))
     credentials = gather(snapshot)
     findings = (*composition.findings, *_image_findings(image), *credentials.findings)
+    profiles = snapshot.scheduler_profiles or {}
+    reports = report_profiles(profiles, composition.verdicts, snapshot.now)
     observing: tuple[Action, ...] = ()
     if (snapshot.spec.get("observedConfig") or {}) != composition.observed_config:
         observing = (_write_observed(kubescheduler, composition),)
         if not snapshot.trouble:
-            return Plan(actions=observing)
+            return Plan(actions=observing, reports=reports)
 
     # Revise.
     content = None
@@ -111,7 +114,7 @@ def reconcile(snapshot: Snapshot) -> Plan:
         cluster_operator.requeue_after,
         requeue_for_lease(snapshot, snapshot.now),
     )
-    return Plan(actions, cluster_operator.reports, requeue_after)
+    return Plan(actions, (*cluster_operator.reports, *reports), requeue_after)
 
 
 def _removing(snapshot: Snapshot) -> Plan:
@@ -131,7 +134,8 @@ def _removing(snapshot: Snapshot) -> Plan:
     work = (*needed, *stepped.actions)
     actions = _in_order(snapshot, work, conditions, status, stepped)
     requeue_after = _soonest(stepped.requeue_after, cluster_operator.requeue_after)
-    return Plan(actions, cluster_operator.reports, requeue_after)
+    left = forget_profiles(snapshot.scheduler_profiles or {}) if removal.done else ()
+    return Plan(actions, (*cluster_operator.reports, *left), requeue_after)
 
 
 def _in_order(
@@ -183,7 +187,8 @@ def _content(
         return None
     reason = str(snapshot.spec.get("forceRedeploymentReason") or "")
     target = target_data(snapshot.platform, composition, image, reason)
-    inputs = record(snapshot.scheduler, snapshot.kubescheduler)
+    profiles = {v.name: v.spec for v in composition.verdicts if v.spec is not None}
+    inputs = record(snapshot.scheduler, snapshot.kubescheduler, profiles)
     return Content({**target, **credentials}, inputs)
 
 
@@ -255,6 +260,9 @@ def _inputs(snapshot: Snapshot, image: str) -> Inputs:
         feature_gate=snapshot.feature_gate,
         infrastructure=snapshot.infrastructure,
         serving_certificate=has_serving_certificate(snapshot),
+        scheduler_profiles=None
+        if snapshot.scheduler_profiles is None
+        else tuple(snapshot.scheduler_profiles.values()),
     )
 
 

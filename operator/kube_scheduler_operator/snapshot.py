@@ -36,6 +36,7 @@ class Snapshot:
         apiserver: APIServer "cluster" of config.openshift.io, if there is one.
         feature_gate: FeatureGate "cluster" of config.openshift.io, if there is one.
         infrastructure: Infrastructure "cluster" of config.openshift.io, if there is one.
+        scheduler_profiles: SchedulerProfiles by name; None: the API does not serve the kind.
         config_maps: our ConfigMaps in the target namespace, by name.
         secrets: Secrets of schedulers in the target namespace, by name.
         source_config_maps: ConfigMaps that the cluster keeps for schedulers (platform.Credentials).
@@ -64,6 +65,7 @@ class Snapshot:
     apiserver: Object | None = None
     feature_gate: Object | None = None
     infrastructure: Object | None = None
+    scheduler_profiles: Mapping[str, Object] | None = field(default_factory=dict)
     config_maps: Mapping[str, Object] = field(default_factory=dict)
     secrets: Mapping[str, Object] = field(default_factory=dict)
     source_config_maps: Mapping[str, Object] = field(default_factory=dict)

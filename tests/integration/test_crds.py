@@ -18,6 +18,7 @@ GROUPS = {
     "Scheduler": "config.openshift.io/v1",
     "ClusterOperator": "config.openshift.io/v1",
     "KubeScheduler": "operator.openshift.io/v1",
+    "SchedulerProfile": "kube-scheduler-operator.dev/v1alpha1",
 }
 SINCE = "2026-01-01T00:00:00Z"
 

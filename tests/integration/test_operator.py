@@ -470,3 +470,61 @@ def test_one_node_at_a_time_is_all_that_the_api_shows(world: World) -> None:
     entries = world.status["nodeStatuses"]
     assert [entry["nodeName"] for entry in entries] == [NODE]
     assert entries[0]["nodeUID"]
+
+
+def test_scheduler_profiles_are_accepted_held_and_forgotten_and_a_missing_kind_stops_nothing(
+    world: World,
+) -> None:
+    good = {"plugins": {"score": {"enabled": [{"name": "ImageLocality", "weight": 9}]}}}
+    bad = {"plugins": {"score": {"enabled": [{"name": "ImageLocalty"}]}}}
+    profiles = "/apis/kube-scheduler-operator.dev/v1alpha1/schedulerprofiles"
+    body = {"apiVersion": "kube-scheduler-operator.dev/v1alpha1", "kind": "SchedulerProfile"}
+
+    def served() -> list[str]:
+        config = json.loads(world.config_maps()[f"config-{world.wanted}"]["data"]["config.yaml"])
+        return [profile["schedulerName"] for profile in config.get("profiles", ())]
+
+    def accepted(name: str) -> str:
+        status = world.api.request("GET", f"{profiles}/{name}").get("status", {})
+        return "".join(c["reason"] for c in status.get("conditions", ()))
+
+    try:
+        world.api.request("POST", profiles, {**body, "metadata": {"name": "team"}, "spec": good})
+        until(lambda: "team" in served() and world.calm(), 60, world.why)
+        assert served() == ["default-scheduler", "team"]
+        assert accepted("team") == "Accepted"
+        latest = world.latest
+        world.patch(f"{profiles}/team", bad)
+        until(lambda: accepted("team") == "Held", 30, world.why)
+        until(lambda: world.condition("SchedulerProfilesDegraded")[0] == "True", 30, world.why)
+        assert (
+            "SchedulerProfile/team spec.plugins.score"
+            in (world.condition("SchedulerProfilesDegraded")[1])
+        )
+        world.proxy.arm(0, lambda: None, after=False)
+        time.sleep(3.0)
+        assert (world.proxy.writes, world.latest) == ([], latest)
+    finally:
+        world.api.request("DELETE", f"{profiles}/team")
+    until(lambda: served() == [] and world.calm(), 60, world.why)
+
+    # Nobody has the kind any more: an operator that starts now goes on without it.
+    definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    name = "schedulerprofiles.kube-scheduler-operator.dev"
+    definition = world.api.request("GET", f"{definitions}/{name}")
+    world.operator.kill()
+    world.api.request("DELETE", f"{definitions}/{name}")
+    try:
+        world.operator.start()
+        until(lambda: "KindNotServed" in json.dumps(world.status), 60, world.why)
+        world.patch(SCHEDULER, {"profile": "NoScoring"})
+        until(lambda: world.profile() == "NoScoring" and world.calm(), 60, world.why)
+    finally:
+        metadata = {key: definition["metadata"][key] for key in ("name", "labels")}
+        kind = {key: definition[key] for key in ("apiVersion", "kind", "spec")}
+        world.api.request("POST", definitions, {**kind, "metadata": metadata})
+    until(lambda: "KindNotServed" not in json.dumps(world.status), 60, world.why)
+    world.api.request("POST", profiles, {**body, "metadata": {"name": "team"}, "spec": good})
+    until(lambda: "team" in served() and world.calm(), 60, world.why)
+    world.api.request("DELETE", f"{profiles}/team")
+    until(lambda: "team" not in served() and world.calm(), 60, world.why)

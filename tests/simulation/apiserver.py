@@ -19,6 +19,7 @@ from kube_scheduler_operator.kube.resource import (
     CONFIG_MAPS,
     KUBE_SCHEDULERS,
     PODS,
+    SCHEDULER_PROFILES,
     SCHEDULERS,
     ObjectRef,
     Resource,
@@ -29,7 +30,7 @@ from .validation import kubescheduler_problem, sealed_problem
 
 Object = dict[str, Any]
 
-WITH_STATUS = (KUBE_SCHEDULERS, CLUSTER_OPERATORS, SCHEDULERS)
+WITH_STATUS = (KUBE_SCHEDULERS, CLUSTER_OPERATORS, SCHEDULERS, SCHEDULER_PROFILES)
 GC_DELAY = (0.2, 3.0)
 SERVER_FIELDS = ("uid", "creationTimestamp", "generation", "deletionTimestamp")
 

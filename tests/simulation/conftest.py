@@ -32,6 +32,7 @@ def remembered_compositions() -> Iterator[None]:
                 spec,
                 inputs.stock_arguments,
                 inputs.stock_image,
+                inputs.scheduler_profiles,
             ],
             sort_keys=True,
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from typing import Any
 
 from kube_scheduler_operator.kube.errors import ApiError, Request, from_response
 from kube_scheduler_operator.kube.resource import (
@@ -11,6 +12,7 @@ from kube_scheduler_operator.kube.resource import (
     DISRUPTION_BUDGETS,
     KUBE_SCHEDULERS,
     PODS,
+    SCHEDULER_PROFILES,
     SERVICE_ACCOUNTS,
     ObjectRef,
 )
@@ -30,6 +32,12 @@ SCRIPT = {
     PULL: Behavior(pull_error_for=20.0),
 }
 GOOD = range(1, 9)
+PROFILES: dict[str, dict[str, Any]] = {
+    "good": {"plugins": {"score": {"enabled": [{"name": "ImageLocality", "weight": 9}]}}},
+    "packed": {"base": "HighNodeUtilization"},
+    "misspelt": {"plugins": {"score": {"enabled": [{"name": "ImageLocalty"}]}}},
+    "of another queue": {"plugins": {"queueSort": {"disabled": [{"name": "*"}]}}},
+}
 LAST = 33
 """The configuration that every history ends with."""
 
@@ -59,7 +67,13 @@ class History:
         self._pass_time()
         for _ in range(self.rng.randint(2, 6)):
             _, action = self.rng.choices(actions, weights)[0]
-            wishes = (self._edit, self._change_profile, self._change_log_level, self._keep_few)
+            wishes = (
+                self._edit,
+                self._change_profile,
+                self._change_log_level,
+                self._edit_a_profile,
+                self._keep_few,
+            )
             self.disturbances += action not in wishes
             action()
             self._pass_time()
@@ -75,6 +89,7 @@ class History:
             (8, self._edit),
             (2, self._change_profile),
             (1, self._change_log_level),
+            (3, self._edit_a_profile),
             (5, self._kill_at_a_write),
             (1, self._kill),
             (2, self._power_off),
@@ -111,6 +126,17 @@ class History:
         name = self.rng.choice(("", "LowNodeUtilization", "HighNodeUtilization", "Nonsense"))
         self.note(f"profile {name}")
         self.world.profile(name)
+
+    def _edit_a_profile(self) -> None:
+        name = self.rng.choice(("default-scheduler", "team-a", "team-b"))
+        kind, spec = self.rng.choice(tuple(PROFILES.items()))
+        exists = self.world.server.find(SCHEDULER_PROFILES, name) is not None
+        if exists and self.rng.random() < 0.25:
+            self.note(f"profile {name} deleted")
+            self.world.retract(name)
+        else:
+            self.note(f"profile {name} {kind}")
+            self.world.offer(name, **spec)
 
     def _change_log_level(self) -> None:
         level = self.rng.choice(("Normal", "Debug"))
@@ -314,6 +340,8 @@ class History:
         self._power_on()
         self._ensure_kubescheduler()
         self.world.profile("")
+        for obj in self.world.server.list(SCHEDULER_PROFILES):
+            self.world.offer(obj["metadata"]["name"], **PROFILES["good"])
         self.world.spec(managementState="Managed")
         self.world.tune(LAST)
 
@@ -323,6 +351,10 @@ class History:
         world.settle(900)
         latest = world.status["latestAvailableRevision"]
         assert f'"percentageOfNodesToScore":{LAST}' in world.config(latest), "the last edit counts"
+        offered = sorted(o["metadata"]["name"] for o in world.server.list(SCHEDULER_PROFILES))
+        assert [world.accepted(name) for name in offered] == ["True"] * len(offered)
+        served = sorted({"default-scheduler", *offered}) if offered else []
+        assert world.served == served, "the profiles that there are, and no others"
         world.run_until(world.is_guarded, 200, "guards stand, and every kubeconfig is taken up")
         world.settle(120)
         world.run(5.0)

@@ -23,6 +23,7 @@ from kube_scheduler_operator.kube.resource import (
     KUBE_SCHEDULERS,
     NODES,
     PODS,
+    SCHEDULER_PROFILES,
     SERVICE_ACCOUNTS,
 )
 from kube_scheduler_operator.platform import KUBEADM
@@ -133,6 +134,9 @@ class Invariants:
             old, new = change.old["spec"], change.new["spec"]
             changed = {key for key in {*old, *new} if old.get(key) != new.get(key)}
             allowed = change.kind == "MODIFIED" and changed <= {"observedConfig"}
+        elif ref.resource == SCHEDULER_PROFILES:
+            same = (change.old or {}).get("spec") == change.new["spec"]
+            allowed = change.kind == "MODIFIED" and same
         elif ref.resource == CLUSTER_OPERATORS:
             allowed = ref.name == names.CLUSTEROPERATOR and change.kind != "DELETED"
         elif ref.resource == PODS:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Callable
 from typing import Any
@@ -13,6 +14,7 @@ from kube_scheduler_operator.kube.resource import (
     KUBE_SCHEDULERS,
     LEASES,
     PODS,
+    SCHEDULER_PROFILES,
     SCHEDULERS,
     ObjectRef,
 )
@@ -205,6 +207,30 @@ class World:
         self.server.edit(
             "user", SCHEDULERS, "cluster", lambda obj: obj["spec"].update(profile=name)
         )
+
+    def offer(self, name: str, **spec: Any) -> None:
+        """Create a SchedulerProfile, or write another spec into it."""
+        if self.server.find(SCHEDULER_PROFILES, name) is not None:
+            self.server.edit("user", SCHEDULER_PROFILES, name, lambda obj: obj.update(spec=spec))
+            return
+        body = {"apiVersion": SCHEDULER_PROFILES.api_version, "kind": SCHEDULER_PROFILES.kind}
+        body |= {"metadata": {"name": name}, "spec": spec}
+        self.server.create("user", SCHEDULER_PROFILES, body)
+
+    def retract(self, name: str) -> None:
+        """Delete a SchedulerProfile."""
+        self.server.delete("user", ObjectRef(SCHEDULER_PROFILES, None, name))
+
+    def accepted(self, name: str) -> str:
+        """Whether a SchedulerProfile is: "True", "False", or nothing if nobody has said so."""
+        status = (self.server.find(SCHEDULER_PROFILES, name) or {}).get("status") or {}
+        return "".join(c["status"] for c in status.get("conditions") or ())
+
+    @property
+    def served(self) -> list[str]:
+        """The schedulerNames of the latest revision that nodes run."""
+        config = json.loads(self.config(max(self.current().values())))
+        return [profile["schedulerName"] for profile in config.get("profiles") or ()]
 
     def tune(self, percentage: int | None) -> None:
         """An edit whose effect on the scheduler is in the script."""

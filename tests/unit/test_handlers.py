@@ -20,6 +20,7 @@ from kube_scheduler_operator.kube.resource import (
     LEASES,
     NODES,
     PODS,
+    SCHEDULER_PROFILES,
     SCHEDULERS,
     SECRETS,
     SERVICE_ACCOUNTS,
@@ -112,7 +113,7 @@ def test_a_deletion_wakes_even_if_only_metadata_is_left(desk: Desk) -> None:
     assert desk.snapshot().config_maps == {}
 
 
-@pytest.mark.parametrize("resource", [SCHEDULERS, KUBE_SCHEDULERS])
+@pytest.mark.parametrize("resource", [SCHEDULERS, KUBE_SCHEDULERS, SCHEDULER_PROFILES])
 def test_an_edit_of_the_spec_is_urgent_and_one_of_the_labels_is_not(
     desk: Desk, resource: Resource
 ) -> None:
@@ -303,6 +304,7 @@ def test_everything_that_the_snapshot_shows_is_watched() -> None:
     assert kinds == {
         SCHEDULERS,
         KUBE_SCHEDULERS,
+        SCHEDULER_PROFILES,
         CLUSTER_OPERATORS,
         NODES,
         CONFIG_MAPS,
@@ -311,6 +313,17 @@ def test_everything_that_the_snapshot_shows_is_watched() -> None:
         PODS,
         LEASES,
     }
+
+
+def test_only_what_there_is_to_do_without_is_not_waited_for() -> None:
+    assert [w.resource for w in watches(KUBEADM) if w.optional] == [SCHEDULER_PROFILES]
+
+
+def test_no_profiles_and_no_such_kind_are_two_things(desk: Desk) -> None:
+    assert desk.snapshot().scheduler_profiles == {}
+    assert desk.snapshot(unserved=(SCHEDULER_PROFILES,)).scheduler_profiles is None
+    desk.event(SCHEDULER_PROFILES, "ADDED", {"metadata": {"name": "team"}})
+    assert set(desk.snapshot().scheduler_profiles or ()) == {"team"}
 
 
 def test_objects_of_ours_are_selected_by_the_label_that_they_are_made_with() -> None:

@@ -126,6 +126,18 @@ async def find_one(api: ApiClient, ref: ObjectRef) -> Object | None:
         return None
 
 
+async def scheduler_profiles(api: ApiClient) -> dict[str, Object] | None:
+    """SchedulerProfiles by name; None where the API does not serve the kind."""
+    from ..kube.errors import NotFound
+    from ..kube.resource import SCHEDULER_PROFILES
+
+    try:
+        found = await api.list(SCHEDULER_PROFILES)
+    except NotFound:
+        return None
+    return {obj["metadata"]["name"]: obj for obj in found.items}
+
+
 async def operand_pods(api: ApiClient, platform: Platform) -> dict[str, Object]:
     """The schedulers' mirror pods, by node."""
     from ..kube.resource import PODS

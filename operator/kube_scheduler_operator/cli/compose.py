@@ -1,6 +1,7 @@
 """`compose`: what the operator would make of a Scheduler and a KubeScheduler, without a cluster.
 
-On OpenShift also of the APIServer, FeatureGate and Infrastructure of the cluster.
+Also of SchedulerProfiles, and on OpenShift of the APIServer, FeatureGate and Infrastructure of the
+cluster.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from .. import names
 
 if TYPE_CHECKING:
+    from ..config.compose import Composition
     from ..config.findings import Finding
     from ..platform import Platform
 
@@ -32,10 +34,12 @@ _DEFAULT_OBJECTS: Final[dict[str, dict[str, Any]]] = {
 }
 _API_VERSIONS: Final = {
     **{kind: obj["apiVersion"] for kind, obj in _DEFAULT_OBJECTS.items()},
+    "SchedulerProfile": "kube-scheduler-operator.dev/v1alpha1",
     "APIServer": "config.openshift.io/v1",
     "FeatureGate": "config.openshift.io/v1",
     "Infrastructure": "config.openshift.io/v1",
 }
+_PROFILE: Final = "SchedulerProfile"  # of which there can be many
 _INSTEAD: Final = {
     "APIServer": "set spec.tlsSecurityProfile of the KubeScheduler instead",
     "FeatureGate": "set spec.featureGates of the KubeScheduler instead",
@@ -52,9 +56,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = subparsers.add_parser(
         "compose",
         help="show the configuration that a Scheduler and a KubeScheduler lead to",
-        description="Show the scheduler's configuration, flags and conditions that a Scheduler and "
-        "a KubeScheduler lead to. Nothing is sent anywhere. Exit code 0: it would be rolled out; "
-        "1: it would not; 2: the files cannot be read.",
+        description="Show the scheduler's configuration, flags and conditions that a Scheduler, a "
+        "KubeScheduler and SchedulerProfiles lead to. Nothing is sent anywhere. Exit code 0: it "
+        "would be rolled out; 1: it would not, or a SchedulerProfile is not accepted; 2: the files "
+        "cannot be read.",
     )
     parser.add_argument(
         "-f",
@@ -97,7 +102,8 @@ def run(args: argparse.Namespace) -> int:
         if platform is None:
             known = ", ".join(PLATFORMS)
             raise InputError(f"platform {args.platform!r} is not known; use {known}")
-        objects = {**_DEFAULT_OBJECTS, **_read(args.files, platform)}
+        found, profiles = _read(args.files, platform)
+        objects = {**_DEFAULT_OBJECTS, **found}
         inputs = Inputs(
             platform=platform,
             operand_version=Version.parse(args.operand_version),
@@ -107,25 +113,43 @@ def run(args: argparse.Namespace) -> int:
             apiserver=objects.get("APIServer"),
             feature_gate=objects.get("FeatureGate"),
             infrastructure=objects.get("Infrastructure"),
+            scheduler_profiles=tuple(profiles.values()),
         )
     except (InputError, ValueError) as error:
         sys.stderr.write(f"error: {error}\n")
         return 2
     composition = compose(inputs)
-    _print(
+    document = {
+        "config": composition.config,
+        "args": list(composition.arguments),
+        "observedConfig": composition.observed_config,
+        "conditions": _conditions(composition.findings),
+    }
+    if profiles:
+        document["schedulerProfiles"] = _profiles(composition)
+    _print(document, args.output)
+    accepted = all(verdict.accepted for verdict in composition.verdicts)
+    return 1 if composition.blocking or not accepted else 0
+
+
+def _profiles(composition: Composition) -> list[dict[str, Any]]:
+    """What became of each SchedulerProfile, and what runs then."""
+    from ..status.profiles import plugin_table, state_of
+
+    return [
         {
-            "config": composition.config,
-            "args": list(composition.arguments),
-            "observedConfig": composition.observed_config,
-            "conditions": _conditions(composition.findings),
-        },
-        args.output,
-    )
-    return 1 if composition.blocking else 0
+            "name": verdict.name,
+            "state": state_of(verdict),
+            "plugins": plugin_table(verdict),
+        }
+        for verdict in composition.verdicts
+    ]
 
 
-def _read(files: list[str], platform: Platform) -> dict[str, dict[str, Any]]:
-    """The objects of all files by kind.
+def _read(
+    files: list[str], platform: Platform
+) -> tuple[dict[str, dict[str, Any]], dict[str, dict[str, Any]]]:
+    """(the objects of all files by kind, SchedulerProfiles by name).
 
     Raises:
         InputError: a file cannot be read or holds something else.
@@ -133,6 +157,7 @@ def _read(files: list[str], platform: Platform) -> dict[str, dict[str, Any]]:
     import yaml
 
     objects: dict[str, dict[str, Any]] = {}
+    profiles: dict[str, dict[str, Any]] = {}
     for name in files:
         shown = "standard input" if name == "-" else name
         try:
@@ -148,10 +173,16 @@ def _read(files: list[str], platform: Platform) -> dict[str, dict[str, Any]]:
                 kind = _kind(document, platform)
             except InputError as error:
                 raise InputError(f"{shown}: {error}") from None
+            if kind == _PROFILE:
+                named = document["metadata"]["name"]
+                if named in profiles:
+                    raise InputError(f'{shown}: a second {kind} "{named}"; rename one')
+                profiles[named] = document
+                continue
             if kind in objects:
                 raise InputError(f"{shown}: a second {kind}; there is one per cluster")
             objects[kind] = document
-    return objects
+    return objects, profiles
 
 
 def _kind(document: Any, platform: Platform) -> str:
@@ -164,13 +195,19 @@ def _kind(document: Any, platform: Platform) -> str:
     if not isinstance(kind, str) or kind not in _API_VERSIONS:
         what = f"kind {kind}" if kind else "no Kubernetes object"
         more = f" (also {', '.join(_INSTEAD)})" if platform.cluster_config else ""
-        raise InputError(f"{what}; give a Scheduler and a KubeScheduler{more}")
+        raise InputError(f"{what}; give a Scheduler, a KubeScheduler and SchedulerProfiles{more}")
     if kind in _INSTEAD and not platform.cluster_config:
         raise InputError(f"platform {platform.name} has no {kind}; {_INSTEAD[kind]}")
     got, wanted = document.get("apiVersion"), _API_VERSIONS[kind]
     if got != wanted:
         raise InputError(f"{kind} has apiVersion {got}; write {wanted}")
     metadata = document.get("metadata")
+    if kind == _PROFILE:
+        if not isinstance(metadata, dict) or not isinstance(metadata.get("name"), str):
+            raise InputError(f"{kind} without metadata.name; give it one")
+        if not isinstance(document.get("spec"), dict):
+            raise InputError(f"{kind} without spec; write spec: {{}} for kube-scheduler's defaults")
+        return kind
     name = metadata.get("name", names.CLUSTER) if isinstance(metadata, dict) else names.CLUSTER
     if name != names.CLUSTER:
         raise InputError(f'{kind} "{name}" is not read; the one that counts is "{names.CLUSTER}"')

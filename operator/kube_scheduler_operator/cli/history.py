@@ -53,6 +53,7 @@ def summarize(
         nodes: who runs which.
     """
     from .. import names
+    from ..revision.inputs import profile_edits, read_inputs
     from ..snapshot import annotation
     from .compare import changes, take_apart
 
@@ -60,8 +61,11 @@ def summarize(
     before: Revision | None = None
     for revision in revisions:
         told: list[str] | None = None
+        edits: list[str] = []
         if before is not None and before.complete and revision.complete:
             told = list(changes(take_apart(before.content), take_apart(revision.content)))
+            then, now = read_inputs(before.inputs), read_inputs(revision.inputs)
+            edits = list(profile_edits(then, now)) if then is not None and now is not None else []
         report.append(
             {
                 "revision": revision.number,
@@ -74,6 +78,7 @@ def summarize(
                 "hash": revision.hash,
                 "comparedWith": before.number if told is not None and before else None,
                 "changes": told,
+                "edits": edits,
             }
         )
         before = revision
@@ -98,6 +103,7 @@ def render(report: Sequence[Mapping[str, Any]]) -> str:
             if entry["comparedWith"] != entry["revision"] - 1:
                 lines.append(f"     against revision {entry['comparedWith']}:")
             lines += [f"     - {change}" for change in entry["changes"]]
+            lines += [f"     by: {edit}" for edit in entry["edits"]]
         else:
             lines.append(
                 f"     the same content as revision {entry['comparedWith']}: {entry['reason']}"

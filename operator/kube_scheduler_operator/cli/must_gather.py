@@ -84,7 +84,13 @@ class _Gatherer:
         platform = self.platform
         ours = sorted({platform.operator_namespace, platform.target_namespace})
         self._write("timestamp", f"{now:%Y-%m-%dT%H:%M:%SZ}\n")
-        for kind in (kinds.SCHEDULERS, kinds.KUBE_SCHEDULERS, kinds.CLUSTER_OPERATORS, kinds.NODES):
+        for kind in (
+            kinds.SCHEDULERS,
+            kinds.KUBE_SCHEDULERS,
+            kinds.SCHEDULER_PROFILES,
+            kinds.CLUSTER_OPERATORS,
+            kinds.NODES,
+        ):
             self._write_all(kind, await self._list(kind))
         for namespace in ours:
             for kind in (
@@ -147,15 +153,17 @@ class _Gatherer:
         labels: str | None = None,
         fields: str | None = None,
     ) -> list[Object]:
-        from ..kube.errors import ApiError
+        from ..kube.errors import ApiError, NotFound
+        from ..kube.resource import SCHEDULER_PROFILES
 
         try:
             found = await self.api.list(
                 kind, namespace, label_selector=labels, field_selector=fields
             )
         except ApiError as error:
-            self._missed(error)
-            return []
+            if not (isinstance(error, NotFound) and kind == SCHEDULER_PROFILES):
+                self._missed(error)
+            return []  # without this kind the operator does its work as well
         self.found = True
         return found.items
 

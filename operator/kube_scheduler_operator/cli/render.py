@@ -56,7 +56,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         default=[],
         metavar="PATH[,PATH]",
         help="files or directories with manifests that must not contradict each other; a "
-        "FeatureGate among them decides which templates are used; can be repeated",
+        "FeatureGate among them decides which templates are used, SchedulerProfiles become "
+        "profiles; can be repeated",
     )
     add(
         "--templates-input-dir",
@@ -160,7 +161,9 @@ def _render(args: argparse.Namespace) -> dict[Path, str]:
         secrets_host_path=args.manifest_secrets_host_path,
     )
     templates = _templates(args.templates_input_dir)
-    config = bootstrap.bootstrap_config(OPENSHIFT, pod, _config_template(templates), overrides)
+    config = bootstrap.bootstrap_config(
+        OPENSHIFT, pod, _config_template(templates), overrides, manifests
+    )
     feature_set = bootstrap.feature_set_of(manifests)
     written = {}
     for folder in _FOLDERS:

@@ -190,6 +190,7 @@ async def _snapshot(api: ApiClient, platform: Platform) -> Snapshot:
         settings=Settings(),
         scheduler=scheduler,
         kubescheduler=await common.kubescheduler(api),
+        scheduler_profiles=await common.scheduler_profiles(api),
         config_maps=await common.config_maps(api, platform),
     )
     if platform.cluster_config:
@@ -215,6 +216,11 @@ def _show(undo: Undo) -> None:
     else:
         print(f"Back to what was set for revision {number}:\n")
         print("\n".join(undo.patch) + "\n")
+    if undo.profiles:
+        print(f"Not written, because each has its owner; since revision {number}:")
+        for line in undo.profiles:
+            print(f"  - {line}")
+        print()
     if undo.left:
         print(f"What comes of it differs from revision {number} all the same:")
         for line in undo.left:

@@ -39,6 +39,7 @@ class Seen:
     """What the API has; an entry is None if it does not exist.
 
     Attributes:
+        profiles: SchedulerProfiles by name; None: the API does not serve the kind.
         profiling_since: the revision that turned profiling on; 0 if it is off.
         events_in: the namespace of the operator's events.
     """
@@ -50,6 +51,7 @@ class Seen:
     lease: Mapping[str, Any] | None
     profiling_since: int
     events_in: str
+    profiles: Mapping[str, Mapping[str, Any]] | None = None
 
 
 def run(args: argparse.Namespace) -> int:
@@ -80,6 +82,7 @@ async def _read(api: ApiClient, platform: Platform) -> Seen:
         lease=await common.find_one(api, lease),
         profiling_since=_profiling_since(await common.revisions(api, platform)),
         events_in=platform.operator_namespace,
+        profiles=await common.scheduler_profiles(api),
     )
 
 
@@ -155,6 +158,25 @@ def summarize(seen: Seen, *, verbose: bool = False) -> dict[str, Any]:
         "problems": problems,
         "eventsIn": seen.events_in,
         "nodes": nodes,
+        "schedulerProfiles": [_profile(obj) for _, obj in sorted((seen.profiles or {}).items())],
+    }
+
+
+def _profile(obj: Mapping[str, Any]) -> dict[str, Any]:
+    """What became of a SchedulerProfile; `state` is empty until the operator has seen it."""
+    status = obj.get("status") or {}
+    conditions = {c["type"]: c for c in status.get("conditions") or ()}
+    accepted = conditions.get(names.ACCEPTED, {})
+    seen = status.get("observedGeneration") == obj["metadata"].get("generation")
+    spec = obj.get("spec") or {}
+    return {
+        "name": obj["metadata"]["name"],
+        "schedulerName": status.get("schedulerName") or spec.get("schedulerName") or "",
+        "scheduler": spec.get("scheduler") or "",
+        "state": accepted.get("reason", "") if seen else "",
+        "generation": obj["metadata"].get("generation", 0),
+        "acceptedGeneration": status.get("acceptedGeneration", 0),
+        "message": accepted.get("message", ""),
     }
 
 
@@ -228,11 +250,35 @@ def render(report: Mapping[str, Any]) -> str:
             )
         )
     lines += common.table(rows)
+    if report["schedulerProfiles"]:
+        lines += ["", *_render_profiles(report["schedulerProfiles"])]
     for node in report["nodes"]:
         if "scheduler" in node:
             lines += ["", *_render_identity(node["node"], node["scheduler"])]
     lines += ["", *_next_steps(report)]
     return "\n".join(lines).rstrip()
+
+
+def _render_profiles(profiles: Sequence[Mapping[str, Any]]) -> list[str]:
+    """All that need a look, and a count of those that do not."""
+    calm = [p for p in profiles if p["state"] == "Accepted"]
+    others = [p for p in profiles if p["state"] != "Accepted"]
+    lines = [f"SchedulerProfiles  {len(calm)} of {len(profiles)} accepted"]
+    if not others:
+        return lines
+    rows = [("PROFILE", "SCHEDULERNAME", "SCHEDULER", "STATE", "RUNS")]
+    for profile in others:
+        runs = profile["acceptedGeneration"] if profile["state"] == "Held" else 0
+        rows.append(
+            (
+                profile["name"],
+                profile["schedulerName"] or profile["name"],
+                profile["scheduler"] or "-",
+                profile["state"] or "not seen yet",
+                f"generation {runs} of {profile['generation']}" if runs else "-",
+            )
+        )
+    return [*lines, *common.table(rows)]
 
 
 def _render_identity(node: str, scheduler: Mapping[str, Any] | None) -> list[str]:
@@ -282,6 +328,11 @@ def _next_steps(report: Mapping[str, Any]) -> list[str]:
                 "fix the field that the problem names: kubectl edit scheduler cluster, or",
                 "kubectl edit kubescheduler cluster; or take the edit back:",
                 "kubectl scheduler history, kubectl scheduler rollout undo.",
+            ]
+        if any(p["condition"] == names.SCHEDULER_PROFILES_DEGRADED for p in problems):
+            steps += [
+                "fix the field that the problem names: kubectl edit schedulerprofile NAME; the",
+                "other profiles go on without it.",
             ]
         if any(problem["condition"] == names.NODES_DEGRADED for problem in problems):
             steps += [

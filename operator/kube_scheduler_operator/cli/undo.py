@@ -23,6 +23,7 @@ from ..revision.inputs import (
     KUBESCHEDULER_FIELDS,
     SCHEDULER_FIELDS,
     RecordedInputs,
+    profile_edits,
     read_inputs,
 )
 from ..snapshot import Object, Snapshot
@@ -43,6 +44,7 @@ class Undo:
         kubescheduler: the KubeScheduler as it should be; None if it is so already.
         patch: what changes in them, as a unified diff.
         left: how the outcome will differ from that revision all the same; empty: not at all.
+        profiles: what became of SchedulerProfiles since; they are their owners' and not written.
     """
 
     revision: Revision
@@ -50,6 +52,7 @@ class Undo:
     kubescheduler: Object | None
     patch: tuple[str, ...]
     left: tuple[str, ...]
+    profiles: tuple[str, ...] = ()
 
 
 def plan_undo(snapshot: Snapshot, revisions: Sequence[Revision], number: int | None) -> Undo:
@@ -90,6 +93,7 @@ def plan_undo(snapshot: Snapshot, revisions: Sequence[Revision], number: int | N
         None if new_kubescheduler == kubescheduler else new_kubescheduler,
         patch,
         left if target.complete else (),
+        profile_edits(inputs, read_inputs(content.inputs) or inputs),
     )
 
 

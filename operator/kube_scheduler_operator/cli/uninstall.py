@@ -36,7 +36,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="bring back what ran before the operator, and remove its objects",
         description="Sets managementState Removed, waits until what ran before the operator runs "
         "again on every node, stops the operator and deletes KubeScheduler, Scheduler, "
-        "ClusterOperator and their CustomResourceDefinitions, as far as they came with it. "
+        "ClusterOperator and the CustomResourceDefinitions, as far as they came with it. "
         "Namespace, accounts and rights are left to what installed them.",
     )
     parser.add_argument(
@@ -141,6 +141,8 @@ class WayOut:
             (kinds.CLUSTER_OPERATORS, names.CLUSTEROPERATOR),
         ):
             await self._forget(resource, name)
+        # All of its objects are users' own; with the last of them the kind may go.
+        await self._forget(kinds.SCHEDULER_PROFILES)
         self._say("done: nothing of the operator is left but what installed it")
 
     async def _until(self, ready: Callable[[], Awaitable[str]]) -> None:
@@ -277,8 +279,10 @@ class WayOut:
 
     # --- the objects --------------------------------------------------------------------------
 
-    async def _forget(self, resource: Resource, name: str) -> None:
+    async def _forget(self, resource: Resource, name: str = "") -> None:
         """Delete one object of a kind that came with the operator, and the kind if nobody uses it.
+
+        Without a name: only the kind.
 
         On OpenShift, and beside other operators, these kinds are somebody else's.
         """
@@ -292,9 +296,10 @@ class WayOut:
             return
         ref = ObjectRef(resource, None, name)
         if label(definition, names.PART_OF_LABEL) != names.PROGRAM:
-            self._say(f"{ref} stays: its kind did not come with the operator")
+            stays = ref if name else kind
+            self._say(f"{stays} stays: its kind did not come with the operator")
             return
-        found = await common.find_one(self._api, ref)
+        found = await common.find_one(self._api, ref) if name else None
         if found is not None:
             await self._delete(ref, found["metadata"]["uid"])
             await self._until(lambda: self._leaving(ref, "it is being deleted"))

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Final
 
 from .. import names
@@ -38,6 +39,8 @@ from .inputs import Inputs, mapping
 from .locate import locate
 from .merge import merge_by_meaning, without_nulls
 from .observe import observe, tls_source
+from .observe_profiles import PROFILES as OBSERVED_PROFILES
+from .observe_profiles import observe_profiles
 from .overrides import (
     ARGUMENTS,
     ROOT,
@@ -49,6 +52,7 @@ from .overrides import (
     read_serving,
 )
 from .profiles import PROFILES, default_config, profile_fragment
+from .scheduler_profiles import Verdict
 from .values import seconds
 from .versions import Version
 
@@ -72,12 +76,14 @@ class Composition:
         arguments: the full argument list of kube-scheduler, in the documented order.
         observed_config: what belongs in `KubeScheduler.spec.observedConfig`.
         findings: everything that somebody should know or fix, in the order of the pipeline.
+        verdicts: what became of SchedulerProfiles, for their status.
     """
 
     config: Mapping[str, Any] | None
     arguments: tuple[str, ...]
     observed_config: Mapping[str, Any]
     findings: tuple[Finding, ...]
+    verdicts: tuple[Verdict, ...] = ()
 
     @property
     def blocking(self) -> bool:
@@ -119,15 +125,22 @@ def compose(inputs: Inputs) -> Composition:
     )
     found += _check_flags(flags, overrides, features, inputs)
 
+    target = _target(flags, inputs)
+    profiles = observe_profiles(inputs, base[0] if base else None, overrides.config, target)
+    found += profiles.findings
     config: dict[str, Any] | None = None
     if base is not None:
         fragment = {key: observed[key] for key in observed if key not in (ARGUMENTS, SERVING_INFO)}
+        if profiles.all:
+            base[0] = {**base[0], "profiles": list(profiles.all)}
         merged = merge_by_meaning([*base, fragment, overrides.config])
         config = without_nulls(merged)
         # Checked before it is tidied: `profiles: {}` is a mistake, not nothing.
-        found += _check_config(config, flags, overrides, inputs)
+        found += _check_config(config, flags, overrides, target)
         config = tidy(config)
-    return Composition(config, render(flags), observed, tuple(found))
+    if profiles.own:
+        observed = {**observed, OBSERVED_PROFILES: list(profiles.own)}
+    return Composition(config, render(flags), observed, tuple(found), profiles.verdicts)
 
 
 def _bind_address(inputs: Inputs) -> str:
@@ -256,15 +269,19 @@ def _origin(problem: Problem, features: Features, inputs: Inputs) -> tuple[str, 
     return names.CONFIG_OBSERVATION_DEGRADED, format_path(path)
 
 
-def _check_config(
-    config: Mapping[str, Any], flags: Flags, overrides: Overrides, inputs: Inputs
-) -> Iterator[Finding]:
+def _target(flags: Flags, inputs: Inputs) -> Target:
+    """The scheduler that will read the configuration."""
     try:
         explicit = parse_gates(flags.get("feature-gates", ()))
     except ValueError:
         explicit = {}  # the check of the flags says so
-    target = Target(Gates(inputs.operand_version, explicit), stock=inputs.stock_image)
-    for problem in check_config(config, target, _elected(config, flags)):
+    return Target(Gates(inputs.operand_version, explicit), stock=inputs.stock_image)
+
+
+def _check_config(
+    config: Mapping[str, Any], flags: Flags, overrides: Overrides, target: Target
+) -> Iterator[Finding]:
+    for problem in _problems(config, target, _elected(config, flags)):
         flag = _LEADER_FLAGS.get(str(problem.path[-1]), "")
         if problem.path[0] == "leaderElection" and flag in overrides.arguments:
             path: Path | None = (ARGUMENTS, flag)
@@ -275,6 +292,30 @@ def _check_config(
         else:
             at = format_path(("config", *problem.path))
             yield _target_finding(problem.reason, at, problem.message, blocking=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """The arguments of check_config, the same if their content is."""
+
+    key: str
+    config: Mapping[str, Any] = field(compare=False)
+    target: Target = field(compare=False)
+    election: Mapping[str, Any] = field(compare=False)
+
+
+def _problems(
+    config: Mapping[str, Any], target: Target, election: Mapping[str, Any]
+) -> tuple[Problem, ...]:
+    """Everything that is wrong; most passes ask about the configuration that the last one had."""
+    gates = target.gates
+    facts = [config, election, str(gates.version), sorted(gates.explicit.items()), target.stock]
+    return _check(_Case(json.dumps(facts, default=str), config, target, election))
+
+
+@lru_cache(maxsize=4)
+def _check(case: _Case) -> tuple[Problem, ...]:
+    return tuple(check_config(case.config, case.target, case.election))
 
 
 def _elected(config: Mapping[str, Any], flags: Flags) -> dict[str, Any]:

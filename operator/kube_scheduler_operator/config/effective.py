@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Final
 
 from .catalogue import default_plugins, plugins
@@ -37,6 +37,9 @@ class PluginSet:
     disabled: frozenset[str] = frozenset()
 
 
+_NOTHING: Final = PluginSet()
+
+
 @dataclass(frozen=True, slots=True)
 class Effective:
     """The plugins of one profile.
@@ -60,9 +63,13 @@ class Effective:
 def effective_plugins(profile: Mapping[str, Any], gates: Gates) -> Effective:
     """Expand the plugin lists of a profile that has the right shape (schema.decode)."""
     known = _points(gates.version)
-    defaults = PluginSet(tuple(Entry(name, weight) for name, weight in default_plugins(gates)))
+    defaults = _defaults(gates.version, frozenset(gates.explicit.items()))
     lists = profile.get("plugins") or {}
-    sets = {point: merge_with_defaults(PluginSet(), _read(lists.get(point))) for point in POINTS}
+    sets = {
+        # Of most profiles most points say nothing.
+        point: merge_with_defaults(_NOTHING, _read(lists[point])) if lists.get(point) else _NOTHING
+        for point in POINTS
+    }
     multi = merge_with_defaults(defaults, _read(lists.get("multiPoint")))
 
     points: dict[str, tuple[Entry, ...]] = {}
@@ -83,11 +90,18 @@ def effective_plugins(profile: Mapping[str, Any], gates: Gates) -> Effective:
     return Effective(points, tuple(twice), weights, named, unknown)
 
 
+@lru_cache(maxsize=16)
+def _defaults(version: Version, explicit: frozenset[tuple[str, bool]]) -> PluginSet:
+    """What is enabled by default at multiPoint."""
+    enabled = default_plugins(Gates(version, dict(explicit)))
+    return PluginSet(tuple(Entry(name, weight) for name, weight in enabled))
+
+
 @cache
 def _points(version: Version) -> Mapping[str, frozenset[str]]:
-    """The extension points of every plugin of a version: asked some hundred times per profile."""
-    known = plugins(version).items()
-    return {name: frozenset(plugin.points_at(version.minor)) for name, plugin in known}
+    """Where each plugin of a version can run; asked thousands of times for hundreds of profiles."""
+    known = plugins(version)
+    return {name: frozenset(plugin.points_at(version.minor)) for name, plugin in known.items()}
 
 
 def merge_with_defaults(default: PluginSet, custom: PluginSet) -> PluginSet:

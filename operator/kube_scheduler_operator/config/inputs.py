@@ -14,7 +14,8 @@ from .versions import Version
 class Inputs:
     """Everything that the configuration depends on.
 
-    The last three exist only where the platform has OpenShift's cluster configuration.
+    Those from `apiserver` to `infrastructure` exist only where the platform has OpenShift's cluster
+    configuration.
 
     Attributes:
         platform: where the scheduler runs.
@@ -30,6 +31,8 @@ class Inputs:
         feature_gate: the FeatureGate "cluster": feature gates per release.
         infrastructure: the Infrastructure "cluster": where the API server is.
         serving_certificate: whether the cluster made one for the scheduler (platform.credentials).
+        scheduler_profiles: SchedulerProfiles as read; None: the API does not serve the kind.
+        schedulers: what their `spec.scheduler` may say; empty is the control plane's.
     """
 
     platform: Platform
@@ -44,6 +47,8 @@ class Inputs:
     feature_gate: Mapping[str, Any] | None = None
     infrastructure: Mapping[str, Any] | None = None
     serving_certificate: bool = False
+    scheduler_profiles: tuple[Mapping[str, Any], ...] | None = ()
+    schedulers: frozenset[str] = frozenset({""})
 
     @property
     def spec(self) -> Mapping[str, Any]:

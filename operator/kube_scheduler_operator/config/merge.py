@@ -155,11 +155,17 @@ class _ByName(ArrayMergeById):  # type: ignore[misc]  # jsonmerge ships no types
         key = options["idRef"]
         if names_of(known, key) is None or names_of(head.val, key) is None:
             return head
-        return super().merge(walk, base, head, schema, **options)
-
-    def get_key(self, walk: Any, item: Any, idRef: str) -> Any:  # noqa: ARG002, N803
-        # The stock look-up takes the name for a JSON pointer and is slow at it.
-        return item.val[idRef]
+        # The stock merge takes the names for JSON pointers and compares each with each.
+        places = {item[key]: place for place, item in enumerate(known)}
+        merged = list(known)
+        for item in head.val:
+            place = places.get(item[key])
+            if place is None:
+                merged.append(item)
+            else:
+                pair = JSONValue(known[place]), JSONValue(item)
+                merged[place] = walk.descend(schema.get("items"), *pair).val
+        return JSONValue(merged)
 
 
 class _AppendOrReplace(Append):  # type: ignore[misc]  # jsonmerge ships no types

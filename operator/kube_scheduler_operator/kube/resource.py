@@ -162,6 +162,13 @@ INFRASTRUCTURES: Final = Resource(
 CLUSTER_OPERATORS: Final = Resource(
     "config.openshift.io", "v1", "clusteroperators", "ClusterOperator", namespaced=False
 )
+SCHEDULER_PROFILES: Final = Resource(
+    "kube-scheduler-operator.dev",
+    "v1alpha1",
+    "schedulerprofiles",
+    "SchedulerProfile",
+    namespaced=False,
+)
 KUBE_SCHEDULERS: Final = Resource(
     "operator.openshift.io", "v1", "kubeschedulers", "KubeScheduler", namespaced=False
 )

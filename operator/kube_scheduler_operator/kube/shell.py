@@ -43,6 +43,7 @@ class Tuning:
         server_timeout: the server ends every watch after so long, to spread load.
         inactivity: a watch without even a bookmark for so long is dead; servers send one a minute.
         discovery: pause between two looks whether a missing kind is there now.
+        appearing: the same for a kind that nobody waits for.
         restart: pauses before kopf is started again should it ever end: the first, and the longest.
         check: how often it is looked whether kopf should be started again.
         start: by when every stream must have been opened.
@@ -56,6 +57,7 @@ class Tuning:
     server_timeout: int = 300
     inactivity: float = 70.0
     discovery: float = 5.0
+    appearing: float = 15.0
     restart: tuple[float, float] = (1.0, 30.0)
     check: float = 1.0
     start: float = 60.0

@@ -42,12 +42,14 @@ class Watch:
         namespace: where; None for cluster-scoped kinds, or for everywhere.
         label_selector: only objects with these labels, e.g. "app=installer".
         field_selector: only objects with these fields, e.g. "metadata.name=cluster".
+        optional: an API that does not serve the kind is no reason to wait.
     """
 
     resource: Resource
     namespace: str | None = None
     label_selector: str | None = None
     field_selector: str | None = None
+    optional: bool = False
 
     def __post_init__(self) -> None:
         if self.namespace and not self.resource.namespaced:

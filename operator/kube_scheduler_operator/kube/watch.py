@@ -74,20 +74,23 @@ class Watcher:
         )
         self._loop: asyncio.AbstractEventLoop | None = None
         self._said: dict[Stream | None, str] = {}
+        self._appeared = ""
         self.missing: tuple[Resource, ...] = ()
 
     @property
     def streams(self) -> tuple[Stream, ...]:
-        """The keys of all watches."""
-        return tuple(self._shim.lines)
+        """The keys of all watches, but for optional ones of kinds that the API does not serve."""
+        return tuple(
+            stream
+            for stream, line in self._shim.lines.items()
+            if not (line.watch.optional and stream.resource in self.missing)
+        )
 
     def ages(self) -> Mapping[Stream, float]:
         """Seconds since each stream was heard, bookmarks included; infinite if never."""
         now = time.monotonic()
-        return {
-            stream: float("inf") if line.heard_at is None else now - line.heard_at
-            for stream, line in self._shim.lines.items()
-        }
+        heard = {stream: self._shim.lines[stream].heard_at for stream in self.streams}
+        return {stream: float("inf") if at is None else now - at for stream, at in heard.items()}
 
     async def run(self, credentials: Credentials, stop: asyncio.Event) -> None:
         """Watch until `stop` is set. Waits for missing kinds, and outlives every fault."""
@@ -99,9 +102,16 @@ class Watcher:
                 return
             started = time.monotonic()
             thread = _Thread(lambda flag: self._operate(credentials, flag), self._tuning.check)
-            await thread.run(stop, self._stuck)
+            looking = asyncio.create_task(self._look_for_missing(credentials))
+            try:
+                await thread.run(stop, self._stuck)
+            finally:
+                looking.cancel()
+                await asyncio.gather(looking, return_exceptions=True)
             if stop.is_set():
                 return
+            if self._appeared and thread.error is None:
+                continue
             self._trouble(None, thread.error or RuntimeError(thread.verdict))
             if time.monotonic() - started >= self._tuning.stable:
                 pause = self._tuning.restart[0]
@@ -119,7 +129,7 @@ class Watcher:
         async def wave(**_: Any) -> None:
             flag.set()
 
-        for resource in {watch.resource for watch in self._watches}:
+        for resource in {stream.resource for stream in self.streams}:
             kopf.on.event(
                 group=resource.group,
                 version=resource.version,
@@ -179,10 +189,12 @@ class Watcher:
 
     def _stuck(self, running: float) -> str:
         """Why kopf should be started again after `running` seconds; empty if it should not."""
+        if self._appeared:
+            return self._appeared
         if running < min(self._tuning.start, self._tuning.silence):
             return ""
-        for stream, line in self._shim.lines.items():
-            if not line.opened and running > self._tuning.start:
+        for stream in self.streams:
+            if not self._shim.lines[stream].opened and running > self._tuning.start:
                 return f"kopf has not opened {stream}"
             silent = min(self.ages()[stream], running)
             if silent > self._tuning.silence:
@@ -199,17 +211,41 @@ class Watcher:
                     self._trouble(None, error)
                 else:
                     self._report_missing(missing)
-                    if not missing:
+                    if self._dispensable.issuperset(missing):
+                        self._appeared = ""
                         return True
                 await _pause(stop, self._tuning.discovery)
         return False
+
+    async def _look_for_missing(self, credentials: Credentials) -> None:
+        """Ask now and then for the kinds that nobody waits for; return when one is served."""
+        if not self.missing:
+            return
+        async with ApiClient(credentials, field_manager="watch", backoffs=()) as client:
+            while True:
+                await asyncio.sleep(self._tuning.appearing)
+                with contextlib.suppress(KubeError):
+                    served = set(self.missing) - set(await _missing(client, self.missing))
+                    if served:
+                        names = ", ".join(sorted(resource.name for resource in served))
+                        self._appeared = f"the API serves {names} now"
+                        _log.info("%s", self._appeared)
+                        return
+
+    @property
+    def _dispensable(self) -> frozenset[Resource]:
+        """Kinds without which there is something to do."""
+        needed = {watch.resource for watch in self._watches if not watch.optional}
+        return frozenset(watch.resource for watch in self._watches) - needed
 
     def _report_missing(self, missing: tuple[Resource, ...]) -> None:
         if missing == self.missing:
             return
         self.missing = missing
-        if missing:
-            names = ", ".join(resource.name for resource in missing)
+        names = ", ".join(resource.name for resource in missing)
+        if missing and self._dispensable.issuperset(missing):
+            _log.warning("going on without kinds that the API does not serve; CRD: %s", names)
+        elif missing:
             _log.warning("waiting for kinds that the API does not serve; install CRD: %s", names)
         else:
             _log.info("all kinds are served now")

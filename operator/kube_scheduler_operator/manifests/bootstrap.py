@@ -19,8 +19,11 @@ from ..config.compose import tidy
 from ..config.findings import format_path
 from ..config.gates import Gates
 from ..config.merge import TypeMetaError, merge_by_meaning, without_nulls
+from ..config.profile_check import first_profile
 from ..config.profiles import default_config, profile_fragment
+from ..config.scheduler_profiles import CONTROL_PLANE, profiles_of
 from ..config.versions import Version
+from ..kube.resource import SCHEDULER_PROFILES
 from ..platform import Platform
 from .render import render_documents
 
@@ -90,19 +93,23 @@ class Pod:
 
 
 def bootstrap_config(
-    platform: Platform, pod: Pod, template: Template, overrides: Sequence[File]
+    platform: Platform,
+    pod: Pod,
+    template: Template,
+    overrides: Sequence[File],
+    manifests: Sequence[File] = (),
 ) -> dict[str, Any]:
     """The configuration of the bootstrap scheduler.
 
-    What schedulers have in common, with the template over it, with each override over that, merged
-    as `spec.unsupportedConfigOverrides` is.
+    What schedulers have in common and the SchedulerProfiles among the manifests, with the template
+    over it, with each override over that, merged as `spec.unsupportedConfigOverrides` is.
 
     Raises:
-        BootstrapError: a document is of another kind, kube-scheduler would refuse the outcome, or
-            it would elect somewhere else than its successors.
+        BootstrapError: a document is of another kind, a SchedulerProfile cannot run, kube-scheduler
+            would refuse the outcome, or it would elect somewhere else than its successors.
     """
     common = default_config(platform)
-    config = merge_by_meaning([profile_fragment(""), common])
+    config = merge_by_meaning([_with_profiles(profile_fragment(""), manifests), common])
     for file in (_render(template, platform, pod), *overrides):
         for document in file.documents:
             try:
@@ -118,6 +125,23 @@ def bootstrap_config(
     if problems:
         raise BootstrapError("\n".join(problems))
     return tidy(config)
+
+
+def _with_profiles(base: dict[str, Any], manifests: Sequence[File]) -> dict[str, Any]:
+    """The base with the SchedulerProfiles of the control plane; pods name them from the start."""
+    objects = {
+        str((document.get("metadata") or {}).get("name") or ""): document
+        for file in manifests
+        for document in file.documents
+        if _key(document)[:2] == (SCHEDULER_PROFILES.group, SCHEDULER_PROFILES.kind)
+    }
+    first = first_profile(base)
+    target = Target(Gates(_SOME_VERSION), stock=False)
+    profiles, verdicts = profiles_of(CONTROL_PLANE, objects.values(), first, target)
+    problems = [finding.text for verdict in verdicts for finding in verdict.findings]
+    if problems:
+        raise BootstrapError("\n".join(problems))
+    return {**base, "profiles": list(profiles)} if profiles != (first,) else base
 
 
 def _other_lease(config: Mapping[str, Any], common: Mapping[str, Any]) -> Iterable[str]:

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Final
 
 from ..snapshot import Object
@@ -39,18 +40,37 @@ class RecordedInputs:
     Attributes:
         scheduler: of the Scheduler's spec.
         kubescheduler: of the KubeScheduler's spec.
+        profiles: the specs of SchedulerProfiles that were in use, by the objects' names.
     """
 
     scheduler: Mapping[str, Any]
     kubescheduler: Mapping[str, Any]
+    profiles: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
-def record(scheduler: Object | None, kubescheduler: Object | None) -> str:
-    """The inputs as they are now, as compact JSON with sorted keys."""
+def record(
+    scheduler: Object | None,
+    kubescheduler: Object | None,
+    profiles: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
+) -> str:
+    """The inputs as they are now, as compact JSON with sorted keys.
+
+    Args:
+        scheduler: the Scheduler.
+        kubescheduler: the KubeScheduler.
+        profiles: the specs of SchedulerProfiles that are in use, by the objects' names.
+    """
+    own = _chosen((kubescheduler or {}).get("spec") or {}, KUBESCHEDULER_FIELDS)
+    observed = own.get("observedConfig")
+    if profiles and isinstance(observed, Mapping):
+        # What is observed of them is made from the specs, which are here themselves.
+        own["observedConfig"] = {k: v for k, v in observed.items() if k != "profiles"}
     document = {
         "scheduler": _chosen((scheduler or {}).get("spec") or {}, SCHEDULER_FIELDS),
-        "kubescheduler": _chosen((kubescheduler or {}).get("spec") or {}, KUBESCHEDULER_FIELDS),
+        "kubescheduler": own,
     }
+    if profiles:
+        document["schedulerProfiles"] = dict(profiles)
     return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
@@ -63,9 +83,28 @@ def read_inputs(text: str) -> RecordedInputs | None:
         return None
     if not isinstance(scheduler, Mapping) or not isinstance(kubescheduler, Mapping):
         return None
+    profiles = document.get("schedulerProfiles") or {}
+    if not isinstance(profiles, Mapping):
+        return None
     return RecordedInputs(
-        _chosen(scheduler, SCHEDULER_FIELDS), _chosen(kubescheduler, KUBESCHEDULER_FIELDS)
+        _chosen(scheduler, SCHEDULER_FIELDS),
+        _chosen(kubescheduler, KUBESCHEDULER_FIELDS),
+        {name: spec for name, spec in profiles.items() if isinstance(spec, Mapping)},
     )
+
+
+def profile_edits(before: RecordedInputs, after: RecordedInputs) -> tuple[str, ...]:
+    """Which SchedulerProfiles are not what they were, one sentence each."""
+    old, new = before.profiles, after.profiles
+    found = []
+    for name in sorted(old.keys() | new.keys()):
+        if name not in new:
+            found.append(f"SchedulerProfile {name} is not in use any more")
+        elif name not in old:
+            found.append(f"SchedulerProfile {name} is new")
+        elif old[name] != new[name]:
+            found.append(f"SchedulerProfile {name} was edited")
+    return tuple(found)
 
 
 def _chosen(spec: Mapping[str, Any], fields: frozenset[str]) -> dict[str, Any]:

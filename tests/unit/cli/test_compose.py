@@ -95,7 +95,10 @@ def test_the_version_decides(file: Any, capsys: Any) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("kind: Pod\napiVersion: v1\n", "kind Pod; give a Scheduler and a KubeScheduler"),
+        (
+            "kind: Pod\napiVersion: v1\n",
+            "kind Pod; give a Scheduler, a KubeScheduler and SchedulerProfiles",
+        ),
         ("- a\n", "no Kubernetes object"),
         ("kind: Scheduler\napiVersion: v1\n", "write config.openshift.io/v1"),
         (f"{SCHEDULER % 'a'}---\n{SCHEDULER % 'b'}", "a second Scheduler"),

@@ -12,10 +12,13 @@ import yaml
 
 from kube_scheduler_operator import assets, names
 from kube_scheduler_operator.config.flags import TLS_VERSIONS
+from kube_scheduler_operator.config.profile_check import BASES
+from kube_scheduler_operator.config.schema import POINTS
 from kube_scheduler_operator.config.tls import TYPES
 from kube_scheduler_operator.kube.resource import (
     CLUSTER_OPERATORS,
     KUBE_SCHEDULERS,
+    SCHEDULER_PROFILES,
     SCHEDULERS,
     Resource,
 )
@@ -27,6 +30,7 @@ RESOURCES = {
     names.SCHEDULERS: SCHEDULERS,
     names.KUBESCHEDULERS: KUBE_SCHEDULERS,
     names.CLUSTEROPERATORS: CLUSTER_OPERATORS,
+    names.SCHEDULERPROFILES: SCHEDULER_PROFILES,
 }
 CRDS: dict[str, dict[str, Any]] = {
     name: yaml.safe_load(assets.text("crds", f"{name}.yaml")) for name in RESOURCES
@@ -64,6 +68,8 @@ def rules(node: dict[str, Any]) -> list[str]:
 def test_there_is_a_file_for_every_kind_and_nothing_else() -> None:
     files = {f.name for f in assets.directory("crds").iterdir() if f.name.endswith(".yaml")}
     assert files >= {f"{name}.yaml" for name in CRDS}
+    kustomization = yaml.safe_load(assets.text("crds", "kustomization.yaml"))
+    assert {*kustomization["resources"], "kustomization.yaml"} == files
 
 
 @each_crd
@@ -85,7 +91,7 @@ def test_names_agree_with_what_the_program_uses(name: str) -> None:
 @each_crd
 def test_one_stored_version_with_status_subresource_and_required_spec(name: str) -> None:
     only = version(name)
-    assert (only["name"], only["served"], only["storage"]) == ("v1", True, True)
+    assert (only["name"], only["served"], only["storage"]) == (RESOURCES[name].version, True, True)
     assert only["subresources"] == {"status": {}}
     assert schema(name)["required"] == ["spec"]
 
@@ -125,9 +131,23 @@ def test_every_printer_column_reads_a_field_that_exists(name: str) -> None:
 def test_condition_columns_name_conditions_that_the_operator_writes() -> None:
     known = {value for value in vars(names).values() if isinstance(value, str)}
     columns = version(names.KUBESCHEDULERS)["additionalPrinterColumns"]
+    columns += version(names.SCHEDULERPROFILES)["additionalPrinterColumns"]
     types = {t for c in columns for t in re.findall(r'@\.type=="(\w+)"', c["jsonPath"])}
     assert types
     assert types <= known
+
+
+def test_a_profile_has_every_extension_point_and_all_of_them_alike() -> None:
+    """A point that is missing would be pruned without a word."""
+    points = schema(names.SCHEDULERPROFILES, "spec.plugins")["properties"]
+    assert set(points) == {*POINTS, "multiPoint"}
+    different = {
+        point: {key: value for key, value in field.items() if key != "description"}
+        for point, field in points.items()
+        if point != "queueSort"
+    }
+    assert len({str(field) for field in different.values()}) == 1
+    assert points["queueSort"]["properties"]["enabled"]["maxItems"] == 1
 
 
 @pytest.mark.parametrize(
@@ -155,6 +175,7 @@ def test_condition_columns_name_conditions_that_the_operator_writes() -> None:
             ["Managed", "Force", "Unmanaged", "Removed"],
         ),
         (names.KUBESCHEDULERS, "spec.tlsSecurityProfile.type", list(TYPES)),
+        (names.SCHEDULERPROFILES, "spec.base", ["", *BASES]),
         (
             names.KUBESCHEDULERS,
             "spec.tlsSecurityProfile.custom.minTLSVersion",
@@ -196,6 +217,7 @@ def test_lists_are_keyed_so_that_writers_do_not_overwrite_each_other(
 def test_short_names_and_categories() -> None:
     assert CRDS[names.CLUSTEROPERATORS]["spec"]["names"]["shortNames"] == ["co"]
     assert CRDS[names.KUBESCHEDULERS]["spec"]["names"]["categories"] == ["coreoperators"]
+    assert CRDS[names.SCHEDULERPROFILES]["spec"]["names"]["shortNames"] == ["sprof"]
 
 
 def test_revisions_only_grow() -> None:

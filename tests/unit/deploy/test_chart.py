@@ -28,7 +28,12 @@ pytestmark = pytest.mark.timeout(60, func_only=True)
 
 HOOK = "helm.sh/hook"
 ONLY_HELMS = {"app.kubernetes.io/managed-by", "helm.sh/chart"}
-KINDS = (names.CLUSTEROPERATORS, names.KUBESCHEDULERS, names.SCHEDULERS)
+KINDS = (
+    names.CLUSTEROPERATORS,
+    names.KUBESCHEDULERS,
+    names.SCHEDULERPROFILES,
+    names.SCHEDULERS,
+)
 
 EVERYTHING = (
     "image.repository=registry.example:5000/team/kso",
@@ -261,6 +266,7 @@ class TestUninstall:
             (everywhere, "kubeschedulers", "", "list"),
             (everywhere, "schedulers", "", "list"),
             (everywhere, "clusteroperators", "", "list"),
+            (everywhere, "schedulerprofiles", "", "list"),
             (everywhere, "kubeschedulers", names.CLUSTER, "get patch delete"),
             (everywhere, "schedulers", names.CLUSTER, "get delete"),
             (everywhere, "clusteroperators", names.CLUSTEROPERATOR, "get delete"),

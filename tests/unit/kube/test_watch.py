@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import logging
 import signal
 import time
@@ -209,6 +210,51 @@ async def test_crd_removed_and_back_is_watched_again(api):
         api.served.add(SCHEDULERS)
         api.put(SCHEDULERS, "second")
         await cluster.until(lambda: cluster.names(SCHEDULERS) == {"cluster", "second"})
+
+
+OPTIONAL = Watch(SCHEDULERS, optional=True)
+SOON = dataclasses.replace(QUICK, appearing=0.05)
+
+
+async def test_a_kind_that_nobody_waits_for_may_be_missing_and_come_later(five):
+    five.served.discard(SCHEDULERS)
+    async with watching(five, OPTIONAL, CONFIG, tuning=SOON) as cluster:
+        await cluster.until(lambda: cluster.marks)
+        assert cluster.watcher.missing == (SCHEDULERS,)
+        assert cluster.watcher.streams == (CONFIG.stream,)
+        assert set(cluster.watcher.ages()) == {CONFIG.stream}
+        assert cluster.store.synced(cluster.watcher.streams)
+        five.put(SCHEDULERS, "cluster")
+        five.served.add(SCHEDULERS)
+        await cluster.until(lambda: cluster.names(SCHEDULERS) == {"cluster"})
+        assert cluster.watcher.missing == ()
+        await cluster.until(lambda: OPTIONAL.stream in cluster.marks)
+        assert cluster.store.synced(cluster.watcher.streams)
+        five.put(CONFIG_MAPS, "f", "ops")
+        await cluster.until(lambda: cluster.names() == set("abcdef"))
+    assert cluster.failures == [], "and that is no fault of the watches"
+
+
+async def test_a_kind_that_came_counts_as_unknown_until_it_is_listed(five):
+    """Or there would be a moment in which its objects seem to be gone."""
+    five.served.discard(SCHEDULERS)
+    async with watching(five, OPTIONAL, CONFIG, tuning=SOON) as cluster:
+        await cluster.until(lambda: cluster.marks)
+        five.fail(500, path="schedulers", times=10_000)
+        five.served.add(SCHEDULERS)
+        await cluster.until(lambda: not cluster.watcher.missing)
+        assert not cluster.store.synced(cluster.watcher.streams)
+
+
+async def test_other_kinds_are_waited_for_all_the_same(five):
+    five.served -= {SCHEDULERS, PODS}
+    async with watching(five, OPTIONAL, Watch(PODS, "ops"), CONFIG, tuning=SOON) as cluster:
+        await cluster.until(lambda: cluster.waits)
+        await asyncio.sleep(0.1)
+        assert cluster.marks == []
+        five.served.add(PODS)
+        await cluster.until(lambda: len(cluster.marks) == 2)
+        assert cluster.watcher.missing == (SCHEDULERS,)
 
 
 @pytest.mark.parametrize("code", [500, 503, 403])

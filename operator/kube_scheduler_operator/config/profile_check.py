@@ -1,0 +1,213 @@
+"""One SchedulerProfile as a profile of kube-scheduler, and what is wrong with it.
+
+The result depends on nothing but the arguments and is kept by their content.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, Final
+
+from .check import Target, check_config
+from .effective import Entry, effective_plugins
+from .findings import Path, Problem, did_you_mean, listing
+from .locate import locate
+from .merge import DEFAULT_SCHEDULER, merge_by_meaning, names_of, plain, without_nulls
+from .profiles import DEFAULT_PROFILE, PROFILES, profile_fragment
+from .schema import API_VERSION, INVALID_TYPE, KIND, UNKNOWN_FIELD
+
+NO_BASE: Final = "None"
+BASES: Final = (*PROFILES, NO_BASE)
+UNKNOWN_BASE: Final = "UnknownProfile"
+
+_PROFILE_FIELDS: Final = ("plugins", "pluginConfig", "percentageOfNodesToScore")
+_FIELDS: Final = ("scheduler", "schedulerName", "base", *_PROFILE_FIELDS)
+_REMEMBERED: Final = 1024
+"""Judgements; one that is kept is a few kilobytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A version of a SchedulerProfile's spec.
+
+    Attributes:
+        name: of the object.
+        root: where in the object the version is.
+        spec: the version.
+    """
+
+    name: str
+    root: str
+    spec: Mapping[str, Any]
+
+    @property
+    def scheduler_name(self) -> str:
+        """What pods name to have this profile."""
+        return str(self.spec.get("schedulerName") or self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What a version comes to.
+
+    Attributes:
+        profile: of KubeSchedulerConfiguration.
+        problems: why kube-scheduler would not start with it; paths are in the spec.
+        points: the plugins that would run, per extension point and in order.
+    """
+
+    profile: Mapping[str, Any]
+    problems: tuple[Problem, ...]
+    points: Mapping[str, tuple[Entry, ...]]
+
+
+def judge(
+    version: Version,
+    first: Mapping[str, Any] | None,
+    beside: Mapping[str, Any] | None,
+    over: Mapping[str, Any],
+    target: Target,
+) -> Judgement:
+    """Compose and check one version.
+
+    Args:
+        version: of a SchedulerProfile.
+        first: the profile that it is laid over if it names no base; None: LowNodeUtilization.
+        beside: the profile whose queue it shares; None: it is the first one itself.
+        over: configuration that is laid over all profiles later.
+        target: the kube-scheduler that will read it.
+    """
+    over = {key: over[key] for key in ("profiles", "extenders") if key in over}
+    gates = target.gates
+    key = json.dumps(
+        [
+            version.scheduler_name, version.spec, first, beside, over,
+            str(gates.version), sorted(gates.explicit.items()), target.stock,
+        ],
+        sort_keys=True,
+        default=str,
+    )  # fmt: skip
+    return _judge(_Case(key, version, first, beside, over, target))
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """The arguments of `judge`, the same if their content is."""
+
+    key: str
+    version: Version = field(compare=False)
+    first: Mapping[str, Any] | None = field(compare=False)
+    beside: Mapping[str, Any] | None = field(compare=False)
+    over: Mapping[str, Any] = field(compare=False)
+    target: Target = field(compare=False)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _judge(case: _Case) -> Judgement:
+    spec, name = case.version.spec, case.version.scheduler_name
+    problems = list(_fields(spec))
+    if problems:
+        return Judgement({"schedulerName": name}, tuple(problems), {})
+    written = {"schedulerName": name, **{k: spec[k] for k in _PROFILE_FIELDS if k in spec}}
+    base = {**_base(spec.get("base"), case.first), "schedulerName": name}
+    profile = without_nulls(_merge(base, written))
+    beside = [plain(case.beside)] if case.beside is not None else []
+    alone = {"apiVersion": API_VERSION, "kind": KIND, "profiles": [*beside, profile]}
+    config = _overlaid(alone, case.over, name)
+    index, found = _check(config, name, case.target)
+    if config is not alone and (index is None or any(not _within(p, index) for p in found)):
+        # What is wrong elsewhere must not hide what is wrong here, nor be blamed on it.
+        config = alone
+        index, found = _check(config, name, case.target)
+    mine = [p for p in found if index is not None and _within(p, index)]
+    mine = [p for p in mine if not _exists(p.path, config, case.over)]
+    for problem in mine:
+        path = locate(
+            ("profiles", 0, *problem.path[2:]), {"profiles": [profile]}, {"profiles": [written]}
+        )
+        problems.append(Problem(problem.reason, (path or problem.path)[2:], problem.message))
+    points: Mapping[str, tuple[Entry, ...]] = {}
+    if not found and index is not None:
+        points = effective_plugins(config["profiles"][index], case.target.gates).points
+        points = {point: entries for point, entries in points.items() if entries}
+    return Judgement(profile, tuple(problems), points)
+
+
+def _fields(spec: Mapping[str, Any]) -> Iterator[Problem]:
+    """What the API server refuses as well; but files are not read by it."""
+    for key in spec:
+        if key not in _FIELDS:
+            hint = did_you_mean(key, _FIELDS) or "; remove it"
+            yield Problem(UNKNOWN_FIELD, (key,), f'SchedulerProfile has no field "{key}"{hint}')
+    for key in ("scheduler", "schedulerName", "base"):
+        value = spec.get(key)
+        if value is not None and not isinstance(value, str):
+            yield Problem(INVALID_TYPE, (key,), "this must be a string; write a name")
+        elif key == "base" and value and value not in BASES:
+            hint = did_you_mean(value, BASES)
+            message = f'base "{value}" is not known; use {listing(BASES)}{hint}'
+            yield Problem(UNKNOWN_BASE, (key,), message)
+
+
+def _base(name: str | None, first: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    """The profile that a SchedulerProfile is laid over."""
+    if name == NO_BASE:
+        return {}
+    if not name and first is not None:
+        return first
+    fragment = profile_fragment(name or DEFAULT_PROFILE)
+    return first_profile(fragment)
+
+
+def first_profile(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The profile of default-scheduler in a fragment that has at most this one."""
+    profiles = config.get("profiles") or [{}]
+    return {**profiles[0], "schedulerName": DEFAULT_SCHEDULER}
+
+
+def _merge(base: Mapping[str, Any], head: Mapping[str, Any]) -> dict[str, Any]:
+    merged = merge_by_meaning([{"profiles": [base]}, {"profiles": [head]}])
+    profile: dict[str, Any] = merged["profiles"][0]
+    return profile
+
+
+def _overlaid(config: Mapping[str, Any], over: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """The configuration with what is laid over it; itself if that has nothing to say to it."""
+    if not over:
+        return config
+    known = names_of(over.get("profiles"), "schedulerName")
+    if known is not None:
+        # Other profiles of the overlay's own are none of this one's business.
+        here = {name, *(p.get("schedulerName") for p in config["profiles"])}
+        kept = [p for p in over["profiles"] if p["schedulerName"] in here]
+        over = {**over, "profiles": kept}
+    merged: dict[str, Any] = without_nulls(merge_by_meaning([config, over]))
+    return merged
+
+
+def _check(
+    config: Mapping[str, Any], name: str, target: Target
+) -> tuple[int | None, list[Problem]]:
+    """(where the profile is in the configuration, everything that is wrong with all of it)."""
+    profiles = config.get("profiles")
+    known = names_of(profiles, "schedulerName") or []
+    return (known.index(name) if name in known else None), check_config(config, target)
+
+
+def _within(problem: Problem, index: int) -> bool:
+    return problem.path[:2] == ("profiles", index)
+
+
+def _exists(path: Path, config: Mapping[str, Any], over: Mapping[str, Any]) -> bool:
+    """Whether the overlay itself has the field that a problem is about."""
+    found = locate(path, config, over)
+    value: Any = over
+    for part in found or ():
+        try:
+            value = value[part]
+        except (KeyError, IndexError, TypeError):
+            return False
+    return found is not None

@@ -1,0 +1,268 @@
+"""SchedulerProfiles: profiles of kube-scheduler that people keep as objects of their own.
+
+Each is judged by itself, as one profile beside the first one of its scheduler, so that a mistake in
+one does not stop the others. One that is not accepted is held at the version that was accepted
+last, which its status remembers and which is judged again: the scheduler may be another one by now.
+Judgements are kept by content, because a cluster may have hundreds of profiles and edits one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from .. import names
+from .check import Target
+from .effective import Entry
+from .findings import Finding, format_path
+from .inputs import mapping
+from .merge import DEFAULT_SCHEDULER
+from .profile_check import Judgement, Version, judge
+
+SPEC: Final = "spec"
+ACCEPTED: Final = "status.accepted"
+NAME_TAKEN: Final = "SchedulerNameTaken"
+SCHEDULER_NOT_FOUND: Final = "SchedulerNotFound"
+CONTROL_PLANE: Final = ""
+"""What `spec.scheduler` says for the scheduler of the control plane."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What became of one SchedulerProfile.
+
+    Attributes:
+        name: of the object.
+        accepted: whether its spec, as it is now, is what its scheduler is given.
+        findings: why not; a path begins with the object.
+        spec: what its scheduler is given: its spec, the last accepted one, or None for nothing.
+        points: the plugins that then run, per extension point and in order.
+    """
+
+    name: str
+    accepted: bool
+    findings: tuple[Finding, ...] = ()
+    spec: Mapping[str, Any] | None = None
+    points: Mapping[str, tuple[Entry, ...]] = field(default_factory=dict)
+
+    @property
+    def held(self) -> bool:
+        """Whether an older version runs on."""
+        return not self.accepted and self.spec is not None
+
+
+def profiles_of(
+    scheduler: str,
+    objects: Iterable[Mapping[str, Any]],
+    first: Mapping[str, Any],
+    target: Target,
+    *,
+    over: Mapping[str, Any] | None = None,
+) -> tuple[tuple[dict[str, Any], ...], tuple[Verdict, ...]]:
+    """The profiles that a scheduler is to have, and what became of its SchedulerProfiles.
+
+    Where two want the same schedulerName, the older object has it: by creationTimestamp, then name.
+    One that went from this scheduler to another stays until the other one has accepted it.
+
+    Args:
+        scheduler: its name in `spec.scheduler`; empty: the control plane's.
+        objects: SchedulerProfiles, also those of other schedulers, as read.
+        first: the profile that it has anyway, with its schedulerName; an object with that name lays
+            itself over it, and so replaces it. Empty: it has none.
+        target: the kube-scheduler that will read them.
+        over: KubeSchedulerConfiguration that is laid over the outcome later (overrides); it is not
+            part of the result, but what is judged is what it leads to.
+
+    Returns:
+        (profiles, verdicts): profiles with `first` or what replaces it in front, default-scheduler
+        next and the others by schedulerName; verdicts of those whose `spec.scheduler` this is, by
+        name. Both share data with the arguments and with later results: nobody may change them.
+    """
+    selection = _Selection(scheduler, first, target, over or {})
+    mine = sorted((obj for obj in objects if _runs_on(obj, scheduler)), key=_age)
+    selection.choose_first(mine)
+    for obj in mine:
+        selection.choose(obj)
+    return selection.profiles(), selection.verdicts(mine)
+
+
+def unclaimed(
+    objects: Iterable[Mapping[str, Any]], schedulers: Iterable[str]
+) -> tuple[Verdict, ...]:
+    """Verdicts of the SchedulerProfiles whose `spec.scheduler` names none of these schedulers."""
+    known = frozenset(schedulers)
+    found = []
+    for obj in sorted(objects, key=_name):
+        wanted = _scheduler(mapping(obj.get("spec")))
+        if wanted in known:
+            continue
+        remembered = _remembered(obj)
+        runs = remembered is not None and _scheduler(remembered) in known
+        message = (
+            f'there is no SecondaryScheduler "{wanted}"; create it, or remove the field for the '
+            "scheduler of the control plane"
+        )
+        finding = _finding(obj, SCHEDULER_NOT_FOUND, f"{SPEC}.scheduler", message)
+        found.append(Verdict(_name(obj), False, (finding,), remembered if runs else None))
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """The version of an object that its scheduler is given."""
+
+    spec: Mapping[str, Any]
+    root: str
+    judgement: Judgement
+
+
+class _Selection:
+    """Who has which schedulerName, and why the others have none."""
+
+    def __init__(
+        self, scheduler: str, first: Mapping[str, Any], target: Target, over: Mapping[str, Any]
+    ) -> None:
+        self._scheduler = scheduler
+        self._first = first
+        self._first_name = str(first.get("schedulerName") or DEFAULT_SCHEDULER) if first else None
+        # Beside which all others are judged, because they share its queue.
+        self._reference: Mapping[str, Any] | None = first or None
+        self._target = target
+        self._over = over
+        self._settled = False
+        self._taken: dict[str, str] = {}
+        self._chosen: dict[str, _Choice] = {}
+        self._findings: dict[str, tuple[Finding, ...]] = {}
+
+    def choose_first(self, mine: Iterable[Mapping[str, Any]]) -> None:
+        """Find who replaces the first profile, if anybody does."""
+        if self._first_name is None:
+            return
+        for obj in mine:
+            versions = tuple(self._versions(obj))
+            if all(version.scheduler_name != self._first_name for version in versions):
+                continue
+            for version in versions:
+                judgement = self._judge(version)
+                if judgement.problems:
+                    continue
+                if version.scheduler_name == self._first_name:
+                    self.choose(obj)
+                    self._reference = judgement.profile
+                    self._settled = True
+                    return
+                break
+        self._settled = True
+
+    def choose(self, obj: Mapping[str, Any]) -> None:
+        """Take the newest version of an object that can run; remember what is wrong with others."""
+        name = _name(obj)
+        if name in self._chosen:
+            return
+        findings: list[Finding] = []
+        for version in self._versions(obj):
+            owner = self._taken.get(version.scheduler_name)
+            if owner is not None:
+                message = (
+                    f'SchedulerProfile "{owner}" is older and has the schedulerName '
+                    f'"{version.scheduler_name}"; choose another one, or delete that object'
+                )
+                path = f"{version.root}.schedulerName"
+                findings.append(_finding(obj, NAME_TAKEN, path, message))
+                continue
+            judgement = self._judge(version)
+            late = self._settled and version.scheduler_name == self._first_name
+            if late and not judgement.problems:
+                continue  # others have been judged beside another first profile already
+            if not judgement.problems:
+                self._taken[version.scheduler_name] = name
+                self._chosen[name] = _Choice(version.spec, version.root, judgement)
+                self._reference = self._reference or judgement.profile
+                break
+            findings += (
+                _finding(obj, p.reason, format_path((*version.root.split("."), *p.path)), p.message)
+                for p in judgement.problems
+            )
+        # The same mistake in both versions is one mistake.
+        self._findings[name] = tuple({f.message: f for f in reversed(findings)}.values())[::-1]
+
+    def profiles(self) -> tuple[dict[str, Any], ...]:
+        """The chosen profiles in their order, with the first one unless it was replaced."""
+        found = [dict(choice.judgement.profile) for choice in self._chosen.values()]
+        if self._first and self._first_name not in self._taken:
+            found.append(self._first if isinstance(self._first, dict) else dict(self._first))
+
+        def order(profile: Mapping[str, Any]) -> tuple[bool, bool, str]:
+            name = str(profile.get("schedulerName") or DEFAULT_SCHEDULER)
+            return name != self._first_name, name != DEFAULT_SCHEDULER, name
+
+        return tuple(sorted(found, key=order))
+
+    def verdicts(self, mine: Iterable[Mapping[str, Any]]) -> tuple[Verdict, ...]:
+        """One for each object that is meant for this scheduler, by name."""
+        found = []
+        for obj in sorted(mine, key=_name):
+            if _scheduler(mapping(obj.get("spec"))) != self._scheduler:
+                continue  # it is on its way to another one, whose verdict counts
+            choice = self._chosen.get(_name(obj))
+            found.append(
+                Verdict(
+                    _name(obj),
+                    choice is not None and choice.root == SPEC,
+                    self._findings[_name(obj)],
+                    choice.spec if choice is not None else None,
+                    choice.judgement.points if choice is not None else {},
+                )
+            )
+        return tuple(found)
+
+    def _versions(self, obj: Mapping[str, Any]) -> Iterator[Version]:
+        """The spec, then the one that was accepted last, as far as they are for this scheduler."""
+        spec, remembered = mapping(obj.get("spec")), _remembered(obj)
+        if _scheduler(spec) == self._scheduler:
+            yield Version(_name(obj), SPEC, spec)
+        if remembered is None or remembered == spec:
+            return
+        if _scheduler(remembered) == self._scheduler:
+            yield Version(_name(obj), ACCEPTED, remembered)
+
+    def _judge(self, version: Version) -> Judgement:
+        first = self._first if version.scheduler_name == self._first_name else None
+        beside = None if first is not None else self._reference
+        return judge(version, first, beside, self._over, self._target)
+
+
+def _runs_on(obj: Mapping[str, Any], scheduler: str) -> bool:
+    versions = (mapping(obj.get("spec")), _remembered(obj))
+    return any(version is not None and _scheduler(version) == scheduler for version in versions)
+
+
+def _remembered(obj: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The spec that was accepted last; None if none ever was."""
+    accepted = mapping(obj.get("status")).get("accepted")
+    return accepted if isinstance(accepted, Mapping) else None
+
+
+def _scheduler(spec: Mapping[str, Any]) -> str:
+    return str(spec.get("scheduler") or CONTROL_PLANE)
+
+
+def _name(obj: Mapping[str, Any]) -> str:
+    return str(mapping(obj.get("metadata")).get("name") or "")
+
+
+def _age(obj: Mapping[str, Any]) -> tuple[str, str]:
+    # One that is not in the API yet is newer than all that are.
+    created = mapping(obj.get("metadata")).get("creationTimestamp")
+    return str(created or "~"), _name(obj)
+
+
+def _finding(obj: Mapping[str, Any], reason: str, path: str, message: str) -> Finding:
+    return Finding(
+        names.SCHEDULER_PROFILES_DEGRADED,
+        reason,
+        f"SchedulerProfile/{_name(obj)} {path}",
+        message,
+        blocking=False,
+    )

@@ -1,0 +1,231 @@
+"""SchedulerProfiles in the commands: compose, status, history, uninstall, must-gather, render."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from kube_scheduler_operator import names
+from kube_scheduler_operator.__main__ import main
+from kube_scheduler_operator.kube.resource import (
+    CONFIG_MAPS,
+    CUSTOM_RESOURCE_DEFINITIONS,
+    DEPLOYMENTS,
+    DISRUPTION_BUDGETS,
+    LEASES,
+    SCHEDULER_PROFILES,
+    SCHEDULERS,
+    SERVICE_ACCOUNTS,
+)
+from kube_scheduler_operator.revision.content import Content
+from kube_scheduler_operator.revision.inputs import record
+
+from .conftest import Cluster, content
+
+GOOD = {"score": {"enabled": [{"name": "ImageLocality", "weight": 9}]}}
+BAD = {"score": {"enabled": [{"name": "ImageLocalty"}]}}
+
+
+def profile(name: str, accepted: Any = None, **spec: Any) -> dict[str, Any]:
+    obj: dict[str, Any] = {
+        "apiVersion": SCHEDULER_PROFILES.api_version,
+        "kind": SCHEDULER_PROFILES.kind,
+        "metadata": {"name": name, "generation": 4},
+        "spec": spec,
+    }
+    return obj if accepted is None else {**obj, "status": {"accepted": accepted}}
+
+
+def judged(name: str, reason: str, **status: Any) -> dict[str, Any]:
+    state = "True" if reason == "Accepted" else "False"
+    conditions = [{"type": names.ACCEPTED, "status": state, "reason": reason, "message": "why"}]
+    full = {"observedGeneration": 4, "conditions": conditions, **status}
+    return {**profile(name), "status": full}
+
+
+# --- compose --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def composed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Any:
+    def run(*documents: Any) -> tuple[int, Any, str]:
+        file = tmp_path / "in.yaml"
+        file.write_text(yaml.safe_dump_all(documents))
+        code = main(["compose", "-f", str(file), "-o", "json"])
+        said = capsys.readouterr()
+        return code, json.loads(said.out) if said.out else None, said.err
+
+    return run
+
+
+def test_compose_takes_profiles_and_shows_what_runs(composed: Any) -> None:
+    code, shown, _ = composed(profile("b", plugins=GOOD), profile("a"))
+    assert code == 0
+    assert [p["schedulerName"] for p in shown["config"]["profiles"]] == [
+        "default-scheduler", "a", "b",
+    ]  # fmt: skip
+    assert shown["conditions"] == []
+    assert [(p["name"], p["state"]) for p in shown["schedulerProfiles"]] == [
+        ("a", "Accepted"), ("b", "Accepted"),
+    ]  # fmt: skip
+    assert shown["schedulerProfiles"][1]["plugins"]["score"].startswith("ImageLocality=9 ")
+
+
+def test_compose_without_profiles_says_nothing_of_them(composed: Any) -> None:
+    code, shown, _ = composed({"apiVersion": "config.openshift.io/v1", "kind": "Scheduler"})
+    assert code == 0
+    assert "schedulerProfiles" not in shown
+
+
+def test_compose_fails_for_one_that_is_not_accepted_and_says_where(composed: Any) -> None:
+    code, shown, _ = composed(
+        profile("held", {"plugins": GOOD}, plugins=BAD), profile("new", plugins=BAD)
+    )
+    assert code == 1
+    assert [p["state"] for p in shown["schedulerProfiles"]] == ["Held", "LeftOut"]
+    (condition,) = shown["conditions"]
+    assert condition["type"] == names.SCHEDULER_PROFILES_DEGRADED
+    assert "SchedulerProfile/new spec.plugins.score.enabled[0].name: " in condition["message"]
+
+
+@pytest.mark.parametrize(
+    ("documents", "said"),
+    [
+        ([profile("a"), profile("a")], 'a second SchedulerProfile "a"; rename one'),
+        ([{**profile("a"), "metadata": {}}], "without metadata.name; give it one"),
+        ([{**profile("a"), "metadata": None}], "without metadata.name; give it one"),
+        ([{**profile("a"), "spec": None}], "without spec; write spec: {}"),
+        ([{**profile("a"), "apiVersion": "v1"}], "write kube-scheduler-operator.dev/v1alpha1"),
+    ],
+)
+def test_compose_refuses(composed: Any, documents: list[Any], said: str) -> None:
+    code, _, err = composed(*documents)
+    assert code == 2
+    assert said in err
+
+
+# --- status ---------------------------------------------------------------------------------------
+
+
+async def test_status_shows_those_that_need_a_look(cluster: Cluster) -> None:
+    cluster.kubescheduler({"a": 1})
+    cluster.api.served.add(SCHEDULER_PROFILES)
+    for obj in (
+        judged("fine", "Accepted", schedulerName="fine"),
+        judged("held", "Held", schedulerName="team", acceptedGeneration=3),
+        judged("out", "LeftOut"),
+        {**judged("edited", "Accepted"), "metadata": {"name": "edited", "generation": 5}},
+    ):
+        cluster.put(SCHEDULER_PROFILES, obj)
+    done = await cluster.run("status")
+    lines = [line.split() for line in done.out.splitlines()]
+    at = lines.index(["SchedulerProfiles", "1", "of", "4", "accepted"])
+    assert lines[at + 1 : at + 5] == [
+        ["PROFILE", "SCHEDULERNAME", "SCHEDULER", "STATE", "RUNS"],
+        ["edited", "edited", "-", "not", "seen", "yet", "-"],
+        ["held", "team", "-", "Held", "generation", "3", "of", "4"],
+        ["out", "out", "-", "LeftOut", "-"],
+    ]
+    shown = json.loads((await cluster.run("status", "-o", "json")).out)
+    assert [p["state"] for p in shown["schedulerProfiles"]] == ["", "Accepted", "Held", "LeftOut"]
+
+
+async def test_status_says_how_a_profile_is_mended(cluster: Cluster) -> None:
+    condition = {"type": names.SCHEDULER_PROFILES_DEGRADED, "status": "True", "reason": "X",
+                 "message": "SchedulerProfile/a spec.base: why"}  # fmt: skip
+    cluster.kubescheduler({"a": 1}, status={"conditions": [condition], "nodeStatuses": []})
+    done = await cluster.run("status")
+    assert "PROBLEM  SchedulerProfilesDegraded (X)" in done.out
+    assert "kubectl edit schedulerprofile NAME" in done.out
+
+
+async def test_status_where_the_kind_is_not_there_says_nothing_of_it(cluster: Cluster) -> None:
+    cluster.kubescheduler({"a": 1})
+    assert "SchedulerProfiles" not in (await cluster.run("status")).out
+
+
+# --- history --------------------------------------------------------------------------------------
+
+
+async def test_history_says_which_profile_an_edit_was_made_in(cluster: Cluster) -> None:
+    def made(percentage: int, **profiles: Any) -> Content:
+        plain = content(unsupportedConfigOverrides={"percentageOfNodesToScore": percentage})
+        return Content(plain.parts, record(None, {"spec": {}}, profiles))
+
+    cluster.revision(1, made(1))
+    cluster.revision(2, made(2, a={}, b={}))
+    cluster.revision(3, made(3, a={"percentageOfNodesToScore": 5}))
+    cluster.kubescheduler({"a": 3})
+    shown = json.loads((await cluster.run("history", "-o", "json")).out)
+    assert [entry["edits"] for entry in shown] == [
+        ["SchedulerProfile a was edited", "SchedulerProfile b is not in use any more"],
+        ["SchedulerProfile a is new", "SchedulerProfile b is new"],
+        [],
+    ]
+    assert "by: SchedulerProfile a was edited" in (await cluster.run("history")).out
+
+
+async def test_undo_names_the_profiles_that_it_leaves_to_their_owners(cluster: Cluster) -> None:
+    cluster.api.served.add(SCHEDULER_PROFILES)
+    cluster.put(SCHEDULERS, {"metadata": {"name": "cluster"}, "spec": {}})
+    cluster.put(SCHEDULER_PROFILES, profile("team"))
+    cluster.kubescheduler({"a": 2}, logLevel="Debug")
+    cluster.revision(1, content())
+    cluster.revision(2, content(logLevel="Debug"))
+    done = await cluster.run("rollout", "undo", "--to-revision", "1", "--dry-run")
+    assert done.code == 0, done.err
+    assert "  - SchedulerProfile team is new" in done.out
+    assert "  - profile team added" in done.out, "and what that comes to"
+
+
+# --- the way out ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("used", [True, False])
+async def test_the_kind_goes_with_the_operator_unless_somebody_uses_it(
+    cluster: Cluster, used: bool
+) -> None:
+    api = cluster.api
+    api.served |= {CUSTOM_RESOURCE_DEFINITIONS, DEPLOYMENTS, LEASES, CONFIG_MAPS, SERVICE_ACCOUNTS,
+                   DISRUPTION_BUDGETS, SCHEDULER_PROFILES}  # fmt: skip
+    labels = {names.PART_OF_LABEL: names.PROGRAM}
+    api.put(CUSTOM_RESOURCE_DEFINITIONS, names.SCHEDULERPROFILES, labels=labels)
+    if used:
+        cluster.put(SCHEDULER_PROFILES, profile("team"))
+    argv = ["uninstall", "--kubeconfig", str(cluster.kubeconfig)]
+    assert await asyncio.to_thread(main, argv) == 0
+    said = cluster.capsys.readouterr().out
+    kinds = [name for _, name in api.objects[CUSTOM_RESOURCE_DEFINITIONS]]
+    assert kinds == ([names.SCHEDULERPROFILES] if used else [])
+    assert ("there are others of that kind: team" in said) == used
+    assert len(api.objects.get(SCHEDULER_PROFILES, {})) == used, "users' own objects stay"
+
+
+# --- a bootstrap node -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("spec", [{"plugins": GOOD}, {"plugins": {"bind": {"disabled": ["x"]}}}])
+def test_render_makes_profiles_of_the_manifests(tmp_path: Path, spec: dict[str, Any]) -> None:
+    (tmp_path / "assets").mkdir()
+    (tmp_path / "auth").mkdir()
+    (tmp_path / "auth" / "kubeconfig").write_text("clusters: [{name: c}]")
+    manifest = tmp_path / "profile.yaml"
+    manifest.write_text(yaml.safe_dump(profile("team", **spec)))
+    out = tmp_path / "config.yaml"
+    code = main([
+        "render", "--asset-input-dir", str(tmp_path / "assets"),
+        "--asset-output-dir", str(tmp_path / "out"), "--config-output-file", str(out),
+        "--rendered-manifest-files", str(manifest),
+    ])  # fmt: skip
+    if spec == {"plugins": GOOD}:
+        assert code == 0
+        profiles = yaml.safe_load(out.read_text())["profiles"]
+        assert [p["schedulerName"] for p in profiles] == ["default-scheduler", "team"]
+    else:
+        assert code == 2
+        assert not out.exists()

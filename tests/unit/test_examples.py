@@ -1,0 +1,102 @@
+"""The manifests of docs/examples: each is accepted, and does what it says."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from kube_scheduler_operator.config.compose import Composition, Inputs, compose
+from kube_scheduler_operator.config.versions import Version
+from kube_scheduler_operator.platform import KUBEADM
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+EXAMPLES = sorted((DOCS / "examples").glob("*.yaml"))
+
+
+def documents(path: Path) -> list[dict[str, Any]]:
+    return list(yaml.safe_load_all(path.read_text()))
+
+
+def composed(*objects: dict[str, Any], minor: int = 35) -> Composition:
+    return compose(
+        Inputs(
+            platform=KUBEADM,
+            operand_version=Version(1, minor),
+            scheduler={"spec": {}},
+            kubescheduler={"spec": {}},
+            scheduler_profiles=objects,
+        )
+    )
+
+
+def running(composition: Composition, name: str, point: str) -> list[tuple[str, int]]:
+    (verdict,) = (v for v in composition.verdicts if v.name == name)
+    return [(entry.name, entry.weight) for entry in verdict.points.get(point, ())]
+
+
+@pytest.mark.parametrize("minor", range(29, 37))
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
+def test_each_is_accepted_by_every_version(path: Path, minor: int) -> None:
+    objects = documents(path)
+    composition = composed(*objects, minor=minor)
+    assert composition.findings == ()
+    assert [v.accepted for v in composition.verdicts] == [True] * len(objects)
+
+
+def test_all_of_them_together_are_one_configuration() -> None:
+    composition = composed(*(one for path in EXAMPLES for one in documents(path)))
+    assert composition.findings == ()
+    assert [p["schedulerName"] for p in (composition.config or {})["profiles"]] == [
+        "default-scheduler", "image-locality-only", "my-scheduler", "my-scheduler2",
+        "my-scheduler3",
+    ]  # fmt: skip
+
+
+def test_image_locality_is_the_only_score_and_every_filter_stays() -> None:
+    stock = composed({"metadata": {"name": "stock"}, "spec": {}})
+    composition = composed(*documents(DOCS / "examples" / "image-locality.yaml"))
+    assert running(composition, "default-scheduler", "score") == [("ImageLocality", 10)]
+    assert running(composition, "default-scheduler", "preScore") == []
+    for point in ("preFilter", "filter", "reserve", "bind"):
+        assert running(composition, "default-scheduler", point) == running(stock, "stock", point)
+
+
+def test_the_demos_set_is_what_it_names_and_nothing_else() -> None:
+    composition = composed(*documents(DOCS / "examples" / "image-locality-only.yaml"))
+    (verdict,) = composition.verdicts
+    names = {point: [e.name for e in entries] for point, entries in verdict.points.items()}
+    del names["preEnqueue"]  # gates on pods are no part of what the demo turned off
+    assert names == {
+        "queueSort": ["PrioritySort"],
+        "filter": ["TaintToleration"],
+        "score": ["ImageLocality"],
+        "bind": ["DefaultBinder"],
+    }
+
+
+def test_three_profiles_differ_in_scores_only() -> None:
+    composition = composed(*documents(DOCS / "examples" / "three-profiles.yaml"))
+    scores = {v.name: dict(running(composition, v.name, "score")) for v in composition.verdicts}
+    assert "TaintToleration" not in scores["my-scheduler"]
+    assert (
+        scores["my-scheduler"]["NodeResourcesFit"],
+        scores["my-scheduler"]["ImageLocality"],
+    ) == (
+        2,
+        3,
+    )
+    assert scores["my-scheduler2"] == {}
+    assert scores["my-scheduler3"]["TaintToleration"] == 3
+    filters = [running(composition, v.name, "filter") for v in composition.verdicts]
+    assert filters[0] == filters[1] == filters[2]
+
+
+def test_the_page_names_every_example_and_its_own_yaml_is_accepted() -> None:
+    page = (DOCS / "profiles.md").read_text()
+    assert set(re.findall(r"\(examples/([\w.-]+)\)", page)) == {path.name for path in EXAMPLES}
+    (shown,) = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+    assert composed(yaml.safe_load(shown)).findings == ()
