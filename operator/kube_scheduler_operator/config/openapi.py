@@ -13,8 +13,8 @@ from typing import Any, Final
 import yaml
 
 from .. import assets
+from .decode import INVALID_TYPE, INVALID_VALUE, UNKNOWN_FIELD
 from .findings import Path, Problem, did_you_mean, listing
-from .schema import INVALID_TYPE, INVALID_VALUE, UNKNOWN_FIELD
 
 MISSING_FIELD: Final = "MissingField"
 

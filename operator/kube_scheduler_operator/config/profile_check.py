@@ -12,12 +12,13 @@ from functools import lru_cache
 from typing import Any, Final
 
 from .check import Target, check_config
+from .decode import INVALID_TYPE, UNKNOWN_FIELD
 from .effective import Entry, effective_plugins
 from .findings import Path, Problem, did_you_mean, listing
 from .locate import locate
 from .merge import DEFAULT_SCHEDULER, merge_by_meaning, names_of, plain, without_nulls
 from .profiles import DEFAULT_PROFILE, PROFILES, profile_fragment
-from .schema import API_VERSION, INVALID_TYPE, KIND, UNKNOWN_FIELD
+from .schema import API_VERSION, KIND
 
 NO_BASE: Final = "None"
 BASES: Final = (*PROFILES, NO_BASE)

@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from .decode import UNKNOWN_FIELD
 from .findings import ERROR, WARNING, Problem, Severity, format_path, listing
 from .hazards import hazards_between
 from .kinds import KINDS, Checked, Checker, Item, Kind, Setting, check_definitions
-from .schema import API_VERSION, KIND, UNKNOWN_FIELD
+from .schema import API_VERSION, KIND
 from .source import Position, read
 
 SYNTAX: Final = "Syntax"

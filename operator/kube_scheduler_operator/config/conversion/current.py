@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..catalogue import plugins
+from ..decode import decode
 from ..effective import effective_plugins
 from ..findings import Path
 from ..gates import Gates
-from ..schema import CONFIGURATION, decode
+from ..schema import CONFIGURATION
 from .changes import Report
 from .defaults import CLOUD_LIMITS
 from .documents import without_nulls

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ..catalogue import PLUGINS
+from ..decode import UNKNOWN_FIELD, decode
 from ..findings import Path, Problem
 from ..schema import (
     ARGS,
@@ -20,12 +21,10 @@ from ..schema import (
     INT32,
     INT64,
     STRING,
-    UNKNOWN_FIELD,
     List,
     Map,
     Struct,
     Type,
-    decode,
 )
 from . import defaults
 from .changes import ConversionError, Report
