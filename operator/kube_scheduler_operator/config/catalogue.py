@@ -145,6 +145,13 @@ def plugins(version: Version) -> Mapping[str, Plugin]:
     return _plugins(version.minor)
 
 
+def listable(version: Version) -> Mapping[str, Plugin]:
+    """Those of them that may be listed at any extension point that they implement."""
+    known = plugins(version)
+    refused = NEVER_IN_V1 if version.minor >= NEVER_IN_V1_SINCE else ()
+    return {name: plugin for name, plugin in known.items() if name not in refused}
+
+
 @cache
 def _plugins(minor: int) -> Mapping[str, Plugin]:
     return {name: plugin for name, plugin in PLUGINS.items() if plugin.exists(minor)}

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from .catalogue import NEVER_IN_V1, PLUGINS, Plugin, default_plugins, plugins
+from .catalogue import NEVER_IN_V1, NEVER_IN_V1_SINCE, PLUGINS, Plugin, default_plugins, plugins
 from .check import Target
 from .effective import EVERYTHING, Effective, effective_plugins
 from .findings import WARNING, Path, Problem, did_you_mean
@@ -286,7 +286,11 @@ def _arguments(profile: Profile) -> Iterator[Problem]:
     for index, entry in enumerate(profile.document.get("pluginConfig") or ()):
         name = entry.get("name") or ""
         path = (*profile.path, "pluginConfig", index)
-        if not name or name in running or (name in NEVER_IN_V1 and target.minor >= 32):
+        if (
+            not name
+            or name in running
+            or (name in NEVER_IN_V1 and target.minor >= NEVER_IN_V1_SINCE)
+        ):
             continue  # the last is an error, which says enough
         why = f"{name} runs nowhere in this profile"
         fix = f"enable {name}, or remove its arguments"

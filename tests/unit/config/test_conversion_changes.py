@@ -328,16 +328,16 @@ def test_labels_share_the_weight_once_per_label() -> None:
 
 def test_cloud_limits_are_kept_where_they_exist() -> None:
     document = profile("v1beta3", filter=sets("EBSLimits NodeName", "*"))
-    kept = conversion(document, "1.31").config["profiles"][0]["plugins"]["filter"]["enabled"]
+    kept = conversion(document, "1.30").config["profiles"][0]["plugins"]["filter"]["enabled"]
     assert [each["name"] for each in kept] == ["EBSLimits", "NodeName"]
-    now = conversion(document, "1.32").config["profiles"][0]["plugins"]["filter"]["enabled"]
+    now = conversion(document, "1.31").config["profiles"][0]["plugins"]["filter"]["enabled"]
     assert [each["name"] for each in now] == ["NodeVolumeLimits", "NodeName"]
 
 
 def test_v1_loses_only_what_its_scheduler_has_not() -> None:
     lists = {"filter": sets("EBSLimits NodeName", "* GCEPDLimits")}
     document = profile("v1", config={"CinderLimits": None}, **lists)
-    assert conversion(document, "1.31").config["profiles"][0]["plugins"] == lists
+    assert conversion(document, "1.30").config["profiles"][0]["plugins"] == lists
     result = conversion(document, "1.35")
     assert result.config["profiles"][0] == {
         "plugins": {"filter": sets("NodeName NodeVolumeLimits", "*")},

@@ -260,7 +260,7 @@ def test_arguments_that_nobody_reads() -> None:
 @pytest.mark.parametrize(
     ("fields", "minor", "told"),
     [
-        ({"plugins": {"filter": {"enabled": on("EBSLimits")}}}, 31, True),
+        ({"plugins": {"filter": {"enabled": on("EBSLimits")}}}, 30, True),
         ({"plugins": {"multiPoint": {"enabled": on("CinderLimits")}}}, 30, True),
         (args("GCEPDLimits"), 30, True),
         ({"plugins": {"preScore": {"enabled": on("DynamicResources")}}}, 31, True),

@@ -181,8 +181,8 @@ def test_two_configurations_are_looked_at_as_two_processes() -> None:
 
 def test_the_version_decides() -> None:
     text = f"{HEAD}profiles: [{{plugins: {{filter: {{enabled: [{{name: EBSLimits}}]}}}}}}]\n"
-    assert look(text, minor=31).starts
-    assert not look(text, minor=32).starts
+    assert look(text, minor=30).starts
+    assert not look(text, minor=31).starts
 
 
 def test_what_a_custom_image_has_is_its_own_business() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ..catalogue import plugins
+from ..catalogue import listable
 from ..findings import Path
 from ..gates import Gates
 from .changes import Report
@@ -67,7 +67,7 @@ def convert_arguments(
     """
     kept: list[dict[str, Any]] = []
     former: dict[str, Argument] = {}
-    known = plugins(gates.version)
+    known = listable(gates.version)
     for argument in arguments:
         if argument.name in (*STRATEGIES, NODE_LABEL, SERVICE_AFFINITY):
             former[argument.name] = argument

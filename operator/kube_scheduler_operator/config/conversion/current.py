@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..catalogue import plugins
-from ..decode import decode
+from ..catalogue import listable
+from ..decode import decode, decoded
 from ..effective import effective_plugins
 from ..findings import Path
 from ..gates import Gates
@@ -19,11 +19,13 @@ from .successors import LIMITS
 
 
 def convert_current(document: Mapping[str, Any], gates: Gates, report: Report) -> dict[str, Any]:
-    """A copy without what is gone; as it is if a value has a wrong type, which the check tells."""
+    """A copy without what is gone; as it is if a field is wrong, which the check tells."""
+    minor = gates.version.minor
     config: dict[str, Any] = without_nulls(document)
-    if any(decode(config, CONFIGURATION, (), gates.version.minor, strict=False)):
+    if any(decode(config, CONFIGURATION, (), minor)):
         return config
-    gone = set(CLOUD_LIMITS) - plugins(gates.version).keys()
+    config = decoded(config, CONFIGURATION, minor)
+    gone = set(CLOUD_LIMITS) - listable(gates.version).keys()
     for index, profile in enumerate(config.get("profiles", ())):
         path: Path = ("profiles", index)
         removed = _without_limits(profile, gone, (*path, "plugins"), gates, report)

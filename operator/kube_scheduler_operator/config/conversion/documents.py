@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ..catalogue import PLUGINS
-from ..decode import UNKNOWN_FIELD, decode
+from ..decode import UNKNOWN_FIELD, decode, decoded
 from ..findings import Path, Problem
 from ..schema import (
     ARGS,
@@ -229,10 +229,10 @@ def read(document: Mapping[str, Any], source: Source, report: Report) -> dict[st
     Raises:
         ConversionError: a value has the wrong type.
     """
-    known: dict[str, Any] = without_nulls(document)
-    problems = list(decode(known, source.schema, (), source.last_minor))
+    problems = list(decode(without_nulls(document), source.schema, (), source.last_minor))
     unknown = [problem for problem in problems if problem.reason == UNKNOWN_FIELD]
     _raise(problem for problem in problems if problem.reason != UNKNOWN_FIELD)
+    known: dict[str, Any] = decoded(document, source.schema, source.last_minor)
     for owner, path in _plugin_configs(known):
         for index, entry in enumerate(owner):
             struct = _OLD_ARGS.get(entry.get("name", ""))
@@ -273,6 +273,7 @@ def _raise(problems: Iterable[Problem]) -> None:
 
 
 def _remove(document: Any, path: Path) -> None:
+    """Take out an unknown field; what decodes a whole document has left it out already."""
     for part in path[:-1]:
         document = document[part]
-    del document[path[-1]]
+    document.pop(path[-1], None)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from ..catalogue import PLUGINS, Plugin, default_plugins, plugins
+from ..catalogue import PLUGINS, Plugin, default_plugins, listable
 from ..effective import EVERYTHING, Entry, effective_plugins
 from ..gates import Gates
 from ..schema import POINTS
@@ -41,7 +41,7 @@ _TOGETHER: Final = frozenset(("preFilter", "filter", "reserve", "preBind"))
 
 def convert_lists(old: OldProfile, gates: Gates, report: Report) -> dict[str, Any]:
     """`plugins` for a profile of the new version; empty if the defaults do."""
-    known = plugins(gates.version)
+    known = listable(gates.version)
     shall, new = _wanted(old, known, gates)
     lists = {
         point: _translated(point, item, old, shall, known, gates, report)
