@@ -55,6 +55,11 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--quiet", action="store_true", help="do not tell changes that keep the behaviour"
     )
+    parser.add_argument(
+        "--profiles",
+        action="store_true",
+        help="print SchedulerProfiles for kubectl apply instead of a configuration file",
+    )
     parser.set_defaults(run=run)
 
 
@@ -104,7 +109,7 @@ def _convert_all(
                 hint = "; use --policy" if "algorithmSource" in problem.path[:1] else ""
                 print(f"error: {prefix}{text}{hint}", file=sys.stderr)
             continue
-        results.append(conversion.config)
+        results += _as_profiles(conversion, prefix) if args.profiles else [conversion.config]
         failed = _tell(conversion, prefix, quiet=args.quiet) or failed
     if not found and not failed:
         print(
@@ -114,6 +119,20 @@ def _convert_all(
         return 1
     _print(results, args.output)
     return 1 if failed else 0
+
+
+def _as_profiles(conversion: Conversion, prefix: str) -> list[dict[str, Any]]:
+    """The SchedulerProfiles; what they cannot say is told."""
+    from ..config.conversion.objects import scheduler_profiles
+
+    objects, left = scheduler_profiles(conversion.config)
+    if left:
+        print(
+            f"left out: {prefix}{', '.join(left)}: no SchedulerProfile says this; if it is still "
+            "wanted, put it into spec.unsupportedConfigOverrides of KubeScheduler",
+            file=sys.stderr,
+        )
+    return objects
 
 
 def _tell(conversion: Conversion, prefix: str, *, quiet: bool) -> bool:

@@ -14,6 +14,10 @@ import pytest
 import yaml
 
 from kube_scheduler_operator.__main__ import main
+from kube_scheduler_operator.config.check import Target
+from kube_scheduler_operator.config.gates import Gates
+from kube_scheduler_operator.config.scheduler_profiles import profiles_of
+from kube_scheduler_operator.config.versions import Version
 
 from ..config.conversions import (
     AGENT_SCHEDULER,
@@ -83,6 +87,29 @@ def test_json(file: Write, capsys: Any) -> None:
     assert run("-f", file(SECOND), "-o", "json") == 0
     made = json.loads(capsys.readouterr().out)
     assert made["profiles"][0]["schedulerName"] == "my-scheduler"
+
+
+def test_scheduler_profiles_have_the_same_profiles(file: Write, capsys: Any) -> None:
+    old = {**THREE, "parallelism": 8}
+    assert run("-f", file(old), "--custom-image", "--quiet") == 0
+    config = yaml.safe_load(capsys.readouterr().out)
+    assert run("-f", file(old), "--custom-image", "--quiet", "--profiles") == 0
+    printed = capsys.readouterr()
+    objects = list(yaml.safe_load_all(printed.out))
+    assert "left out: parallelism:" in printed.err
+    assert "leaderElection" not in printed.err, "the operator's own business"
+    assert [each["kind"] for each in objects] == ["SchedulerProfile"] * 3
+    first = {"schedulerName": "default-scheduler"}
+    profiles, verdicts = profiles_of("", objects, first, Target(Gates(Version(1, 35)), stock=False))
+    assert list(profiles[1:]) == config["profiles"]
+    assert all(verdict.accepted for verdict in verdicts)
+
+
+def test_a_profile_without_a_name_becomes_that_of_all_pods(file: Write, capsys: Any) -> None:
+    assert run("-f", file(DEMO), "--profiles", "-o", "json") == 0
+    made = json.loads(capsys.readouterr().out)
+    assert made["metadata"]["name"] == "default-scheduler"
+    assert made["spec"]["plugins"]["score"]["enabled"] == [{"name": "ImageLocality", "weight": 10}]
 
 
 def test_several_documents(file: Write, capsys: Any) -> None:
