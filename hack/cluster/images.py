@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import random
 from typing import TYPE_CHECKING
 
 from cluster import archive, paths
@@ -44,6 +45,18 @@ def hyperkube(binary: Path, version: str) -> Image:
     """The kube-scheduler as OpenShift packages it: started as `hyperkube kube-scheduler`."""
     layers = (*scheduler(binary, version).layers, _compiled("hyperkube", "usr/local/bin/hyperkube"))
     return Image(hyperkube_name(version), layers, ("/usr/local/bin/hyperkube",), environment=PATH)
+
+
+def of_size(reference: str, mebibytes: int) -> Image:
+    """The image of `pause` made as large as one that people use; ImageLocality looks at that."""
+    target = folder() / f"ballast-{hashlib.sha256(reference.encode()).hexdigest()[:12]}-{mebibytes}"
+    with paths.locked(folder() / ".ballast.lock"):
+        if not target.exists():
+            content = target.with_suffix(".content")
+            content.write_bytes(random.Random(reference).randbytes(mebibytes * 2**20))
+            archive.pack_layer(target, {"ballast": content})
+            content.unlink()
+    return Image(reference, (*pause().layers, Layer.of(target)), ("/pause",), user="65535:65535")
 
 
 def _compiled(name: str, path: str) -> Layer:

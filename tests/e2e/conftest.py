@@ -48,6 +48,7 @@ SEARCH = Search()
 PODS = f"/api/v1/namespaces/{OPERATOR_NAMESPACE}/pods"
 CONFIG_MAPS = f"/api/v1/namespaces/{OPERATOR_NAMESPACE}/configmaps"
 DEPLOYMENT = f"/apis/apps/v1/namespaces/{OPERATOR_NAMESPACE}/deployments/kube-scheduler-operator"
+SCHEDULER_PROFILES = "/apis/kube-scheduler-operator.dev/v1alpha1/schedulerprofiles"
 MANIFEST = "/etc/kubernetes/manifests/kube-scheduler.yaml"
 
 
@@ -230,6 +231,7 @@ class Cluster:
             "managementState": "Managed",
         }
         self.api.request("PATCH", KUBESCHEDULER, {"spec": defaults})
+        self.api.request("DELETE", SCHEDULER_PROFILES)
         calm_since: list[float] = []
 
         def settled() -> bool:
