@@ -1,6 +1,6 @@
 """Rules for the arguments of kube-scheduler's own plugins, as in config/plugin_args.py.
 
-Only what no other layer could complete is refused: a value that is there, never one that is missing.
+Only what no other layer could complete is refused: a value that is there, never a missing one.
 What depends on feature gates is left to the operator, which knows them.
 """
 
@@ -10,7 +10,7 @@ from typing import Final
 
 from kube_scheduler_operator.config.schema import API_VERSION, ARGS, ARGS_SINCE, Struct
 
-from .cel import at, decode, each, get, joined, let, lines, said, text, when
+from .cel import at, before, decode, each, get, joined, let, lines, said, text, when
 from .settings import LABEL_VALUE, QUALIFIED
 
 _RATIO: Final = "RequestedToCapacityRatio"
@@ -111,14 +111,18 @@ def _preemption(place: str) -> str:
     return lines([
         _range(place, percentage, 0, 100),
         _range(place, absolute, 0, None),
-        when(both, said(at(place, percentage), f"this and {absolute} are both 0; raise one of them")),
+        when(
+            both,
+            said(at(place, percentage), f"this and {absolute} are both 0; raise one of them"),
+        ),
     ])  # fmt: skip
 
 
 def _dynamic_resources(place: str) -> str:
     parts = []
     for field, least in (("filterTimeout", "0s"), ("bindingTimeout", "1s")):
-        short = f"variables.minor >= {_LOCKED} && duration({get('a', field, text(least))}) < duration({text(least)})"
+        value = f"duration({get('a', field, text(least))})"
+        short = f"variables.minor >= {_LOCKED} && {value} < duration({text(least)})"
         parts.append(when(short, said(at(place, field), f"this is too short; use {least} or more")))
     return lines(parts)
 
@@ -126,7 +130,7 @@ def _dynamic_resources(place: str) -> str:
 def _balanced(place: str) -> str:
     where = at(place, "resources", "[x]")
     name = get("r", "name", '""')
-    again = f"variables.indices.exists(h, h < x && {let('m[h]', 'o', get('o', 'name', text('')))} == {name})"
+    again = before("m", "x", "name", name)
     one = lines(
         [
             when(again, said(at(where, "name"), "this is listed twice; remove one")),
@@ -140,17 +144,17 @@ def _balanced(place: str) -> str:
 
 
 def _fit(place: str) -> str:
-    """Not looked at where the plugin is not built: multiPoint disables it and nothing enables it."""
+    """Not looked at where the plugin is not built: disabled at multiPoint and enabled nowhere."""
     strategy = at(place, "scoringStrategy")
-    shape_place = at(strategy, "requestedToCapacityRatio", "shape")
+    shape = _shape(at(strategy, "requestedToCapacityRatio", "shape"))
     kind = get("g", "type", text("LeastAllocated"))
     weight = when(
-        f"{get('r', 'weight', '0')} != 0 && ({get('r', 'weight', '0')} < 1 || {get('r', 'weight', '0')} > 100)",
+        f"{get('r', 'weight', '0')} < 0 || {get('r', 'weight', '0')} > 100",
         said(at(strategy, "resources", "[x]", "weight"), "this is out of range; use from 1 to 100"),
     )
     not_alone = (
         f'variables.minor >= {_RATIO_ALONE} && "requestedToCapacityRatio" in g && '
-        f'g.requestedToCapacityRatio != null && "type" in g && g.type != null && g.type != {text(_RATIO)}'
+        f"g.requestedToCapacityRatio != null && {get('g', 'type', text(_RATIO))} != {text(_RATIO)}"
     )
     scoring = lines(
         [
@@ -166,7 +170,7 @@ def _fit(place: str) -> str:
             let(
                 get("g", "requestedToCapacityRatio", "{}"),
                 "o",
-                f'("shape" in o && o.shape != null ? {let("o.shape", "m", _shape(shape_place))} : "")',
+                f'("shape" in o && o.shape != null ? {let("o.shape", "m", shape)} : "")',
             ),
         ]
     )
@@ -195,7 +199,9 @@ def _fit(place: str) -> str:
         f"{let(get('p', 'multiPoint', '{}'), 'u', get('u', 'disabled', '[]'))}"
         f'.exists(e, "name" in e && e.name != null && {listed})'
     )
-    on = f'p.exists(t, p[t] != null && {get("p[t]", "enabled", "[]")}.exists(e, "name" in e && e.name == "NodeResourcesFit"))'
+    enabled = get("p[t]", "enabled", "[]")
+    named = 'e, "name" in e && e.name == "NodeResourcesFit"'
+    on = f"p.exists(t, p[t] != null && {enabled}.exists({named}))"
     built = let(get("c.f", "plugins", "{}"), "p", f"!({off}) || {on}")
     return f'({built} ? {everything} : "")'
 
@@ -206,7 +212,10 @@ def _shape(place: str) -> str:
     one = lines([
         when(
             f"x > 0 && {before} >= {now}",
-            said(at(where, "utilization"), "this does not come after the one before; sort the points"),
+            said(
+                at(where, "utilization"),
+                "this does not come after the one before; sort the points",
+            ),
         ),
         _range(where, "utilization", 0, 100, "r"),
         _range(where, "score", 0, 10, "r"),
@@ -219,10 +228,12 @@ def _spread(place: str) -> str:
     where = at(place, "defaultConstraints", "[x]")
     kind = get("a", "defaultingType", text("List"))
     key, reason = get("r", "topologyKey", '""'), get("r", "whenUnsatisfiable", '""')
-    again = (
-        f"variables.indices.exists(h, h < x && {let('m[h]', 'o', get('o', 'topologyKey', text('')))} == {key} "
-        f"&& {let('m[h]', 'o', get('o', 'whenUnsatisfiable', text('')))} == {reason})"
+    pair = ("topologyKey", "whenUnsatisfiable")
+    same = " && ".join(
+        f"{let('m[h]', 'o', get('o', name, text('')))} == {get('r', name, text(''))}"
+        for name in pair
     )
+    again = f"variables.indices.exists(h, h < x && {same})"
     one = lines([
         when(
             f"{get('r', 'maxSkew', '0')} <= 0",
@@ -230,7 +241,10 @@ def _spread(place: str) -> str:
         ),
         when(
             f"!{key}.matches({text(QUALIFIED)})",
-            said(at(where, "topologyKey"), "this is not a label key; write one such as example.com/rack"),
+            said(
+                at(where, "topologyKey"),
+                "this is not a label key; write one such as example.com/rack",
+            ),
         ),
         _one_of(reason, at(where, "whenUnsatisfiable"), ["DoNotSchedule", "ScheduleAnyway"]),
         when(
@@ -264,7 +278,8 @@ def _node_affinity(place: str) -> str:
     where = at(place, "addedAffinity")
     required = at(where, _REQUIRED, "nodeSelectorTerms", "[x]")
     preferred = at(where, _PREFERRED, "[x]", "preference")
-    weighted = f'({get("r", "weight", "0")} != 0 ? {let(get("r", "preference", "{}"), "k", _term(preferred))} : "")'
+    term = let(get("r", "preference", "{}"), "k", _term(preferred))
+    weighted = f'({get("r", "weight", "0")} != 0 ? {term} : "")'
     return let(
         get("a", "addedAffinity", "{}"),
         "g",
@@ -286,14 +301,19 @@ def _term(place: str) -> str:
     by_label = at(place, "matchExpressions", "[y]")
     by_field = at(place, "matchFields", "[y]")
     one_value = 'o in ["In", "NotIn"] && w.size() != 1'
-    field = lines([
-        _one_of("o", at(by_field, "operator"), ["In", "NotIn"]),
-        when(one_value, said(at(by_field, "values"), "a field is compared with one value; give one")),
-    ])  # fmt: skip
-    return lines([
-        let(get("k", "matchExpressions", "[]"), "d", each("d", _bound(_requirement(by_label)), "y", "q")),
-        let(get("k", "matchFields", "[]"), "d", each("d", _bound(field), "y", "q")),
-    ])  # fmt: skip
+    field = lines(
+        [
+            _one_of("o", at(by_field, "operator"), ["In", "NotIn"]),
+            when(
+                one_value,
+                said(at(by_field, "values"), "a field is compared with one value; give one"),
+            ),
+        ]
+    )
+    both = (("matchExpressions", _requirement(by_label)), ("matchFields", field))
+    return lines(
+        let(get("k", name, "[]"), "d", each("d", _bound(body), "y", "q")) for name, body in both
+    )
 
 
 def _bound(body: str) -> str:
@@ -305,15 +325,33 @@ def _requirement(place: str) -> str:
     values = at(place, "values")
     operators = ["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"]
     key = get("q", "key", '""')
-    inside = lines([
-        when(f"!{key}.matches({text(QUALIFIED)})", said(at(place, "key"), "this is not a label key; write one")),
-        when('o in ["In", "NotIn"] && w.size() == 0', said(values, "this operator needs values; give at least one")),
-        when('o in ["Exists", "DoesNotExist"] && w.size() > 0', said(values, "this operator takes no values; remove them")),
-        when(
-            'o in ["Gt", "Lt"] && (w.size() != 1 || !w[0].matches("^[+-]?[0-9]+$"))',
-            said(values, "this operator compares with one integer; give one"),
+    rules_ = (
+        (
+            f"!{key}.matches({text(QUALIFIED)})",
+            at(place, "key"),
+            "this is not a label key; write one",
         ),
-        when(f"w.exists(v, !v.matches({text(LABEL_VALUE)}))", said(values, "one of these is not a label value; use letters, digits, -, _ and .")),
-    ])  # fmt: skip
+        (
+            'o in ["In", "NotIn"] && w.size() == 0',
+            values,
+            "this operator needs values; give at least one",
+        ),
+        (
+            'o in ["Exists", "DoesNotExist"] && w.size() > 0',
+            values,
+            "this operator takes no values; remove them",
+        ),
+        (
+            'o in ["Gt", "Lt"] && (w.size() != 1 || !w[0].matches("^[+-]?[0-9]+$"))',
+            values,
+            "this operator compares with one integer; give one",
+        ),
+        (
+            f"w.exists(v, !v.matches({text(LABEL_VALUE)}))",
+            values,
+            "one of these is not a label value; use letters, digits, -, _ and .",
+        ),
+    )
+    inside = lines(when(wrong, said(where, message)) for wrong, where, message in rules_)
     known = f"o in {text(operators)}"
     return f"({known} ? {inside} : {_one_of('o', at(place, 'operator'), operators)})"

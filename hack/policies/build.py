@@ -1,7 +1,7 @@
 """The policies themselves: whom they are for, what they look at, and their files.
 
-Every policy has the same form. Its variables prepare the data; those that end in `Problems` hold the
-lines of what is wrong, and there is a validation for each of them. Types come first, as in
+Every policy has the same form. Its variables prepare the data; those that end in `Problems` hold
+the lines of what is wrong, and there is a validation for each of them. Types come first, as in
 kube-scheduler: rules are only looked at when every value has the type that it must have.
 """
 
@@ -200,7 +200,7 @@ def _settings(
 ) -> dict[str, str]:
     """Types and rules of a configuration; `beside` is where its profiles are, if not in it."""
     lists = {key: CONFIGURATION.fields[key] for key in ("profiles", "extenders")}
-    fields = {**CONFIGURATION.fields, **own, **dict.fromkeys(lists, "any")}
+    fields: dict[str, Type] = {**CONFIGURATION.fields, **own, **dict.fromkeys(lists, "any")}
     listing = beside or "variables.config"
     path = text("spec") if beside else root
     if beside:
@@ -236,7 +236,7 @@ def _profiles(path: str, *, first_is_named: bool = False) -> dict[str, str]:
 def _argument_types(
     path: str, before: Sequence[str] = (f"type{_MISTAKES}",), *, alone: bool = False
 ) -> dict[str, str]:
-    """Types of arguments; then `typed` says whether all types are right, those `before` included."""
+    """Types of arguments; `typed` says whether all types are right, those `before` included."""
     found = {
         f"{_variable(plugin)}Type{_MISTAKES}": expression
         for plugin, expression in arguments.types("arguments").items()
@@ -268,8 +268,9 @@ def _decoded(kind: Type, owner: str, field: str, root: str) -> str:
 
 def _unless_flags(expression: str) -> str:
     """Flags win over the file, so with such flags the file alone says nothing."""
-    flags = let(get("variables.settings", "arguments", "{}"), "a",
-                'type(a) != map || a.exists(k, k.replace("_", "-").startsWith("leader-elect"))')  # fmt: skip
+    elected = 'a.exists(k, k.replace("_", "-").startsWith("leader-elect"))'
+    given = get("variables.settings", "arguments", "{}")
+    flags = let(given, "a", f"type(a) != map || {elected}")
     return f'({flags} ? "" : {expression})'
 
 
@@ -286,7 +287,7 @@ def rendered(policy: Policy) -> str:
         "kind: ValidatingAdmissionPolicy",
         *_metadata(policy.name),
         "spec:",
-        "  # The operator checks everything again, and a policy that fails must not keep anybody from",
+        "  # The operator checks everything again, and a policy that fails must keep nobody from",
         "  # mending a scheduler.",
         "  failurePolicy: Ignore",
     ]
@@ -322,8 +323,8 @@ def rendered(policy: Policy) -> str:
             wrapped(f'variables.{variable} == ""', 8),
             "      reason: Invalid",
             "      message: >-",
-            f"        the {policy.kind} has too many mistakes to list; `kubectl scheduler` and its",
-            "        conditions name them, if it is applied piece by piece",
+            "        there are too many mistakes to list here; mend some, or ask",
+            "        kube-scheduler-operator compose -f FILE for all of them",
             "      messageExpression: |-",
             wrapped(_shown(variable), 8),
         ]

@@ -1,15 +1,19 @@
 """CEL as text: small pieces, and strict decoding made from the types of config/schema.py.
 
-Expressions are plain strings. One that looks for mistakes has a string as its value: a line for each
-mistake, `PATH: MESSAGE`, so that an empty one means that all is well. CEL of Kubernetes 1.30 is
-enough for all of it: no ranges, no flattening, no loops over keys and values at once.
+Expressions are plain strings. One that looks for mistakes has a string as its value: a line for
+each mistake, `PATH: MESSAGE`, so that an empty one means that all is well. CEL of Kubernetes 1.30
+is enough for all of it: no ranges, no flattening, no loops over keys and values at once.
+
+The time in which an API server compiles an expression grows with the square of its lists, maps,
+fields and choices, because the type checker copies what it knows at each of them. Hence many small
+variables, and constants where a list could be computed.
 """
 
 from __future__ import annotations
 
 import json
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from itertools import count
 from typing import Any, Final
 
@@ -64,7 +68,7 @@ def lines(parts: Iterable[str]) -> str:
     found = list(parts)
     if not found:
         return '""'
-    return found[0] if len(found) == 1 else f'[{", ".join(found)}].filter(s, s != "").join("\\n")'
+    return found[0] if len(found) == 1 else joined(f"[{', '.join(found)}]")
 
 
 def joined(items: str) -> str:
@@ -100,9 +104,10 @@ def said(path: str, message: str) -> str:
     return f"{path} + {text(': ' + message)}"
 
 
-def among(value: str, choices: Sequence[str]) -> str:
-    """Whether a value is one of a few."""
-    return f"{value} in {text(list(choices))}"
+def before(items: str, index: str, field: str, wanted: str) -> str:
+    """Whether an earlier entry of a list has the same value in a field."""
+    value = let(f"{items}[h]", "o", get("o", field, text("")))
+    return f"variables.indices.exists(h, h < {index} && {value} == {wanted})"
 
 
 def decode(kind: Type, value: str, path: str) -> str:
@@ -184,17 +189,13 @@ def _fields(kind: Struct, value: str, path: str) -> str:
 
 def _unknown(value: str, path: str, always: list[str], since: Mapping[str, int]) -> str:
     """Fields that there are not: never, or not yet."""
-    key, known, name = fresh("k"), fresh("a"), fresh("n")
+    key = fresh("k")
     below = f'{path} + "." + {key}'
-    never = f"!({key} in {known})"
-    same = f"{known}.filter({name}, {name}.lowerAscii() == {key}.lowerAscii())"
-    hint = (
-        f'({same}.size() > 0 ? "; write " + {same}[0] '
-        f': "; remove it, or write one of " + {known}.join(", "))'
-    )
-    message = f'{below} + ": kube-scheduler" + variables.version + " has no such field" + {hint}'
     everything = [*always, *since]
-    found = [let(text(everything), known, f'{value}.map({key}, {never}, {message}).join("\\n")')]
+    hint = text(f" has no such field; remove it, or write one of {', '.join(everything)}")
+    message = f'{below} + ": kube-scheduler" + variables.version + {hint}'
+    never = f"!({key} in {text(everything)})"
+    found = [f'{value}.map({key}, {never}, {message}).join("\\n")']
     for first in sorted(set(since.values())):
         new = [field for field, minor in since.items() if minor == first]
         later = said(below, f"this field came with Kubernetes 1.{first}; remove it")
@@ -233,6 +234,6 @@ def wrapped(expression: str, indent: int, width: int = 100) -> str:
 
 
 __all__ = [
-    "Scalar", "among", "at", "decode", "each", "fresh", "get", "is_a", "joined", "let", "lines",
+    "Scalar", "at", "before", "decode", "each", "fresh", "get", "is_a", "joined", "let", "lines",
     "restart", "said", "text", "when", "wrapped",
 ]  # fmt: skip

@@ -1,8 +1,8 @@
 """Rules for profiles: which plugins there are and where, who sorts and binds, arguments once.
 
-They restate config/check.py as far as one object alone can be judged. Lists of a later layer replace
-those of an earlier one, so a list that is there is final; one that is missing may come from another
-layer, and what it would complete is let through.
+They restate config/check.py as far as one object alone can be judged. Lists of a later layer
+replace those of an earlier one, so a list that is there is final; one that is missing may come from
+another layer, and what it would complete is let through.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ from typing import Final
 from kube_scheduler_operator.config.catalogue import NEVER_IN_V1, NEWEST, OLDEST, PLUGINS
 from kube_scheduler_operator.config.schema import POINTS
 
-from .cel import at, each, get, joined, let, lines, said, text, when
+from .cel import at, before, each, get, joined, let, lines, said, text, when
 from .settings import percentage
 
 _REMOVED: Final = 32  # since when NEVER_IN_V1 are refused, even as names of arguments
 _EVERYWHERE: Final = "multiPoint"
+_STOCK: Final = "variables.checkNames && variables.extraPlugins.size() == 0"
 
 
 def table() -> dict[str, dict[str, tuple[int, int]]]:
@@ -64,8 +65,9 @@ def profiles(path: str, *, alone: bool = False, first_is_named: bool = False) ->
 def same_queue(path: str) -> str:
     """Profiles that say how their common queue is sorted say the same."""
     listed = (
-        'variables.profiles.map(f, "plugins" in f && f.plugins != null && "queueSort" in f.plugins && '
-        'f.plugins.queueSort != null && "enabled" in f.plugins.queueSort && '
+        'variables.profiles.map(f, "plugins" in f && f.plugins != null && '
+        '"queueSort" in f.plugins && f.plugins.queueSort != null && '
+        '"enabled" in f.plugins.queueSort && '
         "f.plugins.queueSort.enabled != null, "
         f"f.plugins.queueSort.enabled.map(e, {get('e', 'name', text(''))}))"
     )
@@ -83,10 +85,7 @@ def _names(where: str, *, first_is_named: bool) -> str:
         else f'{name} == "" && ("schedulerName" in f && f.schedulerName != null || '
         "variables.profiles.size() > 1)"
     )
-    again = (
-        f'{name} != "" && variables.indices.exists(h, h < i && '
-        f"{let('variables.profiles[h]', 'o', get('o', 'schedulerName', text('')))} == {name})"
-    )
+    again = f'{name} != "" && {before("variables.profiles", "i", "schedulerName", name)}'
     place = at(where, "schedulerName")
     return lines(
         [
@@ -101,7 +100,6 @@ def _lists(where: str) -> str:
     name = get("n", "name", '""')
     place = f'{where} + ".plugins." + t + ".enabled[" + string(j) + "].name"'
     known = "n in variables.plugins"
-    is_extra = "n in variables.extraPlugins"
     short = 'n.lowerAscii().replace("s", "")'
     same = f'variables.pluginNames.filter(o, o.lowerAscii().replace("s", "") == {short})'
     hint = f'({same}.size() > 0 ? "; did you mean " + {same}[0] + "?" : "; remove it")'
@@ -110,16 +108,16 @@ def _lists(where: str) -> str:
     elsewhere = (
         f'{place} + ": plugin " + n + " does not extend " + t + "; it can be at " + {points}'
     )
-    twice = (
-        f"variables.indices.exists(h, h < j && {let('l[h]', 'o', get('o', 'name', text('')))} == n)"
-    )
+    twice = before("l", "j", "name", "n")
+    again = said(place, "the plugin is enabled twice here; remove one")
+    looked_at = "variables.checkNames && !(n in variables.extraPlugins)"
     star = said(place, "* is only for disabled; name the plugins to enable")
     # At multiPoint a plugin that is there twice may still be nowhere twice.
     judged = (
         f'(n == "*" ? {star} : '
-        f"variables.checkNames && !({is_extra}) && !({known} && {there('n', text(_EVERYWHERE))}) ? {no_such} : "
-        f'variables.checkNames && !({is_extra}) && t != "{_EVERYWHERE}" && !{there("n", "t")} ? {elsewhere} : '
-        f'(t != "{_EVERYWHERE}" && {twice} ? {said(place, "the plugin is enabled twice here; remove one")} : ""))'
+        f"{looked_at} && !({known} && {there('n', text(_EVERYWHERE))}) ? {no_such} : "
+        f'{looked_at} && t != "{_EVERYWHERE}" && !{there("n", "t")} ? {elsewhere} : '
+        f'(t != "{_EVERYWHERE}" && {twice} ? {again} : ""))'
     )
     entry = let(name, "n", judged)
     enabled = let(get("g[t]", "enabled", "[]"), "l", each("l", entry, "j", "n"))
@@ -147,10 +145,7 @@ def _framework(where: str) -> str:
             let(
                 let(get("f", "plugins", "{}"), "p", get("p", point, "{}")),
                 "g",
-                when(
-                    f"variables.checkNames && variables.extraPlugins.size() == 0 && {empty}",
-                    message,
-                ),
+                when(f"{_STOCK} && {empty}", message),
             )
         )
     return lines(parts)
@@ -159,7 +154,7 @@ def _framework(where: str) -> str:
 def _arguments_once(where: str) -> str:
     name = get("c", "name", '""')
     place = at(where, "pluginConfig", "[j]", "name")
-    again = f"variables.indices.exists(h, h < j && {let('l[h]', 'o', get('o', 'name', text('')))} == {name})"
+    again = before("l", "j", "name", name)
     body = lines(
         [
             when(again, said(place, "this plugin is there already; merge the two")),

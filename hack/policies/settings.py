@@ -1,7 +1,7 @@
 """Rules for what a KubeSchedulerConfiguration says at its top: numbers, leader election, extenders.
 
 They restate config/check.py and config/overrides.py as far as one object alone can be judged: what
-another layer could still complete (the profile, observed settings, a SchedulerProfile) is let through.
+another layer could still complete (the profile, a SchedulerProfile) is let through.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ _LABEL: Final = "[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
 _DNS: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
 QUALIFIED: Final = f"^({_DNS}/)?{_LABEL}$"
 LABEL_VALUE: Final = f"^({_LABEL})?$"
+_SCALARS: Final = ("string", "bool", "int", "double")
 _FLAG: Final = "^[A-Za-z0-9][A-Za-z0-9_-]*$"
 
 OURS: Final = {
@@ -112,7 +113,9 @@ def election(config: str, path: str, defaults: Sequence[Sequence[str]]) -> str:
         ),
         when(
             f"{every}.all(d, {jitter})",
-            said(at(where, "renewDeadline"), "this must be more than 1.2 times retryPeriod; raise it"),
+            said(
+                at(where, "renewDeadline"), "this must be more than 1.2 times retryPeriod; raise it"
+            ),
         ),
     ])  # fmt: skip
     return let(get(config, "leaderElection", "{}"), "l", body)
@@ -182,17 +185,27 @@ def flags(overrides: str, path: str) -> str:
     )
     unknown = said(here, "kube-scheduler has no such flag; remove it")
     value = "a[f]"
-    scalar = "(type({0}) == string || type({0}) == bool || type({0}) == int || type({0}) == double)"
-    typed = f"({value} == null || {scalar.format(value)} || type({value}) == list && {value}.all(x, {scalar.format('x')}))"
+    one, every = (
+        "(" + " || ".join(f"type({name}) == {kind}" for kind in _SCALARS) + ")"
+        for name in (value, "x")
+    )
+    typed = f"({value} == null || {one} || type({value}) == list && {value}.all(x, {every}))"
     wrong = said(here, "a flag's value must be a string, number, boolean or list of those")
-    why = f'{here} + ": --" + {normal} + " is not for overriding: " + {text(OURS)}[{normal}] + "; remove it"'
+    because = f'" is not for overriding: " + {text(OURS)}[{normal}] + "; remove it"'
+    why = f'{here} + ": --" + {normal} + {because}'
+    stock = (
+        "variables.checkNames && variables.extraPlugins.size() == 0 && "
+        f"variables.minor in {text(list(ON_RECORD))}"
+    )
+    is_flag = f"f.matches({text(_FLAG)})"
     arguments = lines([
-        f"a.map(f, !f.matches({text(_FLAG)}), {malformed}).join(\"\\n\")",
-        f'(variables.checkNames && variables.extraPlugins.size() == 0 && variables.minor in {text(list(ON_RECORD))} ? a.map(f, f.matches({text(_FLAG)}) && !({normal} in {text(all_ever)}), '
-        f'{unknown}).join("\\n") : "")',
+        f'a.map(f, !{is_flag}, {malformed}).join("\\n")',
+        f'({stock} ? a.map(f, {is_flag} && !({normal} in {text(all_ever)}), {unknown})'
+        '.join("\\n") : "")',
         f'a.map(f, {normal} in {text(OURS)}, {why}).join("\\n")',
         f'a.map(f, !{typed}, {wrong}).join("\\n")',
     ])  # fmt: skip
+    no_map = said(where, "arguments must be a map from flags to values")
     serving = at(path, "servingInfo")
     fields = list(SERVING)
     only = said(
@@ -203,7 +216,7 @@ def flags(overrides: str, path: str) -> str:
         let(
             get(overrides, "arguments", "{}"),
             "a",
-            f"(type(a) != map ? {said(where, 'arguments must be a map from flags to values')} : {arguments})",
+            f"(type(a) != map ? {no_map} : {arguments})",
         ),
         let(
             get(overrides, "servingInfo", "{}"),
@@ -215,7 +228,7 @@ def flags(overrides: str, path: str) -> str:
 
 
 def extenders(owner: str, path: str) -> str:
-    """Extenders: who prioritizes has a weight, one binds, resources are extended and have one owner."""
+    """Who prioritizes has a weight, one binds, resources are extended and have one owner."""
     where = at(path, "extenders", "[i]")
     tls = let(
         get("e", "tlsConfig", "{}"),
@@ -243,7 +256,10 @@ def extenders(owner: str, path: str) -> str:
             lines([
                 when(
                     native,
-                    said(place, "this is not an extended resource; write one such as example.com/gpu"),
+                    said(
+                        place,
+                        "this is not an extended resource; write one such as example.com/gpu",
+                    ),
                 ),
                 when(f"{times} > 1", said(place, "two extenders manage this; remove one")),
             ]),

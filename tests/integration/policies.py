@@ -97,7 +97,11 @@ def documents() -> list[Object]:
 
 @contextmanager
 def installed(
-    server: ApiServer, version: str, actions: tuple[str, ...] = ("Deny",), extra: str = "[]"
+    server: ApiServer,
+    version: str,
+    actions: tuple[str, ...] = ("Deny",),
+    extra: str = "[]",
+    failure: str = "Fail",
 ) -> Iterator[Guarded]:
     """The policies, for as long as the context lasts.
 
@@ -106,6 +110,7 @@ def installed(
         version: what the operator reports; empty: nothing yet.
         actions: what comes of a mistake.
         extra: the list of plugins of an image of one's own, as CEL.
+        failure: what comes of an expression that fails; with Fail a test sees that none does.
     """
     mark = f"guard-{uuid.uuid4().hex[:6]}"
     guarded = Guarded(server, mark, f"{mark}.example.com")
@@ -122,7 +127,7 @@ def installed(
         for kind in ("SchedulerProfile", "SecondaryScheduler"):
             make(DEFINITIONS, _definition(kind, guarded.group))
         for obj in documents():
-            changed = _ours(obj, guarded, actions, extra)
+            changed = _ours(obj, guarded, actions, extra, failure)
             make(POLICIES if obj["kind"].endswith("Policy") else BINDINGS, changed)
         _wait(guarded, actions)
         yield guarded
@@ -132,10 +137,14 @@ def installed(
                 server.request("DELETE", path)
 
 
-def _ours(obj: Object, guarded: Guarded, actions: tuple[str, ...], extra: str) -> Object:
+def _ours(
+    obj: Object, guarded: Guarded, actions: tuple[str, ...], extra: str, failure: str
+) -> Object:
     obj = yaml.safe_load(yaml.safe_dump(obj))
     obj["metadata"]["name"] = f"{guarded.mark}.{obj['metadata']['name']}"
     spec = obj["spec"]
+    if "failurePolicy" in spec:
+        spec["failurePolicy"] = failure
     if obj["kind"].endswith("Binding"):
         spec["policyName"] = f"{guarded.mark}.{spec['policyName']}"
         spec["validationActions"] = list(actions)
