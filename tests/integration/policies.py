@@ -26,7 +26,7 @@ BINDINGS = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindi
 OPERATORS = "/apis/config.openshift.io/v1/clusteroperators"
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 OWN_GROUP = "kube-scheduler-operator.dev"
-SETTLED_SECONDS = 50.0
+SETTLED_SECONDS = 300.0
 
 Object = dict[str, Any]
 
