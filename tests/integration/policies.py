@@ -183,8 +183,7 @@ def _definition(kind: str, group: str) -> Object:
 def _wait(guarded: Guarded, actions: tuple[str, ...]) -> None:
     """Until every policy is in force."""
     if "Deny" not in actions:
-        time.sleep(3)  # nothing shows it but a warning, which the tests look for themselves
-        return
+        return  # nothing shows it but a warning, which the test waits for itself
     wrong = {"percentageOfNodesToScore": 101}
     probes: list[tuple[str, Any]] = [
         ("KubeScheduler", {"unsupportedConfigOverrides": wrong}),

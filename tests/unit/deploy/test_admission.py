@@ -1,4 +1,7 @@
-"""deploy/admission and the chart's copy of it; what it refuses: tests/integration/test_admission.py."""
+"""deploy/admission, and the chart's copy of it.
+
+What it refuses: tests/integration/test_admission.py.
+"""
 
 from __future__ import annotations
 
