@@ -71,6 +71,10 @@ def files() -> dict[str, str]:
     return {f"{policy.kind}.yaml": rendered(policy) for policy in policies()}
 
 
+_SPEC: Final = "dyn(object).spec"
+"""Of any type: what is in it has to be looked at, and not what its definition promises."""
+
+
 # --- the four policies ---------------------------------------------------------------------------
 
 
@@ -83,7 +87,7 @@ def _kube_scheduler() -> Policy:
         _changed(field),
         {
             **_common(_reported(), _ON_RECORD),
-            "config": f"object.spec.{field}",
+            "config": f"{_SPEC}.{field}",
             **_settings(root, own, settings.platform_timings()),
             "ownedProblems": settings.owned("variables.settings", root),
             "flagProblems": settings.flags("variables.config", root),
@@ -96,11 +100,11 @@ def _kube_scheduler() -> Policy:
 def _scheduler() -> Policy:
     """What the CustomResourceDefinition does not say already; it has the profiles' names."""
     message = (
-        '"spec.policy.name: the Policy " + object.spec.policy.name + " is not used, because '
+        f'"spec.policy.name: the Policy " + {_SPEC}.policy.name + " is not used, because '
         "Kubernetes 1.23 removed Policy; remove spec.policy and use spec.profile or "
         'spec.unsupportedConfigOverrides of the KubeScheduler"'
     )
-    given = f"{get('object.spec', 'policy', '{}')}"
+    given = f"{get(_SPEC, 'policy', '{}')}"
     named = let(given, "p", f'{get("p", "name", text(""))} != ""')
     return Policy(
         "scheduler", "config.openshift.io", "v1", "schedulers",
@@ -113,7 +117,7 @@ def _scheduler() -> Policy:
 def _scheduler_profile() -> Policy:
     """Who runs it is not known here, if that is a SecondaryScheduler: nor are its plugins."""
     root = text("spec")
-    other = get("object.spec", "scheduler", '""')
+    other = get(_SPEC, "scheduler", '""')
     of = CONFIGURATION.fields["profiles"]
     assert isinstance(of, List)
     assert isinstance(of.item, Struct)
@@ -125,7 +129,7 @@ def _scheduler_profile() -> Policy:
             **_common(
                 f'({other} == "" ? {_reported()} : -1)', f'{other} == "" && {_ON_RECORD}'
             ),
-            "config": "object.spec",
+            "config": _SPEC,
             f"type{_MISTAKES}": decode(Struct(fields), "variables.config", root),
             "listed": f'variables.type{_MISTAKES} == "" ? [variables.config] : []',
             **_argument_types(root, alone=True),
@@ -137,7 +141,7 @@ def _scheduler_profile() -> Policy:
 
 
 def _secondary_scheduler() -> Policy:
-    image = get("object.spec", "image", '""')
+    image = get(_SPEC, "image", '""')
     tagged = f'{image}.find(":v?1[.][0-9]+")'
     own = let(tagged, "t", '(t == "" ? -1 : int(t.split(".")[1]))')
     stock = f'("/" + {image}).matches("/kube-scheduler[:@]")'
@@ -150,8 +154,8 @@ def _secondary_scheduler() -> Policy:
         ("spec-changed", "oldObject == null || oldObject.spec != object.spec"),
         {
             **common,
-            "config": get("object.spec", "config", "{}"),
-            **_settings(root, {}, _KUBE, beside="object.spec"),
+            "config": get(_SPEC, "config", "{}"),
+            **_settings(root, {}, _KUBE, beside=_SPEC),
             **_profiles(text("spec.profiles"), first_is_named=True),
         },
     )  # fmt: skip
