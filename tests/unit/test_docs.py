@@ -124,6 +124,7 @@ def test_the_page_on_converting_has_every_version_and_severity() -> None:
         "traps.md",
         "converting.md",
         "checking.md",
+        "admission.md",
     ],
 )
 def test_every_test_that_is_named_exists(page: str) -> None:

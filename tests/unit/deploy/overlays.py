@@ -24,7 +24,13 @@ _USED = {
     "images",
     "replacements",
 }
-_CLUSTER_SCOPED = {"ClusterRole", "ClusterRoleBinding", "Namespace"}
+_CLUSTER_SCOPED = {
+    "ClusterRole",
+    "ClusterRoleBinding",
+    "Namespace",
+    "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionPolicyBinding",
+}
 _WORKLOADS = {"Deployment", "DaemonSet"}
 
 Object = dict[str, Any]

@@ -194,6 +194,8 @@ def test_it_has_no_lint(values: tuple[str, ...], helm: Helm) -> None:
         (("resources.cpu=1",), "'/resources': additional properties 'cpu' not allowed"),
         (("tolerations[0].operators=x",), "'/tolerations/0': additional properties 'operators'"),
         (("serviceMonitor.interval=soon",), "'/serviceMonitor/interval': 'soon' does not match"),
+        (("admissionPolicy.actions={Deny,Warn}",), "'/admissionPolicy/actions': 'not' failed"),
+        (("admissionPolicy.actions={Refuse}",), "'/admissionPolicy/actions/0': value must be"),
         (("uninstall.timeout=0",), "'/uninstall/timeout': minimum: got 0, want 1"),
         (("nodeSelector.a=1",), "'/nodeSelector/a': got number, want string"),
     ],

@@ -93,7 +93,7 @@ def arguments(container: Object) -> list[str]:
 
 def test_there_is_an_overlay_for_every_platform() -> None:
     folders = {path.parent.name for path in DEPLOY.glob("*/kustomization.yaml")}
-    assert folders - {"base", "monitoring"} == set(PLATFORMS)
+    assert folders - {"base", "monitoring", "admission"} == set(PLATFORMS)
 
 
 @each_platform

@@ -1,0 +1,154 @@
+"""deploy/admission, and the chart's copy of it.
+
+What it refuses: tests/integration/test_admission.py.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+import yaml
+
+from kube_scheduler_operator import names
+from kube_scheduler_operator.config.catalogue import NEWEST, OLDEST, PLUGINS
+from kube_scheduler_operator.config.overrides import SERVING_FLAGS
+from kube_scheduler_operator.config.schema import ARGS, CONFIGURATION, POINTS, List, Map, Struct
+from policies.build import EXTRA_PLUGINS, files
+from policies.profiles import table
+from policies.settings import SERVING
+
+from .conftest import Helm
+from .overlays import DEPLOY, Object, build
+from .test_chart import template
+
+FOLDER = DEPLOY / "admission"
+OBJECTS = build(FOLDER)
+POLICIES = [obj for obj in OBJECTS if obj["kind"] == "ValidatingAdmissionPolicy"]
+BINDINGS = [obj for obj in OBJECTS if obj["kind"] == "ValidatingAdmissionPolicyBinding"]
+ON = "admissionPolicy.enabled=true"
+
+# The first one that needs Helm may have to wait until it has been built.
+pytestmark = pytest.mark.timeout(60, func_only=True)
+each_policy = pytest.mark.parametrize("policy", POLICIES, ids=lambda one: one["metadata"]["name"])
+
+
+def test_the_files_are_what_the_generator_makes() -> None:
+    """hack/admission writes them; after a change of the check's tables it has to be run again."""
+    made = files()
+    assert {name: (FOLDER / name).read_text(encoding="utf-8") for name in made} == made
+    resources = yaml.safe_load((FOLDER / "kustomization.yaml").read_text())["resources"]
+    assert sorted(resources) == sorted(made)
+
+
+def test_the_plugins_are_those_of_the_catalogue_in_every_version() -> None:
+    known = table()
+    for minor in range(OLDEST.minor, NEWEST.minor + 1):
+        there = {
+            name: {point for point, (first, last) in of.items() if first <= minor <= last}
+            for name, of in known.items()
+        }
+        expected = {
+            name: {"multiPoint", *plugin.points_at(minor)} if plugin.exists(minor) else set()
+            for name, plugin in PLUGINS.items()
+        }
+        assert there == expected
+
+
+def test_the_fields_are_those_of_the_schema() -> None:
+    text = (FOLDER / "kubescheduler.yaml").read_text(encoding="utf-8")
+
+    def fields(kind: object) -> set[str]:
+        if isinstance(kind, Struct):
+            return set(kind.fields).union(*(fields(child) for child in kind.fields.values()))
+        return fields(kind.item) if isinstance(kind, List | Map) else set()
+
+    wanted = fields(CONFIGURATION).union(*(fields(struct) for struct in ARGS.values()), POINTS)
+    assert {name for name in wanted if f'"{name}"' not in text} == set()
+    assert set(SERVING) == set(SERVING_FLAGS)
+
+
+@each_policy
+def test_a_policy_keeps_nobody_from_mending_a_scheduler(policy: Object) -> None:
+    spec = policy["spec"]
+    assert spec["failurePolicy"] == "Ignore"
+    (condition,) = spec["matchConditions"]
+    assert "oldObject" in condition["expression"], "what was there before is let through"
+    (rule,) = spec["matchConstraints"]["resourceRules"]
+    assert rule["operations"] == ["CREATE", "UPDATE"]
+    assert not any("/" in resource for resource in rule["resources"]), "status is the operator's"
+
+
+@each_policy
+def test_every_list_of_mistakes_is_validated_and_shown(policy: Object) -> None:
+    spec = policy["spec"]
+    variables = [v["name"] for v in spec["variables"]]
+    found = [name for name in variables if name.endswith("Problems")]
+    validated = [v["expression"] for v in spec["validations"]]
+    assert validated == [f'variables.{name} == ""' for name in found]
+    for name, validation in zip(found, spec["validations"], strict=True):
+        assert f"variables.{name}.split" in validation["messageExpression"]
+        assert validation["message"]
+    for variable in spec["variables"]:
+        before = variables[: variables.index(variable["name"])]
+        used = set(re.findall(r"variables\.(\w+)", variable["expression"]))
+        assert used <= set(before), variable["name"]
+
+
+@pytest.mark.parametrize("binding", BINDINGS, ids=lambda one: one["metadata"]["name"])
+def test_a_binding_knows_the_version_from_the_cluster_operator(binding: Object) -> None:
+    spec = binding["spec"]
+    (policy,) = (one for one in POLICIES if one["metadata"]["name"] == spec["policyName"])
+    assert spec["validationActions"] == ["Deny"]
+    if "paramKind" in policy["spec"]:
+        assert policy["spec"]["paramKind"]["kind"] == "ClusterOperator"
+        assert spec["paramRef"] == {
+            "name": names.CLUSTEROPERATOR,
+            "parameterNotFoundAction": "Allow",
+        }
+    assert ("paramKind" in policy["spec"]) == ("paramRef" in spec)
+
+
+def admission(objects: list[Object]) -> dict[tuple[str, str], Object]:
+    return {
+        (obj["kind"], obj["metadata"]["name"]): obj["spec"]
+        for obj in objects
+        if obj["kind"].startswith("ValidatingAdmission")
+    }
+
+
+def test_the_chart_has_none_unless_it_is_told_to(helm: Helm) -> None:
+    assert admission(template(helm)) == {}
+    assert admission(template(helm, ON)) == admission(OBJECTS)
+
+
+def test_the_chart_says_what_comes_of_a_mistake(helm: Helm) -> None:
+    objects = admission(template(helm, ON, "admissionPolicy.actions={Warn,Audit}"))
+    actions = [o["validationActions"] for (kind, _), o in objects.items() if "Binding" in kind]
+    assert actions == [["Warn", "Audit"]] * len(BINDINGS)
+
+
+@pytest.mark.parametrize(
+    ("values", "plugins"),
+    [
+        ((), []),
+        (("admissionPolicy.extraPlugins={Mine,Yours}",), ["Mine", "Yours"]),
+        (("operandImage=registry.example/team/scheduler:v1.35.4",), ["*"]),
+        (("operandImage=registry.example/kube-scheduler:v1.35.4",), []),
+        (("operandImage=registry.example/kube-scheduler@sha256:00",), []),
+        (("operandImage=x/mine:v1", "admissionPolicy.extraPlugins={Mine}"), ["Mine"]),
+    ],
+    ids=str,
+)
+def test_the_chart_knows_the_plugins_of_an_image(
+    values: tuple[str, ...], plugins: list[str], helm: Helm
+) -> None:
+    objects = admission(template(helm, ON, *values))
+    found = [
+        json.loads(variable["expression"])
+        for spec in objects.values()
+        for variable in spec.get("variables", ())
+        if variable["name"] == EXTRA_PLUGINS
+    ]
+    assert found == [plugins] * (len(POLICIES) - 1)
