@@ -181,7 +181,7 @@ def pulled(cluster: Cluster, workers: tuple[str, str]) -> dict[str, str]:
 
     def known(image: str, home: str) -> bool:
         found = cluster.api.request("GET", f"/api/v1/nodes/{home}")["status"]["images"]
-        return any(image in entry["names"] for entry in found)
+        return any(image in (entry.get("names") or ()) for entry in found)
 
     for image, home in homes.items():
         until(lambda i=image, h=home: known(i, h), 90, f"{home} does not say that it has {image}")
