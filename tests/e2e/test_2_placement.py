@@ -196,16 +196,16 @@ def _changed(cluster: Cluster, *command: str, stdin: str | None = None) -> None:
     assert line.outcome == "installed", line.message
 
 
-def _placed_by_image(cluster: Cluster, scheduler: str, count: int) -> dict[str, Counter[str]]:
-    """Where `count` pods of each image go."""
+def _placed_by_image(cluster: Cluster, count: int, *of: str) -> dict[str, Counter[str]]:
+    """Where `count` pods of each image go, in turns."""
     pods = {
         f"nx{image.rpartition(':')[2].replace('.', '-')}-{number}": image
         for number in range(count)
-        for image in SIZES
+        for image in of
     }
-    _apply(cluster, *(_pod(name, image, schedulerName=scheduler) for name, image in pods.items()))
+    _apply(cluster, *(_pod(name, image) for name, image in pods.items()))
     until(lambda: all(_nodes_of(cluster, *pods).values()), 90, "not all pods were scheduled")
-    placed: dict[str, Counter[str]] = {image: Counter() for image in SIZES}
+    placed: dict[str, Counter[str]] = {image: Counter() for image in of}
     for name, node in _nodes_of(cluster, *pods).items():
         placed[pods[name]][node] += 1
     _gone(cluster, *pods)
@@ -226,14 +226,16 @@ def test_pods_go_where_their_image_is_and_then_no_more(
 
     _changed(cluster, "apply", "-f", "-", stdin=yaml.safe_dump(converted))
     expected = {image: Counter({home: 20}) for image, home in pulled.items()}
-    assert _placed_by_image(cluster, "default-scheduler", 20) == expected
+    assert _placed_by_image(cluster, 20, *SIZES) == expected
     table = cluster.kubectl("get", "sprof", "default-scheduler", "-o", "jsonpath={.status.plugins}")
     assert "ImageLocality" in table
     assert "NodeResourcesFit" not in table
     _changed(cluster, "delete", "sprof", "default-scheduler")
     assert "profiles" not in cluster.kubescheduler["spec"]["observedConfig"]
-    placed = _placed_by_image(cluster, "default-scheduler", 10)
-    assert all(len(where) == 2 for where in placed.values()), placed
+    # The image counts a little in the default as well, but the load counts more.
+    first = next(iter(SIZES))
+    placed = _placed_by_image(cluster, 20, first)[first]
+    assert min(placed[worker] for worker in pulled.values()) >= 5, placed
 
 
 def test_a_profile_that_cannot_run_holds_nothing_up(cluster: Cluster) -> None:
