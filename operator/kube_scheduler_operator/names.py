@@ -21,6 +21,7 @@ SCHEDULERS: Final = "schedulers.config.openshift.io"
 KUBESCHEDULERS: Final = "kubeschedulers.operator.openshift.io"
 CLUSTEROPERATORS: Final = "clusteroperators.config.openshift.io"
 CLUSTEROPERATOR: Final = "kube-scheduler"
+SECONDARYSCHEDULERS: Final = "secondaryschedulers.kube-scheduler-operator.dev"
 
 # --- objects in the target namespace ----------------------------------------------------------
 CONFIG: Final = "config"  # ConfigMap: the KubeSchedulerConfiguration
@@ -68,6 +69,14 @@ OUTCOME_FAILED: Final = "failed"  # did not stay healthy; the last good revision
 OUTCOME_SUPERSEDED: Final = "superseded"  # a newer revision came before it was installed
 OUTCOME_WITHDRAWN: Final = "withdrawn"  # the edit was taken back before any node ran it
 
+# --- further schedulers (secondary/) ----------------------------------------------------------
+SECONDARY: Final = "secondary-scheduler"  # value of the labels app and component on their pods
+SECONDARY_LABEL: Final = f"{PREFIX}/{SECONDARY}"  # whose it is; on everything made for one
+CONFIG_HASH_LABEL: Final = f"{PREFIX}/config-hash"  # on their pods: of which content they are
+SPEC_HASH_ANNOTATION: Final = f"{PREFIX}/spec-hash"  # on their Deployments: what was written
+WRITTEN_GENERATION_ANNOTATION: Final = f"{PREFIX}/written-generation"  # and its generation then
+OUTCOME_PROGRESSING: Final = "progressing"  # on its way; only in the history of further schedulers
+
 # --- conditions on KubeScheduler (those of openshift/library-go where not marked as ours) -----
 CONFIG_OBSERVATION_DEGRADED: Final = "ConfigObservationDegraded"
 TARGET_CONFIG_DEGRADED: Final = "TargetConfigControllerDegraded"
@@ -84,8 +93,15 @@ NODES_DEGRADED: Final = "NodeControllerDegraded"
 OVERRIDES_UPGRADEABLE: Final = "UnsupportedConfigOverridesUpgradeable"
 OVERRIDES_DEGRADED: Final = "UnsupportedConfigOverridesDegraded"  # ours: malformed overrides
 PREFLIGHT_DEGRADED: Final = "PreflightDegraded"  # ours: kube-scheduler refused a revision
+SECONDARY_DEGRADED: Final = "SecondarySchedulersDegraded"  # ours: which ones, and why
 # Ours, and for information: no suffix, so ClusterOperator does not count it.
 INEFFECTIVE_SETTINGS: Final = "IneffectiveSettings"
+
+# --- conditions on SecondaryScheduler ---------------------------------------------------------
+AVAILABLE: Final = "Available"
+PROGRESSING: Final = "Progressing"
+DEGRADED: Final = "Degraded"
+WARNINGS: Final = "Warnings"  # for information: what was accepted and may surprise
 
 # --- node statuses ----------------------------------------------------------------------------
 REASON_INSTALLER_FAILED: Final = "InstallerFailed"

@@ -85,7 +85,8 @@ class Operator:
         self._store = Store()
         self._queue: WorkQueue[str] = WorkQueue(observer=self._metrics.queue("reconcile"))
         self._pace = Pace()
-        self._intake = Intake(self._store, options.platform, self._wake)
+        places = options.settings.secondary_namespaces
+        self._intake = Intake(self._store, options.platform, self._wake, secondary=places)
         self._metrics.lease_seen = lambda: self._intake.lease_seen
         # A container that is started again in its pod is who it was, and need not wait.
         self._identity = f"{socket.gethostname()}_{os.environ.get('POD_UID') or uuid.uuid4()}"
@@ -151,7 +152,9 @@ class Operator:
     async def _watch(self, unwatch: asyncio.Event) -> None:
         """Keep the store up to date; a standby does as well, and so takes over without delay."""
         watcher = Watcher(
-            watches(self._platform), on_event=self._intake.event, on_listed=self._listed
+            watches(self._platform, self._options.settings.secondary_namespaces),
+            on_event=self._intake.event,
+            on_listed=self._listed,
         )
         self._watcher = watcher
         self._metrics.watch_ages = lambda: {
@@ -286,7 +289,10 @@ class Operator:
             recovered_at=self._elector.recovered_at if self._elector else None,
             trouble=self._trouble,
             now=datetime.now(UTC),
+            leases_seen=self._intake.leases_seen,
+            troubles=executor.troubles,
         )
+        troubles = executor.troubles
         self._follow_log_level(snapshot.spec, recorder)
         self._accountant.observe(snapshot)
         try:
@@ -303,8 +309,15 @@ class Operator:
             log.exception("A pass failed because of a defect in the operator")
             return
         recovered, self._trouble = self._trouble != "", ""
-        self._queue.forget(_WORK)
-        if again or recovered:
+        news = executor.troubles != troubles
+        if executor.troubles:
+            # Of further schedulers only: the next pass says so, then it is tried with patience.
+            for whose, trouble in executor.troubles.items() if news else ():
+                log.warning("Writing for SecondaryScheduler %s failed: %s", whose, trouble)
+            self._queue.add_rate_limited(_WORK)
+        else:
+            self._queue.forget(_WORK)
+        if again or recovered or news:
             self._queue.add(_WORK)
         after = plan.requeue_after
         resync = self._options.settings.resync

@@ -52,6 +52,7 @@ class Settings:
         operator_version: shown in ClusterOperator.
         release_version: of the cluster's payload, where there is one; it chooses feature gates.
         resync: seconds after which a pass runs even if nothing happened.
+        secondary_namespaces: where SecondarySchedulers may run; None: in the target namespace.
         rollout: see Rollout.
     """
 
@@ -61,4 +62,5 @@ class Settings:
     operator_version: str = __version__
     release_version: str = ""
     resync: float = 60.0
+    secondary_namespaces: tuple[str, ...] | None = None
     rollout: Rollout = field(default_factory=Rollout)
