@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import yaml
 
-from .conftest import REPOSITORY, ApiServer, RefusedError
+from .conftest import ApiServer, RefusedError
 from .test_crds import SINCE, Kind
 
 if TYPE_CHECKING:
@@ -132,7 +130,11 @@ def test_kubectl_shows_how_it_does(secondaries: Kind) -> None:
     name = secondaries.create(SPEC)
     conditions = [
         {"type": type_, "status": status, "lastTransitionTime": SINCE}
-        for type_, status in (("Available", "True"), ("Progressing", "False"), ("Degraded", "False"))
+        for type_, status in (
+            ("Available", "True"),
+            ("Progressing", "False"),
+            ("Degraded", "False"),
+        )
     ]
     plugins = {"score": [{"name": "ImageLocality", "weight": 1}]}
     status = {

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from .. import assets, names
-from ..apply import keep, with_metadata
+from ..apply import contains, keep, with_metadata
 from ..kube.resource import (
     CLUSTER_ROLE_BINDINGS,
     DEPLOYMENTS,
@@ -29,6 +29,8 @@ from .request import Request
 
 Existing = Mapping[Resource, Mapping[str, Object]]
 """What was made for one SecondaryScheduler: kind -> name -> object."""
+
+_RESTART: Final = "kubectl.kubernetes.io/restartedAt"
 
 # In the order in which they are needed: kind -> resource and what of it is ours to say.
 _KINDS: Final[dict[str, tuple[Resource, tuple[str, ...]]]] = {
@@ -81,12 +83,35 @@ def keep_deployment(request: Request, content: Content, existing: Existing) -> t
             return ()
         event = Event("DeploymentUpdated", f"Updated {where} because metadata changed")
         return (Replace(DEPLOYMENTS, {**found, "metadata": metadata}, events=(event,)),)
+    wanted = _with_restart(wanted, found)
+    if edited and contains(found.get("spec"), wanted["spec"]):
+        # Nothing that matters: `kubectl rollout restart`, say.
+        notes[names.WRITTEN_GENERATION_ANNOTATION] = str(generation)
+        event = Event("DeploymentUpdated", f"Took note of generation {generation} of {where}")
+        return (
+            Replace(
+                DEPLOYMENTS, {**found, "metadata": with_metadata(found, noted)}, events=(event,)
+            ),
+        )
     why = "somebody changed it" if edited else f"configuration {content.hash} is rolled out"
     if running_hash(found) == content.hash and not edited:
         why = "spec of the SecondaryScheduler changed"
     changed = {**found, "metadata": with_metadata(found, noted), "spec": wanted["spec"]}
     event = Event("DeploymentUpdated", f"Updated {where} because {why}")
     return (Replace(DEPLOYMENTS, changed, events=(event,)),)
+
+
+def _with_restart(wanted: dict[str, Any], found: Object) -> dict[str, Any]:
+    """`wanted` with the mark that `kubectl rollout restart` leaves, which is nobody's mistake."""
+    template = (found.get("spec") or {}).get("template") or {}
+    mark = ((template.get("metadata") or {}).get("annotations") or {}).get(_RESTART)
+    if mark is None:
+        return wanted
+    spec = wanted["spec"]
+    metadata = spec["template"]["metadata"]
+    annotations = {**metadata["annotations"], _RESTART: mark}
+    marked = {**spec["template"], "metadata": {**metadata, "annotations": annotations}}
+    return {**wanted, "spec": {**spec, "template": marked}}
 
 
 def running_hash(deployment: Object | None) -> str:

@@ -83,7 +83,9 @@ def test_columns_name_conditions_that_are_written() -> None:
 
 def test_every_rule_names_the_fix() -> None:
     nodes = [at(""), *(field for _, field in fields(at("")))]
-    messages = [rule["message"] for node in nodes for rule in node.get("x-kubernetes-validations", ())]
+    messages = [
+        rule["message"] for node in nodes for rule in node.get("x-kubernetes-validations", ())
+    ]
     assert len(messages) == 8
     for message in messages:
         assert re.search(r"\b(use|remove|write|create)\b", message), message
