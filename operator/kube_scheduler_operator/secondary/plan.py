@@ -11,10 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .. import names
+from ..apply import keep
 from ..config.findings import Finding
 from ..config.versions import Version
 from ..kube.resource import CONFIG_MAPS, DEPLOYMENTS, PODS, SECONDARY_SCHEDULERS
-from ..plan import Action, Create, Delete, Event, Replace
+from ..plan import Action, Delete, Replace
 from ..snapshot import Object, Snapshot, label
 from .content import Content, config_map, content_of
 from .history import BAD, History, begun, find, judged, kept, last_good
@@ -82,7 +83,7 @@ def plan(
     if target is not None:
         history = begun(history, target.hash, snapshot.now)
         work += keep_static_objects(wanted.request, existing)
-        work += _keep_config_map(wanted, target, contents)
+        work += _keep_config_map(wanted, target, existing)
         work += keep_deployment(wanted.request, target, existing)
     said = Said(
         obj=obj,
@@ -138,15 +139,10 @@ def _target(
     return wanted or contents.get(running)
 
 
-def _keep_config_map(
-    wanted: Wanted, target: Content, contents: dict[str, Content]
-) -> tuple[Action, ...]:
-    if target.hash in contents:
-        return ()
+def _keep_config_map(wanted: Wanted, target: Content, existing: Existing) -> tuple[Action, ...]:
+    """Make the ConfigMap of `target`; one that is there can only have lost its owner or labels."""
     made = config_map(wanted.request, target)
-    name = made["metadata"]["name"]
-    event = Event("ConfigMapCreated", f"Created ConfigMap/{name} -n {wanted.request.namespace}")
-    return (Create(CONFIG_MAPS, made, (event,), exclusive=True),)
+    return keep(CONFIG_MAPS, existing.get(CONFIG_MAPS, {}), made, ())
 
 
 def _prune(
