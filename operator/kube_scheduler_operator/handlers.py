@@ -195,7 +195,9 @@ class Intake:
         name, namespace = obj["metadata"]["name"], obj["metadata"]["namespace"]
         if resource == SECRETS:
             return name in (kept.client_certificate, kept.serving_certificate)
-        return namespace != kept.namespace or name in kept.ca_bundles
+        # Where further schedulers may run may be any namespace.
+        others = label(obj, names.SECONDARY_LABEL) != ""
+        return namespace != kept.namespace or name in kept.ca_bundles or others
 
     def _lease(self, obj: Mapping[str, Any], *, deleted: bool) -> None:
         """A scheduler renews its Lease every two seconds: only a change of hands is news."""
