@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
-from .. import assets, names
+from .. import names
 from ..config.compose import config_text
 from ..config.versions import Version
-from ..manifests.render import canonical_json, render_documents
+from ..manifests.render import canonical_json, render_file
 from ..snapshot import Object
 from .compose import CONFIG_DIRECTORY, PORT, Composition
 from .request import TOLERATIONS, Request
@@ -135,8 +135,8 @@ def pod_spec(
 ) -> dict[str, Any]:
     """The spec of the pods, without the name of the ConfigMap."""
     modern = stock and version >= LIVEZ_SINCE
-    (spec,) = render_documents(
-        assets.text("templates", "secondary-scheduler-pod.yaml.j2"),
+    (spec,) = render_file(
+        "secondary-scheduler-pod.yaml.j2",
         request=request,
         arguments=list(arguments),
         image=image,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Final
 
-from .. import assets, names
+from .. import names
 from ..apply import contains, keep, with_metadata
 from ..kube.resource import (
     CLUSTER_ROLE_BINDINGS,
@@ -19,7 +19,7 @@ from ..kube.resource import (
     SERVICES,
     Resource,
 )
-from ..manifests.render import canonical_json, render_documents
+from ..manifests.render import canonical_json, render_file
 from ..plan import Action, Create, Event, Replace
 from ..platform import AUTHENTICATION_NAMESPACE
 from ..snapshot import Object, annotation
@@ -130,8 +130,8 @@ def _objects(request: Request) -> list[dict[str, Any]]:
 # A template costs more than everything else in a pass.
 @lru_cache(maxsize=512)
 def _rendered(name: str, uid: str, namespace: str, replicas: int) -> str:
-    documents = render_documents(
-        assets.text("templates", "secondary-scheduler.yaml.j2"),
+    documents = render_file(
+        "secondary-scheduler.yaml.j2",
         request=(request := Request(name, uid, namespace, replicas=replicas)),
         owner=owner(request),
         authentication_namespace=AUTHENTICATION_NAMESPACE,
