@@ -168,7 +168,12 @@ async def _measure() -> list[tuple[str, list[float], str, float | None]]:
     peak = process.getrusage(process.RUSAGE_SELF).ru_maxrss / 1024
     return [
         (f"{SCHEDULERS} SecondarySchedulers, first pass of a process", [cold], "ms of CPU", None),
-        (f"{SCHEDULERS}, a pass with nothing to do", [took for _, took in calm], "ms of CPU", TARGET),
+        (
+            f"{SCHEDULERS}, a pass with nothing to do",
+            [took for _, took in calm],
+            "ms of CPU",
+            TARGET,
+        ),
         (f"{SCHEDULERS}, the pass after one edit", edits, "ms of CPU", TARGET),
         ("writes of that pass", writes, "", 3.0),
         ("memory of the process, at most", [peak], "MiB", MEMORY),

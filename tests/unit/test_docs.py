@@ -101,7 +101,9 @@ def test_every_metric_that_is_named_elsewhere_exists() -> None:
     assert set(named) <= set(served_metrics())
 
 
-@pytest.mark.parametrize("page", ["weak-spots.md", "reference-cases.md", "operations.md"])
+@pytest.mark.parametrize(
+    "page", ["weak-spots.md", "reference-cases.md", "operations.md", "secondary-schedulers.md"]
+)
 def test_every_test_that_is_named_exists(page: str) -> None:
     named = set(re.findall(r"`(test_\w+)`", (ROOT / "docs" / page).read_text()))
     found = {

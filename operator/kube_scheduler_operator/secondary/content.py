@@ -47,7 +47,12 @@ class Content:
     @property
     def hash(self) -> str:
         """The first digits of SHA-256 over keys and texts."""
-        return digest(canonical_json(self.data))
+        return _hash(self.items)
+
+    @property
+    def items(self) -> tuple[tuple[str, str], ...]:
+        """The data as something that can be a key: strings remember their own hashes."""
+        return tuple(sorted(self.data.items()))
 
     @property
     def config(self) -> Mapping[str, Any]:
@@ -67,6 +72,10 @@ class Content:
 
 
 @lru_cache(maxsize=1024)
+def _hash(items: tuple[tuple[str, str], ...]) -> str:
+    return digest(canonical_json(dict(items)))
+
+
 def digest(text: str) -> str:
     """The first digits of SHA-256."""
     return hashlib.sha256(text.encode()).hexdigest()[:HASH_LENGTH]

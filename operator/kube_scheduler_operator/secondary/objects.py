@@ -145,17 +145,17 @@ def _deployment(
     name: str, uid: str, namespace: str, replicas: int, content: Content
 ) -> tuple[dict[str, Any], str]:
     """The Deployment, and a hash over its spec."""
-    text, spec_hash = _deployment_text(name, uid, namespace, replicas, canonical_json(content.data))
+    text, spec_hash = _deployment_text(name, uid, namespace, replicas, content.items)
     deployment: dict[str, Any] = json.loads(text)
     return deployment, spec_hash
 
 
 @lru_cache(maxsize=512)
 def _deployment_text(
-    name: str, uid: str, namespace: str, replicas: int, data: str
+    name: str, uid: str, namespace: str, replicas: int, items: tuple[tuple[str, str], ...]
 ) -> tuple[str, str]:
     request = Request(name, uid, namespace, replicas=replicas)
     (bare,) = (obj for obj in _objects(request) if obj["kind"] == "Deployment")
-    template = pod_template(request, Content(json.loads(data)))
+    template = pod_template(request, Content(dict(items)))
     spec = {**bare["spec"], "template": template}
     return canonical_json({**bare, "spec": spec}), digest(canonical_json(spec))

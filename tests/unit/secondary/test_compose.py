@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from kube_scheduler_operator import names
 from kube_scheduler_operator.config.versions import Version
 from kube_scheduler_operator.platform import KUBEADM, OPENSHIFT, Platform
 from kube_scheduler_operator.secondary.compose import RESERVED, Composition, compose
 from kube_scheduler_operator.secondary.request import read
+from kube_scheduler_operator.secondary.wanted import Operand, want
 
 V135 = Version(1, 35, 4)
 
@@ -219,3 +222,15 @@ def test_whatever_users_wrote_it_never_raises(profiles: Any) -> None:
     composition = compose(read(obj), KUBEADM, V135, stock=True)
     assert composition.blocking
     assert composition.scheduler_names
+
+
+EXAMPLES = Path(__file__).resolve().parents[3] / "docs" / "examples"
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.yaml")), ids=lambda path: path.stem)
+def test_the_examples_come_to_something(path: Path) -> None:
+    (obj,) = yaml.safe_load_all(path.read_text())
+    wanted = want(obj, KUBEADM, Operand("registry.k8s.io/kube-scheduler:v1.35.4"), V135)
+    assert wanted.content is not None, wanted.findings
+    assert wanted.request.namespace == KUBEADM.target_namespace
+    assert wanted.composition.scheduler_names[0] == obj["metadata"]["name"]
