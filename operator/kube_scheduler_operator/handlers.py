@@ -7,6 +7,7 @@ writes nothing: no finalizers, no annotations, no state on anybody's objects.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final, Protocol
 
@@ -39,7 +40,7 @@ from .kube.store import Store, View
 from .kube.watch import Watch
 from .platform import AUTHENTICATION_NAMESPACE, Platform
 from .settings import Settings
-from .snapshot import Object, Place, Secondaries, Snapshot, label, timestamp
+from .snapshot import Object, PendingPod, Place, Secondaries, Snapshot, label, timestamp
 
 MADE_FOR_SECONDARIES: Final = (
     CLUSTER_ROLE_BINDINGS,
@@ -265,6 +266,7 @@ def take_snapshot(
     now: datetime,
     leases_seen: Mapping[Place, datetime] | None = None,
     troubles: Mapping[str, str] | None = None,
+    pending: tuple[PendingPod, ...] = (),
 ) -> Snapshot:
     """One immutable view of everything, for a pass."""
     view = store.view()
@@ -306,7 +308,7 @@ def take_snapshot(
         answered_since=answered_since,
         recovered_at=recovered_at,
         trouble=trouble,
-        secondaries=_secondaries(view, leases_seen or {}, troubles or {}),
+        secondaries=replace(_secondaries(view, leases_seen or {}, troubles or {}), pending=pending),
     )
 
 

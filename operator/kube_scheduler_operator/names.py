@@ -94,7 +94,8 @@ OVERRIDES_UPGRADEABLE: Final = "UnsupportedConfigOverridesUpgradeable"
 OVERRIDES_DEGRADED: Final = "UnsupportedConfigOverridesDegraded"  # ours: malformed overrides
 PREFLIGHT_DEGRADED: Final = "PreflightDegraded"  # ours: kube-scheduler refused a revision
 SECONDARY_DEGRADED: Final = "SecondarySchedulersDegraded"  # ours: which ones, and why
-# Ours, and for information: no suffix, so ClusterOperator does not count it.
+# Ours, and for information: no suffix, so ClusterOperator does not count them.
+PODS_WITHOUT_SCHEDULER: Final = "PodsWithoutScheduler"
 INEFFECTIVE_SETTINGS: Final = "IneffectiveSettings"
 
 # --- conditions on SecondaryScheduler ---------------------------------------------------------

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from .kube.events import EventType
     from .kube.resource import Resource
-    from .snapshot import Object
+    from .snapshot import Object, PendingPod
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +77,7 @@ class Plan:
         events: things worth saying that no write stands for.
         chains: whose -> writes that concern nobody else: what fails in one stops no other, nor the
             actions and reports; it is known in the next snapshot (Secondaries.troubles).
+        unserved: pods that ask for a scheduler that there is none of; each should be told once.
     """
 
     actions: tuple[Action, ...] = ()
@@ -84,3 +85,4 @@ class Plan:
     requeue_after: float | None = None
     events: tuple[Event, ...] = ()
     chains: Mapping[str, tuple[Action, ...]] = field(default_factory=dict)
+    unserved: tuple[PendingPod, ...] = ()

@@ -56,12 +56,12 @@ def reconcile(snapshot: Snapshot) -> Plan:
         return _report_cluster_operator(snapshot, snapshot.status.get("conditions") or ())
     image = operand_image(snapshot)
     secondary = secondary_schedulers(snapshot, image, partial(operand_version, snapshot))
-    plan = _control_plane(snapshot, image, secondary.condition)
+    plan = _control_plane(snapshot, image, secondary.conditions)
     wait = _soonest(plan.requeue_after, secondary.requeue_after)
-    return replace(plan, chains=secondary.chains, requeue_after=wait)
+    return replace(plan, chains=secondary.chains, unserved=secondary.unserved, requeue_after=wait)
 
 
-def _control_plane(snapshot: Snapshot, image: str, secondary: Condition) -> Plan:
+def _control_plane(snapshot: Snapshot, image: str, secondary: Sequence[Condition]) -> Plan:
     """What should be done about the schedulers in static pods."""
     kubescheduler = snapshot.kubescheduler
     if kubescheduler is None:
@@ -102,7 +102,7 @@ def _control_plane(snapshot: Snapshot, image: str, secondary: Condition) -> Plan
             rejected=revised.rejected,
             description=describe(stepped.entries, _described(revised)),
         ),
-        secondary,
+        *secondary,
     )
     status = _status(snapshot, revised, stepped, conditions)
     cluster_operator = _report_cluster_operator(snapshot, status["conditions"])

@@ -53,6 +53,7 @@ class Settings:
         release_version: of the cluster's payload, where there is one; it chooses feature gates.
         resync: seconds after which a pass runs even if nothing happened.
         secondary_namespaces: where SecondarySchedulers may run; None: in the target namespace.
+        pending_interval: seconds between looks at pods that wait for a scheduler; 0: never.
         rollout: see Rollout.
     """
 
@@ -63,4 +64,5 @@ class Settings:
     release_version: str = ""
     resync: float = 60.0
     secondary_namespaces: tuple[str, ...] | None = None
+    pending_interval: float = 60.0
     rollout: Rollout = field(default_factory=Rollout)

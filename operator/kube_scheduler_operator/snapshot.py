@@ -29,6 +29,25 @@ Place = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
+class PendingPod:
+    """A pod that no scheduler has looked at yet.
+
+    Attributes:
+        namespace: its namespace.
+        name: its name.
+        uid: what tells it from a namesake.
+        scheduler: the scheduler that it asks for.
+        created: when it was made.
+    """
+
+    namespace: str
+    name: str
+    uid: str
+    scheduler: str
+    created: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
 class Secondaries:
     """What is known of further schedulers.
 
@@ -38,6 +57,7 @@ class Secondaries:
         leases: Leases in the namespaces where they may run.
         leases_seen: when this process last saw each of those renewed, by its own clock.
         troubles: SecondaryScheduler -> the error that ended the last attempt to write for it.
+        pending: pods in the whole cluster that no scheduler has looked at, as far as is known.
     """
 
     schedulers: Mapping[str, Object] = field(default_factory=dict)
@@ -45,6 +65,7 @@ class Secondaries:
     leases: Mapping[Place, Object] = field(default_factory=dict)
     leases_seen: Mapping[Place, datetime] = field(default_factory=dict)
     troubles: Mapping[str, str] = field(default_factory=dict)
+    pending: tuple[PendingPod, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -171,6 +171,12 @@ class World:
         return f"the operator's log ends: {self.operator.text()[-3000:]}"
 
 
+def flags(sandbox: Sandbox) -> tuple[str, ...]:
+    """Of the operator: there is no control plane to take the image from."""
+    image = images.scheduler_name(sandbox.kubernetes)
+    return f"--operand-image={image}", "--pending-pods-interval=5"
+
+
 def _container(name: str, state: dict[str, Any]) -> dict[str, Any]:
     bare = {"ready": False, "restartCount": 0, "image": "x", "imageID": ""}
     return {"name": name, "state": state, **bare}
@@ -190,7 +196,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         proxy.identity = OPERATOR
         operator = Operator(proxy, tmp_path_factory.mktemp("operator"))
         found = World(sandbox, proxy, operator)
-        operator.start(f"--operand-image={images.scheduler_name(sandbox.kubernetes)}")
+        operator.start(*flags(sandbox))
         yield found
     finally:
         if found is not None:
@@ -242,7 +248,7 @@ def test_everything_is_made_with_the_operators_own_rights_and_goes_with_its_owne
     world.operator.kill()  # it is not needed for the end
     world.delete(mine)
     until(lambda: world.made_for(mine) == set(), 60, lambda: f"left: {world.made_for(mine)}")
-    world.operator.start(f"--operand-image={images.scheduler_name(world.sandbox.kubernetes)}")
+    world.operator.start(*flags(world.sandbox))
 
 
 def test_at_rest_nothing_is_written(world: World, mine: str) -> None:
@@ -334,7 +340,6 @@ def test_what_the_api_refuses_is_told_and_stops_nobody_else(world: World, mine: 
 
 
 def test_killed_at_every_write_it_ends_the_same(world: World, mine: str) -> None:
-    image = f"--operand-image={images.scheduler_name(world.sandbox.kubernetes)}"
     names = []
     for number in range(1, 100, 3):
         name = f"{mine}-{number}"
@@ -344,7 +349,7 @@ def test_killed_at_every_write_it_ends_the_same(world: World, mine: str) -> None
         until(lambda name=name: world.proxy.killed or world.installed(name) != "", 60, world.log)
         struck = world.proxy.disarm()
         if struck:
-            world.operator.start(image)
+            world.operator.start(*flags(world.sandbox))
         world.wait_installed(name)
         assert len([o for o in world.made_for(name) if not o.startswith("pods ")]) == 10
         if not struck:
@@ -385,6 +390,10 @@ def test_its_account_may_do_what_a_scheduler_does_and_holds_its_own_lease(
             lambda: f"no leader: {log.read_text()[-3000:]}",
         )
         until(lambda: world.condition(mine, "Available")[0] == "True", 30, world.log)
+        # This process is none of the pods, and elects by their Lease.
+        until(
+            lambda: "is none of these pods" in world.condition(mine, "Degraded")[1], 30, world.log
+        )
         _bind_a_pod(world, mine, log)
         said = log.read_text()
         assert "forbidden" not in said.lower(), said[-3000:]
@@ -400,6 +409,37 @@ def test_its_account_may_do_what_a_scheduler_does_and_holds_its_own_lease(
         60,
         lambda: f"{world.condition(mine, 'Available')}",
     )
+
+
+def test_a_pod_that_asks_for_nobody_hears_of_it(world: World) -> None:
+    pods = "/api/v1/namespaces/default/pods"
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "asks-for-nobody"},
+        "spec": {
+            "schedulerName": "nobody",
+            "automountServiceAccountToken": False,
+            "containers": [{"name": "c", "image": "i"}],
+        },
+    }
+    world.api.request("POST", pods, pod)
+    try:
+        selector = "involvedObject.name%3Dasks-for-nobody,reason%3DNoSuchScheduler"
+        path = f"/api/v1/namespaces/default/events?fieldSelector={selector}"
+        until(lambda: world.api.request("GET", path)["items"] != [], 60, world.log)
+        (event,) = world.api.request("GET", path)["items"]
+        assert 'no scheduler serves the name "nobody"' in event["message"]
+        kubescheduler = "/apis/operator.openshift.io/v1/kubeschedulers/cluster"
+
+        def told() -> str:
+            found = world.api.request("GET", kubescheduler)["status"]["conditions"]
+            return str({c["type"]: c for c in found}["PodsWithoutScheduler"].get("message", ""))
+
+        until(lambda: "nobody" in told(), 30, world.log)
+    finally:
+        body = {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}
+        world.api.request("DELETE", f"{pods}/asks-for-nobody", body)
 
 
 @pytest.fixture

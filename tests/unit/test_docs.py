@@ -78,7 +78,9 @@ def test_every_condition_is_documented() -> None:
         value
         for value in vars(names).values()
         if isinstance(value, str)
-        and re.fullmatch(r"[A-Z]\w+(Degraded|Progressing|Available|Upgradeable|Settings)", value)
+        and re.fullmatch(
+            r"[A-Z]\w+(Degraded|Progressing|Available|Upgradeable|Settings|Scheduler)", value
+        )
         and value not in ("Degraded", "Progressing", "Available", "Upgradeable")
     }
     documented = set(re.findall(r"`([A-Z]\w+)`", _section("What the conditions mean")))

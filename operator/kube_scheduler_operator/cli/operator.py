@@ -52,6 +52,14 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="where SecondarySchedulers may run ($SECONDARY_NAMESPACES; default: the target "
         'namespace; "-": nowhere)',
     )
+    parser.add_argument(
+        "--pending-pods-interval",
+        type=_seconds,
+        default=60.0,
+        metavar="SECONDS",
+        help="how often to look for pods that ask for a scheduler that there is none of; 0: never "
+        "(default: 60)",
+    )
     parser.add_argument("--listen", default="0.0.0.0:8443", metavar="HOST:PORT")
     parser.add_argument("--tls-cert-file", type=Path, help="default: self-signed")
     parser.add_argument("--tls-private-key-file", type=Path)
@@ -115,6 +123,7 @@ def run(args: argparse.Namespace) -> int:
         operator_version=args.release_version or defaults.operator_version,
         release_version=args.release_version,
         secondary_namespaces=_namespaces(args.secondary_namespaces),
+        pending_interval=args.pending_pods_interval,
         rollout=rollout,
     )
     try:

@@ -31,6 +31,7 @@ REFUSED: Final = "ConfigurationRefused"
 FAILED: Final = "ConfigurationFailed"
 SYNC_ERROR: Final = "SyncError"
 PODS_FAILING: Final = "PodsFailing"
+LEASE_SHARED: Final = "LeaseShared"
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +171,9 @@ def _degraded(snapshot: Snapshot, said: Said) -> Condition:
         found.append(_rejected(said, asked.outcome, asked.message))
     if trouble:
         found.append((SYNC_ERROR, trouble))
+    shared = _shared(snapshot, said)
+    if shared:
+        found.append((LEASE_SHARED, shared))
     late = any(_is_late(snapshot, pod) for pod in said.pods)
     if said.verdict.trouble and (late or not _is_progressing(said)):
         found.append((PODS_FAILING, said.verdict.trouble))
@@ -232,6 +236,27 @@ def _lease(snapshot: Snapshot, said: Said) -> tuple[str, float | None]:
     if left < 0:
         return f"{spec['holderIdentity']} holds the Lease {where} but does not renew it", None
     return "", left + 0.5
+
+
+def _shared(snapshot: Snapshot, said: Said) -> str:
+    """Who else elects by this Lease; empty if nobody does.
+
+    A holder calls itself by its pod's name. One of ours whose pod has just gone was known as ours
+    before, so it is in the status already.
+    """
+    holder = _holder(snapshot, said)
+    problem, _ = _lease(snapshot, said)
+    before: Mapping[str, Any] = said.obj.get("status") or {}
+    if not holder or problem or holder.rpartition("_")[0] in {pod.name for pod in said.pods}:
+        return ""
+    reasons = {c.get("reason") for c in before.get("conditions") or ()}
+    if before.get("leaseHolder") == holder and LEASE_SHARED not in reasons:
+        return ""
+    where = f"{said.wanted.request.namespace}/{said.name}"
+    return (
+        f"{holder} holds the Lease {where} and is none of these pods: another scheduler elects by "
+        "it, and of those that share a Lease only one works; give that one a Lease of its own"
+    )
 
 
 # --- plugins ----------------------------------------------------------------------------------

@@ -17,10 +17,11 @@ from .. import names
 from ..config.findings import Finding
 from ..config.versions import Version
 from ..plan import Action
-from ..snapshot import Object, Snapshot
+from ..snapshot import Object, PendingPod, Snapshot
 from ..status.conditions import AS_EXPECTED, Condition, aggregate
 from .compose import scheduler_names
 from .plan import NOT_ALLOWED, Planned, plan
+from .unserved import condition, unserved
 from .wanted import Operand, Wanted, want
 
 log = logging.getLogger(__name__)
@@ -34,15 +35,14 @@ class Secondary:
 
     Attributes:
         chains: name -> writes.
-        condition: of KubeScheduler: whether any is Degraded; None where there are none at all and
-            never were.
+        conditions: of KubeScheduler: whether any is Degraded, and whether pods ask for none.
+        unserved: pods that ask for a scheduler that there is none of.
         requeue_after: seconds until a pass is worth while even if nothing happens; None: no need.
     """
 
     chains: Mapping[str, tuple[Action, ...]] = field(default_factory=dict)
-    condition: Condition = field(
-        default_factory=lambda: Condition(names.SECONDARY_DEGRADED, "False", AS_EXPECTED)
-    )
+    conditions: tuple[Condition, ...] = ()
+    unserved: tuple[PendingPod, ...] = ()
     requeue_after: float | None = None
 
 
@@ -80,12 +80,16 @@ def secondary_schedulers(
             planned[name] = Planned(
                 (), f"a defect in the operator: {type(error).__name__}: {error}"
             )
+    waits = [each.requeue_after for each in planned.values()]
+    nobodys = unserved(snapshot.secondaries.pending, served, snapshot.now)
     return Secondary(
         {name: each.actions for name, each in planned.items() if each.actions},
-        _condition({name: each.degraded for name, each in planned.items() if each.degraded}),
-        min(
-            (p.requeue_after for p in planned.values() if p.requeue_after is not None), default=None
+        (
+            _condition({name: each.degraded for name, each in planned.items() if each.degraded}),
+            condition(nobodys),
         ),
+        nobodys,
+        min((wait for wait in waits if wait is not None), default=None),
     )
 
 

@@ -21,7 +21,7 @@ from kube_scheduler_operator.reconcile import reconcile
 from kube_scheduler_operator.secondary.objects import running_hash
 from kube_scheduler_operator.secondary.step import secondary_schedulers
 from kube_scheduler_operator.settings import Settings
-from kube_scheduler_operator.snapshot import Place, Secondaries, Snapshot, label
+from kube_scheduler_operator.snapshot import PendingPod, Place, Secondaries, Snapshot, label
 
 IMAGE = "registry.k8s.io/kube-scheduler:v1.35.4"
 NAMESPACE = KUBEADM.target_namespace
@@ -47,6 +47,7 @@ class World:
         self.leases: dict[Place, Object] = {}
         self.leases_seen: dict[Place, datetime] = {}
         self.troubles: dict[str, str] = {}
+        self.pending: tuple[PendingPod, ...] = ()
         self.config_maps: dict[str, Object] = {}
         self.recovered_at: datetime | None = None
         self.answered_since: datetime | None = BEGIN - timedelta(hours=1)
@@ -95,7 +96,7 @@ class World:
             if whose in made:
                 made[whose].setdefault(kind, {})[name] = obj
         secondaries = Secondaries(
-            schedulers, made, self.leases, self.leases_seen, dict(self.troubles)
+            schedulers, made, self.leases, self.leases_seen, dict(self.troubles), self.pending
         )
         return Snapshot(
             now=self.now,
