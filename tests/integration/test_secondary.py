@@ -119,12 +119,19 @@ class World:
             "metadata": {"name": name},
             "spec": {"namespace": NAMESPACE, **spec},
         }
-        try:
-            found = self.api.request("GET", f"{KIND}/{name}")
-        except ApiError:
-            self.api.request("POST", KIND, body)
+        while True:
+            try:
+                found = self.api.request("GET", f"{KIND}/{name}")
+            except ApiError:
+                self.api.request("POST", KIND, body)
+                return
+            try:
+                self.api.request("PUT", f"{KIND}/{name}", {**found, "spec": body["spec"]})
+            except ApiError as error:
+                if error.code == 409:  # the operator was faster with a status
+                    continue
+                raise
             return
-        self.api.request("PUT", f"{KIND}/{name}", {**found, "spec": body["spec"]})
 
     def get(self, name: str) -> dict[str, Any]:
         return self.api.request("GET", f"{KIND}/{name}")
