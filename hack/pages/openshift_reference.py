@@ -440,6 +440,11 @@ REASONS: tuple[Reason, ...] = (
     ),
     Reason(
         _OBJECTS,
+        "NetworkPolicy secondary-schedulers",
+        "further schedulers (SecondaryScheduler), of which OpenShift has an operator of its own",
+    ),
+    Reason(
+        _OBJECTS,
         "Role* prometheus-k8s",
         "monitoring is an addition of its own, deploy/monitoring/openshift",
     ),

@@ -10,14 +10,16 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Protocol
 
-from .kube.errors import AlreadyExists, Conflict, KubeError, NotFound
+from .kube.errors import AlreadyExists, Conflict, KubeError, NotFound, SomebodyElses
 from .plan import Action, Create, Delete, Replace
 
 if TYPE_CHECKING:
     from .kube.api import Api
     from .kube.events import EventType
+    from .kube.resource import Resource
     from .kube.store import Store
     from .plan import Event, Plan
+    from .snapshot import Object
 
 
 class Recorder(Protocol):
@@ -28,12 +30,17 @@ class Recorder(Protocol):
 
 
 class Executor:
-    """Writes plans to the API and their answers into the store."""
+    """Writes plans to the API and their answers into the store.
+
+    Attributes:
+        troubles: chain of the last plan -> the error that ended it.
+    """
 
     def __init__(self, api: Api, store: Store, recorder: Recorder) -> None:
         self._api = api
         self._store = store
         self._recorder = recorder
+        self.troubles: dict[str, str] = {}
 
     async def execute(self, plan: Plan) -> bool:
         """Do what the plan says.
@@ -52,9 +59,16 @@ class Executor:
             for chain in (plan.actions, plan.reports)
             if (error := await self._perform_all(chain)) is not None
         ]
+        troubles = {
+            whose: error
+            for whose, chain in plan.chains.items()
+            if (error := await self._perform_all(chain)) is not None
+        }
+        self.troubles = {whose: str(error) for whose, error in troubles.items()}
         if failures:
             raise failures[0]
-        return bool(plan.actions or plan.reports)
+        done = [chain for whose, chain in plan.chains.items() if chain and whose not in troubles]
+        return bool(plan.actions or plan.reports or done)
 
     async def _perform_all(self, chain: tuple[Action, ...]) -> KubeError | None:
         """Write after write until one fails, or turns out to be out of date."""
@@ -89,6 +103,9 @@ class Executor:
                     # Gone at once, or still ending gracefully: either way the next pass must know.
                     await self._refresh(action)
         except AlreadyExists:
+            if isinstance(action, Create) and action.exclusive:
+                await self._claim(resource, action.obj)
+                return False
             if not await self._refresh(action):
                 await self._unseen(action)
             return False
@@ -101,6 +118,24 @@ class Executor:
             self._store.forget(ref)
             return isinstance(action, Delete)
         return True
+
+    async def _claim(self, resource: Resource, wanted: Object) -> None:
+        """Take notice of what is there under the name of `wanted`, if it has the same owner.
+
+        Raises:
+            SomebodyElses: it has not.
+        """
+        ref = resource.ref(wanted)
+        with contextlib.suppress(NotFound):
+            found = await self._api.get(ref)
+            if not _owners(found) & _owners(wanted):
+                raise SomebodyElses(ref)
+            labels = found["metadata"].get("labels") or {}
+            merged = {**labels, **wanted["metadata"]["labels"]}
+            if merged != labels:  # by them it is watched
+                metadata = {**found["metadata"], "labels": merged}
+                found = await self._api.replace(resource, {**found, "metadata": metadata})
+            self._store.put(resource, found)
 
     async def _unseen(self, action: Action) -> None:
         """Delete an object that exists although the watch said it was deleted.
@@ -121,3 +156,9 @@ class Executor:
             self._store.forget(ref)
             return True
         return ref in self._store.view()
+
+
+def _owners(obj: Object) -> set[tuple[str, str]]:
+    """Kind and name of whoever owns `obj`; a deleted owner is followed by one of the same name."""
+    owners = obj["metadata"].get("ownerReferences") or ()
+    return {(owner["kind"], owner["name"]) for owner in owners}

@@ -6,15 +6,18 @@ writes nothing: no finalizers, no annotations, no state on anybody's objects.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence, Set
+from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from . import names
 from .kube.resource import (
     API_SERVERS,
     CLUSTER_OPERATORS,
+    CLUSTER_ROLE_BINDINGS,
     CONFIG_MAPS,
+    DEPLOYMENTS,
     DISRUPTION_BUDGETS,
     FEATURE_GATES,
     INFRASTRUCTURES,
@@ -22,17 +25,35 @@ from .kube.resource import (
     LEASES,
     NODES,
     PODS,
+    ROLE_BINDINGS,
+    ROLES,
     SCHEDULER_PROFILES,
     SCHEDULERS,
+    SECONDARY_SCHEDULERS,
     SECRETS,
     SERVICE_ACCOUNTS,
+    SERVICES,
+    ObjectRef,
     Resource,
+    Stream,
 )
-from .kube.store import Store
+from .kube.store import Store, View
 from .kube.watch import Watch
-from .platform import Platform
+from .platform import AUTHENTICATION_NAMESPACE, Platform
 from .settings import Settings
-from .snapshot import Object, Snapshot, label, timestamp
+from .snapshot import Object, PendingPod, Place, Secondaries, Snapshot, label, timestamp
+
+MADE_FOR_SECONDARIES: Final = (
+    CLUSTER_ROLE_BINDINGS,
+    CONFIG_MAPS,
+    DEPLOYMENTS,
+    DISRUPTION_BUDGETS,
+    PODS,
+    ROLES,
+    ROLE_BINDINGS,
+    SERVICES,
+    SERVICE_ACCOUNTS,
+)
 
 
 class Wake(Protocol):
@@ -42,8 +63,14 @@ class Wake(Protocol):
         """Soon, if `urgent`; when it is convenient otherwise."""
 
 
-def watches(platform: Platform) -> tuple[Watch, ...]:
-    """What the operator reads; it needs the right to list nothing else."""
+def watches(platform: Platform, secondary: Sequence[str] | None = None) -> tuple[Watch, ...]:
+    """What the operator reads; it needs the right to list nothing else.
+
+    Args:
+        platform: the kind of cluster.
+        secondary: namespaces in which further schedulers may run; None: the target namespace.
+    """
+    places = platform.secondary_namespaces(secondary)
     ours = f"{names.MANAGED_BY_LABEL}={names.PROGRAM}"
     target = platform.target_namespace
     operand = ",".join(f"{key}={value}" for key, value in platform.static_pod_labels)
@@ -57,11 +84,15 @@ def watches(platform: Platform) -> tuple[Watch, ...]:
         Watch(CONFIG_MAPS, target, label_selector=ours),
         Watch(SERVICE_ACCOUNTS, target, label_selector=ours),
         Watch(DISRUPTION_BUDGETS, target, label_selector=ours),
-        Watch(PODS, target, label_selector=_pods_in_target(platform)),
-        Watch(LEASES, platform.operand_lease_namespace, field_selector=lease),
+        Watch(PODS, target, label_selector=_pods_in_target(platform, secondaries=target in places)),
     ]
     if platform.operand_namespace != target:
+        if platform.operand_namespace in places:
+            operand = f"component in ({names.OPERAND},{names.SECONDARY})"
         found.append(Watch(PODS, platform.operand_namespace, label_selector=operand))
+    if platform.operand_lease_namespace not in places:
+        found.append(Watch(LEASES, platform.operand_lease_namespace, field_selector=lease))
+    found += _secondary_watches(places, {watch.stream for watch in found})
     if platform.cluster_config:
         found += [Watch(API_SERVERS), Watch(FEATURE_GATES), Watch(INFRASTRUCTURES)]
     kept = platform.credentials
@@ -75,12 +106,35 @@ def watches(platform: Platform) -> tuple[Watch, ...]:
     return tuple(found)
 
 
-def _pods_in_target(platform: Platform) -> str:
+def _secondary_watches(places: Sequence[str], known: Set[Stream]) -> Iterator[Watch]:
+    """Further schedulers, and what is made for them; what is watched there already is enough."""
+    if not places:
+        return
+    ours = f"{names.MANAGED_BY_LABEL}={names.PROGRAM}"
+    yield Watch(SECONDARY_SCHEDULERS)
+    yield Watch(CLUSTER_ROLE_BINDINGS, label_selector=ours)
+    for place in dict.fromkeys((*places, AUTHENTICATION_NAMESPACE)):
+        yield Watch(ROLE_BINDINGS, place, label_selector=ours)
+    for place in places:
+        for resource in (DEPLOYMENTS, SERVICES, ROLES):
+            yield Watch(resource, place, label_selector=ours)
+        for resource in (CONFIG_MAPS, SERVICE_ACCOUNTS, DISRUPTION_BUDGETS):
+            if Stream(resource, place) not in known:
+                yield Watch(resource, place, label_selector=ours)
+        if Stream(PODS, place) not in known:
+            yield Watch(PODS, place, label_selector=f"app={names.SECONDARY}")
+        # Schedulers make theirs themselves, without labels.
+        yield Watch(LEASES, place)
+
+
+def _pods_in_target(platform: Platform, *, secondaries: bool) -> str:
     """One watch for all our pods there; schedulers are among them where they have that namespace.
 
     Their `app` is what tells them apart from the others, on every platform that puts them there.
     """
     apps = [names.INSTALLER, names.GUARD]
+    if secondaries:
+        apps.append(names.SECONDARY)
     if platform.operand_namespace == platform.target_namespace:
         apps.append(dict(platform.static_pod_labels)["app"])
     return f"app in ({','.join(apps)})"
@@ -94,6 +148,10 @@ class Intake:
         platform: which Lease is the scheduler's.
         wake: asks for a pass, and says whether it is urgent.
         now: wall clock, UTC.
+        secondary: namespaces in which further schedulers may run; None: the target namespace.
+
+    Attributes:
+        leases_seen: when each Lease of a scheduler was last seen renewed.
     """
 
     def __init__(
@@ -102,12 +160,20 @@ class Intake:
         platform: Platform,
         wake: Wake,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        secondary: Sequence[str] | None = None,
     ) -> None:
-        self.lease_seen: datetime | None = None
+        self.leases_seen: dict[Place, datetime] = {}
         self._store = store
         self._platform = platform
         self._wake = wake
         self._now = now
+        self._places = platform.secondary_namespaces(secondary)
+        self._operand_lease = (platform.operand_lease_namespace, platform.operand_lease_name)
+
+    @property
+    def lease_seen(self) -> datetime | None:
+        """When the Lease of the control plane's scheduler was last seen renewed."""
+        return self.leases_seen.get(self._operand_lease)
 
     def event(self, resource: Resource, kind: str | None, obj: Mapping[str, Any]) -> None:
         """Take one watch event; `kind` is ADDED, MODIFIED, DELETED or None for a listed object."""
@@ -132,28 +198,43 @@ class Intake:
         name, namespace = obj["metadata"]["name"], obj["metadata"]["namespace"]
         if resource == SECRETS:
             return name in (kept.client_certificate, kept.serving_certificate)
-        return namespace != kept.namespace or name in kept.ca_bundles
+        # Where further schedulers may run may be any namespace.
+        others = label(obj, names.SECONDARY_LABEL) != ""
+        return namespace != kept.namespace or name in kept.ca_bundles or others
 
     def _lease(self, obj: Mapping[str, Any], *, deleted: bool) -> None:
-        """The scheduler renews its Lease every two seconds: only a change of hands is news."""
-        platform = self._platform
-        if obj["metadata"]["name"] != platform.operand_lease_name:
+        """A scheduler renews its Lease every two seconds: only a change of hands is news."""
+        place = (obj["metadata"]["namespace"], obj["metadata"]["name"])
+        if not self._is_a_schedulers(place):
             return
         before = self._store.get(LEASES.ref(obj))
         changed = (self._store.remove if deleted else self._store.put)(LEASES, obj)
         if not changed:
             return
         now = self._now()
-        gap = (now - self.lease_seen).total_seconds() if self.lease_seen else None
-        self.lease_seen = now
+        seen = self.leases_seen.get(place)
+        gap = (now - seen).total_seconds() if seen else None
+        self.leases_seen[place] = now
         spec = obj.get("spec") or {}
         renewed = timestamp(spec.get("renewTime"))
         if before is None and renewed is not None:
             # It was there before us, and nobody may have renewed it for a long time.
-            self.lease_seen = min(now, renewed)
+            self.leases_seen[place] = min(now, renewed)
         duration = float(spec.get("leaseDurationSeconds") or 15)
         if deleted or gap is None or gap > duration or _holder(before) != _holder(obj):
             self._wake(urgent=False)
+
+    def _is_a_schedulers(self, place: Place) -> bool:
+        """Whether a Lease is the one of the control plane's scheduler or of a further one.
+
+        Others are in the same namespaces; one that comes before its SecondaryScheduler is known is
+        seen with its next renewal.
+        """
+        if place == self._operand_lease:
+            return True
+        namespace, name = place
+        known = self._store.get(ObjectRef(SECONDARY_SCHEDULERS, None, name)) is not None
+        return known and namespace in self._places
 
 
 def _is_urgent(resource: Resource, before: Object | None, obj: Object) -> bool:
@@ -161,7 +242,7 @@ def _is_urgent(resource: Resource, before: Object | None, obj: Object) -> bool:
 
     The generation grows with edits of the spec; labels, annotations and status can wait.
     """
-    if resource in (SCHEDULERS, KUBE_SCHEDULERS, SCHEDULER_PROFILES):
+    if resource in (SCHEDULERS, KUBE_SCHEDULERS, SCHEDULER_PROFILES, SECONDARY_SCHEDULERS):
         return _generation(before) != _generation(obj)
     return resource == PODS
 
@@ -186,6 +267,9 @@ def take_snapshot(
     trouble: str,
     now: datetime,
     unserved: Container[Resource] = (),
+    leases_seen: Mapping[Place, datetime] | None = None,
+    troubles: Mapping[str, str] | None = None,
+    pending: tuple[PendingPod, ...] = (),
 ) -> Snapshot:
     """One immutable view of everything, for a pass.
 
@@ -206,14 +290,14 @@ def take_snapshot(
         scheduler_profiles=None
         if SCHEDULER_PROFILES in unserved
         else _by_name(view.list(SCHEDULER_PROFILES)),
-        config_maps=_by_name(view.list(CONFIG_MAPS, target)),
+        config_maps=_by_name(_own(view.list(CONFIG_MAPS, target))),
         secrets=_by_name(view.list(SECRETS, target)),
         source_config_maps=_by_name(view.list(CONFIG_MAPS, source)),
         source_secrets=_by_name(view.list(SECRETS, source)),
         apiserver=view.get(API_SERVERS, names.CLUSTER),
         feature_gate=view.get(FEATURE_GATES, names.CLUSTER),
         infrastructure=view.get(INFRASTRUCTURES, names.CLUSTER),
-        service_accounts=_by_name(view.list(SERVICE_ACCOUNTS, target)),
+        service_accounts=_by_name(_own(view.list(SERVICE_ACCOUNTS, target))),
         nodes=_by_name(
             node for node in view.list(NODES) if _is_control_plane(node, platform.node_selectors)
         ),
@@ -225,7 +309,7 @@ def take_snapshot(
         },
         installer_pods=_labelled(view.list(PODS, target), names.INSTALLER),
         guard_pods=_labelled(view.list(PODS, target), names.GUARD),
-        disruption_budgets=_by_name(view.list(DISRUPTION_BUDGETS, target)),
+        disruption_budgets=_by_name(_own(view.list(DISRUPTION_BUDGETS, target))),
         operand_lease=view.get(
             LEASES, platform.operand_lease_name, platform.operand_lease_namespace
         ),
@@ -233,7 +317,34 @@ def take_snapshot(
         answered_since=answered_since,
         recovered_at=recovered_at,
         trouble=trouble,
+        secondaries=replace(_secondaries(view, leases_seen or {}, troubles or {}), pending=pending),
     )
+
+
+def _secondaries(
+    view: View, leases_seen: Mapping[Place, datetime], troubles: Mapping[str, str]
+) -> Secondaries:
+    schedulers = _by_name(view.list(SECONDARY_SCHEDULERS))
+    objects: dict[str, dict[Resource, dict[str, Object]]] = {name: {} for name in schedulers}
+    for resource in MADE_FOR_SECONDARIES if schedulers else ():
+        for obj in view.list(resource):
+            whose = label(obj, names.SECONDARY_LABEL)
+            if whose not in schedulers:
+                continue
+            spec = schedulers[whose].get("spec") or {}
+            # One of the same name in another namespace is a namesake's, who is gone.
+            places = (spec.get("namespace"), AUTHENTICATION_NAMESPACE, None)
+            if obj["metadata"].get("namespace") in places:
+                objects[whose].setdefault(resource, {})[obj["metadata"]["name"]] = obj
+    leases = {
+        (obj["metadata"]["namespace"], obj["metadata"]["name"]): obj for obj in view.list(LEASES)
+    }
+    return Secondaries(schedulers, objects, leases, dict(leases_seen), dict(troubles))
+
+
+def _own(objects: Sequence[Object]) -> Iterator[Object]:
+    """Without those that were made for further schedulers."""
+    return (obj for obj in objects if not label(obj, names.SECONDARY_LABEL))
 
 
 def _by_name(objects: Any) -> dict[str, Object]:

@@ -23,6 +23,7 @@ CLUSTEROPERATORS: Final = "clusteroperators.config.openshift.io"
 CLUSTEROPERATOR: Final = "kube-scheduler"
 SCHEDULERPROFILES: Final = "schedulerprofiles.kube-scheduler-operator.dev"
 ACCEPTED: Final = "Accepted"  # condition of a SchedulerProfile
+SECONDARYSCHEDULERS: Final = "secondaryschedulers.kube-scheduler-operator.dev"
 
 # --- objects in the target namespace ----------------------------------------------------------
 CONFIG: Final = "config"  # ConfigMap: the KubeSchedulerConfiguration
@@ -70,6 +71,14 @@ OUTCOME_FAILED: Final = "failed"  # did not stay healthy; the last good revision
 OUTCOME_SUPERSEDED: Final = "superseded"  # a newer revision came before it was installed
 OUTCOME_WITHDRAWN: Final = "withdrawn"  # the edit was taken back before any node ran it
 
+# --- further schedulers (secondary/) ----------------------------------------------------------
+SECONDARY: Final = "secondary-scheduler"  # value of the labels app and component on their pods
+SECONDARY_LABEL: Final = f"{PREFIX}/{SECONDARY}"  # whose it is; on everything made for one
+CONFIG_HASH_LABEL: Final = f"{PREFIX}/config-hash"  # on their pods: of which content they are
+SPEC_HASH_ANNOTATION: Final = f"{PREFIX}/spec-hash"  # on their Deployments: what was written
+WRITTEN_GENERATION_ANNOTATION: Final = f"{PREFIX}/written-generation"  # and its generation then
+OUTCOME_PROGRESSING: Final = "progressing"  # on its way; only in the history of further schedulers
+
 # --- conditions on KubeScheduler (those of openshift/library-go where not marked as ours) -----
 CONFIG_OBSERVATION_DEGRADED: Final = "ConfigObservationDegraded"
 TARGET_CONFIG_DEGRADED: Final = "TargetConfigControllerDegraded"
@@ -87,8 +96,16 @@ OVERRIDES_UPGRADEABLE: Final = "UnsupportedConfigOverridesUpgradeable"
 OVERRIDES_DEGRADED: Final = "UnsupportedConfigOverridesDegraded"  # ours: malformed overrides
 SCHEDULER_PROFILES_DEGRADED: Final = "SchedulerProfilesDegraded"  # ours: one is not accepted
 PREFLIGHT_DEGRADED: Final = "PreflightDegraded"  # ours: kube-scheduler refused a revision
-# Ours, and for information: no suffix, so ClusterOperator does not count it.
+SECONDARY_DEGRADED: Final = "SecondarySchedulersDegraded"  # ours: which ones, and why
+# Ours, and for information: no suffix, so ClusterOperator does not count them.
+PODS_WITHOUT_SCHEDULER: Final = "PodsWithoutScheduler"
 INEFFECTIVE_SETTINGS: Final = "IneffectiveSettings"
+
+# --- conditions on SecondaryScheduler ---------------------------------------------------------
+AVAILABLE: Final = "Available"
+PROGRESSING: Final = "Progressing"
+DEGRADED: Final = "Degraded"
+WARNINGS: Final = "Warnings"  # for information: what was accepted and may surprise
 
 # --- node statuses ----------------------------------------------------------------------------
 REASON_INSTALLER_FAILED: Final = "InstallerFailed"

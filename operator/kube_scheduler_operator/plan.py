@@ -8,13 +8,14 @@ sent only after it succeeded.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .kube.events import EventType
     from .kube.resource import Resource
-    from .snapshot import Object
+    from .snapshot import Object, PendingPod
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +29,19 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Create:
-    """Create an object that was not there."""
+    """Create an object that was not there.
+
+    Attributes:
+        resource: its kind.
+        obj: the object.
+        events: told afterwards.
+        exclusive: an object of that name that has another owner is somebody else's, and stays.
+    """
 
     resource: Resource
     obj: Object
     events: tuple[Event, ...] = ()
+    exclusive: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +75,14 @@ class Plan:
         reports: further writes, which neither wait for the actions nor hold them up.
         requeue_after: seconds until a pass is worth while even if nothing happens; None: no need.
         events: things worth saying that no write stands for.
+        chains: whose -> writes that concern nobody else: what fails in one stops no other, nor the
+            actions and reports; it is known in the next snapshot (Secondaries.troubles).
+        unserved: pods that ask for a scheduler that there is none of; each should be told once.
     """
 
     actions: tuple[Action, ...] = ()
     reports: tuple[Action, ...] = ()
     requeue_after: float | None = None
     events: tuple[Event, ...] = ()
+    chains: Mapping[str, tuple[Action, ...]] = field(default_factory=dict)
+    unserved: tuple[PendingPod, ...] = ()

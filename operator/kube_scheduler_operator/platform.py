@@ -13,6 +13,9 @@ from typing import Final
 
 from . import names
 
+AUTHENTICATION_NAMESPACE: Final = "kube-system"
+"""Where the API server keeps what others need to authenticate its clients, and the Role for it."""
+
 
 class UnsupportedCluster(Exception):  # noqa: N818 - it is the cluster's fault, not an error of ours
     """A kind of cluster whose scheduler cannot be owned; the text says why."""
@@ -125,6 +128,10 @@ class Platform:
     def mirror_pod_name(self, node: str) -> str:
         """The name under which the API shows the static pod of `node`."""
         return f"{self.static_pod_name}-{node}"
+
+    def secondary_namespaces(self, told: Sequence[str] | None) -> tuple[str, ...]:
+        """Where further schedulers may run: where we were told, else the target namespace."""
+        return tuple(told) if told is not None else (self.target_namespace,)
 
     @property
     def manifest_path(self) -> str:

@@ -35,6 +35,7 @@ from .kube.queue import ShutDown, WorkQueue
 from .kube.resource import Stream
 from .kube.store import Store
 from .kube.watch import Watcher
+from .pending import PendingPods
 from .platform import Platform
 from .reconcile import reconcile
 from .settings import Settings
@@ -85,8 +86,12 @@ class Operator:
         self._store = Store()
         self._queue: WorkQueue[str] = WorkQueue(observer=self._metrics.queue("reconcile"))
         self._pace = Pace()
-        self._intake = Intake(self._store, options.platform, self._wake)
+        places = options.settings.secondary_namespaces
+        self._intake = Intake(self._store, options.platform, self._wake, secondary=places)
         self._metrics.lease_seen = lambda: self._intake.lease_seen
+        self._pending = PendingPods(
+            options.settings.pending_interval, lambda: self._wake(urgent=False)
+        )
         # A container that is started again in its pod is who it was, and need not wait.
         self._identity = f"{socket.gethostname()}_{os.environ.get('POD_UID') or uuid.uuid4()}"
         self._trouble = ""
@@ -151,7 +156,9 @@ class Operator:
     async def _watch(self, unwatch: asyncio.Event) -> None:
         """Keep the store up to date; a standby does as well, and so takes over without delay."""
         watcher = Watcher(
-            watches(self._platform), on_event=self._intake.event, on_listed=self._listed
+            watches(self._platform, self._options.settings.secondary_namespaces),
+            on_event=self._intake.event,
+            on_listed=self._listed,
         )
         self._watcher = watcher
         self._metrics.watch_ages = lambda: {
@@ -215,6 +222,7 @@ class Operator:
         executor = Executor(api, self._store, recorder)
         self._queue.add(_WORK)  # what was listed before this process led
         passes = asyncio.create_task(self._passes(executor, recorder), name="passes")
+        looking = asyncio.create_task(self._pending.run(api), name="pending pods")
         stopped = asyncio.create_task(stop.wait(), name="stop")
         try:
             await asyncio.wait({watching, passes, stopped}, return_when=asyncio.FIRST_COMPLETED)
@@ -225,6 +233,7 @@ class Operator:
             self._queue.close()
             self._pace.hurry()
             stopped.cancel()
+            looking.cancel()
         await passes
         if watching.done():
             watching.result()  # the error that ended it, if one did
@@ -287,11 +296,16 @@ class Operator:
             trouble=self._trouble,
             now=datetime.now(UTC),
             unserved=self._watcher.missing if self._watcher else (),
+            leases_seen=self._intake.leases_seen,
+            troubles=executor.troubles,
+            pending=self._pending.pods,
         )
+        troubles = executor.troubles
         self._follow_log_level(snapshot.spec, recorder)
         self._accountant.observe(snapshot)
         try:
             plan = reconcile(snapshot)
+            self._pending.tell(recorder, plan.unserved)
             again = await executor.execute(plan)
         except KubeError as error:
             self._failed(str(error), began)
@@ -304,8 +318,15 @@ class Operator:
             log.exception("A pass failed because of a defect in the operator")
             return
         recovered, self._trouble = self._trouble != "", ""
-        self._queue.forget(_WORK)
-        if again or recovered:
+        news = executor.troubles != troubles
+        if executor.troubles:
+            # Of further schedulers only: the next pass says so, then it is tried with patience.
+            for whose, trouble in executor.troubles.items() if news else ():
+                log.warning("Writing for SecondaryScheduler %s failed: %s", whose, trouble)
+            self._queue.add_rate_limited(_WORK)
+        else:
+            self._queue.forget(_WORK)
+        if again or recovered or news:
             self._queue.add(_WORK)
         after = plan.requeue_after
         resync = self._options.settings.resync

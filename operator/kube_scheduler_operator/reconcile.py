@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -35,6 +37,7 @@ from .rollout.prune import prune
 from .rollout.removal import remove
 from .rollout.step import step
 from .rollout.stepped import Stepped, describe
+from .secondary.step import secondary_schedulers
 from .snapshot import Object, Snapshot
 from .status.cluster_operator import plan_cluster_operator
 from .status.conditions import Condition, merge_conditions
@@ -50,16 +53,24 @@ from .status.report import (
 
 def reconcile(snapshot: Snapshot) -> Plan:
     """Everything that should be done about the cluster as `snapshot` shows it."""
+    if snapshot.spec.get("managementState") == "Unmanaged":
+        return _report_cluster_operator(snapshot, snapshot.status.get("conditions") or ())
+    image = operand_image(snapshot)
+    secondary = secondary_schedulers(snapshot, image, partial(operand_version, snapshot))
+    plan = _control_plane(snapshot, image, secondary.conditions)
+    wait = _soonest(plan.requeue_after, secondary.requeue_after)
+    return replace(plan, chains=secondary.chains, unserved=secondary.unserved, requeue_after=wait)
+
+
+def _control_plane(snapshot: Snapshot, image: str, secondary: Sequence[Condition]) -> Plan:
+    """What should be done about the schedulers in static pods."""
     kubescheduler = snapshot.kubescheduler
     if kubescheduler is None:
         return _without_kubescheduler(snapshot)
-    if snapshot.spec.get("managementState") == "Unmanaged":
-        return _report_cluster_operator(snapshot, snapshot.status.get("conditions") or ())
     if snapshot.spec.get("managementState") == "Removed":
         return _removing(snapshot)
 
     # Observe, compose, check.
-    image = operand_image(snapshot)
     composition = compose(_inputs(snapshot, image))
     credentials = gather(snapshot)
     findings = (*composition.findings, *_image_findings(image), *credentials.findings)
@@ -94,6 +105,7 @@ def reconcile(snapshot: Snapshot) -> Plan:
             rejected=revised.rejected,
             description=describe(stepped.entries, _described(revised)),
         ),
+        *secondary,
     )
     status = _status(snapshot, revised, stepped, conditions)
     cluster_operator = _report_cluster_operator(snapshot, status["conditions"])

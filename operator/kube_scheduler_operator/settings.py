@@ -52,6 +52,8 @@ class Settings:
         operator_version: shown in ClusterOperator.
         release_version: of the cluster's payload, where there is one; it chooses feature gates.
         resync: seconds after which a pass runs even if nothing happened.
+        secondary_namespaces: where SecondarySchedulers may run; None: in the target namespace.
+        pending_interval: seconds between looks at pods that wait for a scheduler; 0: never.
         rollout: see Rollout.
     """
 
@@ -61,4 +63,6 @@ class Settings:
     operator_version: str = __version__
     release_version: str = ""
     resync: float = 60.0
+    secondary_namespaces: tuple[str, ...] | None = None
+    pending_interval: float = 60.0
     rollout: Rollout = field(default_factory=Rollout)

@@ -9,16 +9,63 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from .platform import Platform
 from .settings import Settings
+
+if TYPE_CHECKING:
+    from .kube.resource import Resource
 
 Object = Mapping[str, Any]
 """A Kubernetes object as the API gives it; never changed in place."""
 
 ALWAYS: Final = datetime.min.replace(tzinfo=UTC)
 """Since when something holds of which no beginning is known."""
+
+
+Place = tuple[str, str]
+"""Namespace and name."""
+
+
+@dataclass(frozen=True, slots=True)
+class PendingPod:
+    """A pod that no scheduler has looked at yet.
+
+    Attributes:
+        namespace: its namespace.
+        name: its name.
+        uid: what tells it from a namesake.
+        scheduler: the scheduler that it asks for.
+        created: when it was made.
+    """
+
+    namespace: str
+    name: str
+    uid: str
+    scheduler: str
+    created: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Secondaries:
+    """What is known of further schedulers.
+
+    Attributes:
+        schedulers: SecondarySchedulers, by name.
+        objects: SecondaryScheduler -> kind -> name -> what was made for it; pods among them.
+        leases: Leases in the namespaces where they may run.
+        leases_seen: when this process last saw each of those renewed, by its own clock.
+        troubles: SecondaryScheduler -> the error that ended the last attempt to write for it.
+        pending: pods in the whole cluster that no scheduler has looked at, as far as is known.
+    """
+
+    schedulers: Mapping[str, Object] = field(default_factory=dict)
+    objects: Mapping[str, Mapping[Resource, Mapping[str, Object]]] = field(default_factory=dict)
+    leases: Mapping[Place, Object] = field(default_factory=dict)
+    leases_seen: Mapping[Place, datetime] = field(default_factory=dict)
+    troubles: Mapping[str, str] = field(default_factory=dict)
+    pending: tuple[PendingPod, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +100,7 @@ class Snapshot:
             does not.
         recovered_at: when it last began to answer this process again; None: it always did.
         trouble: the error that ended the last pass, if the API refused or failed one of its writes.
+        secondaries: what is known of further schedulers.
     """
 
     now: datetime
@@ -81,6 +129,7 @@ class Snapshot:
     answered_since: datetime | None = ALWAYS
     recovered_at: datetime | None = None
     trouble: str = ""
+    secondaries: Secondaries = field(default_factory=Secondaries)
 
     @property
     def status(self) -> Object:

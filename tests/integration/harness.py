@@ -41,6 +41,7 @@ class Proxy:
         url: what the operator's kubeconfig says.
         writes: writes seen since `arm`, Leases and Events not counted: "VERB path".
         bodies: what they said.
+        identity: as whom the operator is to be taken; empty: the administrator.
         struck: the write to kill at has come; `killed` once the operator is dead.
     """
 
@@ -52,6 +53,7 @@ class Proxy:
         self.refuse: Callable[[str, str], int] = lambda method, path: 0
         self.writes: list[str] = []
         self.bodies: list[str] = []
+        self.identity: tuple[tuple[str, str], ...] = ()
         self.struck = False
         self.killed = False
         self.url = ""
@@ -134,6 +136,7 @@ class Proxy:
             for name, value in request.headers.items()
             if name.lower() not in ("host", "content-length", "authorization")
         }
+        headers |= dict(self.identity)
         body = await request.read()
         if counted:
             self.bodies.append(body.decode(errors="replace"))

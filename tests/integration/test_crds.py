@@ -19,6 +19,7 @@ GROUPS = {
     "ClusterOperator": "config.openshift.io/v1",
     "KubeScheduler": "operator.openshift.io/v1",
     "SchedulerProfile": "kube-scheduler-operator.dev/v1alpha1",
+    "SecondaryScheduler": "kube-scheduler-operator.dev/v1alpha1",
 }
 SINCE = "2026-01-01T00:00:00Z"
 
@@ -31,8 +32,8 @@ class Kind:
         self.path = f"/apis/{GROUPS[kind]}/{kind.lower()}s"
         self.created: list[str] = []
 
-    def create(self, spec: dict[str, Any] | None, **more: Any) -> str:
-        name = f"test-{uuid.uuid4().hex[:8]}"
+    def create(self, spec: dict[str, Any] | None, name: str = "", **more: Any) -> str:
+        name = name or f"test-{uuid.uuid4().hex[:8]}"
         obj: dict[str, Any] = {
             "apiVersion": GROUPS[self.kind],
             "kind": self.kind,

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from kube_scheduler_operator.apply import apply
-from kube_scheduler_operator.kube.resource import CONFIG_MAPS, SECRETS
+from kube_scheduler_operator.apply import apply, contains, keep
+from kube_scheduler_operator.kube.resource import CONFIG_MAPS, ROLES, SECRETS
 from kube_scheduler_operator.plan import Action, Create, Delete, Replace
 
 LABELS = {"app.kubernetes.io/managed-by": "kube-scheduler-operator"}
@@ -95,3 +95,83 @@ def test_events_never_tell_what_is_in_a_secret() -> None:
     existing = {**found(), "kind": "Secret", "type": "kubernetes.io/tls"}
     for there in ({}, {"it": existing}):
         assert "c2VjcmV0" not in str(said(apply(SECRETS, there, wanted, ("data",))))
+
+
+# --- objects that the API server completes --------------------------------------------------------
+
+OWNER = {"apiVersion": "v1", "kind": "Boss", "name": "boss", "uid": "1", "controller": True}
+
+
+def role(**fields: Any) -> dict[str, Any]:
+    metadata = {"name": "it", "namespace": "there", "labels": LABELS, "ownerReferences": [OWNER]}
+    return {"kind": "Role", "metadata": metadata, "rules": [{"verbs": ["get"]}], **fields}
+
+
+def kept(**fields: Any) -> dict[str, Any]:
+    """The same in the API, as it completes it."""
+    whole = role(**fields)
+    metadata = {**whole["metadata"], "resourceVersion": "7", "annotations": {"x": "y"}}
+    return {**whole, "metadata": metadata, "rules": fields.get("rules", [{**RULE, "more": 1}])}
+
+
+RULE = {"verbs": ["get"], "apiGroups": [""]}
+
+
+def test_what_is_missing_is_made_unless_it_is_somebody_elses() -> None:
+    (action,) = keep(ROLES, {}, role(), ("rules",))
+    assert isinstance(action, Create)
+    assert action.exclusive
+
+
+def test_what_the_api_adds_is_kept() -> None:
+    assert keep(ROLES, {"it": kept()}, role(), ("rules",)) == ()
+
+
+@pytest.mark.parametrize(
+    ("existing", "why"),
+    [
+        (kept(rules=[{"verbs": ["get", "list"]}]), "rules"),
+        (kept(rules=[]), "rules"),
+        ({**kept(), "metadata": {**kept()["metadata"], "labels": {}}}, "metadata"),
+        (
+            {
+                **kept(),
+                "metadata": {
+                    **kept()["metadata"],
+                    "ownerReferences": [{**OWNER, "uid": "the one before"}],
+                },
+            },
+            "metadata",
+        ),
+    ],
+    ids=["more", "less", "labels", "owner"],
+)
+def test_what_we_say_is_put_right(existing: dict[str, Any], why: str) -> None:
+    (action,) = keep(ROLES, {"it": existing}, role(), ("rules",))
+    assert isinstance(action, Replace)
+    metadata = action.obj["metadata"]
+    assert metadata["labels"] == LABELS
+    assert metadata["ownerReferences"] == [OWNER]
+    assert (metadata["resourceVersion"], metadata["annotations"]) == ("7", {"x": "y"})
+    assert said((action,)) == [f"RoleUpdated: Updated Role/it -n there because {why} changed"]
+
+
+@pytest.mark.parametrize(
+    ("found", "wanted", "does"),
+    [
+        ({"a": 1, "b": 2}, {"a": 1}, True),
+        ({"a": 1}, {"a": 1, "b": 2}, False),
+        ([1, 2], [1], False),
+        ([{"a": 1, "b": 2}], [{"a": 1}], True),
+        (None, {}, True),
+        (None, [], True),
+        (None, {"a": 1}, False),
+        ({}, {"a": {}}, True),
+        ("x", {"a": 1}, False),
+        ("x", ["x"], False),
+        (0, 0, True),
+        (None, 0, False),
+    ],
+)
+def test_contains(found: Any, wanted: Any, *, does: bool) -> None:
+    assert contains(found, wanted) is does

@@ -81,7 +81,9 @@ def test_every_condition_is_documented() -> None:
         value
         for value in vars(names).values()
         if isinstance(value, str)
-        and re.fullmatch(r"[A-Z]\w+(Degraded|Progressing|Available|Upgradeable|Settings)", value)
+        and re.fullmatch(
+            r"[A-Z]\w+(Degraded|Progressing|Available|Upgradeable|Settings|Scheduler)", value
+        )
         and value not in ("Degraded", "Progressing", "Available", "Upgradeable")
     }
     documented = set(re.findall(r"`([A-Z]\w+)`", _section("What the conditions mean")))
@@ -125,6 +127,7 @@ def test_the_page_on_converting_has_every_version_and_severity() -> None:
         "converting.md",
         "checking.md",
         "admission.md",
+        "secondary-schedulers.md",
     ],
 )
 def test_every_test_that_is_named_exists(page: str) -> None:

@@ -8,7 +8,12 @@ from typing import Any
 import pytest
 
 from kube_scheduler_operator.executor import Executor
-from kube_scheduler_operator.kube.errors import Forbidden, NotFound, Request, from_response
+from kube_scheduler_operator.kube.errors import (
+    Forbidden,
+    NotFound,
+    Request,
+    from_response,
+)
 from kube_scheduler_operator.kube.resource import (
     CLUSTER_OPERATORS,
     CONFIG_MAPS,
@@ -265,3 +270,88 @@ async def test_a_report_that_fails_does_not_hide_the_error_of_an_action(bench: B
     report = Create(CLUSTER_OPERATORS, {"metadata": {"name": "kube-scheduler"}})
     with pytest.raises(Forbidden):
         await bench.executor.execute(Plan((create("a"),), (report,)))
+
+
+# --- chains: writes that concern nobody else ------------------------------------------------------
+
+
+async def test_a_chain_that_fails_stops_no_other_and_is_told_of(bench: Bench) -> None:
+    bench.api.errors["create", "b"] = (403, "Forbidden")
+    chains = {"x": (create("a"), create("b"), create("c")), "y": (create("d"),)}
+    assert await bench.executor.execute(Plan(chains=chains)) is True
+    assert bench.api.calls == ["create a", "create b", "create d"]
+    assert list(bench.executor.troubles) == ["x"]
+    assert "403" in bench.executor.troubles["x"]
+
+
+async def test_a_chain_that_only_fails_asks_for_no_pass_at_once(bench: Bench) -> None:
+    bench.api.errors["create", "a"] = (403, "Forbidden")
+    assert await bench.executor.execute(Plan(chains={"x": (create("a"),)})) is False
+    assert await bench.executor.execute(Plan()) is False
+    assert bench.executor.troubles == {}, "of the last plan only"
+
+
+async def test_chains_are_performed_when_the_plan_itself_failed(bench: Bench) -> None:
+    bench.api.errors["create", "a"] = (403, "Forbidden")
+    with pytest.raises(Forbidden):
+        await bench.executor.execute(Plan((create("a"),), chains={"x": (create("b"),)}))
+    assert bench.api.calls == ["create a", "create b"]
+
+
+# --- what has an owner ----------------------------------------------------------------------------
+
+
+def owned(name: str, owner: str = "mine", **metadata: Any) -> Object:
+    reference = {"kind": "SecondaryScheduler", "name": owner, "uid": "u"}
+    return {
+        "metadata": {
+            "name": name,
+            "namespace": "n",
+            "labels": {"ours": "yes"},
+            "ownerReferences": [reference],
+            **metadata,
+        }
+    }
+
+
+async def exclusive(bench: Bench, there: Object) -> None:
+    """Create "a", which the store does not know and which is there already."""
+    obj = {**there, "metadata": {**there["metadata"], "uid": "v", "resourceVersion": "7"}}
+    bench.api.objects[CONFIG_MAPS.ref(obj)] = obj
+    bench.api.errors["create", "a"] = (409, "AlreadyExists")
+    plan = Plan(chains={"x": (Create(CONFIG_MAPS, owned("a"), exclusive=True),)})
+    await bench.executor.execute(plan)
+
+
+async def test_somebody_elses_object_is_neither_deleted_nor_taken_over(bench: Bench) -> None:
+    """The operator's own Deployment, say, after whose name somebody has called a scheduler."""
+    for there in (new("a"), owned("a", "somebody")):
+        await exclusive(bench, there)
+        assert bench.executor.troubles == {
+            "x": "ConfigMap n/a exists and is somebody else's; delete it, or use another name"
+        }
+        assert bench.held(CONFIG_MAPS, "a") is None
+    assert not [call for call in bench.api.calls if call.startswith(("delete", "replace"))]
+
+
+async def test_an_object_of_the_same_owner_is_taken_notice_of(bench: Bench) -> None:
+    await exclusive(bench, owned("a"))
+    assert bench.executor.troubles == {}
+    assert bench.held(CONFIG_MAPS, "a")["metadata"]["uid"] == "v"
+    assert "replace a" not in bench.api.calls
+
+
+async def test_one_that_has_lost_the_labels_by_which_it_is_watched_gets_them_back(
+    bench: Bench,
+) -> None:
+    await exclusive(bench, owned("a", labels={"theirs": "too"}))
+    held = bench.held(CONFIG_MAPS, "a")["metadata"]
+    assert held["labels"] == {"ours": "yes", "theirs": "too"}
+    assert bench.api.calls == ["create a", "get a", "replace a"]
+
+
+async def test_one_that_is_gone_in_between_is_for_the_next_pass(bench: Bench) -> None:
+    bench.api.errors["create", "a"] = (409, "AlreadyExists")
+    plan = Plan(chains={"x": (Create(CONFIG_MAPS, owned("a"), exclusive=True),)})
+    assert await bench.executor.execute(plan) is True
+    assert bench.executor.troubles == {}

@@ -300,7 +300,7 @@ def test_a_snapshot_does_not_change_any_more(desk: Desk) -> None:
 
 
 def test_everything_that_the_snapshot_shows_is_watched() -> None:
-    kinds = {watch.resource for watch in watches(KUBEADM)}
+    kinds = {watch.resource for watch in watches(KUBEADM, ())}
     assert kinds == {
         SCHEDULERS,
         KUBE_SCHEDULERS,
@@ -329,7 +329,7 @@ def test_no_profiles_and_no_such_kind_are_two_things(desk: Desk) -> None:
 def test_objects_of_ours_are_selected_by_the_label_that_they_are_made_with() -> None:
     selectors = {w.resource: w.label_selector for w in watches(KUBEADM) if w.namespace == TARGET}
     assert selectors[CONFIG_MAPS] == f"{names.MANAGED_BY_LABEL}={names.PROGRAM}"
-    assert selectors[PODS] == "app in (installer,guard)"
+    assert selectors[PODS] == "app in (installer,guard,secondary-scheduler)"
 
 
 # --- where the cluster keeps what schedulers need -------------------------------------------------
@@ -356,7 +356,8 @@ def test_credentials_are_watched_where_the_cluster_keeps_them() -> None:
 
 def test_schedulers_in_our_namespace_come_with_our_other_pods() -> None:
     (watch,) = (watch for watch in watches(OPENSHIFT) if watch.resource == PODS)
-    assert watch.label_selector == "app in (installer,guard,openshift-kube-scheduler)"
+    apps = "installer,guard,secondary-scheduler,openshift-kube-scheduler"
+    assert watch.label_selector == f"app in ({apps})"
 
 
 def test_what_is_not_for_us_is_not_taken_in() -> None:

@@ -45,6 +45,21 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         default=os.environ.get("RELEASE_VERSION", ""),
         help="OpenShift: the release that this operator is part of ($RELEASE_VERSION)",
     )
+    parser.add_argument(
+        "--secondary-namespaces",
+        default=os.environ.get("SECONDARY_NAMESPACES", ""),
+        metavar="NAME,...",
+        help="where SecondarySchedulers may run ($SECONDARY_NAMESPACES; default: the target "
+        'namespace; "-": nowhere)',
+    )
+    parser.add_argument(
+        "--pending-pods-interval",
+        type=_seconds,
+        default=60.0,
+        metavar="SECONDS",
+        help="how often to look for pods that ask for a scheduler that there is none of; 0: never "
+        "(default: 60)",
+    )
     parser.add_argument("--listen", default="0.0.0.0:8443", metavar="HOST:PORT")
     parser.add_argument("--tls-cert-file", type=Path, help="default: self-signed")
     parser.add_argument("--tls-private-key-file", type=Path)
@@ -77,6 +92,13 @@ def _seconds(text: str) -> float:
     return seconds
 
 
+def _namespaces(text: str) -> tuple[str, ...] | None:
+    """Names by commas; nothing is None, and a dash, which no namespace is called, none at all."""
+    if text == "-":
+        return ()
+    return tuple(dict.fromkeys(filter(None, map(str.strip, text.split(","))))) or None
+
+
 def run(args: argparse.Namespace) -> int:
     """Run the operator; returns when it was told to stop or cannot go on."""
     from .. import klog, process
@@ -100,6 +122,8 @@ def run(args: argparse.Namespace) -> int:
         image_pull_secrets=tuple(filter(None, args.image_pull_secrets.split(","))),
         operator_version=args.release_version or defaults.operator_version,
         release_version=args.release_version,
+        secondary_namespaces=_namespaces(args.secondary_namespaces),
+        pending_interval=args.pending_pods_interval,
         rollout=rollout,
     )
     try:

@@ -37,6 +37,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         description="Sets managementState Removed, waits until what ran before the operator runs "
         "again on every node, stops the operator and deletes KubeScheduler, Scheduler, "
         "ClusterOperator and the CustomResourceDefinitions, as far as they came with it. "
+        "SecondarySchedulers go first, with everything that was made for them. "
         "Namespace, accounts and rights are left to what installed them.",
     )
     parser.add_argument(
@@ -132,9 +133,14 @@ class WayOut:
     async def _steps(self) -> None:
         from .. import names
         from ..kube import resource as kinds
+        from .uninstall_secondary import SecondaryWayOut
 
+        secondary = SecondaryWayOut(self._api, self._say)
+        await secondary.delete()
+        await self._until(secondary.leaving)
         await self._restore()
         await self._stop()
+        await self._forget(kinds.SECONDARY_SCHEDULERS)
         for resource, name in (
             (kinds.KUBE_SCHEDULERS, names.CLUSTER),
             (kinds.SCHEDULERS, names.CLUSTER),
@@ -236,7 +242,7 @@ class WayOut:
         from .. import names
         from ..kube import resource as kinds
 
-        selector = f"{names.MANAGED_BY_LABEL}={names.PROGRAM}"
+        selector = f"{names.MANAGED_BY_LABEL}={names.PROGRAM},!{names.SECONDARY_LABEL}"
         resources = [
             kinds.CONFIG_MAPS,
             kinds.PODS,
@@ -282,9 +288,8 @@ class WayOut:
     async def _forget(self, resource: Resource, name: str = "") -> None:
         """Delete one object of a kind that came with the operator, and the kind if nobody uses it.
 
-        Without a name: only the kind.
-
-        On OpenShift, and beside other operators, these kinds are somebody else's.
+        On OpenShift, and beside other operators, these kinds are somebody else's. Without a name:
+        only the kind; whoever had objects of it has seen to them.
         """
         from .. import names
         from ..kube.resource import CUSTOM_RESOURCE_DEFINITIONS, ObjectRef
@@ -294,13 +299,12 @@ class WayOut:
         definition = await common.find_one(self._api, kind)
         if definition is None:
             return
-        ref = ObjectRef(resource, None, name)
+        ref = ObjectRef(resource, None, name) if name else None
         if label(definition, names.PART_OF_LABEL) != names.PROGRAM:
-            stays = ref if name else kind
-            self._say(f"{stays} stays: its kind did not come with the operator")
+            self._say(f"{ref or kind} stays: its kind did not come with the operator")
             return
-        found = await common.find_one(self._api, ref) if name else None
-        if found is not None:
+        found = await common.find_one(self._api, ref) if ref else None
+        if ref and found is not None:
             await self._delete(ref, found["metadata"]["uid"])
             await self._until(lambda: self._leaving(ref, "it is being deleted"))
             self._say(f"deleted {ref}")

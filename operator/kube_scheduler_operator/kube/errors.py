@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from .resource import Resource
+    from .resource import ObjectRef, Resource
 
 _TEXT_LIMIT: Final = 300
 """Answers that are not a Status (a proxy's HTML page, say) are cut to so many characters."""
@@ -25,6 +25,18 @@ class KubeError(Exception):
 
 class CredentialsError(KubeError):
     """There is no usable identity: a kubeconfig or a token is missing or broken."""
+
+
+class SomebodyElses(KubeError):
+    """What is to be made exists, and belongs to somebody else.
+
+    Attributes:
+        ref: the object.
+    """
+
+    def __init__(self, ref: ObjectRef) -> None:
+        self.ref = ref
+        super().__init__(f"{ref} exists and is somebody else's; delete it, or use another name")
 
 
 @dataclass(frozen=True, slots=True)

@@ -172,3 +172,10 @@ SCHEDULER_PROFILES: Final = Resource(
 KUBE_SCHEDULERS: Final = Resource(
     "operator.openshift.io", "v1", "kubeschedulers", "KubeScheduler", namespaced=False
 )
+SECONDARY_SCHEDULERS: Final = Resource(
+    "kube-scheduler-operator.dev",
+    "v1alpha1",
+    "secondaryschedulers",
+    "SecondaryScheduler",
+    namespaced=False,
+)

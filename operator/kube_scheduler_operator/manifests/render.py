@@ -227,6 +227,12 @@ def render_documents(template: str, **values: Any) -> list[dict[str, Any]]:
     return documents
 
 
+def render_file(template: str, **values: Any) -> list[dict[str, Any]]:
+    """The objects of one of our own templates; empty documents are left out."""
+    text = _environment().get_template(template).render(**values)
+    return [one for one in yaml.load_all(text, Loader=_Loader) if one is not None]
+
+
 def guard_pod_name(platform: Platform, node: str) -> str:
     """`STATIC-POD-guard-NODE`; long node names end in a hash."""
     prefix = f"{platform.static_pod_name}-{names.GUARD}-"

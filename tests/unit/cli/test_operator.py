@@ -8,6 +8,7 @@ import logging
 import pytest
 
 from kube_scheduler_operator.__main__ import main
+from kube_scheduler_operator.cli.operator import _namespaces
 
 
 @pytest.mark.parametrize("form", ["text", "json", None])
@@ -28,3 +29,11 @@ def test_logs_are_in_the_form_that_is_asked_for(
     else:
         assert line.startswith("I")
         assert line.endswith('file.py:1] "Did it"')
+
+
+@pytest.mark.parametrize(
+    ("text", "namespaces"),
+    [("", None), ("-", ()), ("a", ("a",)), ("a, b,a,", ("a", "b")), (",", None)],
+)
+def test_namespaces_of_further_schedulers(text: str, namespaces: tuple[str, ...] | None) -> None:
+    assert _namespaces(text) == namespaces

@@ -14,6 +14,7 @@ from kube_scheduler_operator.__main__ import main
 from kube_scheduler_operator.cli import uninstall
 from kube_scheduler_operator.kube.resource import (
     CLUSTER_OPERATORS,
+    CLUSTER_ROLE_BINDINGS,
     CONFIG_MAPS,
     CUSTOM_RESOURCE_DEFINITIONS,
     DEPLOYMENTS,
@@ -21,7 +22,9 @@ from kube_scheduler_operator.kube.resource import (
     KUBE_SCHEDULERS,
     LEASES,
     PODS,
+    ROLE_BINDINGS,
     SCHEDULERS,
+    SECONDARY_SCHEDULERS,
     SERVICE_ACCOUNTS,
     Resource,
 )
@@ -45,7 +48,8 @@ def installed(cluster: Cluster) -> Iterator[Cluster]:
     api = cluster.api
     api.served |= {
         *KINDS, CUSTOM_RESOURCE_DEFINITIONS, DEPLOYMENTS, LEASES, CONFIG_MAPS, PODS,
-        SERVICE_ACCOUNTS, DISRUPTION_BUDGETS,
+        SERVICE_ACCOUNTS, DISRUPTION_BUDGETS, CLUSTER_ROLE_BINDINGS, ROLE_BINDINGS,
+        SECONDARY_SCHEDULERS,
     }  # fmt: skip
     for kind in KINDS:
         api.put(CUSTOM_RESOURCE_DEFINITIONS, kind.name, labels={names.PART_OF_LABEL: names.PROGRAM})
@@ -193,7 +197,7 @@ async def test_where_there_is_no_kubescheduler_there_is_nothing_to_wait_for(
 async def test_a_cluster_that_never_had_the_operator(cluster: Cluster) -> None:
     cluster.api.served |= {
         CUSTOM_RESOURCE_DEFINITIONS, DEPLOYMENTS, LEASES, CONFIG_MAPS, SERVICE_ACCOUNTS,
-        DISRUPTION_BUDGETS,
+        DISRUPTION_BUDGETS, CLUSTER_ROLE_BINDINGS, ROLE_BINDINGS,
     }  # fmt: skip
     cluster.api.served -= set(KINDS)
     assert (await run(cluster)).code == 0
@@ -254,6 +258,40 @@ async def test_kinds_can_be_left_to_kubectl(installed: Cluster) -> None:
     assert (await run(installed, "--keep-crds")).code == 0
     assert left(installed, *KINDS) == []
     assert len(left(installed, CUSTOM_RESOURCE_DEFINITIONS)) == len(KINDS)
+
+
+async def test_further_schedulers_go_first_and_with_them_what_was_made_for_them(
+    installed: Cluster,
+) -> None:
+    """Their kind must be there for as long as the garbage collector needs it."""
+    report(installed, "Removed", "done")
+    forget(installed)
+    api = installed.api
+    kind, labels = names.SECONDARYSCHEDULERS, {**MANAGED, names.SECONDARY_LABEL: "mine"}
+    api.put(CUSTOM_RESOURCE_DEFINITIONS, kind, labels={names.PART_OF_LABEL: names.PROGRAM})
+    api.put(SECONDARY_SCHEDULERS, "mine", spec={"namespace": NAMESPACE})
+    api.put(CLUSTER_ROLE_BINDINGS, "mine-as-kube-scheduler", labels=labels)
+    api.put(ROLE_BINDINGS, "mine-authentication-reader", "kube-system", labels=labels)
+    api.put(DEPLOYMENTS, "mine", NAMESPACE, labels=labels)
+    api.put(CONFIG_MAPS, "mine-config-abc", NAMESPACE, labels=labels)
+    done = await run(installed, "--timeout", "0.5")
+    assert done.code == 1
+    assert (
+        "the garbage collector has yet to delete ClusterRoleBinding mine-as-kube-scheduler, "
+        "RoleBinding kube-system/mine-authentication-reader, "
+        "Deployment kube-scheduler-operator/mine" in done.err
+    )
+    assert [seen.path.rpartition("/")[2] for seen in api.requests("DELETE")] == ["mine"]
+    for resource, name, place in (
+        (CLUSTER_ROLE_BINDINGS, "mine-as-kube-scheduler", None),
+        (ROLE_BINDINGS, "mine-authentication-reader", "kube-system"),
+        (DEPLOYMENTS, "mine", NAMESPACE),
+    ):
+        api.remove(resource, name, place)
+    done = await run(installed)
+    assert done.code == 0, "and its ConfigMap is not waited for as one of the operator's own"
+    assert f"deleted CustomResourceDefinition {kind}" in done.out
+    assert left(installed, CUSTOM_RESOURCE_DEFINITIONS) == []
 
 
 async def test_an_api_server_that_is_away_for_a_moment(installed: Cluster) -> None:

@@ -20,8 +20,10 @@ from kube_scheduler_operator.kube.resource import (
     KUBE_SCHEDULERS,
     SCHEDULER_PROFILES,
     SCHEDULERS,
+    SECONDARY_SCHEDULERS,
     Resource,
 )
+from kube_scheduler_operator.secondary.request import DEFAULT_REPLICAS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,6 +33,7 @@ RESOURCES = {
     names.KUBESCHEDULERS: KUBE_SCHEDULERS,
     names.CLUSTEROPERATORS: CLUSTER_OPERATORS,
     names.SCHEDULERPROFILES: SCHEDULER_PROFILES,
+    names.SECONDARYSCHEDULERS: SECONDARY_SCHEDULERS,
 }
 CRDS: dict[str, dict[str, Any]] = {
     name: yaml.safe_load(assets.text("crds", f"{name}.yaml")) for name in RESOURCES
@@ -92,7 +95,7 @@ def test_names_agree_with_what_the_program_uses(name: str) -> None:
 def test_one_stored_version_with_status_subresource_and_required_spec(name: str) -> None:
     only = version(name)
     assert (only["name"], only["served"], only["storage"]) == (RESOURCES[name].version, True, True)
-    assert only["subresources"] == {"status": {}}
+    assert only["subresources"].pop("status") == {}
     assert schema(name)["required"] == ["spec"]
 
 
@@ -187,7 +190,7 @@ def test_enum(name: str, path: str, enum: list[str]) -> None:
     assert schema(name, path)["enum"] == enum
 
 
-def test_only_log_levels_have_defaults() -> None:
+def test_only_log_levels_and_what_is_scaled_have_defaults() -> None:
     defaults = {
         f"{name}{path}": field["default"]
         for name in CRDS
@@ -197,6 +200,7 @@ def test_only_log_levels_have_defaults() -> None:
     assert defaults == {
         f"{names.KUBESCHEDULERS}.spec.logLevel": "Normal",
         f"{names.KUBESCHEDULERS}.spec.operatorLogLevel": "Normal",
+        f"{names.SECONDARYSCHEDULERS}.spec.replicas": DEFAULT_REPLICAS,
     }
 
 

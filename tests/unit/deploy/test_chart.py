@@ -33,6 +33,7 @@ KINDS = (
     names.KUBESCHEDULERS,
     names.SCHEDULERPROFILES,
     names.SCHEDULERS,
+    names.SECONDARYSCHEDULERS,
 )
 
 EVERYTHING = (
@@ -51,6 +52,7 @@ EVERYTHING = (
     "healthTimeout=90",
     "settlingTime=5",
     "networkPolicy.enabled=false",
+    "secondarySchedulers.namespaces={kube-system,batch}",
     "serviceMonitor.enabled=true",
     "serviceMonitor.labels.release=prometheus",
     "uninstall.timeout=1000",
@@ -158,6 +160,7 @@ def test_every_value_has_its_effect(helm: Helm) -> None:
     assert env["OPERATOR_IMAGE"] == image
     assert env["OPERAND_IMAGE"] == "registry.k8s.io/kube-scheduler:v1.35.4"
     assert env["IMAGE_PULL_SECRETS"] == "one,two"
+    assert env["SECONDARY_NAMESPACES"] == "kube-system,batch"
     args = _parser("x", "x", [operator]).parse_args([*container["command"][1:], *container["args"]])
     assert (args.logging_format, args.health_timeout, args.settling_time) == ("json", 90.0, 5.0)
     monitor, service = one(objects, "ServiceMonitor"), one(objects, "Service")
@@ -197,6 +200,10 @@ def test_it_has_no_lint(values: tuple[str, ...], helm: Helm) -> None:
         (("admissionPolicy.actions={Deny,Warn}",), "'/admissionPolicy/actions': 'not' failed"),
         (("admissionPolicy.actions={Refuse}",), "'/admissionPolicy/actions/0': value must be"),
         (("uninstall.timeout=0",), "'/uninstall/timeout': minimum: got 0, want 1"),
+        (
+            ("secondarySchedulers.namespaces={a,a}",),
+            "'/secondarySchedulers/namespaces': items at 0 and 1 are equal",
+        ),
         (("nodeSelector.a=1",), "'/nodeSelector/a': got number, want string"),
     ],
     ids=lambda value: value[0] if isinstance(value, tuple) else "",
@@ -218,6 +225,32 @@ def test_a_release_in_the_namespace_that_it_would_make_is_refused(helm: Helm) ->
     everything = installed(template(helm))
     gone = {key(obj) for obj in everything} - {key(obj) for obj in rest}
     assert gone == {("Namespace", None, KUBEADM.operator_namespace)}
+
+
+def test_further_schedulers_where_they_were_allowed_and_nowhere_else(helm: Helm) -> None:
+    """The same rights in every namespace as in the default one, and none without one."""
+
+    def rights(*values: str) -> dict[str, Any]:
+        return {
+            obj["metadata"]["namespace"]: obj["rules"]
+            for obj in installed(template(helm, *values))
+            if obj["kind"] == "Role" and obj["metadata"]["name"].endswith("-secondary-schedulers")
+        }
+
+    default = rights()
+    own = KUBEADM.operator_namespace
+    assert default.keys() == {own}
+    assert rights("secondarySchedulers.namespaces={kube-system,batch}") == {
+        "kube-system": default[own],
+        "batch": default[own],
+    }
+    without = installed(template(helm, "secondarySchedulers.namespaces=null"))
+    rules = [rule for obj in without for rule in obj.get("rules", ())]
+    assert not [rule for rule in rules if "bind" in rule["verbs"]]
+    assert "secondaryschedulers" not in json.dumps(rules)
+    (container,) = pod(one(without, "Deployment"))["containers"]
+    env = {e["name"]: e.get("value") for e in container["env"]}
+    assert env["SECONDARY_NAMESPACES"] == "-"
 
 
 class TestUninstall:
@@ -272,6 +305,10 @@ class TestUninstall:
             (everywhere, "kubeschedulers", names.CLUSTER, "get patch delete"),
             (everywhere, "schedulers", names.CLUSTER, "get delete"),
             (everywhere, "clusteroperators", names.CLUSTEROPERATOR, "get delete"),
+            (everywhere, "secondaryschedulers", "", "list delete"),
+            (everywhere, "clusterrolebindings", "", "list"),
+            (here, "rolebindings", "", "list"),
+            (here, "deployments", "", "list"),
             *((everywhere, "customresourcedefinitions", kind, "get delete") for kind in KINDS),
             *((here, resource, "", "list")
               for resource in ("configmaps", "pods", "serviceaccounts", "poddisruptionbudgets")),

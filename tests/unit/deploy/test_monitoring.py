@@ -11,6 +11,8 @@ import yaml
 
 from kube_scheduler_operator import names
 from kube_scheduler_operator.platform import KUBEADM, OPENSHIFT, PLATFORMS, RKE2, Platform
+from kube_scheduler_operator.secondary.objects import _objects
+from kube_scheduler_operator.secondary.request import Request
 
 from ..status.exposition import served_metrics, served_samples
 from .overlays import DEPLOY, Object, build
@@ -20,6 +22,7 @@ MONITORING = DEPLOY / "monitoring"
 OPERATOR = build(MONITORING)
 SCHEDULERS = build(MONITORING / "schedulers")
 ON_OPENSHIFT = build(MONITORING / "openshift")
+FURTHER = build(MONITORING / "secondary-schedulers")
 TESTS = ROOT / "tests" / "monitoring"
 
 NOT_OURS = frozenset({"up"})
@@ -220,3 +223,17 @@ def test_no_overlay_needs_the_kinds_of_prometheus_operator() -> None:
         assert (
             yaml.safe_load((Path(folder) / "kustomization.yaml").read_text())["kind"] == "Component"
         )
+
+
+def test_further_schedulers_are_found_by_what_their_services_have() -> None:
+    spec = found(FURTHER, "ServiceMonitor", "secondary-schedulers")["spec"]
+    (service,) = (
+        obj
+        for obj in _objects(Request("x", "u", KUBEADM.target_namespace))
+        if obj["kind"] == "Service"
+    )
+    labels = service["metadata"]["labels"]
+    assert spec["selector"]["matchLabels"].items() <= labels.items()
+    assert set(spec["targetLabels"]) <= set(labels)
+    (endpoint,), (port,) = spec["endpoints"], service["spec"]["ports"]
+    assert endpoint["port"] == port["name"]

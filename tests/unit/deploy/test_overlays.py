@@ -15,7 +15,16 @@ from kube_scheduler_operator.handlers import watches
 from kube_scheduler_operator.kube.watch import Watch
 from kube_scheduler_operator.manifests import render
 from kube_scheduler_operator.node.certsync import Wanted
-from kube_scheduler_operator.platform import OPENSHIFT, PLATFORMS, RKE2, Platform
+from kube_scheduler_operator.platform import (
+    AUTHENTICATION_NAMESPACE,
+    OPENSHIFT,
+    PLATFORMS,
+    RKE2,
+    Platform,
+)
+from kube_scheduler_operator.secondary.compose import PORT
+from kube_scheduler_operator.secondary.objects import _objects
+from kube_scheduler_operator.secondary.request import Request
 
 from .overlays import DEPLOY, Object, build
 
@@ -93,7 +102,8 @@ def arguments(container: Object) -> list[str]:
 
 def test_there_is_an_overlay_for_every_platform() -> None:
     folders = {path.parent.name for path in DEPLOY.glob("*/kustomization.yaml")}
-    assert folders - {"base", "monitoring", "admission"} == set(PLATFORMS)
+    others = {"base", "monitoring", "admission", "secondary-schedulers"}
+    assert folders - others == set(PLATFORMS)
 
 
 @each_platform
@@ -169,7 +179,69 @@ def test_nobody_gets_more_than_can_be_named(platform: Platform) -> None:
         assert obj.get("roleRef", {}).get("name") != "cluster-admin"
         for rule in obj.get("rules", ()):
             words = {*rule["apiGroups"], *rule["resources"], *rule["verbs"]}
-            assert not words & {"*", "escalate", "bind", "impersonate"}, rule
+            assert not words & {"*", "escalate", "impersonate"}, rule
+
+
+@each_platform
+def test_the_operator_can_hand_out_three_roles_and_no_others(platform: Platform) -> None:
+    """Those of a further scheduler, as the API server has them; by no other verb with them."""
+    granted = {
+        (place, resource, name)
+        for place, rule in bound(platform, names.PROGRAM, platform.operator_namespace)
+        if "bind" in rule["verbs"]
+        for resource in rule["resources"]
+        for name in rule["resourceNames"]
+        if rule["verbs"] == ["bind"]
+    }
+    assert granted == {
+        ("", "clusterroles", "system:kube-scheduler"),
+        ("", "clusterroles", "system:volume-scheduler"),
+        (AUTHENTICATION_NAMESPACE, "roles", "extension-apiserver-authentication-reader"),
+    }
+    wanted = {
+        (obj["metadata"].get("namespace", ""), obj["roleRef"]["name"])
+        for obj in _objects(Request("x", "u", platform.target_namespace))
+        if "roleRef" in obj
+    }
+    assert wanted == {
+        *((place, name) for place, _, name in granted),
+        (platform.target_namespace, "x"),
+    }
+
+
+@each_platform
+def test_what_is_made_for_a_further_scheduler_may_be_written(platform: Platform) -> None:
+    group = "rbac.authorization.k8s.io"
+    writes, place = {"get", "create", "update"}, platform.target_namespace
+    for resource in ("configmaps", "serviceaccounts", "services"):
+        assert may(platform, writes, resource, namespace=place)
+    assert may(platform, writes, "deployments", group="apps", namespace=place)
+    assert may(platform, writes, "poddisruptionbudgets", group="policy", namespace=place)
+    for resource in ("roles", "rolebindings"):
+        assert may(platform, writes, resource, group=group, namespace=place)
+    # What a role that it makes has, it must have itself.
+    (role,) = (o for o in _objects(Request("x", "u", place)) if o["kind"] == "Role")
+    for rule in role["rules"]:
+        for name in rule.get("resourceNames", [""]):
+            leases = {"group": "coordination.k8s.io", "namespace": place, "name": name}
+            assert may(platform, set(rule["verbs"]), "leases", **leases)
+    assert may(platform, writes, "rolebindings", group=group, namespace=AUTHENTICATION_NAMESPACE)
+    assert may(platform, writes, "clusterrolebindings", group=group)
+    own = "kube-scheduler-operator.dev"
+    assert may(platform, {"get"}, "secondaryschedulers", group=own)
+    assert may(platform, {"update"}, "secondaryschedulers/status", group=own)
+    for verb in ("create", "update", "patch", "delete"):
+        assert not may(platform, {verb}, "secondaryschedulers", group=own)
+
+
+@each_platform
+def test_policies_let_further_schedulers_do_their_work(platform: Platform) -> None:
+    policy = found(platform, "NetworkPolicy", "secondary-schedulers", platform.target_namespace)
+    spec: Any = policy["spec"]
+    labels = Request("x", "u", platform.target_namespace).labels
+    assert spec["podSelector"]["matchLabels"].items() <= labels.items()
+    assert spec["ingress"] == [{"ports": [{"protocol": "TCP", "port": PORT}]}]
+    assert spec["egress"] == [{}]
 
 
 @each_platform
@@ -230,7 +302,8 @@ def test_events_are_shown_with_the_deployment(platform: Platform) -> None:
 def test_what_is_only_read_cannot_be_written(platform: Platform) -> None:
     lease = (platform.operand_lease_namespace, platform.operand_lease_name)
     writes = ALL_WRITES | {"patch"}
-    if platform.operand_lease_namespace != platform.operator_namespace:
+    # Where further schedulers may run, the operator needs what it gives them: a Lease.
+    if platform.operand_lease_namespace not in platform.secondary_namespaces(None):
         for verb in writes:
             assert not may(
                 platform, {verb}, "leases",

@@ -23,8 +23,12 @@ cell would read "everything" there.
 The hook of the Helm chart has rights of its own while `helm uninstall` runs it:
 `deploy/helm/templates/uninstall.yaml`.
 
-Nobody has `*`, `escalate`, `bind` or `impersonate`. What an empty column "Names" allows is allowed
-for all objects of the kind.
+Nobody has `*`, `escalate` or `impersonate`. `bind` is for the three roles that a SecondaryScheduler
+gets, by name: the operator can hand out these and what it may do itself, nothing else, whatever it
+writes into bindings. In a namespace that is added for SecondarySchedulers it has the rights of
+`deploy/secondary-schedulers`.
+
+What an empty column "Names" allows is allowed for all objects of the kind.
 """
 ACCOUNTS = {
     names.PROGRAM: "the operator",

@@ -386,9 +386,11 @@ class FakeApi:
 
 
 def selected(obj: Object, namespace: str | None, query: Any) -> bool:
-    """Whether namespace and selectors (`a=b` and, for labels, `a`) choose an object."""
+    """Whether namespace and selectors (`a=b` and, for labels, `a` and `!a`) choose an object."""
     metadata = obj["metadata"]
-    labels = [part.partition("=") for part in query.get("labelSelector", "").split(",") if part]
+    parts = [part for part in query.get("labelSelector", "").split(",") if part]
+    labels = [part.partition("=") for part in parts if not part.startswith("!")]
+    absent = [part.removeprefix("!") for part in parts if part.startswith("!")]
     fields = [part.split("=") for part in query.get("fieldSelector", "").split(",") if part]
     return (
         namespace in (None, metadata.get("namespace"))
@@ -396,6 +398,7 @@ def selected(obj: Object, namespace: str | None, query: Any) -> bool:
             key in metadata.get("labels", {}) and (not equals or metadata["labels"][key] == value)
             for key, equals, value in labels
         )
+        and not any(key in metadata.get("labels", {}) for key in absent)
         and all(metadata.get(key.removeprefix("metadata.")) == value for key, value in fields)
     )
 

@@ -1,0 +1,1 @@
+"""Further schedulers beside the control plane's: SecondaryScheduler in, a Deployment out."""

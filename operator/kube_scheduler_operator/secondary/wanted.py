@@ -1,0 +1,110 @@
+"""What a SecondaryScheduler comes to; asked in every pass, and worked out once for each content."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from .. import names
+from ..config.findings import Finding
+from ..config.versions import Version
+from ..manifests.render import canonical_json
+from ..platform import Platform
+from ..snapshot import Object
+from .compose import Composition, compose
+from .content import Content, make_content
+from .request import Request, read
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """The kube-scheduler that is to run where nothing else is said.
+
+    Attributes:
+        image: the control plane's; empty if it is not known.
+        pull_secrets: Secrets of the target namespace with which it is pulled.
+    """
+
+    image: str
+    pull_secrets: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is asked for.
+
+    Attributes:
+        request: with its defaults.
+        composition: configuration and flags, and what is wrong with them.
+        content: what is to be rolled out; None if something is wrong.
+    """
+
+    request: Request
+    composition: Composition
+    content: Content | None
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What somebody should know or fix."""
+        return self.composition.findings
+
+
+def want(
+    obj: Object,
+    platform: Platform,
+    operand: Operand,
+    version: Version,
+    profiles: Sequence[Mapping[str, Any]] = (),
+) -> Wanted:
+    """What `obj` asks for.
+
+    Args:
+        obj: a SecondaryScheduler.
+        platform: the kind of cluster.
+        operand: the control plane's kube-scheduler.
+        version: of the image that will run: `obj`'s own or the control plane's.
+        profiles: further ones that are to be run by this scheduler.
+    """
+    metadata = obj["metadata"]
+    identity = {"name": metadata["name"], "uid": metadata.get("uid")}
+    key = canonical_json([{"metadata": identity, "spec": obj.get("spec")}, list(profiles)])
+    return _want(key, platform, operand, version)
+
+
+@lru_cache(maxsize=1024)
+def _want(key: str, platform: Platform, operand: Operand, version: Version) -> Wanted:
+    obj, profiles = json.loads(key)
+    request = read(obj)
+    image = request.image or operand.image
+    # An image of one's own may have more plugins, and a tag that is no version of Kubernetes.
+    stock = not request.image or request.image == operand.image or _is_stock(image)
+    composition = compose(request, platform, version, stock=stock, profiles=profiles)
+    if not image:
+        message = (
+            "the image of the control plane's scheduler is not known, because none of its pods is "
+            "visible; set spec.image here, or OPERAND_IMAGE on the operator's Deployment"
+        )
+        missing = Finding(names.DEGRADED, "NoOperandImage", "spec.image", message, blocking=True)
+        findings = (*composition.findings, missing)
+        composition = Composition(composition.config, composition.arguments, findings)
+    if composition.blocking:
+        return Wanted(request, composition, None)
+    default = operand.pull_secrets if request.namespace == platform.target_namespace else ()
+    content = make_content(
+        request,
+        composition,
+        image=image,
+        command=request.command or (("kube-scheduler",) if not stock else platform.operand_command),
+        version=version,
+        stock=stock,
+        pull_secrets=default if request.pull_secrets is None else request.pull_secrets,
+    )
+    return Wanted(request, composition, content)
+
+
+def _is_stock(image: str) -> bool:
+    """Whether this is Kubernetes' own image, by its name."""
+    return "/kube-scheduler:" in f"/{image}" or "/kube-scheduler@" in f"/{image}"

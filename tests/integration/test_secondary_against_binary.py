@@ -1,0 +1,90 @@
+"""What the operator composes for the examples, as the real kube-scheduler reads it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from kube_scheduler_operator.config.versions import Version
+from kube_scheduler_operator.manifests.render import stub_kubeconfig
+from kube_scheduler_operator.platform import KUBEADM
+from kube_scheduler_operator.secondary.report import _profiles
+from kube_scheduler_operator.secondary.wanted import Operand, Wanted, want
+
+from .conftest import REPOSITORY
+
+IMAGE = "registry.k8s.io/kube-scheduler:v1.35.4"
+V135 = Version(1, 35, 4)
+EXAMPLES = REPOSITORY / "docs" / "examples"
+
+
+def example(name: str, **changes: Any) -> Wanted:
+    obj = yaml.safe_load((EXAMPLES / name).read_text())
+    obj["spec"] |= changes
+    return want(obj, KUBEADM, Operand(IMAGE), V135)
+
+
+def check(binary: Path, wanted: Wanted, folder: Path) -> tuple[int, str, dict[str, Any]]:
+    """What the preflight does: exit code, what was said, and the completed configuration."""
+    assert wanted.content is not None, wanted.findings
+    (folder / "kubeconfig").write_text(stub_kubeconfig())
+    config = {**wanted.content.config, "clientConnection": {"kubeconfig": f"{folder}/kubeconfig"}}
+    (folder / "config.yaml").write_text(json.dumps(config))
+    spec = json.loads(wanted.content.data["pod.yaml"])
+    arguments = [
+        one.replace("/etc/kubernetes/scheduler/", f"{folder}/").replace("/preflight/", f"{folder}/")
+        for one in spec["initContainers"][0]["args"]
+    ]
+    kubeconfigs = [
+        f"--{kind}-kubeconfig={folder}/kubeconfig" for kind in ("authentication", "authorization")
+    ]
+    done = subprocess.run(
+        [binary, *arguments, *kubeconfigs], capture_output=True, text=True, check=False, timeout=30
+    )
+    written = folder / "effective-config.yaml"
+    effective = yaml.safe_load(written.read_text()) if written.exists() else {}
+    return done.returncode, done.stderr, effective
+
+
+@pytest.mark.parametrize("name", ["my-scheduler.yaml", "my-scheduler-three-profiles.yaml"])
+def test_the_examples_are_accepted_and_come_to_what_the_status_says(
+    name: str, kube_scheduler_binary: Path, tmp_path: Path
+) -> None:
+    wanted = example(name)
+    code, said, effective = check(kube_scheduler_binary, wanted, tmp_path)
+    assert code == 0, said
+    assert effective["leaderElection"]["resourceName"] == "my-scheduler"
+    assert effective["leaderElection"]["resourceNamespace"] == KUBEADM.target_namespace
+    assert wanted.content is not None
+    shown = _profiles(wanted.content, V135)
+    assert [one["schedulerName"] for one in effective["profiles"]] == [
+        one["schedulerName"] for one in shown
+    ]
+    if name == "my-scheduler-three-profiles.yaml":
+        scores = [[p["name"] for p in one["plugins"].get("score", ())] for one in shown]
+        assert "TaintToleration" not in scores[0]
+        assert scores[1] == []
+        assert "TaintToleration" in scores[2]
+
+
+def test_plugins_that_the_image_does_not_have_are_refused_by_it_and_not_by_us(
+    kube_scheduler_binary: Path, tmp_path: Path
+) -> None:
+    wanted = example("custom-plugins.yaml")
+    assert not wanted.composition.blocking
+    assert {finding.reason for finding in wanted.findings} == {"UnknownPlugin"}
+    code, said, effective = check(kube_scheduler_binary, wanted, tmp_path)
+    assert (code, effective) == (1, {})
+    assert "MyCustomPluginA" in said
+
+
+def test_with_the_stock_image_we_say_it_first() -> None:
+    wanted = example("custom-plugins.yaml", image=IMAGE)
+    assert wanted.content is None
+    paths = [finding.path for finding in wanted.findings]
+    assert paths[0] == "spec.profiles[0].plugins.score.enabled[0].name"

@@ -1,0 +1,91 @@
+"""The kind SecondaryScheduler says what the program reads, and refuses what that refuses."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import fields as dataclass_fields
+from typing import Any
+
+import pytest
+
+from kube_scheduler_operator import names
+from kube_scheduler_operator.config.arguments import LOG_LEVELS
+from kube_scheduler_operator.config.schema import CONFIGURATION
+from kube_scheduler_operator.secondary.compose import RESERVED, SETTINGS
+from kube_scheduler_operator.secondary.request import Request, read
+
+from .test_crds import fields, rules, schema, version
+
+KIND = names.SECONDARYSCHEDULERS
+
+
+def at(path: str) -> dict[str, Any]:
+    return schema(KIND, path)
+
+
+def test_what_can_be_set_is_what_is_taken_over() -> None:
+    assert tuple(at("spec.config")["properties"]) != ()
+    assert set(at("spec.config")["properties"]) == set(SETTINGS)
+    assert set(SETTINGS) <= set(CONFIGURATION.fields)
+    assert set(at("spec.config.leaderElection")["properties"]) == {
+        "leaseDuration", "renewDeadline", "retryPeriod",
+    }  # fmt: skip
+    assert "kubeconfig" not in at("spec.config.clientConnection")["properties"]
+
+
+def test_everything_that_can_be_set_is_read() -> None:
+    """A field that is not read would be accepted and without effect."""
+    full = {
+        "namespace": "n", "image": "i", "command": ["c"], "replicas": 5, "logLevel": "Debug",
+        "config": {"parallelism": 1}, "profiles": [{}], "featureGates": {"A": True},
+        "extraArguments": {"a": "b"}, "nodeSelector": {"a": "b"}, "tolerations": [],
+        "affinity": {"a": {}}, "topologySpreadConstraints": [], "resources": {},
+        "priorityClassName": "p", "imagePullSecrets": [], "sidecars": [{"name": "x"}],
+        "volumes": [{"name": "v"}], "forceRedeploymentReason": "r",
+    }  # fmt: skip
+    assert set(full) == set(at("spec")["properties"])
+    bare, all_set = (read({"metadata": {"name": "x"}, "spec": spec}) for spec in ({}, full))
+    unchanged = [
+        field.name
+        for field in dataclass_fields(Request)
+        if getattr(bare, field.name) == getattr(all_set, field.name)
+    ]
+    assert unchanged == ["name", "uid"]
+
+
+def test_flags_that_the_rules_name_are_those_that_the_operator_refuses() -> None:
+    (rule,) = (rule for rule in rules(at("spec.extraArguments")) if "flag in" in rule)
+    assert set(re.findall(r"'([\w-]+)'", rule)) <= set(RESERVED)
+
+
+@pytest.mark.parametrize(
+    ("path", "values"),
+    [
+        ("spec.logLevel", ["", *LOG_LEVELS]),
+        (
+            "status.history[].outcome",
+            [
+                names.OUTCOME_PROGRESSING, names.OUTCOME_INSTALLED, names.OUTCOME_REFUSED,
+                names.OUTCOME_FAILED, names.OUTCOME_SUPERSEDED,
+            ],
+        ),
+    ],
+)  # fmt: skip
+def test_enum(path: str, values: list[str]) -> None:
+    assert at(path)["enum"] == values
+
+
+def test_columns_name_conditions_that_are_written() -> None:
+    columns = version(KIND)["additionalPrinterColumns"]
+    types = {t for c in columns for t in re.findall(r'@\.type=="(\w+)"', c["jsonPath"])}
+    assert types == {names.AVAILABLE, names.PROGRESSING, names.DEGRADED}
+
+
+def test_every_rule_names_the_fix() -> None:
+    nodes = [at(""), *(field for _, field in fields(at("")))]
+    messages = [
+        rule["message"] for node in nodes for rule in node.get("x-kubernetes-validations", ())
+    ]
+    assert len(messages) == 8
+    for message in messages:
+        assert re.search(r"\b(use|remove|write|create)\b", message), message

@@ -1,0 +1,141 @@
+"""What others do to what was made for a further scheduler, and what the API does."""
+
+from __future__ import annotations
+
+import json
+
+from kube_scheduler_operator.kube.resource import (
+    CLUSTER_ROLE_BINDINGS,
+    CONFIG_MAPS,
+    DEPLOYMENTS,
+    DISRUPTION_BUDGETS,
+    ROLE_BINDINGS,
+    ROLES,
+    SECONDARY_SCHEDULERS,
+    SERVICE_ACCOUNTS,
+    SERVICES,
+)
+
+from .world import NAME, NAMESPACE, World, stamp
+
+
+def test_what_somebody_deletes_is_made_again(world: World) -> None:
+    world.installed()
+    made = [key for key in world.objects if key[0] in KINDS]
+    assert {kind for kind, _, _ in made} == set(KINDS)
+    for key in made:
+        del world.objects[key]
+        world.run()
+        assert f"create {key[0].kind} {key[2]}" in world.writes
+        if key[0] == DEPLOYMENTS:
+            world.roll_out()
+            world.run()
+
+
+KINDS = (
+    SERVICE_ACCOUNTS, CLUSTER_ROLE_BINDINGS, ROLE_BINDINGS, ROLES, SERVICES, DISRUPTION_BUDGETS,
+    CONFIG_MAPS, DEPLOYMENTS,
+)  # fmt: skip
+
+
+def test_what_somebody_edits_is_put_back(world: World) -> None:
+    hash_ = world.installed()
+    spec = world.get(DEPLOYMENTS)["spec"]
+    container = spec["template"]["spec"]["containers"][0]
+    hacked = {**spec["template"]["spec"], "containers": [{**container, "image": "evil"}]}
+    world.edit(DEPLOYMENTS, spec={**spec, "template": {**spec["template"], "spec": hacked}})
+    world.edit(ROLES, rules=[])
+    world.run()
+    assert world.get(DEPLOYMENTS)["spec"] == spec
+    assert world.get(ROLES)["rules"] != []
+    assert world.running() == hash_
+    world.run()
+    assert world.writes == []
+
+
+def test_a_restart_by_kubectl_is_let_be(world: World) -> None:
+    world.installed()
+    spec = world.get(DEPLOYMENTS)["spec"]
+    mark = {"kubectl.kubernetes.io/restartedAt": stamp(world.now)}
+    metadata = spec["template"]["metadata"]
+    annotations = {**metadata["annotations"], **mark}
+    template = {**spec["template"], "metadata": {**metadata, "annotations": annotations}}
+    world.edit(DEPLOYMENTS, spec={**spec, "template": template})
+    world.run()
+    found = world.get(DEPLOYMENTS)["spec"]["template"]["metadata"]["annotations"]
+    assert mark.items() <= found.items()
+    world.run()
+    assert world.writes == []
+    world.edit(DEPLOYMENTS, spec={**spec, "replicas": 9})
+    world.run()
+    assert world.get(DEPLOYMENTS)["spec"]["replicas"] == 2, "the next edit is noticed all the same"
+
+
+def test_defaults_that_the_api_server_adds_are_no_edits(world: World) -> None:
+    world.installed()
+    for resource in (SERVICES, DEPLOYMENTS):
+        obj = world.get(resource)
+        obj["spec"] = {**obj["spec"], "sessionAffinity": "None"}
+    world.run()
+    assert world.writes == []
+
+
+def test_a_namesake_takes_over_what_is_left_of_the_one_before(world: World) -> None:
+    """Deleted and created again, faster than the garbage collector is."""
+    world.installed()
+    world.put(uid="another")
+    world.run()
+    owners = {
+        owner["uid"]
+        for (kind, _, _), obj in world.objects.items()
+        if kind not in (SECONDARY_SCHEDULERS,) and "ownerReferences" in obj["metadata"]
+        for owner in obj["metadata"]["ownerReferences"]
+    }
+    assert owners == {"another"}
+
+
+def test_one_that_is_being_deleted_is_left_alone(world: World) -> None:
+    world.installed()
+    obj = world.get(SECONDARY_SCHEDULERS)
+    obj["metadata"]["deletionTimestamp"] = stamp(world.now)
+    del world.objects[DEPLOYMENTS, NAMESPACE, NAME]
+    world.run()
+    assert world.writes == []
+
+
+def test_what_the_api_refuses_is_told_before_it_is_tried_again(world: World) -> None:
+    world.put()
+    world.troubles = {NAME: "create /api/v1/…: 403 Forbidden: quota"}
+    chain = world.plan().chains[NAME]
+    assert chain[0].resource == SECONDARY_SCHEDULERS
+    degraded = next(c for c in chain[0].obj["status"]["conditions"] if c["type"] == "Degraded")
+    assert (degraded["status"], degraded["reason"]) == ("True", "SyncError")
+    assert "quota" in degraded["message"]
+    assert len(chain) > 1
+
+
+def test_events_tell_what_turned_bad_and_good(world: World) -> None:
+    world.installed()
+    assert any("Available is True" in event for event in world.events)
+    world.put(config={"parallelism": -1})
+    world.run()
+    assert [event for event in world.events if "Degraded is True" in event]
+    world.put()
+    world.run()
+    assert [event for event in world.events if "Degraded is False" in event]
+
+
+def test_the_status_has_the_plugins_of_what_runs(world: World) -> None:
+    profiles = [
+        {
+            "plugins": {
+                "score": {"disabled": [{"name": "*"}], "enabled": [{"name": "ImageLocality"}]}
+            }
+        }
+    ]
+    world.installed(profiles=profiles)
+    (profile,) = world.status()["profiles"]
+    assert profile["schedulerName"] == NAME
+    assert profile["plugins"]["score"] == [{"name": "ImageLocality", "weight": 1}]
+    assert {"name": "NodeResourcesFit"} in profile["plugins"]["filter"]
+    json.dumps(world.status())

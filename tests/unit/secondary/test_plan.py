@@ -1,0 +1,171 @@
+"""A SecondaryScheduler from its creation to its end, pass by pass."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from kube_scheduler_operator import names
+from kube_scheduler_operator.kube.resource import (
+    DEPLOYMENTS,
+    SECONDARY_SCHEDULERS,
+)
+
+from .world import NAME, NAMESPACE, World
+
+
+def test_everything_is_made_in_the_order_in_which_it_is_needed(world: World) -> None:
+    world.put(replicas=3)
+    world.run()
+    made = [f"{verb} {kind}" for verb, kind, _ in map(str.split, world.writes)]
+    assert made == [
+        "create ServiceAccount",
+        "create ClusterRoleBinding",
+        "create ClusterRoleBinding",
+        "create RoleBinding",
+        "create Role",
+        "create RoleBinding",
+        "create Service",
+        "create PodDisruptionBudget",
+        "create ConfigMap",
+        "create Deployment",
+        "replace SecondaryScheduler",
+    ]
+    owners = {
+        (owner["kind"], owner["name"], owner["uid"])
+        for (kind, _, _), obj in world.objects.items()
+        if kind != SECONDARY_SCHEDULERS
+        for owner in obj["metadata"]["ownerReferences"]
+    }
+    assert owners == {("SecondaryScheduler", NAME, f"uid-of-{NAME}")}, "so it all goes with it"
+    assert world.condition(names.PROGRESSING)[:2] == ("True", "RollingOut")
+    assert world.condition(names.AVAILABLE)[:2] == ("False", "NoReadyScheduler")
+
+
+def test_when_it_runs_that_is_said_and_then_there_is_nothing_to_do(world: World) -> None:
+    hash_ = world.installed(replicas=3)
+    assert world.condition(names.AVAILABLE)[0] == "True"
+    assert world.condition(names.PROGRESSING)[0] == "False"
+    assert world.condition(names.DEGRADED)[0] == "False"
+    status = world.status()
+    assert (status["configHash"], status["readyReplicas"], status["replicas"]) == (hash_, 3, 3)
+    assert status["leaseHolder"] == f"{NAME}-{hash_}-0_x"
+    assert world.outcomes() == {hash_: names.OUTCOME_INSTALLED}
+    world.run()
+    assert world.writes == []
+
+
+def test_time_that_passes_writes_nothing_as_long_as_the_lease_is_renewed(world: World) -> None:
+    world.installed()
+    for _ in range(20):
+        world.now += timedelta(minutes=7)
+        world.leases_seen[NAMESPACE, NAME] = world.now
+        world.run()
+        assert world.writes == []
+
+
+def test_a_lease_that_nobody_renews_is_not_available_and_is_looked_at_in_time(
+    world: World,
+) -> None:
+    world.installed()
+    wait = world.wait
+    assert wait is not None
+    assert 20 <= wait <= 21
+    world.now += timedelta(seconds=wait)
+    world.run()
+    assert world.condition(names.AVAILABLE)[:2] == ("False", "LeaseNotRenewed")
+    assert world.wait is None
+
+
+@pytest.mark.parametrize("change", [{"replicas": 3}, {"replicas": 1}])
+def test_scaling_is_no_new_configuration(world: World, change: dict[str, int]) -> None:
+    hash_ = world.installed(replicas=2)
+    world.put(**change)
+    world.run()
+    assert "replace Deployment my-scheduler" in world.writes
+    assert world.running() == hash_
+    assert world.get(DEPLOYMENTS)["spec"]["replicas"] == change["replicas"]
+    assert world.config_map_hashes() == {hash_}
+    world.roll_out()
+    world.run()
+    assert world.condition(names.PROGRESSING)[0] == "False"
+
+
+def test_an_edit_is_rolled_out_and_what_ran_before_is_kept_to_go_back_to(world: World) -> None:
+    old = world.installed()
+    world.put(config={"parallelism": 4})
+    world.run()
+    new = world.running()
+    assert new != old
+    assert world.outcomes() == {
+        new: names.OUTCOME_PROGRESSING,
+        old: names.OUTCOME_INSTALLED,
+    }
+    assert world.condition(names.PROGRESSING)[0] == "True"
+    world.roll_out()
+    world.run()
+    assert world.outcomes()[new] == names.OUTCOME_INSTALLED
+    assert world.config_map_hashes() == {old, new}
+
+
+def test_edits_in_a_row_leave_no_configurations_behind(world: World) -> None:
+    hashes = [world.installed()]
+    for parallelism in range(1, 5):
+        world.put(config={"parallelism": parallelism})
+        world.run()
+        hashes.append(world.running())
+    outcomes = world.outcomes()
+    assert [outcomes[hash_] for hash_ in hashes] == [
+        names.OUTCOME_INSTALLED,
+        *[names.OUTCOME_SUPERSEDED] * 3,
+        names.OUTCOME_PROGRESSING,
+    ]
+    world.roll_out()
+    world.run()
+    assert world.config_map_hashes() == {hashes[0], hashes[-1]}
+
+
+# --- findings -------------------------------------------------------------------------------------
+
+
+def test_a_mistake_is_named_and_what_runs_runs_on(world: World) -> None:
+    hash_ = world.installed()
+    plugins = {"score": {"enabled": [{"name": "ImageLocalty"}]}}
+    world.put(profiles=[{"plugins": plugins}], replicas=3)
+    world.run()
+    assert world.running() == hash_
+    status, reason, message = world.condition(names.DEGRADED)
+    assert (status, reason) == ("True", "UnknownPlugin")
+    assert message.startswith("spec.profiles[0].plugins.score.enabled[0].name: ")
+    assert 'did you mean "ImageLocality"?' in message
+    assert world.get(DEPLOYMENTS)["spec"]["replicas"] == 3, "what is right about it is done"
+
+
+def test_of_one_that_begins_with_a_mistake_nothing_is_made(world: World) -> None:
+    world.put(config={"parallelism": -1})
+    world.run()
+    assert [write.split()[1] for write in world.writes] == ["SecondaryScheduler"]
+    assert world.condition(names.AVAILABLE)[0] == "False"
+    assert "spec.config.parallelism" in world.condition(names.DEGRADED)[2]
+
+
+def test_a_namespace_that_the_operator_was_not_told_of(world: World) -> None:
+    world.put(namespace="elsewhere")
+    world.run()
+    assert [write.split()[1] for write in world.writes] == ["SecondaryScheduler"]
+    status, reason, message = world.condition(names.DEGRADED)
+    assert (status, reason) == ("True", "NamespaceNotAllowed")
+    assert "SECONDARY_NAMESPACES" in message
+    assert "secondarySchedulers.namespaces" in message
+    assert world.condition(names.AVAILABLE)[0] == "Unknown"
+
+
+def test_a_namespace_that_it_was_told_of() -> None:
+    world = World(secondary_namespaces=("kube-system", "batch"))
+    world.put(namespace="batch")
+    world.run()
+    assert (DEPLOYMENTS, "batch", NAME) in world.objects
+    world.put("other")
+    world.run()
+    assert "kube-system or batch" in world.condition(names.DEGRADED, "other")[2]

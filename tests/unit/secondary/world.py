@@ -1,0 +1,275 @@
+"""A cluster in a dictionary: what a pass wants is done, and the Deployment's pods are played."""
+
+from __future__ import annotations
+
+import copy
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from kube_scheduler_operator import names
+from kube_scheduler_operator.config.versions import Version
+from kube_scheduler_operator.kube.resource import (
+    CONFIG_MAPS,
+    DEPLOYMENTS,
+    PODS,
+    SECONDARY_SCHEDULERS,
+    Resource,
+)
+from kube_scheduler_operator.plan import Action, Create, Delete, Plan, Replace
+from kube_scheduler_operator.platform import KUBEADM, Platform
+from kube_scheduler_operator.reconcile import reconcile
+from kube_scheduler_operator.secondary.objects import running_hash
+from kube_scheduler_operator.secondary.step import secondary_schedulers
+from kube_scheduler_operator.settings import Settings
+from kube_scheduler_operator.snapshot import PendingPod, Place, Secondaries, Snapshot, label
+
+IMAGE = "registry.k8s.io/kube-scheduler:v1.35.4"
+NAMESPACE = KUBEADM.target_namespace
+BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
+NAME = "my-scheduler"
+
+Object = dict[str, Any]
+
+
+class World:
+    """One cluster without a control plane of its own: only further schedulers are looked at.
+
+    Attributes:
+        writes: what the last `run` wrote, as `VERB KIND NAME`.
+        events: what it told.
+    """
+
+    def __init__(self, platform: Platform = KUBEADM, **settings: Any) -> None:
+        self.platform = platform
+        self.settings = Settings(operand_image=IMAGE, **settings)
+        self.now = BEGIN
+        self.objects: dict[tuple[Resource, str | None, str], Object] = {}
+        self.leases: dict[Place, Object] = {}
+        self.leases_seen: dict[Place, datetime] = {}
+        self.troubles: dict[str, str] = {}
+        self.pending: tuple[PendingPod, ...] = ()
+        self.config_maps: dict[str, Object] = {}
+        self.recovered_at: datetime | None = None
+        self.answered_since: datetime | None = BEGIN - timedelta(hours=1)
+        self.writes: list[str] = []
+        self.events: list[str] = []
+        self._version = 0
+
+    # --- the user ---------------------------------------------------------------------------
+
+    def put(self, name: str = NAME, *, uid: str = "", born: int = 0, **spec: Any) -> None:
+        """Create or edit a SecondaryScheduler."""
+        key = (SECONDARY_SCHEDULERS, None, name)
+        found = self.objects.get(key)
+        metadata = {
+            "name": name,
+            "uid": uid or f"uid-of-{name}",
+            "creationTimestamp": f"2026-01-01T00:00:{born:02d}Z",
+            "generation": found["metadata"]["generation"] + 1 if found else 1,
+        }
+        obj = {"metadata": metadata, "spec": {"namespace": NAMESPACE, **spec}}
+        if found and found["metadata"]["uid"] == metadata["uid"]:
+            obj["status"] = found["status"]
+        self._store(SECONDARY_SCHEDULERS, obj)
+
+    # --- the operator -----------------------------------------------------------------------
+
+    def plan(self) -> Plan:
+        """What one pass wants."""
+        return reconcile(self.snapshot())
+
+    @property
+    def wait(self) -> float | None:
+        """When a pass is worth while although nothing happens, because of further schedulers."""
+        version = Version.parse(IMAGE.rpartition(":")[2])
+        return secondary_schedulers(self.snapshot(), IMAGE, lambda _: version).requeue_after
+
+    def snapshot(self) -> Snapshot:
+        schedulers = {
+            name: obj
+            for (kind, _, name), obj in self.objects.items()
+            if kind == SECONDARY_SCHEDULERS
+        }
+        made: dict[str, dict[Resource, dict[str, Object]]] = {name: {} for name in schedulers}
+        for (kind, _, name), obj in self.objects.items():
+            whose = label(obj, names.SECONDARY_LABEL)
+            if whose in made:
+                made[whose].setdefault(kind, {})[name] = obj
+        secondaries = Secondaries(
+            schedulers, made, self.leases, self.leases_seen, dict(self.troubles), self.pending
+        )
+        return Snapshot(
+            now=self.now,
+            platform=self.platform,
+            settings=self.settings,
+            server_version="v1.35.4",
+            config_maps=self.config_maps,
+            answered_since=self.answered_since,
+            recovered_at=self.recovered_at,
+            secondaries=secondaries,
+        )
+
+    def run(self, limit: int = 10) -> None:
+        """Passes until nothing is left to be done."""
+        self.writes, self.events = [], []
+        for _ in range(limit):
+            chains = self.plan().chains
+            if not chains:
+                return
+            for chain in chains.values():
+                for action in chain:
+                    self._perform(action)
+        raise AssertionError(f"no rest: {self.writes}")
+
+    def _perform(self, action: Action) -> None:
+        obj = copy.deepcopy(dict(action.obj))
+        metadata = obj["metadata"]
+        kind = action.resource.kind
+        self.writes.append(f"{type(action).__name__.lower()} {kind} {metadata['name']}")
+        self.events += [event.message for event in action.events]
+        key = (action.resource, metadata.get("namespace"), metadata["name"])
+        before = self.objects.get(key)
+        match action:
+            case Create():
+                assert before is None, key
+                assert action.exclusive, key
+                obj["metadata"] = {"generation": 1, **metadata, "uid": f"uid-{self._version}"}
+                self._store(action.resource, obj)
+            case Replace():
+                assert before is not None, key
+                assert metadata["resourceVersion"] == before["metadata"]["resourceVersion"]
+                if before.get("immutable"):
+                    assert obj["data"] == before["data"], "somebody sealed it"
+                if action.subresource != "status" and obj.get("spec") != before.get("spec"):
+                    obj["metadata"] = {**metadata, "generation": metadata["generation"] + 1}
+                self._store(action.resource, obj)
+            case Delete():
+                del self.objects[key]
+
+    def _store(self, resource: Resource, obj: Object) -> None:
+        self._version += 1
+        metadata = obj["metadata"]
+        metadata["resourceVersion"] = str(self._version)
+        place = metadata.get("namespace") if resource.namespaced else None
+        self.objects[resource, place, metadata["name"]] = obj
+
+    # --- the cluster ------------------------------------------------------------------------
+
+    def get(
+        self, resource: Resource, name: str = NAME, namespace: str | None = NAMESPACE
+    ) -> Object:
+        return self.objects[resource, namespace if resource.namespaced else None, name]
+
+    def edit(self, resource: Resource, name: str = NAME, **fields: Any) -> None:
+        """Somebody else changes an object of ours; an edit of a spec is a new generation."""
+        obj = copy.deepcopy(self.get(resource, name))
+        obj |= fields
+        if "spec" in fields:
+            obj["metadata"]["generation"] += 1
+        self._store(resource, obj)
+
+    def config_map_hashes(self, name: str = NAME) -> set[str]:
+        return {
+            label(obj, names.CONFIG_HASH_LABEL)
+            for (kind, _, _), obj in self.objects.items()
+            if kind == CONFIG_MAPS and label(obj, names.SECONDARY_LABEL) == name
+        }
+
+    def running(self, name: str = NAME) -> str:
+        """The content that the Deployment has."""
+        return running_hash(self.get(DEPLOYMENTS, name))
+
+    def pod(self, hash_: str, index: int = 0, *, name: str = NAME, **status: Any) -> None:
+        """A pod of a content, as the API shows it; nothing is wrong with it unless `status` is."""
+        pod_name = f"{name}-{hash_}-{index}"
+        labels = {names.SECONDARY_LABEL: name, names.CONFIG_HASH_LABEL: hash_}
+        metadata = {
+            "name": pod_name,
+            "namespace": NAMESPACE,
+            "labels": labels,
+            "creationTimestamp": stamp(self.now),
+        }
+        ready = {"conditions": [{"type": "Ready", "status": "True"}], "containerStatuses": []}
+        self._store(PODS, {"metadata": metadata, "spec": {}, "status": status or ready})
+
+    def no_pods(self, hash_: str = "", name: str = NAME) -> None:
+        for key, obj in list(self.objects.items()):
+            mine = key[0] == PODS and label(obj, names.SECONDARY_LABEL) == name
+            if mine and hash_ in ("", label(obj, names.CONFIG_HASH_LABEL)):
+                del self.objects[key]
+
+    def roll_out(self, name: str = NAME) -> None:
+        """The Deployment's rollout comes to a good end, and one of its pods leads."""
+        deployment = copy.deepcopy(self.get(DEPLOYMENTS, name))
+        replicas = deployment["spec"]["replicas"]
+        self.no_pods(name=name)
+        hash_ = running_hash(deployment)
+        for index in range(replicas):
+            self.pod(hash_, index, name=name)
+        counts = dict.fromkeys(("replicas", "updatedReplicas", "availableReplicas"), replicas)
+        generation = deployment["metadata"]["generation"]
+        deployment["status"] = {**counts, "observedGeneration": generation}
+        self._store(DEPLOYMENTS, deployment)
+        spec = {"holderIdentity": f"{name}-{hash_}-0_x", "leaseDurationSeconds": 15}
+        self.leases[NAMESPACE, name] = {"metadata": {"name": name}, "spec": spec}
+        self.leases_seen[NAMESPACE, name] = self.now
+
+    def installed(self, **spec: Any) -> str:
+        """A SecondaryScheduler that runs; its content."""
+        self.put(**spec)
+        self.run()
+        self.roll_out()
+        self.run()
+        return self.running()
+
+    # --- what is said -----------------------------------------------------------------------
+
+    def status(self, name: str = NAME) -> Object:
+        found: Object = self.get(SECONDARY_SCHEDULERS, name).get("status", {})
+        return found
+
+    def condition(self, type_: str, name: str = NAME) -> tuple[str, str, str]:
+        """Status, reason and message."""
+        for one in self.status(name).get("conditions", ()):
+            if one["type"] == type_:
+                return one["status"], one.get("reason", ""), one.get("message", "")
+        raise AssertionError(f"no condition {type_}")
+
+    def outcomes(self, name: str = NAME) -> dict[str, str]:
+        return {entry["hash"]: entry["outcome"] for entry in self.status(name).get("history", ())}
+
+
+def stamp(moment: datetime) -> str:
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def refusing(words: str, code: int = 1) -> Object:
+    """Status of a pod whose kube-scheduler refuses its configuration."""
+    ended = {"exitCode": code, "message": words, "finishedAt": "2026-01-01T00:00:00Z"}
+    waiting = {"reason": "CrashLoopBackOff", "message": "back-off 20s"}
+    preflight = {
+        "name": names.PREFLIGHT,
+        "state": {"waiting": waiting},
+        "lastState": {"terminated": ended},
+    }
+    return {"initContainerStatuses": [preflight], "containerStatuses": []}
+
+
+def crashing(words: str, restarts: int, ended: datetime, container: str = names.OPERAND) -> Object:
+    """Status of a pod one of whose containers ends again and again."""
+    terminated = {"exitCode": 1, "message": words, "finishedAt": stamp(ended)}
+    one = {
+        "name": container,
+        "ready": False,
+        "restartCount": restarts,
+        "state": {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 40s"}},
+        "lastState": {"terminated": terminated},
+    }
+    return {"conditions": [{"type": "Ready", "status": "False"}], "containerStatuses": [one]}
+
+
+def hanging(since: datetime) -> Object:
+    """Status of a pod that runs and does not become Ready."""
+    state = {"running": {"startedAt": stamp(since)}}
+    one = {"name": names.OPERAND, "ready": False, "restartCount": 0, "state": state}
+    return {"conditions": [{"type": "Ready", "status": "False"}], "containerStatuses": [one]}
