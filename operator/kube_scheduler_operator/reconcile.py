@@ -20,6 +20,8 @@ from . import names
 from .apply import apply
 from .config.compose import Composition, Inputs, compose
 from .config.findings import Finding
+from .config.observe_profiles import said
+from .config.scheduler_profiles import CONTROL_PLANE
 from .config.versions import Version
 from .kube.resource import CLUSTER_OPERATORS, CONFIG_MAPS, KUBE_SCHEDULERS, SERVICE_ACCOUNTS
 from .manifests.target import config_map, installer_service_account, target_data
@@ -37,7 +39,7 @@ from .rollout.prune import prune
 from .rollout.removal import remove
 from .rollout.step import step
 from .rollout.stepped import Stepped, describe
-from .secondary.step import secondary_schedulers
+from .secondary.step import Secondary, secondary_schedulers
 from .snapshot import Object, Snapshot
 from .status.cluster_operator import plan_cluster_operator
 from .status.conditions import Condition, merge_conditions
@@ -57,12 +59,12 @@ def reconcile(snapshot: Snapshot) -> Plan:
         return _report_cluster_operator(snapshot, snapshot.status.get("conditions") or ())
     image = operand_image(snapshot)
     secondary = secondary_schedulers(snapshot, image, partial(operand_version, snapshot))
-    plan = _control_plane(snapshot, image, secondary.conditions)
+    plan = _control_plane(snapshot, image, secondary)
     wait = _soonest(plan.requeue_after, secondary.requeue_after)
     return replace(plan, chains=secondary.chains, unserved=secondary.unserved, requeue_after=wait)
 
 
-def _control_plane(snapshot: Snapshot, image: str, secondary: Sequence[Condition]) -> Plan:
+def _control_plane(snapshot: Snapshot, image: str, secondary: Secondary) -> Plan:
     """What should be done about the schedulers in static pods."""
     kubescheduler = snapshot.kubescheduler
     if kubescheduler is None:
@@ -73,9 +75,16 @@ def _control_plane(snapshot: Snapshot, image: str, secondary: Sequence[Condition
     # Observe, compose, check.
     composition = compose(_inputs(snapshot, image))
     credentials = gather(snapshot)
-    findings = (*composition.findings, *_image_findings(image), *credentials.findings)
+    of_others = (finding for verdict in secondary.verdicts for finding in said(verdict))
+    findings = (
+        *composition.findings,
+        *of_others,
+        *_image_findings(image),
+        *credentials.findings,
+    )
     profiles = snapshot.scheduler_profiles or {}
-    reports = report_profiles(profiles, composition.verdicts, snapshot.now)
+    verdicts = (*composition.verdicts, *secondary.verdicts)
+    reports = report_profiles(profiles, verdicts, snapshot.now)
     observing: tuple[Action, ...] = ()
     if (snapshot.spec.get("observedConfig") or {}) != composition.observed_config:
         observing = (_write_observed(kubescheduler, composition),)
@@ -105,7 +114,7 @@ def _control_plane(snapshot: Snapshot, image: str, secondary: Sequence[Condition
             rejected=revised.rejected,
             description=describe(stepped.entries, _described(revised)),
         ),
-        *secondary,
+        *secondary.conditions,
     )
     status = _status(snapshot, revised, stepped, conditions)
     cluster_operator = _report_cluster_operator(snapshot, status["conditions"])
@@ -272,6 +281,7 @@ def _inputs(snapshot: Snapshot, image: str) -> Inputs:
         feature_gate=snapshot.feature_gate,
         infrastructure=snapshot.infrastructure,
         serving_certificate=has_serving_certificate(snapshot),
+        schedulers=frozenset({CONTROL_PLANE, *snapshot.secondaries.schedulers}),
         scheduler_profiles=None
         if snapshot.scheduler_profiles is None
         else tuple(snapshot.scheduler_profiles.values()),

@@ -64,11 +64,11 @@ def observe_profiles(
     profiles, verdicts = profiles_of(CONTROL_PLANE, objects, first, target, over=over)
     verdicts = (*verdicts, *unclaimed(objects, inputs.schedulers))
     own = tuple(profile for profile in profiles if profile is not first)
-    found = tuple(finding for verdict in verdicts for finding in _said(verdict))
+    found = tuple(finding for verdict in verdicts for finding in said(verdict))
     return ObservedProfiles(own, profiles if own else (), verdicts, found)
 
 
-def _said(verdict: Verdict) -> tuple[Finding, ...]:
+def said(verdict: Verdict) -> tuple[Finding, ...]:
     """What is wrong with an object, with what that means for pods."""
     state = "its last accepted version runs on" if verdict.held else "it is left out"
     return tuple(

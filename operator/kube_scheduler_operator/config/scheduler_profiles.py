@@ -59,6 +59,7 @@ def profiles_of(
     target: Target,
     *,
     over: Mapping[str, Any] | None = None,
+    taken: Mapping[str, str] | None = None,
 ) -> tuple[tuple[dict[str, Any], ...], tuple[Verdict, ...]]:
     """The profiles that a scheduler is to have, and what became of its SchedulerProfiles.
 
@@ -73,13 +74,14 @@ def profiles_of(
         target: the kube-scheduler that will read them.
         over: KubeSchedulerConfiguration that is laid over the outcome later (overrides); it is not
             part of the result, but what is judged is what it leads to.
+        taken: schedulerNames that are not to be had, and who serves them, for messages.
 
     Returns:
         (profiles, verdicts): profiles with `first` or what replaces it in front, default-scheduler
         next and the others by schedulerName; verdicts of those whose `spec.scheduler` this is, by
         name. Both share data with the arguments and with later results: nobody may change them.
     """
-    selection = _Selection(scheduler, first, target, over or {})
+    selection = _Selection(scheduler, first, target, over or {}, taken or {})
     mine = sorted((obj for obj in objects if _runs_on(obj, scheduler)), key=_age)
     selection.choose_first(mine)
     for obj in mine:
@@ -121,7 +123,12 @@ class _Selection:
     """Who has which schedulerName, and why the others have none."""
 
     def __init__(
-        self, scheduler: str, first: Mapping[str, Any], target: Target, over: Mapping[str, Any]
+        self,
+        scheduler: str,
+        first: Mapping[str, Any],
+        target: Target,
+        over: Mapping[str, Any],
+        elsewhere: Mapping[str, str],
     ) -> None:
         self._scheduler = scheduler
         self._first = first
@@ -130,6 +137,7 @@ class _Selection:
         self._reference: Mapping[str, Any] | None = first or None
         self._target = target
         self._over = over
+        self._elsewhere = elsewhere
         self._settled = False
         self._taken: dict[str, str] = {}
         self._chosen: dict[str, _Choice] = {}
@@ -162,6 +170,15 @@ class _Selection:
             return
         findings: list[Finding] = []
         for version in self._versions(obj):
+            server = self._elsewhere.get(version.scheduler_name)
+            if server is not None and not _is_leaving(obj, version):
+                message = (
+                    f'pods that ask for "{version.scheduler_name}" are scheduled by {server}; '
+                    "choose another schedulerName"
+                )
+                path = f"{version.root}.schedulerName"
+                findings.append(_finding(obj, NAME_TAKEN, path, message))
+                continue
             owner = self._taken.get(version.scheduler_name)
             if owner is not None:
                 message = (
@@ -236,6 +253,14 @@ class _Selection:
 def _runs_on(obj: Mapping[str, Any], scheduler: str) -> bool:
     versions = (mapping(obj.get("spec")), _remembered(obj))
     return any(version is not None and _scheduler(version) == scheduler for version in versions)
+
+
+def _is_leaving(obj: Mapping[str, Any], version: Version) -> bool:
+    """Whether it is this very object that another scheduler serves until it is accepted here."""
+    remembered = _remembered(obj)
+    if remembered is None or _scheduler(remembered) == _scheduler(version.spec):
+        return False
+    return Version(_name(obj), ACCEPTED, remembered).scheduler_name == version.scheduler_name
 
 
 def _remembered(obj: Mapping[str, Any]) -> Mapping[str, Any] | None:

@@ -115,7 +115,7 @@ def compose(
         version: of the kube-scheduler that will read it.
         stock: False for an image that may have more plugins: then it is the authority, and what we
             do not know is only a warning.
-        profiles: further ones, after those of the request.
+        profiles: all that it is to run, in the order of the request's; empty: the request's own.
     """
     config = _config(request, profiles)
     flags, findings = _flags(request)
@@ -140,7 +140,7 @@ def compose(
 
 def _config(request: Request, profiles: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     settings = {key: request.config[key] for key in SETTINGS if key in request.config}
-    first, *others = list(request.profiles) or [{}]
+    first, *others = list(profiles) or list(request.profiles) or [{}]
     if isinstance(first, Mapping):
         # One profile may do without a name, and would be called default-scheduler then.
         first = {**first, "schedulerName": first.get("schedulerName") or request.name}
@@ -152,7 +152,7 @@ def _config(request: Request, profiles: Sequence[Mapping[str, Any]]) -> dict[str
             "apiVersion": API_VERSION,
             "kind": KIND,
             **settings,
-            "profiles": [first, *others, *profiles],
+            "profiles": [first, *others],
         }
     )
     if isinstance(election, dict):

@@ -8,21 +8,24 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Final
+from typing import Final
 
 from .. import names
 from ..config.findings import Finding
+from ..config.scheduler_profiles import Verdict
 from ..config.versions import Version
 from ..plan import Action
 from ..snapshot import Object, PendingPod, Snapshot
 from ..status.conditions import AS_EXPECTED, Condition, aggregate
 from .compose import scheduler_names
 from .plan import NOT_ALLOWED, Planned, plan
+from .profiles import given_profiles
+from .request import read
 from .unserved import condition, unserved
-from .wanted import Operand, Wanted, want
+from .wanted import Operand, Wanted, target_of, want
 
 log = logging.getLogger(__name__)
 
@@ -36,12 +39,14 @@ class Secondary:
     Attributes:
         chains: name -> writes.
         conditions: of KubeScheduler: whether any is Degraded, and whether pods ask for none.
+        verdicts: what became of the SchedulerProfiles that are meant for them.
         unserved: pods that ask for a scheduler that there is none of.
         requeue_after: seconds until a pass is worth while even if nothing happens; None: no need.
     """
 
     chains: Mapping[str, tuple[Action, ...]] = field(default_factory=dict)
     conditions: tuple[Condition, ...] = ()
+    verdicts: tuple[Verdict, ...] = ()
     unserved: tuple[PendingPod, ...] = ()
     requeue_after: float | None = None
 
@@ -50,7 +55,6 @@ def secondary_schedulers(
     snapshot: Snapshot,
     image: str,
     version_of: Callable[[str], Version],
-    profiles_of: Callable[[str], Sequence[Mapping[str, Any]]] = lambda _: (),
 ) -> Secondary:
     """What is to be done for all SecondarySchedulers.
 
@@ -58,10 +62,10 @@ def secondary_schedulers(
         snapshot: what was seen.
         image: the control plane's kube-scheduler; empty if it is not known.
         version_of: the version of an image.
-        profiles_of: further profiles that a SecondaryScheduler is to run, by its name.
     """
     operand = Operand(image, snapshot.settings.image_pull_secrets)
     planned: dict[str, Planned] = {}
+    verdicts: list[Verdict] = []
     served = dict.fromkeys(control_plane_names(snapshot), CONTROL_PLANE)
     for obj in sorted(snapshot.secondaries.schedulers.values(), key=_age):
         name = obj["metadata"]["name"]
@@ -69,8 +73,12 @@ def secondary_schedulers(
             continue
         try:
             version = version_of(str((obj.get("spec") or {}).get("image") or image))
-            wanted = want(obj, snapshot.platform, operand, version, profiles_of(name))
-            further = [*_place(snapshot, wanted), *_conflicts(wanted, served)]
+            request = read(obj)
+            target = target_of(request, operand, version)
+            given = given_profiles(request, obj, snapshot.scheduler_profiles, target, served)
+            verdicts += given.verdicts
+            wanted = want(obj, snapshot.platform, operand, version, given.profiles)
+            further = [*_place(snapshot, wanted), *_conflicts(wanted, served), *given.findings]
             if not any(finding.reason == NOT_ALLOWED for finding in further):
                 claims = dict.fromkeys(wanted.composition.scheduler_names)
                 served |= {asked: _named(name) for asked in claims if asked not in served}
@@ -88,6 +96,7 @@ def secondary_schedulers(
             _condition({name: each.degraded for name, each in planned.items() if each.degraded}),
             condition(nobodys),
         ),
+        tuple(verdicts),
         nobodys,
         min((wait for wait in waits if wait is not None), default=None),
     )

@@ -9,7 +9,9 @@ from functools import lru_cache
 from typing import Any
 
 from .. import names
+from ..config.check import Target
 from ..config.findings import Finding
+from ..config.gates import Gates
 from ..config.versions import Version
 from ..manifests.render import canonical_json
 from ..platform import Platform
@@ -66,7 +68,7 @@ def want(
         platform: the kind of cluster.
         operand: the control plane's kube-scheduler.
         version: of the image that will run: `obj`'s own or the control plane's.
-        profiles: further ones that are to be run by this scheduler.
+        profiles: all that this scheduler is to run; empty: the request's own.
     """
     metadata = obj["metadata"]
     identity = {"name": metadata["name"], "uid": metadata.get("uid")}
@@ -79,8 +81,7 @@ def _want(key: str, platform: Platform, operand: Operand, version: Version) -> W
     obj, profiles = json.loads(key)
     request = read(obj)
     image = request.image or operand.image
-    # An image of one's own may have more plugins, and a tag that is no version of Kubernetes.
-    stock = not request.image or request.image == operand.image or _is_stock(image)
+    stock = is_stock(request, operand)
     composition = compose(request, platform, version, stock=stock, profiles=profiles)
     if not image:
         message = (
@@ -105,6 +106,15 @@ def _want(key: str, platform: Platform, operand: Operand, version: Version) -> W
     return Wanted(request, composition, content)
 
 
-def _is_stock(image: str) -> bool:
-    """Whether this is Kubernetes' own image, by its name."""
+def target_of(request: Request, operand: Operand, version: Version) -> Target:
+    """The kube-scheduler that will run, as the check of a configuration wants to know it."""
+    explicit = {str(name): bool(on) for name, on in request.feature_gates.items()}
+    return Target(Gates(version, explicit), stock=is_stock(request, operand))
+
+
+def is_stock(request: Request, operand: Operand) -> bool:
+    """False for an image of one's own, which may have more plugins, and a tag of its own."""
+    image = request.image or operand.image
+    if not request.image or image == operand.image:
+        return True
     return "/kube-scheduler:" in f"/{image}" or "/kube-scheduler@" in f"/{image}"

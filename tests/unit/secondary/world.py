@@ -49,6 +49,7 @@ class World:
         self.troubles: dict[str, str] = {}
         self.pending: tuple[PendingPod, ...] = ()
         self.config_maps: dict[str, Object] = {}
+        self.profiles: dict[str, Object] | None = {}
         self.recovered_at: datetime | None = None
         self.answered_since: datetime | None = BEGIN - timedelta(hours=1)
         self.writes: list[str] = []
@@ -71,6 +72,13 @@ class World:
         if found and found["metadata"]["uid"] == metadata["uid"]:
             obj["status"] = found["status"]
         self._store(SECONDARY_SCHEDULERS, obj)
+
+    def profile(self, name: str, scheduler: str = NAME, **spec: Any) -> None:
+        """Create or edit a SchedulerProfile; its status stays."""
+        assert self.profiles is not None
+        status = self.profiles.get(name, {}).get("status", {})
+        spec = {"scheduler": scheduler, **spec}
+        self.profiles[name] = {"metadata": {"name": name}, "spec": spec, "status": status}
 
     # --- the operator -----------------------------------------------------------------------
 
@@ -104,6 +112,7 @@ class World:
             settings=self.settings,
             server_version="v1.35.4",
             config_maps=self.config_maps,
+            scheduler_profiles=self.profiles,
             answered_since=self.answered_since,
             recovered_at=self.recovered_at,
             secondaries=secondaries,
