@@ -49,6 +49,7 @@ PODS = f"/api/v1/namespaces/{OPERATOR_NAMESPACE}/pods"
 CONFIG_MAPS = f"/api/v1/namespaces/{OPERATOR_NAMESPACE}/configmaps"
 DEPLOYMENT = f"/apis/apps/v1/namespaces/{OPERATOR_NAMESPACE}/deployments/kube-scheduler-operator"
 SCHEDULER_PROFILES = "/apis/kube-scheduler-operator.dev/v1alpha1/schedulerprofiles"
+SECONDARY_SCHEDULERS = "/apis/kube-scheduler-operator.dev/v1alpha1/secondaryschedulers"
 MANIFEST = "/etc/kubernetes/manifests/kube-scheduler.yaml"
 
 
@@ -275,6 +276,17 @@ def _cluster() -> Iterator[Cluster]:
         yield Cluster(sandbox)
     finally:
         retire(NAME)
+
+
+@pytest.fixture(scope="module")
+def workers(_cluster: Cluster) -> Iterator[tuple[str, str]]:
+    """Two workers that run, for the modules that ask for them."""
+    first, second = _cluster.sandbox.nodes[1:]
+    for node in (first, second):
+        lifecycle.start_node(_cluster.sandbox, node)
+    yield first.name, second.name
+    for node in (first, second):
+        nodes.power_off(_cluster.sandbox, node)
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import yaml
 
-from cluster import images, lifecycle, nodes
+from cluster import images, nodes
 from cluster.console import run
 from cluster.observe import delete_pod, follow, schedule_pod, until
 
@@ -29,17 +29,6 @@ PODS_IN_DEFAULT = "/api/v1/namespaces/default/pods"
 SIZES = {"docker.io/library/nginx:1.10": 181, "docker.io/library/nginx:1.20": 133}
 """MiB of what the talk pulled; ImageLocality sees nothing below 23 MB and a third of the nodes."""
 MEAL = "meal"
-
-
-@pytest.fixture(scope="module")
-def workers(_cluster: Cluster) -> Iterator[tuple[str, str]]:
-    """Two workers that run."""
-    busy, idle = _cluster.sandbox.nodes[1:]
-    for node in (busy, idle):
-        lifecycle.start_node(_cluster.sandbox, node)
-    yield busy.name, idle.name
-    for node in (busy, idle):
-        nodes.power_off(_cluster.sandbox, node)
 
 
 @pytest.fixture

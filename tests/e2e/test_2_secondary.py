@@ -1,0 +1,218 @@
+"""A second scheduler as a Deployment: what people set up by hand, and what goes wrong with it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import yaml
+
+from cluster import images
+from cluster.api import ApiError
+from cluster.observe import delete_pod, until
+
+from .conftest import OPERATOR_NAMESPACE, PODS, REPOSITORY, SECONDARY_SCHEDULERS, Cluster
+from .faults import pids
+
+NAME = "my-scheduler"
+EXAMPLES = REPOSITORY / "docs/examples"
+IN_DEFAULT = "/api/v1/namespaces/default"
+LEASE = f"/apis/coordination.k8s.io/v1/namespaces/{OPERATOR_NAMESPACE}/leases/{NAME}"
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+LEASE_TIME = 15
+PRIORITY = {
+    "apiVersion": "scheduling.k8s.io/v1",
+    "kind": "PriorityClass",
+    "metadata": {"name": "high-priority"},
+    "value": 1000000,
+}
+
+
+@pytest.fixture(scope="module")
+def second(_cluster: Cluster, workers: tuple[str, str]) -> Iterator[Cluster]:
+    """The cluster with three replicas of my-scheduler, one of them active."""
+    _cluster.rest()
+    _apply(_cluster, (EXAMPLES / "my-scheduler.yaml").read_text())
+    until(lambda: _is_well(_cluster), 120, lambda: f"not well: {_status(_cluster)}")
+    yield _cluster
+    with contextlib.suppress(ApiError):
+        _cluster.api.request("DELETE", f"{SECONDARY_SCHEDULERS}/{NAME}")
+
+
+def _apply(cluster: Cluster, text: str) -> None:
+    cluster.kubectl("apply", "-f", "-", stdin=text)
+
+
+def _status(cluster: Cluster) -> dict[str, Any]:
+    found: dict[str, Any] = cluster.api.request("GET", f"{SECONDARY_SCHEDULERS}/{NAME}")
+    return found.get("status", {})
+
+
+def _is_well(cluster: Cluster) -> bool:
+    obj = cluster.api.request("GET", f"{SECONDARY_SCHEDULERS}/{NAME}")
+    status = obj.get("status", {})
+    states = {each["type"]: each["status"] for each in status.get("conditions", [])}
+    return (
+        status.get("observedGeneration") == obj["metadata"]["generation"]
+        and status.get("readyReplicas") == 3
+        and states.get("Available") == "True"
+        and states.get("Progressing") == "False"
+        and states.get("Degraded") == "False"
+    )
+
+
+def _pod(name: str, scheduler: str, **spec: Any) -> dict[str, Any]:
+    container = {"name": "main", "image": images.PAUSE}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name},
+        "spec": {
+            "schedulerName": scheduler,
+            "containers": [container],
+            "terminationGracePeriodSeconds": 0,
+            **spec,
+        },
+    }
+
+
+def _create(cluster: Cluster, *pods: dict[str, Any]) -> None:
+    for pod in pods:
+        cluster.api.request("POST", f"{IN_DEFAULT}/pods", pod)
+
+
+def _delete(cluster: Cluster, *names: str) -> None:
+    for name in names:
+        delete_pod(cluster.api, name)
+
+
+def _scheduled(cluster: Cluster) -> dict[str, dict[str, Any]]:
+    """Pod -> the event that says where it went."""
+    path = "/apis/events.k8s.io/v1/namespaces/default/events"
+    events = cluster.api.request("GET", path)["items"]
+    return {e["regarding"]["name"]: e for e in events if e["reason"] == "Scheduled"}
+
+
+def _leader(cluster: Cluster) -> str:
+    return str(cluster.api.request("GET", LEASE)["spec"].get("holderIdentity") or "")
+
+
+def _kill_the_leader(cluster: Cluster) -> str:
+    """SIGKILL; returns the pod's name, which is in the holder's identity."""
+    pod = _leader(cluster).partition("_")[0]
+    uid = cluster.api.request("GET", f"{PODS}/{pod}")["metadata"]["uid"].replace("-", "_")
+    victims = pids("kube-scheduler", cgroup=uid)
+    assert victims, "the leader runs on this machine"
+    for pid in victims:
+        os.kill(pid, signal.SIGKILL)
+    return pod
+
+
+def test_pods_are_bound_by_the_scheduler_that_they_name(second: Cluster) -> None:
+    pods = second.api.request("GET", f"{PODS}?labelSelector=app%3Dsecondary-scheduler")["items"]
+    assert len({pod["spec"]["nodeName"] for pod in pods}) == 3, "spread over the nodes"
+    _create(second, _pod("asks-for-it", NAME), _pod("asks-for-nobody", "default-scheduler"))
+    until(lambda: {"asks-for-it", "asks-for-nobody"} <= set(_scheduled(second)), 30, "not bound")
+    found = _scheduled(second)
+    assert found["asks-for-it"]["reportingController"] == NAME
+    assert found["asks-for-nobody"]["reportingController"] == "default-scheduler"
+    _delete(second, "asks-for-it", "asks-for-nobody")
+    assert _leader(second).startswith(f"{NAME}-")
+    main = second.kubectl(
+        "get", "lease", "-n", "kube-system", "kube-scheduler", "-o", "jsonpath={.spec}"
+    )
+    assert NAME not in main, "the main scheduler's Lease is its own"
+
+
+def test_a_mistake_replaces_nothing(second: Cluster) -> None:
+    before = sorted(pod["metadata"]["name"] for pod in _own_pods(second))
+    wrong = {"spec": {"profiles": [{"plugins": {"score": {"enabled": [{"name": "Nope"}]}}}]}}
+    second.api.request("PATCH", f"{SECONDARY_SCHEDULERS}/{NAME}", wrong)
+
+    def said() -> str:
+        conditions = _status(second).get("conditions", [])
+        return next((c["message"] for c in conditions if c["type"] == "Degraded"), "")
+
+    until(lambda: 'has no plugin "Nope"' in said(), 30, lambda: f"not said: {said()!r}")
+    assert sorted(pod["metadata"]["name"] for pod in _own_pods(second)) == before
+    second.api.request("PATCH", f"{SECONDARY_SCHEDULERS}/{NAME}", {"spec": {"profiles": None}})
+    until(lambda: _is_well(second), 30, lambda: f"not well: {_status(second)}")
+
+
+def _own_pods(cluster: Cluster) -> list[dict[str, Any]]:
+    return cluster.api.request("GET", f"{PODS}?labelSelector=app%3Dsecondary-scheduler")["items"]
+
+
+def test_the_leader_is_killed_and_who_is_next_starts_with_what_matters_most(
+    second: Cluster,
+) -> None:
+    second.kubectl("apply", "-f", "-", stdin=yaml.safe_dump(PRIORITY))
+    start = time.monotonic()
+    _kill_the_leader(second)
+    before = _leader(second)
+    low = [f"low-{number}" for number in range(40)]
+    _create(second, *(_pod(name, NAME) for name in low))
+    _create(second, _pod("high", NAME, priorityClassName="high-priority"))
+    until(lambda: _leader(second) != before, 60, "nobody takes over")
+    seconds = time.monotonic() - start
+    # The standbys try every 2 s, and up to 1.2 times that later: client-go's leader election.
+    assert seconds <= LEASE_TIME + 2 * (2 + 2.4) + 2, f"{seconds:.0f} s"
+    until(lambda: {"high", *low} <= set(_scheduled(second)), 60, "not all are bound")
+    times = {name: _scheduled(second)[name]["eventTime"] for name in ("high", *low)}
+    overtaken = sum(times[name] > times["high"] for name in low)
+    # Bindings are made side by side, so those popped next may be told a moment sooner.
+    assert overtaken >= len(low) - 4, sorted(times, key=lambda name: times[name])[:8]
+    _delete(second, "high", *low)
+    second.kubectl("delete", "priorityclass", "high-priority")
+
+
+@pytest.mark.timeout(420, func_only=True)
+def test_three_profiles_in_one_process_and_a_further_one_from_outside(second: Cluster) -> None:
+    _apply(second, (EXAMPLES / "my-scheduler-three-profiles.yaml").read_text())
+    further = {
+        "apiVersion": "kube-scheduler-operator.dev/v1alpha1",
+        "kind": "SchedulerProfile",
+        "metadata": {"name": "packed"},
+        "spec": {"scheduler": NAME, "base": "HighNodeUtilization"},
+    }
+    _apply(second, yaml.safe_dump(further))
+    asked = (NAME, "my-scheduler2", "my-scheduler3", "packed")
+
+    def served() -> list[str]:
+        return [profile["schedulerName"] for profile in _status(second).get("profiles", [])]
+
+    until(lambda: set(served()) == set(asked), 60, lambda: f"served: {served()}")
+    until(lambda: _is_well(second), 180, lambda: f"not well: {_status(second)}")
+    _create(second, *(_pod(f"of-{name}", name) for name in asked))
+    until(lambda: {f"of-{name}" for name in asked} <= set(_scheduled(second)), 30, "not bound")
+    found = _scheduled(second)
+    assert {name: found[f"of-{name}"]["reportingController"] for name in asked} == {
+        name: name for name in asked
+    }
+    _delete(second, *(f"of-{name}" for name in asked))
+    second.kubectl("delete", "sprof", "packed")
+
+
+def test_deleting_it_removes_everything_and_who_still_asks_for_it_is_told(second: Cluster) -> None:
+    second.api.request("DELETE", f"{SECONDARY_SCHEDULERS}/{NAME}")
+    _create(second, _pod("still-asks", NAME))
+
+    def left() -> list[str]:
+        kinds = "all,sa,cm,pdb,role,rolebinding,clusterrolebinding"
+        selector = f"kube-scheduler-operator.dev/secondary-scheduler={NAME}"
+        found = second.kubectl("get", kinds, "-A", "-o", "name", "-l", selector)
+        return found.split()
+
+    until(lambda: not left(), 90, lambda: f"left: {left()}")
+
+    def told() -> str:
+        path = f"{IN_DEFAULT}/events?fieldSelector=involvedObject.name%3Dstill-asks"
+        return " ".join(e["reason"] for e in second.api.request("GET", path)["items"])
+
+    until(lambda: "NoSuchScheduler" in told(), 150, lambda: f"not told: {told()!r}")
+    _delete(second, "still-asks")
