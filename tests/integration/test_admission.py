@@ -24,11 +24,11 @@ from kube_scheduler_operator.config.profiles import PROFILES, profile_fragment
 from kube_scheduler_operator.config.versions import Version
 from kube_scheduler_operator.platform import PLATFORMS
 
+from ..configurations.by_hand import BAD, GOOD, extenders, fit, profile
+from ..configurations.by_hand import args as arguments
+from ..configurations.by_hand import plugins as listed
 from .conftest import ApiServer, RefusedError
 from .policies import SETTLED_SECONDS, Guarded, installed, versions_of
-from .test_check_against_binary import BAD, GOOD, extenders, fit, profile
-from .test_check_against_binary import args as arguments
-from .test_check_against_binary import plugins as listed
 
 ROOT = Path(__file__).resolve().parents[2]
 SHARE = 0.85
