@@ -14,7 +14,11 @@ from kube_scheduler_operator.config.versions import Version
 from kube_scheduler_operator.platform import KUBEADM
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-EXAMPLES = sorted((DOCS / "examples").glob("*.yaml"))
+EXAMPLES = sorted(
+    path
+    for path in (DOCS / "examples").glob("*.yaml")
+    if "kind: SchedulerProfile\n" in path.read_text()
+)
 
 
 def documents(path: Path) -> list[dict[str, Any]]:

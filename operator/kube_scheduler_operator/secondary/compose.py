@@ -141,6 +141,7 @@ def compose(
 def _config(request: Request, profiles: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     settings = {key: request.config[key] for key in SETTINGS if key in request.config}
     first, *others = list(profiles) or list(request.profiles) or [{}]
+    first = {} if first is None else first
     if isinstance(first, Mapping):
         # One profile may do without a name, and would be called default-scheduler then.
         first = {**first, "schedulerName": first.get("schedulerName") or request.name}

@@ -46,7 +46,7 @@ def given_profiles(
         target: the kube-scheduler that will read them.
         served: schedulerName -> who serves it already, for messages.
     """
-    first, *others = list(request.profiles) or [{}]
+    first, *others = [{} if one is None else one for one in request.profiles] or [{}]
     if not all(isinstance(profile, Mapping) for profile in (first, *others)):
         return Given()  # the check of the configuration says what is wrong
     first = {**first, "schedulerName": first.get("schedulerName") or request.name}

@@ -13,13 +13,16 @@ import yaml
 from kube_scheduler_operator import names
 from kube_scheduler_operator.__main__ import main
 from kube_scheduler_operator.kube.resource import (
+    CLUSTER_ROLE_BINDINGS,
     CONFIG_MAPS,
     CUSTOM_RESOURCE_DEFINITIONS,
     DEPLOYMENTS,
     DISRUPTION_BUDGETS,
     LEASES,
+    ROLE_BINDINGS,
     SCHEDULER_PROFILES,
     SCHEDULERS,
+    SECONDARY_SCHEDULERS,
     SERVICE_ACCOUNTS,
 )
 from kube_scheduler_operator.revision.content import Content
@@ -192,7 +195,8 @@ async def test_the_kind_goes_with_the_operator_unless_somebody_uses_it(
 ) -> None:
     api = cluster.api
     api.served |= {CUSTOM_RESOURCE_DEFINITIONS, DEPLOYMENTS, LEASES, CONFIG_MAPS, SERVICE_ACCOUNTS,
-                   DISRUPTION_BUDGETS, SCHEDULER_PROFILES}  # fmt: skip
+                   DISRUPTION_BUDGETS, SCHEDULER_PROFILES, SECONDARY_SCHEDULERS,
+                   CLUSTER_ROLE_BINDINGS, ROLE_BINDINGS}  # fmt: skip
     labels = {names.PART_OF_LABEL: names.PROGRAM}
     api.put(CUSTOM_RESOURCE_DEFINITIONS, names.SCHEDULERPROFILES, labels=labels)
     if used:

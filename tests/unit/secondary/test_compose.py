@@ -75,22 +75,15 @@ def test_settings_are_taken_over_and_the_lease_stays_its_own() -> None:
     }
 
 
-def test_profiles_are_those_of_the_object_and_then_those_that_others_add() -> None:
-    composition = composed(
-        profiles=[{"schedulerName": "added"}],
-        config={},
-    )
-    assert composition.scheduler_names == ("mine", "added")
+def test_profiles_are_those_of_the_object_unless_others_are_given() -> None:
     first, second = {"percentageOfNodesToScore": 10}, {"schedulerName": "two"}
     obj = {"metadata": {"name": "mine"}, "spec": {"namespace": "n", "profiles": [first, second]}}
-    more = [{"schedulerName": "added"}]
-    composition = compose(read(obj), KUBEADM, V135, stock=True, profiles=more)
-    assert composition.config["profiles"] == [
-        {"percentageOfNodesToScore": 10, "schedulerName": "mine"},
-        {"schedulerName": "two"},
-        {"schedulerName": "added"},
-    ]
-    assert composition.findings == ()
+    own = [{"percentageOfNodesToScore": 10, "schedulerName": "mine"}, {"schedulerName": "two"}]
+    assert compose(read(obj), KUBEADM, V135, stock=True).config["profiles"] == own
+    given = [*own, {"schedulerName": "added"}]
+    composition = compose(read(obj), KUBEADM, V135, stock=True, profiles=given)
+    assert composition.config["profiles"] == given
+    assert composition.scheduler_names == ("mine", "two", "added")
 
 
 def test_flags_come_in_a_fixed_order() -> None:
@@ -163,7 +156,8 @@ def test_a_mistake_is_named_where_it_was_written(
 
 
 def test_a_mistake_in_a_profile_that_others_added_is_not_looked_for_in_the_object() -> None:
-    profiles = [{"schedulerName": "added", "plugins": {"bind": {"enabled": [{"name": "No"}]}}}]
+    added = {"schedulerName": "added", "plugins": {"bind": {"enabled": [{"name": "No"}]}}}
+    profiles = [{"schedulerName": "mine"}, added]
     assert said(composed(profiles=profiles)) == [
         ("UnknownPlugin", "profiles[1].plugins.bind.enabled[0].name")
     ]
@@ -214,9 +208,7 @@ def test_of_an_image_of_ones_own_a_mistake_is_still_a_mistake() -> None:
     assert composed(stock=False, config={"parallelism": 0}).blocking
 
 
-@pytest.mark.parametrize(
-    "profiles", [[None], ["x"], [{"plugins": 3}], [{"schedulerName": 5}], [[]]]
-)
+@pytest.mark.parametrize("profiles", [["x"], [{"plugins": 3}], [{"schedulerName": 5}], [[]]])
 def test_whatever_users_wrote_it_never_raises(profiles: Any) -> None:
     obj = {"metadata": {"name": "mine"}, "spec": {"namespace": "n", "profiles": profiles}}
     composition = compose(read(obj), KUBEADM, V135, stock=True)
@@ -227,7 +219,20 @@ def test_whatever_users_wrote_it_never_raises(profiles: Any) -> None:
 EXAMPLES = Path(__file__).resolve().parents[3] / "docs" / "examples"
 
 
-@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.yaml")), ids=lambda path: path.stem)
+def test_null_is_a_profile_that_says_nothing() -> None:
+    """As kube-scheduler reads it."""
+    obj = {"metadata": {"name": "mine"}, "spec": {"namespace": "n", "profiles": [None]}}
+    composition = compose(read(obj), KUBEADM, V135, stock=True)
+    assert composition.findings == ()
+    assert composition.scheduler_names == ("mine",)
+
+
+OF_THIS_KIND = sorted(
+    path for path in EXAMPLES.glob("*.yaml") if "kind: SecondaryScheduler\n" in path.read_text()
+)
+
+
+@pytest.mark.parametrize("path", OF_THIS_KIND, ids=lambda path: path.stem)
 def test_the_examples_come_to_something(path: Path) -> None:
     (obj,) = yaml.safe_load_all(path.read_text())
     wanted = want(obj, KUBEADM, Operand("registry.k8s.io/kube-scheduler:v1.35.4"), V135)

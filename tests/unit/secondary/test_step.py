@@ -124,17 +124,3 @@ def test_what_somebody_else_put_there_is_taken_for_the_default(world: World, tex
     data = {names.CONFIG_KEY: text}
     world.config_maps = {names.CONFIG: {"metadata": {"name": names.CONFIG}, "data": data}}
     assert control_plane_names(world.snapshot()) == ("default-scheduler",)
-
-
-def test_profiles_that_others_define_are_run_and_looked_up_by_name(world: World) -> None:
-    world.put("mine")
-    asked = []
-
-    def profiles_of(name: str) -> list[dict[str, Any]]:
-        asked.append(name)
-        return [{"schedulerName": "added"}]
-
-    found = secondary_schedulers(world.snapshot(), IMAGE, lambda _: Version(1, 35), profiles_of)
-    (status,) = (a.obj["status"] for a in found.chains["mine"] if "status" in a.obj)
-    assert [one["schedulerName"] for one in status["profiles"]] == ["mine", "added"]
-    assert asked == ["mine"]
