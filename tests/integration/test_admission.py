@@ -144,7 +144,7 @@ def examples() -> Iterator[Any]:
     for page in sorted((ROOT / "docs").glob("*.md")):
         for block in re.findall(r"```yaml\n(.*?)```", page.read_text(), re.DOTALL):
             for document in yaml.safe_load_all(block):
-                spec = (document or {}).get("spec") or {}
+                spec = (document.get("spec") or {}) if isinstance(document, dict) else {}
                 if "unsupportedConfigOverrides" in spec:
                     yield spec["unsupportedConfigOverrides"]
 
@@ -222,7 +222,10 @@ VALUES: list[Any] = [
 
 
 def mutated(config: Any, dice: random.Random) -> Any:
-    """A copy in which something is another value, is missing, is there twice or has another key."""
+    """A copy in which something is another value, is missing, is there twice or has another key.
+
+    null never is an entry of a list: kube-scheduler reads it as an empty one, which nobody means.
+    """
     config = copy.deepcopy(config)
     places: list[tuple[Any, Any]] = []
 
@@ -245,7 +248,8 @@ def mutated(config: Any, dice: random.Random) -> Any:
     elif kind == 2 and isinstance(owner, dict):
         owner[f"{key}X"] = owner.pop(key)
     else:
-        owner[key] = dice.choice(VALUES)
+        values = [one for one in VALUES if one is not None or isinstance(owner, dict)]
+        owner[key] = dice.choice(values)
     return config
 
 
