@@ -222,10 +222,7 @@ VALUES: list[Any] = [
 
 
 def mutated(config: Any, dice: random.Random) -> Any:
-    """A copy in which something is another value, is missing, is there twice or has another key.
-
-    null never is an entry of a list: kube-scheduler reads it as an empty one, which nobody means.
-    """
+    """A copy in which something is another value, is missing, is there twice or has another key."""
     config = copy.deepcopy(config)
     places: list[tuple[Any, Any]] = []
 
@@ -248,9 +245,15 @@ def mutated(config: Any, dice: random.Random) -> Any:
     elif kind == 2 and isinstance(owner, dict):
         owner[f"{key}X"] = owner.pop(key)
     else:
-        values = [one for one in VALUES if one is not None or isinstance(owner, dict)]
-        owner[key] = dice.choice(values)
+        owner[key] = dice.choice(VALUES)
     return config
+
+
+def has_null_entry(value: Any) -> bool:
+    """Whether null is an entry of a list somewhere."""
+    if isinstance(value, dict):
+        return any(map(has_null_entry, value.values()))
+    return isinstance(value, list) and (None in value or any(map(has_null_entry, value)))
 
 
 @LONG
@@ -262,6 +265,8 @@ def test_no_mutation_is_refused_that_the_operator_accepts(
     refused, wrong = 0, []
     for _ in range(MUTATIONS):
         config = mutated(dice.choice(tables), dice)
+        if has_null_entry(config):
+            continue  # kube-scheduler reads it as an empty entry, which nobody means
         said = guarded.overrides(config)
         refused += bool(said)
         if said and accepted(config, version):
