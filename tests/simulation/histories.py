@@ -47,6 +47,8 @@ class History:
 
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)
+        # Of their own, so that what else happens in a history does not depend on them.
+        self.other_rng = random.Random(f"profiles {seed}")
         self.log: list[str] = []
         nodes = self.rng.choice((1, 1, 1, 2, 3))
         lag = self.rng.choice((0.02, 0.2, 1.0))
@@ -67,15 +69,11 @@ class History:
         self._pass_time()
         for _ in range(self.rng.randint(2, 6)):
             _, action = self.rng.choices(actions, weights)[0]
-            wishes = (
-                self._edit,
-                self._change_profile,
-                self._change_log_level,
-                self._edit_a_profile,
-                self._keep_few,
-            )
+            wishes = (self._edit, self._change_profile, self._change_log_level, self._keep_few)
             self.disturbances += action not in wishes
             action()
+            if self.other_rng.random() < 0.1:
+                self._edit_a_profile()
             self._pass_time()
         self._heal()
         self._check_the_end()
@@ -89,7 +87,6 @@ class History:
             (8, self._edit),
             (2, self._change_profile),
             (1, self._change_log_level),
-            (3, self._edit_a_profile),
             (5, self._kill_at_a_write),
             (1, self._kill),
             (2, self._power_off),
@@ -128,10 +125,10 @@ class History:
         self.world.profile(name)
 
     def _edit_a_profile(self) -> None:
-        name = self.rng.choice(("default-scheduler", "team-a", "team-b"))
-        kind, spec = self.rng.choice(tuple(PROFILES.items()))
+        name = self.other_rng.choice(("default-scheduler", "team-a", "team-b"))
+        kind, spec = self.other_rng.choice(tuple(PROFILES.items()))
         exists = self.world.server.find(SCHEDULER_PROFILES, name) is not None
-        if exists and self.rng.random() < 0.25:
+        if exists and self.other_rng.random() < 0.25:
             self.note(f"profile {name} deleted")
             self.world.retract(name)
         else:

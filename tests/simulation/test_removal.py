@@ -60,6 +60,16 @@ def test_everything_is_as_it_was_before(nodes: int) -> None:
     available = world.operator_condition("Available")
     assert (available["status"], available["reason"]) == ("Unknown", "Removed")
     assert "nothing of the operator is left" in available["message"]
+
+
+def test_nothing_observed_is_no_trace_either() -> None:
+    world = adopted()
+    world.offer("team-a", base="HighNodeUtilization")
+    world.run_until(lambda: "profiles" in world.kubescheduler["spec"].get("observedConfig", {}), 30)
+    world.retract("team-a")
+    world.run_until(lambda: world.kubescheduler["spec"].get("observedConfig") == {}, 30)
+    removed(world)
+    assert "observedConfig" not in world.kubescheduler["spec"]
     writes = world.operator.connection.writes
     world.run(300)
     assert world.operator.connection.writes == writes

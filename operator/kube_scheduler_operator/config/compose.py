@@ -37,7 +37,7 @@ from .gates import Gates, parse_gates
 from .ineffective import ineffective_settings
 from .inputs import Inputs, mapping
 from .locate import locate
-from .merge import merge_by_meaning, without_nulls
+from .merge import merge_by_meaning
 from .observe import observe, tls_source
 from .observe_profiles import PROFILES as OBSERVED_PROFILES
 from .observe_profiles import observe_profiles
@@ -53,7 +53,7 @@ from .overrides import (
 )
 from .profiles import PROFILES, default_config, profile_fragment
 from .scheduler_profiles import Verdict
-from .values import seconds
+from .values import seconds, without_nulls
 from .versions import Version
 
 __all__ = ["Composition", "Finding", "Inputs", "Version", "compose", "config_text"]

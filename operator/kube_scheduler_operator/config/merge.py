@@ -104,15 +104,6 @@ def plain(value: Any) -> Any:
     return value
 
 
-def without_nulls(value: Any) -> Any:
-    """A copy without the keys that hold null, at any depth: `null` in an override removes a key."""
-    if isinstance(value, Mapping):
-        return {key: without_nulls(item) for key, item in value.items() if item is not None}
-    if isinstance(value, list):
-        return [without_nulls(item) for item in value]
-    return value
-
-
 def names_of(items: Any, key: str) -> list[str] | None:
     """The names by which a list's entries can be told apart, None if they cannot be."""
     if not isinstance(items, list):

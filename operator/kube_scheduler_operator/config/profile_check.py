@@ -16,9 +16,10 @@ from .decode import INVALID_TYPE, UNKNOWN_FIELD
 from .effective import Entry, effective_plugins
 from .findings import Path, Problem, did_you_mean, listing
 from .locate import locate
-from .merge import DEFAULT_SCHEDULER, merge_by_meaning, names_of, plain, without_nulls
+from .merge import DEFAULT_SCHEDULER, merge_by_meaning, names_of, plain
 from .profiles import DEFAULT_PROFILE, PROFILES, profile_fragment
 from .schema import API_VERSION, KIND
+from .values import without_nulls
 
 NO_BASE: Final = "None"
 BASES: Final = (*PROFILES, NO_BASE)

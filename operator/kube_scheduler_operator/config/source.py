@@ -19,6 +19,7 @@ import yaml
 from . import source_json
 from .findings import Path
 from .source_tree import Flaw, Node, Position, SourceError
+from .values import without_nulls
 
 __all__ = ["Document", "Flaw", "Position", "SourceError", "read"]
 
@@ -56,7 +57,7 @@ class Document:
     @property
     def value(self) -> Any:
         """The document as plain data, without the keys that hold null, at any depth."""
-        return _without_nulls(self.root.data)
+        return without_nulls(self.root.data)
 
     def position(self, path: Path) -> Position:
         """Where a path is written: its key, or its list entry; else where it would belong."""
@@ -243,11 +244,3 @@ def _key(value: Any) -> str:
 def _position(node: yaml.Node) -> Position:
     mark = node.start_mark
     return Position(mark.line + 1, mark.column + 1)
-
-
-def _without_nulls(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
-    if isinstance(value, list):
-        return [_without_nulls(item) for item in value]
-    return value

@@ -1,9 +1,10 @@
-"""Scalars as Go reads them: durations, booleans, qualified names, label values."""
+"""Values as Go reads them: durations, booleans, qualified names, label values, null."""
 
 from __future__ import annotations
 
 import re
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 _UNITS: Final = {
     "ns": 1,
@@ -126,3 +127,12 @@ def is_extended_resource(text: str) -> bool:
         return False
     # Such a name must still be one when a quota puts its own prefix before it.
     return is_qualified_name(text) and is_qualified_name(f"requests.{text}")
+
+
+def without_nulls(value: Any) -> Any:
+    """A copy without the keys that hold null, at any depth: neither Go nor a merge sees them."""
+    if isinstance(value, Mapping):
+        return {key: without_nulls(item) for key, item in value.items() if item is not None}
+    if isinstance(value, list):
+        return [without_nulls(item) for item in value]
+    return value

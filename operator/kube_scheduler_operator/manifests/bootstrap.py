@@ -18,10 +18,11 @@ from ..config.check import Target, check_config
 from ..config.compose import tidy
 from ..config.findings import format_path
 from ..config.gates import Gates
-from ..config.merge import TypeMetaError, merge_by_meaning, without_nulls
+from ..config.merge import TypeMetaError, merge_by_meaning
 from ..config.profile_check import first_profile
 from ..config.profiles import default_config, profile_fragment
 from ..config.scheduler_profiles import CONTROL_PLANE, profiles_of
+from ..config.values import without_nulls
 from ..config.versions import Version
 from ..kube.resource import SCHEDULER_PROFILES
 from ..platform import Platform

@@ -211,7 +211,7 @@ def _forget(snapshot: Snapshot) -> list[Action]:
         for resource, obj in owned
         if "deletionTimestamp" not in obj["metadata"]
     ]
-    if snapshot.spec.get("observedConfig"):
+    if "observedConfig" in snapshot.spec:
         spec = {key: value for key, value in snapshot.spec.items() if key != "observedConfig"}
         actions.append(Replace(KUBE_SCHEDULERS, {**(snapshot.kubescheduler or {}), "spec": spec}))
     return actions

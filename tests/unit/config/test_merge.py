@@ -14,8 +14,8 @@ from kube_scheduler_operator.config.merge import (
     merge_by_meaning,
     merge_process,
     plain,
-    without_nulls,
 )
+from kube_scheduler_operator.config.values import without_nulls
 
 KIND = {"apiVersion": "foo", "kind": "the-kind"}
 

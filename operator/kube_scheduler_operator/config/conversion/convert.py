@@ -14,10 +14,11 @@ from typing import Any, Final
 from ..check import Target, check_config
 from ..findings import Path, Problem, did_you_mean
 from ..schema import KIND
+from ..values import without_nulls
 from .changes import Change, ConversionError, Report
 from .component import convert_component, convert_policy
 from .current import convert_current
-from .documents import GROUP, SOURCES, UNREADABLE, V1, Source, without_nulls
+from .documents import GROUP, SOURCES, UNREADABLE, V1, Source
 
 POLICY_KEY: Final = "policy.cfg"
 """The key of a ConfigMap in which kube-scheduler looked for a Policy."""

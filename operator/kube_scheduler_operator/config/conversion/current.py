@@ -11,9 +11,9 @@ from ..effective import effective_plugins
 from ..findings import Path
 from ..gates import Gates
 from ..schema import CONFIGURATION
+from ..values import without_nulls
 from .changes import Report
 from .defaults import CLOUD_LIMITS
-from .documents import without_nulls
 from .expansion import MULTI
 from .successors import LIMITS
 

@@ -26,6 +26,7 @@ from ..schema import (
     Struct,
     Type,
 )
+from ..values import without_nulls
 from . import defaults
 from .changes import ConversionError, Report
 from .defaults import FORMER
@@ -248,15 +249,6 @@ def read(document: Mapping[str, Any], source: Source, report: Report) -> dict[st
         else:
             report.same(problem.path, "left out, as kube-scheduler did", problem.message)
     return known
-
-
-def without_nulls(value: Any) -> Any:
-    """A copy without keys that hold null, which is to Go as if they were not there."""
-    if isinstance(value, Mapping):
-        return {str(key): without_nulls(item) for key, item in value.items() if item is not None}
-    if isinstance(value, list):
-        return [without_nulls(item) for item in value]
-    return value
 
 
 def _plugin_configs(document: Mapping[str, Any]) -> Iterable[tuple[list[Any], Path]]:
