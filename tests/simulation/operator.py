@@ -301,7 +301,8 @@ class OperatorProcess:
         self._executor = Executor(self.connection, self._store, self.recorder)
         self.informers = [
             Informer(watch, self._server, self._clock, self._lag, self._event)
-            for watch in watches(self._platform)
+            # There are no further schedulers here; watches that say nothing only take time.
+            for watch in watches(self._platform, ())
         ]
 
     def kill(self) -> None:
