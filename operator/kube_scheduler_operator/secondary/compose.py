@@ -20,8 +20,8 @@ from ..config.findings import Finding, Path, Problem, did_you_mean, format_path,
 from ..config.flags import check_flags
 from ..config.gates import Gates
 from ..config.inputs import mapping
-from ..config.merge import without_nulls
 from ..config.schema import API_VERSION, KIND
+from ..config.values import without_nulls
 from ..config.versions import Version
 from ..platform import Platform
 from .request import Request
