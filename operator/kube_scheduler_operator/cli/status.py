@@ -88,7 +88,7 @@ async def _read(api: ApiClient, platform: Platform) -> Seen:
     )
 
 
-async def _profiles(api: ApiClient) -> dict[str, Object] | None:
+async def _profiles(api: ApiClient) -> Mapping[str, Object] | None:
     """The SchedulerProfiles; who may not list them sees the rest."""
     from ..kube.errors import Forbidden
 
