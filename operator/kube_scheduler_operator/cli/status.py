@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from ..kube.client import ApiClient
     from ..platform import Platform
     from ..revision.history import Revision
+    from ..snapshot import Object
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -82,8 +84,19 @@ async def _read(api: ApiClient, platform: Platform) -> Seen:
         lease=await common.find_one(api, lease),
         profiling_since=_profiling_since(await common.revisions(api, platform)),
         events_in=platform.operator_namespace,
-        profiles=await common.scheduler_profiles(api),
+        profiles=await _profiles(api),
     )
+
+
+async def _profiles(api: ApiClient) -> Mapping[str, Object] | None:
+    """The SchedulerProfiles; who may not list them sees the rest."""
+    from ..kube.errors import Forbidden
+
+    try:
+        return await common.scheduler_profiles(api)
+    except Forbidden as error:
+        print(f"note: SchedulerProfiles are left out: {common.sentence(error)}", file=sys.stderr)
+        return None
 
 
 def _profiling_since(revisions: Sequence[Revision]) -> int:

@@ -155,6 +155,18 @@ async def test_status_where_the_kind_is_not_there_says_nothing_of_it(cluster: Cl
 # --- history --------------------------------------------------------------------------------------
 
 
+async def test_status_for_somebody_who_may_not_list_them_has_the_rest(cluster: Cluster) -> None:
+    cluster.api.served.add(SCHEDULER_PROFILES)
+    cluster.put(SCHEDULER_PROFILES, profile("team"))
+    cluster.kubescheduler({"a": 1})
+    said = 'schedulerprofiles is forbidden: User "u" cannot list resource "schedulerprofiles"'
+    cluster.api.fail(403, path="/schedulerprofiles", reason="Forbidden", message=said, times=None)
+    done = await cluster.run("status")
+    assert "note: SchedulerProfiles are left out: you may not list schedulerprofiles" in done.err
+    assert "team" not in done.out
+    assert done.out
+
+
 async def test_history_says_which_profile_an_edit_was_made_in(cluster: Cluster) -> None:
     def made(percentage: int, **profiles: Any) -> Content:
         plain = content(unsupportedConfigOverrides={"percentageOfNodesToScore": percentage})
