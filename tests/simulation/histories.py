@@ -325,7 +325,7 @@ class History:
         if self.rng.random() < 0.7:
             self.note(f"somebody puts a manifest on {machine.name}")
             machine.overwrite(STOCK)
-        else:
+        elif self.world.revisions:  # before, nothing says which kube-scheduler is to run here
             self.note(f"somebody deletes the manifest of {machine.name}")
             machine.journal = machine.journal or Journal(machine.shown, 0)  # not the operator's
             machine.withdraw()

@@ -56,7 +56,6 @@ class Machine:
         self.proven: set[int] = set()
         self.staged: set[int] = set()
         self.swapping = False
-        self.resuming = False  # a swap that a power cut interrupted goes on
         self.evicted: dict[int, int] = {}
         self.kubeconfig = "first"
         self._was_ready = True
@@ -120,7 +119,6 @@ class Machine:
         if self.up or self.gone:
             return
         self.up = True
-        self.resuming = self.journal is not None
         self._set_node_status(ready=True)
         self._remove_mirror()
         if self.manifest is not None:
@@ -513,6 +511,8 @@ class Machine:
         self.clock.after(1.0, lambda: self._relist(uid, pod, passed, running))
         yield self._rng.choice((0.05, 0.05, 3.0))
         self.staged.add(revision)
+        if self.manifest is None and not self.swapping and self.last_good is not None:
+            self.place(self.last_good)  # a swap that lost its power may have left none
         started = {**running, "started": True}
         self.clock.after(1.0, lambda: self._relist(uid, pod, passed, started))
         while not self._has_go_ahead(pod):

@@ -70,7 +70,7 @@ class Swap:
             return self._finish(self._result(verdict, journal.reason))
         finally:
             if machine.up:
-                machine.swapping = machine.resuming = False
+                machine.swapping = False
                 if machine.manifest is None:
                     machine.place(machine.last_good or target)
 
@@ -152,6 +152,5 @@ class Restore(Swap):
         finally:
             if machine.up:
                 machine.swapping, machine.journal = False, None
-                machine.resuming = False
                 if machine.manifest is None:
                     machine.place(machine.last_good or self._target)

@@ -9,9 +9,10 @@ from kube_scheduler_operator import names
 from .scheduler import Behavior
 from .world import World
 
-SLOW, EVICTED, PULL, NEVER_PULLS, CRASHES_LATER = 43, 46, 47, 48, 45
+SLOW, EVICTED, PULL, NEVER_PULLS, CRASHES_LATER, SLOW_TO_START = 43, 46, 47, 48, 45, 49
 SCRIPT = {
     SLOW: Behavior(pending_for=8.0, preflight_for=8.0, ready_after=8.0),
+    SLOW_TO_START: Behavior(ready_after=20.0),
     EVICTED: Behavior(evictions=2),
     PULL: Behavior(pull_error_for=90.0),
     NEVER_PULLS: Behavior(pull_error_for=1e9),
@@ -115,6 +116,32 @@ def test_a_node_that_stays_dead_in_the_middle_loses_its_turn() -> None:
     world.machines[busy].recover()
     world.settle(200)
     assert set(world.current().values()) == {2}
+
+
+def test_a_node_that_is_told_and_then_loses_power_does_not_swap_beside_another_one() -> None:
+    world = adopted(3)
+    world.tune(SLOW_TO_START)
+    world.run_until(lambda: bool(told(world, 2)), 60)
+    busy = on_its_way(world)
+    machine = world.machines[busy]
+    assert machine.journal is None, "it knows nothing of its turn yet"
+    machine.fail()
+    others = [other for name, other in world.machines.items() if name != busy]
+    world.run_until(lambda: any(other.swapping for other in others), 120)
+    machine.recover()  # that only one swaps at a time is checked at every step from here
+    world.run_until(lambda: machine.swapping, 120)
+    world.settle(200)
+    assert set(world.current().values()) == {2}
+
+
+def told(world: World, revision: int) -> list[str]:
+    """The installer pods of a revision that may swap."""
+    return [
+        pod["metadata"]["name"]
+        for pod in world.installer_pods()
+        if pod["metadata"]["labels"].get(names.INSTALLER_REVISION_LABEL) == str(revision)
+        and names.GO_AHEAD_ANNOTATION in pod["metadata"].get("annotations", {})
+    ]
 
 
 def test_a_removed_node_is_forgotten() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from ..kube.api import Object
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from ..revision.history import Revision
 
     Work = Callable[[ApiClient, Platform], Awaitable[int]]
+
+DEFAULT_VERSION: Final = "1.35"
+"""Of the kube-scheduler that reads a file, unless a command is told another one."""
 
 
 class CommandError(Exception):

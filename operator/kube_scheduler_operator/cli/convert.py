@@ -9,7 +9,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
-from .common import CommandError
+from .common import DEFAULT_VERSION, CommandError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from ..config.check import Target
     from ..config.conversion.convert import Conversion
 
-DEFAULT_VERSION: Final = "1.35"
 _CONFIG_MAP: Final = "ConfigMap"
 
 

@@ -7,10 +7,11 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from .common import DEFAULT_VERSION
+
 if TYPE_CHECKING:
     from ..config.kinds import Setting
 
-DEFAULT_VERSION: Final = "1.35"
 FORMATS: Final = ("text", "json", "github", "sarif")
 WRONG_USAGE: Final = 2
 

@@ -81,6 +81,7 @@ def install(
     if options.go_ahead is not None and not turn.has_come(options.go_ahead):
         with program.alone(layout):
             Swap(_request(options, pod, checked), layout, host).stage()
+            layout.leave_running()  # a swap that lost its power may have left none
         if options.staged is not None:
             options.staged.touch()
         turn.wait(options.go_ahead)

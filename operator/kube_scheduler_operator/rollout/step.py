@@ -114,10 +114,8 @@ def _choose(
             # Two schedulers down is worse than one behind.
             out.waiting[entry.node] = f"revision {wanted} is not Ready here"
             return None
-    for found in out.installers:
-        if found.busy and found.node in snapshot.nodes and found.node not in out.not_ready:
-            out.waiting[found.node] = f"{found.name} has not ended yet"
-            return None
+    if not _nobody_else_may_swap(snapshot, out):
+        return None
     left, why = aftermath(snapshot)
     if left > 0:
         out.wake(left)
@@ -126,6 +124,24 @@ def _choose(
     if len(able) > 1 and not all(_said_yes(out, entry, wanted) for entry in able):
         return None  # a single node asks and goes in one
     return min(able, key=lambda entry: worth(snapshot, out.operands, entry))
+
+
+def _nobody_else_may_swap(snapshot: Snapshot, out: Stepped) -> bool:
+    """Whether no installer has been told to swap that could still do so.
+
+    One on a node out of reach cannot be told that its turn is over, but its pod can be deleted: the
+    kubelet learns of both in one, and starts a pod that is being deleted never again.
+    """
+    for found in out.installers:
+        if not found.busy or found.node not in snapshot.nodes:
+            continue
+        if found.node not in out.not_ready:
+            out.waiting[found.node] = f"{found.name} has not ended yet"
+            return False
+        if not found.leaving:
+            out.actions.append(Delete(PODS, found.pod))
+            return False
+    return True
 
 
 def _said_yes(out: Stepped, entry: Entry, wanted: int) -> bool:
@@ -169,7 +185,8 @@ def _announce(
 def _has_lost_its_turn(snapshot: Snapshot, out: Stepped, entry: Entry) -> bool:
     """Whether a node on its way is out of reach for so long that the others need not wait.
 
-    Its installer goes on where it stopped once the node is back, and its result is read then.
+    Its installer pod is deleted before another node has its turn. The next one finds on the disk
+    where the swap stopped, and goes on when it is this node's turn again.
     """
     if entry.node not in out.not_ready:
         return False

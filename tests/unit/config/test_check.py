@@ -11,8 +11,9 @@ from kube_scheduler_operator.config.findings import format_path
 from kube_scheduler_operator.config.gates import Gates
 from kube_scheduler_operator.config.versions import Version
 
+from ...configurations.by_hand import FIT, args, plugins, profile
+
 TYPE = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
-FIT = "NodeResourcesFit"
 
 
 def target(minor: int = 35, stock: bool = True, **gates: bool) -> Target:
@@ -22,22 +23,6 @@ def target(minor: int = 35, stock: bool = True, **gates: bool) -> Target:
 def found(config: Any, where: Target | None = None) -> list[tuple[str, str]]:
     problems = check_config({**TYPE, **config}, where or target())
     return [(problem.reason, format_path(problem.path)) for problem in problems]
-
-
-def profile(**fields: Any) -> dict[str, Any]:
-    return {"profiles": [fields]}
-
-
-def plugins(point: str, *enabled: str, disabled: tuple[str, ...] = ()) -> dict[str, Any]:
-    sets = {
-        "enabled": [{"name": name} for name in enabled],
-        "disabled": [{"name": name} for name in disabled],
-    }
-    return profile(plugins={point: sets})
-
-
-def args(plugin: str, **fields: Any) -> dict[str, Any]:
-    return profile(pluginConfig=[{"name": plugin, "args": fields}])
 
 
 @pytest.mark.parametrize(

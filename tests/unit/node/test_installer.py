@@ -18,6 +18,7 @@ from kube_scheduler_operator.cli import node as command
 from kube_scheduler_operator.node import installer, program, turn
 from kube_scheduler_operator.node.files import Disk
 from kube_scheduler_operator.node.installer import Options, install, main
+from kube_scheduler_operator.node.layout import Journal
 from kube_scheduler_operator.node.result import Result, Verdict
 
 from .fake_node import CRASHES, STOCK, FakeDisk, FakeNode, pod_json, revision_manifest
@@ -210,6 +211,23 @@ def test_before_its_turn_a_revision_is_staged_and_the_scheduler_runs_on(waiting_
     assert main(options) == 0
     assert message(options).result is Verdict.INSTALLED
     assert options.manifest_path.read_bytes() == revision_manifest(1)
+
+
+def test_a_node_that_lost_its_power_in_a_swap_has_a_scheduler_while_it_waits_for_its_turn(
+    waiting_for_its_turn, node
+):
+    options = waiting_for_its_turn
+    options.manifest_path.unlink()
+    options.resource_dir.mkdir()
+    options.layout(Disk()).write_journal(Journal(revision=1, retry=0))
+
+    def look(_count):
+        assert options.manifest_path.read_bytes() == revision_manifest(1)
+        options.go_ahead.write_text("true")
+
+    node.on_look = look
+    assert main(options) == 0
+    assert message(options).result is Verdict.INSTALLED
 
 
 def test_a_port_that_somebody_else_has_is_told_before_anything_is_touched(

@@ -751,6 +751,37 @@ def test_a_node_that_knows_a_newer_revision_is_not_asked_again_at_once() -> None
     assert written(stepped)[:4] == (1, 2, 2, 1)
 
 
+TOLD_LONG_AGO = {
+    "conditions": [{"type": "Ready", "status": "Unknown", "lastTransitionTime": BEFORE}]
+}
+
+
+def test_a_node_that_stays_away_has_lost_its_turn_and_its_pod_before_another_is_told() -> None:
+    waiting = installer("b", 2, STAGED, go_ahead=False)
+    entries = [entry("a", 1, 2), entry("b", 1)]
+    away = {"a": {**node("a"), "status": TOLD_LONG_AGO}, "b": node("b")}
+    pods = ready("b")
+
+    first = take(
+        entries,
+        installers=[installer("a", 2, STAGED), waiting],
+        nodes=away,
+        not_ready=("a",),
+        pods=pods,
+    )
+    assert (targets(first), deleted(first), told(first)) == ({}, ["installer-2-a"], [])
+
+    going = installer("a", 2, STAGED, deletionTimestamp=BEFORE)
+    second = take(
+        [entry("a", 1), entry("b", 1)], installers=[going, waiting], nodes=away, pods=pods
+    )
+    assert (targets(second), deleted(second), told(second)) == ({"b": 2}, [], ["installer-2-b"])
+
+    back = {"a": node("a"), "b": node("b")}
+    third = take([entry("a", 1), entry("b", 1)], installers=[going, waiting], nodes=back, pods=pods)
+    assert targets(third) == {}, "it may swap until its pod is gone"
+
+
 def test_a_refused_revision_touches_no_node_and_leaves_no_failure_behind() -> None:
     stepped = on_its_way(installer("a", 2, REFUSED))
     assert written(stepped) == (1, 0, 0, 0, 0, "")
