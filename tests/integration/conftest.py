@@ -110,8 +110,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def api_server() -> Iterator[ApiServer]:
     """The API server; objects that a test makes need names of their own."""
-    directory = Path(tempfile.gettempdir()) / f"kube-scheduler-operator-{os.getuid()}-{NAME}"
-    directory.mkdir(mode=0o700, exist_ok=True)
+    directory = _shared()
     with (directory / "users").open("a") as users:
         try:
             with _locked(directory / "change"):
@@ -130,12 +129,26 @@ def api_server() -> Iterator[ApiServer]:
                     _sandbox("down")
 
 
+@pytest.fixture(scope="module")
+def nodes_are_ours(api_server: ApiServer) -> Iterator[None]:
+    """Nobody else makes nodes: for modules whose pods would go to any of them."""
+    with _locked(_shared() / "nodes"):
+        yield
+
+
 @pytest.fixture(scope="session")
 def kube_scheduler_binary(api_server: ApiServer) -> Path:
     """The real kube-scheduler, of the version of the API server."""
     binary = api_server.binaries / "kube-scheduler"
     assert os.access(binary, os.X_OK), f"{binary} is missing: run hack/sandbox setup"
     return binary
+
+
+def _shared() -> Path:
+    """What the workers of all sessions share."""
+    directory = Path(tempfile.gettempdir()) / f"kube-scheduler-operator-{os.getuid()}-{NAME}"
+    directory.mkdir(mode=0o700, exist_ok=True)
+    return directory
 
 
 @contextmanager

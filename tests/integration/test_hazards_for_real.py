@@ -79,6 +79,7 @@ def scheduler(
     api_server: ApiServer,
     kube_scheduler_binary: Path,
     config: dict[str, Any],
+    nodes_are_ours: None,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[None]:
     folder = tmp_path_factory.mktemp("scheduler")

@@ -25,6 +25,8 @@ HASH_LENGTH: Final = 10
 USER: Final = 65532
 """The user `nonroot` of distroless images; kube-scheduler needs none in particular."""
 
+_ROLLOUT: Final = "pod-template-hash"
+
 REASON_KEY: Final = "forceRedeploymentReason"
 IMAGE_KEY: Final = "image"
 
@@ -160,6 +162,7 @@ def pod_spec(
         confinement=dict(CONFINEMENT),
         tolerations=list(TOLERATIONS if request.tolerations is None else request.tolerations),
         spreading=list(_spread(request) if request.spread is None else request.spread),
+        affinity=dict(_affinity(request)),
         pull_secrets=[{"name": name} for name in pull_secrets],
         # What a sidecar does not say of its confinement is as for the scheduler.
         sidecars=[
@@ -175,20 +178,34 @@ def pod_spec(
 
 
 def _spread(request: Request) -> tuple[dict[str, Any], ...]:
-    """Over nodes first, then zones; where there are too few of them, as far as that is possible.
+    """Over nodes; where there are too few of them, as far as that is possible.
 
-    Only pods of the same rollout count, for the others are on their way out.
+    Only pods of the same rollout count, for the others are on their way out. Zones are not among
+    these constraints: kube-scheduler scores none of them on nodes that lack the label of one, and
+    on many clusters no node has a zone.
     """
-    return tuple(
+    return (
         {
             "maxSkew": 1,
-            "topologyKey": key,
+            "topologyKey": "kubernetes.io/hostname",
             "whenUnsatisfiable": "ScheduleAnyway",
             "labelSelector": {"matchLabels": request.selector},
-            "matchLabelKeys": ["pod-template-hash"],
-        }
-        for key in ("kubernetes.io/hostname", "topology.kubernetes.io/zone")
+            "matchLabelKeys": [_ROLLOUT],
+        },
     )
+
+
+def _affinity(request: Request) -> Mapping[str, Any]:
+    """What is asked for, or away from the zones of the others: no matter where there are none."""
+    if request.affinity or request.spread is not None:
+        return request.affinity
+    term = {
+        "topologyKey": "topology.kubernetes.io/zone",
+        "labelSelector": {"matchLabels": request.selector},
+        "matchLabelKeys": [_ROLLOUT],
+    }
+    preferred = [{"weight": 100, "podAffinityTerm": term}]
+    return {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}
 
 
 def config_map_name(name: str, content_hash: str) -> str:

@@ -41,8 +41,8 @@ class Request:
         extra_arguments: flag without dashes -> value or values.
         node_selector: of the pods, and so the next.
         tolerations: None: TOLERATIONS.
-        affinity: empty: none.
-        spread: topologySpreadConstraints; None: over nodes and zones, as far as possible.
+        affinity: empty: in several zones, if there are any and `spread` is not said.
+        spread: topologySpreadConstraints; None: over nodes, as far as possible.
         resources: of kube-scheduler's container.
         priority_class: of the pods.
         pull_secrets: names of Secrets in the namespace; None: the operator's own, if it has some.

@@ -108,10 +108,15 @@ def test_it_is_scheduled_by_the_control_plane_and_not_by_itself() -> None:
 def test_it_is_spread_and_may_be_on_control_plane_nodes() -> None:
     spec = pod()
     keys = [one["topologyKey"] for one in spec["topologySpreadConstraints"]]
-    assert keys == ["kubernetes.io/hostname", "topology.kubernetes.io/zone"]
+    assert keys == ["kubernetes.io/hostname"], "one whose label nodes lack spoils the others"
+    (preferred,) = spec["affinity"]["podAntiAffinity"].values()
+    assert preferred[0]["podAffinityTerm"]["topologyKey"] == "topology.kubernetes.io/zone"
     assert {one["key"] for one in spec["tolerations"]} == set(KUBEADM.node_selectors)
     bare = pod(tolerations=[], topologySpreadConstraints=[])
     assert (bare["tolerations"], bare["topologySpreadConstraints"]) == ([], [])
+    assert "affinity" not in bare
+    own = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {}}}
+    assert pod(affinity=own)["affinity"] == own
 
 
 @pytest.mark.parametrize(
