@@ -73,23 +73,30 @@ class Record:
     granted: set[Right] = field(default_factory=set)
 
     def add(self, name: str) -> None:
-        """Take in a sandbox that still runs, once."""
+        """Take in a sandbox that still runs, once.
+
+        Of the accounts that the operator itself gave a role, the further schedulers', nothing is
+        taken in: their rights are Kubernetes' own, and go before they do when one is deleted.
+        """
         sandbox = model.load(name)
         if sandbox is None or name in self.clusters:
             return
         self.clusters.append(name)
-        granted = set(_granted(Api(sandbox)))
+        events = list(_events(sandbox))
+        theirs = {account for event in events for account in _given_a_role(event)}
+        granted = {right for right in _granted(Api(sandbox)) if right.account not in theirs}
         self.granted |= granted
         starts = serving(processes.log_file(sandbox, "kube-apiserver").read_text())
-        for event in _events(sandbox):
+        for event in events:
+            if _account(event) in theirs:
+                continue
             self.requests += 1
             about = event.get("objectRef")
             if about is None:
                 continue  # discovery, versions: everybody may ask
-            forbidden = event["annotations"]["authorization.k8s.io/decision"] == "forbid"
             right = _right(event, about)
-            if not forbidden:
-                self.used.add(right)
+            if not _is_forbidden(event):
+                self.used |= {right, *handed_out(event)}
             elif not (is_granted(right, granted) and had_just_started(event, starts)):
                 self.refused.add(right)
 
@@ -98,6 +105,43 @@ class Record:
         used = {right.kind for right in self.used}
         used |= {(name, "", *what) for name, _, *what in used}
         return sorted(right for right in self.granted if right.kind not in used)
+
+
+def refusals(sandbox: Sandbox, account: str) -> list[str]:
+    """What was refused so far to one account, NAMESPACE:NAME."""
+    refused = {
+        _right(event, event["objectRef"])
+        for event in _events(sandbox)
+        if _account(event) == account and "objectRef" in event and _is_forbidden(event)
+    }
+    return [str(right) for right in sorted(refused)]
+
+
+def handed_out(event: Object) -> Iterator[Right]:
+    """The right to bind that a request made use of, if it wrote a binding.
+
+    The API server asks for that verb by itself, in the place where the binding is.
+    """
+    role = (event.get("requestObject") or {}).get("roleRef")
+    if role and event["responseStatus"]["code"] < 300:
+        place = event["objectRef"].get("namespace", "")
+        resource = f"{role['kind'].lower()}s"
+        yield Right(_account(event), place, role["apiGroup"], resource, "bind")
+
+
+def _given_a_role(event: Object) -> Iterator[str]:
+    for subject in (event.get("requestObject") or {}).get("subjects") or ():
+        if subject["kind"] == "ServiceAccount":
+            yield f"{subject['namespace']}:{subject['name']}"
+
+
+def _is_forbidden(event: Object) -> bool:
+    return bool(event["annotations"]["authorization.k8s.io/decision"] == "forbid")
+
+
+def _account(event: Object) -> str:
+    _, _, account = event["user"]["username"].partition(":serviceaccount:")
+    return str(account)
 
 
 def is_granted(right: Right, granted: set[Right]) -> bool:
@@ -127,10 +171,9 @@ def _events(sandbox: Sandbox) -> Iterator[Object]:
 
 
 def _right(event: Object, about: Object) -> Right:
-    _, _, namespace, name = event["user"]["username"].split(":")
     subresource = f"/{about['subresource']}" if "subresource" in about else ""
     return Right(
-        f"{namespace}:{name}",
+        _account(event),
         about.get("namespace", ""),
         about.get("apiGroup", ""),
         f"{about['resource']}{subresource}",

@@ -14,8 +14,9 @@ import yaml
 
 from cluster import images
 from cluster.api import ApiError
-from cluster.observe import delete_pod, until
+from cluster.observe import SCHEDULER, delete_pod, until
 
+from .audit import refusals
 from .conftest import OPERATOR_NAMESPACE, PODS, REPOSITORY, SECONDARY_SCHEDULERS, Cluster
 from .faults import pids
 
@@ -23,7 +24,14 @@ NAME = "my-scheduler"
 EXAMPLES = REPOSITORY / "docs/examples"
 IN_DEFAULT = "/api/v1/namespaces/default"
 LEASE = f"/apis/coordination.k8s.io/v1/namespaces/{OPERATOR_NAMESPACE}/leases/{NAME}"
+SERVICE = f"/api/v1/namespaces/{OPERATOR_NAMESPACE}/services/{NAME}"
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
+BINDINGS = (
+    f"{RBAC}/clusterrolebindings/{NAME}-as-kube-scheduler",
+    f"{RBAC}/namespaces/kube-system/rolebindings/{NAME}-authentication-reader",
+    f"{RBAC}/namespaces/{OPERATOR_NAMESPACE}/rolebindings/{NAME}",
+)
+ROLE = f"{RBAC}/namespaces/{OPERATOR_NAMESPACE}/roles/{NAME}"
 LEASE_TIME = 15
 PRIORITY = {
     "apiVersion": "scheduling.k8s.io/v1",
@@ -37,6 +45,10 @@ PRIORITY = {
 def second(_cluster: Cluster, workers: tuple[str, str]) -> Iterator[Cluster]:
     """The cluster with three replicas of my-scheduler, one of them active."""
     _cluster.rest()
+    if _cluster.api.request("GET", SCHEDULER).get("spec", {}).get("profile"):
+        # Another test's profile may score no node, and then nothing is spread either.
+        _cluster.api.request("PATCH", SCHEDULER, {"spec": {"profile": None}})
+        _cluster.rest()
     _apply(_cluster, (EXAMPLES / "my-scheduler.yaml").read_text())
     until(lambda: _is_well(_cluster), 120, lambda: f"not well: {_status(_cluster)}")
     yield _cluster
@@ -102,27 +114,42 @@ def _leader(cluster: Cluster) -> str:
     return str(cluster.api.request("GET", LEASE)["spec"].get("holderIdentity") or "")
 
 
-def _kill_the_leader(cluster: Cluster) -> str:
-    """SIGKILL; returns the pod's name, which is in the holder's identity."""
-    pod = _leader(cluster).partition("_")[0]
+def _pod_of(holder: str) -> str:
+    """A holder calls itself by its pod and something random."""
+    return holder.rpartition("_")[0]
+
+
+def _kill(cluster: Cluster, pod: str) -> None:
+    """SIGKILL to its kube-scheduler; the pod goes too, or it would be there again to lead."""
     uid = cluster.api.request("GET", f"{PODS}/{pod}")["metadata"]["uid"].replace("-", "_")
     victims = pids("kube-scheduler", cgroup=uid)
     assert victims, "the leader runs on this machine"
     for pid in victims:
         os.kill(pid, signal.SIGKILL)
-    return pod
+    delete_pod(cluster.api, pod, OPERATOR_NAMESPACE)
+
+
+def _have_led(cluster: Cluster) -> list[str]:
+    """The pods whose logs say that they hold, or held, the Lease."""
+    folders = cluster.sandbox.state.glob(f"nodes/*/var/log/pods/{OPERATOR_NAMESPACE}_{NAME}-*")
+    return [
+        folder.name.split("_")[1]
+        for folder in folders
+        if any(b"uccessfully acquired lease" in log.read_bytes() for log in folder.rglob("*.log"))
+    ]
 
 
 def test_pods_are_bound_by_the_scheduler_that_they_name(second: Cluster) -> None:
-    pods = second.api.request("GET", f"{PODS}?labelSelector=app%3Dsecondary-scheduler")["items"]
+    pods = _own_pods(second)
     assert len({pod["spec"]["nodeName"] for pod in pods}) == 3, "spread over the nodes"
+    assert _have_led(second) == [_pod_of(_leader(second))], "one is active"
     _create(second, _pod("asks-for-it", NAME), _pod("asks-for-nobody", "default-scheduler"))
     until(lambda: {"asks-for-it", "asks-for-nobody"} <= set(_scheduled(second)), 30, "not bound")
     found = _scheduled(second)
     assert found["asks-for-it"]["reportingController"] == NAME
     assert found["asks-for-nobody"]["reportingController"] == "default-scheduler"
     _delete(second, "asks-for-it", "asks-for-nobody")
-    assert _leader(second).startswith(f"{NAME}-")
+    assert _pod_of(_leader(second)) in {pod["metadata"]["name"] for pod in pods}
     main = second.kubectl(
         "get", "lease", "-n", "kube-system", "kube-scheduler", "-o", "jsonpath={.spec}"
     )
@@ -144,6 +171,30 @@ def test_a_mistake_replaces_nothing(second: Cluster) -> None:
     until(lambda: _is_well(second), 30, lambda: f"not well: {_status(second)}")
 
 
+def test_what_somebody_changes_is_put_back(second: Cluster) -> None:
+    # More than there should be, so that its scheduler lacks nothing meanwhile.
+    somebody = {"kind": "ServiceAccount", "name": "somebody", "namespace": "default"}
+    secrets = {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}
+    more = dict.fromkeys(BINDINGS, ("subjects", somebody)) | {ROLE: ("rules", secrets)}
+    good = {path: second.api.request("GET", path)[field] for path, (field, _) in more.items()}
+    for path, (field, one) in more.items():
+        second.api.request("PATCH", path, {field: [*good[path], one]})
+    port = {"name": "other", "port": 1, "protocol": "TCP"}
+    second.api.request("PATCH", SERVICE, {"spec": {"ports": [port]}})
+
+    def wrong() -> list[str]:
+        found = [
+            path
+            for path, (field, _) in more.items()
+            if second.api.request("GET", path)[field] != good[path]
+        ]
+        (port,) = second.api.request("GET", SERVICE)["spec"]["ports"]
+        return [*found, *([SERVICE] if port["port"] != 10259 else [])]
+
+    until(lambda: not wrong(), 30, lambda: f"not put back: {wrong()}")
+    until(lambda: _is_well(second), 30, lambda: f"not well: {_status(second)}")
+
+
 def _own_pods(cluster: Cluster) -> list[dict[str, Any]]:
     return cluster.api.request("GET", f"{PODS}?labelSelector=app%3Dsecondary-scheduler")["items"]
 
@@ -151,15 +202,16 @@ def _own_pods(cluster: Cluster) -> list[dict[str, Any]]:
 def test_the_leader_is_killed_and_who_is_next_starts_with_what_matters_most(
     second: Cluster,
 ) -> None:
-    second.kubectl("apply", "-f", "-", stdin=yaml.safe_dump(PRIORITY))
-    start = time.monotonic()
-    _kill_the_leader(second)
+    _apply(second, yaml.safe_dump(PRIORITY))
     before = _leader(second)
+    start = time.monotonic()
+    _kill(second, _pod_of(before))
     low = [f"low-{number}" for number in range(40)]
     _create(second, *(_pod(name, NAME) for name in low))
     _create(second, _pod("high", NAME, priorityClassName="high-priority"))
     until(lambda: _leader(second) != before, 60, "nobody takes over")
     seconds = time.monotonic() - start
+    assert _pod_of(_leader(second)) != _pod_of(before)
     # The standbys try every 2 s, and up to 1.2 times that later: client-go's leader election.
     assert seconds <= LEASE_TIME + 2 * (2 + 2.4) + 2, f"{seconds:.0f} s"
     until(lambda: {"high", *low} <= set(_scheduled(second)), 60, "not all are bound")
@@ -199,8 +251,8 @@ def test_three_profiles_in_one_process_and_a_further_one_from_outside(second: Cl
 
 
 def test_deleting_it_removes_everything_and_who_still_asks_for_it_is_told(second: Cluster) -> None:
+    assert refusals(second.sandbox, f"{OPERATOR_NAMESPACE}:{NAME}") == []
     second.api.request("DELETE", f"{SECONDARY_SCHEDULERS}/{NAME}")
-    _create(second, _pod("still-asks", NAME))
 
     def left() -> list[str]:
         kinds = "all,sa,cm,pdb,role,rolebinding,clusterrolebinding"
@@ -209,6 +261,7 @@ def test_deleting_it_removes_everything_and_who_still_asks_for_it_is_told(second
         return found.split()
 
     until(lambda: not left(), 90, lambda: f"left: {left()}")
+    _create(second, _pod("still-asks", NAME))
 
     def told() -> str:
         path = f"{IN_DEFAULT}/events?fieldSelector=involvedObject.name%3Dstill-asks"

@@ -11,8 +11,9 @@ from .conftest import AUDIT, retire_all
 CONFLICT = "test_a_plan_that_is_out_of_date_ends_and_what_is_there_is_read"
 SELDOM = {
     **{(written, "get"): CONFLICT for written in (
-        "clusteroperators", "kubeschedulers", "poddisruptionbudgets", "schedulerprofiles",
-        "secrets", "serviceaccounts",
+        "clusteroperators", "clusterrolebindings", "kubeschedulers", "poddisruptionbudgets",
+        "rolebindings", "roles", "schedulerprofiles", "secondaryschedulers", "secrets",
+        "serviceaccounts", "services",
     )},
     ("poddisruptionbudgets", "delete"): "test_all_but_one_stay",
     ("poddisruptionbudgets", "update"): "test_all_but_one_stay",

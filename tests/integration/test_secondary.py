@@ -306,9 +306,20 @@ def test_what_somebody_changes_is_put_back(world: World, mine: str) -> None:
     world.api.request("PATCH", deployment, {"spec": {"replicas": 7}})
     world.api.request("DELETE", f"{CORE}/services/{mine}")
     world.api.request("DELETE", f"{CORE}/configmaps/{mine}-config-{hash_}")
+    bindings = (
+        f"{RBAC}/clusterrolebindings/{mine}-as-kube-scheduler",
+        f"{RBAC}/namespaces/kube-system/rolebindings/{mine}-authentication-reader",
+        f"{RBAC}/namespaces/{NAMESPACE}/rolebindings/{mine}",
+    )
+    for path in bindings:
+        world.api.request("PATCH", path, {"subjects": []})
+    role = f"{RBAC}/namespaces/{NAMESPACE}/roles/{mine}"
+    world.api.request("PATCH", role, {"rules": []})
     until(
         lambda: (
             world.api.request("GET", deployment)["spec"]["replicas"] == 2
+            and all(world.api.request("GET", path).get("subjects") for path in bindings)
+            and world.api.request("GET", role).get("rules")
             and {f"services {mine}", f"configmaps {mine}-config-{hash_}"} <= world.made_for(mine)
         ),
         30,

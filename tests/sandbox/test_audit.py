@@ -6,9 +6,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from ..e2e.audit import Right, had_just_started, is_granted, serving
+from ..e2e.audit import Right, had_just_started, handed_out, is_granted, serving
 
 ACCOUNT = "kube-scheduler-operator:kube-scheduler-operator"
+RBAC = "rbac.authorization.k8s.io"
 WATCH = Right(ACCOUNT, "", "config.openshift.io", "schedulers", "watch")
 GET = Right(ACCOUNT, "kube-system", "", "configmaps", "get")
 LOG = """\
@@ -53,3 +54,24 @@ def test_what_no_role_allows_is_never_excused(
     right: Right, granted: set[Right], expected: bool
 ) -> None:
     assert is_granted(right, granted) is expected
+
+
+@pytest.mark.parametrize(
+    ("kind", "namespace", "code", "used"),
+    [
+        ("ClusterRole", "", 201, Right(ACCOUNT, "", RBAC, "clusterroles", "bind")),
+        ("Role", "kube-system", 200, Right(ACCOUNT, "kube-system", RBAC, "roles", "bind")),
+        ("Role", "kube-system", 403, None),
+    ],
+)
+def test_a_binding_makes_use_of_the_right_to_bind(
+    kind: str, namespace: str, code: int, used: Right | None
+) -> None:
+    event = {
+        "user": {"username": f"system:serviceaccount:{ACCOUNT}"},
+        "objectRef": {"namespace": namespace} if namespace else {},
+        "requestObject": {"roleRef": {"apiGroup": RBAC, "kind": kind, "name": "x"}},
+        "responseStatus": {"code": code},
+    }
+    assert list(handed_out(event)) == ([] if used is None else [used])
+    assert list(handed_out({**event, "requestObject": {"spec": {}}})) == []
