@@ -49,8 +49,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         action="append",
         default=[],
         metavar="FILE",
-        help="Scheduler and KubeScheduler, or a KubeSchedulerConfiguration; - for standard input; "
-        "can be repeated",
+        help="Scheduler, KubeScheduler and SchedulerProfiles, a SecondaryScheduler, or a "
+        "KubeSchedulerConfiguration; - for standard input; can be repeated",
     )
     parser.add_argument(
         "-o",
@@ -87,15 +87,20 @@ async def _with_files(
     revisions: Sequence[Revision],
     nodes: Mapping[int, Sequence[str]],
 ) -> int:
-    from .proposal import documents, proposed
+    from .proposal import documents, proposed, proposed_secondary
 
     old = running(revisions, nodes) if args.old is None else find(revisions, args.old)
     try:
         given = documents(args.files)
     except UsageError as error:
         raise common.CommandError(str(error)) from None
-    before, after = await proposed(api, platform, given, old)
     name = "stdin" if args.files == ["-"] else args.files[0]
+    if given.scheduler:
+        if args.old is not None:
+            raise common.CommandError("a SecondaryScheduler has no revisions; leave N out")
+        before, after, called = await proposed_secondary(api, platform, given, old)
+        return _print(before, after, (called, name.lstrip("/")), args.output)
+    before, after = await proposed(api, platform, given, old)
     return _print(before, after, (f"revision-{old.number}", name.lstrip("/")), args.output)
 
 

@@ -1,16 +1,20 @@
 """What a file would make of a revision, before anybody applies it.
 
-A KubeSchedulerConfiguration is compared as it is. A Scheduler and a KubeScheduler are composed the
-way the operator does it; which of them the file does not have, and what the operator observed, is
-taken from the cluster.
+A KubeSchedulerConfiguration is compared as it is. A Scheduler, a KubeScheduler and
+SchedulerProfiles are composed the way the operator does it; which of them the file does not have,
+and what the operator observed, is taken from the cluster. A SecondaryScheduler is composed likewise
+and compared with what it has.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
 
+from ..config.inputs import mapping
 from . import common
 from .compare import Made, gates_of, take_apart
 from .validate import shown, text
@@ -18,23 +22,68 @@ from .validate import shown, text
 if TYPE_CHECKING:
     from ..config.compose import Composition
     from ..config.inputs import Inputs
+    from ..config.scheduler_profiles import Verdict
     from ..kube.client import ApiClient
     from ..platform import Platform
     from ..revision.history import Revision
+    from ..secondary.content import Content as SecondaryContent
 
 
-def documents(files: Sequence[str]) -> dict[str, Mapping[str, Any]]:
-    """The documents of files, by kind.
+@dataclass(frozen=True, slots=True)
+class Given:
+    """The documents of files.
+
+    Attributes:
+        single: those of which there is one, by kind.
+        profiles: SchedulerProfiles by name.
+    """
+
+    single: Mapping[str, Mapping[str, Any]]
+    profiles: Mapping[str, Mapping[str, Any]]
+
+    @property
+    def scheduler(self) -> str:
+        """The SecondaryScheduler that they are about; empty: the control plane's scheduler.
+
+        Raises:
+            CommandError: they are about several.
+        """
+        about = {
+            str(mapping(one.get("spec")).get("scheduler") or "") for one in self.profiles.values()
+        }
+        about |= {
+            str(mapping(one.get("metadata")).get("name") or "") if kind == SECONDARY else ""
+            for kind, one in self.single.items()
+        }
+        if len(about) > 1:
+            raise common.CommandError("these are about several schedulers; give those of one")
+        return next(iter(about), "")
+
+    def over(
+        self, known: Mapping[str, Mapping[str, Any]] | None
+    ) -> tuple[Mapping[str, Any], ...] | None:
+        """SchedulerProfiles as they would be, if `known` are there; None: the kind is not."""
+        if known is None and not self.profiles:
+            return None
+        known = known or {}
+        changed = {
+            name: {**known.get(name, {"metadata": {"name": name}}), "spec": one.get("spec")}
+            for name, one in self.profiles.items()
+        }
+        return tuple({**known, **changed}.values())
+
+
+def documents(files: Sequence[str]) -> Given:
+    """The documents of files.
 
     Raises:
         UsageError: a file cannot be read.
         CommandError: it holds something else, or cannot be taken apart.
     """
-    from ..config.kinds import KINDS
     from ..config.source import read
 
-    found: dict[str, Mapping[str, Any]] = {}
-    known = {kind for _, kind in KINDS}
+    single: dict[str, Mapping[str, Any]] = {}
+    profiles: dict[str, Mapping[str, Any]] = {}
     for name in files:
         read_, error = read(text(name))
         flaws = [flaw for document in read_ for flaw in document.flaws]
@@ -45,21 +94,31 @@ def documents(files: Sequence[str]) -> dict[str, Mapping[str, Any]]:
         for document in read_:
             value = document.value
             kind = str(value.get("kind")) if isinstance(value, Mapping) else ""
-            if kind not in known or kind in found:
-                what = f"a second {kind}" if kind in found else kind or "no object"
-                raise common.CommandError(
-                    f"{shown(name)}: {what}; give a KubeSchedulerConfiguration, or a Scheduler and "
-                    "a KubeScheduler"
-                )
-            found[kind] = value
-    return found
+            named = str(mapping(value.get("metadata")).get("name") or "") if kind else ""
+            if kind == _PROFILE and named and named not in profiles:
+                profiles[named] = value
+            elif kind in _KINDS and kind not in single:
+                single[kind] = value
+            else:
+                many = kind in _KINDS or kind == _PROFILE
+                what = f"a second {kind}" if many else kind or "no object"
+                if kind == _PROFILE and not named:
+                    what = f"{kind} without a name"
+                raise common.CommandError(f"{shown(name)}: {what}; {_GIVE}")
+    return Given(single, profiles)
+
+
+SECONDARY: Final = "SecondaryScheduler"
+_PROFILE: Final = "SchedulerProfile"
+_KINDS: Final = ("KubeSchedulerConfiguration", "Scheduler", "KubeScheduler", SECONDARY)
+_GIVE: Final = (
+    "give a KubeSchedulerConfiguration, or a Scheduler, a KubeScheduler and SchedulerProfiles, or "
+    "a SecondaryScheduler and SchedulerProfiles"
+)
 
 
 async def proposed(
-    api: ApiClient,
-    platform: Platform,
-    given: Mapping[str, Mapping[str, Any]],
-    revision: Revision,
+    api: ApiClient, platform: Platform, given: Given, revision: Revision
 ) -> tuple[Made, Made]:
     """(what a revision has, what the documents would make of it), of what can be compared.
 
@@ -71,17 +130,101 @@ async def proposed(
     from ..revision.content import Content
 
     before = take_apart(revision.content)
-    if KIND in given:
-        if len(given) > 1:
-            raise common.CommandError(f"give a {KIND}, or a Scheduler and a KubeScheduler")
-        _refuse_bad(given[KIND], before)
+    if KIND in given.single:
+        if len(given.single) > 1 or given.profiles:
+            raise common.CommandError(_GIVE)
+        _refuse_bad(given.single[KIND], before)
         nothing: dict[str, Any] = {"image": "", "arguments": (), "pod": {}, "other": {}}
-        return replace(before, **nothing), Made(given[KIND], (), "", {}, {})
+        return replace(before, **nothing), Made(given.single[KIND], (), "", {}, {})
     inputs = await _inputs(api, platform, given, before)
     composition = _composed(inputs)
+    _refuse_profiles(composition.verdicts, given)
     reason = str(inputs.spec.get("forceRedeploymentReason") or "")
     parts = {**revision.content.parts, **target_data(platform, composition, before.image, reason)}
     return before, take_apart(Content(parts))
+
+
+async def proposed_secondary(
+    api: ApiClient, platform: Platform, given: Given, revision: Revision
+) -> tuple[Made, Made, str]:
+    """(what a further scheduler has, what the documents would make of it, what that is called).
+
+    Raises:
+        CommandError: nothing would be made of them, and why.
+    """
+    from ..config.gates import Gates
+    from ..config.kinds import Setting
+    from ..kube.resource import CONFIG_MAPS, SECONDARY_SCHEDULERS, ObjectRef
+    from ..secondary.content import content_of
+    from ..secondary.kinds import composed
+    from ..secondary.wanted import Operand, want
+
+    name = given.scheduler
+    found = await common.find_one(api, ObjectRef(SECONDARY_SCHEDULERS, None, name))
+    running = str(((found or {}).get("status") or {}).get("configHash") or "")
+    if found is None or not running:
+        raise common.CommandError(
+            f'SecondaryScheduler "{name}" has nothing yet that this could be compared with; '
+            "`compose -f` shows what it would have"
+        )
+    namespace = str(found["spec"]["namespace"])
+    ref = ObjectRef(CONFIG_MAPS, namespace, f"{name}-config-{running}")
+    config_map = await common.find_one(api, ref)
+    if config_map is None:
+        raise common.CommandError(f"{ref} is not there; the operator makes it again, so try later")
+    control_plane = take_apart(revision.content)
+    wished = {**found, "spec": given.single.get(SECONDARY, found).get("spec")}
+    _refuse_unknown(wished)
+    profiles = given.over(await common.scheduler_profiles(api)) or ()
+    version = gates_of(control_plane).version
+    setting = Setting(Gates(version), platform)
+    request, composition, verdicts, target = composed(wished, profiles, setting)
+    _refuse_profiles(verdicts, given)
+    if composition.blocking:
+        reasons = [finding.text for finding in composition.findings if finding.blocking]
+        raise common.CommandError(f"nothing would be rolled out: {reasons[0]}; {_ALL}")
+    given_to_it = composition.config["profiles"] if profiles else ()
+    wanted = want(wished, platform, Operand(control_plane.image), target.gates.version, given_to_it)
+    if wanted.content is None:
+        raise common.CommandError(f"nothing would be rolled out: {wanted.findings[0].text}")
+    return _apart(content_of(config_map)), _apart(wanted.content), f"{request.name}-{running}"
+
+
+_ALL: Final = "`validate` has all that is wrong"
+
+
+def _apart(content: SecondaryContent) -> Made:
+    """The same as of a revision, of the content of a further scheduler."""
+    from .. import names
+    from ..revision.content import Content
+
+    data = dict(content.data)
+    config = {names.CONFIG_KEY: data.pop(names.CONFIG_KEY, "")}
+    try:
+        spec = json.loads(data.pop(names.POD_KEY, ""))
+    except ValueError:
+        spec = {}
+    # The image stands in the pods' spec as well, and the check has what the scheduler has.
+    data.pop("image", None)
+    spec.pop("initContainers", None)
+    pod = {names.POD_KEY: json.dumps({"spec": spec}), **data}
+    return take_apart(Content({names.CONFIG: config, names.POD: pod}))
+
+
+def _refuse_unknown(obj: Mapping[str, Any]) -> None:
+    from ..config.findings import format_path
+    from ..config.openapi import check_object
+    from ..secondary.kinds import DEFINITION, VERSION
+
+    for problem in check_object(obj, DEFINITION, VERSION):
+        path = format_path(problem.path)
+        raise common.CommandError(f"the API would not take it: {path}: {problem.message}; {_ALL}")
+
+
+def _refuse_profiles(verdicts: Sequence[Verdict], given: Given) -> None:
+    for verdict in verdicts:
+        if verdict.name in given.profiles and not verdict.accepted:
+            raise common.CommandError(f"it would not be accepted: {verdict.findings[0].text}")
 
 
 def _refuse_bad(config: Mapping[str, Any], before: Made) -> None:
@@ -95,11 +238,10 @@ def _refuse_bad(config: Mapping[str, Any], before: Made) -> None:
         )
 
 
-async def _inputs(
-    api: ApiClient, platform: Platform, given: Mapping[str, Mapping[str, Any]], before: Made
-) -> Inputs:
+async def _inputs(api: ApiClient, platform: Platform, given: Given, before: Made) -> Inputs:
     from .. import names
     from ..config.inputs import Inputs
+    from ..kube.errors import Forbidden
     from ..kube.resource import (
         API_SERVERS,
         FEATURE_GATES,
@@ -118,19 +260,28 @@ async def _inputs(
         for resource in (API_SERVERS, FEATURE_GATES, INFRASTRUCTURES)
         if platform.cluster_config
     }
+    known: Mapping[str, Mapping[str, Any]] | None = None
+    with suppress(Forbidden):  # then they stay as they were observed
+        known = await common.scheduler_profiles(api)
+    profiles = given.over(known)
     observed = ((live["KubeScheduler"] or {}).get("spec") or {}).get("observedConfig")
-    kubescheduler = given.get("KubeScheduler", live["KubeScheduler"] or {})
+    kubescheduler = given.single.get("KubeScheduler", live["KubeScheduler"] or {})
     spec = {"observedConfig": observed, **(kubescheduler.get("spec") or {})}
     return Inputs(
         platform=platform,
         operand_version=gates_of(before).version,
-        scheduler=given.get("Scheduler", live["Scheduler"]),
+        scheduler=given.single.get("Scheduler", live["Scheduler"]),
         kubescheduler={**kubescheduler, "spec": spec},
         stock_image=platform.cluster_config or "/kube-scheduler" in f"/{before.image}",
         previous_arguments=before.arguments,
         apiserver=others.get("APIServer"),
         feature_gate=others.get("FeatureGate"),
         infrastructure=others.get("Infrastructure"),
+        scheduler_profiles=profiles,
+        # Whoever is to run one that is not for the control plane: it is none of its profiles.
+        schedulers=frozenset(
+            str((one.get("spec") or {}).get("scheduler") or "") for one in profiles or ()
+        ),
         serving_certificate=any("--tls-cert-file" in each for each in before.arguments),
     )
 

@@ -25,8 +25,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = subparsers.add_parser(
         "validate",
         help="say what is wrong in a configuration file, and what would hurt",
-        description="Checks KubeSchedulerConfigurations, Schedulers and KubeSchedulers as "
-        "kube-scheduler and the operator do, without a cluster. Exit code 0: the scheduler would "
+        description="Checks KubeSchedulerConfigurations, Schedulers, KubeSchedulers, "
+        "SchedulerProfiles and SecondarySchedulers as kube-scheduler and the operator do, without "
+        "a cluster. Exit code 0: the scheduler would "
         "start; 1: it would not; 2: wrong usage. Warnings change it only with --strict.",
     )
     parser.add_argument(
@@ -70,11 +71,12 @@ def run(args: argparse.Namespace) -> int:
     """Check and print."""
     # Not config.compose: what merges takes longer to load than everything else takes to run.
     from ..config.validate import validate
+    from ..secondary.kinds import ALL_KINDS
     from .findings_output import FORMATS
 
     try:
         chosen = setting(args)
-        verdict = validate([(shown(name), text(name)) for name in args.files], chosen)
+        verdict = validate([(shown(name), text(name)) for name in args.files], chosen, ALL_KINDS)
     except UsageError as error:
         sys.stderr.write(f"error: {error}\n")
         return WRONG_USAGE

@@ -2,16 +2,16 @@
 
 A checker gets all documents of its kinds at once, because some count only together (Scheduler and
 KubeScheduler make one configuration), and says what is wrong with which of them. Another kind is
-one more line in KINDS.
+one more line in KINDS; those that know further schedulers are in `secondary.kinds`.
 """
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from .. import names
 from ..platform import KUBEADM, Platform
@@ -19,11 +19,16 @@ from .check import Target, check_config
 from .findings import ERROR, WARNING, Path, Problem, Severity
 from .gates import Gates
 from .hazards import Process, hazards
+from .inputs import mapping
 from .openapi import check_object
 from .schema import KIND
 from .source import Document
 
+if TYPE_CHECKING:
+    from .scheduler_profiles import Verdict
+
 NOT_READ: Final = "NotRead"
+PROFILE: Final = "SchedulerProfile"
 
 _PART: Final = re.compile(
     r"""\[(\d+)\]|\[('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")\]|\.?([A-Za-z0-9_*-]+)"""
@@ -121,23 +126,28 @@ def check_configurations(items: Sequence[Item], setting: Setting) -> Checked:
 
 
 def check_cluster(items: Sequence[Item], setting: Setting) -> Checked:
-    """A Scheduler and a KubeScheduler: what the operator would say of what they lead to."""
+    """A Scheduler, a KubeScheduler and SchedulerProfiles: what the operator would say of them.
+
+    Of profiles, only those that the control plane's scheduler is to run are looked at.
+    """
     from .compose import Inputs, compose  # loads what merges, which configurations do not need
 
     checked = Checked()
     chosen: dict[str, Item] = {}
     for item in items:
-        if item.name not in ("", names.CLUSTER):
+        if item.kind != PROFILE and item.name not in ("", names.CLUSTER):
             message = f'{item.kind} "{item.name}" is not read'
             fix = f'name it "{names.CLUSTER}"'
             problem = Problem(NOT_READ, ("metadata", "name"), message, fix, WARNING)
             checked.problems.append((item, problem))
-        elif item.kind in chosen:
+        elif item.kind != PROFILE and item.kind in chosen:
             message = f"this is a second {item.kind}; there is one per cluster, so remove one"
             checked.problems.append((item, Problem(NOT_READ, ("metadata", "name"), message)))
-        else:
+        elif item.kind != PROFILE:
             chosen[item.kind] = item
-    if not chosen:
+    profiles, problems = by_name(item for item in items if item.kind == PROFILE)
+    checked.problems += problems
+    if not chosen and not profiles:
         return checked
     values = {kind: item.value for kind, item in chosen.items()}
     inputs = Inputs(
@@ -146,18 +156,25 @@ def check_cluster(items: Sequence[Item], setting: Setting) -> Checked:
         scheduler=values.get("Scheduler", {}),
         kubescheduler=values.get("KubeScheduler", {}),
         stock_image=setting.stock,
+        scheduler_profiles=tuple(item.value for item in profiles.values()),
+        schedulers=frozenset(scheduler_of(item) for item in profiles.values()) | {""},
     )
     composition = compose(inputs)
+    for verdict in composition.verdicts:
+        checked.problems += refusals(verdict, profiles)
     for finding in composition.findings:
-        if finding.condition == names.OVERRIDES_UPGRADEABLE:
-            continue  # that overrides are set at all holds up an upgrade, not a scheduler
+        if finding.condition in (names.OVERRIDES_UPGRADEABLE, names.SCHEDULER_PROFILES_DEGRADED):
+            # That overrides are set at all holds up an upgrade, not a scheduler.
+            continue
         severity: Severity = ERROR if finding.blocking else WARNING
         problem = Problem(
             finding.reason, parse_path(finding.path), finding.message, severity=severity
         )
-        checked.problems.append((_owner(problem.path, chosen), problem))
+        checked.problems.append((_owner(problem.path, chosen, profiles), problem))
     if composition.config is not None and not composition.blocking:
-        _cluster_hazards(composition.config, composition.arguments, chosen, setting, checked)
+        _cluster_hazards(
+            composition.config, composition.arguments, chosen, profiles, setting, checked
+        )
     return checked
 
 
@@ -165,6 +182,7 @@ def _cluster_hazards(
     config: Mapping[str, Any],
     arguments: Sequence[str],
     chosen: Mapping[str, Item],
+    profiles: Mapping[str, Item],
     setting: Setting,
     checked: Checked,
 ) -> None:
@@ -179,20 +197,68 @@ def _cluster_hazards(
     overrides = read_overrides(spec.get("unsupportedConfigOverrides"), setting.platform).config
     for problem in hazards(config, target):
         written = locate(problem.path, config, overrides)
+        mine = in_profile(problem.path, config, profiles) if written is None else None
+        if mine is not None:
+            checked.problems.append((mine[0], moved(problem, mine[1])))
+            continue
         path = (*ROOT, *written) if written is not None else ("config", *problem.path)
-        moved = Problem(problem.reason, path, problem.message, problem.fix, problem.severity)
-        checked.problems.append((_owner(path, chosen), moved))
-    item = _owner((), chosen)
+        checked.problems.append((_owner(path, chosen, profiles), moved(problem, path)))
+    item = _owner((), chosen, profiles)
     checked.processes.append((item, Process(item.file, config, target)))
 
 
-def _owner(path: Path, chosen: Mapping[str, Item]) -> Item:
+def by_name(items: Iterable[Item]) -> tuple[dict[str, Item], list[tuple[Item, Problem]]]:
+    """(objects of one kind by name, those that have none or the name of another)."""
+    found: dict[str, Item] = {}
+    problems = []
+    for item in items:
+        if not item.name:
+            message = f"{item.kind} has no name; give it one"
+            problems.append((item, Problem(NOT_READ, ("metadata", "name"), message)))
+        elif item.name in found:
+            message = f'this is a second {item.kind} "{item.name}"; rename one'
+            problems.append((item, Problem(NOT_READ, ("metadata", "name"), message)))
+        else:
+            found[item.name] = item
+    return found, problems
+
+
+def scheduler_of(item: Item) -> str:
+    """Which scheduler is to run a SchedulerProfile; empty: the control plane's."""
+    return str(mapping(item.value.get("spec")).get("scheduler") or "")
+
+
+def refusals(verdict: Verdict, profiles: Mapping[str, Item]) -> Iterator[tuple[Item, Problem]]:
+    """Why a SchedulerProfile would not be accepted."""
+    for finding in verdict.findings:
+        path = parse_path(finding.path.partition(" ")[2])
+        yield profiles[verdict.name], Problem(finding.reason, path, finding.message)
+
+
+def in_profile(
+    path: Path, config: Mapping[str, Any], profiles: Mapping[str, Item]
+) -> tuple[Item, Path] | None:
+    """The SchedulerProfile in which a field of a configuration was written, and where in it."""
+    if len(path) < 2 or path[0] != "profiles" or not isinstance(path[1], int):
+        return None
+    wanted = config["profiles"][path[1]].get("schedulerName")
+    for item in profiles.values():
+        spec = mapping(item.value.get("spec"))
+        if (spec.get("schedulerName") or item.name) == wanted:
+            return item, ("spec", *path[2:])
+    return None
+
+
+def moved(problem: Problem, path: Path) -> Problem:
+    """The same problem elsewhere."""
+    return Problem(problem.reason, path, problem.message, problem.fix, problem.severity)
+
+
+def _owner(path: Path, chosen: Mapping[str, Item], profiles: Mapping[str, Item]) -> Item:
     """The document that has most of a path; KubeScheduler, if several have as much."""
     kinds = sorted(chosen, reverse=True, key=lambda kind: kind == "KubeScheduler")
-    return max(
-        (chosen[kind] for kind in kinds),
-        key=lambda item: item.document.depth(path),
-    )
+    items = [chosen[kind] for kind in kinds] or list(profiles.values())
+    return max(items, key=lambda item: item.document.depth(path))
 
 
 def parse_path(text: str) -> Path:
@@ -211,6 +277,7 @@ KINDS: Final[Mapping[tuple[str, str], Kind]] = {
     ("operator.openshift.io", "KubeScheduler"): Kind(
         "v1", check_cluster, "kubeschedulers.operator.openshift.io.yaml"
     ),
+    (names.PREFIX, PROFILE): Kind("v1alpha1", check_cluster, f"{names.SCHEDULERPROFILES}.yaml"),
 }
 
 

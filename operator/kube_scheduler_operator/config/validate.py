@@ -20,6 +20,8 @@ UNKNOWN_KIND: Final = "UnknownKind"
 NO_DOCUMENT: Final = "NoDocument"
 NEVER_READ: Final = "NeverRead"
 
+Kinds = Mapping[tuple[str, str], Kind]
+
 _GROUP: Final = API_VERSION.partition("/")[0]
 _OLD_GROUPS: Final = (_GROUP, "componentconfig")
 
@@ -74,12 +76,13 @@ class Verdict:
         return not self.count(ERROR)
 
 
-def validate(files: Sequence[tuple[str, str]], setting: Setting) -> Verdict:
+def validate(files: Sequence[tuple[str, str]], setting: Setting, kinds: Kinds = KINDS) -> Verdict:
     """Check the documents of files.
 
     Args:
         files: (name, text).
         setting: what decides besides them.
+        kinds: what can be checked.
     """
     findings: list[Diagnosis] = []
     known: list[tuple[Item, Kind]] = []
@@ -87,7 +90,7 @@ def validate(files: Sequence[tuple[str, str]], setting: Setting) -> Verdict:
         items, found = _read(file, text)
         findings += found
         for item in items:
-            kind = _kind(item)
+            kind = _kind(item, kinds)
             if isinstance(kind, Problem):
                 findings.append(_diagnosis(item, kind))
             else:
@@ -127,11 +130,11 @@ def _read(file: str, text: str) -> tuple[list[Item], list[Diagnosis]]:
     return items, found
 
 
-def _kind(item: Item) -> Kind | Problem:
+def _kind(item: Item, kinds: Kinds) -> Kind | Problem:
     """How to check a document, or why that is not possible."""
     api_version = str(item.value.get("apiVersion") or "")
     group, _, version = api_version.rpartition("/")
-    kind = KINDS.get((group, item.kind))
+    kind = kinds.get((group, item.kind))
     if kind is not None and kind.version == version:
         return kind
     old = item.kind == KIND and group in _OLD_GROUPS
@@ -146,10 +149,10 @@ def _kind(item: Item) -> Kind | Problem:
         wanted = f"{group}/{kind.version}"
         message = f"{item.kind} has apiVersion {wanted} and not {api_version}"
         return Problem(UNKNOWN_KIND, ("apiVersion",), message, f"write {wanted}")
-    known = listing(sorted(name for _, name in KINDS))
-    for other, name in KINDS:
+    known = listing(sorted(name for _, name in kinds))
+    for other, name in kinds:
         if name == item.kind:
-            wanted = f"{other}/{KINDS[other, name].version}"
+            wanted = f"{other}/{kinds[other, name].version}"
             message = f'{item.kind} does not exist in "{api_version}"'
             return Problem(UNKNOWN_KIND, ("apiVersion",), message, f"write {wanted}")
     if not item.kind:

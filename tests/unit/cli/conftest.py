@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,10 +36,17 @@ NAMESPACE = KUBEADM.target_namespace
 INSTALLED = names.OUTCOME_INSTALLED
 
 
-def content(profile: str | None = None, image: str = IMAGE, **spec: Any) -> Content:
-    """What the operator makes of these inputs."""
+def content(
+    profile: str | None = None,
+    image: str = IMAGE,
+    profiles: Sequence[Mapping[str, Any]] = (),
+    **spec: Any,
+) -> Content:
+    """What the operator makes of these inputs; `profiles` are SchedulerProfiles."""
     scheduler = {"spec": {"profile": profile} if profile is not None else {}}
-    inputs = Inputs(KUBEADM, Version.parse(image.rpartition(":")[2]), scheduler, {"spec": spec})
+    version = Version.parse(image.rpartition(":")[2])
+    further = tuple(profiles)
+    inputs = Inputs(KUBEADM, version, scheduler, {"spec": spec}, scheduler_profiles=further)
     composition = compose(inputs)
     assert not composition.blocking, composition.findings
     reason = spec.get("forceRedeploymentReason", "")

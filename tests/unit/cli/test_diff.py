@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kube_scheduler_operator import names
-from kube_scheduler_operator.kube.resource import SCHEDULERS
+from kube_scheduler_operator.kube.resource import SCHEDULER_PROFILES, SCHEDULERS
 
 from .conftest import Cluster, content
 
@@ -108,6 +108,23 @@ async def test_what_was_observed_stays_when_the_file_does_not_say_it(
     cluster.revision(1, content(observedConfig=observed))
     done = await cluster.run("diff", "-f", file("KubeScheduler"))
     assert (done.code, done.out) == (0, "")
+
+
+@pytest.mark.parametrize("served", [True, False])
+async def test_scheduler_profiles_stay_when_the_file_is_about_something_else(
+    cluster: Cluster, file: Any, served: bool
+) -> None:
+    cluster.kubescheduler({"a": 1}, observedConfig={"profiles": [{"schedulerName": "packed"}]})
+    cluster.put(SCHEDULERS, {"metadata": {"name": names.CLUSTER}, "spec": {}})
+    spec = {"base": "None"}
+    cluster.revision(1, content(profiles=[{"metadata": {"name": "packed"}, "spec": spec}]))
+    if served:
+        cluster.api.served |= {SCHEDULER_PROFILES}
+        cluster.put(SCHEDULER_PROFILES, {"metadata": {"name": "packed"}, "spec": spec})
+        other = {"scheduler": "mine", "schedulerName": "others"}
+        cluster.put(SCHEDULER_PROFILES, {"metadata": {"name": "others"}, "spec": other})
+    done = await cluster.run("diff", "-f", file("KubeScheduler", logLevel="Debug"), "-o", "words")
+    assert (done.code, done.out) == (1, "-v: 2 → 4\n")
 
 
 async def test_a_configuration_file_is_compared_with_the_configuration(
