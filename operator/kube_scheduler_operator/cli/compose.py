@@ -1,20 +1,24 @@
 """`compose`: what the operator would make of a Scheduler and a KubeScheduler, without a cluster.
 
-Also of SchedulerProfiles, and on OpenShift of the APIServer, FeatureGate and Infrastructure of the
-cluster.
+Also of SchedulerProfiles and SecondarySchedulers, and on OpenShift of the APIServer, FeatureGate
+and Infrastructure of the cluster.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from .. import names
 
 if TYPE_CHECKING:
-    from ..config.compose import Composition
+    from collections.abc import Iterable, Sequence
+
     from ..config.findings import Finding
+    from ..config.inputs import Inputs
+    from ..config.scheduler_profiles import Verdict
     from ..platform import Platform
 
 DEFAULT_OPERAND_VERSION: Final = "v1.35.4"
@@ -35,11 +39,14 @@ _DEFAULT_OBJECTS: Final[dict[str, dict[str, Any]]] = {
 _API_VERSIONS: Final = {
     **{kind: obj["apiVersion"] for kind, obj in _DEFAULT_OBJECTS.items()},
     "SchedulerProfile": "kube-scheduler-operator.dev/v1alpha1",
+    "SecondaryScheduler": "kube-scheduler-operator.dev/v1alpha1",
     "APIServer": "config.openshift.io/v1",
     "FeatureGate": "config.openshift.io/v1",
     "Infrastructure": "config.openshift.io/v1",
 }
-_PROFILE: Final = "SchedulerProfile"  # of which there can be many
+_PROFILE: Final = "SchedulerProfile"
+_SECONDARY: Final = "SecondaryScheduler"
+_MANY: Final = (_PROFILE, _SECONDARY)
 _INSTEAD: Final = {
     "APIServer": "set spec.tlsSecurityProfile of the KubeScheduler instead",
     "FeatureGate": "set spec.featureGates of the KubeScheduler instead",
@@ -57,9 +64,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "compose",
         help="show the configuration that a Scheduler and a KubeScheduler lead to",
         description="Show the scheduler's configuration, flags and conditions that a Scheduler, a "
-        "KubeScheduler and SchedulerProfiles lead to. Nothing is sent anywhere. Exit code 0: it "
-        "would be rolled out; 1: it would not, or a SchedulerProfile is not accepted; 2: the files "
-        "cannot be read.",
+        "KubeScheduler and SchedulerProfiles lead to, and those of SecondarySchedulers. Nothing is "
+        "sent anywhere. Exit code 0: it would be rolled out; 1: it would not, or a "
+        "SchedulerProfile is not accepted; 2: the files cannot be read.",
     )
     parser.add_argument(
         "-f",
@@ -102,7 +109,8 @@ def run(args: argparse.Namespace) -> int:
         if platform is None:
             known = ", ".join(PLATFORMS)
             raise InputError(f"platform {args.platform!r} is not known; use {known}")
-        found, profiles = _read(args.files, platform)
+        found, many = _read(args.files, platform)
+        profiles, further = many[_PROFILE], many[_SECONDARY]
         objects = {**_DEFAULT_OBJECTS, **found}
         inputs = Inputs(
             platform=platform,
@@ -114,25 +122,78 @@ def run(args: argparse.Namespace) -> int:
             feature_gate=objects.get("FeatureGate"),
             infrastructure=objects.get("Infrastructure"),
             scheduler_profiles=tuple(profiles.values()),
+            schedulers=frozenset({"", *further}),
         )
+        secondaries = [_secondary(one, profiles, inputs) for one in further.values()]
     except (InputError, ValueError) as error:
         sys.stderr.write(f"error: {error}\n")
         return 2
     composition = compose(inputs)
-    document = {
+    document: dict[str, Any] = {
         "config": composition.config,
         "args": list(composition.arguments),
         "observedConfig": composition.observed_config,
         "conditions": _conditions(composition.findings),
     }
+    verdicts = [*composition.verdicts, *(one for each in secondaries for one in each.verdicts)]
+    if further and not found and all(scheduler_of(one) for one in profiles.values()):
+        document = {}  # nothing is said of the control plane
     if profiles:
-        document["schedulerProfiles"] = _profiles(composition)
+        document["schedulerProfiles"] = _profiles(verdicts)
+    if further:
+        document["secondarySchedulers"] = [each.document for each in secondaries]
     _print(document, args.output)
-    accepted = all(verdict.accepted for verdict in composition.verdicts)
-    return 1 if composition.blocking or not accepted else 0
+    accepted = all(verdict.accepted for verdict in verdicts)
+    blocking = composition.blocking or any(each.blocking for each in secondaries)
+    return 1 if blocking or not accepted else 0
 
 
-def _profiles(composition: Composition) -> list[dict[str, Any]]:
+@dataclass(frozen=True, slots=True)
+class _Secondary:
+    """What a SecondaryScheduler comes to."""
+
+    document: dict[str, Any]
+    verdicts: Sequence[Verdict]
+    blocking: bool
+
+
+def scheduler_of(profile: dict[str, Any]) -> str:
+    """The scheduler that is to run a SchedulerProfile; empty: the control plane's."""
+    return str(profile["spec"].get("scheduler") or "")
+
+
+def _secondary(
+    obj: dict[str, Any], profiles: dict[str, dict[str, Any]], inputs: Inputs
+) -> _Secondary:
+    """Compose one.
+
+    Raises:
+        InputError: the API would not take it.
+    """
+    from ..config.findings import format_path
+    from ..config.gates import Gates
+    from ..config.kinds import Setting
+    from ..config.openapi import check_object
+    from ..secondary.kinds import DEFINITION, VERSION, composed
+
+    name = obj["metadata"]["name"]
+    for problem in check_object(obj, DEFINITION, VERSION):
+        raise InputError(f'{_SECONDARY} "{name}": {format_path(problem.path)}: {problem.message}')
+    setting = Setting(Gates(inputs.operand_version), inputs.platform)
+    _, composition, verdicts, _ = composed(obj, list(profiles.values()), setting)
+    document = {
+        "name": name,
+        "config": composition.config,
+        "args": list(composition.arguments),
+        "conditions": [
+            {"type": one.condition, "status": "True", "reason": one.reason, "message": one.text}
+            for one in composition.findings
+        ],
+    }
+    return _Secondary(document, verdicts, composition.blocking)
+
+
+def _profiles(verdicts: Iterable[Verdict]) -> list[dict[str, Any]]:
     """What became of each SchedulerProfile, and what runs then."""
     from ..status.profiles import plugin_table, state_of
 
@@ -142,14 +203,14 @@ def _profiles(composition: Composition) -> list[dict[str, Any]]:
             "state": state_of(verdict),
             "plugins": plugin_table(verdict),
         }
-        for verdict in composition.verdicts
+        for verdict in verdicts
     ]
 
 
 def _read(
     files: list[str], platform: Platform
-) -> tuple[dict[str, dict[str, Any]], dict[str, dict[str, Any]]]:
-    """(the objects of all files by kind, SchedulerProfiles by name).
+) -> tuple[dict[str, dict[str, Any]], dict[str, dict[str, dict[str, Any]]]]:
+    """(the objects of all files by kind, those of which there can be many by kind and name).
 
     Raises:
         InputError: a file cannot be read or holds something else.
@@ -157,7 +218,7 @@ def _read(
     import yaml
 
     objects: dict[str, dict[str, Any]] = {}
-    profiles: dict[str, dict[str, Any]] = {}
+    many: dict[str, dict[str, dict[str, Any]]] = {kind: {} for kind in _MANY}
     for name in files:
         shown = "standard input" if name == "-" else name
         try:
@@ -173,16 +234,16 @@ def _read(
                 kind = _kind(document, platform)
             except InputError as error:
                 raise InputError(f"{shown}: {error}") from None
-            if kind == _PROFILE:
+            if kind in many:
                 named = document["metadata"]["name"]
-                if named in profiles:
+                if named in many[kind]:
                     raise InputError(f'{shown}: a second {kind} "{named}"; rename one')
-                profiles[named] = document
+                many[kind][named] = document
                 continue
             if kind in objects:
                 raise InputError(f"{shown}: a second {kind}; there is one per cluster")
             objects[kind] = document
-    return objects, profiles
+    return objects, many
 
 
 def _kind(document: Any, platform: Platform) -> str:
@@ -195,18 +256,23 @@ def _kind(document: Any, platform: Platform) -> str:
     if not isinstance(kind, str) or kind not in _API_VERSIONS:
         what = f"kind {kind}" if kind else "no Kubernetes object"
         more = f" (also {', '.join(_INSTEAD)})" if platform.cluster_config else ""
-        raise InputError(f"{what}; give a Scheduler, a KubeScheduler and SchedulerProfiles{more}")
+        raise InputError(
+            f"{what}; give a Scheduler, a KubeScheduler, SchedulerProfiles and "
+            f"SecondarySchedulers{more}"
+        )
     if kind in _INSTEAD and not platform.cluster_config:
         raise InputError(f"platform {platform.name} has no {kind}; {_INSTEAD[kind]}")
     got, wanted = document.get("apiVersion"), _API_VERSIONS[kind]
     if got != wanted:
         raise InputError(f"{kind} has apiVersion {got}; write {wanted}")
     metadata = document.get("metadata")
-    if kind == _PROFILE:
+    if kind in _MANY:
         if not isinstance(metadata, dict) or not isinstance(metadata.get("name"), str):
             raise InputError(f"{kind} without metadata.name; give it one")
         if not isinstance(document.get("spec"), dict):
-            raise InputError(f"{kind} without spec; write spec: {{}} for kube-scheduler's defaults")
+            default = "spec: {} for kube-scheduler's defaults"
+            what = default if kind == _PROFILE else "spec: {namespace: NAME}, where it is to run"
+            raise InputError(f"{kind} without spec; write {what}")
         return kind
     name = metadata.get("name", names.CLUSTER) if isinstance(metadata, dict) else names.CLUSTER
     if name != names.CLUSTER:

@@ -32,7 +32,11 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "what the cluster's newest revision that runs has.",
     )
     parser.add_argument(
-        "-f", "--file", metavar="FILE", help="a KubeSchedulerConfiguration, - for standard input"
+        "-f",
+        "--file",
+        metavar="FILE",
+        help="a KubeSchedulerConfiguration, or a SecondaryScheduler with its SchedulerProfiles; - "
+        "for standard input",
     )
     parser.add_argument(
         "--profile",
@@ -58,8 +62,8 @@ def run(args: argparse.Namespace) -> int:
 
     try:
         if args.file is not None:
-            config, layers = _from_file(args)
-            return _show(config, layers, setting(args).gates, args.profile, args)
+            config, layers, gates = _from_file(args)
+            return _show(config, layers, gates, args.profile, args)
         named = args.profile in PROFILES
         if args.from_cluster and not named:
             return common.run(args, lambda api, platform: _from_cluster(api, platform, args))
@@ -77,25 +81,36 @@ def run(args: argparse.Namespace) -> int:
         return 1
 
 
-def _from_file(args: argparse.Namespace) -> tuple[Mapping[str, Any], list[Layer]]:
+def _from_file(args: argparse.Namespace) -> tuple[Mapping[str, Any], list[Layer], Gates]:
     from ..config.findings import ERROR
     from ..config.origins import PROFILE, Layer
     from ..config.schema import KIND
     from ..config.source import read
     from ..config.validate import validate
+    from ..secondary.kinds import ALL_KINDS, SECONDARY, composed
 
     name, content = shown(args.file), text(args.file)
-    verdict = validate([(name, content)], setting(args))
-    if any(kind != KIND for _, kind in verdict.documents):
-        raise UsageError(f"{name}: only a {KIND} has plugins; `compose` makes one of other kinds")
+    verdict = validate([(name, content)], setting(args), ALL_KINDS)
+    kinds = [kind for _, kind in verdict.documents]
+    further = kinds.count(SECONDARY) == 1 and set(kinds) <= {SECONDARY, "SchedulerProfile"}
+    if not further and set(kinds) - {KIND}:
+        raise UsageError(
+            f"{name}: only a {KIND}, or one {SECONDARY} with SchedulerProfiles, has plugins; "
+            "`compose` makes a configuration of other kinds"
+        )
     for finding in verdict.findings:
         if finding.severity == ERROR:
             line = f"{name}:{finding.position.line}:{finding.position.column}"
             path = f"{finding.path}: " if finding.path else ""
             raise common.CommandError(f"{line}: {path}{finding.message}; see `validate -f {name}`")
+    values = [document.value for document in read(content)[0]]
+    if further:
+        (obj,) = (value for value in values if value["kind"] == SECONDARY)
+        others = [value for value in values if value is not obj]
+        _, composition, _, target = composed(obj, others, setting(args))
+        return composition.config, [Layer(PROFILE, composition.config)], target.gates
     # As kube-scheduler, which reads the first document only.
-    config = read(content)[0][0].value
-    return config, [Layer(PROFILE, config)]
+    return values[0], [Layer(PROFILE, values[0])], setting(args).gates
 
 
 def _named(profile: str, platform: str) -> tuple[Mapping[str, Any], list[Layer]]:
