@@ -60,7 +60,7 @@ test-versions: setup ## The end-to-end tests' core on other versions: VERSIONS="
 .PHONY: bench
 bench: setup ## Speed and memory, as a table and JSON in bench-results/ (root)
 	@hack/bench rollout
-	@hack/bench profiles
+	@hack/bench many
 
 .PHONY: soak
 soak: setup ## Hours: every fault at every stage, 100 kills (KSO_KILLS), 20000 histories (KSO_HISTORIES)

@@ -6,7 +6,9 @@ import json
 import os
 import platform
 import statistics
+import sys
 import time
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -15,10 +17,21 @@ STALL_SECONDS = 10
 
 
 class Row:
-    """One line of the table: what was measured, the figure and the target, None for a yardstick."""
+    """One line of the table: what was measured, the figure and the target, None for a yardstick.
 
-    def __init__(self, name: str, values: list[float], unit: str, target: float | None) -> None:
+    Notes are for the JSON: what the values stand for, say.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        values: list[float],
+        unit: str,
+        target: float | None,
+        notes: Sequence[str] = (),
+    ) -> None:
         self.name, self.values, self.unit, self.target = name, values, unit, target
+        self.notes = notes
 
     @property
     def median(self) -> float:
@@ -36,6 +49,7 @@ class Row:
             "unit": self.unit,
             "target": self.target,
             "met": self.met,
+            **({"notes": list(self.notes)} if self.notes else {}),
         }
 
     @property
@@ -73,6 +87,12 @@ def report(bench: str, rows: list[Row]) -> None:
                 "rows": [row.as_json() for row in rows]}  # fmt: skip
     path.write_text(json.dumps(document, indent=2) + "\n")
     print(f"\n{path.relative_to(REPOSITORY)}")
+
+
+def interpreter() -> str:
+    """A Python that has the operator's libraries: the virtual environment's, or else our own."""
+    python = REPOSITORY / ".venv/bin/python"
+    return str(python) if python.exists() else sys.executable
 
 
 def _cores() -> set[int]:

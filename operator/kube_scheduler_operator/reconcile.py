@@ -18,10 +18,11 @@ from typing import Any
 
 from . import names
 from .apply import apply
+from .config.blame import attribute
 from .config.compose import Composition, Inputs, compose
 from .config.findings import Finding
 from .config.observe_profiles import said
-from .config.scheduler_profiles import CONTROL_PLANE
+from .config.scheduler_profiles import CONTROL_PLANE, Verdict
 from .config.versions import Version
 from .kube.resource import CLUSTER_OPERATORS, CONFIG_MAPS, KUBE_SCHEDULERS, SERVICE_ACCOUNTS
 from .manifests.target import config_map, installer_service_account, target_data
@@ -83,13 +84,12 @@ def _control_plane(snapshot: Snapshot, image: str, secondary: Secondary) -> Plan
         *credentials.findings,
     )
     profiles = snapshot.scheduler_profiles or {}
-    verdicts = (*composition.verdicts, *secondary.verdicts)
-    reports = report_profiles(profiles, verdicts, snapshot.now)
     observing: tuple[Action, ...] = ()
     if (snapshot.spec.get("observedConfig") or {}) != composition.observed_config:
         observing = (_write_observed(kubescheduler, composition),)
         if not snapshot.trouble:
-            return Plan(actions=observing, reports=reports)
+            verdicts = (*composition.verdicts, *secondary.verdicts)
+            return Plan(observing, report_profiles(profiles, verdicts, snapshot.now))
 
     # Revise.
     content = None
@@ -103,6 +103,8 @@ def _control_plane(snapshot: Snapshot, image: str, secondary: Secondary) -> Plan
     stepped = step(snapshot, revised, seen)
 
     # Report.
+    verdicts = (*_attributed(composition, revised.rejected), *secondary.verdicts)
+    reports = report_profiles(profiles, verdicts, snapshot.now)
     conditions = (
         *from_findings(findings),
         *revision_conditions("", revised.note),
@@ -295,6 +297,26 @@ def _composed_arguments(snapshot: Snapshot) -> tuple[str, ...]:
         return operands.read(pod).arguments
     except (KeyError, TypeError, AttributeError, ValueError):
         return ()  # there is none yet, or somebody put something else there
+
+
+def _attributed(composition: Composition, rejected: Revision | None) -> tuple[Verdict, ...]:
+    """The verdicts, with what kube-scheduler said of the profiles in a revision that it refused."""
+    if rejected is None or composition.config is None:
+        return composition.verdicts
+    try:
+        config = json.loads(rejected.copies[names.CONFIG]["data"][names.CONFIG_KEY])
+        refused = config.get("profiles")
+    except (KeyError, TypeError, AttributeError, ValueError):
+        return composition.verdicts  # somebody put something else there
+    did = "refused" if rejected.outcome == names.OUTCOME_REFUSED else "did not stay healthy with"
+    state = f"kube-scheduler {did} revision {rejected.number}, mend this or take it back"
+    return attribute(
+        composition.verdicts,
+        rejected.message,
+        refused,
+        composition.config.get("profiles"),
+        state,
+    )
 
 
 def _image_findings(image: str) -> tuple[Finding, ...]:

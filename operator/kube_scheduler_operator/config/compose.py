@@ -8,7 +8,7 @@ is said in findings, and a blocking one keeps the schedulers on what they run.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final
@@ -133,8 +133,7 @@ def compose(inputs: Inputs) -> Composition:
         fragment = {key: observed[key] for key in observed if key not in (ARGUMENTS, SERVING_INFO)}
         if profiles.all:
             base[0] = {**base[0], "profiles": list(profiles.all)}
-        merged = merge_by_meaning([*base, fragment, overrides.config])
-        config = without_nulls(merged)
+        config = _laid_over([*base, fragment, overrides.config])
         # Checked before it is tidied: `profiles: {}` is a mistake, not nothing.
         found += _check_config(config, flags, overrides, target)
         config = tidy(config)
@@ -292,6 +291,25 @@ def _check_config(
         else:
             at = format_path(("config", *problem.path))
             yield _target_finding(problem.reason, at, problem.message, blocking=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Layers:
+    """Configurations, each over the one before; the same if their content is."""
+
+    key: str
+    layers: Sequence[Mapping[str, Any]] = field(compare=False)
+
+
+def _laid_over(layers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """What layers come to; it is the same object as the last time, so nobody may change it."""
+    return _merged(_Layers(json.dumps(layers, default=str), layers))
+
+
+@lru_cache(maxsize=4)
+def _merged(layers: _Layers) -> dict[str, Any]:
+    merged: dict[str, Any] = without_nulls(merge_by_meaning(list(layers.layers)))
+    return merged
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,4 +58,5 @@ class Inputs:
 
 def mapping(value: Any) -> Mapping[str, Any]:
     """The value if it is an object, else an empty one: nobody promises that inputs have types."""
-    return value if isinstance(value, Mapping) else {}
+    # Nearly always it is a dict, which is found out in less than half the time.
+    return value if isinstance(value, (dict, Mapping)) else {}

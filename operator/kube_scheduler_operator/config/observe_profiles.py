@@ -69,7 +69,9 @@ def observe_profiles(
 
 
 def said(verdict: Verdict) -> tuple[Finding, ...]:
-    """What is wrong with an object, with what that means for pods."""
+    """What keeps an object from being accepted, with what that means for pods."""
+    if verdict.accepted:
+        return ()  # what kube-scheduler itself refuses has conditions of its own
     state = "its last accepted version runs on" if verdict.held else "it is left out"
     return tuple(
         Finding(f.condition, f.reason, f.path, f"{f.message} ({state})", blocking=False)

@@ -113,7 +113,7 @@ def _judge(case: _Case) -> Judgement:
     problems = list(_fields(spec))
     if problems:
         return Judgement({"schedulerName": name}, tuple(problems), {})
-    written = {"schedulerName": name, **{k: spec[k] for k in _PROFILE_FIELDS if k in spec}}
+    written = written_profile(name, spec)
     base = {**_base(spec.get("base"), case.first), "schedulerName": name}
     profile = without_nulls(_merge(base, written))
     beside = [plain(case.beside)] if case.beside is not None else []
@@ -136,6 +136,11 @@ def _judge(case: _Case) -> Judgement:
         points = effective_plugins(config["profiles"][index], case.target.gates).points
         points = {point: entries for point, entries in points.items() if entries}
     return Judgement(profile, tuple(problems), points)
+
+
+def written_profile(name: str, spec: Mapping[str, Any]) -> dict[str, Any]:
+    """What a SchedulerProfile's spec says itself, as a profile of KubeSchedulerConfiguration."""
+    return {"schedulerName": name, **{k: spec[k] for k in _PROFILE_FIELDS if k in spec}}
 
 
 def _fields(spec: Mapping[str, Any]) -> Iterator[Problem]:

@@ -35,7 +35,8 @@ class Verdict:
     Attributes:
         name: of the object.
         accepted: whether its spec, as it is now, is what its scheduler is given.
-        findings: why not; a path begins with the object.
+        findings: why not, or why kube-scheduler itself does not run with it; a path begins with the
+            object.
         spec: what its scheduler is given: its spec, the last accepted one, or None for nothing.
         points: the plugins that then run, per extension point and in order.
     """
@@ -50,6 +51,18 @@ class Verdict:
     def held(self) -> bool:
         """Whether an older version runs on."""
         return not self.accepted and self.spec is not None
+
+    @property
+    def root(self) -> str:
+        """Where in the object the version is that its scheduler is given."""
+        return SPEC if self.accepted else ACCEPTED
+
+    @property
+    def scheduler_name(self) -> str:
+        """What pods name to have it; empty if its scheduler is given nothing."""
+        if self.spec is None:
+            return ""
+        return Version(self.name, self.root, self.spec).scheduler_name
 
 
 def profiles_of(
@@ -87,6 +100,20 @@ def profiles_of(
     for obj in mine:
         selection.choose(obj)
     return selection.profiles(), selection.verdicts(mine)
+
+
+def by_scheduler(
+    objects: Iterable[Mapping[str, Any]],
+) -> dict[str, tuple[Mapping[str, Any], ...]]:
+    """Scheduler -> the objects that it has to look at: its own, and those that leave it.
+
+    Whoever asks for the profiles of many schedulers need not have each look at all objects.
+    """
+    found: dict[str, list[Mapping[str, Any]]] = {}
+    for obj in objects:
+        for scheduler in dict.fromkeys(_schedulers(obj)):
+            found.setdefault(scheduler, []).append(obj)
+    return {scheduler: tuple(mine) for scheduler, mine in found.items()}
 
 
 def unclaimed(
@@ -251,8 +278,14 @@ class _Selection:
 
 
 def _runs_on(obj: Mapping[str, Any], scheduler: str) -> bool:
-    versions = (mapping(obj.get("spec")), _remembered(obj))
-    return any(version is not None and _scheduler(version) == scheduler for version in versions)
+    return scheduler in _schedulers(obj)
+
+
+def _schedulers(obj: Mapping[str, Any]) -> tuple[str, ...]:
+    """Which scheduler an object is meant for, and for which its last accepted version was."""
+    remembered = _remembered(obj)
+    wanted = _scheduler(mapping(obj.get("spec")))
+    return (wanted,) if remembered is None else (wanted, _scheduler(remembered))
 
 
 def _is_leaving(obj: Mapping[str, Any], version: Version) -> bool:
@@ -284,10 +317,15 @@ def _age(obj: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _finding(obj: Mapping[str, Any], reason: str, path: str, message: str) -> Finding:
+    return profile_finding(_name(obj), reason, path, message)
+
+
+def profile_finding(name: str, reason: str, path: str, message: str) -> Finding:
+    """What somebody should mend in the SchedulerProfile `name`, at `path` in it."""
     return Finding(
         names.SCHEDULER_PROFILES_DEGRADED,
         reason,
-        f"SchedulerProfile/{_name(obj)} {path}",
+        f"SchedulerProfile/{name} {path}",
         message,
         blocking=False,
     )

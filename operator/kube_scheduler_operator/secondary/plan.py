@@ -8,7 +8,7 @@ successor is Ready, so the schedulers that run go on all along.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .. import names
 from ..apply import keep
@@ -18,7 +18,7 @@ from ..kube.resource import CONFIG_MAPS, DEPLOYMENTS, PODS, SECONDARY_SCHEDULERS
 from ..plan import Action, Delete, Replace
 from ..snapshot import Object, Snapshot, label
 from .content import Content, config_map, content_of
-from .history import BAD, History, begun, find, judged, kept, last_good
+from .history import BAD, Entry, History, begun, find, judged, kept, last_good
 from .history import read as read_history
 from .judge import judge
 from .objects import Existing, keep_deployment, keep_static_objects, running_hash
@@ -35,12 +35,14 @@ class Planned:
     Attributes:
         actions: writes, in order, the status among them.
         degraded: what is wrong with it; empty if nothing is.
+        asked: what is remembered of the content that is asked for; None: nothing.
         requeue_after: seconds until a pass is worth while even if nothing happens; None: no need.
     """
 
     actions: tuple[Action, ...]
     degraded: str = ""
     requeue_after: float | None = None
+    asked: Entry | None = None
 
 
 def plan(
@@ -100,7 +102,8 @@ def plan(
     if not work:
         # Only when there is nothing else to do: in a hurry, the past can wait.
         work += _prune(existing, history, pods, target, running_hash(deployment))
-    return _conclude(snapshot, obj, report(snapshot, said), work)
+    asked = find(history, content.hash) if content is not None else None
+    return replace(_conclude(snapshot, obj, report(snapshot, said), work), asked=asked)
 
 
 NOT_ALLOWED = "NamespaceNotAllowed"

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from .. import names
+from ..config.blame import attribute, relocated
 from ..config.check import Target
 from ..config.findings import Finding
 from ..config.inputs import mapping
 from ..config.scheduler_profiles import Verdict, profiles_of
 from ..snapshot import Object
+from .content import Content
+from .history import Entry
 from .request import Request
+from .wanted import Wanted
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +37,7 @@ class Given:
 def given_profiles(
     request: Request,
     obj: Object,
-    objects: Mapping[str, Object] | None,
+    objects: Iterable[Object] | None,
     target: Target,
     served: Mapping[str, str],
 ) -> Given:
@@ -42,7 +46,8 @@ def given_profiles(
     Args:
         request: the SecondaryScheduler.
         obj: the same, as read: its status says what it runs.
-        objects: all SchedulerProfiles; None: the API does not serve the kind.
+        objects: SchedulerProfiles, all that are or were meant for it among them; None: the API does
+            not serve the kind.
         target: the kube-scheduler that will read them.
         served: schedulerName -> who serves it already, for messages.
     """
@@ -55,11 +60,44 @@ def given_profiles(
         return Given(findings=_not_served(obj, own))
     itself = f'SecondaryScheduler "{request.name}" itself'
     taken = {**served, **dict.fromkeys(own - {first["schedulerName"]}, itself)}
-    found, verdicts = profiles_of(request.name, objects.values(), first, target, taken=taken)
+    # What extenders need is asked of every profile.
+    over = {key: request.config[key] for key in ("extenders",) if key in request.config}
+    found, verdicts = profiles_of(request.name, objects, first, target, over=over, taken=taken)
     if all(profile is first for profile in found):
         return Given(verdicts=verdicts)
     front, *further = found
     return Given((front, *others, *further), verdicts)
+
+
+def named(wanted: Wanted, verdicts: tuple[Verdict, ...]) -> Wanted:
+    """`wanted`, whose findings name the SchedulerProfile if they are about the profile of one."""
+    composition = wanted.composition
+    if not verdicts or not composition.findings:
+        return wanted
+    found = relocated(composition.findings, composition.config.get("profiles"), verdicts)
+    return replace(wanted, composition=replace(composition, findings=found))
+
+
+def attributed(
+    verdicts: tuple[Verdict, ...], name: str, content: Content | None, entry: Entry | None
+) -> tuple[Verdict, ...]:
+    """The verdicts, with what kube-scheduler said of their profiles when it did not run with them.
+
+    Args:
+        verdicts: of the SchedulerProfiles of a SecondaryScheduler.
+        name: its name.
+        content: what is asked for; None if it is wrong.
+        entry: what is remembered of that; None: nothing.
+    """
+    if content is None or entry is None or not entry.bad:
+        return verdicts
+    did = "refused" if entry.outcome == names.OUTCOME_REFUSED else "did not stay healthy with"
+    state = (
+        f'kube-scheduler {did} configuration {entry.hash} of SecondaryScheduler "{name}", mend '
+        "this or take it back"
+    )
+    profiles = content.config.get("profiles")
+    return attribute(verdicts, entry.message, profiles, profiles, state)
 
 
 def _not_served(obj: Object, own: set[str]) -> tuple[Finding, ...]:

@@ -15,14 +15,14 @@ from typing import Final
 
 from .. import names
 from ..config.findings import Finding
-from ..config.scheduler_profiles import Verdict
+from ..config.scheduler_profiles import Verdict, by_scheduler
 from ..config.versions import Version
 from ..plan import Action
 from ..snapshot import Object, PendingPod, Snapshot
 from ..status.conditions import AS_EXPECTED, Condition, aggregate
 from .compose import scheduler_names
 from .plan import NOT_ALLOWED, Planned, plan
-from .profiles import given_profiles
+from .profiles import attributed, given_profiles, named
 from .request import read
 from .unserved import condition, unserved
 from .wanted import Operand, Wanted, target_of, want
@@ -67,6 +67,8 @@ def secondary_schedulers(
     planned: dict[str, Planned] = {}
     verdicts: list[Verdict] = []
     served = dict.fromkeys(control_plane_names(snapshot), CONTROL_PLANE)
+    objects = snapshot.scheduler_profiles
+    profiles = None if objects is None else by_scheduler(objects.values())
     for obj in sorted(snapshot.secondaries.schedulers.values(), key=_age):
         name = obj["metadata"]["name"]
         if "deletionTimestamp" in obj["metadata"]:
@@ -75,14 +77,17 @@ def secondary_schedulers(
             version = version_of(str((obj.get("spec") or {}).get("image") or image))
             request = read(obj)
             target = target_of(request, operand, version)
-            given = given_profiles(request, obj, snapshot.scheduler_profiles, target, served)
-            verdicts += given.verdicts
+            mine = None if profiles is None else profiles.get(name, ())
+            given = given_profiles(request, obj, mine, target, served)
             wanted = want(obj, snapshot.platform, operand, version, given.profiles)
+            wanted = named(wanted, given.verdicts)
             further = [*_place(snapshot, wanted), *_conflicts(wanted, served), *given.findings]
             if not any(finding.reason == NOT_ALLOWED for finding in further):
                 claims = dict.fromkeys(wanted.composition.scheduler_names)
                 served |= {asked: _named(name) for asked in claims if asked not in served}
             planned[name] = plan(snapshot, obj, wanted, version, further)
+            asked = planned[name].asked
+            verdicts += attributed(given.verdicts, name, wanted.content, asked)
         except Exception as error:
             log.exception("SecondaryScheduler %s cannot be planned: a defect in the operator", name)
             planned[name] = Planned(

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 ACCEPTED: Final = "Accepted"
 HELD: Final = "Held"
 LEFT_OUT: Final = "LeftOut"
+REFUSED: Final = "Refused"
 
 _WEIGHTED: Final = ("score", "placementScore")
 
@@ -74,9 +75,9 @@ def profile_status(obj: Object, verdict: Verdict, now: datetime) -> dict[str, An
 
 
 def state_of(verdict: Verdict) -> str:
-    """One word for what became of an object: Accepted, Held or LeftOut."""
+    """One word for what became of an object: Accepted, Refused, Held or LeftOut."""
     if verdict.accepted:
-        return ACCEPTED
+        return REFUSED if verdict.findings else ACCEPTED
     return HELD if verdict.held else LEFT_OUT
 
 
@@ -86,10 +87,13 @@ def plugin_table(verdict: Verdict) -> dict[str, str]:
 
 
 def _condition(verdict: Verdict, before: Mapping[str, Any]) -> Condition:
-    if verdict.accepted:
+    state = state_of(verdict)
+    if state == ACCEPTED:
         return Condition(names.ACCEPTED, "True", ACCEPTED)
     owner = f"SchedulerProfile/{verdict.name} "
     wrong = "\n".join(finding.text.removeprefix(owner) for finding in verdict.findings)
+    if state == REFUSED:
+        return Condition(names.ACCEPTED, "False", REFUSED, wrong)
     if verdict.held:
         generation = before.get("acceptedGeneration")
         version = f"generation {generation}" if generation else "the last accepted version"

@@ -13,7 +13,7 @@ from kube_scheduler_operator.config.versions import Version
 from kube_scheduler_operator.kube.resource import CONFIG_MAPS, DEPLOYMENTS
 from kube_scheduler_operator.secondary.step import Secondary, secondary_schedulers
 
-from .world import IMAGE, NAME, NAMESPACE, World
+from .world import IMAGE, NAME, NAMESPACE, World, refusing
 
 WRONG = {"score": {"enabled": [{"name": "ImageLocalty"}]}}
 RIGHT = {"score": {"enabled": [{"name": "ImageLocality", "weight": 5}]}}
@@ -162,3 +162,66 @@ def test_a_kind_that_never_was_served_holds_nothing_up(world: World) -> None:
     world.put()
     world.run()
     assert run_names(world) == [NAME]
+
+
+# --- who is to blame ------------------------------------------------------------------------------
+
+
+def conditions_of(world: World) -> dict[str, tuple[str, str]]:
+    found = world.status()["conditions"]
+    return {one["type"]: (one["status"], one.get("message", "")) for one in found}
+
+
+def test_what_kube_scheduler_refuses_is_told_to_the_profile_that_is_to_blame(world: World) -> None:
+    world.profile("a", plugins=RIGHT)
+    world.profile("b", percentageOfNodesToScore=10)
+    good = world.installed()
+    world.profile("b", percentageOfNodesToScore=20)
+    world.run()
+    bad = world.running()
+    words = "profiles[2].percentageOfNodesToScore: Invalid value: 20"
+    log = f'E0101 00:00:00.000000       1 run.go:72] "command failed" err="{words}"'
+    world.pod(bad, **refusing(log))
+    world.run()
+    assert world.running() == good
+    assert verdict(world, "a").findings == ()
+    refused = verdict(world, "b")
+    assert refused.accepted, "nothing that the operator can find is wrong with it"
+    (finding,) = refused.findings
+    assert finding.path == "SchedulerProfile/b spec.percentageOfNodesToScore"
+    assert finding.message == (
+        f'kube-scheduler refused configuration {bad} of SecondaryScheduler "{NAME}", mend this or '
+        f"take it back: {words}"
+    )
+    world.profile("b", percentageOfNodesToScore=30)
+    world.run()
+    assert verdict(world, "b").findings == ()
+
+
+def test_a_plugin_that_only_the_image_can_know_is_a_warning_that_names_the_profile(
+    world: World,
+) -> None:
+    world.profile("a", base="HighNodeUtilization", plugins=WRONG)
+    world.put(image="example.com/mine:v1", profiles=[{"plugins": {"score": WRONG["score"]}}])
+    world.run()
+    status, message = conditions_of(world)[names.WARNINGS]
+    assert status == "True"
+    assert [line.partition(": ")[0] for line in sorted(message.split("\n"))] == [
+        "SchedulerProfile/a spec.plugins.score.enabled[0].name",
+        "spec.profiles[0].plugins.score.enabled[0].name",
+    ]
+
+
+def test_what_the_schedulers_extenders_need_is_asked_of_each_profile(world: World) -> None:
+    managed = [{"name": "example.com/gpu", "ignoredByScheduler": True}]
+    extender = {"urlPrefix": "http://x", "filterVerb": "f", "managedResources": managed}
+    bare = {"multiPoint": {"disabled": [{"name": "*"}], "enabled": [
+        {"name": "PrioritySort"}, {"name": "DefaultBinder"}]}}  # fmt: skip
+    world.profile("fine")
+    world.profile("without", plugins=bare)
+    world.put(config={"extenders": [extender]})
+    world.run()
+    assert run_names(world) == [NAME, "fine"]
+    (finding,) = verdict(world, "without").findings
+    assert finding.path == "SchedulerProfile/without spec.plugins"
+    assert "need NodeResourcesFit; enable it" in finding.message

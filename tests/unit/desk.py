@@ -1,0 +1,201 @@
+"""The operator's whole pass on a desk: real store, snapshot and executor, an API in a dictionary.
+
+Deployments roll out at once; what a deleted object owned goes with it, as the garbage collector has
+it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from kube_scheduler_operator.executor import Executor
+from kube_scheduler_operator.handlers import take_snapshot
+from kube_scheduler_operator.kube.resource import (
+    DEPLOYMENTS,
+    KUBE_SCHEDULERS,
+    PODS,
+    SCHEDULER_PROFILES,
+    SCHEDULERS,
+    SECONDARY_SCHEDULERS,
+    ObjectRef,
+    Resource,
+)
+from kube_scheduler_operator.kube.store import Store
+from kube_scheduler_operator.plan import Plan
+from kube_scheduler_operator.platform import KUBEADM
+from kube_scheduler_operator.reconcile import reconcile
+from kube_scheduler_operator.settings import Settings
+
+IMAGE = "registry.k8s.io/kube-scheduler:v1.35.4"
+BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
+LIMIT = 60
+
+
+class Desk:
+    """A cluster without nodes.
+
+    Attributes:
+        now: the clock; it moves with every pass.
+        writes: what the operator wrote since `rest` was called last, as `VERB KIND NAME`.
+    """
+
+    def __init__(self) -> None:
+        self.now = BEGIN
+        self.writes: list[str] = []
+        self._store = Store()
+        self._executor = Executor(self, self._store, self)  # type: ignore[arg-type]
+        self._version = 0
+        self.put(SCHEDULERS, "cluster")
+        self.put(KUBE_SCHEDULERS, "cluster")
+
+    # --- people -----------------------------------------------------------------------------
+
+    def put(self, resource: Resource, name: str, **spec: Any) -> None:
+        """Create or edit; the status stays."""
+        before = self._store.view().get(resource, name) or {}
+        generation = int(before.get("metadata", {}).get("generation", 0)) + 1
+        metadata = {
+            "creationTimestamp": "2026-01-01T00:00:00Z",
+            **before.get("metadata", {"uid": f"uid-of-{name}"}),
+            "name": name,
+            "generation": generation,
+        }
+        self._keep(resource, {**before, "metadata": metadata, "spec": spec})
+
+    def secondary(self, name: str, **spec: Any) -> None:
+        self.put(SECONDARY_SCHEDULERS, name, namespace=KUBEADM.target_namespace, **spec)
+
+    def profile(self, name: str, scheduler: str = "", **spec: Any) -> None:
+        self.put(
+            SCHEDULER_PROFILES, name, **({"scheduler": scheduler} if scheduler else {}), **spec
+        )
+
+    def remove(self, resource: Resource, name: str) -> set[str]:
+        """Delete an object and what it owns; `KIND NAME` of the latter."""
+        obj = self.get(resource, name)
+        owned = [
+            (ref, one)
+            for ref in self._store.view()
+            if (one := self._store.get(ref))
+            and obj["metadata"]["uid"]
+            in [owner["uid"] for owner in one["metadata"].get("ownerReferences", ())]
+        ]
+        for ref, one in owned:
+            self._forget(ref.resource, one)
+        self._forget(resource, obj)
+        return {f"{ref.resource.kind} {ref.name}" for ref, _ in owned}
+
+    def mark(self, resource: Resource, name: str, namespace: str, **annotations: str) -> None:
+        """Annotate an object as something else than a pass of this desk does."""
+        obj = self._store.view().get(resource, name, namespace) or {}
+        merged = {**obj["metadata"].get("annotations", {}), **annotations}
+        self._keep(resource, {**obj, "metadata": {**obj["metadata"], "annotations": merged}})
+
+    # --- the operator -----------------------------------------------------------------------
+
+    def one_pass(self) -> Plan:
+        """What a pass wants, a second after the last one."""
+        self.now += timedelta(seconds=1)
+        return reconcile(
+            take_snapshot(
+                self._store,
+                KUBEADM,
+                Settings(operand_image=IMAGE),
+                server_version="v1.35.4",
+                lease_seen=None,
+                answered_since=BEGIN - timedelta(hours=1),
+                recovered_at=None,
+                trouble="",
+                now=self.now,
+            )
+        )
+
+    def rest(self) -> list[str]:
+        """Passes until nothing is left to do; what they wrote."""
+        self.writes = []
+        for _ in range(LIMIT):
+            plan = self.one_pass()
+            if not (plan.actions or plan.reports or plan.chains):
+                return self.writes
+            asyncio.run(self._executor.execute(plan))
+            for deployment in self.list(DEPLOYMENTS):
+                self._roll_out(deployment)
+        raise AssertionError(f"no rest: {self.writes}")
+
+    def event(self, *_: Any) -> None:
+        """Nobody listens."""
+
+    # --- the API ----------------------------------------------------------------------------
+
+    async def create(self, resource: Resource, obj: Mapping[str, Any]) -> Any:
+        assert self._store.get(resource.ref(obj)) is None
+        made = copy.deepcopy(dict(obj))
+        made["metadata"] = {"uid": f"uid-{self._version}", "generation": 1, **made["metadata"]}
+        return self._write("create", resource, made)
+
+    async def replace(
+        self, resource: Resource, obj: Mapping[str, Any], *, subresource: str | None = None
+    ) -> Any:
+        before = self._store.get(resource.ref(obj)) or {}
+        assert obj["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"]
+        made = copy.deepcopy(dict(obj))
+        if subresource is None and made.get("spec") != before.get("spec"):
+            made["metadata"]["generation"] = int(made["metadata"].get("generation", 0)) + 1
+        return self._write(f"replace {subresource}" if subresource else "replace", resource, made)
+
+    async def delete(self, ref: ObjectRef, *, uid: str) -> None:
+        obj = self._store.get(ref) or {}
+        assert obj["metadata"]["uid"] == uid
+        self.writes.append(f"delete {ref.resource.kind} {ref.name}")
+        self._forget(ref.resource, obj)
+
+    def get(self, resource: Resource, name: str, namespace: str | None = None) -> Any:
+        found = self._store.view().get(resource, name, namespace)
+        assert found is not None, (resource.kind, name)
+        return found
+
+    def list(self, resource: Resource) -> tuple[Any, ...]:
+        return self._store.view().list(resource)
+
+    def _write(self, verb: str, resource: Resource, obj: dict[str, Any]) -> Any:
+        self.writes.append(f"{verb} {resource.kind} {obj['metadata']['name']}")
+        return self._keep(resource, obj)
+
+    def _keep(self, resource: Resource, obj: dict[str, Any]) -> Any:
+        self._version += 1
+        obj = {**obj, "metadata": {**obj["metadata"], "resourceVersion": str(self._version)}}
+        self._store.put(resource, obj)
+        return obj
+
+    def _forget(self, resource: Resource, obj: Mapping[str, Any]) -> None:
+        self._version += 1
+        metadata = {**obj["metadata"], "resourceVersion": str(self._version)}
+        self._store.remove(resource, {**obj, "metadata": metadata})
+
+    def _roll_out(self, deployment: Any) -> None:
+        """All pods run what the Deployment says."""
+        generation = deployment["metadata"]["generation"]
+        if deployment.get("status", {}).get("observedGeneration") == generation:
+            return
+        name, namespace = deployment["metadata"]["name"], deployment["metadata"]["namespace"]
+        template, replicas = deployment["spec"]["template"], deployment["spec"]["replicas"]
+        for pod in self.list(PODS):
+            if pod["metadata"]["name"].startswith(f"{name}-"):
+                self._forget(PODS, pod)
+        for index in range(replicas):
+            metadata = {
+                "name": f"{name}-{self._version}-{index}",
+                "namespace": namespace,
+                "uid": f"uid-{self._version}",
+                "labels": template["metadata"]["labels"],
+            }
+            ready = {"conditions": [{"type": "Ready", "status": "True"}]}
+            self._keep(PODS, {"metadata": metadata, "spec": template["spec"], "status": ready})
+        counts = dict.fromkeys(("replicas", "updatedReplicas", "availableReplicas"), replicas)
+        self._keep(
+            DEPLOYMENTS, {**deployment, "status": {**counts, "observedGeneration": generation}}
+        )
