@@ -163,6 +163,8 @@ class Intake:
         secondary: Sequence[str] | None = None,
     ) -> None:
         self.leases_seen: dict[Place, datetime] = {}
+        # Of nobody that is known, as far as is known yet: watches come in any order.
+        self._leases: dict[Place, Mapping[str, Any]] = {}
         self._store = store
         self._platform = platform
         self._wake = wake
@@ -187,7 +189,13 @@ class Intake:
         if resource == NODES and before is None and not _is_control_plane(obj, selectors):
             return  # thousands of workers, none of which is our business
         take = self._store.remove if kind == "DELETED" else self._store.put
-        if take(resource, obj):
+        changed = take(resource, obj)
+        if resource == SECONDARY_SCHEDULERS and kind != "DELETED":
+            for place in self._places:
+                lease = self._leases.pop((place, obj["metadata"]["name"]), None)
+                if lease is not None:
+                    self._lease(lease, deleted=False)
+        if changed:
             self._wake(urgent=kind == "DELETED" or _is_urgent(resource, before, obj))
 
     def _is_of_interest(self, resource: Resource, obj: Mapping[str, Any]) -> bool:
@@ -206,6 +214,9 @@ class Intake:
         """A scheduler renews its Lease every two seconds: only a change of hands is news."""
         place = (obj["metadata"]["namespace"], obj["metadata"]["name"])
         if not self._is_a_schedulers(place):
+            self._leases.pop(place, None)
+            if not deleted and place[0] in self._places:
+                self._leases[place] = obj
             return
         before = self._store.get(LEASES.ref(obj))
         changed = (self._store.remove if deleted else self._store.put)(LEASES, obj)
@@ -227,8 +238,7 @@ class Intake:
     def _is_a_schedulers(self, place: Place) -> bool:
         """Whether a Lease is the one of the control plane's scheduler or of a further one.
 
-        Others are in the same namespaces; one that comes before its SecondaryScheduler is known is
-        seen with its next renewal.
+        Others are in the same namespaces.
         """
         if place == self._operand_lease:
             return True

@@ -17,10 +17,12 @@ from kube_scheduler_operator.kube.errors import ApiError, Request, from_response
 from kube_scheduler_operator.kube.resource import (
     CLUSTER_OPERATORS,
     CONFIG_MAPS,
+    DEPLOYMENTS,
     KUBE_SCHEDULERS,
     PODS,
     SCHEDULER_PROFILES,
     SCHEDULERS,
+    SECONDARY_SCHEDULERS,
     ObjectRef,
     Resource,
 )
@@ -30,7 +32,14 @@ from .validation import kubescheduler_problem, sealed_problem
 
 Object = dict[str, Any]
 
-WITH_STATUS = (KUBE_SCHEDULERS, CLUSTER_OPERATORS, SCHEDULERS, SCHEDULER_PROFILES)
+WITH_STATUS = (
+    KUBE_SCHEDULERS,
+    CLUSTER_OPERATORS,
+    DEPLOYMENTS,
+    SCHEDULERS,
+    SCHEDULER_PROFILES,
+    SECONDARY_SCHEDULERS,
+)
 GC_DELAY = (0.2, 3.0)
 SERVER_FIELDS = ("uid", "creationTimestamp", "generation", "deletionTimestamp")
 

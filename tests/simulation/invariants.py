@@ -16,6 +16,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from kube_scheduler_operator import names
+from kube_scheduler_operator.handlers import MADE_FOR_SECONDARIES
 from kube_scheduler_operator.kube.resource import (
     CLUSTER_OPERATORS,
     CONFIG_MAPS,
@@ -24,10 +25,12 @@ from kube_scheduler_operator.kube.resource import (
     NODES,
     PODS,
     SCHEDULER_PROFILES,
+    SECONDARY_SCHEDULERS,
     SERVICE_ACCOUNTS,
 )
 from kube_scheduler_operator.platform import KUBEADM
 from kube_scheduler_operator.revision.history import Revision, read
+from kube_scheduler_operator.snapshot import label
 
 from .operator import ACTOR
 from .scheduler import GOOD
@@ -134,11 +137,17 @@ class Invariants:
             old, new = change.old["spec"], change.new["spec"]
             changed = {key for key in {*old, *new} if old.get(key) != new.get(key)}
             allowed = change.kind == "MODIFIED" and changed <= {"observedConfig"}
-        elif ref.resource == SCHEDULER_PROFILES:
+        elif ref.resource in (SCHEDULER_PROFILES, SECONDARY_SCHEDULERS):
             same = (change.old or {}).get("spec") == change.new["spec"]
             allowed = change.kind == "MODIFIED" and same
         elif ref.resource == CLUSTER_OPERATORS:
             allowed = ref.name == names.CLUSTEROPERATOR and change.kind != "DELETED"
+        elif label(change.new, names.SECONDARY_LABEL) and ref.resource != PODS:
+            # Made for a further scheduler; only of old ConfigMaps is the operator rid by itself.
+            gone = change.kind == "DELETED"
+            allowed = ref.resource in MADE_FOR_SECONDARIES and (
+                ref.resource == CONFIG_MAPS or not gone
+            )
         elif ref.resource == PODS:
             only_deleted = change.old is None or "deletionTimestamp" in change.new["metadata"]
             allowed = ours and (

@@ -297,12 +297,12 @@ class OperatorProcess:
         self._pass: Timer | None = None
         self._later: tuple[float, Timer] | None = None
         self._store = Store()
-        self.intake = Intake(self._store, self._platform, self.wake, self._now)
+        places = self._settings.secondary_namespaces
+        self.intake = Intake(self._store, self._platform, self.wake, self._now, places)
         self._executor = Executor(self.connection, self._store, self.recorder)
         self.informers = [
             Informer(watch, self._server, self._clock, self._lag, self._event)
-            # There are no further schedulers here; watches that say nothing only take time.
-            for watch in watches(self._platform, ())
+            for watch in watches(self._platform, places)
         ]
 
     def kill(self) -> None:
@@ -388,6 +388,8 @@ class OperatorProcess:
             recovered_at=self.recovered_at,
             trouble=self.trouble,
             now=self._now(),
+            leases_seen=self.intake.leases_seen,
+            troubles=self._executor.troubles,
         )
         try:
             plan = reconcile(snapshot)

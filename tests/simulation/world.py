@@ -51,13 +51,16 @@ class World:
         lag: float = 0.2,
         script: dict[int, Behavior] | None = None,
         start: bool = True,
+        further: bool = False,
     ) -> None:
         self.clock = Clock()
         self.rng = random.Random(seed)
         self.platform = KUBEADM
         self.script = script or {}
         self.server = ApiServer(self.clock, self.rng)
-        self.settings = Settings(rollout=Rollout())
+        # Where there are no further schedulers, watches that say nothing only take time.
+        places = None if further else ()
+        self.settings = Settings(rollout=Rollout(), secondary_namespaces=places)
         self.machines: dict[str, Machine] = {}
         self.invariants = Invariants(self)
         self.server.listeners.append(self.invariants.changed)

@@ -149,6 +149,18 @@ def test_leases_of_others_cost_neither_passes_nor_memory(
     assert desk.store.view().list(LEASES) == ()
 
 
+def test_a_lease_that_was_heard_of_before_its_scheduler_is_remembered(desk: Desk) -> None:
+    """Or whoever starts beside a healthy scheduler would say first that nobody leads."""
+    desk.event(LEASES, None, lease("mine", "a_1"))
+    desk.event(LEASES, None, lease("gone", "b_1"))
+    desk.event(LEASES, "DELETED", lease("gone", "b_1"))
+    for name in ("mine", "gone"):
+        desk.event(SECONDARY_SCHEDULERS, None, secondary(name))
+    seen = desk.snapshot(leases_seen=desk.intake.leases_seen).secondaries
+    assert seen.leases[TARGET, "mine"]["spec"]["holderIdentity"] == "a_1"
+    assert set(seen.leases_seen) == {(TARGET, "mine")}
+
+
 # --- the snapshot ---------------------------------------------------------------------------------
 
 
