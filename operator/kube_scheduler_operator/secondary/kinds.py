@@ -96,8 +96,7 @@ def composed(
         version = type(version).parse(tag)
     target = target_of(request, Operand(""), version)
     target = replace(target, stock=target.stock and setting.stock)
-    by = {str(mapping(one.get("metadata")).get("name")): one for one in profiles}
-    given = given_profiles(request, obj, by, target, {})
+    given = given_profiles(request, obj, profiles, target, {})
     composition = compose(
         request, setting.platform, version, stock=target.stock, profiles=given.profiles
     )
