@@ -28,6 +28,8 @@ WRITING = ("create", "update", "patch", "delete", "deletecollection")
 NOT_COUNTED = ("leases", "events", "tokenreviews", "subjectaccessreviews")
 QUIET_SECONDS = 4.0
 """Without a write for so long, nothing more comes of an edit."""
+INERTIA_SECONDS = 125.0
+"""ClusterOperator tells some of what is wrong, such as no scheduler, after two minutes of it."""
 SETTLING_SECONDS = 600.0
 EACH = 2
 """Profiles of each further scheduler; the others are the control plane's."""
@@ -103,8 +105,8 @@ class Cluster:
         begun = time.monotonic()
         self._start_operator()
         until(self._settled, SETTLING_SECONDS, self._unsettled)
-        self.wait_calm()
-        say(f"  all of them run after {time.monotonic() - begun - QUIET_SECONDS:.0f} s")
+        say(f"  all of them run after {time.monotonic() - begun:.0f} s")
+        self.wait_calm(INERTIA_SECONDS)
         self.note_memory()
         return self.passes(Mark(0, 0))[0]
 
@@ -244,11 +246,11 @@ class Cluster:
                 found[f"{event['verb']} {kind} {what.get('name', '')}"] += 1
         return found
 
-    def wait_calm(self) -> None:
-        """Until nothing has been written for a while."""
+    def wait_calm(self, quiet: float = QUIET_SECONDS) -> None:
+        """Until nothing has been written for so many seconds."""
         mark, since = self.mark(), time.monotonic()
         deadline = since + SETTLING_SECONDS
-        while time.monotonic() - since < QUIET_SECONDS:
+        while time.monotonic() - since < quiet:
             self._check_alive()
             time.sleep(0.2)
             if self.written(mark):

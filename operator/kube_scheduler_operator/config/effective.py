@@ -6,8 +6,9 @@ expanded to the extension points that each plugin implements.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from typing import Any, Final
 
@@ -61,10 +62,29 @@ class Effective:
 
 
 def effective_plugins(profile: Mapping[str, Any], gates: Gates) -> Effective:
-    """Expand the plugin lists of a profile that has the right shape (schema.decode)."""
-    known = _points(gates.version)
-    defaults = _defaults(gates.version, frozenset(gates.explicit.items()))
+    """Expand the plugin lists of a profile that has the right shape (schema.decode).
+
+    The result is the same object for the same lists: nobody may change it.
+    """
     lists = profile.get("plugins") or {}
+    explicit = frozenset(gates.explicit.items())
+    return _effective(_Case(json.dumps(lists, default=str), lists), gates.version, explicit)
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """Plugin lists, the same if their content is."""
+
+    key: str
+    lists: Mapping[str, Any] = field(compare=False)
+
+
+# A profile is asked about when it is judged, with all others, and for its scheduler's status.
+@lru_cache(maxsize=512)
+def _effective(case: _Case, version: Version, explicit: frozenset[tuple[str, bool]]) -> Effective:
+    lists = case.lists
+    known = _points(version)
+    defaults = _defaults(version, explicit)
     sets = {
         # Of most profiles most points say nothing.
         point: merge_with_defaults(_NOTHING, _read(lists[point])) if lists.get(point) else _NOTHING

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Final
@@ -101,7 +100,7 @@ def keep_deployment(request: Request, content: Content, existing: Existing) -> t
     return (Replace(DEPLOYMENTS, changed, events=(event,)),)
 
 
-def _with_restart(wanted: dict[str, Any], found: Object) -> dict[str, Any]:
+def _with_restart(wanted: Mapping[str, Any], found: Object) -> Mapping[str, Any]:
     """`wanted` with the mark that `kubectl rollout restart` leaves, which is nobody's mistake."""
     template = (found.get("spec") or {}).get("template") or {}
     mark = ((template.get("metadata") or {}).get("annotations") or {}).get(_RESTART)
@@ -121,15 +120,14 @@ def running_hash(deployment: Object | None) -> str:
     return str(labels.get(names.CONFIG_HASH_LABEL, ""))
 
 
-def _objects(request: Request) -> list[dict[str, Any]]:
-    text = _rendered(request.name, request.uid, request.namespace, request.replicas)
-    objects: list[dict[str, Any]] = json.loads(text)
-    return objects
+def _objects(request: Request) -> tuple[Mapping[str, Any], ...]:
+    """All that is made but ConfigMaps; the same objects each time, so nobody may change them."""
+    return _rendered(request.name, request.uid, request.namespace, request.replicas)
 
 
 # A template costs more than everything else in a pass.
 @lru_cache(maxsize=512)
-def _rendered(name: str, uid: str, namespace: str, replicas: int) -> str:
+def _rendered(name: str, uid: str, namespace: str, replicas: int) -> tuple[dict[str, Any], ...]:
     documents = render_file(
         "secondary-scheduler.yaml.j2",
         request=(request := Request(name, uid, namespace, replicas=replicas)),
@@ -138,24 +136,22 @@ def _rendered(name: str, uid: str, namespace: str, replicas: int) -> str:
         port=PORT,
         names=names,
     )
-    return canonical_json(documents)
+    return tuple(documents)
 
 
 def _deployment(
     name: str, uid: str, namespace: str, replicas: int, content: Content
-) -> tuple[dict[str, Any], str]:
-    """The Deployment, and a hash over its spec."""
-    text, spec_hash = _deployment_text(name, uid, namespace, replicas, content.items)
-    deployment: dict[str, Any] = json.loads(text)
-    return deployment, spec_hash
+) -> tuple[Mapping[str, Any], str]:
+    """The Deployment, and a hash over its spec; the same object each time: nobody may change it."""
+    return _made(name, uid, namespace, replicas, content.items)
 
 
 @lru_cache(maxsize=512)
-def _deployment_text(
+def _made(
     name: str, uid: str, namespace: str, replicas: int, items: tuple[tuple[str, str], ...]
-) -> tuple[str, str]:
+) -> tuple[Mapping[str, Any], str]:
     request = Request(name, uid, namespace, replicas=replicas)
     (bare,) = (obj for obj in _objects(request) if obj["kind"] == "Deployment")
     template = pod_template(request, Content(dict(items)))
     spec = {**bare["spec"], "template": template}
-    return canonical_json({**bare, "spec": spec}), digest(canonical_json(spec))
+    return {**bare, "spec": spec}, digest(canonical_json(spec))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -15,7 +14,6 @@ from ..config.features import FLAG as FEATURE_GATES
 from ..config.findings import Finding
 from ..config.gates import Gates, parse_gates
 from ..config.versions import Version
-from ..manifests.render import canonical_json
 from ..plan import Event
 from ..snapshot import Object, Snapshot
 from ..status.conditions import AS_EXPECTED, Condition, aggregate, merge_conditions
@@ -263,15 +261,15 @@ def _shared(snapshot: Snapshot, said: Said) -> str:
 
 
 def _profiles(content: Content, version: Version) -> list[dict[str, Any]]:
-    key = canonical_json([content.config.get("profiles") or [], list(content.arguments)])
-    return _effective(key, version)
+    return _effective(content.items, version)
 
 
 @lru_cache(maxsize=512)
-def _effective(key: str, version: Version) -> list[dict[str, Any]]:
+def _effective(items: tuple[tuple[str, str], ...], version: Version) -> list[dict[str, Any]]:
     """For each profile which plugins run where, in order; those that score have weights."""
-    profiles, arguments = json.loads(key)
-    gates = Gates(version, parse_gates(parse(arguments).get(FEATURE_GATES, ())))
+    content = Content(dict(items))
+    profiles = content.config.get("profiles") or []
+    gates = Gates(version, parse_gates(parse(content.arguments).get(FEATURE_GATES, ())))
     return [
         {
             "schedulerName": str(profile.get("schedulerName") or "default-scheduler"),
