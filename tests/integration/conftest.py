@@ -110,8 +110,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def api_server() -> Iterator[ApiServer]:
     """The API server; objects that a test makes need names of their own."""
-    directory = Path(tempfile.gettempdir()) / f"kube-scheduler-operator-{os.getuid()}-{NAME}"
-    directory.mkdir(mode=0o700, exist_ok=True)
+    directory = _shared_directory()
     with (directory / "users").open("a") as users:
         try:
             with _locked(directory / "change"):
@@ -136,6 +135,20 @@ def kube_scheduler_binary(api_server: ApiServer) -> Path:
     binary = api_server.binaries / "kube-scheduler"
     assert os.access(binary, os.X_OK), f"{binary} is missing: run hack/sandbox setup"
     return binary
+
+
+@pytest.fixture(scope="module")
+def nodes_of_ones_own(api_server: ApiServer) -> Iterator[None]:
+    """All nodes are those of this file: pods go to any, so files with a scheduler take turns."""
+    with _locked(_shared_directory() / "nodes"):
+        yield
+
+
+def _shared_directory() -> Path:
+    """For what the workers of all sessions agree on."""
+    directory = Path(tempfile.gettempdir()) / f"kube-scheduler-operator-{os.getuid()}-{NAME}"
+    directory.mkdir(mode=0o700, exist_ok=True)
+    return directory
 
 
 @contextmanager

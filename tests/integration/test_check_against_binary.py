@@ -6,7 +6,6 @@ profile and writes the result, without a cluster and without serving.
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
 from collections.abc import Callable
@@ -24,6 +23,7 @@ from kube_scheduler_operator.config.gates import Gates, known_gates, parse_gates
 from kube_scheduler_operator.config.merge import merge_by_meaning
 from kube_scheduler_operator.config.profiles import PROFILES, default_config
 from kube_scheduler_operator.config.versions import Version
+from kube_scheduler_operator.manifests.render import stub_kubeconfig
 from kube_scheduler_operator.platform import KUBEADM, Platform
 
 from ..configurations.by_hand import BAD, GOOD, OTHERWISE, args
@@ -61,13 +61,7 @@ Run = Callable[..., "subprocess.CompletedProcess[str]"]
 def platform(tmp_path: Path) -> Platform:
     """A kubeadm cluster whose kubeconfig is a stub, as the preflight mounts one."""
     kubeconfig = tmp_path / "scheduler.conf"
-    cluster = {"name": "c", "cluster": {"server": "https://127.0.0.1:1"}}
-    stub = {
-        "apiVersion": "v1", "kind": "Config", "current-context": "c", "clusters": [cluster],
-        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
-        "users": [{"name": "u", "user": {}}],
-    }  # fmt: skip
-    kubeconfig.write_text(json.dumps(stub), encoding="utf-8")
+    kubeconfig.write_text(stub_kubeconfig(), encoding="utf-8")
     return replace(KUBEADM, scheduler_kubeconfig=str(kubeconfig))
 
 

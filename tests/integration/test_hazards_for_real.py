@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,8 @@ from kube_scheduler_operator.config.hazards import hazards
 from kube_scheduler_operator.config.plugin_hazards import NEEDS, NOT_PREPARED, SAFETY_FILTER_OFF
 from kube_scheduler_operator.config.versions import Version
 
-from .conftest import ApiServer, RefusedError
+from .conftest import ApiServer
+from .played_nodes import make_node
 
 NAMESPACE = "hazards"
 PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
@@ -79,6 +80,7 @@ def scheduler(
     api_server: ApiServer,
     kube_scheduler_binary: Path,
     config: dict[str, Any],
+    nodes_of_ones_own: None,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[None]:
     folder = tmp_path_factory.mktemp("scheduler")
@@ -97,32 +99,6 @@ def scheduler(
             process.kill()
             process.wait()
             api_server.request("DELETE", f"/api/v1/namespaces/{NAMESPACE}")
-
-
-def make_node(api: ApiServer, name: str, spec: dict[str, Any]) -> None:
-    labels = {"kubernetes.io/hostname": name}
-    amounts = {"cpu": "4", "memory": "8Gi", "pods": "110"}
-    made = {"metadata": {"name": name, "labels": labels}, "spec": spec}
-    api.request("POST", "/api/v1/nodes", made)
-    ready = {"type": "Ready", "status": "True", "reason": "x", "message": "x"}
-    status = {"allocatable": amounts, "capacity": amounts, "conditions": [ready]}
-    change(api, f"/api/v1/nodes/{name}", "/status", lambda node: node.update(status=status))
-    taints = spec.get("taints", [])  # without the one for new nodes
-    change(api, f"/api/v1/nodes/{name}", "", lambda node: node["spec"].update(taints=taints))
-
-
-def change(api: ApiServer, path: str, part: str, edit: Callable[[Any], None]) -> None:
-    """Write what is read until nobody else wrote in between: controllers look at nodes as well."""
-    while True:
-        node = api.request("GET", path)
-        edit(node)
-        try:
-            api.request("PUT", path + part, node)
-        except RefusedError as error:
-            if "the object has been modified" not in str(error):
-                raise
-        else:
-            return
 
 
 def make_pod(
