@@ -82,7 +82,8 @@ def test_every_condition_is_documented() -> None:
         for value in vars(names).values()
         if isinstance(value, str)
         and re.fullmatch(
-            r"[A-Z]\w+(Degraded|Progressing|Available|Upgradeable|Settings|Scheduler)", value
+            r"[A-Z]\w+(Degraded|Progressing|Available|Upgradeable|Settings|Scheduler|Warnings)",
+            value,
         )
         and value not in ("Degraded", "Progressing", "Available", "Upgradeable")
     }

@@ -141,6 +141,7 @@ def _profiles(composition: Composition) -> list[dict[str, Any]]:
             "name": verdict.name,
             "state": state_of(verdict),
             "plugins": plugin_table(verdict),
+            **({"warnings": [each.text for each in verdict.warnings]} if verdict.warnings else {}),
         }
         for verdict in composition.verdicts
     ]

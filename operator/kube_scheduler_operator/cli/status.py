@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from .. import names
 from . import common
@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from ..platform import Platform
     from ..revision.history import Revision
     from ..snapshot import Object
+
+
+_WARNINGS_SHOWN: Final = 10
+"""On the screen, which is one; `-o json` has all."""
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -169,10 +173,26 @@ def summarize(seen: Seen, *, verbose: bool = False) -> dict[str, Any]:
         "progress": overall.get("Progressing", {}).get("message", ""),
         "progressing": overall.get("Progressing", {}).get("status") == "True",
         "problems": problems,
+        "warnings": [
+            *_warnings("KubeScheduler", seen.kubescheduler, names.CONFIGURATION_WARNINGS),
+            *(
+                warning
+                for name, obj in sorted((seen.profiles or {}).items())
+                for warning in _warnings(f"SchedulerProfile {name}", obj, names.WARNINGS)
+            ),
+        ],
         "eventsIn": seen.events_in,
         "nodes": nodes,
         "schedulerProfiles": [_profile(obj) for _, obj in sorted((seen.profiles or {}).items())],
     }
+
+
+def _warnings(owner: str, obj: Mapping[str, Any] | None, type_: str) -> Iterator[dict[str, str]]:
+    """What the operator accepted and warns about, one entry a sentence."""
+    for condition in ((obj or {}).get("status") or {}).get("conditions") or ():
+        if condition["type"] == type_ and condition["status"] == "True":
+            for line in str(condition.get("message", "")).splitlines():
+                yield {"object": owner, "message": line}
 
 
 def _profile(obj: Mapping[str, Any]) -> dict[str, Any]:
@@ -265,6 +285,8 @@ def render(report: Mapping[str, Any]) -> str:
     lines += common.table(rows)
     if report["schedulerProfiles"]:
         lines += ["", *_render_profiles(report["schedulerProfiles"])]
+    if report["warnings"]:
+        lines += ["", *_render_warnings(report["warnings"])]
     for node in report["nodes"]:
         if "scheduler" in node:
             lines += ["", *_render_identity(node["node"], node["scheduler"])]
@@ -292,6 +314,16 @@ def _render_profiles(profiles: Sequence[Mapping[str, Any]]) -> list[str]:
             )
         )
     return [*lines, *common.table(rows)]
+
+
+def _render_warnings(warnings: Sequence[Mapping[str, Any]]) -> list[str]:
+    lines = [f"Warnings   {len(warnings)}, which stop nothing:"]
+    lines += [f"  {each['object']}: {each['message']}" for each in warnings[:_WARNINGS_SHOWN]]
+    if len(warnings) > _WARNINGS_SHOWN:
+        lines.append(
+            f"  and {len(warnings) - _WARNINGS_SHOWN} more: kubectl scheduler status -o json"
+        )
+    return lines
 
 
 def _render_identity(node: str, scheduler: Mapping[str, Any] | None) -> list[str]:

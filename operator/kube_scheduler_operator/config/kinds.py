@@ -17,7 +17,7 @@ from .. import names
 from ..platform import KUBEADM, Platform
 from .check import Target, check_config
 from .findings import ERROR, WARNING, Path, Problem, Severity
-from .gates import Gates
+from .gates import Gates, parse_gates
 from .hazards import Process, hazards
 from .openapi import check_object
 from .schema import KIND
@@ -122,7 +122,9 @@ def check_configurations(items: Sequence[Item], setting: Setting) -> Checked:
 
 def check_cluster(items: Sequence[Item], setting: Setting) -> Checked:
     """A Scheduler and a KubeScheduler: what the operator would say of what they lead to."""
-    from .compose import Inputs, compose  # loads what merges, which configurations do not need
+    # These load what merges, which configurations do not need.
+    from .arguments import parse
+    from .compose import Inputs, compose
 
     checked = Checked()
     chosen: dict[str, Item] = {}
@@ -157,33 +159,12 @@ def check_cluster(items: Sequence[Item], setting: Setting) -> Checked:
         )
         checked.problems.append((_owner(problem.path, chosen), problem))
     if composition.config is not None and not composition.blocking:
-        _cluster_hazards(composition.config, composition.arguments, chosen, setting, checked)
+        explicit = parse_gates(parse(composition.arguments).get("feature-gates", ()))
+        target = Target(Gates(setting.gates.version, explicit), stock=setting.stock)
+        item = _owner((), chosen)
+        process = Process(item.file, composition.config, target)
+        checked.processes.append((item, process))
     return checked
-
-
-def _cluster_hazards(
-    config: Mapping[str, Any],
-    arguments: Sequence[str],
-    chosen: Mapping[str, Item],
-    setting: Setting,
-    checked: Checked,
-) -> None:
-    from .arguments import parse
-    from .gates import parse_gates
-    from .locate import locate
-    from .overrides import ROOT, read_overrides
-
-    explicit = parse_gates(parse(arguments).get("feature-gates", ()))
-    target = Target(Gates(setting.gates.version, explicit), stock=setting.stock)
-    spec = chosen["KubeScheduler"].value.get("spec") or {} if "KubeScheduler" in chosen else {}
-    overrides = read_overrides(spec.get("unsupportedConfigOverrides"), setting.platform).config
-    for problem in hazards(config, target):
-        written = locate(problem.path, config, overrides)
-        path = (*ROOT, *written) if written is not None else ("config", *problem.path)
-        moved = Problem(problem.reason, path, problem.message, problem.fix, problem.severity)
-        checked.problems.append((_owner(path, chosen), moved))
-    item = _owner((), chosen)
-    checked.processes.append((item, Process(item.file, config, target)))
 
 
 def _owner(path: Path, chosen: Mapping[str, Item]) -> Item:

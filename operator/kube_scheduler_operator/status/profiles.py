@@ -12,6 +12,7 @@ from .. import names
 from ..kube.resource import SCHEDULER_PROFILES
 from ..plan import Action, Event, Replace
 from .conditions import Condition, merge_conditions
+from .warnings import warnings_condition
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -68,7 +69,8 @@ def profile_status(obj: Object, verdict: Verdict, now: datetime) -> dict[str, An
         status["schedulerName"] = name
     if table := plugin_table(verdict):
         status["plugins"] = table
-    found = [_condition(verdict, before)]
+    warnings = warnings_condition(names.WARNINGS, verdict.warnings, _owner(verdict))
+    found = [_condition(verdict, before), warnings]
     status["conditions"] = merge_conditions(before.get("conditions") or (), found, now)
     return status
 
@@ -85,10 +87,15 @@ def plugin_table(verdict: Verdict) -> dict[str, str]:
     return {point: _line(point, entries) for point, entries in sorted(verdict.points.items())}
 
 
+def _owner(verdict: Verdict) -> str:
+    """With what the path of every finding begins."""
+    return f"SchedulerProfile/{verdict.name} "
+
+
 def _condition(verdict: Verdict, before: Mapping[str, Any]) -> Condition:
     if verdict.accepted:
         return Condition(names.ACCEPTED, "True", ACCEPTED)
-    owner = f"SchedulerProfile/{verdict.name} "
+    owner = _owner(verdict)
     wrong = "\n".join(finding.text.removeprefix(owner) for finding in verdict.findings)
     if verdict.held:
         generation = before.get("acceptedGeneration")

@@ -12,6 +12,7 @@ from ..rollout.drift import is_astray
 from ..rollout.installer import Stage
 from ..snapshot import annotation, timestamp
 from .conditions import AS_EXPECTED, Condition, aggregate
+from .warnings import warnings_condition
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -43,6 +44,10 @@ def from_findings(findings: Sequence[Finding]) -> list[Condition]:
         names.INEFFECTIVE_SETTINGS,
     )
     conditions = [_found(type_, [f for f in findings if f.condition == type_]) for type_ in types]
+    warnings = names.CONFIGURATION_WARNINGS
+    conditions.append(
+        warnings_condition(warnings, (f for f in findings if f.condition == warnings))
+    )
     overrides = [f for f in findings if f.condition == names.OVERRIDES_UPGRADEABLE]
     if overrides:
         text = aggregate(f.message for f in overrides)
