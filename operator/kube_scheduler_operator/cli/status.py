@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from .. import names
 from . import common
+from .identity import identity, render_identity
 
 if TYPE_CHECKING:
     from ..kube.client import ApiClient
@@ -17,6 +18,13 @@ if TYPE_CHECKING:
     from ..revision.history import Revision
     from ..snapshot import Object
 
+
+_FOR_INFORMATION: Final = (
+    names.CONFIGURATION_WARNINGS,
+    names.PODS_WITHOUT_SCHEDULER,
+    names.UNKNOWN_LEASE_HOLDER,
+)
+"""Conditions of KubeScheduler that make nothing Degraded and are worth a look."""
 
 _WARNINGS_SHOWN: Final = 10
 """On the screen, which is one; `-o json` has all."""
@@ -138,7 +146,7 @@ def summarize(seen: Seen, *, verbose: bool = False) -> dict[str, Any]:
             "restarts": pods[node].restarts if node in pods else 0,
             "image": pods[node].image if node in pods else "",
             "leader": holder.startswith(f"{node}_"),
-            **({"scheduler": _identity(seen.pods.get(node))} if verbose else {}),
+            **({"scheduler": identity(seen.pods.get(node))} if verbose else {}),
         }
         for node in sorted({*entries, *pods})
     ]
@@ -174,7 +182,7 @@ def summarize(seen: Seen, *, verbose: bool = False) -> dict[str, Any]:
         "progressing": overall.get("Progressing", {}).get("status") == "True",
         "problems": problems,
         "warnings": [
-            *_warnings("KubeScheduler", seen.kubescheduler, names.CONFIGURATION_WARNINGS),
+            *_warnings("KubeScheduler", seen.kubescheduler, *_FOR_INFORMATION),
             *(
                 warning
                 for name, obj in sorted((seen.profiles or {}).items())
@@ -187,10 +195,10 @@ def summarize(seen: Seen, *, verbose: bool = False) -> dict[str, Any]:
     }
 
 
-def _warnings(owner: str, obj: Mapping[str, Any] | None, type_: str) -> Iterator[dict[str, str]]:
+def _warnings(owner: str, obj: Mapping[str, Any] | None, *types: str) -> Iterator[dict[str, str]]:
     """What the operator accepted and warns about, one entry a sentence."""
     for condition in ((obj or {}).get("status") or {}).get("conditions") or ():
-        if condition["type"] == type_ and condition["status"] == "True":
+        if condition["type"] in types and condition["status"] == "True":
             for line in str(condition.get("message", "")).splitlines():
                 yield {"object": owner, "message": line}
 
@@ -210,33 +218,6 @@ def _profile(obj: Mapping[str, Any]) -> dict[str, Any]:
         "generation": obj["metadata"].get("generation", 0),
         "acceptedGeneration": status.get("acceptedGeneration", 0),
         "message": accepted.get("message", ""),
-    }
-
-
-def _identity(pod: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """Which scheduler this is; who it is to the API server is in a file on its node."""
-    from ..rollout import operand
-
-    if pod is None:
-        return None
-    found = operand.read(pod)
-    status = pod.get("status") or {}
-    statuses = status.get("containerStatuses") or ()
-    container: Mapping[str, Any] = next((c for c in statuses if c.get("name") == names.OPERAND), {})
-    running = (container.get("state") or {}).get("running") or {}
-    return {
-        "pod": f"{pod['metadata'].get('namespace', '')}/{found.name}",
-        "created": pod["metadata"].get("creationTimestamp", ""),
-        "started": running.get("startedAt", ""),
-        "restarts": found.restarts,
-        "revisionLabel": found.revision,
-        "contentHash": found.content_hash,
-        "kubeconfigFingerprint": found.kubeconfig,
-        "image": found.image,
-        "imageID": container.get("imageID", ""),
-        "command": list(found.arguments),
-        "trouble": found.trouble,
-        "lastWords": found.last_words,
     }
 
 
@@ -289,7 +270,7 @@ def render(report: Mapping[str, Any]) -> str:
         lines += ["", *_render_warnings(report["warnings"])]
     for node in report["nodes"]:
         if "scheduler" in node:
-            lines += ["", *_render_identity(node["node"], node["scheduler"])]
+            lines += ["", *render_identity(node["node"], node["scheduler"])]
     lines += ["", *_next_steps(report)]
     return "\n".join(lines).rstrip()
 
@@ -323,30 +304,6 @@ def _render_warnings(warnings: Sequence[Mapping[str, Any]]) -> list[str]:
         lines.append(
             f"  and {len(warnings) - _WARNINGS_SHOWN} more: kubectl scheduler status -o json"
         )
-    return lines
-
-
-def _render_identity(node: str, scheduler: Mapping[str, Any] | None) -> list[str]:
-    if scheduler is None:
-        return [f"{node}: no scheduler pod"]
-    revision = scheduler["revisionLabel"]
-    facts = {
-        "pod": f"{scheduler['pod']}, created {scheduler['created']}",
-        "started": f"{scheduler['started'] or 'not running'}, {scheduler['restarts']} restarts",
-        "revision": str(revision) if revision else "none: it is not the operator's",
-        "content": scheduler["contentHash"],
-        "kubeconfig": scheduler["kubeconfigFingerprint"],
-        "image": " ".join(filter(None, (scheduler["image"], scheduler["imageID"]))),
-        "trouble": scheduler["trouble"],
-        "last words": scheduler["lastWords"],
-    }
-    lines = [f"{node}:"]
-    for name, fact in facts.items():
-        if fact:
-            lines.append(f"  {name:<11} {fact.splitlines()[-1]}")
-    command = scheduler["command"]
-    lines.append(f"  {'command':<11} {command[0] if command else ''}")
-    lines += [f"  {'':<13} {argument}" for argument in command[1:]]
     return lines
 
 

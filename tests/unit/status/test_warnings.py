@@ -14,7 +14,7 @@ from kube_scheduler_operator.status.warnings import (
     warnings_condition,
 )
 
-TYPES = (names.WARNINGS, names.CONFIGURATION_WARNINGS)
+TYPES = (names.WARNINGS, names.CONFIGURATION_WARNINGS, names.UNKNOWN_LEASE_HOLDER)
 
 
 def finding(number: int, message: str = "m") -> Finding:
