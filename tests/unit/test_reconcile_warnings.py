@@ -63,6 +63,10 @@ CASES: dict[str, tuple[dict[str, Any], str, str]] = {
     "few nodes are compared": (
         overridden(**PERCENTAGE), "SampledTooFew", f"{ROOT}.percentageOfNodesToScore: with 2 % ",
     ),
+    "a flag that counts for nothing": (
+        overridden(arguments={"kube-api-qps": 100}), "VoidArgument",
+        f"{ROOT}.arguments.kube-api-qps: kube-scheduler ignores --kube-api-qps beside --config",
+    ),
     "nobody is default-scheduler": (
         overridden(profiles=[{"schedulerName": "mine"}]), "NoDefaultScheduler",
         f"{ROOT}.profiles: no profile is default-scheduler, so pods that name no ",

@@ -32,7 +32,7 @@ from .findings import (
     format_path,
     listing,
 )
-from .flags import check_flags
+from .flags import check_flags, void_flags
 from .gates import Gates, parse_gates
 from .hazards import main_hazards
 from .ineffective import ineffective_settings
@@ -256,6 +256,10 @@ def _check_flags(
         else:
             condition, path = _origin(problem, features, inputs)
             yield Finding(condition, problem.reason, path, problem.message, blocking=True)
+    for problem in void_flags(overrides.arguments, format_path(ROOT)):
+        path = format_path((*ROOT, ARGUMENTS, *problem.path))
+        warnings = names.CONFIGURATION_WARNINGS
+        yield Finding(warnings, problem.reason, path, problem.sentence, blocking=False)
 
 
 def _origin(problem: Problem, features: Features, inputs: Inputs) -> tuple[str, str]:

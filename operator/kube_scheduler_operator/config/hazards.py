@@ -55,10 +55,11 @@ def own_hazards(config: Mapping[str, Any], target: Target) -> list[Problem]:
     """Warnings about one configuration alone, whichever scheduler of a cluster it is for."""
     found = [*_percentage(config, ())]
     extenders: Sequence[Mapping[str, Any]] = config.get("extenders") or ()
-    for index, document in enumerate(config.get("profiles") or [{}]):
+    profiles: Sequence[Mapping[str, Any]] = config.get("profiles") or [{}]
+    for index, document in enumerate(profiles):
         found += profile_hazards(document, ("profiles", index), target, extenders)
     for index, extender in enumerate(extenders):
-        found += extender_hazards(extender, ("extenders", index))
+        found += extender_hazards(extender, ("extenders", index), len(profiles))
     return found
 
 

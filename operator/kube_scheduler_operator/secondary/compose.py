@@ -17,7 +17,7 @@ from ..config.check import UNKNOWN_PLUGIN, Target, check_config
 from ..config.compose import tidy
 from ..config.features import FLAG as FEATURE_GATES
 from ..config.findings import Finding, Path, Problem, did_you_mean, format_path, listing
-from ..config.flags import check_flags
+from ..config.flags import check_flags, void_flags
 from ..config.gates import Gates
 from ..config.hazards import common_filters, own_hazards
 from ..config.inputs import mapping
@@ -126,6 +126,10 @@ def compose(
     findings += [
         _finding(problem.reason, _flag_path(problem.path), problem.message)
         for problem in check_flags(flags, version, stock=stock)
+    ]
+    findings += [
+        _finding(problem.reason, _flag_path(problem.path), problem.sentence, blocking=False)
+        for problem in void_flags(flags, "spec.config")
     ]
     explicit = {str(name): bool(on) for name, on in request.feature_gates.items()}
     gates = Gates(version, explicit)

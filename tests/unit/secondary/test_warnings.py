@@ -61,6 +61,8 @@ def test_the_least_has_nothing_to_be_warned_of(world: World) -> None:
          "spec.profiles[0].percentageOfNodesToScore: with 1 % "),
         ({"config": {"percentageOfNodesToScore": 1}},
          "spec.config.percentageOfNodesToScore: with 1 % "),
+        ({"extraArguments": {"profiling": "true"}},
+         "spec.extraArguments.profiling: kube-scheduler ignores --profiling beside --config"),
         ({"config": {"extenders": [{**EXTENDER, "httpTimeout": "300ms"}]}},
          "spec.config.extenders[0].ignorable: when this extender does not answer filterVerb"),
     ],
