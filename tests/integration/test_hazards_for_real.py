@@ -216,12 +216,8 @@ def test_images_tell_nodes_apart_only_if_they_are_large(
     nodes("has", "has-not")
     sizes = {"registry.example.com/small:1": 40, "registry.example.com/large:1": 600}
     images = [{"names": [name], "sizeBytes": size * 10**6} for name, size in sizes.items()]
-    change(
-        api_server,
-        "/api/v1/nodes/has",
-        "/status",
-        lambda node: node["status"].update(images=images),
-    )
+    path = "/api/v1/nodes/has"
+    change(api_server, path, "/status", lambda node: node["status"].update(images=images))
     time.sleep(1)  # until the scheduler has seen it
     went: dict[str, set[str]] = {}
     for name in sizes:

@@ -128,7 +128,6 @@ def test_the_page_on_converting_has_every_version_and_severity() -> None:
         "converting.md",
         "checking.md",
         "admission.md",
-        "secondary-schedulers.md",
     ],
 )
 def test_every_test_that_is_named_exists(page: str) -> None:
