@@ -354,6 +354,8 @@ REASONS: tuple[Reason, ...] = (
     ),
     Reason(_TYPES, "SchedulerProfilesDegraded", "a SchedulerProfile is held or left out"),
     Reason(_TYPES, "IneffectiveSettings", "for information: what is set and has no effect here"),
+    Reason(_TYPES, "UnknownLeaseHolder", "for information: somebody else elects by the Lease"),
+    Reason(_TYPES, "ConfigurationWarnings", "for information: what is accepted and may surprise"),
     Reason(_STATES, "*Degraded", _WITH_REASON, here="False, AsExpected"),
     Reason(_STATES, "StaticPodsAvailable", _WITH_REASON, here="True, AsExpected"),
     Reason(_MESSAGES, "StaticPodsAvailable", _GRAMMAR),

@@ -100,8 +100,10 @@ SECONDARY_DEGRADED: Final = "SecondarySchedulersDegraded"  # ours: which ones, a
 # Ours, and for information: no suffix, so ClusterOperator does not count them.
 PODS_WITHOUT_SCHEDULER: Final = "PodsWithoutScheduler"
 INEFFECTIVE_SETTINGS: Final = "IneffectiveSettings"
+UNKNOWN_LEASE_HOLDER: Final = "UnknownLeaseHolder"  # who elects by the scheduler's Lease as well?
+CONFIGURATION_WARNINGS: Final = "ConfigurationWarnings"  # it is accepted, and may surprise
 
-# --- conditions on SecondaryScheduler ---------------------------------------------------------
+# --- conditions on SecondaryScheduler; the last one on SchedulerProfile as well ---------------
 AVAILABLE: Final = "Available"
 PROGRESSING: Final = "Progressing"
 DEGRADED: Final = "Degraded"

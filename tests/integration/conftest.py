@@ -110,7 +110,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def api_server() -> Iterator[ApiServer]:
     """The API server; objects that a test makes need names of their own."""
-    directory = _shared()
+    directory = _shared_directory()
     with (directory / "users").open("a") as users:
         try:
             with _locked(directory / "change"):
@@ -129,13 +129,6 @@ def api_server() -> Iterator[ApiServer]:
                     _sandbox("down")
 
 
-@pytest.fixture(scope="module")
-def nodes_are_ours(api_server: ApiServer) -> Iterator[None]:
-    """Nobody else makes nodes: for modules whose pods would go to any of them."""
-    with _locked(_shared() / "nodes"):
-        yield
-
-
 @pytest.fixture(scope="session")
 def kube_scheduler_binary(api_server: ApiServer) -> Path:
     """The real kube-scheduler, of the version of the API server."""
@@ -144,8 +137,15 @@ def kube_scheduler_binary(api_server: ApiServer) -> Path:
     return binary
 
 
-def _shared() -> Path:
-    """What the workers of all sessions share."""
+@pytest.fixture(scope="module")
+def nodes_of_ones_own(api_server: ApiServer) -> Iterator[None]:
+    """All nodes are those of this file: pods go to any, so files with a scheduler take turns."""
+    with _locked(_shared_directory() / "nodes"):
+        yield
+
+
+def _shared_directory() -> Path:
+    """For what the workers of all sessions agree on."""
     directory = Path(tempfile.gettempdir()) / f"kube-scheduler-operator-{os.getuid()}-{NAME}"
     directory.mkdir(mode=0o700, exist_ok=True)
     return directory

@@ -6,7 +6,6 @@ profile and writes the result, without a cluster and without serving.
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
 from collections.abc import Callable
@@ -15,15 +14,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from kube_scheduler_operator.config.arguments import parse
 from kube_scheduler_operator.config.check import Target, check_config
 from kube_scheduler_operator.config.compose import Inputs, compose, config_text
-from kube_scheduler_operator.config.flags import CIPHER_SUITES, check_flags, flag_names
+from kube_scheduler_operator.config.flags import (
+    CIPHER_SUITES,
+    VOID_BESIDE_CONFIG,
+    check_flags,
+    flag_names,
+    void_flags,
+)
 from kube_scheduler_operator.config.gates import Gates, known_gates, parse_gates
 from kube_scheduler_operator.config.merge import merge_by_meaning
 from kube_scheduler_operator.config.profiles import PROFILES, default_config
 from kube_scheduler_operator.config.versions import Version
+from kube_scheduler_operator.manifests.render import stub_kubeconfig
 from kube_scheduler_operator.platform import KUBEADM, Platform
 
 from ..configurations.by_hand import BAD, GOOD, OTHERWISE, args
@@ -61,13 +68,7 @@ Run = Callable[..., "subprocess.CompletedProcess[str]"]
 def platform(tmp_path: Path) -> Platform:
     """A kubeadm cluster whose kubeconfig is a stub, as the preflight mounts one."""
     kubeconfig = tmp_path / "scheduler.conf"
-    cluster = {"name": "c", "cluster": {"server": "https://127.0.0.1:1"}}
-    stub = {
-        "apiVersion": "v1", "kind": "Config", "current-context": "c", "clusters": [cluster],
-        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
-        "users": [{"name": "u", "user": {}}],
-    }  # fmt: skip
-    kubeconfig.write_text(json.dumps(stub), encoding="utf-8")
+    kubeconfig.write_text(stub_kubeconfig(), encoding="utf-8")
     return replace(KUBEADM, scheduler_kubeconfig=str(kubeconfig))
 
 
@@ -144,6 +145,30 @@ def test_both_judge_flags_alike(name: str, run: Run, platform: Platform, version
     result = run(config, *FLAGS[name])
     found = problems(config, version, *FLAGS[name])
     assert (found == []) == (result.returncode == 0), (found, result.stderr)
+
+
+VOID = {
+    "contention-profiling": "true", "kube-api-burst": "7", "kube-api-content-type": "x/y",
+    "kube-api-qps": "7", "profiling": "true",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("flag", VOID_BESIDE_CONFIG)
+def test_a_flag_that_we_call_void_changes_nothing_beside_a_file(
+    flag: str, run: Run, platform: Platform, tmp_path: Path
+) -> None:
+    config = default_config(platform)
+    completed = []
+    for flags in ((), (f"--{flag}={VOID[flag]}",)):
+        done = run(config, *flags)
+        assert done.returncode == 0, done.stderr
+        completed.append(yaml.safe_load((tmp_path / "out.yaml").read_text()))
+    assert completed[0] == completed[1]
+    ours = {each.path for each in void_flags(VOID, "spec")}
+    assert (flag,) in ours
+    value: Any = completed[0]
+    for key in VOID_BESIDE_CONFIG[flag].split("."):
+        value = value[key]  # the field that counts instead exists
 
 
 def test_gated_arguments_pass_with_their_gate(

@@ -8,7 +8,6 @@ tests/unit/config/conversion_cases.py.
 
 from __future__ import annotations
 
-import json
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -22,6 +21,7 @@ from kube_scheduler_operator.config.check import Target
 from kube_scheduler_operator.config.conversion.convert import convert
 from kube_scheduler_operator.config.gates import Gates
 from kube_scheduler_operator.config.versions import Version
+from kube_scheduler_operator.manifests.render import stub_kubeconfig
 
 from ..unit.config.conversion_cases import CASES
 from ..unit.config.conversions import LATER, Ran
@@ -57,13 +57,7 @@ def version(kube_scheduler_binary: Path) -> Version:
 def complete(kube_scheduler_binary: Path, tmp_path: Path) -> Complete:
     """The configuration as kube-scheduler completes it; the test fails if it does not start."""
     kubeconfig = tmp_path / "scheduler.conf"
-    cluster = {"name": "c", "cluster": {"server": "https://127.0.0.1:1"}}
-    stub = {
-        "apiVersion": "v1", "kind": "Config", "current-context": "c", "clusters": [cluster],
-        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
-        "users": [{"name": "u", "user": {}}],
-    }  # fmt: skip
-    kubeconfig.write_text(json.dumps(stub), encoding="utf-8")
+    kubeconfig.write_text(stub_kubeconfig(), encoding="utf-8")
 
     def run(config: dict[str, Any]) -> dict[str, Any]:
         client = {**config.get("clientConnection", {}), "kubeconfig": str(kubeconfig)}

@@ -24,6 +24,7 @@ from kube_scheduler_operator.config.merge import merge_by_meaning
 from kube_scheduler_operator.config.origins import Layer, tables
 from kube_scheduler_operator.config.profiles import PROFILES, profile_fragment
 from kube_scheduler_operator.config.versions import Version
+from kube_scheduler_operator.manifests.render import stub_kubeconfig
 
 pytestmark = pytest.mark.core
 
@@ -36,11 +37,7 @@ _HEAD = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerC
 def completed(kube_scheduler_binary: Path, tmp_path: Path) -> Any:
     """The completed profile of a configuration with a single one; None if it is refused."""
     kubeconfig = tmp_path / "kubeconfig"
-    kubeconfig.write_text(
-        "{apiVersion: v1, kind: Config, current-context: c, users: [{name: u, user: {}}],"
-        " clusters: [{name: c, cluster: {server: 'https://127.0.0.1:1'}}],"
-        " contexts: [{name: c, context: {cluster: c, user: u}}]}"
-    )
+    kubeconfig.write_text(stub_kubeconfig())
 
     def start(config: dict[str, Any]) -> Any:
         file, out = tmp_path / "config.yaml", tmp_path / "out.yaml"

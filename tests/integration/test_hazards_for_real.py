@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,16 +18,23 @@ import pytest
 from kube_scheduler_operator.config.check import Target
 from kube_scheduler_operator.config.gates import Gates
 from kube_scheduler_operator.config.hazards import hazards
-from kube_scheduler_operator.config.plugin_hazards import NEEDS, NOT_PREPARED, SAFETY_FILTER_OFF
+from kube_scheduler_operator.config.plugin_hazards import (
+    IMAGES_ALONE,
+    NEEDS,
+    NOT_PREPARED,
+    SAFETY_FILTER_OFF,
+)
 from kube_scheduler_operator.config.versions import Version
 
-from .conftest import ApiServer, RefusedError
+from .conftest import ApiServer
+from .played_nodes import change, make_node
 
 NAMESPACE = "hazards"
 PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 SECONDS = 40
 SOUND = "sound"
 TAINTED = "without-nodeunschedulable-alone"
+IMAGES = "images-alone"
 UNPREPARED = [(point, before, name) for point, (before, names) in NEEDS.items() for name in names]
 
 SAFETY: dict[str, dict[str, Any]] = {
@@ -57,6 +64,8 @@ def configuration(kubeconfig: Path) -> dict[str, Any]:
         for name, case in SAFETY.items()
     ]
     profiles.append(profile(TAINTED, filter=off("NodeUnschedulable")))
+    images = {**off("*"), "enabled": [{"name": "ImageLocality", "weight": 10}]}
+    profiles.append(profile(IMAGES, score=images))
     profiles += [
         profile(f"{before}-{name}", **{before: off(name)}) for _, before, name in UNPREPARED
     ]
@@ -79,7 +88,7 @@ def scheduler(
     api_server: ApiServer,
     kube_scheduler_binary: Path,
     config: dict[str, Any],
-    nodes_are_ours: None,
+    nodes_of_ones_own: None,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[None]:
     folder = tmp_path_factory.mktemp("scheduler")
@@ -100,32 +109,6 @@ def scheduler(
             api_server.request("DELETE", f"/api/v1/namespaces/{NAMESPACE}")
 
 
-def make_node(api: ApiServer, name: str, spec: dict[str, Any]) -> None:
-    labels = {"kubernetes.io/hostname": name}
-    amounts = {"cpu": "4", "memory": "8Gi", "pods": "110"}
-    made = {"metadata": {"name": name, "labels": labels}, "spec": spec}
-    api.request("POST", "/api/v1/nodes", made)
-    ready = {"type": "Ready", "status": "True", "reason": "x", "message": "x"}
-    status = {"allocatable": amounts, "capacity": amounts, "conditions": [ready]}
-    change(api, f"/api/v1/nodes/{name}", "/status", lambda node: node.update(status=status))
-    taints = spec.get("taints", [])  # without the one for new nodes
-    change(api, f"/api/v1/nodes/{name}", "", lambda node: node["spec"].update(taints=taints))
-
-
-def change(api: ApiServer, path: str, part: str, edit: Callable[[Any], None]) -> None:
-    """Write what is read until nobody else wrote in between: controllers look at nodes as well."""
-    while True:
-        node = api.request("GET", path)
-        edit(node)
-        try:
-            api.request("PUT", path + part, node)
-        except RefusedError as error:
-            if "the object has been modified" not in str(error):
-                raise
-        else:
-            return
-
-
 def make_pod(
     api: ApiServer,
     name: str,
@@ -134,9 +117,10 @@ def make_pod(
     port: int = 0,
     selector: dict[str, str] | None = None,
     node: str = "",
+    image: str = "none",
 ) -> None:
     container: dict[str, Any] = {
-        "name": "c", "image": "none", "resources": {"requests": {"cpu": cpu}},
+        "name": "c", "image": image, "resources": {"requests": {"cpu": cpu}},
     }  # fmt: skip
     if port:
         container["ports"] = [{"containerPort": port, "hostPort": port}]
@@ -223,6 +207,26 @@ def test_a_cordoned_node_has_a_taint_as_well(nodes: Any, api_server: ApiServer) 
     where, why = outcome(api_server, "tainted")
     assert where == ""
     assert "untolerated taint" in why
+
+
+def test_images_tell_nodes_apart_only_if_they_are_large(
+    nodes: Any, api_server: ApiServer, config: dict[str, Any]
+) -> None:
+    """40 MB on one of two nodes count as 20, and so as nothing; 600 MB as 300."""
+    nodes("has", "has-not")
+    sizes = {"registry.example.com/small:1": 40, "registry.example.com/large:1": 600}
+    images = [{"names": [name], "sizeBytes": size * 10**6} for name, size in sizes.items()]
+    path = "/api/v1/nodes/has"
+    change(api_server, path, "/status", lambda node: node["status"].update(images=images))
+    time.sleep(1)  # until the scheduler has seen it
+    went: dict[str, set[str]] = {}
+    for name in sizes:
+        kind = name.partition("/")[2].partition(":")[0]
+        for number in range(24):  # that chance sends all to one node happens once in 10^7 runs
+            make_pod(api_server, f"{kind}-{number}", IMAGES, image=name)
+        went[kind] = {outcome(api_server, f"{kind}-{number}")[0] for number in range(24)}
+    assert went == {"small": {"has", "has-not"}, "large": {"has"}}
+    assert warned(config, IMAGES, api_server) == {IMAGES_ALONE}
 
 
 @pytest.mark.parametrize(("point", "before", "name"), UNPREPARED)

@@ -486,7 +486,7 @@ def test_scheduler_profiles_are_accepted_held_and_forgotten_and_a_missing_kind_s
 
     def accepted(name: str) -> str:
         status = world.api.request("GET", f"{profiles}/{name}").get("status", {})
-        return "".join(c["reason"] for c in status.get("conditions", ()))
+        return "".join(c["reason"] for c in status.get("conditions", ()) if c["type"] == "Accepted")
 
     try:
         world.api.request("POST", profiles, {**body, "metadata": {"name": "team"}, "spec": good})

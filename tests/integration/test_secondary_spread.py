@@ -32,7 +32,7 @@ IMAGE = "registry.k8s.io/kube-scheduler:v1.35.4"
 def api(
     api_server: ApiServer,
     kube_scheduler_binary: Path,
-    nodes_are_ours: None,
+    nodes_of_ones_own: None,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[ApiServer]:
     """With a scheduler whose profile is kube-scheduler's own, under another name."""

@@ -14,6 +14,7 @@ from kube_scheduler_operator.config.check import Target, check_config
 from kube_scheduler_operator.config.gates import Gates
 from kube_scheduler_operator.config.source import read
 from kube_scheduler_operator.config.versions import Version
+from kube_scheduler_operator.manifests.render import stub_kubeconfig
 
 HEAD = """\
 apiVersion: kubescheduler.config.k8s.io/v1
@@ -63,11 +64,7 @@ JSON: dict[str, str] = {
 def started(kube_scheduler_binary: Path, tmp_path: Path) -> Any:
     """(our document, is it fine, the program's completed configuration or None) of a text."""
     kubeconfig = tmp_path / "kubeconfig"
-    kubeconfig.write_text(
-        "{apiVersion: v1, kind: Config, current-context: c, users: [{name: u, user: {}}],"
-        " clusters: [{name: c, cluster: {server: 'https://127.0.0.1:1'}}],"
-        " contexts: [{name: c, context: {cluster: c, user: u}}]}"
-    )
+    kubeconfig.write_text(stub_kubeconfig())
     command = [str(kube_scheduler_binary), "--version"]
     version = Version.parse(subprocess.check_output(command, text=True, timeout=50).split()[-1])
 

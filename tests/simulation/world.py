@@ -227,7 +227,9 @@ class World:
     def accepted(self, name: str) -> str:
         """Whether a SchedulerProfile is: "True", "False", or nothing if nobody has said so."""
         status = (self.server.find(SCHEDULER_PROFILES, name) or {}).get("status") or {}
-        return "".join(c["status"] for c in status.get("conditions") or ())
+        return "".join(
+            c["status"] for c in status.get("conditions") or () if c["type"] == names.ACCEPTED
+        )
 
     @property
     def served(self) -> list[str]:

@@ -82,7 +82,8 @@ def test_every_condition_is_documented() -> None:
         for value in vars(names).values()
         if isinstance(value, str)
         and re.fullmatch(
-            r"[A-Z]\w+(Degraded|Progressing|Available|Upgradeable|Settings|Scheduler)", value
+            r"[A-Z]\w+(Degraded|Progressing|Available|Upgradeable|Settings|Scheduler|Warnings|Holder)",
+            value,
         )
         and value not in ("Degraded", "Progressing", "Available", "Upgradeable")
     }
@@ -127,7 +128,6 @@ def test_the_page_on_converting_has_every_version_and_severity() -> None:
         "converting.md",
         "checking.md",
         "admission.md",
-        "secondary-schedulers.md",
     ],
 )
 def test_every_test_that_is_named_exists(page: str) -> None:

@@ -129,7 +129,8 @@ def test_a_deleted_scheduler_takes_what_is_its_own_and_nothing_else(desk: Desk) 
 
 
 def accepted(desk: Desk, name: str) -> tuple[str, str, str]:
-    (found,) = desk.get(SCHEDULER_PROFILES, name)["status"]["conditions"]
+    conditions = desk.get(SCHEDULER_PROFILES, name)["status"]["conditions"]
+    (found,) = (one for one in conditions if one["type"] == names.ACCEPTED)
     return found["status"], found["reason"], found.get("message", "")
 
 

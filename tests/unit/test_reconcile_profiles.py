@@ -95,7 +95,7 @@ def settled(*profiles: Any, **fields: Any) -> Snapshot:
 
 
 def condition(status: Any) -> tuple[str, str, str]:
-    (found,) = status["conditions"]
+    (found,) = (one for one in status["conditions"] if one["type"] == names.ACCEPTED)
     return found["status"], found["reason"], found.get("message", "")
 
 

@@ -202,6 +202,7 @@ def _profiles(verdicts: Iterable[Verdict]) -> list[dict[str, Any]]:
             "name": verdict.name,
             "state": state_of(verdict),
             "plugins": plugin_table(verdict),
+            **({"warnings": [each.text for each in verdict.warnings]} if verdict.warnings else {}),
         }
         for verdict in verdicts
     ]

@@ -4,18 +4,30 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from .. import names
 from . import common
+from .identity import identity, render_identity
 
 if TYPE_CHECKING:
     from ..kube.client import ApiClient
     from ..platform import Platform
     from ..revision.history import Revision
     from ..snapshot import Object
+
+
+_FOR_INFORMATION: Final = (
+    names.CONFIGURATION_WARNINGS,
+    names.PODS_WITHOUT_SCHEDULER,
+    names.UNKNOWN_LEASE_HOLDER,
+)
+"""Conditions of KubeScheduler that make nothing Degraded and are worth a look."""
+
+_WARNINGS_SHOWN: Final = 10
+"""On the screen, which is one; `-o json` has all."""
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -134,7 +146,7 @@ def summarize(seen: Seen, *, verbose: bool = False) -> dict[str, Any]:
             "restarts": pods[node].restarts if node in pods else 0,
             "image": pods[node].image if node in pods else "",
             "leader": holder.startswith(f"{node}_"),
-            **({"scheduler": _identity(seen.pods.get(node))} if verbose else {}),
+            **({"scheduler": identity(seen.pods.get(node))} if verbose else {}),
         }
         for node in sorted({*entries, *pods})
     ]
@@ -169,10 +181,26 @@ def summarize(seen: Seen, *, verbose: bool = False) -> dict[str, Any]:
         "progress": overall.get("Progressing", {}).get("message", ""),
         "progressing": overall.get("Progressing", {}).get("status") == "True",
         "problems": problems,
+        "warnings": [
+            *_warnings("KubeScheduler", seen.kubescheduler, *_FOR_INFORMATION),
+            *(
+                warning
+                for name, obj in sorted((seen.profiles or {}).items())
+                for warning in _warnings(f"SchedulerProfile {name}", obj, names.WARNINGS)
+            ),
+        ],
         "eventsIn": seen.events_in,
         "nodes": nodes,
         "schedulerProfiles": [_profile(obj) for _, obj in sorted((seen.profiles or {}).items())],
     }
+
+
+def _warnings(owner: str, obj: Mapping[str, Any] | None, *types: str) -> Iterator[dict[str, str]]:
+    """What the operator accepted and warns about, one entry a sentence."""
+    for condition in ((obj or {}).get("status") or {}).get("conditions") or ():
+        if condition["type"] in types and condition["status"] == "True":
+            for line in str(condition.get("message", "")).splitlines():
+                yield {"object": owner, "message": line}
 
 
 def _profile(obj: Mapping[str, Any]) -> dict[str, Any]:
@@ -190,33 +218,6 @@ def _profile(obj: Mapping[str, Any]) -> dict[str, Any]:
         "generation": obj["metadata"].get("generation", 0),
         "acceptedGeneration": status.get("acceptedGeneration", 0),
         "message": accepted.get("message", ""),
-    }
-
-
-def _identity(pod: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """Which scheduler this is; who it is to the API server is in a file on its node."""
-    from ..rollout import operand
-
-    if pod is None:
-        return None
-    found = operand.read(pod)
-    status = pod.get("status") or {}
-    statuses = status.get("containerStatuses") or ()
-    container: Mapping[str, Any] = next((c for c in statuses if c.get("name") == names.OPERAND), {})
-    running = (container.get("state") or {}).get("running") or {}
-    return {
-        "pod": f"{pod['metadata'].get('namespace', '')}/{found.name}",
-        "created": pod["metadata"].get("creationTimestamp", ""),
-        "started": running.get("startedAt", ""),
-        "restarts": found.restarts,
-        "revisionLabel": found.revision,
-        "contentHash": found.content_hash,
-        "kubeconfigFingerprint": found.kubeconfig,
-        "image": found.image,
-        "imageID": container.get("imageID", ""),
-        "command": list(found.arguments),
-        "trouble": found.trouble,
-        "lastWords": found.last_words,
     }
 
 
@@ -265,9 +266,11 @@ def render(report: Mapping[str, Any]) -> str:
     lines += common.table(rows)
     if report["schedulerProfiles"]:
         lines += ["", *_render_profiles(report["schedulerProfiles"])]
+    if report["warnings"]:
+        lines += ["", *_render_warnings(report["warnings"])]
     for node in report["nodes"]:
         if "scheduler" in node:
-            lines += ["", *_render_identity(node["node"], node["scheduler"])]
+            lines += ["", *render_identity(node["node"], node["scheduler"])]
     lines += ["", *_next_steps(report)]
     return "\n".join(lines).rstrip()
 
@@ -294,27 +297,13 @@ def _render_profiles(profiles: Sequence[Mapping[str, Any]]) -> list[str]:
     return [*lines, *common.table(rows)]
 
 
-def _render_identity(node: str, scheduler: Mapping[str, Any] | None) -> list[str]:
-    if scheduler is None:
-        return [f"{node}: no scheduler pod"]
-    revision = scheduler["revisionLabel"]
-    facts = {
-        "pod": f"{scheduler['pod']}, created {scheduler['created']}",
-        "started": f"{scheduler['started'] or 'not running'}, {scheduler['restarts']} restarts",
-        "revision": str(revision) if revision else "none: it is not the operator's",
-        "content": scheduler["contentHash"],
-        "kubeconfig": scheduler["kubeconfigFingerprint"],
-        "image": " ".join(filter(None, (scheduler["image"], scheduler["imageID"]))),
-        "trouble": scheduler["trouble"],
-        "last words": scheduler["lastWords"],
-    }
-    lines = [f"{node}:"]
-    for name, fact in facts.items():
-        if fact:
-            lines.append(f"  {name:<11} {fact.splitlines()[-1]}")
-    command = scheduler["command"]
-    lines.append(f"  {'command':<11} {command[0] if command else ''}")
-    lines += [f"  {'':<13} {argument}" for argument in command[1:]]
+def _render_warnings(warnings: Sequence[Mapping[str, Any]]) -> list[str]:
+    lines = [f"Warnings   {len(warnings)}, which stop nothing:"]
+    lines += [f"  {each['object']}: {each['message']}" for each in warnings[:_WARNINGS_SHOWN]]
+    if len(warnings) > _WARNINGS_SHOWN:
+        lines.append(
+            f"  and {len(warnings) - _WARNINGS_SHOWN} more: kubectl scheduler status -o json"
+        )
     return lines
 
 

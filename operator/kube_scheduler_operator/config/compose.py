@@ -8,7 +8,7 @@ is said in findings, and a blocking one keeps the schedulers on what they run.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final
@@ -32,8 +32,9 @@ from .findings import (
     format_path,
     listing,
 )
-from .flags import check_flags
+from .flags import check_flags, void_flags
 from .gates import Gates, parse_gates
+from .hazards import main_hazards
 from .ineffective import ineffective_settings
 from .inputs import Inputs, mapping
 from .locate import locate
@@ -135,7 +136,10 @@ def compose(inputs: Inputs) -> Composition:
             base[0] = {**base[0], "profiles": list(profiles.all)}
         config = _laid_over([*base, fragment, overrides.config])
         # Checked before it is tidied: `profiles: {}` is a mistake, not nothing.
-        found += _check_config(config, flags, overrides, target)
+        problems, warnings = _problems(config, target, _elected(config, flags))
+        found += _refused(problems, config, overrides)
+        told_there = frozenset(str(profile["schedulerName"]) for profile in profiles.own)
+        found += _surprising(warnings, config, overrides, told_there)
         config = tidy(config)
     if profiles.own:
         observed = {**observed, OBSERVED_PROFILES: list(profiles.own)}
@@ -251,6 +255,10 @@ def _check_flags(
         else:
             condition, path = _origin(problem, features, inputs)
             yield Finding(condition, problem.reason, path, problem.message, blocking=True)
+    for problem in void_flags(overrides.arguments, format_path(ROOT)):
+        path = format_path((*ROOT, ARGUMENTS, *problem.path))
+        warnings = names.CONFIGURATION_WARNINGS
+        yield Finding(warnings, problem.reason, path, problem.sentence, blocking=False)
 
 
 def _origin(problem: Problem, features: Features, inputs: Inputs) -> tuple[str, str]:
@@ -277,10 +285,10 @@ def _target(flags: Flags, inputs: Inputs) -> Target:
     return Target(Gates(inputs.operand_version, explicit), stock=inputs.stock_image)
 
 
-def _check_config(
-    config: Mapping[str, Any], flags: Flags, overrides: Overrides, target: Target
+def _refused(
+    problems: Sequence[Problem], config: Mapping[str, Any], overrides: Overrides
 ) -> Iterator[Finding]:
-    for problem in _problems(config, target, _elected(config, flags)):
+    for problem in problems:
         flag = _LEADER_FLAGS.get(str(problem.path[-1]), "")
         if problem.path[0] == "leaderElection" and flag in overrides.arguments:
             path: Path | None = (ARGUMENTS, flag)
@@ -291,6 +299,36 @@ def _check_config(
         else:
             at = format_path(("config", *problem.path))
             yield _target_finding(problem.reason, at, problem.message, blocking=True)
+
+
+def _surprising(
+    warnings: Sequence[Problem],
+    config: Mapping[str, Any],
+    overrides: Overrides,
+    told_there: Collection[str],
+) -> Iterator[Finding]:
+    """What kube-scheduler accepts and somebody did not mean.
+
+    Args:
+        warnings: about the configuration.
+        config: the configuration.
+        overrides: what users wrote into it themselves.
+        told_there: schedulerNames of profiles that have an object of their own for it.
+    """
+    for problem in warnings:
+        path = locate(problem.path, config, overrides.config)
+        if path is not None:
+            at = format_path((*ROOT, *path))
+        elif problem.path[0] == "profiles" and len(problem.path) > 1:
+            profile = config["profiles"][problem.path[1]]
+            if profile["schedulerName"] in told_there:
+                continue
+            at = format_path(("config", *problem.path))
+        else:
+            at = format_path(("config", *problem.path))
+        yield Finding(
+            names.CONFIGURATION_WARNINGS, problem.reason, at, problem.sentence, blocking=False
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,16 +362,17 @@ class _Case:
 
 def _problems(
     config: Mapping[str, Any], target: Target, election: Mapping[str, Any]
-) -> tuple[Problem, ...]:
-    """Everything that is wrong; most passes ask about the configuration that the last one had."""
+) -> tuple[tuple[Problem, ...], tuple[Problem, ...]]:
+    """(everything that is wrong, else what hurts); most passes ask about what the last one had."""
     gates = target.gates
     facts = [config, election, str(gates.version), sorted(gates.explicit.items()), target.stock]
     return _check(_Case(json.dumps(facts, default=str), config, target, election))
 
 
 @lru_cache(maxsize=4)
-def _check(case: _Case) -> tuple[Problem, ...]:
-    return tuple(check_config(case.config, case.target, case.election))
+def _check(case: _Case) -> tuple[tuple[Problem, ...], tuple[Problem, ...]]:
+    problems = tuple(check_config(case.config, case.target, case.election))
+    return problems, () if problems else tuple(main_hazards(case.config, case.target))
 
 
 def _elected(config: Mapping[str, Any], flags: Flags) -> dict[str, Any]:

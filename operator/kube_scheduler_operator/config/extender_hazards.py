@@ -13,6 +13,7 @@ NOT_IGNORABLE: Final = "NotIgnorable"
 LONG_TIMEOUT: Final = "LongTimeout"
 UNVERIFIED_TLS: Final = "UnverifiedTLS"
 NEVER_CALLED: Final = "NeverCalled"
+ALL_PROFILES: Final = "ExtenderOfAllProfiles"
 
 _VERBS: Final = ("filterVerb", "prioritizeVerb", "preemptVerb", "bindVerb")
 _DEFAULT_TIMEOUT: Final = "5s"  # kube-scheduler's, for an absent one and for 0
@@ -20,8 +21,16 @@ LONGEST_TIMEOUT: Final = 1.0
 """Seconds that a call may take before it is worth a warning: pods are scheduled one by one."""
 
 
-def extender_hazards(extender: Mapping[str, Any], path: Path) -> Iterator[Problem]:
-    """What hurts about one extender of the right shape."""
+def extender_hazards(
+    extender: Mapping[str, Any], path: Path, profiles: int = 1
+) -> Iterator[Problem]:
+    """What hurts about one extender of the right shape.
+
+    Args:
+        extender: as written.
+        path: where it is in the configuration.
+        profiles: how many the same configuration has.
+    """
     verbs = [verb for verb in _VERBS if extender.get(verb)]
     if not verbs:
         yield _warning(
@@ -34,6 +43,15 @@ def extender_hazards(extender: Mapping[str, Any], path: Path) -> Iterator[Proble
     yield from _wire(extender, verbs, path)
     yield from _absent(extender, verbs, path)
     yield from _timeout(extender, path)
+    if profiles > 1 and not extender.get("managedResources"):
+        yield _warning(
+            ALL_PROFILES,
+            path,
+            f"extenders are for a whole process: this one is asked for pods of all {profiles} "
+            "profiles",
+            "limit it with managedResources to the pods that need it, or give the profile that "
+            "needs it a scheduler of its own",
+        )
     tls = extender.get("tlsConfig") or {}
     verified = tls.get("caFile") or tls.get("caData")
     if extender.get("enableHTTPS") and not verified and not tls.get("insecure"):

@@ -63,6 +63,11 @@ class Problem:
     severity: Severity = ERROR
 
     @property
+    def sentence(self) -> str:
+        """What is wrong and what to do."""
+        return f"{self.message}; {self.fix}" if self.fix else self.message
+
+    @property
     def parts(self) -> tuple[str, str]:
         """(what is wrong, what to do); a message that has both has the latter after its last `;`.
 

@@ -7,10 +7,10 @@ versions or addresses: for those this check is the only one before a node is tou
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from .findings import Problem, did_you_mean, listing
+from .findings import WARNING, Problem, did_you_mean, listing
 from .gates import known_gates, knows, parse_gates
 from .values import boolean, integer, seconds
 from .versions import Version
@@ -18,6 +18,16 @@ from .versions import Version
 INVALID_ARGUMENT: Final = "InvalidArgument"
 UNKNOWN_ARGUMENT: Final = "UnknownArgument"
 UNKNOWN_FEATURE_GATE: Final = "UnknownFeatureGate"
+VOID_ARGUMENT: Final = "VoidArgument"
+
+VOID_BESIDE_CONFIG: Final[Mapping[str, str]] = {
+    "contention-profiling": "enableContentionProfiling",
+    "kube-api-burst": "clientConnection.burst",
+    "kube-api-content-type": "clientConnection.contentType",
+    "kube-api-qps": "clientConnection.qps",
+    "profiling": "enableProfiling",
+}
+"""Flags that kube-scheduler ignores beside --config -> the field that counts instead."""
 
 TLS_VERSIONS: Final = ("VersionTLS10", "VersionTLS11", "VersionTLS12", "VersionTLS13")
 _ECDHE_GCM: Final = ("AES_128_GCM_SHA256", "AES_256_GCM_SHA384", "CHACHA20_POLY1305_SHA256")
@@ -190,6 +200,20 @@ def check_flags(
                 yield Problem(INVALID_ARGUMENT, (name,), f"--{name}: {error}")
     yield from _http2(flags)
     yield from _feature_gates(flags.get("feature-gates", ()), version, stock=stock)
+
+
+def void_flags(names: Iterable[str], where: str) -> Iterator[Problem]:
+    """Warnings about flags that do nothing, because kube-scheduler always gets a file here.
+
+    Args:
+        names: of the flags that users gave, without dashes; paths are the name.
+        where: what the fields that count instead are fields of.
+    """
+    for name in names:
+        if name in VOID_BESIDE_CONFIG:
+            message = f"kube-scheduler ignores --{name} beside --config, with which it is started"
+            fix = f"set {where}.{VOID_BESIDE_CONFIG[name]}"
+            yield Problem(VOID_ARGUMENT, (name,), message, fix, WARNING)
 
 
 def _http2(flags: Mapping[str, Sequence[str]]) -> Iterator[Problem]:

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from ..platform import PLATFORMS
 from .check import Target
-from .effective import Effective, effective_plugins
+from .effective import effective_plugins
 from .extender_hazards import extender_hazards
 from .findings import WARNING, Path, Problem, listing
 from .plugin_hazards import Profile, plugin_hazards
@@ -21,6 +21,7 @@ SECOND_DEFAULT_SCHEDULER: Final = "SecondDefaultScheduler"
 SAMPLED_TOO_FEW: Final = "SampledTooFew"
 SAME_SCHEDULER_NAME: Final = "SameSchedulerName"
 SAME_NODES: Final = "SameNodes"
+NO_DEFAULT_SCHEDULER: Final = "NoDefaultScheduler"
 
 DEFAULT_SCHEDULER: Final = "default-scheduler"
 _LEASE: Final = ("kube-system", "kube-scheduler")  # kube-scheduler's own defaults
@@ -47,14 +48,49 @@ def hazards(
         election: leaderElection with the flags of the command line over it, if there are any.
     """
     found = [*_leader_election(config, election or config.get("leaderElection") or {})]
-    found += _percentage(config, ())
+    return found + own_hazards(config, target)
+
+
+def own_hazards(config: Mapping[str, Any], target: Target) -> list[Problem]:
+    """Warnings about one configuration alone, whichever scheduler of a cluster it is for."""
+    found = [*_percentage(config, ())]
     extenders: Sequence[Mapping[str, Any]] = config.get("extenders") or ()
-    for index, document in enumerate(config.get("profiles") or [{}]):
-        path: Path = ("profiles", index)
-        found += _percentage(document, path)
-        found += plugin_hazards(Profile.read(document, path, target), extenders)
+    profiles: Sequence[Mapping[str, Any]] = config.get("profiles") or [{}]
+    for index, document in enumerate(profiles):
+        found += profile_hazards(document, ("profiles", index), target, extenders)
     for index, extender in enumerate(extenders):
-        found += extender_hazards(extender, ("extenders", index))
+        found += extender_hazards(extender, ("extenders", index), len(profiles))
+    return found
+
+
+def profile_hazards(
+    document: Mapping[str, Any],
+    path: Path,
+    target: Target,
+    extenders: Sequence[Mapping[str, Any]] = (),
+) -> Iterator[Problem]:
+    """Warnings about one profile.
+
+    Args:
+        document: the profile.
+        path: where it is in the configuration.
+        target: the scheduler that will read it.
+        extenders: of the same configuration, because they score as well.
+    """
+    yield from _percentage(document, path)
+    yield from plugin_hazards(Profile.read(document, path, target), extenders)
+
+
+def main_hazards(config: Mapping[str, Any], target: Target) -> list[Problem]:
+    """Warnings about the configuration of the control plane's scheduler."""
+    found = own_hazards(config, target)
+    if DEFAULT_SCHEDULER not in scheduler_names(config):
+        message = (
+            f"no profile is {DEFAULT_SCHEDULER}, so pods that name no scheduler stay Pending, "
+            "without an event"
+        )
+        fix = f"name one of them {DEFAULT_SCHEDULER}, or add a profile of that name"
+        found.append(_warning(NO_DEFAULT_SCHEDULER, ("profiles",), message, fix))
     return found
 
 
@@ -166,39 +202,50 @@ def _between(earlier: Process, later: Process) -> Iterator[Problem]:
             "give each its own schedulerName",
         )
         return
-    difference = _filters(earlier, later)
+    one, two = (common_filters(each.config, each.target) for each in (earlier, later))
+    yield same_nodes(earlier.name, filter_difference(earlier.name, one, later.name, two))
+
+
+def same_nodes(other: str, difference: str) -> Problem:
+    """The warning that another process places pods on the same nodes.
+
+    Args:
+        other: how to call that one.
+        difference: what `filter_difference` says; empty: both have the same filters.
+    """
     why = f", and {difference}" if difference else ""
-    yield _warning(
+    return _warning(
         SAME_NODES,
         ("profiles",),
-        f"{earlier.name} places pods on the same nodes without knowing of this one's decisions"
+        f"{other} places pods on the same nodes without knowing of this one's decisions"
         f"{why}: the kubelet refuses what is too much with OutOfcpu and the like",
         "make them profiles of one process, or keep their nodes apart with taints and "
         "addedAffinity of NodeAffinity",
     )
 
 
-def _filters(earlier: Process, later: Process) -> str:
-    """How the filters of two processes differ, in words; empty if they do not."""
-    one, two = (
-        set.intersection(*(_filtering(plugins) for plugins in _effective(each)))
-        for each in (earlier, later)
-    )
+def filter_difference(one: str, ones: frozenset[str], two: str, twos: frozenset[str]) -> str:
+    """How the filters of two processes differ, in words; empty if they do not.
+
+    Args:
+        one: how to call the first one.
+        ones: the filters that all its profiles have.
+        two: how to call the second one.
+        twos: its filters.
+    """
     only = [
-        f"only {process.name} filters by {', '.join(sorted(names))}"
-        for process, names in ((earlier, one - two), (later, two - one))
+        f"only {name} filters by {', '.join(sorted(names))}"
+        for name, names in ((one, ones - twos), (two, twos - ones))
         if names
     ]
     return " and ".join(only)
 
 
-def _effective(process: Process) -> list[Effective]:
-    profiles = process.config.get("profiles") or [{}]
-    return [effective_plugins(profile, process.target.gates) for profile in profiles]
-
-
-def _filtering(effective: Effective) -> set[str]:
-    return {entry.name for entry in effective.points["filter"]}
+def common_filters(config: Mapping[str, Any], target: Target) -> frozenset[str]:
+    """The plugins that filter in every profile of a configuration."""
+    profiles = config.get("profiles") or [{}]
+    found = (effective_plugins(profile, target.gates).points["filter"] for profile in profiles)
+    return frozenset.intersection(*(frozenset(row.name for row in rows) for rows in found))
 
 
 def _warning(reason: str, path: Path, message: str, fix: str) -> Problem:

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Final
 from .. import names
 from ..platform import KUBEADM, Platform
 from .check import Target, check_config
-from .findings import ERROR, WARNING, Path, Problem, Severity
-from .gates import Gates
+from .findings import ERROR, WARNING, Finding, Path, Problem, Severity
+from .gates import Gates, parse_gates
 from .hazards import Process, hazards
 from .inputs import mapping
 from .openapi import check_object
@@ -130,7 +130,9 @@ def check_cluster(items: Sequence[Item], setting: Setting) -> Checked:
 
     Of profiles, only those that the control plane's scheduler is to run are looked at.
     """
-    from .compose import Inputs, compose  # loads what merges, which configurations do not need
+    # These load what merges, which configurations do not need.
+    from .arguments import parse
+    from .compose import Inputs, compose
 
     checked = Checked()
     chosen: dict[str, Item] = {}
@@ -161,7 +163,7 @@ def check_cluster(items: Sequence[Item], setting: Setting) -> Checked:
     )
     composition = compose(inputs)
     for verdict in composition.verdicts:
-        checked.problems += refusals(verdict, profiles)
+        checked.problems += told_of_profile(verdict, profiles)
     for finding in composition.findings:
         if finding.condition in (names.OVERRIDES_UPGRADEABLE, names.SCHEDULER_PROFILES_DEGRADED):
             # That overrides are set at all holds up an upgrade, not a scheduler.
@@ -172,39 +174,12 @@ def check_cluster(items: Sequence[Item], setting: Setting) -> Checked:
         )
         checked.problems.append((_owner(problem.path, chosen, profiles), problem))
     if composition.config is not None and not composition.blocking:
-        _cluster_hazards(
-            composition.config, composition.arguments, chosen, profiles, setting, checked
-        )
+        explicit = parse_gates(parse(composition.arguments).get("feature-gates", ()))
+        target = Target(Gates(setting.gates.version, explicit), stock=setting.stock)
+        item = _owner((), chosen, profiles)
+        process = Process(item.file, composition.config, target)
+        checked.processes.append((item, process))
     return checked
-
-
-def _cluster_hazards(
-    config: Mapping[str, Any],
-    arguments: Sequence[str],
-    chosen: Mapping[str, Item],
-    profiles: Mapping[str, Item],
-    setting: Setting,
-    checked: Checked,
-) -> None:
-    from .arguments import parse
-    from .gates import parse_gates
-    from .locate import locate
-    from .overrides import ROOT, read_overrides
-
-    explicit = parse_gates(parse(arguments).get("feature-gates", ()))
-    target = Target(Gates(setting.gates.version, explicit), stock=setting.stock)
-    spec = chosen["KubeScheduler"].value.get("spec") or {} if "KubeScheduler" in chosen else {}
-    overrides = read_overrides(spec.get("unsupportedConfigOverrides"), setting.platform).config
-    for problem in hazards(config, target):
-        written = locate(problem.path, config, overrides)
-        mine = in_profile(problem.path, config, profiles) if written is None else None
-        if mine is not None:
-            checked.problems.append((mine[0], moved(problem, mine[1])))
-            continue
-        path = (*ROOT, *written) if written is not None else ("config", *problem.path)
-        checked.problems.append((_owner(path, chosen, profiles), moved(problem, path)))
-    item = _owner((), chosen, profiles)
-    checked.processes.append((item, Process(item.file, config, target)))
 
 
 def by_name(items: Iterable[Item]) -> tuple[dict[str, Item], list[tuple[Item, Problem]]]:
@@ -228,30 +203,19 @@ def scheduler_of(item: Item) -> str:
     return str(mapping(item.value.get("spec")).get("scheduler") or "")
 
 
-def refusals(verdict: Verdict, profiles: Mapping[str, Item]) -> Iterator[tuple[Item, Problem]]:
-    """Why a SchedulerProfile would not be accepted."""
-    for finding in verdict.findings:
-        path = parse_path(finding.path.partition(" ")[2])
-        yield profiles[verdict.name], Problem(finding.reason, path, finding.message)
-
-
-def in_profile(
-    path: Path, config: Mapping[str, Any], profiles: Mapping[str, Item]
-) -> tuple[Item, Path] | None:
-    """The SchedulerProfile in which a field of a configuration was written, and where in it."""
-    if len(path) < 2 or path[0] != "profiles" or not isinstance(path[1], int):
-        return None
-    wanted = config["profiles"][path[1]].get("schedulerName")
-    for item in profiles.values():
-        spec = mapping(item.value.get("spec"))
-        if (spec.get("schedulerName") or item.name) == wanted:
-            return item, ("spec", *path[2:])
-    return None
-
-
-def moved(problem: Problem, path: Path) -> Problem:
-    """The same problem elsewhere."""
-    return Problem(problem.reason, path, problem.message, problem.fix, problem.severity)
+def told_of_profile(
+    verdict: Verdict, profiles: Mapping[str, Item]
+) -> Iterator[tuple[Item, Problem]]:
+    """Why a SchedulerProfile would not be accepted, or what may surprise if it is."""
+    told: tuple[tuple[Severity, tuple[Finding, ...]], ...] = (
+        (ERROR, verdict.findings),
+        (WARNING, verdict.warnings),
+    )
+    for severity, findings in told:
+        for finding in findings:
+            path = parse_path(finding.path.partition(" ")[2])
+            problem = Problem(finding.reason, path, finding.message, severity=severity)
+            yield profiles[verdict.name], problem
 
 
 def _owner(path: Path, chosen: Mapping[str, Item], profiles: Mapping[str, Item]) -> Item:

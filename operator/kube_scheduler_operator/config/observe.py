@@ -14,6 +14,7 @@ from typing import Any, Final
 from .. import names
 from .arguments import CONFIG_PATH, parse
 from .findings import Finding, format_path
+from .flags import VOID_BESIDE_CONFIG
 from .inputs import Inputs, mapping
 from .merge import merge_process
 from .overrides import ARGUMENTS, SERVING_INFO
@@ -23,9 +24,7 @@ Observation = tuple[dict[str, Any], list[Finding]]
 
 _OURS: Final = frozenset({
     "config", "kubeconfig", "authentication-kubeconfig", "authorization-kubeconfig", "v",
-    "write-config-to", "help", "version",
-    # kube-scheduler ignores these beside --config.
-    "profiling", "contention-profiling", "kube-api-content-type", "kube-api-qps", "kube-api-burst",
+    "write-config-to", "help", "version", *VOID_BESIDE_CONFIG,
 })  # fmt: skip
 
 

@@ -21,6 +21,7 @@ USELESS_WEIGHT: Final = "UselessWeight"
 USELESS_DISABLED: Final = "UselessDisabled"
 UNUSED_ARGUMENTS: Final = "UnusedArguments"
 REMOVED_LATER: Final = "RemovedLater"
+IMAGES_ALONE: Final = "ImagesAlone"
 
 SAFETY_FILTERS: Final[Mapping[str, str]] = {
     "NodeUnschedulable": "only the taint that follows a moment later keeps pods off cordoned "
@@ -51,6 +52,8 @@ NEEDS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
     "score": ("preScore", ("TaintToleration", "PodTopologySpread", "InterPodAffinity")),
 }  # fmt: skip
 """Point -> (the one before it, plugins that end a pod's cycle in error when that did not run)."""
+
+_IMAGES: Final = "ImageLocality"  # its thresholds: 23 MB, and 1000 MB for each container
 
 _REACHES: Final = {"filter": "finds a node to try", "score": "fits on more than one node"}
 
@@ -209,6 +212,15 @@ def _silence(profile: Profile, extenders: Sequence[Mapping[str, Any]]) -> Iterat
         for index, extender in enumerate(extenders)
         if extender.get("prioritizeVerb")
     ]
+    if [scorer.name for scorer in scorers] == [_IMAGES]:
+        yield _warning(
+            IMAGES_ALONE,
+            profile.find(_IMAGES, ("score", "multiPoint"), "enabled"),
+            f"only {_IMAGES} scores, and it tells nodes apart only by images of more than 23 MB, "
+            "counted by the share of nodes that have them, and no better from 1000 MB for each "
+            "container on; among all other nodes chance decides",
+            "enable a second plugin at score, unless all images are of that size",
+        )
     found = silenced(scorers)
     if found is None:
         return

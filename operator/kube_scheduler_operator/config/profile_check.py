@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Final
 
@@ -15,6 +15,7 @@ from .check import Target, check_config
 from .decode import INVALID_TYPE, UNKNOWN_FIELD
 from .effective import Entry, effective_plugins
 from .findings import Path, Problem, did_you_mean, listing
+from .hazards import profile_hazards
 from .locate import locate
 from .merge import DEFAULT_SCHEDULER, merge_by_meaning, names_of, plain
 from .profiles import DEFAULT_PROFILE, PROFILES, profile_fragment
@@ -59,11 +60,13 @@ class Judgement:
         profile: of KubeSchedulerConfiguration.
         problems: why kube-scheduler would not start with it; paths are in the spec.
         points: the plugins that would run, per extension point and in order.
+        warnings: what would run and may surprise; paths are in the spec. None with problems.
     """
 
     profile: Mapping[str, Any]
     problems: tuple[Problem, ...]
     points: Mapping[str, tuple[Entry, ...]]
+    warnings: tuple[Problem, ...] = ()
 
 
 def judge(
@@ -126,16 +129,26 @@ def _judge(case: _Case) -> Judgement:
         index, found = _check(config, name, case.target)
     mine = [p for p in found if index is not None and _within(p, index)]
     mine = [p for p in mine if not _exists(p.path, config, case.over)]
-    for problem in mine:
-        path = locate(
-            ("profiles", 0, *problem.path[2:]), {"profiles": [profile]}, {"profiles": [written]}
-        )
-        problems.append(Problem(problem.reason, (path or problem.path)[2:], problem.message))
+    problems += (_in_spec(problem, profile, written) for problem in mine)
     points: Mapping[str, tuple[Entry, ...]] = {}
+    warnings: list[Problem] = []
     if not found and index is not None:
-        points = effective_plugins(config["profiles"][index], case.target.gates).points
+        mixed = config["profiles"][index]
+        points = effective_plugins(mixed, case.target.gates).points
         points = {point: entries for point, entries in points.items() if entries}
-    return Judgement(profile, tuple(problems), points)
+        extenders = config.get("extenders") or ()
+        told = profile_hazards(mixed, ("profiles", index), case.target, extenders)
+        told = (each for each in told if not _exists(each.path, config, case.over))
+        warnings += (_in_spec(problem, profile, written) for problem in told)
+    return Judgement(profile, tuple(problems), points, tuple(warnings))
+
+
+def _in_spec(problem: Problem, profile: Mapping[str, Any], written: Mapping[str, Any]) -> Problem:
+    """A problem of a profile in a configuration, at the field that a user can edit."""
+    path = locate(
+        ("profiles", 0, *problem.path[2:]), {"profiles": [profile]}, {"profiles": [written]}
+    )
+    return replace(problem, path=(path or problem.path)[2:])
 
 
 def written_profile(name: str, spec: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from typing import Any, Final
 from .. import names
 from .check import Target
 from .effective import Entry
-from .findings import Finding, format_path
+from .findings import Finding, Problem, format_path
 from .inputs import mapping
 from .merge import DEFAULT_SCHEDULER
 from .profile_check import Judgement, Version, judge
@@ -39,6 +39,7 @@ class Verdict:
             object.
         spec: what its scheduler is given: its spec, the last accepted one, or None for nothing.
         points: the plugins that then run, per extension point and in order.
+        warnings: what its scheduler is given and may surprise; a path begins with the object.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Verdict:
     findings: tuple[Finding, ...] = ()
     spec: Mapping[str, Any] | None = None
     points: Mapping[str, tuple[Entry, ...]] = field(default_factory=dict)
+    warnings: tuple[Finding, ...] = ()
 
     @property
     def held(self) -> bool:
@@ -225,7 +227,7 @@ class _Selection:
                 self._reference = self._reference or judgement.profile
                 break
             findings += (
-                _finding(obj, p.reason, format_path((*version.root.split("."), *p.path)), p.message)
+                _finding(obj, p.reason, _path(version.root, p), p.message)
                 for p in judgement.problems
             )
         # The same mistake in both versions is one mistake.
@@ -250,13 +252,18 @@ class _Selection:
             if _scheduler(mapping(obj.get("spec"))) != self._scheduler:
                 continue  # it is on its way to another one, whose verdict counts
             choice = self._chosen.get(_name(obj))
+            if choice is None:
+                found.append(Verdict(_name(obj), False, self._findings[_name(obj)]))
+                continue
+            judgement = choice.judgement
             found.append(
                 Verdict(
                     _name(obj),
-                    choice is not None and choice.root == SPEC,
+                    choice.root == SPEC,
                     self._findings[_name(obj)],
-                    choice.spec if choice is not None else None,
-                    choice.judgement.points if choice is not None else {},
+                    choice.spec,
+                    judgement.points,
+                    tuple(_warning(obj, choice.root, each) for each in judgement.warnings),
                 )
             )
         return tuple(found)
@@ -314,6 +321,15 @@ def _age(obj: Mapping[str, Any]) -> tuple[str, str]:
     # One that is not in the API yet is newer than all that are.
     created = mapping(obj.get("metadata")).get("creationTimestamp")
     return str(created or "~"), _name(obj)
+
+
+def _path(root: str, problem: Problem) -> str:
+    return format_path((*root.split("."), *problem.path))
+
+
+def _warning(obj: Mapping[str, Any], root: str, problem: Problem) -> Finding:
+    path = f"SchedulerProfile/{_name(obj)} {_path(root, problem)}"
+    return Finding(names.WARNINGS, problem.reason, path, problem.sentence, blocking=False)
 
 
 def _finding(obj: Mapping[str, Any], reason: str, path: str, message: str) -> Finding:

@@ -17,8 +17,9 @@ from ..config.check import UNKNOWN_PLUGIN, Target, check_config
 from ..config.compose import tidy
 from ..config.features import FLAG as FEATURE_GATES
 from ..config.findings import Finding, Path, Problem, did_you_mean, format_path, listing
-from ..config.flags import check_flags
+from ..config.flags import check_flags, void_flags
 from ..config.gates import Gates
+from ..config.hazards import common_filters, own_hazards
 from ..config.inputs import mapping
 from ..config.schema import API_VERSION, KIND
 from ..config.values import without_nulls
@@ -75,11 +76,13 @@ class Composition:
         config: the KubeSchedulerConfiguration.
         arguments: kube-scheduler's arguments, in the documented order.
         findings: everything that somebody should know or fix.
+        filters: the plugins that filter in all its profiles; None: nothing can come of it.
     """
 
     config: Mapping[str, Any]
     arguments: tuple[str, ...]
     findings: tuple[Finding, ...]
+    filters: frozenset[str] | None = None
 
     @property
     def blocking(self) -> bool:
@@ -124,10 +127,24 @@ def compose(
         _finding(problem.reason, _flag_path(problem.path), problem.message)
         for problem in check_flags(flags, version, stock=stock)
     ]
+    findings += [
+        _finding(problem.reason, _flag_path(problem.path), problem.sentence, blocking=False)
+        for problem in void_flags(flags, "spec.config")
+    ]
     explicit = {str(name): bool(on) for name, on in request.feature_gates.items()}
     gates = Gates(version, explicit)
-    problems = check_config(config, Target(gates, stock=stock))
+    target = Target(gates, stock=stock)
+    problems = check_config(config, target)
     findings += [_located(problem, request, blocking=True) for problem in problems]
+    filters = None
+    if not problems:
+        filters = common_filters(config, target)
+        warnings = own_hazards(config, target)
+        findings += [
+            _located(problem, request, blocking=False)
+            for problem in warnings
+            if not _is_of_an_object(problem.path, request, profiles)
+        ]
     if not stock:
         known = {(problem.reason, problem.path) for problem in problems}
         findings += [
@@ -135,7 +152,7 @@ def compose(
             for problem in check_config(config, Target(gates, stock=True))
             if problem.reason == UNKNOWN_PLUGIN and (problem.reason, problem.path) not in known
         ]
-    return Composition(tidy(config), render(flags), tuple(findings))
+    return Composition(tidy(config), render(flags), tuple(findings), filters)
 
 
 def _config(request: Request, profiles: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -239,7 +256,20 @@ def _located(problem: Problem, request: Request, *, blocking: bool) -> Finding:
     if top == "profiles" and rest and isinstance(rest[0], int):
         inline = rest[0] < max(len(request.profiles), 1)
         path = ("spec", *problem.path) if inline else problem.path
-    return _finding(problem.reason, format_path(path), problem.message, blocking=blocking)
+    return _finding(problem.reason, format_path(path), problem.sentence, blocking=blocking)
+
+
+def _is_of_an_object(path: Path, request: Request, profiles: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether this is about a profile that comes from a SchedulerProfile, which tells it itself."""
+    if not profiles or path[0] != "profiles" or len(path) == 1:
+        return False
+    own = list(request.profiles) or [{}]
+    index = path[1]
+    if not isinstance(index, int) or index >= len(own):
+        return True
+    first = mapping(own[0])
+    named = {**first, "schedulerName": first.get("schedulerName") or request.name}
+    return index == 0 and profiles[0] != named
 
 
 def _finding(reason: str, path: str, message: str, *, blocking: bool = True) -> Finding:

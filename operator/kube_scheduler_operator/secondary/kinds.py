@@ -12,8 +12,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from .. import names
-from ..config.findings import ERROR, WARNING, Path, Problem, Severity
-from ..config.hazards import Process, hazards
+from ..config.findings import ERROR, WARNING, Problem, Severity
+from ..config.hazards import Process
 from ..config.inputs import mapping
 from ..config.kinds import (
     KINDS,
@@ -24,11 +24,9 @@ from ..config.kinds import (
     Setting,
     by_name,
     check_cluster,
-    in_profile,
-    moved,
     parse_path,
-    refusals,
     scheduler_of,
+    told_of_profile,
 )
 from ..config.openapi import check_object
 
@@ -70,7 +68,7 @@ def check_objects(items: Sequence[Item], setting: Setting) -> Checked:
         objects = [item.value for item in others.values()]
         _, verdicts = profiles_of(scheduler, objects, {}, setting.target)
         for verdict in verdicts:
-            checked.problems += refusals(verdict, others)
+            checked.problems += told_of_profile(verdict, others)
     return checked
 
 
@@ -114,9 +112,9 @@ def _check_one(
     if next(check_object(item.value, DEFINITION, VERSION), None) is not None:
         return  # that is said of it, and more cannot be known
     objects = [each.value for each in profiles.values()]
-    request, composition, verdicts, target = composed(item.value, objects, setting)
+    _, composition, verdicts, target = composed(item.value, objects, setting)
     for verdict in verdicts:
-        checked.problems += refusals(verdict, profiles)
+        checked.problems += told_of_profile(verdict, profiles)
     checked.problems += [(item, _problem(finding)) for finding in composition.findings]
     for name in dict.fromkeys(composition.scheduler_names):
         if name in served:
@@ -128,33 +126,12 @@ def _check_one(
         served.setdefault(name, f'SecondaryScheduler "{item.name}"')
     if composition.blocking:
         return
-    inline = max(len(request.profiles), 1)
-    for problem in hazards(composition.config, target):
-        checked.problems.append(_located(problem, composition.config, inline, item, profiles))
     checked.processes.append((item, Process(item.file, composition.config, target)))
 
 
 def _problem(finding: Finding) -> Problem:
     severity: Severity = ERROR if finding.blocking else WARNING
     return Problem(finding.reason, parse_path(finding.path), finding.message, severity=severity)
-
-
-def _located(
-    problem: Problem,
-    config: Mapping[str, Any],
-    inline: int,
-    item: Item,
-    profiles: Mapping[str, Item],
-) -> tuple[Item, Problem]:
-    """The document in which something was written that hurts, and where in it."""
-    found = in_profile(problem.path, config, profiles)
-    if found is not None:
-        return found[0], moved(problem, found[1])
-    path: Path = ("spec", "config", *problem.path)
-    if problem.path[:1] == ("profiles",) and len(problem.path) > 1:
-        index = problem.path[1]
-        path = ("spec", *problem.path) if isinstance(index, int) and index < inline else ("spec",)
-    return item, moved(problem, path)
 
 
 def _names(config: Mapping[str, Any]) -> Iterator[str]:

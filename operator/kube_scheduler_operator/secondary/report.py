@@ -18,6 +18,7 @@ from ..plan import Event
 from ..snapshot import Object, Snapshot
 from ..status.conditions import AS_EXPECTED, Condition, aggregate, merge_conditions
 from ..status.report import LEASE_GRACE
+from ..status.warnings import warnings_condition
 from .content import Content
 from .history import History, find, write
 from .judge import Verdict
@@ -94,7 +95,7 @@ def report(snapshot: Snapshot, said: Said) -> Report:
         _available(said, lease),
         _progressing(said),
         degraded,
-        _warnings(said.findings),
+        warnings_condition(names.WARNINGS, (f for f in said.findings if not f.blocking)),
     ]
     ready = sum(pod.ready for pod in said.pods)
     status: dict[str, Any] = {
@@ -202,14 +203,6 @@ def _is_late(snapshot: Snapshot, pod: Pod) -> bool:
         return False
     age = (snapshot.now - pod.created).total_seconds()
     return age > snapshot.settings.rollout.pending_tolerance
-
-
-def _warnings(findings: Sequence[Finding]) -> Condition:
-    found = [finding for finding in findings if not finding.blocking]
-    if not found:
-        return Condition(names.WARNINGS, "False", AS_EXPECTED)
-    text = aggregate(finding.text for finding in found)
-    return Condition(names.WARNINGS, "True", found[0].reason, text)
 
 
 # --- the Lease --------------------------------------------------------------------------------

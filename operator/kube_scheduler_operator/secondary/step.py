@@ -11,7 +11,6 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Final
 
 from .. import names
 from ..config.findings import Finding
@@ -20,6 +19,7 @@ from ..config.versions import Version
 from ..plan import Action
 from ..snapshot import Object, PendingPod, Snapshot
 from ..status.conditions import AS_EXPECTED, Condition, aggregate
+from .beside import CONTROL_PLANE, different_filters, main_filters
 from .compose import scheduler_names
 from .plan import NOT_ALLOWED, Planned, plan
 from .profiles import attributed, given_profiles, named
@@ -28,8 +28,6 @@ from .unserved import condition, unserved
 from .wanted import Operand, Wanted, target_of, want
 
 log = logging.getLogger(__name__)
-
-CONTROL_PLANE: Final = "the control plane's scheduler"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +67,7 @@ def secondary_schedulers(
     served = dict.fromkeys(control_plane_names(snapshot), CONTROL_PLANE)
     objects = snapshot.scheduler_profiles
     profiles = None if objects is None else by_scheduler(objects.values())
+    filters = main_filters(snapshot, version_of(image)) if snapshot.secondaries.schedulers else None
     for obj in sorted(snapshot.secondaries.schedulers.values(), key=_age):
         name = obj["metadata"]["name"]
         if "deletionTimestamp" in obj["metadata"]:
@@ -82,6 +81,7 @@ def secondary_schedulers(
             wanted = want(obj, snapshot.platform, operand, version, given.profiles)
             wanted = named(wanted, given.verdicts)
             further = [*_place(snapshot, wanted), *_conflicts(wanted, served), *given.findings]
+            further += different_filters(name, wanted.composition, filters)
             if not any(finding.reason == NOT_ALLOWED for finding in further):
                 claims = dict.fromkeys(wanted.composition.scheduler_names)
                 served |= {asked: _named(name) for asked in claims if asked not in served}

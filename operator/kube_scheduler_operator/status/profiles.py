@@ -12,6 +12,7 @@ from .. import names
 from ..kube.resource import SCHEDULER_PROFILES
 from ..plan import Action, Event, Replace
 from .conditions import Condition, merge_conditions
+from .warnings import warnings_condition
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -69,7 +70,8 @@ def profile_status(obj: Object, verdict: Verdict, now: datetime) -> dict[str, An
         status["schedulerName"] = name
     if table := plugin_table(verdict):
         status["plugins"] = table
-    found = [_condition(verdict, before)]
+    warnings = warnings_condition(names.WARNINGS, verdict.warnings, _owner(verdict))
+    found = [_condition(verdict, before), warnings]
     status["conditions"] = merge_conditions(before.get("conditions") or (), found, now)
     return status
 
@@ -86,11 +88,16 @@ def plugin_table(verdict: Verdict) -> dict[str, str]:
     return {point: _line(point, entries) for point, entries in sorted(verdict.points.items())}
 
 
+def _owner(verdict: Verdict) -> str:
+    """With what the path of every finding begins."""
+    return f"SchedulerProfile/{verdict.name} "
+
+
 def _condition(verdict: Verdict, before: Mapping[str, Any]) -> Condition:
     state = state_of(verdict)
     if state == ACCEPTED:
         return Condition(names.ACCEPTED, "True", ACCEPTED)
-    owner = f"SchedulerProfile/{verdict.name} "
+    owner = _owner(verdict)
     wrong = "\n".join(finding.text.removeprefix(owner) for finding in verdict.findings)
     if state == REFUSED:
         return Condition(names.ACCEPTED, "False", REFUSED, wrong)

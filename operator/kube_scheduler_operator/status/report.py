@@ -5,16 +5,17 @@ Every condition is written in every pass, so that one that no longer holds is ta
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from .. import names
 from ..rollout.drift import is_astray
 from ..rollout.installer import Stage
 from ..snapshot import annotation, timestamp
 from .conditions import AS_EXPECTED, Condition, aggregate
+from .warnings import warnings_condition
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from datetime import datetime
 
     from ..config.findings import Finding
@@ -43,6 +44,10 @@ def from_findings(findings: Sequence[Finding]) -> list[Condition]:
         names.INEFFECTIVE_SETTINGS,
     )
     conditions = [_found(type_, [f for f in findings if f.condition == type_]) for type_ in types]
+    warnings = names.CONFIGURATION_WARNINGS
+    conditions.append(
+        warnings_condition(warnings, (f for f in findings if f.condition == warnings))
+    )
     overrides = [f for f in findings if f.condition == names.OVERRIDES_UPGRADEABLE]
     if overrides:
         text = aggregate(f.message for f in overrides)
@@ -95,6 +100,7 @@ def rollout_conditions(
         ),
         *_installer_pods(snapshot, stepped, wanted),
         _available(snapshot, stepped, description),
+        _lease_holder(snapshot),
         _static_pods(snapshot, stepped),
         _nodes(stepped, snapshot.nodes),
     ]
@@ -270,6 +276,41 @@ def _available(snapshot: Snapshot, stepped: Stepped, description: str) -> Condit
         return Condition(type_, "False", "LeaseNotRenewed", problem)
     nodes = "1 node is active" if len(ready) == 1 else f"{len(ready)} nodes are active"
     return Condition(type_, "True", AS_EXPECTED, f"{nodes}; {description}")
+
+
+def _lease_holder(snapshot: Snapshot) -> Condition:
+    """Whether a process that is none of ours elects by the control plane's Lease.
+
+    A scheduler calls itself by its host's name, which may be anything: so this is for information.
+    """
+    type_ = names.UNKNOWN_LEASE_HOLDER
+    spec = (snapshot.operand_lease or {}).get("spec") or {}
+    host = str(spec.get("holderIdentity") or "").rpartition("_")[0]
+    known = {_short(name) for node in snapshot.nodes.values() for name in _hosts(node)}
+    if not host or not known or _short(host) in known or lease_problem(snapshot):
+        return Condition(type_, "False", AS_EXPECTED)
+    place = f"{snapshot.platform.operand_lease_namespace}/{snapshot.platform.operand_lease_name}"
+    message = (
+        f"{host} holds the Lease {place}, and no control-plane node is called so: if it is another "
+        "scheduler, it elects by the control plane's Lease, and of those that share one only one "
+        "works; give it a Lease of its own (leaderElection.resourceName), or replace it by a "
+        "SecondaryScheduler"
+    )
+    return Condition(type_, "True", "NotAControlPlaneNode", message)
+
+
+def _hosts(node: Mapping[str, Any]) -> Iterator[str]:
+    """What the host of a node may be called."""
+    yield str(node["metadata"]["name"])
+    yield str((node["metadata"].get("labels") or {}).get("kubernetes.io/hostname") or "")
+    for address in (node.get("status") or {}).get("addresses") or ():
+        if address.get("type") in ("Hostname", "InternalDNS"):
+            yield str(address.get("address") or "")
+
+
+def _short(host: str) -> str:
+    """Without its domain, which a node's name may have and its host's name lack, or vice versa."""
+    return host.lower().partition(".")[0]
 
 
 def _static_pods(snapshot: Snapshot, stepped: Stepped) -> Condition:

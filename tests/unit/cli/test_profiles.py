@@ -245,3 +245,59 @@ def test_render_makes_profiles_of_the_manifests(tmp_path: Path, spec: dict[str, 
     else:
         assert code == 2
         assert not out.exists()
+
+
+# --- warnings -------------------------------------------------------------------------------------
+
+
+def test_compose_names_what_a_profile_may_surprise_with(composed: Any) -> None:
+    off = {"filter": {"disabled": [{"name": "NodePorts"}]}}
+    code, shown, _ = composed(profile("calm", plugins=GOOD), profile("risky", plugins=off))
+    assert code == 0, "a warning stops nothing"
+    calm, risky = shown["schedulerProfiles"]
+    assert "warnings" not in calm
+    (told,) = risky["warnings"]
+    assert told.startswith("SchedulerProfile/risky spec.plugins.filter.disabled[0]: NodePorts does")
+    assert shown["conditions"] == [], "KubeScheduler says what is its own"
+
+
+def test_compose_says_what_the_operator_would_warn_of(composed: Any) -> None:
+    kubescheduler = {
+        "apiVersion": "operator.openshift.io/v1", "kind": "KubeScheduler",
+        "metadata": {"name": "cluster"},
+        "spec": {"unsupportedConfigOverrides": {"percentageOfNodesToScore": 1}},
+    }  # fmt: skip
+    code, shown, _ = composed(kubescheduler)
+    assert code == 0
+    found = {each["type"]: each for each in shown["conditions"]}[names.CONFIGURATION_WARNINGS]
+    assert (found["status"], found["reason"]) == ("True", "SampledTooFew")
+
+
+@pytest.mark.parametrize(("lines", "shown", "left"), [(2, 3, 0), (14, 10, 5)])
+async def test_status_shows_warnings_after_what_is_wrong(
+    cluster: Cluster, lines: int, shown: int, left: int
+) -> None:
+    text = "\n".join(f"field{number}: m" for number in range(lines))
+    one = {"type": names.CONFIGURATION_WARNINGS, "status": "True", "reason": "X", "message": text}
+    cluster.kubescheduler({"a": 1}, status={"conditions": [one]})
+    cluster.api.served.add(SCHEDULER_PROFILES)
+    obj = judged("team", "Accepted")
+    obj["status"]["conditions"].append({
+        "type": names.WARNINGS, "status": "True", "reason": "Y", "message": "spec.plugins: n",
+    })  # fmt: skip
+    obj["status"]["conditions"].append({"type": "Other", "status": "True", "message": "no"})
+    cluster.put(SCHEDULER_PROFILES, obj)
+    done = await cluster.run("status")
+    printed = done.out.splitlines()
+    at = printed.index(f"Warnings   {lines + 1}, which stop nothing:")
+    assert printed[at + 1] == "  KubeScheduler: field0: m"
+    told = [line for line in printed if ": m" in line or ": n" in line]
+    assert len(told) == shown
+    assert (f"  and {left} more: kubectl scheduler status -o json" in printed) == bool(left)
+    assert "PROBLEM" not in done.out
+    report = json.loads((await cluster.run("status", "-o", "json")).out)
+    assert report["warnings"][-1] == {
+        "object": "SchedulerProfile team",
+        "message": "spec.plugins: n",
+    }
+    assert len(report["warnings"]) == lines + 1

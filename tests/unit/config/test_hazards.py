@@ -153,6 +153,17 @@ def test_a_weight_silences_the_others_from_a_hundred_times_their_sum_on() -> Non
     assert "add at most 1400;" in warning.message
 
 
+def test_images_alone_tell_few_nodes_apart() -> None:
+    only = {"disabled": on("*"), "enabled": on("ImageLocality")}
+    (warning,) = look(plugins(score=only))
+    assert warning.reason == plug.IMAGES_ALONE
+    assert format_path(warning.path) == "profiles[0].plugins.score.enabled[0]"
+    also = {**only, "enabled": on("ImageLocality", "NodeResourcesFit")}
+    assert look(plugins(score=also)) == []
+    score = {"extenders": [{**CALM, "filterVerb": "", "prioritizeVerb": "p", "weight": 1}]}
+    assert found_in({**plugins(score=only), **score}) == []
+
+
 def test_an_extender_counts_with_ten_points_of_its_own() -> None:
     extender = {
         "urlPrefix": "http://x", "prioritizeVerb": "p", "nodeCacheCapable": True,
@@ -351,6 +362,15 @@ GPU = [{"name": "example.com/gpu"}]
 )
 def test_extenders(change: dict[str, Any], reasons: list[str]) -> None:
     assert [each.reason for each in look(config(extenders=[{**CALM, **change}]))] == reasons
+
+
+def test_an_extender_is_for_all_profiles() -> None:
+    several = [{"schedulerName": name} for name in ("default-scheduler", "b", "c")]
+    (warning,) = look(config(extenders=[CALM], profiles=several))
+    assert (warning.reason, warning.path) == (ext.ALL_PROFILES, ("extenders", 0))
+    assert "all 3 profiles" in warning.message
+    assert look(config(extenders=[{**CALM, "managedResources": GPU}], profiles=several)) == []
+    assert look(config(extenders=[CALM], profiles=several[:1])) == []
 
 
 def test_a_bare_extender_has_all_three() -> None:

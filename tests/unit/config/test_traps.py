@@ -47,7 +47,8 @@ def test_the_demos_plugin_set_starts_and_is_warned_about(minor: int) -> None:
     verdict = look(NEW + demo(minor), minor)
     assert verdict.starts
     assert Counter(each.reason for each in verdict.findings) == {
-        "SafetyFilterOff": len(SAFETY_FILTERS) - 1  # TaintToleration is kept
+        "SafetyFilterOff": len(SAFETY_FILTERS) - 1,  # TaintToleration is kept
+        "ImagesAlone": 1,
     }
     full = next(each for each in verdict.findings if "NodeResourcesFit" in each.message)
     assert "OutOfcpu" in full.message

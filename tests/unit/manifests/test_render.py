@@ -105,6 +105,24 @@ def test_a_guard_writes_nothing_on_its_node_and_has_no_api():
     assert "hostPID" not in spec
 
 
+@pytest.mark.parametrize("platform", PLATFORMS.values(), ids=lambda each: each.name)
+def test_no_mount_makes_what_is_not_there(platform):
+    """A misspelt path must fail; the kubelet would make an empty file or folder in its place."""
+    pods = [
+        render_static_pod(platform, IMAGE, ARGUMENTS, ("127.0.0.1", 10259)),
+        installer_pod(platform=platform),
+        render_restore_pod(platform, "cp-1", 1, "operator:v1"),
+        guard_pod(platform=platform),
+    ]
+    kinds = {
+        volume["hostPath"].get("type", "")
+        for pod in pods
+        for volume in pod["spec"].get("volumes", ())
+        if "hostPath" in volume
+    }
+    assert {"Directory"} <= kinds <= {"Directory", "File"}
+
+
 def test_static_pod_without_content_hash_has_no_such_annotation():
     assert list(static_pod()["metadata"]["annotations"]) == [
         "kubectl.kubernetes.io/default-container"

@@ -90,14 +90,14 @@ def test_flags_come_in_a_fixed_order() -> None:
     composition = composed(
         logLevel="Trace",
         featureGates={"OpportunisticBatching": False, "AllAlpha": True},
-        extraArguments={"vmodule": "a=3", "profiling": "false"},
+        extraArguments={"vmodule": "a=3", "logging-format": "json"},
     )
     assert composition.findings == ()
     assert composition.arguments == (
         "--config=/etc/kubernetes/scheduler/config.yaml",
         "--feature-gates=AllAlpha=true,OpportunisticBatching=false",
         "-v=6",
-        "--profiling=false",
+        "--logging-format=json",
         "--vmodule=a=3",
     )
 
