@@ -23,7 +23,11 @@ if TYPE_CHECKING:
     from .conftest import ApiServer
 
 
-EXAMPLES = sorted((REPOSITORY / "docs" / "examples").glob("*.yaml"))
+EXAMPLES = [
+    path
+    for path in sorted((REPOSITORY / "docs" / "examples").glob("*.yaml"))
+    if {each["kind"] for each in yaml.safe_load_all(path.read_text())} == {"SchedulerProfile"}
+]
 
 
 @pytest.fixture
