@@ -30,6 +30,9 @@ MARK = "KSO_SANDBOX"
 
 _PROC = Path("/proc")
 _KILL_TIMEOUT = 15.0
+_LOOKS = 10
+_BETWEEN_LOOKS = 0.02
+_KERNEL_THREAD = 0x00200000  # PF_KTHREAD of linux/sched.h, in the flags of /proc/PID/stat
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,20 +151,33 @@ def marks() -> dict[str, set[int]]:
     """
     found: dict[str, set[int]] = {}
     prefix = f"{MARK}=".encode()
-    for entry in _PROC.iterdir():
-        if not entry.name.isdigit():
-            continue
-        try:
-            if entry.stat().st_uid != os.geteuid():
+    entries = [entry for entry in _PROC.iterdir() if entry.name.isdigit()]
+    for _ in range(_LOOKS):
+        unknown = []
+        for entry in entries:
+            try:
+                if entry.stat().st_uid != os.geteuid():
+                    continue
+                content = (entry / "environ").read_bytes()
+                if not content and _is_starting(entry):
+                    unknown.append(entry)
+            except OSError:  # ended meanwhile, or another user's
                 continue
-            variables = (entry / "environ").read_bytes().split(b"\0")
-        except OSError:  # ended meanwhile, or another user's
-            continue
-        for variable in variables:
-            if variable.startswith(prefix):
-                name = variable.removeprefix(prefix).decode(errors="replace")
-                found.setdefault(name, set()).add(int(entry.name))
+            for variable in content.split(b"\0"):
+                if variable.startswith(prefix):
+                    name = variable.removeprefix(prefix).decode(errors="replace")
+                    found.setdefault(name, set()).add(int(entry.name))
+        if not unknown:
+            break
+        entries = unknown
+        time.sleep(_BETWEEN_LOOKS)
     return found
+
+
+def _is_starting(entry: Path) -> bool:
+    """Whether a process without an environment may get one: it has none while it is in execve."""
+    fields = (entry / "stat").read_text().rpartition(")")[2].split()
+    return fields[0] not in "ZX" and not int(fields[6]) & _KERNEL_THREAD
 
 
 def members(sandbox: str) -> set[int]:

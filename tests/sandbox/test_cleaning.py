@@ -50,6 +50,26 @@ def test_a_daemon_is_found_by_its_mark_when_the_record_is_lost(sleeper: Sandbox)
     record.write_text(content)
 
 
+def test_a_process_that_is_just_being_started_is_looked_at_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flags = {"7": 0, "8": 0x00200000}  # the second one is the kernel's own, and never has any
+    for pid, flag in flags.items():
+        (tmp_path / pid).mkdir()
+        (tmp_path / pid / "environ").write_bytes(b"")
+        (tmp_path / pid / "stat").write_text(f"{pid} (sh) S 1 1 1 0 -1 {flag} 0 0")
+    looks = []
+
+    def go_on(_seconds: float) -> None:
+        looks.append(1)
+        (tmp_path / "7" / "environ").write_bytes(f"{processes.MARK}=dev\0".encode())
+
+    monkeypatch.setattr(processes, "_PROC", tmp_path)
+    monkeypatch.setattr(processes.time, "sleep", go_on)
+    assert processes.marks() == {"dev": {7}}
+    assert len(looks) == 1
+
+
 def test_a_sandbox_of_a_similar_name_is_another_one(sleeper: Sandbox) -> None:
     assert processes.members(sleeper.name[:-1]) == set()
     assert processes.members(f"{sleeper.name}2") == set()
