@@ -1,0 +1,90 @@
+"""What kube-scheduler says when it refuses a profile: it is told to the right object and field.
+
+The operator's own check would have found most of these; an image of one's own has plugins whose
+arguments only that image knows, and says the same in the same words.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kube_scheduler_operator.config.blame import attribute
+from kube_scheduler_operator.config.profile_check import written_profile
+from kube_scheduler_operator.config.scheduler_profiles import Verdict
+from kube_scheduler_operator.config.schema import API_VERSION, KIND
+from kube_scheduler_operator.manifests.render import stub_kubeconfig
+from kube_scheduler_operator.node.lastwords import extract
+
+FIT = {"type": "LeastAllocated", "resources": [{"name": "cpu", "weight": 101}]}
+CONSTRAINT = {"maxSkew": 0, "topologyKey": "a", "whenUnsatisfiable": "ScheduleAnyway"}
+
+
+def arguments(plugin: str, **args: Any) -> dict[str, Any]:
+    return {"pluginConfig": [{"name": plugin, "args": args}]}
+
+
+def at(point: str, *names: str, **lists: Any) -> dict[str, Any]:
+    return {"plugins": {point: {"enabled": [{"name": name} for name in names], **lists}}}
+
+
+# The field that is told -> what the profile says.
+CASES = {
+    "spec.pluginConfig[0].args.hardPodAffinityWeight": arguments(
+        "InterPodAffinity", hardPodAffinityWeight=101
+    ),
+    "spec.pluginConfig[0].args.scoringStrategy.resources[0].weight": arguments(
+        "NodeResourcesFit", scoringStrategy=FIT
+    ),
+    "spec.pluginConfig[0].args.defaultConstraints[0].maxSkew": arguments(
+        "PodTopologySpread", defaultConstraints=[CONSTRAINT], defaultingType="List"
+    ),
+    "spec.pluginConfig[0]": arguments("InterPodAffinity", hardPodAffinityWeigh=1),
+    "spec.plugins.scores": {"plugins": {"scores": {}}},
+    "spec.plugins.score.enabled[0].name": at("score", "ImageLocalty"),
+    "spec.plugins.filter.enabled[0].name": at("filter", "ImageLocality"),
+    "spec": {"plugins": {"multiPoint": {"disabled": [{"name": "DefaultBinder"}]}}},
+    "spec.plugins.queueSort": at("queueSort", "PrioritySort"),
+    "spec.percentageOfNodesToScore": {"percentageOfNodesToScore": 101},
+}
+
+
+def words_of(binary: Path, folder: Path, profiles: list[dict[str, Any]]) -> str:
+    """What the operator gets to read of a kube-scheduler that refuses."""
+    kubeconfig, file = folder / "kubeconfig", folder / "config.yaml"
+    kubeconfig.write_text(stub_kubeconfig())
+    document = {
+        "apiVersion": API_VERSION,
+        "kind": KIND,
+        "clientConnection": {"kubeconfig": str(kubeconfig)},
+        "profiles": profiles,
+    }
+    file.write_text(json.dumps(document))
+    done = subprocess.run(
+        [binary, f"--config={file}", f"--write-config-to={folder / 'out'}", "--secure-port=0"],
+        capture_output=True, text=True, check=False, timeout=30,
+    )  # fmt: skip
+    assert done.returncode != 0, "it was accepted"
+    return extract("\n".join(f"- stderr F {line}" for line in done.stderr.splitlines()))
+
+
+@pytest.mark.parametrize("field", CASES)
+def test_the_object_and_its_field_are_found_in_what_it_says(
+    field: str, kube_scheduler_binary: Path, tmp_path: Path
+) -> None:
+    spec = CASES[field]
+    innocent = {"schedulerName": "innocent", "percentageOfNodesToScore": 50}
+    profiles = [
+        {"schedulerName": "default-scheduler"}, innocent, written_profile("team-a", spec),
+    ]  # fmt: skip
+    verdicts = (Verdict("innocent", True, (), innocent), Verdict("team-a", True, (), spec))
+    words = words_of(kube_scheduler_binary, tmp_path, profiles)
+    first, guilty = attribute(verdicts, words, profiles, profiles, "it was refused")
+    assert first.findings == ()
+    (finding,) = guilty.findings
+    assert finding.path == f"SchedulerProfile/team-a {field}", words
+    assert finding.message == f"it was refused: {words}"
