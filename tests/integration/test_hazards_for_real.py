@@ -6,6 +6,7 @@ bound, and where, is all that is looked at: what a kubelet then refuses needs on
 
 from __future__ import annotations
 
+import itertools
 import json
 import subprocess
 import time
@@ -213,12 +214,17 @@ def test_images_tell_nodes_apart_only_if_they_are_large(
     nodes: Any, api_server: ApiServer, config: dict[str, Any]
 ) -> None:
     """40 MB on one of two nodes count as 20, and so as nothing; 600 MB as 300."""
-    nodes("has", "has-not")
     sizes = {"registry.example.com/small:1": 40, "registry.example.com/large:1": 600}
     images = [{"names": [name], "sizeBytes": size * 10**6} for name, size in sizes.items()]
+    nodes("has")
     path = "/api/v1/nodes/has"
     change(api_server, path, "/status", lambda node: node["status"].update(images=images))
-    time.sleep(1)  # until the scheduler has seen it
+    nodes("has-not")
+    # Nodes come in the order of their changes: who goes to this one knows the images of the first.
+    for number in itertools.count():
+        make_pod(api_server, f"any-{number}", IMAGES)
+        if outcome(api_server, f"any-{number}")[0] == "has-not":
+            break
     went: dict[str, set[str]] = {}
     for name in sizes:
         kind = name.partition("/")[2].partition(":")[0]
