@@ -38,7 +38,7 @@ from .hazards import main_hazards
 from .ineffective import ineffective_settings
 from .inputs import Inputs, mapping
 from .locate import locate
-from .merge import merge_by_meaning
+from .merge import Layers
 from .observe import observe, tls_source
 from .observe_profiles import PROFILES as OBSERVED_PROFILES
 from .observe_profiles import observe_profiles
@@ -54,7 +54,7 @@ from .overrides import (
 )
 from .profiles import PROFILES, default_config, profile_fragment
 from .scheduler_profiles import Verdict
-from .values import seconds, without_nulls
+from .values import seconds
 from .versions import Version
 
 __all__ = ["Composition", "Finding", "Inputs", "Version", "compose", "config_text"]
@@ -134,7 +134,7 @@ def compose(inputs: Inputs) -> Composition:
         fragment = {key: observed[key] for key in observed if key not in (ARGUMENTS, SERVING_INFO)}
         if profiles.all:
             base[0] = {**base[0], "profiles": list(profiles.all)}
-        config = _laid_over([*base, fragment, overrides.config])
+        config = _merged(Layers.of(*base, fragment, overrides.config))
         # Checked before it is tidied: `profiles: {}` is a mistake, not nothing.
         problems, warnings = _problems(config, target, _elected(config, flags))
         found += _refused(problems, config, overrides)
@@ -317,37 +317,20 @@ def _surprising(
     """
     for problem in warnings:
         path = locate(problem.path, config, overrides.config)
-        if path is not None:
-            at = format_path((*ROOT, *path))
-        elif problem.path[0] == "profiles" and len(problem.path) > 1:
+        if path is None and problem.path[0] == "profiles" and len(problem.path) > 1:
             profile = config["profiles"][problem.path[1]]
             if profile["schedulerName"] in told_there:
                 continue
-            at = format_path(("config", *problem.path))
-        else:
-            at = format_path(("config", *problem.path))
+        at = format_path((*ROOT, *path) if path is not None else ("config", *problem.path))
         yield Finding(
             names.CONFIGURATION_WARNINGS, problem.reason, at, problem.sentence, blocking=False
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Layers:
-    """Configurations, each over the one before; the same if their content is."""
-
-    key: str
-    layers: Sequence[Mapping[str, Any]] = field(compare=False)
-
-
-def _laid_over(layers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """What layers come to; it is the same object as the last time, so nobody may change it."""
-    return _merged(_Layers(json.dumps(layers, default=str), layers))
-
-
 @lru_cache(maxsize=4)
-def _merged(layers: _Layers) -> dict[str, Any]:
-    merged: dict[str, Any] = without_nulls(merge_by_meaning(list(layers.layers)))
-    return merged
+def _merged(layers: Layers) -> dict[str, Any]:
+    """What layers come to; it is the same object as the last time, so nobody may change it."""
+    return layers.merged()
 
 
 @dataclass(frozen=True, slots=True)

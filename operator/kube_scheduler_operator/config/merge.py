@@ -8,14 +8,18 @@ Neither changes its arguments nor shares a list or a map with them.
 
 from __future__ import annotations
 
+import json
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Final
 
 from jsonmerge import Merger, Walk, WalkInstance
 from jsonmerge.jsonvalue import JSONValue
 from jsonmerge.strategies import Append, ArrayMergeById, ObjectMerge
+
+from .values import without_nulls
 
 DEFAULT_SCHEDULER: Final = "default-scheduler"
 
@@ -76,6 +80,29 @@ def merge_by_meaning(documents: Iterable[Mapping[str, Any] | None]) -> dict[str,
         check_type_meta(result, document)
         result = merger.merge(result, _with_scheduler_name(plain(document)))
     return result
+
+
+@dataclass(frozen=True, slots=True)
+class Layers:
+    """Configurations, each to be laid over the one before: what a merge can be remembered by.
+
+    Attributes:
+        content: two with the same content are equal.
+        documents: the configurations; their keys are in the order in which the merge has them.
+    """
+
+    content: str
+    documents: tuple[Mapping[str, Any], ...] = field(compare=False)
+
+    @classmethod
+    def of(cls, *documents: Mapping[str, Any]) -> Layers:
+        """Of these documents, the later ones over the earlier ones."""
+        return cls(json.dumps(documents, default=str), documents)
+
+    def merged(self) -> dict[str, Any]:
+        """What they come to, by meaning and without what is null."""
+        found: dict[str, Any] = without_nulls(merge_by_meaning(self.documents))
+        return found
 
 
 def check_type_meta(base: Mapping[str, Any], overlay: Mapping[str, Any]) -> None:

@@ -17,7 +17,7 @@ from .effective import Entry, effective_plugins
 from .findings import Path, Problem, did_you_mean, listing
 from .hazards import profile_hazards
 from .locate import locate
-from .merge import DEFAULT_SCHEDULER, merge_by_meaning, names_of, plain
+from .merge import DEFAULT_SCHEDULER, Layers, merge_by_meaning, names_of, plain
 from .profiles import DEFAULT_PROFILE, PROFILES, profile_fragment
 from .schema import API_VERSION, KIND
 from .values import without_nulls
@@ -118,7 +118,7 @@ def _judge(case: _Case) -> Judgement:
         return Judgement({"schedulerName": name}, tuple(problems), {})
     written = written_profile(name, spec)
     base = {**_base(spec.get("base"), case.first), "schedulerName": name}
-    profile = without_nulls(_merge(base, written))
+    profile = _laid_over(Layers.of({"profiles": [base]}, {"profiles": [written]}))
     beside = [plain(case.beside)] if case.beside is not None else []
     alone = {"apiVersion": API_VERSION, "kind": KIND, "profiles": [*beside, profile]}
     config = _overlaid(alone, case.over, name)
@@ -188,9 +188,13 @@ def first_profile(config: Mapping[str, Any]) -> dict[str, Any]:
     return {**profiles[0], "schedulerName": DEFAULT_SCHEDULER}
 
 
-def _merge(base: Mapping[str, Any], head: Mapping[str, Any]) -> dict[str, Any]:
-    merged = merge_by_meaning([{"profiles": [base]}, {"profiles": [head]}])
-    profile: dict[str, Any] = merged["profiles"][0]
+@lru_cache(maxsize=_REMEMBERED)
+def _laid_over(layers: Layers) -> dict[str, Any]:
+    """The one profile that layers come to; it is shared, so nobody may change it.
+
+    It depends on less than a judgement: on nothing of the profile beside it.
+    """
+    profile: dict[str, Any] = layers.merged()["profiles"][0]
     return profile
 
 
