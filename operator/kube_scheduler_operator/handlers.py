@@ -152,6 +152,7 @@ class Intake:
 
     Attributes:
         leases_seen: when each Lease of a scheduler was last seen renewed.
+        node_left: when a control-plane node was last seen to be taken away.
     """
 
     def __init__(
@@ -163,6 +164,7 @@ class Intake:
         secondary: Sequence[str] | None = None,
     ) -> None:
         self.leases_seen: dict[Place, datetime] = {}
+        self.node_left: datetime | None = None
         # Of nobody that is known, as far as is known yet: watches come in any order.
         self._leases: dict[Place, Mapping[str, Any]] = {}
         self._store = store
@@ -188,6 +190,8 @@ class Intake:
         selectors = self._platform.node_selectors
         if resource == NODES and before is None and not _is_control_plane(obj, selectors):
             return  # thousands of workers, none of which is our business
+        if resource == NODES and kind == "DELETED":
+            self.node_left = self._now()
         take = self._store.remove if kind == "DELETED" else self._store.put
         changed = take(resource, obj)
         if resource == SECONDARY_SCHEDULERS and kind != "DELETED":
@@ -277,6 +281,7 @@ def take_snapshot(
     trouble: str,
     now: datetime,
     unserved: Container[Resource] = (),
+    node_left: datetime | None = None,
     leases_seen: Mapping[Place, datetime] | None = None,
     troubles: Mapping[str, str] | None = None,
     pending: tuple[PendingPod, ...] = (),
@@ -324,6 +329,7 @@ def take_snapshot(
             LEASES, platform.operand_lease_name, platform.operand_lease_namespace
         ),
         lease_seen=lease_seen,
+        node_left=node_left,
         answered_since=answered_since,
         recovered_at=recovered_at,
         trouble=trouble,

@@ -292,6 +292,7 @@ class Operator:
             self._options.settings,
             server_version=self._server_version,
             lease_seen=self._intake.lease_seen,
+            node_left=self._intake.node_left,
             answered_since=self._elector.answered_since if self._elector else None,
             recovered_at=self._elector.recovered_at if self._elector else None,
             trouble=self._trouble,

@@ -96,6 +96,7 @@ class Snapshot:
         disruption_budgets: our PodDisruptionBudgets in the target namespace, by name.
         operand_lease: kube-scheduler's own election Lease.
         lease_seen: when this process last saw the Lease renewed, by its own clock.
+        node_left: when this process last saw a control-plane node being taken away; None: never.
         answered_since: since when the API server has answered this process without a gap; None: it
             does not.
         recovered_at: when it last began to answer this process again; None: it always did.
@@ -126,6 +127,7 @@ class Snapshot:
     disruption_budgets: Mapping[str, Object] = field(default_factory=dict)
     operand_lease: Object | None = None
     lease_seen: datetime | None = None
+    node_left: datetime | None = None
     answered_since: datetime | None = ALWAYS
     recovered_at: datetime | None = None
     trouble: str = ""

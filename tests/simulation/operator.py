@@ -384,6 +384,7 @@ class OperatorProcess:
             self._settings,
             server_version="v1.35.4",
             lease_seen=self.intake.lease_seen,
+            node_left=self.intake.node_left,
             answered_since=self.answered_since,
             recovered_at=self.recovered_at,
             trouble=self.trouble,

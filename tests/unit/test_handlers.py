@@ -138,6 +138,18 @@ def test_pods_and_deletions_are_urgent_and_a_changed_config_map_is_not(desk: Des
 # --- the scheduler's Lease ------------------------------------------------------------------------
 
 
+def test_it_is_noted_when_a_control_plane_node_leaves(desk: Desk) -> None:
+    label = {"node-role.kubernetes.io/control-plane": ""}
+    master = {"metadata": {"name": "a", "labels": label}}
+    worker = {"metadata": {"name": "b", "labels": {}}}
+    for node in (master, worker):
+        desk.event(NODES, "ADDED", node)
+    desk.event(NODES, "DELETED", worker)
+    assert desk.intake.node_left is None
+    desk.event(NODES, "DELETED", master)
+    assert desk.intake.node_left == BEGIN
+
+
 def test_the_first_sight_of_the_lease_wakes(desk: Desk) -> None:
     desk.lease("a_1", "ADDED")
     assert desk.woken()

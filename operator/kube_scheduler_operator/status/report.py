@@ -259,9 +259,8 @@ def lease_problem(snapshot: Snapshot) -> str:
     place = f"{snapshot.platform.operand_lease_namespace}/{snapshot.platform.operand_lease_name}"
     if not spec.get("holderIdentity"):
         return f"nobody holds the Lease {place}"
-    allowed = float(spec.get("leaseDurationSeconds") or 15) + LEASE_GRACE
     seen = snapshot.lease_seen
-    if seen is None or (snapshot.now - seen).total_seconds() > allowed:
+    if seen is None or (snapshot.now - seen).total_seconds() > _lease_allowance(snapshot):
         return f"{spec['holderIdentity']} holds the Lease {place} but does not renew it"
     return ""
 
@@ -282,12 +281,13 @@ def _lease_holder(snapshot: Snapshot) -> Condition:
     """Whether a process that is none of ours elects by the control plane's Lease.
 
     A scheduler calls itself by its host's name, which may be anything: so this is for information.
+    The Lease of a node that was just taken away runs out, unless its scheduler still renews it.
     """
     type_ = names.UNKNOWN_LEASE_HOLDER
     spec = (snapshot.operand_lease or {}).get("spec") or {}
     host = str(spec.get("holderIdentity") or "").rpartition("_")[0]
     known = {_short(name) for node in snapshot.nodes.values() for name in _hosts(node)}
-    if not host or not known or _short(host) in known or lease_problem(snapshot):
+    if not host or not known or _short(host) in known or _may_run_out(snapshot):
         return Condition(type_, "False", AS_EXPECTED)
     place = f"{snapshot.platform.operand_lease_namespace}/{snapshot.platform.operand_lease_name}"
     message = (
@@ -297,6 +297,21 @@ def _lease_holder(snapshot: Snapshot) -> Condition:
         "SecondaryScheduler"
     )
     return Condition(type_, "True", "NotAControlPlaneNode", message)
+
+
+def _may_run_out(snapshot: Snapshot) -> bool:
+    """Whether the scheduler's Lease may be that of somebody who has gone."""
+    if lease_problem(snapshot) or snapshot.lease_seen is None:
+        return True
+    if snapshot.node_left is None:
+        return False
+    return (snapshot.lease_seen - snapshot.node_left).total_seconds() <= _lease_allowance(snapshot)
+
+
+def _lease_allowance(snapshot: Snapshot) -> float:
+    """Seconds after which a Lease that nobody renewed has run out."""
+    spec = (snapshot.operand_lease or {}).get("spec") or {}
+    return float(spec.get("leaseDurationSeconds") or 15) + LEASE_GRACE
 
 
 def _hosts(node: Mapping[str, Any]) -> Iterator[str]:

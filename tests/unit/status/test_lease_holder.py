@@ -18,7 +18,9 @@ from kube_scheduler_operator.status.report import rollout_conditions
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def seen_holder(holder: str, *nodes: dict[str, Any], age: float = 1.0) -> Condition:
+def seen_holder(
+    holder: str, *nodes: dict[str, Any], age: float = 1.0, left_ago: float | None = None
+) -> Condition:
     """What is said of the Lease's holder."""
     snapshot = Snapshot(
         now=NOW,
@@ -27,6 +29,7 @@ def seen_holder(holder: str, *nodes: dict[str, Any], age: float = 1.0) -> Condit
         nodes={node["metadata"]["name"]: node for node in nodes},
         operand_lease={"spec": {"holderIdentity": holder, "leaseDurationSeconds": 15}},
         lease_seen=NOW - timedelta(seconds=age),
+        node_left=NOW - timedelta(seconds=left_ago) if left_ago is not None else None,
     )
     found = rollout_conditions(
         snapshot, Stepped(()), wanted=None, rejected=None, description=""
@@ -73,3 +76,13 @@ def test_of_who_is_gone_or_cannot_be_known_nothing_is_said(
     holder: str, nodes: list[str], age: float
 ) -> None:
     assert seen_holder(holder, *map(named, nodes), age=age).status == "False"
+
+
+@pytest.mark.parametrize(
+    ("left_ago", "expected"), [(1.0, "False"), (21.0, "False"), (22.0, "True")]
+)
+def test_who_has_just_left_holds_the_lease_until_it_runs_out(
+    left_ago: float, expected: str
+) -> None:
+    condition = seen_holder("gone_1", named("a"), age=1.0, left_ago=left_ago)
+    assert condition.status == expected, "15 s and 5 s of grace, and it is still renewed"
