@@ -281,13 +281,15 @@ def _lease_holder(snapshot: Snapshot) -> Condition:
     """Whether a process that is none of ours elects by the control plane's Lease.
 
     A scheduler calls itself by its host's name, which may be anything: so this is for information.
-    The Lease of a node that was just taken away runs out, unless its scheduler still renews it.
+    The Lease of a node that was just taken away runs out, unless its scheduler still renews it. On
+    OpenShift nothing is said: there a bootstrap machine has it first, and is no node.
     """
     type_ = names.UNKNOWN_LEASE_HOLDER
     spec = (snapshot.operand_lease or {}).get("spec") or {}
     host = str(spec.get("holderIdentity") or "").rpartition("_")[0]
     known = {_short(name) for node in snapshot.nodes.values() for name in _hosts(node)}
-    if not host or not known or _short(host) in known or _may_run_out(snapshot):
+    explained = snapshot.platform.cluster_config or _may_run_out(snapshot)
+    if explained or not host or not known or _short(host) in known:
         return Condition(type_, "False", AS_EXPECTED)
     place = f"{snapshot.platform.operand_lease_namespace}/{snapshot.platform.operand_lease_name}"
     message = (

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kube_scheduler_operator import names
-from kube_scheduler_operator.platform import KUBEADM
+from kube_scheduler_operator.platform import KUBEADM, OPENSHIFT, Platform
 from kube_scheduler_operator.rollout.stepped import Stepped
 from kube_scheduler_operator.settings import Settings
 from kube_scheduler_operator.snapshot import Snapshot
@@ -19,12 +19,16 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def seen_holder(
-    holder: str, *nodes: dict[str, Any], age: float = 1.0, left_ago: float | None = None
+    holder: str,
+    *nodes: dict[str, Any],
+    age: float = 1.0,
+    left_ago: float | None = None,
+    platform: Platform = KUBEADM,
 ) -> Condition:
     """What is said of the Lease's holder."""
     snapshot = Snapshot(
         now=NOW,
-        platform=KUBEADM,
+        platform=platform,
         settings=Settings(),
         nodes={node["metadata"]["name"]: node for node in nodes},
         operand_lease={"spec": {"holderIdentity": holder, "leaseDurationSeconds": 15}},
@@ -86,3 +90,7 @@ def test_who_has_just_left_holds_the_lease_until_it_runs_out(
 ) -> None:
     condition = seen_holder("gone_1", named("a"), age=1.0, left_ago=left_ago)
     assert condition.status == expected, "15 s and 5 s of grace, and it is still renewed"
+
+
+def test_a_bootstrap_machine_is_no_stranger() -> None:
+    assert seen_holder("bootstrap_1", named("a"), platform=OPENSHIFT).status == "False"
