@@ -9,11 +9,16 @@ from .conftest import ApiServer, RefusedError
 
 
 def make_node(
-    api: ApiServer, name: str, spec: Mapping[str, Any], labels: Mapping[str, str] | None = None
+    api: ApiServer,
+    name: str,
+    spec: Mapping[str, Any],
+    labels: Mapping[str, str] | None = None,
+    cpu: str = "4",
+    memory: str = "8Gi",
 ) -> None:
     """A node that is Ready and has what a pod may ask for."""
     labels = {"kubernetes.io/hostname": name, **(labels or {})}
-    amounts = {"cpu": "4", "memory": "8Gi", "pods": "110"}
+    amounts = {"cpu": cpu, "memory": memory, "pods": "110"}
     made = {"metadata": {"name": name, "labels": labels}, "spec": spec}
     api.request("POST", "/api/v1/nodes", made)
     ready = {"type": "Ready", "status": "True", "reason": "x", "message": "x"}

@@ -18,7 +18,7 @@ from kube_scheduler_operator.secondary.content import pod_template
 from kube_scheduler_operator.secondary.wanted import Operand, want
 
 from .conftest import ApiServer
-from .test_hazards_for_real import change
+from .played_nodes import make_node
 
 SECONDS = 40
 NAMESPACE = "spread"
@@ -72,15 +72,9 @@ def group(api: ApiServer) -> Iterator[str]:
 def make_nodes(api: ApiServer, group: str, zones: Mapping[str, str]) -> None:
     """Nodes of a group: the first has sixteen times the room of the others, and so draws all."""
     for number, (name, zone) in enumerate(zones.items()):
-        labels = {"kubernetes.io/hostname": name, "group": group, **({ZONE: zone} if zone else {})}
-        api.request("POST", "/api/v1/nodes", {"metadata": {"name": name, "labels": labels}})
+        labels = {"group": group, **({ZONE: zone} if zone else {})}
         cpu, memory = ("4", "8Gi") if number else ("64", "128Gi")
-        amounts = {"cpu": cpu, "memory": memory, "pods": "110"}
-        ready = {"type": "Ready", "status": "True", "reason": "x", "message": "x"}
-        status = {"allocatable": amounts, "capacity": amounts, "conditions": [ready]}
-        path = f"/api/v1/nodes/{name}"
-        change(api, path, "/status", lambda node, status=status: node.update(status=status))
-        change(api, path, "", lambda node: node["spec"].update(taints=[]))  # not that of new nodes
+        make_node(api, name, {}, labels, cpu, memory)
 
 
 def placed(api: ApiServer, group: str, replicas: int, **spec: Any) -> Counter[str]:
