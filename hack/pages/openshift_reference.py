@@ -356,6 +356,7 @@ REASONS: tuple[Reason, ...] = (
     Reason(_TYPES, "SecondarySchedulersDegraded", "something is wrong with a SecondaryScheduler"),
     Reason(_TYPES, "PodsWithoutScheduler", "for information: pods that no scheduler will look at"),
     Reason(_TYPES, "IneffectiveSettings", "for information: what is set and has no effect here"),
+    Reason(_TYPES, "UnknownScheduler", "for information: who else serves a name that is served"),
     Reason(_TYPES, "UnknownLeaseHolder", "always False here: it is about plain clusters"),
     Reason(_TYPES, "ConfigurationWarnings", "for information: what is accepted and may surprise"),
     Reason(_STATES, "*Degraded", _WITH_REASON, here="False, AsExpected"),

@@ -41,7 +41,7 @@ from .kube.store import Store, View
 from .kube.watch import Watch
 from .platform import AUTHENTICATION_NAMESPACE, Platform
 from .settings import Settings
-from .snapshot import Object, PendingPod, Place, Secondaries, Snapshot, label, timestamp
+from .snapshot import Binder, Object, PendingPod, Place, Secondaries, Snapshot, label, timestamp
 
 MADE_FOR_SECONDARIES: Final = (
     CLUSTER_ROLE_BINDINGS,
@@ -285,6 +285,7 @@ def take_snapshot(
     leases_seen: Mapping[Place, datetime] | None = None,
     troubles: Mapping[str, str] | None = None,
     pending: tuple[PendingPod, ...] = (),
+    binders: tuple[Binder, ...] = (),
 ) -> Snapshot:
     """One immutable view of everything, for a pass.
 
@@ -333,7 +334,9 @@ def take_snapshot(
         answered_since=answered_since,
         recovered_at=recovered_at,
         trouble=trouble,
-        secondaries=replace(_secondaries(view, leases_seen or {}, troubles or {}), pending=pending),
+        secondaries=replace(
+            _secondaries(view, leases_seen or {}, troubles or {}), pending=pending, binders=binders
+        ),
     )
 
 

@@ -100,6 +100,7 @@ SECONDARY_DEGRADED: Final = "SecondarySchedulersDegraded"  # ours: which ones, a
 # Ours, and for information: no suffix, so ClusterOperator does not count them.
 PODS_WITHOUT_SCHEDULER: Final = "PodsWithoutScheduler"
 INEFFECTIVE_SETTINGS: Final = "IneffectiveSettings"
+UNKNOWN_SCHEDULER: Final = "UnknownScheduler"  # who binds pods of a name that is served?
 UNKNOWN_LEASE_HOLDER: Final = "UnknownLeaseHolder"  # who elects by the scheduler's Lease as well?
 CONFIGURATION_WARNINGS: Final = "ConfigurationWarnings"  # it is accepted, and may surprise
 

@@ -36,7 +36,7 @@ from .kube.queue import ShutDown, WorkQueue
 from .kube.resource import Stream
 from .kube.store import Store
 from .kube.watch import Watcher
-from .pending import PendingPods
+from .looks import Looks
 from .platform import Platform
 from .reconcile import reconcile
 from .settings import Settings
@@ -90,9 +90,7 @@ class Operator:
         places = options.settings.secondary_namespaces
         self._intake = Intake(self._store, options.platform, self._wake, secondary=places)
         self._metrics.lease_seen = lambda: self._intake.lease_seen
-        self._pending = PendingPods(
-            options.settings.pending_interval, lambda: self._wake(urgent=False)
-        )
+        self._looks = Looks(options.settings.pending_interval, lambda: self._wake(urgent=False))
         # A container that is started again in its pod is who it was, and need not wait.
         self._identity = f"{socket.gethostname()}_{os.environ.get('POD_UID') or uuid.uuid4()}"
         self._trouble = ""
@@ -223,7 +221,7 @@ class Operator:
         executor = Executor(api, self._store, recorder)
         self._queue.add(_WORK)  # what was listed before this process led
         passes = asyncio.create_task(self._passes(executor, recorder), name="passes")
-        looking = asyncio.create_task(self._pending.run(api), name="pending pods")
+        looking = asyncio.create_task(self._looks.run(api), name="looks")
         stopped = asyncio.create_task(stop.wait(), name="stop")
         try:
             await asyncio.wait({watching, passes, stopped}, return_when=asyncio.FIRST_COMPLETED)
@@ -300,14 +298,15 @@ class Operator:
             unserved=self._watcher.missing if self._watcher else (),
             leases_seen=self._intake.leases_seen,
             troubles=executor.troubles,
-            pending=self._pending.pods,
+            pending=self._looks.pods,
+            binders=self._looks.binders,
         )
         troubles = executor.troubles
         self._follow_log_level(snapshot.spec, recorder)
         self._accountant.observe(snapshot)
         try:
             plan = reconcile(snapshot)
-            self._pending.tell(recorder, plan.unserved)
+            self._looks.tell(recorder, plan.unserved)
             again = await executor.execute(plan)
         except KubeError as error:
             self._failed(str(error), began)

@@ -48,6 +48,21 @@ class PendingPod:
 
 
 @dataclass(frozen=True, slots=True)
+class Binder:
+    """Somebody who binds pods.
+
+    Attributes:
+        scheduler: the schedulerName that it serves.
+        host: what it calls itself.
+        at: when it was last seen to.
+    """
+
+    scheduler: str
+    host: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class Secondaries:
     """What is known of further schedulers.
 
@@ -58,6 +73,7 @@ class Secondaries:
         leases_seen: when this process last saw each of those renewed, by its own clock.
         troubles: SecondaryScheduler -> the error that ended the last attempt to write for it.
         pending: pods in the whole cluster that no scheduler has looked at, as far as is known.
+        binders: who binds pods, as far as is known.
     """
 
     schedulers: Mapping[str, Object] = field(default_factory=dict)
@@ -66,6 +82,7 @@ class Secondaries:
     leases_seen: Mapping[Place, datetime] = field(default_factory=dict)
     troubles: Mapping[str, str] = field(default_factory=dict)
     pending: tuple[PendingPod, ...] = ()
+    binders: tuple[Binder, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -413,6 +413,11 @@ def test_its_account_may_do_what_a_scheduler_does_and_holds_its_own_lease(
             lambda: "is none of these pods" in world.condition(mine, "Degraded")[1], 30, world.log
         )
         _bind_a_pod(world, mine, log)
+        until(
+            lambda: f'{socket.gethostname()} serves "{mine}"' in _told(world, "UnknownScheduler"),
+            30,
+            world.log,
+        )
         said = log.read_text()
         assert "forbidden" not in said.lower(), said[-3000:]
         world.proxy.arm(0, lambda: None, after=False)
@@ -448,16 +453,17 @@ def test_a_pod_that_asks_for_nobody_hears_of_it(world: World) -> None:
         until(lambda: world.api.request("GET", path)["items"] != [], 60, world.log)
         (event,) = world.api.request("GET", path)["items"]
         assert 'no scheduler serves the name "nobody"' in event["message"]
-        kubescheduler = "/apis/operator.openshift.io/v1/kubeschedulers/cluster"
-
-        def told() -> str:
-            found = world.api.request("GET", kubescheduler)["status"]["conditions"]
-            return str({c["type"]: c for c in found}["PodsWithoutScheduler"].get("message", ""))
-
-        until(lambda: "nobody" in told(), 30, world.log)
+        until(lambda: "nobody" in _told(world, "PodsWithoutScheduler"), 30, world.log)
     finally:
         body = {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}
         world.api.request("DELETE", f"{pods}/asks-for-nobody", body)
+
+
+def _told(world: World, type_: str) -> str:
+    """What a condition of KubeScheduler says."""
+    kubescheduler = "/apis/operator.openshift.io/v1/kubeschedulers/cluster"
+    found = world.api.request("GET", kubescheduler)["status"]["conditions"]
+    return str({each["type"]: each for each in found}[type_].get("message", ""))
 
 
 @pytest.fixture

@@ -57,7 +57,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         type=_seconds,
         default=60.0,
         metavar="SECONDS",
-        help="how often to look for pods that ask for a scheduler that there is none of; 0: never "
+        help="how often to look for pods that ask for a scheduler that there is none of, and for "
+        "schedulers that nobody knows; 0: never "
         "(default: 60)",
     )
     parser.add_argument("--listen", default="0.0.0.0:8443", metavar="HOST:PORT")

@@ -23,6 +23,7 @@ _FOR_INFORMATION: Final = (
     names.CONFIGURATION_WARNINGS,
     names.PODS_WITHOUT_SCHEDULER,
     names.UNKNOWN_LEASE_HOLDER,
+    names.UNKNOWN_SCHEDULER,
 )
 """Conditions of KubeScheduler that make nothing Degraded and are worth a look."""
 

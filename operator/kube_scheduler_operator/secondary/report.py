@@ -17,7 +17,7 @@ from ..config.versions import Version
 from ..plan import Event
 from ..snapshot import Object, Snapshot
 from ..status.conditions import AS_EXPECTED, Condition, aggregate, merge_conditions
-from ..status.report import LEASE_GRACE
+from ..status.lease import LEASE_GRACE
 from ..status.warnings import warnings_condition
 from .content import Content
 from .history import History, find, write

@@ -24,6 +24,7 @@ from .compose import scheduler_names
 from .plan import NOT_ALLOWED, Planned, plan
 from .profiles import attributed, given_profiles, named
 from .request import read
+from .rivals import rivals, rivals_condition
 from .unserved import condition, unserved
 from .wanted import Operand, Wanted, target_of, want
 
@@ -36,7 +37,8 @@ class Secondary:
 
     Attributes:
         chains: name -> writes.
-        conditions: of KubeScheduler: whether any is Degraded, and whether pods ask for none.
+        conditions: of KubeScheduler: whether any is Degraded, whether pods ask for none,
+            and whether somebody else serves a name of theirs or of the control plane.
         verdicts: what became of the SchedulerProfiles that are meant for them.
         unserved: pods that ask for a scheduler that there is none of.
         requeue_after: seconds until a pass is worth while even if nothing happens; None: no need.
@@ -100,6 +102,7 @@ def secondary_schedulers(
         (
             _condition({name: each.degraded for name, each in planned.items() if each.degraded}),
             condition(nobodys),
+            rivals_condition(rivals(snapshot, served)),
         ),
         tuple(verdicts),
         nobodys,

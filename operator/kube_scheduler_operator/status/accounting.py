@@ -23,7 +23,8 @@ from .cluster_metrics import (
     NodeState,
     SchedulerSpec,
 )
-from .report import LEASE_GRACE, REVISION_FAILED
+from .lease import LEASE_GRACE
+from .report import REVISION_FAILED
 
 if TYPE_CHECKING:
     from ..snapshot import Snapshot

@@ -5,17 +5,18 @@ Every condition is written in every pass, so that one that no longer holds is ta
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from .. import names
 from ..rollout.drift import is_astray
 from ..rollout.installer import Stage
 from ..snapshot import annotation, timestamp
 from .conditions import AS_EXPECTED, Condition, aggregate
+from .lease import LEASE_GRACE, lease_holder, lease_problem
 from .warnings import warnings_condition
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
 
     from ..config.findings import Finding
@@ -26,9 +27,6 @@ if TYPE_CHECKING:
     from ..rollout.removal import Removal
     from ..rollout.stepped import Stepped
     from ..snapshot import Snapshot
-
-LEASE_GRACE = 5.0
-"""Seconds on top of a Lease's duration before it counts as not being renewed."""
 
 REVISION_FAILED: Final = "RevisionFailed"
 """Reason of NodeInstallerDegraded: what is asked for did not stay healthy and is held back."""
@@ -100,7 +98,7 @@ def rollout_conditions(
         ),
         *_installer_pods(snapshot, stepped, wanted),
         _available(snapshot, stepped, description),
-        _lease_holder(snapshot),
+        lease_holder(snapshot),
         _static_pods(snapshot, stepped),
         _nodes(stepped, snapshot.nodes),
     ]
@@ -253,18 +251,6 @@ def _collected(type_: str, reason: str, messages: Sequence[str]) -> Condition:
     return Condition(type_, "True", reason, aggregate(messages))
 
 
-def lease_problem(snapshot: Snapshot) -> str:
-    """Why the scheduler's Lease says that nobody schedules; empty if somebody does."""
-    spec = (snapshot.operand_lease or {}).get("spec") or {}
-    place = f"{snapshot.platform.operand_lease_namespace}/{snapshot.platform.operand_lease_name}"
-    if not spec.get("holderIdentity"):
-        return f"nobody holds the Lease {place}"
-    seen = snapshot.lease_seen
-    if seen is None or (snapshot.now - seen).total_seconds() > _lease_allowance(snapshot):
-        return f"{spec['holderIdentity']} holds the Lease {place} but does not renew it"
-    return ""
-
-
 def _available(snapshot: Snapshot, stepped: Stepped, description: str) -> Condition:
     type_ = names.STATIC_PODS_AVAILABLE
     ready = [pod for pod in stepped.operands.values() if pod.ready]
@@ -275,59 +261,6 @@ def _available(snapshot: Snapshot, stepped: Stepped, description: str) -> Condit
         return Condition(type_, "False", "LeaseNotRenewed", problem)
     nodes = "1 node is active" if len(ready) == 1 else f"{len(ready)} nodes are active"
     return Condition(type_, "True", AS_EXPECTED, f"{nodes}; {description}")
-
-
-def _lease_holder(snapshot: Snapshot) -> Condition:
-    """Whether a process that is none of ours elects by the control plane's Lease.
-
-    A scheduler calls itself by its host's name, which may be anything: so this is for information.
-    The Lease of a node that was just taken away runs out, unless its scheduler still renews it. On
-    OpenShift nothing is said: there a bootstrap machine has it first, and is no node.
-    """
-    type_ = names.UNKNOWN_LEASE_HOLDER
-    spec = (snapshot.operand_lease or {}).get("spec") or {}
-    host = str(spec.get("holderIdentity") or "").rpartition("_")[0]
-    known = {_short(name) for node in snapshot.nodes.values() for name in _hosts(node)}
-    explained = snapshot.platform.cluster_config or _may_run_out(snapshot)
-    if explained or not host or not known or _short(host) in known:
-        return Condition(type_, "False", AS_EXPECTED)
-    place = f"{snapshot.platform.operand_lease_namespace}/{snapshot.platform.operand_lease_name}"
-    message = (
-        f"{host} holds the Lease {place}, and no control-plane node is called so: if it is another "
-        "scheduler, it elects by the control plane's Lease, and of those that share one only one "
-        "works; give it a Lease of its own (leaderElection.resourceName), or replace it by a "
-        "SecondaryScheduler"
-    )
-    return Condition(type_, "True", "NotAControlPlaneNode", message)
-
-
-def _may_run_out(snapshot: Snapshot) -> bool:
-    """Whether the scheduler's Lease may be that of somebody who has gone."""
-    if lease_problem(snapshot) or snapshot.lease_seen is None:
-        return True
-    if snapshot.node_left is None:
-        return False
-    return (snapshot.lease_seen - snapshot.node_left).total_seconds() <= _lease_allowance(snapshot)
-
-
-def _lease_allowance(snapshot: Snapshot) -> float:
-    """Seconds after which a Lease that nobody renewed has run out."""
-    spec = (snapshot.operand_lease or {}).get("spec") or {}
-    return float(spec.get("leaseDurationSeconds") or 15) + LEASE_GRACE
-
-
-def _hosts(node: Mapping[str, Any]) -> Iterator[str]:
-    """What the host of a node may be called."""
-    yield str(node["metadata"]["name"])
-    yield str((node["metadata"].get("labels") or {}).get("kubernetes.io/hostname") or "")
-    for address in (node.get("status") or {}).get("addresses") or ():
-        if address.get("type") in ("Hostname", "InternalDNS"):
-            yield str(address.get("address") or "")
-
-
-def _short(host: str) -> str:
-    """Without its domain, which a node's name may have and its host's name lack, or vice versa."""
-    return host.lower().partition(".")[0]
 
 
 def _static_pods(snapshot: Snapshot, stepped: Stepped) -> Condition:

@@ -9,7 +9,7 @@ import pytest
 
 from kube_scheduler_operator import names
 from kube_scheduler_operator.kube.errors import Request, from_response
-from kube_scheduler_operator.pending import REMEMBERED, PendingPods
+from kube_scheduler_operator.looks import REMEMBERED, Looks
 from kube_scheduler_operator.secondary.unserved import (
     PATH,
     condition,
@@ -106,16 +106,16 @@ class Recorder:
 
 async def test_one_page_is_listed_and_news_wake() -> None:
     wakes = []
-    found = PendingPods(60, lambda: wakes.append(1))
+    found = Looks(60, lambda: wakes.append(1))
     api: Any = Api([], [pod()], [], [])
-    await found.look(api)
+    await found.look_at_pods(api)
     assert wakes == []
-    await found.look(api)
+    await found.look_at_pods(api)
     assert len(wakes) == 1
     assert [one.name for one in found.pods] == ["p"]
-    await found.look(api)
+    await found.look_at_pods(api)
     assert len(wakes) == 2, "gone is news, too"
-    await found.look(api)
+    await found.look_at_pods(api)
     assert len(wakes) == 2
     assert set(api.asked) == {PATH}
     assert "limit=500" in PATH
@@ -124,23 +124,25 @@ async def test_one_page_is_listed_and_news_wake() -> None:
 async def test_what_cannot_be_listed_is_not_known(caplog: pytest.LogCaptureFixture) -> None:
     refused = from_response(Request("list", "/api/v1/pods"), 403, {"kind": "Status"})
     away = from_response(Request("list", "/api/v1/pods"), 503, {"kind": "Status"})
-    found = PendingPods(0.001, lambda: None)
+    found = Looks(0.001, lambda: None)
     with pytest.raises(IndexError):
-        await found.run(Api(refused, refused, refused, away))  # type: ignore[arg-type]
+        await found.run(Api(refused, refused, refused, refused, away, away))  # type: ignore[arg-type]
     said = [record.getMessage() for record in caplog.records]
-    assert len([line for line in said if "are not looked for" in line]) == 1, "said once"
-    assert len([line for line in said if "were not looked for" in line]) == 1
+    for what in ("Pods without a scheduler", "Schedulers that nobody knows"):
+        mine = [line for line in said if line.startswith(what)]
+        assert len([line for line in mine if "are not looked for" in line]) == 1, "said once"
+        assert len([line for line in mine if "were not looked for" in line]) == 1
     assert found.pods == ()
 
 
 async def test_who_does_not_want_it_asks_for_nothing() -> None:
     api: Any = Api()
-    await PendingPods(0, lambda: None).run(api)
+    await Looks(0, lambda: None).run(api)
     assert api.asked == []
 
 
 def test_a_pod_that_asks_for_nobody_is_told() -> None:
-    found, recorder = PendingPods(60, lambda: None), Recorder()
+    found, recorder = Looks(60, lambda: None), Recorder()
     for _ in range(3):
         found.tell(recorder, [pending("x", "a"), pending("x", "b")])  # type: ignore[arg-type]
     assert recorder.told == ["Warning NoSuchScheduler Pod n/a", "Warning NoSuchScheduler Pod n/b"]

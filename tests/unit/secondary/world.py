@@ -19,9 +19,9 @@ from kube_scheduler_operator.plan import Action, Create, Delete, Plan, Replace
 from kube_scheduler_operator.platform import KUBEADM, Platform
 from kube_scheduler_operator.reconcile import reconcile
 from kube_scheduler_operator.secondary.objects import running_hash
-from kube_scheduler_operator.secondary.step import secondary_schedulers
+from kube_scheduler_operator.secondary.step import Secondary, secondary_schedulers
 from kube_scheduler_operator.settings import Settings
-from kube_scheduler_operator.snapshot import PendingPod, Place, Secondaries, Snapshot, label
+from kube_scheduler_operator.snapshot import Binder, PendingPod, Place, Secondaries, Snapshot, label
 
 IMAGE = "registry.k8s.io/kube-scheduler:v1.35.4"
 NAMESPACE = KUBEADM.target_namespace
@@ -48,6 +48,9 @@ class World:
         self.leases_seen: dict[Place, datetime] = {}
         self.troubles: dict[str, str] = {}
         self.pending: tuple[PendingPod, ...] = ()
+        self.binders: tuple[Binder, ...] = ()
+        self.nodes: dict[str, Object] = {}
+        self.node_left: datetime | None = None
         self.config_maps: dict[str, Object] = {}
         self.profiles: dict[str, Object] | None = {}
         self.recovered_at: datetime | None = None
@@ -89,8 +92,12 @@ class World:
     @property
     def wait(self) -> float | None:
         """When a pass is worth while although nothing happens, because of further schedulers."""
+        return self.secondary().requeue_after
+
+    def secondary(self) -> Secondary:
+        """What a pass makes of further schedulers."""
         version = Version.parse(IMAGE.rpartition(":")[2])
-        return secondary_schedulers(self.snapshot(), IMAGE, lambda _: version).requeue_after
+        return secondary_schedulers(self.snapshot(), IMAGE, lambda _: version)
 
     def snapshot(self) -> Snapshot:
         schedulers = {
@@ -104,7 +111,13 @@ class World:
             if whose in made:
                 made[whose].setdefault(kind, {})[name] = obj
         secondaries = Secondaries(
-            schedulers, made, self.leases, self.leases_seen, dict(self.troubles), self.pending
+            schedulers,
+            made,
+            self.leases,
+            self.leases_seen,
+            dict(self.troubles),
+            self.pending,
+            self.binders,
         )
         return Snapshot(
             now=self.now,
@@ -112,6 +125,8 @@ class World:
             settings=self.settings,
             server_version="v1.35.4",
             config_maps=self.config_maps,
+            nodes=self.nodes,
+            node_left=self.node_left,
             scheduler_profiles=self.profiles,
             answered_since=self.answered_since,
             recovered_at=self.recovered_at,
