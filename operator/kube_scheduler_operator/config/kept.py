@@ -1,4 +1,4 @@
-"""Parts of configurations as something that results can be kept by: their content.
+"""What results are kept by: the content of what they are about, or its being the very same object.
 
 A cluster may have hundreds of profiles, and an edit changes one of them.
 """
@@ -6,12 +6,16 @@ A cluster may have hundreds of profiles, and an edit changes one of them.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from functools import wraps
+from typing import Any, Final, TypeVar
 
 from .findings import Path, Problem
 from .target import Target
+
+Given = TypeVar("Given")
+Made = TypeVar("Made")
 
 REMEMBERED: Final = 1024
 """Results of one kind that are kept at most; the one that was not asked for longest goes."""
@@ -46,3 +50,33 @@ class Part:
 def within(problems: Iterable[Problem], path: Path) -> Iterator[Problem]:
     """Problems of a part as problems of the whole: `path` is where the part is in it."""
     return (replace(problem, path=(*path, *problem.path)) for problem in problems)
+
+
+def by_identity(most: int) -> Callable[[Callable[[Given], Made]], Callable[[Given], Made]]:
+    """Have a function of one argument work once for each object that it is given.
+
+    For objects that nobody changes, such as those of the store, whose content would cost more to
+    look at than it saves. They are kept with the results, so no other object can be taken for one.
+
+    Args:
+        most: how many are kept at most; the one that came first goes first.
+    """
+
+    def keep(function: Callable[[Given], Made]) -> Callable[[Given], Made]:
+        known: dict[int, tuple[Given, Made]] = {}
+
+        @wraps(function)
+        def wrapper(given: Given) -> Made:
+            found = known.get(id(given))
+            if found is not None:
+                return found[1]
+            made = function(given)
+            while len(known) >= most:
+                known.pop(next(iter(known)), None)
+            known[id(given)] = given, made
+            return made
+
+        wrapper.cache_clear = known.clear  # type: ignore[attr-defined]  # as lru_cache has it
+        return wrapper
+
+    return keep

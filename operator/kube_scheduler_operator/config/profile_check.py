@@ -18,7 +18,7 @@ from .effective import Entry, effective_plugins
 from .findings import Path, Problem, did_you_mean, listing
 from .hazards import profile_hazards
 from .inputs import mapping
-from .kept import REMEMBERED, Part
+from .kept import REMEMBERED, Part, by_identity
 from .locate import locate
 from .merge import DEFAULT_SCHEDULER, Layers, merge_by_meaning, names_of, plain
 from .profiles import DEFAULT_PROFILE, PROFILES, profile_fragment
@@ -145,16 +145,21 @@ def judge(
         surroundings: what else its scheduler will read, without a profile beside it if it is the
             first one itself.
     """
-    facts = [version.scheduler_name, version.spec, first]
-    content = json.dumps(facts, sort_keys=True, default=str)
-    return _judge(_Case(content, surroundings, version, first))
+    texts = (_text(version.spec), "" if first is None else _text(first))
+    return _judge(_Case(version.scheduler_name, texts, surroundings, version, first))
+
+
+@by_identity(512)
+def _text(value: Mapping[str, Any]) -> str:
+    return json.dumps(value, sort_keys=True, default=str)
 
 
 @dataclass(frozen=True, slots=True)
 class _Case:
     """The arguments of `judge`, the same if their content is."""
 
-    content: str
+    name: str
+    texts: tuple[str, str]
     surroundings: Surroundings
     version: Version = field(compare=False)
     first: Mapping[str, Any] | None = field(compare=False)
