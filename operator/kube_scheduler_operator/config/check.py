@@ -7,7 +7,7 @@ the real program has the last word.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from .catalogue import on_record
@@ -16,12 +16,17 @@ from .check_profiles import (
     INVALID_PROFILE,
     UNKNOWN_PLUGIN,
     WRONG_POINT,
+    ReadProfile,
     check_percentage,
     check_profiles,
+    decoded_profile,
+    drops_resources,
+    read_profile,
 )
 from .decode import INVALID, UNKNOWN_FIELD, decode, decoded
 from .findings import Path, Problem
-from .schema import API_VERSION, CONFIGURATION, GROUP, KIND, args_struct
+from .kept import within
+from .schema import API_VERSION, CONFIGURATION, KIND
 from .target import Target
 from .values import duration_text, nanoseconds
 
@@ -47,21 +52,37 @@ def check_config(
         target: the scheduler that will read it.
         election: leaderElection with the flags of the command line over it, if there are any.
     """
-    strict = on_record(target.gates.version)
-    problems = [
-        *_type_meta(config),
-        *decode(config, CONFIGURATION, (), target.minor, strict=strict),
+    profiles = config.get("profiles")
+    drops = drops_resources(config.get("extenders"))
+    read = [
+        read_profile({} if profile is None else profile, target, drops=drops)
+        for profile in (profiles if isinstance(profiles, list) else ())
     ]
-    for index, profile in enumerate(_objects(config.get("profiles"))):
-        problems += _decode_args(profile, ("profiles", index), target, strict=strict)
+    problems = [*_type_meta(config), *_types(config, read, target)]
+    for index, profile in enumerate(read):
+        problems += within(profile.arguments, ("profiles", index))
     if any(problem.reason != UNKNOWN_FIELD for problem in problems):
         return problems
-    config = decoded_config(config, target.minor)
+    others = {key: value for key, value in config.items() if key != "profiles"}
+    config = decoded(others, CONFIGURATION, target.minor)
     problems += _top_level(config)
     problems += _leader_election(election or config.get("leaderElection", {}))
-    problems += check_profiles(config, target)
+    problems += check_profiles(read or [read_profile({}, target, drops=drops)])
     problems += check_extenders(config.get("extenders", ()))
     return problems
+
+
+def _types(
+    config: Mapping[str, Any], profiles: Sequence[ReadProfile], target: Target
+) -> Iterator[Problem]:
+    """What is wrong with the types of a configuration; `profiles` are its own."""
+    strict = on_record(target.gates.version)
+    for key, value in config.items():
+        if key == "profiles" and isinstance(value, list):
+            for index, profile in enumerate(profiles):
+                yield from within(profile.types, ("profiles", index))
+        else:
+            yield from decode({key: value}, CONFIGURATION, (), target.minor, strict=strict)
 
 
 def decoded_config(config: Mapping[str, Any], minor: int) -> dict[str, Any]:
@@ -70,11 +91,10 @@ def decoded_config(config: Mapping[str, Any], minor: int) -> dict[str, Any]:
     Without nulls and unknown fields, also in the arguments of plugins that it reads.
     """
     copied: dict[str, Any] = decoded(config, CONFIGURATION, minor)
-    for profile in copied.get("profiles", ()):
-        for entry in profile.get("pluginConfig", ()):
-            struct = args_struct(entry.get("name", ""), minor)
-            if struct is not None and "args" in entry:
-                entry["args"] = decoded(entry["args"], struct, minor)
+    if "profiles" in copied:
+        copied["profiles"] = [
+            decoded_profile(profile or {}, minor) for profile in config["profiles"]
+        ]
     return copied
 
 
@@ -117,28 +137,6 @@ def _type_meta(config: Mapping[str, Any]) -> Iterator[Problem]:
             yield Problem(INVALID, (key,), f'this must be "{wanted}"')
 
 
-def _decode_args(
-    profile: Mapping[str, Any], path: Path, target: Target, *, strict: bool
-) -> Iterator[Problem]:
-    for index, entry in enumerate(_objects(profile.get("pluginConfig"))):
-        name, args = entry.get("name"), entry.get("args")
-        struct = args_struct(name, target.minor) if isinstance(name, str) else None
-        if struct is None or args is None:
-            continue
-        where = (*path, "pluginConfig", index, "args")
-        yield from decode(args, struct, where, target.minor, strict=strict)
-        # What is left out is taken for what it must be, also the version after the group.
-        known = {
-            "apiVersion": (None, "", "/", f"{GROUP}/", API_VERSION),
-            "kind": (None, "", f"{name}Args"),
-        }
-        for key, values in known.items():
-            if isinstance(args, Mapping) and args.get(key) not in values:
-                yield Problem(
-                    INVALID, (*where, key), f'this must be "{values[-1]}"; it can be left out'
-                )
-
-
 def _top_level(config: Mapping[str, Any]) -> Iterator[Problem]:
     if config.get("parallelism", 16) <= 0:
         yield Problem(INVALID, ("parallelism",), "this must be more than 0; the default is 16")
@@ -157,9 +155,3 @@ def _top_level(config: Mapping[str, Any]) -> Iterator[Problem]:
         )
     if config.get("clientConnection", {}).get("burst", 0) < 0:
         yield Problem(INVALID, ("clientConnection", "burst"), "this must not be negative")
-
-
-def _objects(value: Any) -> Iterator[Mapping[str, Any]]:
-    """The entries of a list, with something empty for those that are no objects."""
-    for item in value if isinstance(value, list) else ():
-        yield item if isinstance(item, Mapping) else {}

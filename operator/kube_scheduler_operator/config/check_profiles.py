@@ -1,21 +1,26 @@
 """What kube-scheduler demands of profiles: names, plugin lists, arguments, one queue for all.
 
-The configuration is one that decode.py found right and has decoded.
+A profile is read by itself first, and that is kept by its content: where there are hundreds, an
+edit is of one. What then is left to look at are their names and the queue that they share.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from itertools import accumulate
 from typing import Any, Final
 
 from .catalogue import NEVER_IN_V1, NEVER_IN_V1_SINCE, PLUGINS, on_record, plugins
-from .decode import INVALID
+from .decode import INVALID, UNKNOWN_FIELD, decode, decoded
 from .effective import Effective, effective_plugins
 from .findings import Path, Problem, did_you_mean
+from .inputs import mapping
+from .kept import REMEMBERED, Part, within
 from .plugin_args import check_args
-from .schema import args_struct
+from .schema import API_VERSION, GROUP, PROFILE, args_struct
 from .target import Target
 
 UNKNOWN_PLUGIN: Final = "UnknownPlugin"
@@ -35,19 +40,131 @@ def check_percentage(owner: Mapping[str, Any], path: Path) -> Iterator[Problem]:
         )
 
 
-def check_profiles(config: Mapping[str, Any], target: Target) -> Iterator[Problem]:
-    """The rules for all profiles of a decoded configuration."""
-    profiles: Sequence[Mapping[str, Any]] = config.get("profiles") or [{}]
-    drops_resources = any(
-        resource.get("ignoredByScheduler")
-        for extender in config.get("extenders") or ()
-        for resource in extender.get("managedResources") or ()
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """How a profile sorts the queue, which must be the same in all profiles of a process.
+
+    Attributes:
+        enabled: names and weights, as listed.
+        disabled: names, as listed.
+        sorter: the plugin that comes of it; None: none does.
+        arguments: its arguments as text, in which 1 and true are not the same as in Python.
+    """
+
+    enabled: tuple[tuple[str, int], ...]
+    disabled: tuple[str, ...]
+    sorter: str | None = None
+    arguments: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadProfile:
+    """What can be said of a profile without the others; paths begin in it.
+
+    Attributes:
+        types: fields that are unknown or of the wrong type.
+        arguments: the same in the arguments of plugins.
+        rules: what else is wrong; nothing where types are.
+        name: its schedulerName; None if there is none.
+        queue: how it sorts the queue; None where types are wrong.
+    """
+
+    types: tuple[Problem, ...]
+    arguments: tuple[Problem, ...]
+    rules: tuple[Problem, ...] = ()
+    name: str | None = None
+    queue: Queue | None = None
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """Everything that is wrong."""
+        return (*self.types, *self.arguments, *self.rules)
+
+
+def read_profile(profile: Any, target: Target, *, drops: bool = False) -> ReadProfile:
+    """Decode and check one profile by itself; worked out once for each content.
+
+    Args:
+        profile: as JSON has it, whatever it is.
+        target: the scheduler that will read it.
+        drops: whether extenders say what NodeResourcesFit ignores.
+    """
+    part = Part.of(profile, target)
+    return _kept(part, drops=drops) if part is not None else _read(profile, target, drops=drops)
+
+
+# A profile is asked about when it is judged, beside others, and again with all of its scheduler's.
+@lru_cache(maxsize=REMEMBERED)
+def _kept(part: Part, *, drops: bool) -> ReadProfile:
+    return _read(part.value, part.target, drops=drops)
+
+
+def _read(profile: Any, target: Target, *, drops: bool) -> ReadProfile:
+    minor, strict = target.minor, on_record(target.gates.version)
+    types = tuple(decode(profile, PROFILE, (), minor, strict=strict))
+    arguments: tuple[Problem, ...] = ()
+    if isinstance(profile, Mapping):
+        arguments = tuple(_decode_args(profile, target, strict=strict))
+    if any(problem.reason != UNKNOWN_FIELD for problem in (*types, *arguments)):
+        return ReadProfile(types, arguments)
+    profile = decoded_profile(profile, minor)
+    effective = effective_plugins(profile, target.gates)
+    rules = tuple(_rules(profile, effective, target, drops=drops))
+    queue = _queue(profile, effective)
+    return ReadProfile(types, arguments, rules, profile.get("schedulerName"), queue)
+
+
+def decoded_profile(profile: Mapping[str, Any], minor: int) -> dict[str, Any]:
+    """A copy of a profile whose types are right, as kube-scheduler 1.`minor` holds it."""
+    copied: dict[str, Any] = decoded(profile, PROFILE, minor)
+    for entry in copied.get("pluginConfig", ()):
+        struct = args_struct(entry.get("name", ""), minor)
+        if struct is not None and "args" in entry:
+            entry["args"] = decoded(entry["args"], struct, minor)
+    return copied
+
+
+def _decode_args(profile: Mapping[str, Any], target: Target, *, strict: bool) -> Iterator[Problem]:
+    for index, entry in enumerate(map(mapping, _entries(profile.get("pluginConfig")))):
+        name, args = entry.get("name"), entry.get("args")
+        struct = args_struct(name, target.minor) if isinstance(name, str) else None
+        if struct is None or args is None:
+            continue
+        where = ("pluginConfig", index, "args")
+        yield from decode(args, struct, where, target.minor, strict=strict)
+        # What is left out is taken for what it must be, also the version after the group.
+        known = {
+            "apiVersion": (None, "", "/", f"{GROUP}/", API_VERSION),
+            "kind": (None, "", f"{name}Args"),
+        }
+        for key, values in known.items():
+            if isinstance(args, Mapping) and args.get(key) not in values:
+                yield Problem(
+                    INVALID, (*where, key), f'this must be "{values[-1]}"; it can be left out'
+                )
+
+
+def drops_resources(extenders: Any) -> bool:
+    """Whether extenders say what NodeResourcesFit ignores."""
+    return any(
+        mapping(resource).get("ignoredByScheduler")
+        for extender in _entries(extenders)
+        for resource in _entries(mapping(extender).get("managedResources"))
     )
-    first: Effective | None = None
+
+
+def _entries(items: Any) -> list[Any]:
+    return items if isinstance(items, list) else []
+
+
+def check_profiles(profiles: Sequence[ReadProfile]) -> Iterator[Problem]:
+    """The rules for all profiles of a configuration, all of whose types are right."""
     seen: dict[str, int] = {}
     for index, profile in enumerate(profiles):
         path: Path = ("profiles", index)
-        name = profile.get("schedulerName", "default-scheduler" if len(profiles) == 1 else "")
+        name = profile.name
+        if name is None and len(profiles) == 1:
+            name = "default-scheduler"
         if not name:
             yield Problem(
                 INVALID_PROFILE,
@@ -60,30 +177,39 @@ def check_profiles(config: Mapping[str, Any], target: Target) -> Iterator[Proble
                 (*path, "schedulerName"),
                 f'profiles[{seen[name]}] has the name "{name}" as well; rename one',
             )
-        seen.setdefault(name, index)
-        yield from check_percentage(profile, path)
-        yield from _plugin_lists(profile, path, target)
-        effective = effective_plugins(profile, target.gates)
-        yield from _framework(effective, path, target)
-        yield from _plugin_config(profile, path, effective, target, drops=drops_resources)
-        if drops_resources and FIT not in (*effective.named, *_configured(profile)):
+        seen.setdefault(name or "", index)
+        yield from within(profile.rules, path)
+        if profile.queue != profiles[0].queue:
+            # All must sort it alike, and say so with the same lists.
             yield Problem(
                 INVALID_PROFILE,
-                (*path, "plugins"),
-                "ignoredByScheduler resources of extenders need NodeResourcesFit; enable it",
+                (*path, "plugins", "queueSort"),
+                "all profiles share one queue, so queueSort and its arguments must be the same in "
+                "all",
             )
-        if first is None:
-            first = effective
-        else:
-            yield from _same_queue(profiles[0], profile, first, effective, path)
 
 
-def _plugin_lists(profile: Mapping[str, Any], path: Path, target: Target) -> Iterator[Problem]:
+def _rules(
+    profile: Mapping[str, Any], effective: Effective, target: Target, *, drops: bool
+) -> Iterator[Problem]:
+    yield from check_percentage(profile, ())
+    yield from _plugin_lists(profile, target)
+    yield from _framework(effective, target)
+    yield from _plugin_config(profile, effective, target, drops=drops)
+    if drops and FIT not in (*effective.named, *_configured(profile)):
+        yield Problem(
+            INVALID_PROFILE,
+            ("plugins",),
+            "ignoredByScheduler resources of extenders need NodeResourcesFit; enable it",
+        )
+
+
+def _plugin_lists(profile: Mapping[str, Any], target: Target) -> Iterator[Problem]:
     known = plugins(target.gates.version)
     for point, lists in (profile.get("plugins") or {}).items():
         for index, entry in enumerate((lists or {}).get("enabled") or ()):
             name = entry.get("name", "")
-            where = (*path, "plugins", point, "enabled", index, "name")
+            where = ("plugins", point, "enabled", index, "name")
             plugin = known.get(name)
             if name in NEVER_IN_V1 and target.minor == NEVER_IN_V1_SINCE and point != "multiPoint":
                 # The name is refused where it stands alone; the plugins went one version later.
@@ -118,10 +244,10 @@ def _unknown_plugin(name: str, target: Target) -> str:
     return f'kube-scheduler 1.{minor} has no plugin "{name}"{hint or "; remove it"}'
 
 
-def _framework(effective: Effective, path: Path, target: Target) -> Iterator[Problem]:
+def _framework(effective: Effective, target: Target) -> Iterator[Problem]:
     for point, name in dict.fromkeys(effective.twice):
         yield Problem(
-            DUPLICATE, (*path, "plugins", point), f'plugin "{name}" is enabled twice; remove one'
+            DUPLICATE, ("plugins", point), f'plugin "{name}" is enabled twice; remove one'
         )
     if effective.unknown or not on_record(target.gates.version):
         return  # what they implement is not known, so nothing can be counted
@@ -130,31 +256,31 @@ def _framework(effective: Effective, path: Path, target: Target) -> Iterator[Pro
             # It computes how much room is left for the next weight, which then overflows.
             yield Problem(
                 INVALID_PROFILE,
-                (*path, "plugins", point),
+                ("plugins", point),
                 "a negative weight makes the sum of the weights negative; use 1 or more",
             )
     sorters = [entry.name for entry in effective.points["queueSort"]]
     if len(sorters) != 1:
         yield Problem(
             INVALID_PROFILE,
-            (*path, "plugins", "queueSort"),
+            ("plugins", "queueSort"),
             f"{len(sorters)} plugins sort the queue and one must; enable PrioritySort alone",
         )
     if not effective.points["bind"]:
         yield Problem(
             INVALID_PROFILE,
-            (*path, "plugins", "bind"),
+            ("plugins", "bind"),
             "no bind plugin is left; enable DefaultBinder",
         )
 
 
 def _plugin_config(
-    profile: Mapping[str, Any], path: Path, effective: Effective, target: Target, *, drops: bool
+    profile: Mapping[str, Any], effective: Effective, target: Target, *, drops: bool
 ) -> Iterator[Problem]:
     """The rules for pluginConfig; `drops` if extenders say what NodeResourcesFit ignores."""
     seen: set[str] = set()
     for index, entry in enumerate(profile.get("pluginConfig", ())):
-        name, where = entry.get("name", ""), (*path, "pluginConfig", index)
+        name, where = entry.get("name", ""), ("pluginConfig", index)
         if name in seen:
             yield Problem(DUPLICATE, (*where, "name"), f'"{name}" is there twice; merge the two')
         seen.add(name)
@@ -172,37 +298,18 @@ def _plugin_config(
             yield from check_args(name, args, (*where, "args"), target.gates)
 
 
-def _same_queue(
-    first: Mapping[str, Any],
-    other: Mapping[str, Any],
-    first_effective: Effective,
-    effective: Effective,
-    path: Path,
-) -> Iterator[Problem]:
-    """There is one queue, so all profiles must sort it alike, and say so with the same lists."""
-
-    def listed(profile: Mapping[str, Any]) -> list[Any]:
-        lists = (profile.get("plugins") or {}).get("queueSort") or {}
-        enabled = [
-            (item.get("name", ""), item.get("weight", 0)) for item in lists.get("enabled", ())
-        ]
-        # Weights of disabled plugins are gone before anything is compared.
-        return [enabled, [item.get("name", "") for item in lists.get("disabled", ())]]
-
-    def sorter(profile: Mapping[str, Any], points: Effective) -> Any:
-        entries = points.points["queueSort"]
-        if not entries:
-            return None
-        # The text is compared, in which 1 and true are not the same as they are in Python.
-        args = _configured(profile).get(entries[0].name)
-        return entries[0].name, json.dumps(args, sort_keys=True)
-
-    if listed(first) != listed(other) or sorter(first, first_effective) != sorter(other, effective):
-        yield Problem(
-            INVALID_PROFILE,
-            (*path, "plugins", "queueSort"),
-            "all profiles share one queue, so queueSort and its arguments must be the same in all",
-        )
+def _queue(profile: Mapping[str, Any], effective: Effective) -> Queue:
+    lists = (profile.get("plugins") or {}).get("queueSort") or {}
+    enabled = tuple(
+        (item.get("name", ""), item.get("weight", 0)) for item in lists.get("enabled", ())
+    )
+    # Weights of disabled plugins are gone before anything is compared.
+    disabled = tuple(item.get("name", "") for item in lists.get("disabled", ()))
+    sorters = effective.points["queueSort"]
+    if not sorters:
+        return Queue(enabled, disabled)
+    arguments = json.dumps(_configured(profile).get(sorters[0].name), sort_keys=True)
+    return Queue(enabled, disabled, sorters[0].name, arguments)
 
 
 def _configured(profile: Mapping[str, Any]) -> dict[str, Any]:

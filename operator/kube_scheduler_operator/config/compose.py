@@ -134,13 +134,14 @@ def compose(inputs: Inputs) -> Composition:
         fragment = {key: observed[key] for key in observed if key not in (ARGUMENTS, SERVING_INFO)}
         if profiles.all:
             base[0] = {**base[0], "profiles": list(profiles.all)}
-        config = _merged(Layers.of(*base, fragment, overrides.config))
+        layers = Layers.of(*base, fragment, overrides.config)
+        config, tidied = _merged(layers)
         # Checked before it is tidied: `profiles: {}` is a mistake, not nothing.
-        problems, warnings = _problems(config, target, _elected(config, flags))
+        problems, warnings = _problems(layers, target, _elected(config, flags))
         found += _refused(problems, config, overrides)
         told_there = frozenset(str(profile["schedulerName"]) for profile in profiles.own)
         found += _surprising(warnings, config, overrides, told_there)
-        config = tidy(config)
+        config = tidied
     if profiles.own:
         observed = {**observed, OBSERVED_PROFILES: list(profiles.own)}
     return Composition(config, render(flags), observed, tuple(found), profiles.verdicts)
@@ -328,34 +329,39 @@ def _surprising(
 
 
 @lru_cache(maxsize=4)
-def _merged(layers: Layers) -> dict[str, Any]:
-    """What layers come to; it is the same object as the last time, so nobody may change it."""
-    return layers.merged()
+def _merged(layers: Layers) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What layers come to, and the same tidied; as objects they are those of the last time.
+
+    So nobody may change them.
+    """
+    config = layers.merged()
+    return config, tidy(config)
 
 
 @dataclass(frozen=True, slots=True)
 class _Case:
     """The arguments of check_config, the same if their content is."""
 
-    key: str
-    config: Mapping[str, Any] = field(compare=False)
+    layers: Layers
+    reader: tuple[object, ...]
+    timings: str
     target: Target = field(compare=False)
     election: Mapping[str, Any] = field(compare=False)
 
 
 def _problems(
-    config: Mapping[str, Any], target: Target, election: Mapping[str, Any]
+    layers: Layers, target: Target, election: Mapping[str, Any]
 ) -> tuple[tuple[Problem, ...], tuple[Problem, ...]]:
     """(everything that is wrong, else what hurts); most passes ask about what the last one had."""
-    gates = target.gates
-    facts = [config, election, str(gates.version), sorted(gates.explicit.items()), target.stock]
-    return _check(_Case(json.dumps(facts, default=str), config, target, election))
+    timings = json.dumps(election, default=str)
+    return _check(_Case(layers, target.identity, timings, target, election))
 
 
 @lru_cache(maxsize=4)
 def _check(case: _Case) -> tuple[tuple[Problem, ...], tuple[Problem, ...]]:
-    problems = tuple(check_config(case.config, case.target, case.election))
-    return problems, () if problems else tuple(main_hazards(case.config, case.target))
+    config, _ = _merged(case.layers)
+    problems = tuple(check_config(config, case.target, case.election))
+    return problems, () if problems else tuple(main_hazards(config, case.target))
 
 
 def _elected(config: Mapping[str, Any], flags: Flags) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
 from ..platform import PLATFORMS
@@ -14,6 +15,7 @@ from .check import Target
 from .effective import effective_plugins
 from .extender_hazards import extender_hazards
 from .findings import WARNING, Path, Problem, listing
+from .kept import REMEMBERED, Part, within
 from .plugin_hazards import Profile, plugin_hazards
 
 SHARED_LEASE: Final = "SharedLease"
@@ -69,7 +71,7 @@ def profile_hazards(
     target: Target,
     extenders: Sequence[Mapping[str, Any]] = (),
 ) -> Iterator[Problem]:
-    """Warnings about one profile.
+    """Warnings about one profile; worked out once for each content.
 
     Args:
         document: the profile.
@@ -77,8 +79,22 @@ def profile_hazards(
         target: the scheduler that will read it.
         extenders: of the same configuration, because they score as well.
     """
-    yield from _percentage(document, path)
-    yield from plugin_hazards(Profile.read(document, path, target), extenders)
+    profile, others = Part.of(document, target), Part.of(extenders, target)
+    if profile is None or others is None:
+        return within(_hazards_of(document, target, extenders), path)
+    return within(_profile_hazards(profile, others), path)
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _profile_hazards(profile: Part, extenders: Part) -> tuple[Problem, ...]:
+    return _hazards_of(profile.value, profile.target, extenders.value)
+
+
+def _hazards_of(
+    document: Mapping[str, Any], target: Target, extenders: Sequence[Mapping[str, Any]]
+) -> tuple[Problem, ...]:
+    profile = Profile.read(document, (), target)
+    return (*_percentage(document, ()), *plugin_hazards(profile, extenders))
 
 
 def main_hazards(config: Mapping[str, Any], target: Target) -> list[Problem]:

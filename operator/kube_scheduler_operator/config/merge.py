@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import chain
 from typing import Any, Final
 
 from jsonmerge import Merger, Walk, WalkInstance
@@ -100,9 +101,64 @@ class Layers:
         return cls(json.dumps(documents, default=str), documents)
 
     def merged(self) -> dict[str, Any]:
-        """What they come to, by meaning and without what is null."""
-        found: dict[str, Any] = without_nulls(merge_by_meaning(self.documents))
+        """What they come to, by meaning and without what is null; it shares data with them.
+
+        Profiles that only the first document has are as they were, so they take no part in the
+        merge: there may be hundreds of them.
+        """
+        first, *others = self.documents
+        apart = _profiles_apart(first, others)
+        if apart:
+            stubs = [
+                {"schedulerName": each["schedulerName"]} if each["schedulerName"] in apart else each
+                for each in first["profiles"]
+            ]
+            first = {**first, "profiles": stubs}
+        found: dict[str, Any] = without_nulls(merge_by_meaning((first, *others)))
+        profiles = found.get("profiles")
+        if apart and isinstance(profiles, list):
+            found["profiles"] = [apart.get(_name_of(each), each) for each in profiles]
         return found
+
+
+def _profiles_apart(
+    first: Mapping[str, Any], others: Iterable[Mapping[str, Any]]
+) -> dict[str | None, Any]:
+    """Those of the first document's profiles that the others do not name, by name."""
+    profiles = first.get("profiles") or []
+    known = names_of(profiles, "schedulerName")
+    if known is None:
+        return {}
+    lists = (document.get("profiles") for document in others)
+    named = {_name_of(each) for each in chain(*(one for one in lists if isinstance(one, list)))}
+    return {
+        name: profile if _is_clean(profile) else without_nulls(plain(profile))
+        for name, profile in zip(known, profiles, strict=True)
+        if name not in named
+    }
+
+
+def _name_of(profile: Any) -> str | None:
+    """A profile's schedulerName, and that of one without; None if it has none that can be one."""
+    if not isinstance(profile, Mapping):
+        return None
+    name = profile.get("schedulerName")
+    name = DEFAULT_SCHEDULER if name is None else name
+    return name if isinstance(name, str) else None
+
+
+def _is_clean(value: Any) -> bool:
+    """Whether neither `plain` nor `without_nulls` would change anything about it."""
+    if isinstance(value, dict):
+        return all(
+            item is not None and isinstance(key, str) and _is_clean(item)
+            for key, item in value.items()
+        )
+    if isinstance(value, list):
+        return all(map(_is_clean, value))
+    return isinstance(value, str | int | None) or (
+        isinstance(value, float) and not value.is_integer()
+    )
 
 
 def check_type_meta(base: Mapping[str, Any], overlay: Mapping[str, Any]) -> None:

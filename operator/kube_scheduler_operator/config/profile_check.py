@@ -12,10 +12,13 @@ from functools import lru_cache
 from typing import Any, Final
 
 from .check import Target, check_config
+from .check_profiles import read_profile
 from .decode import INVALID_TYPE, UNKNOWN_FIELD
 from .effective import Entry, effective_plugins
 from .findings import Path, Problem, did_you_mean, listing
 from .hazards import profile_hazards
+from .inputs import mapping
+from .kept import REMEMBERED, Part, by_identity
 from .locate import locate
 from .merge import DEFAULT_SCHEDULER, Layers, merge_by_meaning, names_of, plain
 from .profiles import DEFAULT_PROFILE, PROFILES, profile_fragment
@@ -28,8 +31,6 @@ UNKNOWN_BASE: Final = "UnknownProfile"
 
 _PROFILE_FIELDS: Final = ("plugins", "pluginConfig", "percentageOfNodesToScore")
 _FIELDS: Final = ("scheduler", "schedulerName", "base", *_PROFILE_FIELDS)
-_REMEMBERED: Final = 1024
-"""Judgements; one that is kept is a few kilobytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,76 +70,132 @@ class Judgement:
     warnings: tuple[Problem, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What the profiles of a scheduler are judged in, the same if its content is.
+
+    Attributes:
+        content: all of it as text.
+        beside: the profile whose queue they share; None: there is none yet.
+        over: configuration that is laid over all profiles later.
+        target: the kube-scheduler that will read them.
+    """
+
+    content: str
+    beside: Mapping[str, Any] | None = field(compare=False)
+    over: Mapping[str, Any] = field(compare=False)
+    target: Target = field(compare=False)
+
+    @classmethod
+    def of(
+        cls, beside: Mapping[str, Any] | None, over: Mapping[str, Any], target: Target
+    ) -> Surroundings:
+        """Of these, without what means nothing to a profile."""
+        over = {key: over[key] for key in ("profiles", "extenders") if key in over}
+        if beside is not None and not over:
+            beside = _neighbour(beside, target)
+        gates = target.gates
+        facts = [beside, over, str(gates.version), sorted(gates.explicit.items()), target.stock]
+        return cls(json.dumps(facts, sort_keys=True, default=str), beside, over, target)
+
+    def with_beside(self, profile: Mapping[str, Any] | None) -> Surroundings:
+        """The same with another profile beside them, or none."""
+        return Surroundings.of(profile, self.over, self.target)
+
+
+def _neighbour(profile: Mapping[str, Any], target: Target) -> Mapping[str, Any]:
+    """The least profile that is to those beside it what this one is; itself if there is none less.
+
+    They share nothing but the queue: an edit of anything else is of no interest to them.
+    """
+    part = Part.of(profile, target)
+    return profile if part is None else _least(part)
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _least(part: Part) -> Mapping[str, Any]:
+    profile: dict[str, Any] = plain(part.value)
+    whole = read_profile(profile, part.target)
+    if whole.queue is None or whole.problems:
+        return profile
+    lists = mapping(profile.get("plugins")).get("queueSort")
+    least: dict[str, Any] = {
+        "schedulerName": profile.get("schedulerName"),
+        "plugins": {"queueSort": lists},
+        "pluginConfig": [
+            entry
+            for entry in profile.get("pluginConfig") or ()
+            if mapping(entry).get("name") == whole.queue.sorter
+        ],
+    }
+    least = without_nulls(least)
+    read = read_profile(least, part.target)
+    same = (read.name, read.queue, read.problems) == (whole.name, whole.queue, whole.problems)
+    return least if same else profile
+
+
 def judge(
-    version: Version,
-    first: Mapping[str, Any] | None,
-    beside: Mapping[str, Any] | None,
-    over: Mapping[str, Any],
-    target: Target,
+    version: Version, first: Mapping[str, Any] | None, surroundings: Surroundings
 ) -> Judgement:
     """Compose and check one version.
 
     Args:
         version: of a SchedulerProfile.
         first: the profile that it is laid over if it names no base; None: LowNodeUtilization.
-        beside: the profile whose queue it shares; None: it is the first one itself.
-        over: configuration that is laid over all profiles later.
-        target: the kube-scheduler that will read it.
+        surroundings: what else its scheduler will read, without a profile beside it if it is the
+            first one itself.
     """
-    over = {key: over[key] for key in ("profiles", "extenders") if key in over}
-    gates = target.gates
-    key = json.dumps(
-        [
-            version.scheduler_name, version.spec, first, beside, over,
-            str(gates.version), sorted(gates.explicit.items()), target.stock,
-        ],
-        sort_keys=True,
-        default=str,
-    )  # fmt: skip
-    return _judge(_Case(key, version, first, beside, over, target))
+    texts = (_text(version.spec), "" if first is None else _text(first))
+    return _judge(_Case(version.scheduler_name, texts, surroundings, version, first))
+
+
+@by_identity(512)
+def _text(value: Mapping[str, Any]) -> str:
+    return json.dumps(value, sort_keys=True, default=str)
 
 
 @dataclass(frozen=True, slots=True)
 class _Case:
     """The arguments of `judge`, the same if their content is."""
 
-    key: str
+    name: str
+    texts: tuple[str, str]
+    surroundings: Surroundings
     version: Version = field(compare=False)
     first: Mapping[str, Any] | None = field(compare=False)
-    beside: Mapping[str, Any] | None = field(compare=False)
-    over: Mapping[str, Any] = field(compare=False)
-    target: Target = field(compare=False)
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@lru_cache(maxsize=REMEMBERED)
 def _judge(case: _Case) -> Judgement:
     spec, name = case.version.spec, case.version.scheduler_name
+    over, target = case.surroundings.over, case.surroundings.target
     problems = list(_fields(spec))
     if problems:
         return Judgement({"schedulerName": name}, tuple(problems), {})
     written = written_profile(name, spec)
     base = {**_base(spec.get("base"), case.first), "schedulerName": name}
     profile = _laid_over(Layers.of({"profiles": [base]}, {"profiles": [written]}))
-    beside = [plain(case.beside)] if case.beside is not None else []
+    neighbour = case.surroundings.beside
+    beside = [plain(neighbour)] if neighbour is not None else []
     alone = {"apiVersion": API_VERSION, "kind": KIND, "profiles": [*beside, profile]}
-    config = _overlaid(alone, case.over, name)
-    index, found = _check(config, name, case.target)
+    config = _overlaid(alone, over, name)
+    index, found = _check(config, name, target)
     if config is not alone and (index is None or any(not _within(p, index) for p in found)):
         # What is wrong elsewhere must not hide what is wrong here, nor be blamed on it.
         config = alone
-        index, found = _check(config, name, case.target)
+        index, found = _check(config, name, target)
     mine = [p for p in found if index is not None and _within(p, index)]
-    mine = [p for p in mine if not _exists(p.path, config, case.over)]
+    mine = [p for p in mine if not _exists(p.path, config, over)]
     problems += (_in_spec(problem, profile, written) for problem in mine)
     points: Mapping[str, tuple[Entry, ...]] = {}
     warnings: list[Problem] = []
     if not found and index is not None:
         mixed = config["profiles"][index]
-        points = effective_plugins(mixed, case.target.gates).points
+        points = effective_plugins(mixed, target.gates).points
         points = {point: entries for point, entries in points.items() if entries}
         extenders = config.get("extenders") or ()
-        told = profile_hazards(mixed, ("profiles", index), case.target, extenders)
-        told = (each for each in told if not _exists(each.path, config, case.over))
+        told = profile_hazards(mixed, ("profiles", index), target, extenders)
+        told = (each for each in told if not _exists(each.path, config, over))
         warnings += (_in_spec(problem, profile, written) for problem in told)
     return Judgement(profile, tuple(problems), points, tuple(warnings))
 
@@ -188,7 +245,7 @@ def first_profile(config: Mapping[str, Any]) -> dict[str, Any]:
     return {**profiles[0], "schedulerName": DEFAULT_SCHEDULER}
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@lru_cache(maxsize=REMEMBERED)
 def _laid_over(layers: Layers) -> dict[str, Any]:
     """The one profile that layers come to; it is shared, so nobody may change it.
 

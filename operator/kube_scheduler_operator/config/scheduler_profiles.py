@@ -18,7 +18,7 @@ from .effective import Entry
 from .findings import Finding, Problem, format_path
 from .inputs import mapping
 from .merge import DEFAULT_SCHEDULER
-from .profile_check import Judgement, Version, judge
+from .profile_check import Judgement, Surroundings, Version, judge
 
 SPEC: Final = "spec"
 ACCEPTED: Final = "status.accepted"
@@ -162,10 +162,9 @@ class _Selection:
         self._scheduler = scheduler
         self._first = first
         self._first_name = str(first.get("schedulerName") or DEFAULT_SCHEDULER) if first else None
-        # Beside which all others are judged, because they share its queue.
-        self._reference: Mapping[str, Any] | None = first or None
-        self._target = target
-        self._over = over
+        # Beside the first profile all others are judged, because they share its queue.
+        self._beside = Surroundings.of(first or None, over, target)
+        self._alone = self._beside.with_beside(None)
         self._elsewhere = elsewhere
         self._settled = False
         self._taken: dict[str, str] = {}
@@ -186,7 +185,7 @@ class _Selection:
                     continue
                 if version.scheduler_name == self._first_name:
                     self.choose(obj)
-                    self._reference = judgement.profile
+                    self._beside = self._alone.with_beside(judgement.profile)
                     self._settled = True
                     return
                 break
@@ -224,7 +223,8 @@ class _Selection:
             if not judgement.problems:
                 self._taken[version.scheduler_name] = name
                 self._chosen[name] = _Choice(version.spec, version.root, judgement)
-                self._reference = self._reference or judgement.profile
+                if self._beside.beside is None:
+                    self._beside = self._alone.with_beside(judgement.profile)
                 break
             findings += (
                 _finding(obj, p.reason, _path(version.root, p), p.message)
@@ -279,9 +279,9 @@ class _Selection:
             yield Version(_name(obj), ACCEPTED, remembered)
 
     def _judge(self, version: Version) -> Judgement:
-        first = self._first if version.scheduler_name == self._first_name else None
-        beside = None if first is not None else self._reference
-        return judge(version, first, beside, self._over, self._target)
+        if version.scheduler_name == self._first_name:
+            return judge(version, self._first, self._alone)
+        return judge(version, None, self._beside)
 
 
 def _runs_on(obj: Mapping[str, Any], scheduler: str) -> bool:

@@ -87,7 +87,7 @@ POINTS_SINCE: Final = {"placementGenerate": 36, "placementScore": 36}
 _PLUGIN: Final = _struct({"name": STRING, "weight": INT32}, "name", "weight")
 PLUGIN_SET: Final = Struct({"enabled": List(_PLUGIN), "disabled": List(_PLUGIN)})
 _PLUGINS: Final = Struct(dict.fromkeys((*POINTS, "multiPoint"), PLUGIN_SET), since=POINTS_SINCE)
-_PROFILE: Final = _struct({
+PROFILE: Final = _struct({
     "schedulerName": STRING,
     "percentageOfNodesToScore": INT32,
     "plugins": _PLUGINS,
@@ -131,7 +131,7 @@ CONFIGURATION: Final = _struct({
     "percentageOfNodesToScore": INT32,
     "podInitialBackoffSeconds": INT64,
     "podMaxBackoffSeconds": INT64,
-    "profiles": List(_PROFILE),
+    "profiles": List(PROFILE),
     "extenders": List(_EXTENDER),
     "delayCacheUntilActive": BOOL,
 }, always="leaderElection clientConnection", optional="parallelism enableProfiling "

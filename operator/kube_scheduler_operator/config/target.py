@@ -26,6 +26,11 @@ class Target:
         return self.gates.version.minor
 
     @property
+    def identity(self) -> tuple[object, ...]:
+        """Its content as something that can be a key."""
+        return self.gates.version, frozenset(self.gates.explicit.items()), self.stock
+
+    @property
     def plugins_on_record(self) -> bool:
         """True if a plugin that the catalogue does not know cannot exist."""
         return self.stock and on_record(self.gates.version)

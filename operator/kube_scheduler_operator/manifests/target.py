@@ -11,6 +11,7 @@ import yaml
 from .. import assets, names
 from ..config.arguments import probe_target
 from ..config.compose import Composition, config_text
+from ..config.kept import by_identity
 from ..platform import Platform
 from .render import canonical_json, render_static_pod, stub_kubeconfig
 
@@ -31,13 +32,16 @@ def target_data(
     """
     assert composition.config is not None  # noqa: S101 - callers check `blocking`
     return {
-        names.CONFIG: {names.CONFIG_KEY: config_text(composition.config)},
+        names.CONFIG: {names.CONFIG_KEY: _config_text(composition.config)},
         names.POD: {
             names.POD_KEY: _pod_text(platform, image, composition.arguments),
             names.PREFLIGHT_KUBECONFIG_KEY: stub_kubeconfig(),
             names.FORCE_REDEPLOYMENT_KEY: force_redeployment_reason,
         },
     }
+
+
+_config_text = by_identity(4)(config_text)
 
 
 # A pass asks for the same pod again and again; a template costs more than the rest of the pass.

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from .. import names
+from ..config.kept import by_identity
 from ..kube.resource import SCHEDULER_PROFILES
 from ..plan import Action, Event, Replace
 from .conditions import Condition, merge_conditions
@@ -85,7 +86,12 @@ def state_of(verdict: Verdict) -> str:
 
 def plugin_table(verdict: Verdict) -> dict[str, str]:
     """The plugins that run, one line per extension point, with weights where they count."""
-    return {point: _line(point, entries) for point, entries in sorted(verdict.points.items())}
+    return dict(_table(verdict.points))
+
+
+@by_identity(512)
+def _table(points: Mapping[str, tuple[Entry, ...]]) -> dict[str, str]:
+    return {point: _line(point, entries) for point, entries in sorted(points.items())}
 
 
 def _owner(verdict: Verdict) -> str:
