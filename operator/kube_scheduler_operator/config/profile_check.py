@@ -20,7 +20,7 @@ from .hazards import profile_hazards
 from .inputs import mapping
 from .kept import REMEMBERED, Part, by_identity
 from .locate import locate
-from .merge import DEFAULT_SCHEDULER, Layers, merge_by_meaning, names_of, plain
+from .merge import DEFAULT_SCHEDULER, merge_by_meaning, names_of, plain
 from .profiles import DEFAULT_PROFILE, PROFILES, profile_fragment
 from .schema import API_VERSION, KIND
 from .values import without_nulls
@@ -174,7 +174,7 @@ def _judge(case: _Case) -> Judgement:
         return Judgement({"schedulerName": name}, tuple(problems), {})
     written = written_profile(name, spec)
     base = {**_base(spec.get("base"), case.first), "schedulerName": name}
-    profile = _laid_over(Layers.of({"profiles": [base]}, {"profiles": [written]}))
+    (profile,) = _merged([{"profiles": [base]}, {"profiles": [written]}])["profiles"]
     neighbour = case.surroundings.beside
     beside = [plain(neighbour)] if neighbour is not None else []
     alone = {"apiVersion": API_VERSION, "kind": KIND, "profiles": [*beside, profile]}
@@ -245,16 +245,6 @@ def first_profile(config: Mapping[str, Any]) -> dict[str, Any]:
     return {**profiles[0], "schedulerName": DEFAULT_SCHEDULER}
 
 
-@lru_cache(maxsize=REMEMBERED)
-def _laid_over(layers: Layers) -> dict[str, Any]:
-    """The one profile that layers come to; it is shared, so nobody may change it.
-
-    It depends on less than a judgement: on nothing of the profile beside it.
-    """
-    profile: dict[str, Any] = layers.merged()["profiles"][0]
-    return profile
-
-
 def _overlaid(config: Mapping[str, Any], over: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     """The configuration with what is laid over it; itself if that has nothing to say to it."""
     if not over:
@@ -265,7 +255,11 @@ def _overlaid(config: Mapping[str, Any], over: Mapping[str, Any], name: str) -> 
         here = {name, *(p.get("schedulerName") for p in config["profiles"])}
         kept = [p for p in over["profiles"] if p["schedulerName"] in here]
         over = {**over, "profiles": kept}
-    merged: dict[str, Any] = without_nulls(merge_by_meaning([config, over]))
+    return _merged([config, over])
+
+
+def _merged(documents: list[Mapping[str, Any]]) -> dict[str, Any]:
+    merged: dict[str, Any] = without_nulls(merge_by_meaning(documents))
     return merged
 
 
