@@ -155,7 +155,7 @@ def _is_clean(value: Any) -> bool:
             for key, item in value.items()
         )
     if isinstance(value, list):
-        return all(map(_is_clean, value))
+        return all(item is not None and _is_clean(item) for item in value)
     return isinstance(value, str | int | None) or (
         isinstance(value, float) and not value.is_integer()
     )

@@ -129,10 +129,28 @@ def is_extended_resource(text: str) -> bool:
     return is_qualified_name(text) and is_qualified_name(f"requests.{text}")
 
 
-def without_nulls(value: Any) -> Any:
-    """A copy without the keys that hold null, at any depth: neither Go nor a merge sees them."""
+OBJECT_LISTS: Final = frozenset(
+    {
+        "defaultConstraints", "disabled", "enabled", "extenders", "managedResources",
+        "matchExpressions", "matchFields", "nodeSelectorTerms", "pluginConfig",
+        "preferredDuringSchedulingIgnoredDuringExecution", "profiles", "resources", "shape",
+    }
+)  # fmt: skip
+"""The lists of a KubeSchedulerConfiguration whose entries are objects."""
+
+
+def without_nulls(value: Any, key: str = "") -> Any:
+    """A copy without nulls, at any depth: neither Go nor a merge sees them.
+
+    A null in a list of objects stays an entry: Go reads it as an object without fields.
+
+    Args:
+        value: as JSON has it.
+        key: under which the value stands.
+    """
     if isinstance(value, Mapping):
-        return {key: without_nulls(item) for key, item in value.items() if item is not None}
+        return {name: without_nulls(item, name) for name, item in value.items() if item is not None}
     if isinstance(value, list):
-        return [without_nulls(item) for item in value]
+        empty = key in OBJECT_LISTS
+        return [{} if item is None and empty else without_nulls(item) for item in value]
     return value
