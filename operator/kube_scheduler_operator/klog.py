@@ -30,6 +30,16 @@ LEVELS: Final[Mapping[str, tuple[int, int]]] = {
     "Trace": (6, TRACE),
     "TraceAll": (8, TRACE_ALL),
 }
+
+# LOG_LEVEL of kube-safe-scheduler's agents -> level of Python's logging
+SEVERITIES: Final[Mapping[str, int]] = {
+    "TRACE": TRACE,
+    "DEBUG": logging.DEBUG,
+    "INFO": logging.INFO,
+    "WARNING": logging.WARNING,
+    "ERROR": logging.ERROR,
+    "ALERT": logging.CRITICAL,
+}
 REDACTED: Final = "REDACTED"
 
 _KV_ATTRIBUTE: Final = "klog_kv"
@@ -82,10 +92,15 @@ def set_level(level: str) -> bool:
         Whether the name is known. If not, the level is Normal.
     """
     _, threshold = LEVELS.get(level or "Normal", LEVELS["Normal"])
+    set_threshold(threshold)
+    return not level or level in LEVELS
+
+
+def set_threshold(threshold: int) -> None:
+    """Show what has at least this level of Python's logging (see SEVERITIES)."""
     logging.getLogger().setLevel(threshold)
     for name, lowest in _TAMED.items():
         logging.getLogger(name).setLevel(max(lowest, threshold))
-    return not level or level in LEVELS
 
 
 class TextFormatter(logging.Formatter):

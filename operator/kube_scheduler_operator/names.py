@@ -22,8 +22,10 @@ KUBESCHEDULERS: Final = "kubeschedulers.operator.openshift.io"
 CLUSTEROPERATORS: Final = "clusteroperators.config.openshift.io"
 CLUSTEROPERATOR: Final = "kube-scheduler"
 SCHEDULERPROFILES: Final = "schedulerprofiles.kube-scheduler-operator.dev"
-ACCEPTED: Final = "Accepted"  # condition of a SchedulerProfile
+SCHEDULEREXTENDERS: Final = "schedulerextenders.kube-scheduler-operator.dev"
+ACCEPTED: Final = "Accepted"  # of SchedulerProfiles, SchedulerExtenders and LoadPolicies
 SECONDARYSCHEDULERS: Final = "secondaryschedulers.kube-scheduler-operator.dev"
+LOADPOLICIES: Final = "loadpolicies.kube-scheduler-operator.dev"
 
 # --- objects in the target namespace ----------------------------------------------------------
 CONFIG: Final = "config"  # ConfigMap: the KubeSchedulerConfiguration
@@ -79,6 +81,23 @@ SPEC_HASH_ANNOTATION: Final = f"{PREFIX}/spec-hash"  # on their Deployments: wha
 WRITTEN_GENERATION_ANNOTATION: Final = f"{PREFIX}/written-generation"  # and its generation then
 OUTCOME_PROGRESSING: Final = "progressing"  # on its way; only in the history of further schedulers
 
+# --- load-aware scheduling (scheduling/) -------------------------------------------------------
+LOAD_ANNOTATION: Final = f"load.{PREFIX}/usage"  # on nodes: what was measured of them, JSON
+
+# --- extenders that the operator runs (extenders/) --------------------------------------------
+EXTENDER: Final = "scheduler-extender"  # value of the label app on their pods
+EXTENDER_LABEL: Final = f"{PREFIX}/extender"  # whose it is; on everything made for one
+EXTENDER_PORT_ANNOTATION: Final = f"{PREFIX}/port"  # on their DaemonSets: where they listen
+
+# --- load policies (loads/) -------------------------------------------------------------------
+LOAD_LABEL: Final = f"{PREFIX}/load-policy"  # whose it is; on everything made for one
+LOAD_ANNOTATOR: Final = "load-annotator"  # its app, container, ServiceAccount and Lease
+NODE_METRICS: Final = "node-metrics"  # app and container of the exporter
+LOAD_STATE: Final = "load-state"  # ConfigMap: what is on nodes, and what the annotator says
+LOAD_STATE_KEY: Final = "state.json"  # in it: written by the annotator
+LOAD_WRITTEN_KEY: Final = "written"  # in it: families of annotations that nodes may have
+LOAD_CLEANUP: Final = "load-cleanup"  # Job: takes them away when no policy is left
+
 # --- conditions on KubeScheduler (those of openshift/library-go where not marked as ours) -----
 CONFIG_OBSERVATION_DEGRADED: Final = "ConfigObservationDegraded"
 TARGET_CONFIG_DEGRADED: Final = "TargetConfigControllerDegraded"
@@ -95,8 +114,10 @@ NODES_DEGRADED: Final = "NodeControllerDegraded"
 OVERRIDES_UPGRADEABLE: Final = "UnsupportedConfigOverridesUpgradeable"
 OVERRIDES_DEGRADED: Final = "UnsupportedConfigOverridesDegraded"  # ours: malformed overrides
 SCHEDULER_PROFILES_DEGRADED: Final = "SchedulerProfilesDegraded"  # ours: one is not accepted
+SCHEDULER_EXTENDERS_DEGRADED: Final = "SchedulerExtendersDegraded"  # ours: likewise, or no agent
 PREFLIGHT_DEGRADED: Final = "PreflightDegraded"  # ours: kube-scheduler refused a revision
 SECONDARY_DEGRADED: Final = "SecondarySchedulersDegraded"  # ours: which ones, and why
+LOAD_POLICIES_DEGRADED: Final = "LoadPoliciesDegraded"  # ours: which ones, and why
 # Ours, and for information: no suffix, so ClusterOperator does not count them.
 PODS_WITHOUT_SCHEDULER: Final = "PodsWithoutScheduler"
 INEFFECTIVE_SETTINGS: Final = "IneffectiveSettings"
@@ -104,7 +125,7 @@ UNKNOWN_SCHEDULER: Final = "UnknownScheduler"  # who binds pods of a name that i
 UNKNOWN_LEASE_HOLDER: Final = "UnknownLeaseHolder"  # who elects by the scheduler's Lease as well?
 CONFIGURATION_WARNINGS: Final = "ConfigurationWarnings"  # it is accepted, and may surprise
 
-# --- conditions on SecondaryScheduler; the last one on SchedulerProfile as well ---------------
+# --- conditions on SecondaryScheduler; some on SchedulerProfile and SchedulerExtender as well --
 AVAILABLE: Final = "Available"
 PROGRESSING: Final = "Progressing"
 DEGRADED: Final = "Degraded"

@@ -321,9 +321,9 @@ class Operator:
         recovered, self._trouble = self._trouble != "", ""
         news = executor.troubles != troubles
         if executor.troubles:
-            # Of further schedulers only: the next pass says so, then it is tried with patience.
+            # Of some chain only: the next pass says so, then it is tried with patience.
             for whose, trouble in executor.troubles.items() if news else ():
-                log.warning("Writing for SecondaryScheduler %s failed: %s", whose, trouble)
+                log.warning("Writing for %s failed: %s", whose, trouble)
             self._queue.add_rate_limited(_WORK)
         else:
             self._queue.forget(_WORK)

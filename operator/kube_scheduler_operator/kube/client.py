@@ -7,11 +7,12 @@ semantics that an operator needs: preconditions, back-off by server's wish, relo
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import random
 import time
-from typing import TYPE_CHECKING, Final, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeVar
 
 import aiohttp
 
@@ -28,7 +29,7 @@ from .errors import (
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
     from types import TracebackType
 
     from .credentials import Access, Credentials
@@ -226,6 +227,28 @@ class ApiClient:
         request = _request("get", ref, subresource)
         return await self._repeat("GET", request, params, None, {}, _as_text)
 
+    async def get_bytes(self, request: Request, params: Mapping[str, str]) -> bytes:
+        """The undecoded answer to a GET, for those who decode it themselves."""
+        return await self._repeat("GET", request, params, None, {}, lambda _r, _s, text: text)
+
+    @contextlib.asynccontextmanager
+    async def stream(
+        self, request: Request, params: Mapping[str, str], *, silence: float
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        """An answer that is read while it is sent: a watch. Nothing is repeated.
+
+        Args:
+            request: what is asked.
+            params: of the query.
+            silence: seconds after which a connection that says nothing counts as broken.
+
+        Raises:
+            ApiError: the server refused, or the connection broke, also while it is read.
+        """
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=10.0, sock_read=silence)
+        async with self._asked("GET", request, params, None, {}, timeout) as response:
+            yield response
+
     async def get_path(self, path: str) -> Object:
         """GET anything that answers with JSON, e.g. discovery or "/version"."""
         return await self._ask("GET", Request("get", path))
@@ -291,11 +314,26 @@ class ApiClient:
         headers: dict[str, str],
     ) -> tuple[int, bytes]:
         """Status and body of one attempt that succeeded."""
+        async with self._asked(method, request, params, data, headers, None) as response:
+            return response.status, await response.read()
+
+    @contextlib.asynccontextmanager
+    async def _asked(
+        self,
+        method: str,
+        request: Request,
+        params: Mapping[str, str] | None,
+        data: bytes | None,
+        headers: dict[str, str],
+        patience: aiohttp.ClientTimeout | None,
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        """One attempt that succeeded, its body not yet read; `patience` None: the session's."""
         if self._session is None:
             raise RuntimeError("use ApiClient as an async context manager")
         access = await self.credentials.access()
         if access.authorization:
             headers = {**headers, "Authorization": access.authorization}
+        more: dict[str, Any] = {} if patience is None else {"timeout": patience}
         code, started = NO_ANSWER, time.perf_counter()
         try:
             async with self._session.request(
@@ -308,24 +346,24 @@ class ApiClient:
                 server_hostname=access.tls_server_name,
                 proxy=access.proxy,
                 allow_redirects=False,
+                **more,
             ) as response:
                 code = str(response.status)
-                text = await response.read()
+                if response.status >= 300:
+                    text = _decode(await response.read())
+                    again = response.headers.get("Retry-After")
+                    raise from_response(request, response.status, text, again)
+                yield response
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise _no_answer(request, access.server, error, self._timeout) from error
         finally:
-            if self._observer:
+            if self._observer and patience is None:  # how long a watch lasts says nothing
                 self._observer(
                     method=method,
                     host=access.host,
                     code=code,
                     seconds=time.perf_counter() - started,
                 )
-        if response.status >= 300:
-            raise from_response(
-                request, response.status, _decode(text), response.headers.get("Retry-After")
-            )
-        return response.status, text
 
     def _tls_of(self, access: Access) -> ssl.SSLContext | bool:
         transport = access.transport

@@ -132,9 +132,11 @@ class LeaderElector:
                 break
         self._renewed_at = None
         _log.error(
-            "lost leadership: lease %s is held by %s%s",
+            "lost leadership: lease %s %s%s",
             self._ref,
-            self.holder or "nobody",
+            f"is held by {self.holder or 'nobody'}"
+            if self.holder != self._identity
+            else f"was not renewed within {self._timings.renew_deadline:g} s",
             f"; last trouble: {self._trouble}" if self._trouble else "",
         )
 

@@ -113,6 +113,8 @@ SERVICES: Final = Resource("", "v1", "services", "Service", namespaced=True)
 SERVICE_ACCOUNTS: Final = Resource("", "v1", "serviceaccounts", "ServiceAccount", namespaced=True)
 SECRETS: Final = Resource("", "v1", "secrets", "Secret", namespaced=True)
 DEPLOYMENTS: Final = Resource("apps", "v1", "deployments", "Deployment", namespaced=True)
+DAEMON_SETS: Final = Resource("apps", "v1", "daemonsets", "DaemonSet", namespaced=True)
+JOBS: Final = Resource("batch", "v1", "jobs", "Job", namespaced=True)
 LEASES: Final = Resource("coordination.k8s.io", "v1", "leases", "Lease", namespaced=True)
 DISRUPTION_BUDGETS: Final = Resource(
     "policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", namespaced=True
@@ -168,6 +170,16 @@ SCHEDULER_PROFILES: Final = Resource(
     "schedulerprofiles",
     "SchedulerProfile",
     namespaced=False,
+)
+SCHEDULER_EXTENDERS: Final = Resource(
+    "kube-scheduler-operator.dev",
+    "v1alpha1",
+    "schedulerextenders",
+    "SchedulerExtender",
+    namespaced=False,
+)
+LOAD_POLICIES: Final = Resource(
+    "kube-scheduler-operator.dev", "v1alpha1", "loadpolicies", "LoadPolicy", namespaced=False
 )
 KUBE_SCHEDULERS: Final = Resource(
     "operator.openshift.io", "v1", "kubeschedulers", "KubeScheduler", namespaced=False

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import copy
 import json
-import selectors
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -27,7 +26,7 @@ from kube_scheduler_operator.kube.resource import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator
 
     from kube_scheduler_operator.kube.api import Object
 
@@ -445,31 +444,3 @@ async def api() -> AsyncIterator[FakeApi]:
     yield server
     if server.runner is not None:
         await server.stop()
-
-
-class _JumpingSelector(selectors.DefaultSelector):
-    """Instead of waiting, moves the clock to when the wait would end."""
-
-    now = 0.0
-
-    def select(self, timeout: float | None = None) -> list[Any]:
-        ready = super().select(0)
-        if not ready and timeout is None:
-            raise RuntimeError("dead-lock: everything waits and no timer runs")
-        if not ready and timeout:
-            self.now += timeout
-        return ready
-
-
-@pytest.fixture
-def virtual_time() -> Iterator[asyncio.Runner]:
-    """A runner whose loop never waits: sleeping an hour takes no time."""
-
-    def loop() -> asyncio.AbstractEventLoop:
-        selector = _JumpingSelector()
-        made = asyncio.SelectorEventLoop(selector)
-        made.time = lambda: selector.now  # type: ignore[method-assign]
-        return made
-
-    with asyncio.Runner(loop_factory=loop) as runner:
-        yield runner

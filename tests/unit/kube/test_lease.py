@@ -238,7 +238,7 @@ def test_api_away_for_longer_than_the_deadline_loses_the_lease(virtual_time):
     virtual_time.run(scenario())
 
 
-def test_request_that_never_returns_does_not_outlast_the_deadline(virtual_time):
+def test_request_that_never_returns_does_not_outlast_the_deadline(virtual_time, caplog):
     async def scenario() -> None:
         leases = Leases()
         one = elector(leases, "one")
@@ -248,6 +248,7 @@ def test_request_that_never_returns_does_not_outlast_the_deadline(virtual_time):
         hung = now()
         await holding
         assert now() - hung <= 10
+        assert "lease Lease ops/lock was not renewed within 10 s" in caplog.text
 
     virtual_time.run(scenario())
 

@@ -1,0 +1,281 @@
+"""A copy of the API's objects that survives whatever happens to the connection."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from kube_scheduler_operator.kube.client import ApiClient
+from kube_scheduler_operator.kube.reflector import Pace, Reflector, Selection
+from kube_scheduler_operator.kube.resource import NODES, PODS
+
+if TYPE_CHECKING:
+    from kube_scheduler_operator.kube.api import Object
+
+    from .conftest import FakeApi
+
+QUICK = Pace(batch=0.002, silence=20.0, backoff=(0.01, 0.05), page=3)
+
+
+class Copy:
+    """What a receiver was told."""
+
+    def __init__(self) -> None:
+        self.objects: dict[str, Object] = {}
+        self.removed: list[str] = []
+        self.calls = 0
+        self.bad = ""
+
+    def set(self, obj: Object) -> None:
+        self.calls += 1
+        if obj["metadata"]["name"] == self.bad:
+            raise ValueError("cannot read this one")
+        self.objects[obj["metadata"]["name"]] = obj
+
+    def remove(self, obj: Object) -> None:
+        self.removed.append(obj["metadata"]["name"])
+        self.objects.pop(obj["metadata"]["name"], None)
+
+
+@contextlib.asynccontextmanager
+async def following(
+    api: FakeApi, copy: Copy, pace: Pace = QUICK, **more: Any
+) -> AsyncIterator[Reflector]:
+    async with ApiClient(api.credentials(), field_manager="test", backoffs=()) as client:
+        reflector = Reflector(client, more.pop("resource", NODES), copy, pace=pace, **more)
+        task = asyncio.create_task(reflector.run())
+        try:
+            yield reflector
+        finally:
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+
+
+async def until(condition: Callable[[], object]) -> None:
+    async with asyncio.timeout(20):
+        while not condition():  # noqa: ASYNC110 - there is nothing to wait for
+            await asyncio.sleep(0.002)
+
+
+async def test_everything_is_listed_page_by_page_and_then_watched(api: FakeApi) -> None:
+    for number in range(8):
+        api.put(NODES, f"n{number}")
+    copy = Copy()
+    async with following(api, copy) as reflector:
+        await asyncio.wait_for(reflector.synced(), 20)
+        assert set(copy.objects) == {f"n{number}" for number in range(8)}
+        assert copy.objects["n0"]["kind"] == "Node"
+        assert len(api.requests("GET", "/nodes")) >= 3
+        await api.until_watched(NODES)
+        api.put(NODES, "new", spec={"a": 1})
+        api.put(NODES, "n0", spec={"a": 2})
+        api.remove(NODES, "n1")
+        await until(lambda: copy.removed == ["n1"])
+        assert copy.objects["new"]["spec"] == {"a": 1}
+        assert copy.objects["n0"]["spec"] == {"a": 2}
+        assert (reflector.state.events, reflector.state.lists) == (3, 1)
+        assert reflector.state.version == str(api.version)
+
+
+async def test_selectors_and_bookmarks_are_asked_for(api: FakeApi) -> None:
+    selection = Selection("shop", label_selector="app=web")
+    api.put(PODS, "p", "shop", labels={"app": "web"})
+    api.put(PODS, "q", "shop", labels={"app": "db"})
+    api.put(PODS, "r", "other", labels={"app": "web"})
+    copy = Copy()
+    async with following(api, copy, resource=PODS, selection=selection):
+        await api.until_watched(PODS)
+        assert set(copy.objects) == {"p"}
+    (watch,) = [seen for seen in api.seen if "watch" in seen.query]
+    assert watch.path == "/api/v1/namespaces/shop/pods"
+    assert watch.query["labelSelector"] == "app=web"
+    assert watch.query["allowWatchBookmarks"] == "true"
+    assert 300 <= int(watch.query["timeoutSeconds"]) <= 600
+
+
+@pytest.mark.parametrize("how", ["end_watches", "reset_watches"])
+async def test_a_watch_that_ends_goes_on_where_it_was(api: FakeApi, how: str) -> None:
+    api.put(NODES, "a")
+    copy = Copy()
+    async with following(api, copy) as reflector:
+        for number in range(3):
+            await api.until_watched(NODES)
+            api.put(NODES, f"n{number}")
+            await until(lambda n=number: f"n{n}" in copy.objects)  # type: ignore[misc]
+            await getattr(api, how)(NODES)
+            await until(lambda: not api.watches)
+        assert reflector.state.lists == 1
+        assert copy.calls == 4  # nothing twice
+
+
+async def test_bookmarks_move_the_version_on(api: FakeApi) -> None:
+    copy = Copy()
+    async with following(api, copy) as reflector:
+        await api.until_watched(NODES)
+        line = (
+            b'{"type":"BOOKMARK","object":{"kind":"Node","metadata":{"resourceVersion":"777"}}}\n'
+        )
+        await api.send_raw(NODES, line)
+        await until(lambda: reflector.state.version == "777")
+        assert copy.calls == 0
+
+
+async def test_a_version_that_is_gone_means_to_list_anew(api: FakeApi) -> None:
+    api.put(NODES, "stays")
+    api.put(NODES, "goes")
+    api.put(NODES, "again")
+    copy = Copy()
+    async with following(api, copy) as reflector:
+        await api.until_watched(NODES)
+        await api.stop()
+        api.remove(NODES, "goes")
+        api.remove(NODES, "again")
+        api.put(NODES, "again")
+        api.put(NODES, "new")
+        api.lose_history()
+        await api.start()
+        await until(lambda: reflector.state.lists == 2)
+        assert set(copy.objects) == {"stays", "again", "new"}
+        assert sorted(copy.removed) == ["again", "goes"]
+        assert reflector.state.synced
+
+
+async def test_one_that_is_another_of_the_same_name_goes_first(api: FakeApi) -> None:
+    api.put(NODES, "again")
+    copy = Copy()
+    async with following(api, copy) as reflector:
+        await api.until_watched(NODES)
+        await api.stop()
+        api.remove(NODES, "again")
+        api.put(NODES, "again")
+        api.lose_history()
+        await api.start()
+        await until(lambda: reflector.state.lists == 2)
+        assert "again" in copy.objects
+        assert copy.removed == ["again"]
+
+
+@pytest.mark.parametrize("code", [410, 500, 429])
+async def test_an_error_in_a_watch_is_got_over(api: FakeApi, code: int) -> None:
+    api.put(NODES, "a")
+    copy = Copy()
+    async with following(api, copy) as reflector:
+        await api.until_watched(NODES)
+        await api.send_error(NODES, code)
+        await until(lambda: len([s for s in api.seen if "watch" in s.query]) == 2)
+        assert reflector.state.lists == (2 if code == 410 else 1)
+        await api.until_watched(NODES)
+        api.put(NODES, "b")
+        await until(lambda: "b" in copy.objects)
+
+
+@pytest.mark.parametrize("code", [403, 404, 429, 500, 503])
+async def test_a_list_that_fails_is_tried_again(
+    api: FakeApi, code: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    api.put(NODES, "a")
+    api.fail(code, path="/nodes", times=3, headers={"Retry-After": "0"})
+    copy = Copy()
+    async with following(api, copy) as reflector:
+        await asyncio.wait_for(reflector.synced(), 20)
+        assert set(copy.objects) == {"a"}
+        assert reflector.state.failures == 3
+        assert reflector.state.problem == ""
+    assert caplog.text.count("Cannot follow the API") == 1  # once for the same trouble
+
+
+async def test_a_token_that_has_expired_is_read_again(api: FakeApi) -> None:
+    api.put(NODES, "a")
+    copy = Copy()
+    async with following(api, copy):
+        await api.until_watched(NODES)
+        api.tokens = {"better"}
+        await api.end_watches(NODES)
+        await until(lambda: any(seen for seen in api.seen[3:]))
+        api.tokens = {"good"}
+        api.put(NODES, "b")
+        await until(lambda: "b" in copy.objects)
+
+
+async def test_an_api_that_is_away_is_waited_for(api: FakeApi) -> None:
+    await api.stop()
+    copy = Copy()
+    async with following(api, copy) as reflector:
+        await until(lambda: reflector.state.failures >= 3)
+        assert not reflector.state.synced
+        assert "no connection" in reflector.state.problem
+        api.put(NODES, "a")
+        await api.start()
+        await asyncio.wait_for(reflector.synced(), 20)
+        assert set(copy.objects) == {"a"}
+
+
+async def test_a_watch_that_ends_at_once_is_not_asked_for_without_a_pause(api: FakeApi) -> None:
+    from aiohttp import web
+
+    def empty(_: web.Request) -> web.Response:
+        return web.Response(body=b"")
+
+    from .conftest import Fault
+
+    api.faults.append(Fault(lambda request: "watch" in request.query, empty, None))
+    copy = Copy()
+    async with following(api, copy, Pace(backoff=(0.2, 0.2))) as reflector:
+        await asyncio.wait_for(reflector.synced(), 20)
+        await asyncio.sleep(0.5)
+        assert 1 <= len([seen for seen in api.seen if "watch" in seen.query]) <= 5
+        assert "ended" in reflector.state.problem
+
+
+@pytest.mark.parametrize("line", [b"nonsense\n", b"[1]\n", b'{"type":"ADDED"}\n', b"\n\n"])
+async def test_rubbish_in_a_watch_is_got_over(api: FakeApi, line: bytes) -> None:
+    copy = Copy()
+    async with following(api, copy):
+        await api.until_watched(NODES)
+        await api.send_raw(NODES, line)
+        api.put(NODES, "a")
+        await until(lambda: "a" in copy.objects)
+
+
+async def test_an_object_that_cannot_be_used_stops_nothing(
+    api: FakeApi, caplog: pytest.LogCaptureFixture
+) -> None:
+    copy = Copy()
+    copy.bad = "bad"
+    api.put(NODES, "bad")
+    api.put(NODES, "good")
+    async with following(api, copy):
+        await api.until_watched(NODES)
+        api.put(NODES, "bad", spec={})
+        api.put(NODES, "better")
+        await until(lambda: "better" in copy.objects)
+        assert set(copy.objects) == {"good", "better"}
+    assert caplog.text.count("An object was passed over") == 2
+
+
+async def test_long_lines_arrive_whole(api: FakeApi) -> None:
+    copy = Copy()
+    async with following(api, copy):
+        await api.until_watched(NODES)
+        for number in range(5):
+            api.put(NODES, f"n{number}", spec={"text": "x" * 300_000})
+        await until(lambda: len(copy.objects) == 5)
+        assert all(len(obj["spec"]["text"]) == 300_000 for obj in copy.objects.values())
+
+
+async def test_changes_are_read_in_batches(api: FakeApi) -> None:
+    """Not a word about time: how many there were is told, however they came."""
+    copy = Copy()
+    async with following(api, copy) as reflector:
+        await api.until_watched(NODES)
+        for number in range(500):
+            api.put(NODES, f"n{number}")
+            if number % 50 == 0:
+                await asyncio.sleep(0.003)
+        await until(lambda: len(copy.objects) == 500)
+        assert reflector.state.events == 500
