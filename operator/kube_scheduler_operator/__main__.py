@@ -14,17 +14,22 @@ from typing import Final
 
 from . import __version__
 from .cli import (
+    annotator,
     compose,
     convert,
     diff,
     dump_cache,
+    explain,
+    extender,
     history,
     must_gather,
     node,
+    node_metrics,
     operator,
     plugins,
     pprof,
     render,
+    rl_monitor,
     rollout,
     status,
     uninstall,
@@ -36,6 +41,7 @@ FOR_PEOPLE: Final = (
     history,
     diff,
     plugins,
+    explain,
     rollout,
     pprof,
     dump_cache,
@@ -63,7 +69,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = _parser(
         "kube-scheduler-operator",
         "Owns kube-scheduler's configuration and rolls its revisions out as static pods.",
-        (operator, *FOR_PEOPLE, render, uninstall, node),
+        (
+            operator,
+            *FOR_PEOPLE,
+            render,
+            uninstall,
+            node,
+            node_metrics,
+            annotator,
+            extender,
+            rl_monitor,
+        ),
     )
     return _run(parser, argv)
 

@@ -1,15 +1,23 @@
-"""A private key and certificate are made once per test process: openssl takes a while."""
+"""Keys and certificates, made once per test process because openssl takes a while; virtual time."""
 
 from __future__ import annotations
 
+import asyncio
+import selectors
 import subprocess
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
+
+# How long an example takes says more about the machine than about the code.
+settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("busy")
 
 
 @dataclass(frozen=True)
@@ -50,3 +58,31 @@ def served(tmp_path: Path, first_certificate: CertificateFiles) -> CertificateFi
     files.certificate.write_bytes(first_certificate.certificate.read_bytes())
     files.key.write_bytes(first_certificate.key.read_bytes())
     return files
+
+
+class _JumpingSelector(selectors.DefaultSelector):
+    """Instead of waiting, moves the clock to when the wait would end."""
+
+    now = 0.0
+
+    def select(self, timeout: float | None = None) -> list[Any]:
+        ready = super().select(0)
+        if not ready and timeout is None:
+            raise RuntimeError("dead-lock: everything waits and no timer runs")
+        if not ready and timeout:
+            self.now += timeout
+        return ready
+
+
+@pytest.fixture
+def virtual_time() -> Iterator[asyncio.Runner]:
+    """A runner whose loop never waits: sleeping an hour takes no time."""
+
+    def loop() -> asyncio.AbstractEventLoop:
+        selector = _JumpingSelector()
+        made = asyncio.SelectorEventLoop(selector)
+        made.time = lambda: selector.now  # type: ignore[method-assign]
+        return made
+
+    with asyncio.Runner(loop_factory=loop) as runner:
+        yield runner

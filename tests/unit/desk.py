@@ -14,41 +14,56 @@ from typing import Any
 
 from kube_scheduler_operator.executor import Executor
 from kube_scheduler_operator.handlers import take_snapshot
+from kube_scheduler_operator.kube.errors import NotFound, Request
 from kube_scheduler_operator.kube.resource import (
+    DAEMON_SETS,
     DEPLOYMENTS,
     KUBE_SCHEDULERS,
     PODS,
+    SCHEDULER_EXTENDERS,
     SCHEDULER_PROFILES,
     SCHEDULERS,
     SECONDARY_SCHEDULERS,
     ObjectRef,
     Resource,
 )
-from kube_scheduler_operator.kube.store import Store
 from kube_scheduler_operator.plan import Plan
 from kube_scheduler_operator.platform import KUBEADM
 from kube_scheduler_operator.reconcile import reconcile
 from kube_scheduler_operator.settings import Settings
+
+from .stored import Stored
 
 IMAGE = "registry.k8s.io/kube-scheduler:v1.35.4"
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 LIMIT = 60
 
 
-class Desk:
+class _Api:
+    """What the executor calls; what it reads again is what it has just deleted."""
+
+    def __init__(self, desk: Desk) -> None:
+        self.create, self.replace, self.delete = desk.create, desk.replace, desk.delete
+
+    async def get(self, ref: ObjectRef) -> Any:
+        raise NotFound(Request("get", ref.path), status=404)
+
+
+class Desk(Stored):
     """A cluster without nodes.
 
     Attributes:
         now: the clock; it moves with every pass.
+        agents_ready: whether the pods of DaemonSets become Ready, one for each.
         writes: what the operator wrote since `rest` was called last, as `VERB KIND NAME`.
     """
 
     def __init__(self) -> None:
+        super().__init__()
         self.now = BEGIN
+        self.agents_ready = True
         self.writes: list[str] = []
-        self._store = Store()
-        self._executor = Executor(self, self._store, self)  # type: ignore[arg-type]
-        self._version = 0
+        self._executor = Executor(_Api(self), self._store, self)  # type: ignore[arg-type]
         self.put(SCHEDULERS, "cluster")
         self.put(KUBE_SCHEDULERS, "cluster")
 
@@ -73,6 +88,9 @@ class Desk:
         self.put(
             SCHEDULER_PROFILES, name, **({"scheduler": scheduler} if scheduler else {}), **spec
         )
+
+    def extender(self, name: str, **spec: Any) -> None:
+        self.put(SCHEDULER_EXTENDERS, name, **spec)
 
     def remove(self, resource: Resource, name: str) -> set[str]:
         """Delete an object and what it owns; `KIND NAME` of the latter."""
@@ -117,6 +135,8 @@ class Desk:
     def rest(self) -> list[str]:
         """Passes until nothing is left to do; what they wrote."""
         self.writes = []
+        for daemon_set in self.list(DAEMON_SETS):
+            self._run(daemon_set)
         for _ in range(LIMIT):
             plan = self.one_pass()
             if not (plan.actions or plan.reports or plan.chains):
@@ -124,6 +144,8 @@ class Desk:
             asyncio.run(self._executor.execute(plan))
             for deployment in self.list(DEPLOYMENTS):
                 self._roll_out(deployment)
+            for daemon_set in self.list(DAEMON_SETS):
+                self._run(daemon_set)
         raise AssertionError(f"no rest: {self.writes}")
 
     def event(self, *_: Any) -> None:
@@ -165,16 +187,17 @@ class Desk:
         self.writes.append(f"{verb} {resource.kind} {obj['metadata']['name']}")
         return self._keep(resource, obj)
 
-    def _keep(self, resource: Resource, obj: dict[str, Any]) -> Any:
-        self._version += 1
-        obj = {**obj, "metadata": {**obj["metadata"], "resourceVersion": str(self._version)}}
-        self._store.put(resource, obj)
-        return obj
-
-    def _forget(self, resource: Resource, obj: Mapping[str, Any]) -> None:
-        self._version += 1
-        metadata = {**obj["metadata"], "resourceVersion": str(self._version)}
-        self._store.remove(resource, {**obj, "metadata": metadata})
+    def _run(self, daemon_set: Any) -> None:
+        """One pod, on the only node that there is."""
+        ready = int(self.agents_ready)
+        status = {
+            "desiredNumberScheduled": 1,
+            "updatedNumberScheduled": 1,
+            "numberReady": ready,
+            "observedGeneration": daemon_set["metadata"]["generation"],
+        }
+        if daemon_set.get("status") != status:
+            self._keep(DAEMON_SETS, {**daemon_set, "status": status})
 
     def _roll_out(self, deployment: Any) -> None:
         """All pods run what the Deployment says."""

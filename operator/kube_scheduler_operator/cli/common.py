@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ..kube.api import Object
     from ..kube.client import ApiClient
     from ..kube.errors import KubeError
-    from ..kube.resource import ObjectRef
+    from ..kube.resource import ObjectRef, Resource
     from ..platform import Platform
     from ..revision.history import Revision
 
@@ -131,11 +131,23 @@ async def find_one(api: ApiClient, ref: ObjectRef) -> Object | None:
 
 async def scheduler_profiles(api: ApiClient) -> dict[str, Object] | None:
     """SchedulerProfiles by name; None where the API does not serve the kind."""
-    from ..kube.errors import NotFound
     from ..kube.resource import SCHEDULER_PROFILES
 
+    return await _by_name(api, SCHEDULER_PROFILES)
+
+
+async def scheduler_extenders(api: ApiClient) -> dict[str, Object] | None:
+    """SchedulerExtenders by name; None where the API does not serve the kind."""
+    from ..kube.resource import SCHEDULER_EXTENDERS
+
+    return await _by_name(api, SCHEDULER_EXTENDERS)
+
+
+async def _by_name(api: ApiClient, resource: Resource) -> dict[str, Object] | None:
+    from ..kube.errors import NotFound
+
     try:
-        found = await api.list(SCHEDULER_PROFILES)
+        found = await api.list(resource)
     except NotFound:
         return None
     return {obj["metadata"]["name"]: obj for obj in found.items}

@@ -17,6 +17,7 @@ DRIVER = Path(__file__).with_name("sigkill_driver.py")
 PACKAGE = Path(kube_scheduler_operator.__file__).parents[1]
 
 
+@pytest.mark.timeout(300)  # dozens of processes, one after the other
 @pytest.mark.parametrize(
     ("bad", "result", "left"),
     [pytest.param([], "Installed", 2, id="good"), pytest.param([2], "RolledBack", 1, id="bad")],

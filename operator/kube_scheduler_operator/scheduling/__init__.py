@@ -1,0 +1,1 @@
+"""Programs that serve kube-scheduler: extenders, their policies, and what measures load."""

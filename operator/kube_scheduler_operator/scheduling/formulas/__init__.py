@@ -1,0 +1,1 @@
+"""The policies' formulas: pure functions over arrays, each with its source."""

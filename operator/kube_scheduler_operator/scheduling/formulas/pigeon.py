@@ -1,0 +1,135 @@
+"""Objectives of the agent pigeon of kube-safe-scheduler: what a placement does to the whole system.
+
+Tantawi and Steinder, "Autonomic cloud placement of mixed workload: an adaptive bin packing
+algorithm", ICAC 2019, pp. 187-193. The original places the pod on each node in turn and evaluates
+the objective over all of them, n² steps; here sums over all nodes are corrected by the one node
+that changes, n steps (n·log n for CONSOLIDATE). Lower is better.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from ..arrays import np
+from ..policy import BEST
+
+if TYPE_CHECKING:
+    from ..arrays import Bools, Floats
+
+_STEPS: Final = 1e9
+"""Differences of values below 1e-9 are rounding, and no preference."""
+_TINY: Final = 1e-300
+
+
+def load_balance(x: Floats, after: Floats) -> Floats:
+    """The standard deviation of use over all nodes.
+
+    Args:
+        x: use of each node, fraction (float64[n]).
+        after: use of each node if it gets the pod.
+    """
+    n = len(x)
+    mean = x.sum() / n
+    y, step = x - mean, after - x
+    squares = (y * y).sum() + (2.0 * y + step) * step
+    found: Floats = np.sqrt(np.maximum(squares / n - (step / n) ** 2, 0.0))
+    return found
+
+
+def consolidate(x: Floats, after: Floats) -> Floats:
+    """How little nodes are either empty or full.
+
+    1 - the root mean square of their distance from the mean a, as a share of the way to 0 or 1.
+
+    Args:
+        x: use of each node, fraction (float64[n]).
+        after: use of each node if it gets the pod.
+    """
+    n = len(x)
+    ordered = np.sort(x)
+    sums = np.zeros((2, n + 1))  # of the lowest k, and of their squares
+    np.add.accumulate(ordered, out=sums[0, 1:])
+    np.add.accumulate(ordered * ordered, out=sums[1, 1:])
+    total, total_of_squares = sums[:, n].tolist()
+    a = (total + (after - x)) / n
+    lowest, highest = float(a.min()), float(a.max())
+    inside = lowest > 0.0 and highest < 1.0
+    if not inside:
+        outside = (a <= 0.0) | (a >= 1.0)
+        a[outside] = 0.5
+    to_empty, to_full = 1.0 / a, 1.0 / (1.0 - a)
+    k = ordered.searchsorted(a)  # so many nodes are below the mean
+    s, q = sums.take(k, 1)
+    count = k.astype(np.float64)
+    below = count - to_empty * (2.0 * s - to_empty * q)
+    above = total_of_squares - q - a * (2.0 * (total - s) - a * (n - count))
+    squares = below + above * to_full * to_full
+    # Instead of how far the node is from the mean now, how far it will be with the pod.
+    now, then = x - a, after - a
+    now *= np.where(now < 0.0, to_empty, to_full)
+    then *= np.where(then < 0.0, to_empty, to_full)
+    squares += then * then - now * now
+    found: Floats = 1.0 - np.sqrt(np.maximum(squares, 0.0) / n)
+    if not inside:
+        found[outside] = 0.0
+    return found
+
+
+def variation(x: Floats, after: Floats) -> Floats:
+    """The multivariate coefficient of variation (Albert and Zhang) of use: √(μᵀΣμ)/μᵀμ.
+
+    Args:
+        x: use of each node, by resource (float64[m, n]).
+        after: use of each node if it gets the pod.
+    """
+    n = x.shape[1]
+    seconds = x @ x.T / n
+    # float64[m, n]: one mean for each node that may get the pod.
+    mean = (np.add.reduce(x, 1)[:, None] + (after - x)) / n
+    norm = np.add.reduce(mean * mean)
+    old, new = np.add.reduce(mean * x), np.add.reduce(mean * after)
+    spread = np.add.reduce((seconds @ mean) * mean) + (new * new - old * old) / n - norm * norm
+    np.maximum(spread, 0.0, out=spread)
+    found: Floats = np.sqrt(spread) / np.maximum(norm, _TINY)
+    return found
+
+
+def demand_variation(mean: Sequence[float], seconds: Sequence[Sequence[float]]) -> float:
+    """The same of what pods ask for.
+
+    Args:
+        mean: of each resource, as a fraction of the average node.
+        seconds: the matrix of second moments.
+    """
+    norm = sum(each * each for each in mean)
+    spread = -norm * norm + sum(
+        one * value * other
+        for one, row in zip(mean, seconds, strict=True)
+        for other, value in zip(mean, row, strict=True)
+    )
+    return math.sqrt(spread) / norm if spread > 0.0 and norm > 0.0 else 0.0
+
+
+def scores(values: Floats, fits: Bools) -> Floats:
+    """10 for the lowest value, 1 for the highest, 0 where the pod does not fit."""
+    if fits.all():
+        return _scores(values)
+    found = np.zeros(len(values))
+    if fits.any():
+        found[fits] = _scores(values[fits])
+    return found
+
+
+def _scores(values: Floats) -> Floats:
+    if not len(values):
+        return values
+    rounded = np.rint(values * _STEPS)
+    low, high = float(rounded.min()), float(rounded.max())
+    if high <= low:
+        return np.full(len(values), float(BEST))
+    # The share has nine digits as well: what is half a point must not depend on rounding.
+    share = np.rint((high - rounded) * (_STEPS / (high - low))) / _STEPS
+    found: Floats = np.floor(1.5 + (BEST - 1.0) * share)
+    return found

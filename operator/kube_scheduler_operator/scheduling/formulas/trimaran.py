@@ -1,0 +1,131 @@
+"""Scores of scheduler-plugins' Trimaran, 0..100: pkg/trimaran, KEP 61-Trimaran-real-load-aware."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Final
+
+from ..arrays import clip, np
+from . import beta
+
+if TYPE_CHECKING:
+    from ..arrays import Floats
+
+_WIDEST: Final = 0.99
+"""A beta distribution needs deviation² < mean·(1 - mean); Trimaran stays that far below."""
+
+
+def target_load_packing(usage: Floats, target: float) -> Floats:
+    """Fills nodes up to the target and then keeps away from them.
+
+    From `target` on an idle node the score rises to 100 at the target; beyond it falls from
+    `target` to 0 at full use.
+
+    Args:
+        usage: with the pod, percent of capacity.
+        target: percent, between 0 and 100.
+    """
+    rising = (100.0 - target) * usage / target + target
+    falling = target * (100.0 - usage) / (100.0 - target)
+    found = np.where(usage <= target, rising, np.where(usage <= 100.0, falling, 0.0))
+    found[np.isnan(usage)] = np.nan
+    return np.floor(found + 0.5)
+
+
+def load_variation_risk(
+    mean: Floats, deviation: Floats, margin: float, sensitivity: float
+) -> Floats:
+    """100 for a node that is idle and calm: 100·(1 - (mu + margin·sigma^(1/sensitivity))/2).
+
+    Args:
+        mean: of use with the pod, fraction of allocatable.
+        deviation: of use, fraction.
+        margin: weight of the deviation, 0 or more.
+        sensitivity: more than 0; small deviations count more the greater it is.
+    """
+    mu = clip(mean, 0.0, 1.0)
+    sigma = clip(np.where(np.isnan(deviation), 0.0, deviation), 0.0, 1.0)
+    spread = clip(margin * sigma ** (1.0 / sensitivity), 0.0, 1.0)
+    return 100.0 * (1.0 - (mu + spread) / 2.0)
+
+
+def risk_of_limits(capacity: Floats, requests: Floats, limits: Floats) -> Floats:
+    """How much of what may be used beyond the requests is not there: 0..1.
+
+    Args:
+        capacity: allocatable.
+        requests: of all pods, with the one to place; at most the capacity.
+        limits: of all pods, not less than the requests.
+    """
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        excess = (limits - capacity) / (limits - requests)
+    return np.where(limits > capacity, excess, 0.0)
+
+
+def risk_of_load(
+    mean: Floats, deviation: Floats, requests: Floats, limits: Floats, window: float
+) -> Floats:
+    """The probability that pods use more than they requested, 0..1; all are fractions of capacity.
+
+    Args:
+        mean: of use, 0..1; NaN: unknown.
+        deviation: of use; 0: it is not known.
+        requests: without the pod to place, at most 1.
+        limits: without it.
+        window: measurements that a mean is smoothed over: the deviation of one is √window larger.
+    """
+    if len(mean) <= beta.FEW:
+        lists = (each.tolist() for each in (mean, deviation, requests, limits))
+        return np.array(
+            [risk_of_load_at(m, d, r, li, window) for m, d, r, li in zip(*lists, strict=True)]
+        )
+    found = np.full(len(mean), np.nan)
+    known = ~np.isnan(mean)
+    mu = clip(mean[known], 0.0, 1.0)
+    widest = np.sqrt(_WIDEST * mu * (1.0 - mu))
+    sigma = np.minimum(deviation[known] * math.sqrt(window), widest)
+    below, above = clip(requests[known], 0.0, 1.0), limits[known]
+    allocated = _probability(below, mu, sigma)
+    capped = (above < 1.0) & (below <= above)
+    whole = np.ones(len(mu))
+    if capped.any():  # what is never used beyond the limits is distributed below them
+        whole[capped] = _probability(above[capped], mu[capped], sigma[capped])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        allocated = np.where(whole > 0.0, allocated / whole, 1.0)
+    allocated[capped & (above <= 0.0)] = 1.0
+    found[known] = 1.0 - clip(allocated, 0.0, 1.0)
+    return found
+
+
+def risk_of_load_at(
+    mean: float, deviation: float, requests: float, limits: float, window: float
+) -> float:
+    """The same for one node."""
+    if math.isnan(mean) or math.isnan(requests):
+        return math.nan
+    mu, below = min(max(mean, 0.0), 1.0), min(max(requests, 0.0), 1.0)
+    sigma = min(deviation * math.sqrt(window), math.sqrt(_WIDEST * mu * (1.0 - mu)))
+    allocated = _probability_at(below, mu, sigma)
+    if limits < 1.0 and below <= limits:
+        whole = _probability_at(limits, mu, sigma)
+        allocated = allocated / whole if whole > 0.0 and limits > 0.0 else 1.0
+    return 1.0 - min(max(allocated, 0.0), 1.0)
+
+
+def _probability(x: Floats, mu: Floats, sigma: Floats) -> Floats:
+    """P(U <= x)."""
+    found = np.where(mu <= x, 1.0, 0.0)
+    alpha, other = beta.shape(mu, sigma)
+    proper = (mu > 0.0) & (mu < 1.0) & (sigma > 0.0) & (alpha > 0.0) & (other > 0.0)
+    if proper.any():
+        found[proper] = beta.distribution(x[proper], alpha[proper], other[proper])
+    return found
+
+
+def _probability_at(x: float, mu: float, sigma: float) -> float:
+    """The same for one node."""
+    if 0.0 < mu < 1.0 and sigma > 0.0:
+        alpha, other = beta.shape_at(mu, sigma)
+        if alpha > 0.0 and other > 0.0:
+            return beta.distribution_at(x, alpha, other)
+    return float(mu <= x)

@@ -1,0 +1,1 @@
+"""The annotator: asks how busy nodes are, and writes it on them where schedulers look."""

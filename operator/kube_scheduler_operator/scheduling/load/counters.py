@@ -1,0 +1,90 @@
+"""What the annotator did, as numbers for `/metrics`, for its state and for the log."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Iterator
+from typing import Final
+
+_PREFIX: Final = "load_annotator"
+_HOUR: Final = 60
+
+
+class Counters:
+    """Counted since the start of the process.
+
+    Attributes:
+        patches: reason -> PATCHes that were taken.
+        results: result -> looks: written, skipped, no_data, conflict, failed, paused.
+        cycle: how long the last cycle took, from its beginning until every node that answers had
+            been asked and written, seconds.
+        first_cycle: how long it took until every node had been looked at; None: not yet.
+    """
+
+    def __init__(self) -> None:
+        self.patches: Counter[str] = Counter()
+        self.results: Counter[str] = Counter()
+        self.cycle = 0.0
+        self.first_cycle: float | None = None
+        self.reloads = 0
+        self._cycle = 0.0
+        self._minutes: deque[list[int]] = deque(maxlen=_HOUR)
+
+    def patched(self, reason: str, now: float) -> None:
+        """A PATCH was taken."""
+        self.patches[reason] += 1
+        self.results["written"] += 1
+        minute = int(now // 60)
+        if not self._minutes or self._minutes[-1][0] != minute:
+            self._minutes.append([minute, 0])
+        self._minutes[-1][1] += 1
+
+    def last_hour(self, now: float) -> int:
+        """PATCHes of the last hour."""
+        oldest = int(now // 60) - _HOUR
+        return sum(count for minute, count in self._minutes if minute > oldest)
+
+    def looked(self, seconds: float) -> None:
+        """A look at a node has ended, so long after its cycle had begun."""
+        self._cycle = max(self._cycle, seconds)
+
+    def turn(self) -> None:
+        """A cycle is over."""
+        self.cycle, self._cycle = self._cycle, 0.0
+
+    def exposition(self, leading: bool, nodes: dict[str, int]) -> str:
+        """Prometheus' text format, version 0.0.4."""
+        return "\n".join(self._lines(leading, nodes)) + "\n"
+
+    def _lines(self, leading: bool, nodes: dict[str, int]) -> Iterator[str]:
+        yield from _family("leader", "gauge", "Whether this process writes.", int(leading))
+        yield from _head("nodes", "gauge", "Nodes by what is known of their load.")
+        for state, number in nodes.items():
+            yield f'{_PREFIX}_nodes{{state="{state}"}} {number}'
+        yield from _head(
+            "patches_total", "counter", "PATCHes of nodes, by what made them worth it."
+        )
+        for reason, number in sorted(self.patches.items()):
+            yield f'{_PREFIX}_patches_total{{reason="{reason}"}} {number}'
+        yield from _head("looks_total", "counter", "Looks at nodes, by what came of them.")
+        for result, number in sorted(self.results.items()):
+            yield f'{_PREFIX}_looks_total{{result="{result}"}} {number}'
+        yield from _family(
+            "cycle_seconds", "gauge", "Seconds that the last cycle took.", self.cycle
+        )
+        if self.first_cycle is not None:
+            what = "Seconds until every node had been looked at."
+            yield from _family("first_cycle_seconds", "gauge", what, self.first_cycle)
+        yield from _family(
+            "policy_reloads_total", "counter", "Times that the policy has changed.", self.reloads
+        )
+
+
+def _head(name: str, kind: str, text: str) -> Iterator[str]:
+    yield f"# HELP {_PREFIX}_{name} {text}"
+    yield f"# TYPE {_PREFIX}_{name} {kind}"
+
+
+def _family(name: str, kind: str, text: str, value: float) -> Iterator[str]:
+    yield from _head(name, kind, text)
+    yield f"{_PREFIX}_{name} {value:g}"

@@ -1,0 +1,1 @@
+"""The policies that are part of the operator, one module each."""

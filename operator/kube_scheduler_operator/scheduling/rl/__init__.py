@@ -1,0 +1,1 @@
+"""Learning from how pods fare: rl-monitor, which watches and rates them."""

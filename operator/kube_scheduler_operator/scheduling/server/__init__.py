@@ -1,0 +1,1 @@
+"""The program that kube-scheduler asks: which nodes will not do, and which are the best?"""
