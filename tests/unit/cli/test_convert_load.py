@@ -1,0 +1,172 @@
+"""`convert` of a scheduler configuration that names crane's plugin Dynamic."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from kube_scheduler_operator.__main__ import main
+
+POLICY = {
+    "apiVersion": "scheduler.policy.crane.io/v1alpha1",
+    "kind": "DynamicSchedulerPolicy",
+    "spec": {
+        "syncPolicy": [{"name": "cpu_usage_avg_5m", "period": "3m"}],
+        "predicate": [{"name": "cpu_usage_avg_5m", "maxLimitPecent": 0.65}],
+        "priority": [{"name": "cpu_usage_avg_5m", "weight": 0.2}],
+        "hotValue": [{"timeRange": "5m", "count": 5}],
+    },
+}
+CONFIG = {
+    "apiVersion": "kubescheduler.config.k8s.io/v1beta2",
+    "kind": "KubeSchedulerConfiguration",
+    "profiles": [
+        {
+            "schedulerName": "default-scheduler",
+            "plugins": {
+                "filter": {"enabled": [{"name": "Dynamic"}]},
+                "score": {"enabled": [{"name": "Dynamic", "weight": 3}]},
+            },
+            "pluginConfig": [
+                {"name": "Dynamic", "args": {"policyConfigPath": "/etc/kubernetes/policy.yaml"}}
+            ],
+        }
+    ],
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    write(tmp_path / "config.yaml", CONFIG)
+    return tmp_path
+
+
+def write(path: Path, *documents: Any) -> str:
+    path.write_text(yaml.safe_dump_all(documents), encoding="utf-8")
+    return str(path)
+
+
+def run(*arguments: str) -> int:
+    return main(["convert", *arguments])
+
+
+def kinds(capsys: Any) -> list[str]:
+    printed = capsys.readouterr()
+    return [f"{o['kind']} {o['metadata']['name']}" for o in yaml.safe_load_all(printed.out)]
+
+
+BOTH = ["LoadPolicy default", "SchedulerProfile default-scheduler", "SchedulerExtender load-aware"]
+
+
+def test_the_policy_from_beside_it(folder: Path, capsys: Any) -> None:
+    write(folder / "policy.yaml", POLICY)
+    assert run("-f", str(folder / "config.yaml")) == 0
+    printed = capsys.readouterr()
+    objects = list(yaml.safe_load_all(printed.out))
+    assert [f"{o['kind']} {o['metadata']['name']}" for o in objects] == BOTH
+    assert objects[0]["spec"]["predicates"] == [{"name": "cpu_usage_avg_5m", "maxLimit": "65%"}]
+    assert "Dynamic is the extender load-aware with the policy load-aware" in printed.err
+
+
+def test_the_policy_from_the_same_file(folder: Path, capsys: Any) -> None:
+    assert run("-f", write(folder / "all.yaml", CONFIG, POLICY)) == 0
+    assert kinds(capsys) == BOTH
+
+
+def test_the_policy_from_the_config_map_that_has_the_name(folder: Path, capsys: Any) -> None:
+    other = {**POLICY, "spec": {**POLICY["spec"], "predicate": []}}  # type: ignore[dict-item]
+    maps = {
+        "kind": "ConfigMap",
+        "apiVersion": "v1",
+        "metadata": {"name": "scheduler-config"},
+        "data": {
+            "scheduler-config.yaml": json.dumps(CONFIG),
+            "policy.yaml": json.dumps(POLICY),
+            "old.yaml": json.dumps(other),
+            "README": "no document: {",
+        },
+    }
+    assert run("-f", write(folder / "maps.yaml", maps), "-o", "json") == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert [item["kind"] for item in printed["items"]] == [each.split()[0] for each in BOTH]
+    assert printed["items"][0]["spec"]["predicates"] != []
+
+
+def test_the_policy_by_flag(folder: Path, capsys: Any) -> None:
+    path = write(folder / "anything.yaml", POLICY)
+    assert run("-f", str(folder / "config.yaml"), "--load-policy", path) == 0
+    assert kinds(capsys) == BOTH
+
+
+def test_without_its_policy_it_says_where_that_is(folder: Path, capsys: Any) -> None:
+    assert run("-f", str(folder / "config.yaml")) == 1
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert (
+        "the plugin Dynamic reads /etc/kubernetes/policy.yaml on the node, and its policy is not "
+        "in the file; give it with --load-policy" in printed.err
+    )
+
+
+def test_two_policies_are_one_too_many(folder: Path, capsys: Any) -> None:
+    path = write(folder / "two.yaml", CONFIG, POLICY, POLICY)
+    assert run("-f", path) == 1
+    assert "more than one policy is in the file" in capsys.readouterr().err
+    assert run("-f", str(folder / "config.yaml"), "--load-policy", path) == 1
+    assert "has 2 DynamicSchedulerPolicies in it" in capsys.readouterr().err
+
+
+def test_a_policy_that_is_wrong(folder: Path, capsys: Any) -> None:
+    wrong = {**POLICY, "spec": {"hotValue": [{"timeRange": "5m", "count": 0}]}}
+    path = write(folder / "policy.yaml", wrong)
+    assert run("-f", str(folder / "config.yaml")) == 1
+    said = capsys.readouterr().err
+    assert f"error: {path}: spec.hotValue[0].count: 0 pods cannot be counted by" in said
+
+
+def test_a_second_scheduler(folder: Path, capsys: Any) -> None:
+    write(folder / "policy.yaml", POLICY)
+    path = str(folder / "config.yaml")
+    assert run("-f", path, "--as", "second", "--namespace", "batch") == 0
+    objects = list(yaml.safe_load_all(capsys.readouterr().out))
+    assert objects[1]["kind"] == "SecondaryScheduler"
+    assert objects[1]["metadata"]["name"] == "crane-scheduler"
+    assert objects[1]["spec"]["namespace"] == "batch"
+    assert objects[2]["spec"]["scheduler"] == "crane-scheduler"
+
+    assert run("-f", path, "--as", "second", "--name", "mine", "--quiet") == 0
+    assert "SecondaryScheduler mine" in kinds(capsys)
+
+    assert run("-f", path, "--as", "second", "--name", "Mine") == 1
+    assert '"Mine" cannot be the name of a SecondaryScheduler' in capsys.readouterr().err
+
+
+def test_a_second_scheduler_keeps_its_own_name(folder: Path, capsys: Any) -> None:
+    own = {**CONFIG, "profiles": [{**CONFIG["profiles"][0], "schedulerName": "loaded"}]}  # type: ignore[index,dict-item]
+    assert run("-f", write(folder / "own.yaml", own, POLICY), "--as", "second") == 0
+    assert "SecondaryScheduler loaded" in kinds(capsys)
+
+
+def test_an_image_that_has_the_plugin_keeps_it(folder: Path, capsys: Any) -> None:
+    assert run("-f", str(folder / "config.yaml"), "--custom-image") == 0
+    printed = yaml.safe_load(capsys.readouterr().out)
+    assert printed["kind"] == "KubeSchedulerConfiguration"
+    assert {"name": "Dynamic"} in printed["profiles"][0]["plugins"]["filter"]["enabled"]
+
+
+def test_a_policy_alone(folder: Path, capsys: Any) -> None:
+    assert run("-f", write(folder / "policy.yaml", POLICY)) == 0
+    assert kinds(capsys) == ["LoadPolicy default"]
+    assert run("-f", write(folder / "bad.yaml", {**POLICY, "spec": 7})) == 1
+    assert "error: spec: there is no spec" in capsys.readouterr().err
+
+
+def test_what_else_is_wrong_with_the_configuration(folder: Path, capsys: Any) -> None:
+    write(folder / "policy.yaml", POLICY)
+    wrong = {**CONFIG, "parallelism": "many"}
+    assert run("-f", write(folder / "wrong.yaml", wrong)) == 1
+    assert "error: parallelism:" in capsys.readouterr().err

@@ -1,0 +1,13 @@
+"""What the tests of load policies share."""
+
+from __future__ import annotations
+
+import pytest
+
+from .world import World
+
+
+@pytest.fixture
+def world() -> World:
+    """A cluster without load policies."""
+    return World()
