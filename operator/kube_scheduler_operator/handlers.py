@@ -17,16 +17,20 @@ from .kube.resource import (
     CLUSTER_OPERATORS,
     CLUSTER_ROLE_BINDINGS,
     CONFIG_MAPS,
+    DAEMON_SETS,
     DEPLOYMENTS,
     DISRUPTION_BUDGETS,
     FEATURE_GATES,
     INFRASTRUCTURES,
+    JOBS,
     KUBE_SCHEDULERS,
     LEASES,
+    LOAD_POLICIES,
     NODES,
     PODS,
     ROLE_BINDINGS,
     ROLES,
+    SCHEDULER_EXTENDERS,
     SCHEDULER_PROFILES,
     SCHEDULERS,
     SECONDARY_SCHEDULERS,
@@ -41,7 +45,20 @@ from .kube.store import Store, View
 from .kube.watch import Watch
 from .platform import AUTHENTICATION_NAMESPACE, Platform
 from .settings import Settings
-from .snapshot import Binder, Object, PendingPod, Place, Secondaries, Snapshot, label, timestamp
+from .snapshot import (
+    LOAD_CHAIN,
+    Binder,
+    Loads,
+    Object,
+    PendingPod,
+    Place,
+    Secondaries,
+    Snapshot,
+    label,
+    timestamp,
+)
+
+MADE_FOR_AGENTS: Final = (CONFIG_MAPS, DAEMON_SETS, PODS)
 
 MADE_FOR_SECONDARIES: Final = (
     CLUSTER_ROLE_BINDINGS,
@@ -53,6 +70,17 @@ MADE_FOR_SECONDARIES: Final = (
     ROLE_BINDINGS,
     SERVICES,
     SERVICE_ACCOUNTS,
+)
+MADE_FOR_LOADS: Final = (CONFIG_MAPS, DAEMON_SETS, DEPLOYMENTS, JOBS)
+
+
+WRITTEN_BY_PEOPLE: Final = (
+    KUBE_SCHEDULERS,
+    LOAD_POLICIES,
+    SCHEDULER_EXTENDERS,
+    SCHEDULER_PROFILES,
+    SCHEDULERS,
+    SECONDARY_SCHEDULERS,
 )
 
 
@@ -79,11 +107,13 @@ def watches(platform: Platform, secondary: Sequence[str] | None = None) -> tuple
         Watch(SCHEDULERS),
         Watch(KUBE_SCHEDULERS),
         Watch(SCHEDULER_PROFILES, optional=True),
+        Watch(SCHEDULER_EXTENDERS, optional=True),
         Watch(CLUSTER_OPERATORS, field_selector=f"metadata.name={names.CLUSTEROPERATOR}"),
         Watch(NODES),
         Watch(CONFIG_MAPS, target, label_selector=ours),
         Watch(SERVICE_ACCOUNTS, target, label_selector=ours),
         Watch(DISRUPTION_BUDGETS, target, label_selector=ours),
+        Watch(DAEMON_SETS, target, label_selector=ours),
         Watch(PODS, target, label_selector=_pods_in_target(platform, secondaries=target in places)),
     ]
     if platform.operand_namespace != target:
@@ -93,6 +123,7 @@ def watches(platform: Platform, secondary: Sequence[str] | None = None) -> tuple
     if platform.operand_lease_namespace not in places:
         found.append(Watch(LEASES, platform.operand_lease_namespace, field_selector=lease))
     found += _secondary_watches(places, {watch.stream for watch in found})
+    found += _load_watches(target, {watch.stream for watch in found})
     if platform.cluster_config:
         found += [Watch(API_SERVERS), Watch(FEATURE_GATES), Watch(INFRASTRUCTURES)]
     kept = platform.credentials
@@ -127,12 +158,21 @@ def _secondary_watches(places: Sequence[str], known: Set[Stream]) -> Iterator[Wa
         yield Watch(LEASES, place)
 
 
+def _load_watches(target: str, known: Set[Stream]) -> Iterator[Watch]:
+    """Load policies, and what is made for them, all of it in the target namespace."""
+    ours = f"{names.MANAGED_BY_LABEL}={names.PROGRAM}"
+    yield Watch(LOAD_POLICIES, optional=True)
+    for resource in MADE_FOR_LOADS:
+        if Stream(resource, target) not in known:
+            yield Watch(resource, target, label_selector=ours)
+
+
 def _pods_in_target(platform: Platform, *, secondaries: bool) -> str:
     """One watch for all our pods there; schedulers are among them where they have that namespace.
 
     Their `app` is what tells them apart from the others, on every platform that puts them there.
     """
-    apps = [names.INSTALLER, names.GUARD]
+    apps = [names.INSTALLER, names.GUARD, names.EXTENDER]
     if secondaries:
         apps.append(names.SECONDARY)
     if platform.operand_namespace == platform.target_namespace:
@@ -256,7 +296,7 @@ def _is_urgent(resource: Resource, before: Object | None, obj: Object) -> bool:
 
     The generation grows with edits of the spec; labels, annotations and status can wait.
     """
-    if resource in (SCHEDULERS, KUBE_SCHEDULERS, SCHEDULER_PROFILES, SECONDARY_SCHEDULERS):
+    if resource in WRITTEN_BY_PEOPLE:
         return _generation(before) != _generation(obj)
     return resource == PODS
 
@@ -306,6 +346,9 @@ def take_snapshot(
         scheduler_profiles=None
         if SCHEDULER_PROFILES in unserved
         else _by_name(view.list(SCHEDULER_PROFILES)),
+        scheduler_extenders=None
+        if SCHEDULER_EXTENDERS in unserved
+        else _by_name(view.list(SCHEDULER_EXTENDERS)),
         config_maps=_by_name(_own(view.list(CONFIG_MAPS, target))),
         secrets=_by_name(view.list(SECRETS, target)),
         source_config_maps=_by_name(view.list(CONFIG_MAPS, source)),
@@ -337,7 +380,38 @@ def take_snapshot(
         secondaries=replace(
             _secondaries(view, leases_seen or {}, troubles or {}), pending=pending, binders=binders
         ),
+        agents=_agents(view, target),
+        loads=_loads(view, target, troubles or {}, served=LOAD_POLICIES not in unserved),
     )
+
+
+def _loads(view: View, target: str, troubles: Mapping[str, str], *, served: bool) -> Loads:
+    objects = {
+        resource: _by_name(
+            obj for obj in view.list(resource, target) if names.LOAD_LABEL in _labels(obj)
+        )
+        for resource in MADE_FOR_LOADS
+    }
+    return Loads(
+        _by_name(view.list(LOAD_POLICIES)) if served else None,
+        objects,
+        {
+            whose.removeprefix(LOAD_CHAIN): error
+            for whose, error in troubles.items()
+            if whose.startswith(LOAD_CHAIN)
+        },
+    )
+
+
+def _agents(view: View, target: str) -> dict[str, dict[Resource, dict[str, Object]]]:
+    found: dict[str, dict[Resource, dict[str, Object]]] = {}
+    for resource in MADE_FOR_AGENTS:
+        for obj in view.list(resource, target):
+            whose = label(obj, names.EXTENDER_LABEL)
+            if whose:
+                mine = found.setdefault(whose, {}).setdefault(resource, {})
+                mine[obj["metadata"]["name"]] = obj
+    return found
 
 
 def _secondaries(
@@ -362,8 +436,14 @@ def _secondaries(
 
 
 def _own(objects: Sequence[Object]) -> Iterator[Object]:
-    """Without those that were made for further schedulers."""
-    return (obj for obj in objects if not label(obj, names.SECONDARY_LABEL))
+    """Without those that were made for further schedulers, extenders or load policies."""
+    others = {names.SECONDARY_LABEL, names.EXTENDER_LABEL, names.LOAD_LABEL}
+    return (obj for obj in objects if others.isdisjoint(_labels(obj)))
+
+
+def _labels(obj: Object) -> Mapping[str, str]:
+    labels: Mapping[str, str] = obj["metadata"].get("labels") or {}
+    return labels
 
 
 def _by_name(objects: Any) -> dict[str, Object]:

@@ -86,3 +86,8 @@ class Plan:
     events: tuple[Event, ...] = ()
     chains: Mapping[str, tuple[Action, ...]] = field(default_factory=dict)
     unserved: tuple[PendingPod, ...] = ()
+
+
+def soonest(*waits: float | None) -> float | None:
+    """The shortest of these times until the next look; None: there is no need for one."""
+    return min((wait for wait in waits if wait is not None), default=None)

@@ -85,6 +85,25 @@ class Secondaries:
     binders: tuple[Binder, ...] = ()
 
 
+LOAD_CHAIN: Final = "LoadPolicy/"
+"""With what the names of the chains begin that are about LoadPolicies."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loads:
+    """What is known of load policies.
+
+    Attributes:
+        policies: LoadPolicies, by name; None: the API does not serve the kind.
+        objects: kind -> name -> what was made for them, or because of them.
+        troubles: LoadPolicy -> the error that ended the last attempt to write for it.
+    """
+
+    policies: Mapping[str, Object] | None = field(default_factory=dict)
+    objects: Mapping[Resource, Mapping[str, Object]] = field(default_factory=dict)
+    troubles: Mapping[str, str] = field(default_factory=dict)
+
+
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     """What was known at `now`.
@@ -101,6 +120,7 @@ class Snapshot:
         feature_gate: FeatureGate "cluster" of config.openshift.io, if there is one.
         infrastructure: Infrastructure "cluster" of config.openshift.io, if there is one.
         scheduler_profiles: SchedulerProfiles by name; None: the API does not serve the kind.
+        scheduler_extenders: SchedulerExtenders likewise.
         config_maps: our ConfigMaps in the target namespace, by name.
         secrets: Secrets of schedulers in the target namespace, by name.
         source_config_maps: ConfigMaps that the cluster keeps for schedulers (platform.Credentials).
@@ -119,6 +139,8 @@ class Snapshot:
         recovered_at: when it last began to answer this process again; None: it always did.
         trouble: the error that ended the last pass, if the API refused or failed one of its writes.
         secondaries: what is known of further schedulers.
+        loads: what is known of load policies.
+        agents: SchedulerExtender -> kind -> name -> what was made for it in the target namespace.
     """
 
     now: datetime
@@ -132,6 +154,7 @@ class Snapshot:
     feature_gate: Object | None = None
     infrastructure: Object | None = None
     scheduler_profiles: Mapping[str, Object] | None = field(default_factory=dict)
+    scheduler_extenders: Mapping[str, Object] | None = field(default_factory=dict)
     config_maps: Mapping[str, Object] = field(default_factory=dict)
     secrets: Mapping[str, Object] = field(default_factory=dict)
     source_config_maps: Mapping[str, Object] = field(default_factory=dict)
@@ -149,6 +172,8 @@ class Snapshot:
     recovered_at: datetime | None = None
     trouble: str = ""
     secondaries: Secondaries = field(default_factory=Secondaries)
+    loads: Loads = field(default_factory=Loads)
+    agents: Mapping[str, Mapping[Resource, Mapping[str, Object]]] = field(default_factory=dict)
 
     @property
     def status(self) -> Object:
@@ -164,6 +189,12 @@ class Snapshot:
 def annotation(obj: Object, key: str) -> str:
     """The annotation `key` of `obj`, or the empty string."""
     return str((obj["metadata"].get("annotations") or {}).get(key, ""))
+
+
+def age(obj: Object) -> tuple[str, str]:
+    """To sort by: who was there first comes first."""
+    metadata = obj["metadata"]
+    return str(metadata.get("creationTimestamp") or ""), metadata["name"]
 
 
 def label(obj: Object, key: str) -> str:

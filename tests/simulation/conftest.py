@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from kube_scheduler_operator import reconcile
+from kube_scheduler_operator import wanted
 from kube_scheduler_operator.config.compose import Composition, Inputs
 
 from .invariants import Invariants
@@ -18,7 +18,7 @@ from .invariants import Invariants
 @pytest.fixture(autouse=True, scope="session")
 def remembered_compositions() -> Iterator[None]:
     """Composing is pure and checks a lot: the same inputs are composed once."""
-    compose = reconcile.compose
+    compose = wanted.compose
     known: dict[str, Composition] = {}
 
     @functools.wraps(compose)
@@ -40,9 +40,9 @@ def remembered_compositions() -> Iterator[None]:
             known[key] = compose(inputs)
         return known[key]
 
-    reconcile.compose = remember
+    wanted.compose = remember
     yield
-    reconcile.compose = compose
+    wanted.compose = compose
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

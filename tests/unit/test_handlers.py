@@ -13,13 +13,18 @@ from kube_scheduler_operator.kube.resource import (
     API_SERVERS,
     CLUSTER_OPERATORS,
     CONFIG_MAPS,
+    DAEMON_SETS,
+    DEPLOYMENTS,
     DISRUPTION_BUDGETS,
     FEATURE_GATES,
     INFRASTRUCTURES,
+    JOBS,
     KUBE_SCHEDULERS,
     LEASES,
+    LOAD_POLICIES,
     NODES,
     PODS,
+    SCHEDULER_EXTENDERS,
     SCHEDULER_PROFILES,
     SCHEDULERS,
     SECRETS,
@@ -317,18 +322,25 @@ def test_everything_that_the_snapshot_shows_is_watched() -> None:
         SCHEDULERS,
         KUBE_SCHEDULERS,
         SCHEDULER_PROFILES,
+        SCHEDULER_EXTENDERS,
         CLUSTER_OPERATORS,
         NODES,
         CONFIG_MAPS,
         SERVICE_ACCOUNTS,
         DISRUPTION_BUDGETS,
+        DAEMON_SETS,
         PODS,
         LEASES,
+        LOAD_POLICIES,
+        DAEMON_SETS,
+        DEPLOYMENTS,
+        JOBS,
     }
 
 
 def test_only_what_there_is_to_do_without_is_not_waited_for() -> None:
-    assert [w.resource for w in watches(KUBEADM) if w.optional] == [SCHEDULER_PROFILES]
+    optional = {w.resource for w in watches(KUBEADM) if w.optional}
+    assert optional == {SCHEDULER_PROFILES, SCHEDULER_EXTENDERS, LOAD_POLICIES}
 
 
 def test_no_profiles_and_no_such_kind_are_two_things(desk: Desk) -> None:
@@ -341,7 +353,7 @@ def test_no_profiles_and_no_such_kind_are_two_things(desk: Desk) -> None:
 def test_objects_of_ours_are_selected_by_the_label_that_they_are_made_with() -> None:
     selectors = {w.resource: w.label_selector for w in watches(KUBEADM) if w.namespace == TARGET}
     assert selectors[CONFIG_MAPS] == f"{names.MANAGED_BY_LABEL}={names.PROGRAM}"
-    assert selectors[PODS] == "app in (installer,guard,secondary-scheduler)"
+    assert selectors[PODS] == "app in (installer,guard,scheduler-extender,secondary-scheduler)"
 
 
 # --- where the cluster keeps what schedulers need -------------------------------------------------
@@ -368,7 +380,7 @@ def test_credentials_are_watched_where_the_cluster_keeps_them() -> None:
 
 def test_schedulers_in_our_namespace_come_with_our_other_pods() -> None:
     (watch,) = (watch for watch in watches(OPENSHIFT) if watch.resource == PODS)
-    apps = "installer,guard,secondary-scheduler,openshift-kube-scheduler"
+    apps = "installer,guard,scheduler-extender,secondary-scheduler,openshift-kube-scheduler"
     assert watch.label_selector == f"app in ({apps})"
 
 

@@ -79,7 +79,7 @@ def test_namespaces_that_nobody_named_are_not_looked_into(
 
 def test_nowhere_means_that_not_even_the_kind_is_asked_for() -> None:
     kinds = {watch.resource for watch in watches(KUBEADM, ())}
-    assert not kinds & {SECONDARY_SCHEDULERS, CLUSTER_ROLE_BINDINGS, ROLE_BINDINGS, DEPLOYMENTS}
+    assert not kinds & {SECONDARY_SCHEDULERS, CLUSTER_ROLE_BINDINGS, ROLE_BINDINGS}
 
 
 @pytest.mark.parametrize("platform", PLATFORMS.values(), ids=lambda platform: platform.name)

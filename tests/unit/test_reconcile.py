@@ -20,10 +20,12 @@ from kube_scheduler_operator.kube.resource import (
 )
 from kube_scheduler_operator.plan import Action, Create, Delete, Plan, Replace
 from kube_scheduler_operator.platform import KUBEADM
-from kube_scheduler_operator.reconcile import operand_image, operand_version, reconcile, wanted
+from kube_scheduler_operator.reconcile import reconcile
 from kube_scheduler_operator.revision.inputs import RecordedInputs, read_inputs
+from kube_scheduler_operator.rollout.image import operand_image, operand_version
 from kube_scheduler_operator.settings import Settings
 from kube_scheduler_operator.snapshot import Snapshot
+from kube_scheduler_operator.wanted import wanted
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 IMAGE = "registry.k8s.io/kube-scheduler:v1.35.4"

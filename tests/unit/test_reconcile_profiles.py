@@ -13,10 +13,11 @@ from kube_scheduler_operator import names
 from kube_scheduler_operator.kube.resource import KUBE_SCHEDULERS, SCHEDULER_PROFILES
 from kube_scheduler_operator.plan import Action, Plan, Replace
 from kube_scheduler_operator.platform import KUBEADM
-from kube_scheduler_operator.reconcile import reconcile, wanted
+from kube_scheduler_operator.reconcile import reconcile
 from kube_scheduler_operator.revision.inputs import read_inputs
 from kube_scheduler_operator.settings import Settings
 from kube_scheduler_operator.snapshot import Snapshot
+from kube_scheduler_operator.wanted import wanted
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SETTINGS = Settings(operand_image="registry.k8s.io/kube-scheduler:v1.35.4")

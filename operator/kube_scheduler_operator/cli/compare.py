@@ -159,9 +159,8 @@ def _without(document: Mapping[str, Any], *keys: str) -> dict[str, Any]:
 
 def gates_of(made: Made) -> Gates:
     """The feature gates that decide which plugins are there by default."""
-    tag = made.image.partition("@")[0].rpartition("/")[2].partition(":")[2]
     try:
-        version = Version.parse(tag)
+        version = Version.of_image(made.image)
     except ValueError:
         version = _FALLBACK_VERSION
     try:

@@ -1,7 +1,7 @@
 """`compose`: what the operator would make of a Scheduler and a KubeScheduler, without a cluster.
 
-Also of SchedulerProfiles and SecondarySchedulers, and on OpenShift of the APIServer, FeatureGate
-and Infrastructure of the cluster.
+Also of SchedulerProfiles, SchedulerExtenders and SecondarySchedulers, and on OpenShift of the
+APIServer, FeatureGate and Infrastructure of the cluster.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from ..config.findings import Finding
     from ..config.inputs import Inputs
+    from ..config.scheduler_extenders import ExtenderVerdict
     from ..config.scheduler_profiles import Verdict
     from ..platform import Platform
 
@@ -39,14 +40,24 @@ _DEFAULT_OBJECTS: Final[dict[str, dict[str, Any]]] = {
 _API_VERSIONS: Final = {
     **{kind: obj["apiVersion"] for kind, obj in _DEFAULT_OBJECTS.items()},
     "SchedulerProfile": "kube-scheduler-operator.dev/v1alpha1",
+    "SchedulerExtender": "kube-scheduler-operator.dev/v1alpha1",
     "SecondaryScheduler": "kube-scheduler-operator.dev/v1alpha1",
+    "LoadPolicy": "kube-scheduler-operator.dev/v1alpha1",
     "APIServer": "config.openshift.io/v1",
     "FeatureGate": "config.openshift.io/v1",
     "Infrastructure": "config.openshift.io/v1",
 }
 _PROFILE: Final = "SchedulerProfile"
 _SECONDARY: Final = "SecondaryScheduler"
-_MANY: Final = (_PROFILE, _SECONDARY)
+_LOAD: Final = "LoadPolicy"
+_EXTENDER: Final = "SchedulerExtender"
+_MANY: Final = (_PROFILE, _EXTENDER, _SECONDARY, _LOAD)
+_EMPTY: Final = {
+    _PROFILE: "spec: {} for kube-scheduler's defaults",
+    _EXTENDER: "spec: {agent: {policies: [{name: safe-overload}]}}, say",
+    _SECONDARY: "spec: {namespace: NAME}, where it is to run",
+    _LOAD: "spec: {} for the policy that crane ships",
+}
 _INSTEAD: Final = {
     "APIServer": "set spec.tlsSecurityProfile of the KubeScheduler instead",
     "FeatureGate": "set spec.featureGates of the KubeScheduler instead",
@@ -64,9 +75,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "compose",
         help="show the configuration that a Scheduler and a KubeScheduler lead to",
         description="Show the scheduler's configuration, flags and conditions that a Scheduler, a "
-        "KubeScheduler and SchedulerProfiles lead to, and those of SecondarySchedulers. Nothing is "
-        "sent anywhere. Exit code 0: it would be rolled out; 1: it would not, or a "
-        "SchedulerProfile is not accepted; 2: the files cannot be read.",
+        "KubeScheduler, SchedulerProfiles and SchedulerExtenders lead to, and those of "
+        "SecondarySchedulers; of LoadPolicies the file that programs read. Nothing is sent "
+        "anywhere. Exit code 0: it would be rolled out; 1: it would not, or a profile or an "
+        "extender is not accepted; 2: the files cannot be read.",
     )
     parser.add_argument(
         "-f",
@@ -110,7 +122,7 @@ def run(args: argparse.Namespace) -> int:
             known = ", ".join(PLATFORMS)
             raise InputError(f"platform {args.platform!r} is not known; use {known}")
         found, many = _read(args.files, platform)
-        profiles, further = many[_PROFILE], many[_SECONDARY]
+        profiles, further, extenders = many[_PROFILE], many[_SECONDARY], many[_EXTENDER]
         objects = {**_DEFAULT_OBJECTS, **found}
         inputs = Inputs(
             platform=platform,
@@ -122,9 +134,12 @@ def run(args: argparse.Namespace) -> int:
             feature_gate=objects.get("FeatureGate"),
             infrastructure=objects.get("Infrastructure"),
             scheduler_profiles=tuple(profiles.values()),
+            scheduler_extenders=tuple(extenders.values()),
+            planned=True,
             schedulers=frozenset({"", *further}),
         )
-        secondaries = [_secondary(one, profiles, inputs) for one in further.values()]
+        loads = [_load_policy(one) for one in many[_LOAD].values()]
+        secondaries = [_secondary(one, inputs) for one in further.values()]
     except (InputError, ValueError) as error:
         sys.stderr.write(f"error: {error}\n")
         return 2
@@ -136,14 +151,20 @@ def run(args: argparse.Namespace) -> int:
         "conditions": _conditions(composition.findings),
     }
     verdicts = [*composition.verdicts, *(one for each in secondaries for one in each.verdicts)]
-    if further and not found and all(scheduler_of(one) for one in profiles.values()):
+    called = [*composition.extenders, *(one for each in secondaries for one in each.extenders)]
+    others = (*profiles.values(), *extenders.values())
+    if (further or loads) and not found and all(scheduler_of(one) for one in others):
         document = {}  # nothing is said of the control plane
     if profiles:
         document["schedulerProfiles"] = _profiles(verdicts)
+    if extenders:
+        document["schedulerExtenders"] = _extenders(called)
     if further:
         document["secondarySchedulers"] = [each.document for each in secondaries]
+    if loads:
+        document["loadPolicies"] = loads
     _print(document, args.output)
-    accepted = all(verdict.accepted for verdict in verdicts)
+    accepted = all(one.accepted for one in verdicts) and all(one.accepted for one in called)
     blocking = composition.blocking or any(each.blocking for each in secondaries)
     return 1 if blocking or not accepted else 0
 
@@ -154,18 +175,17 @@ class _Secondary:
 
     document: dict[str, Any]
     verdicts: Sequence[Verdict]
+    extenders: Sequence[ExtenderVerdict]
     blocking: bool
 
 
-def scheduler_of(profile: dict[str, Any]) -> str:
-    """The scheduler that is to run a SchedulerProfile; empty: the control plane's."""
-    return str(profile["spec"].get("scheduler") or "")
+def scheduler_of(obj: dict[str, Any]) -> str:
+    """The scheduler that is to have a profile or an extender; empty: the control plane's."""
+    return str(obj["spec"].get("scheduler") or "")
 
 
-def _secondary(
-    obj: dict[str, Any], profiles: dict[str, dict[str, Any]], inputs: Inputs
-) -> _Secondary:
-    """Compose one.
+def _secondary(obj: dict[str, Any], inputs: Inputs) -> _Secondary:
+    """Compose one, with its profiles and extenders among the inputs.
 
     Raises:
         InputError: the API would not take it.
@@ -180,7 +200,9 @@ def _secondary(
     for problem in check_object(obj, DEFINITION, VERSION):
         raise InputError(f'{_SECONDARY} "{name}": {format_path(problem.path)}: {problem.message}')
     setting = Setting(Gates(inputs.operand_version), inputs.platform)
-    _, composition, verdicts, _ = composed(obj, list(profiles.values()), setting)
+    profiles, extenders = inputs.scheduler_profiles or (), inputs.scheduler_extenders or ()
+    made = composed(obj, profiles, extenders, setting)
+    composition = made.composition
     document = {
         "name": name,
         "config": composition.config,
@@ -190,18 +212,51 @@ def _secondary(
             for one in composition.findings
         ],
     }
-    return _Secondary(document, verdicts, composition.blocking)
+    called = made.extenders.chosen.verdicts
+    return _Secondary(document, made.verdicts, called, composition.blocking)
+
+
+def _load_policy(obj: dict[str, Any]) -> dict[str, Any]:
+    """What a LoadPolicy comes to.
+
+    Raises:
+        InputError: the operator would not accept it.
+    """
+    from ..scheduling.load_policy import LoadPolicyError
+    from ..scheduling.load_policy_files import read_spec
+
+    name = obj["metadata"]["name"]
+    try:
+        return {"name": name, "policy": read_spec(obj["spec"]).policy.document()}
+    except LoadPolicyError as error:
+        raise InputError(f'{_LOAD} "{name}": {error}') from error
 
 
 def _profiles(verdicts: Iterable[Verdict]) -> list[dict[str, Any]]:
     """What became of each SchedulerProfile, and what runs then."""
-    from ..status.profiles import plugin_table, state_of
+    from ..status.accepted import state_of
+    from ..status.profiles import plugin_table
 
     return [
         {
             "name": verdict.name,
             "state": state_of(verdict),
             "plugins": plugin_table(verdict),
+            **({"warnings": [each.text for each in verdict.warnings]} if verdict.warnings else {}),
+        }
+        for verdict in verdicts
+    ]
+
+
+def _extenders(verdicts: Iterable[ExtenderVerdict]) -> list[dict[str, Any]]:
+    """What became of each SchedulerExtender, and where it is called."""
+    from ..status.accepted import state_of
+
+    return [
+        {
+            "name": verdict.name,
+            "state": state_of(verdict),
+            **({"endpoint": verdict.entry["urlPrefix"]} if verdict.entry is not None else {}),
             **({"warnings": [each.text for each in verdict.warnings]} if verdict.warnings else {}),
         }
         for verdict in verdicts
@@ -258,8 +313,8 @@ def _kind(document: Any, platform: Platform) -> str:
         what = f"kind {kind}" if kind else "no Kubernetes object"
         more = f" (also {', '.join(_INSTEAD)})" if platform.cluster_config else ""
         raise InputError(
-            f"{what}; give a Scheduler, a KubeScheduler, SchedulerProfiles and "
-            f"SecondarySchedulers{more}"
+            f"{what}; give a Scheduler, a KubeScheduler, SchedulerProfiles, SchedulerExtenders, "
+            f"SecondarySchedulers and LoadPolicies{more}"
         )
     if kind in _INSTEAD and not platform.cluster_config:
         raise InputError(f"platform {platform.name} has no {kind}; {_INSTEAD[kind]}")
@@ -271,9 +326,7 @@ def _kind(document: Any, platform: Platform) -> str:
         if not isinstance(metadata, dict) or not isinstance(metadata.get("name"), str):
             raise InputError(f"{kind} without metadata.name; give it one")
         if not isinstance(document.get("spec"), dict):
-            default = "spec: {} for kube-scheduler's defaults"
-            what = default if kind == _PROFILE else "spec: {namespace: NAME}, where it is to run"
-            raise InputError(f"{kind} without spec; write {what}")
+            raise InputError(f"{kind} without spec; write {_EMPTY[kind]}")
         return kind
     name = metadata.get("name", names.CLUSTER) if isinstance(metadata, dict) else names.CLUSTER
     if name != names.CLUSTER:

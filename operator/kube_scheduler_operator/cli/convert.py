@@ -9,6 +9,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
+from . import convert_load
 from .common import DEFAULT_VERSION, CommandError
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     from ..config.check import Target
     from ..config.conversion.convert import Conversion
+    from ..config.conversion.objects import Converted
 
 _CONFIG_MAP: Final = "ConfigMap"
 
@@ -27,6 +29,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="bring an old scheduler configuration to the version that is read today",
         description="Converts a Policy or a KubeSchedulerConfiguration of v1alpha1 to v1beta3 to "
         "v1, so that the scheduler does what it did, and says what changed on standard error. "
+        "A configuration with crane's plugin Dynamic, and kube-safe-scheduler's manifests, become "
+        "objects for kubectl apply. "
         "Files may have several documents and ConfigMaps with such documents in them; other "
         "objects are passed over. Exit code 0: converted; 1: it cannot be, or the scheduler would "
         "not start with the result; 2: wrong usage.",
@@ -59,6 +63,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         action="store_true",
         help="print SchedulerProfiles for kubectl apply instead of a configuration file",
     )
+    convert_load.add_flags(parser)
     parser.set_defaults(run=run)
 
 
@@ -74,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
         if not on_record(version):
             known = f"{OLDEST.short} to {NEWEST.short}"
             raise CommandError(f"--kubernetes-version {version.short} is not known; use {known}")
-        documents = _documents(args.file)
+        documents = read_documents(args.file)
         policy = _given_policy(args.policy)
     except (CommandError, ValueError) as error:
         print(f"error: {error}", file=sys.stderr)
@@ -91,15 +96,22 @@ def _convert_all(
 ) -> int:
     from ..config.conversion.changes import ConversionError, problem_text
     from ..config.conversion.convert import convert
+    from ..loads.dynamic import read_dynamic
 
     found, failed = _convertible(documents)
     used = _referenced([document for _name, document in found], documents)
-    results = []
+    results: list[dict[str, Any]] = []
     for name, document in found:
         if any(document is each for each in used):
             continue  # it is part of the document that names it
         prefix = f"{name}: " if len(found) > 1 else ""
+        dynamic = None if args.custom_image else read_dynamic(document)
         try:
+            if dynamic is not None:
+                converted = convert_load.convert_scheduler(dynamic, documents, target, args)
+                results += converted.objects
+                failed = _tell(converted, prefix, quiet=args.quiet) or failed
+                continue
             conversion = convert(document, target, policy or _policy_for(document, documents))
         except ConversionError as error:
             failed = True
@@ -108,9 +120,24 @@ def _convert_all(
                 hint = "; use --policy" if "algorithmSource" in problem.path[:1] else ""
                 print(f"error: {prefix}{text}{hint}", file=sys.stderr)
             continue
+        except CommandError as error:
+            failed = True
+            print(f"error: {prefix}{error}", file=sys.stderr)
+            continue
+        agents = None if args.profiles else _agents(conversion, documents, args)
+        if agents is not None:
+            results += agents.objects
+            failed = _tell(agents, prefix, quiet=args.quiet) or failed
+            continue
         results += _as_profiles(conversion, prefix) if args.profiles else [conversion.config]
         failed = _tell(conversion, prefix, quiet=args.quiet) or failed
     if not found and not failed:
+        try:
+            results = convert_load.convert_policies(documents, args)
+        except CommandError as error:
+            print(f"error: {error}", file=sys.stderr)
+            return 1
+    if not found and not failed and not results:
         print(
             "error: there is no Policy and no KubeSchedulerConfiguration in it; give one",
             file=sys.stderr,
@@ -118,6 +145,24 @@ def _convert_all(
         return 1
     _print(results, args.output)
     return 1 if failed else 0
+
+
+def _agents(
+    conversion: Conversion, documents: Sequence[Any], args: argparse.Namespace
+) -> Converted | None:
+    """What comes of kube-safe-scheduler's manifests; None: these are others."""
+    if not conversion.config.get("extenders"):
+        return None
+    from ..extenders.convert import convert_agents
+
+    return convert_agents(
+        conversion.config,
+        conversion.changes,
+        conversion.problems,
+        documents,
+        name=args.name or "",
+        namespace=args.namespace,
+    )
 
 
 def _as_profiles(conversion: Conversion, prefix: str) -> list[dict[str, Any]]:
@@ -134,7 +179,7 @@ def _as_profiles(conversion: Conversion, prefix: str) -> list[dict[str, Any]]:
     return objects
 
 
-def _tell(conversion: Conversion, prefix: str, *, quiet: bool) -> bool:
+def _tell(conversion: Conversion | Converted, prefix: str, *, quiet: bool) -> bool:
     """Print the changes, the worst first; True if the scheduler would not start."""
     from ..config.check import UNKNOWN_PLUGIN
     from ..config.conversion.changes import Severity, problem_text
@@ -166,7 +211,7 @@ def _convertible(documents: Sequence[Any]) -> tuple[list[tuple[str, Any]], bool]
         if kind == _CONFIG_MAP:
             name = _object(document, "metadata").get("name", number)
             for key, text in _object(document, "data").items():
-                inner = _inner(text)
+                inner = inner_document(text)
                 if _is_scheduler(inner):
                     found.append((f"{_CONFIG_MAP} {name} {key}", inner))
                 elif key == POLICY_KEY:
@@ -177,6 +222,8 @@ def _convertible(documents: Sequence[Any]) -> tuple[list[tuple[str, Any]], bool]
                     )
         elif _is_scheduler(document) or is_policy(document):
             found.append((f"document {number}", document))
+        elif convert_load.is_load_policy(document):
+            continue  # it is part of the document that needs it
         elif kind and document.get("apiVersion"):
             print(f"passed over: document {number}, {kind}", file=sys.stderr)
         else:
@@ -197,7 +244,7 @@ def _object(document: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _inner(text: Any) -> Any:
+def inner_document(text: Any) -> Any:
     """The document in a value of a ConfigMap, each time another object; None if there is none."""
     import yaml
 
@@ -224,7 +271,7 @@ def _policy_for(document: Any, documents: Sequence[Any]) -> Mapping[str, Any] | 
         metadata = _object(other, "metadata")
         place = (metadata.get("namespace") or reference.config_map[0], metadata.get("name"))
         if place == reference.config_map:
-            inner = _inner(_object(other, "data").get(POLICY_KEY))
+            inner = inner_document(_object(other, "data").get(POLICY_KEY))
             return inner if isinstance(inner, dict) else None
     return None
 
@@ -245,16 +292,16 @@ def _given_policy(name: str | None) -> Mapping[str, Any] | None:
 
     if name is None:
         return None
-    for document in _documents(name):
+    for document in read_documents(name):
         inner = document
         if isinstance(document, dict) and document.get("kind") == _CONFIG_MAP:
-            inner = _inner(_object(document, "data").get(POLICY_KEY))
+            inner = inner_document(_object(document, "data").get(POLICY_KEY))
         if is_policy(inner) and isinstance(inner, dict):
             return inner
     raise CommandError(f"--policy {name} has no Policy in it; give the file that has")
 
 
-def _documents(name: str) -> list[Any]:
+def read_documents(name: str) -> list[Any]:
     """The documents of a file; empty ones are left out.
 
     Raises:

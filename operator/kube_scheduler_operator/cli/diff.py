@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from . import common
+from .diff_load import differences
 from .validate import UsageError
 
 if TYPE_CHECKING:
@@ -49,8 +50,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         action="append",
         default=[],
         metavar="FILE",
-        help="Scheduler, KubeScheduler and SchedulerProfiles, a SecondaryScheduler, or a "
-        "KubeSchedulerConfiguration; - for standard input; can be repeated",
+        help="Scheduler, KubeScheduler, SchedulerProfiles and SchedulerExtenders, a "
+        "SecondaryScheduler, a LoadPolicy, or a KubeSchedulerConfiguration; - for standard input; "
+        "can be repeated",
     )
     parser.add_argument(
         "-o",
@@ -87,14 +89,19 @@ async def _with_files(
     revisions: Sequence[Revision],
     nodes: Mapping[int, Sequence[str]],
 ) -> int:
-    from .proposal import documents, proposed, proposed_secondary
+    from .proposal import LOAD, documents, proposed, proposed_secondary
 
-    old = running(revisions, nodes) if args.old is None else find(revisions, args.old)
     try:
         given = documents(args.files)
     except UsageError as error:
         raise common.CommandError(str(error)) from None
     name = "stdin" if args.files == ["-"] else args.files[0]
+    if LOAD in given.single:
+        if args.old is not None:
+            raise common.CommandError("a LoadPolicy has no revisions; leave N out")
+        words, lines = await differences(api, platform, given.single[LOAD], name.lstrip("/"))
+        return _say(words, lines, args.output)
+    old = running(revisions, nodes) if args.old is None else find(revisions, args.old)
     if given.scheduler:
         if args.old is not None:
             raise common.CommandError("a SecondaryScheduler has no revisions; leave N out")
@@ -115,8 +122,11 @@ def _print(before: Made, after: Made, labels: tuple[str, str], output: str) -> i
     """1 if there is a difference, else 0."""
     from .compare import changes, unified
 
-    words = changes(before, after)
-    lines = unified(before, after, labels)
+    return _say(changes(before, after), unified(before, after, labels), output)
+
+
+def _say(words: Sequence[str], lines: Sequence[str], output: str) -> int:
+    """1 if there is a difference, else 0."""
     if output == WORDS:
         _write(words)
     elif output == LINES:
@@ -125,7 +135,7 @@ def _print(before: Made, after: Made, labels: tuple[str, str], output: str) -> i
         # A patch may have anything before its first file; what begins with # cannot be one.
         _write(f"# {sentence}" for sentence in words)
         _write(lines)
-    return 1 if lines else 0
+    return 1 if lines or words else 0
 
 
 def _write(lines: Iterable[str]) -> None:

@@ -29,6 +29,8 @@ def as_text(verdict: Verdict, version: str) -> str:
     ]
     would = "would start" if verdict.starts else "would not start"
     documents = _count(len(verdict.documents), "document")
+    if verdict.documents and verdict.others:
+        documents += f" ({_count(len(verdict.others), 'other')} beside, not checked)"
     told = f": {', '.join(counts)}" if counts else ""
     lines.append(f"kube-scheduler {version} {would} with {documents}{told}")
     return "\n".join(lines) + "\n"
@@ -42,6 +44,7 @@ def as_json(verdict: Verdict, version: str) -> str:
         "errors": verdict.count("error"),
         "warnings": verdict.count("warning"),
         "documents": [{"file": file, "kind": kind} for file, kind in verdict.documents],
+        "others": [{"file": file, "kind": kind} for file, kind in verdict.others],
         "findings": [
             {
                 "file": each.file,

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import yaml
 
+from .. import names
 from ..kube.resource import SECRETS, Resource
 
 REDACTED: Final = "(redacted)"
@@ -67,6 +68,14 @@ def logs_of(pod: Mapping[str, Any]) -> list[tuple[str, bool]]:
             if (container.get("lastState") or {}).get("terminated"):
                 found.append((container["name"], True))
     return found
+
+
+def is_one_of_many(pod: Mapping[str, Any]) -> bool:
+    """Whether a pod is one that every node has, and is well: its log would be that of thousands."""
+    labels = pod["metadata"].get("labels") or {}
+    conditions = (pod.get("status") or {}).get("conditions") or ()
+    ready = any(c.get("type") == "Ready" and c.get("status") == "True" for c in conditions)
+    return labels.get("app") == names.NODE_METRICS and ready
 
 
 def secret_summary(secret: Mapping[str, Any]) -> dict[str, Any]:

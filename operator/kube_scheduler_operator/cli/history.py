@@ -53,7 +53,7 @@ def summarize(
         nodes: who runs which.
     """
     from .. import names
-    from ..revision.inputs import profile_edits, read_inputs
+    from ..revision.inputs import object_edits, read_inputs
     from ..snapshot import annotation
     from .compare import changes, take_apart
 
@@ -65,7 +65,7 @@ def summarize(
         if before is not None and before.complete and revision.complete:
             told = list(changes(take_apart(before.content), take_apart(revision.content)))
             then, now = read_inputs(before.inputs), read_inputs(revision.inputs)
-            edits = list(profile_edits(then, now)) if then is not None and now is not None else []
+            edits = list(object_edits(then, now)) if then is not None and now is not None else []
         report.append(
             {
                 "revision": revision.number,

@@ -88,6 +88,8 @@ class _Gatherer:
             kinds.SCHEDULERS,
             kinds.KUBE_SCHEDULERS,
             kinds.SCHEDULER_PROFILES,
+            kinds.LOAD_POLICIES,
+            kinds.SCHEDULER_EXTENDERS,
             kinds.CLUSTER_OPERATORS,
             kinds.NODES,
         ):
@@ -99,6 +101,8 @@ class _Gatherer:
                 kinds.SERVICE_ACCOUNTS,
                 kinds.SECRETS,
                 kinds.DEPLOYMENTS,
+                kinds.DAEMON_SETS,
+                kinds.JOBS,
                 kinds.LEASES,
                 kinds.DISRUPTION_BUDGETS,
                 kinds.ROLES,
@@ -118,11 +122,13 @@ class _Gatherer:
 
     async def _pods(self, namespace: str, labels: str | None = None) -> None:
         from ..kube.resource import PODS
-        from .gather import logs_of
+        from .gather import is_one_of_many, logs_of
 
         pods = await self._list(PODS, namespace, labels=labels)
         self._write_all(PODS, pods)
         for pod in pods:
+            if is_one_of_many(pod):
+                continue
             for container, previous in logs_of(pod):
                 await self._log(namespace, pod["metadata"]["name"], container, previous=previous)
 
@@ -154,16 +160,17 @@ class _Gatherer:
         fields: str | None = None,
     ) -> list[Object]:
         from ..kube.errors import ApiError, NotFound
-        from ..kube.resource import SCHEDULER_PROFILES
+        from ..kube.resource import LOAD_POLICIES, SCHEDULER_EXTENDERS, SCHEDULER_PROFILES
 
+        optional = (LOAD_POLICIES, SCHEDULER_EXTENDERS, SCHEDULER_PROFILES)
         try:
             found = await self.api.list(
                 kind, namespace, label_selector=labels, field_selector=fields
             )
         except ApiError as error:
-            if not (isinstance(error, NotFound) and kind == SCHEDULER_PROFILES):
+            if not (isinstance(error, NotFound) and kind in optional):
                 self._missed(error)
-            return []  # without this kind the operator does its work as well
+            return []  # without these kinds the operator does its work as well
         self.found = True
         return found.items
 

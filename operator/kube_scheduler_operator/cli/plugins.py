@@ -35,7 +35,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "-f",
         "--file",
         metavar="FILE",
-        help="a KubeSchedulerConfiguration, or a SecondaryScheduler with its SchedulerProfiles; - "
+        help="a KubeSchedulerConfiguration, or a SecondaryScheduler with its SchedulerProfiles "
+        "and SchedulerExtenders; - "
         "for standard input",
     )
     parser.add_argument(
@@ -83,6 +84,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _from_file(args: argparse.Namespace) -> tuple[Mapping[str, Any], list[Layer], Gates]:
     from ..config.findings import ERROR
+    from ..config.kinds import EXTENDER
+    from ..config.kinds import PROFILE as PROFILE_KIND
     from ..config.origins import PROFILE, Layer
     from ..config.schema import KIND
     from ..config.source import read
@@ -92,11 +95,11 @@ def _from_file(args: argparse.Namespace) -> tuple[Mapping[str, Any], list[Layer]
     name, content = shown(args.file), text(args.file)
     verdict = validate([(name, content)], setting(args), ALL_KINDS)
     kinds = [kind for _, kind in verdict.documents]
-    further = kinds.count(SECONDARY) == 1 and set(kinds) <= {SECONDARY, "SchedulerProfile"}
+    further = kinds.count(SECONDARY) == 1 and set(kinds) <= {SECONDARY, PROFILE_KIND, EXTENDER}
     if not further and set(kinds) - {KIND}:
         raise UsageError(
-            f"{name}: only a {KIND}, or one {SECONDARY} with SchedulerProfiles, has plugins; "
-            "`compose` makes a configuration of other kinds"
+            f"{name}: only a {KIND}, or one {SECONDARY} with SchedulerProfiles and "
+            "SchedulerExtenders, has plugins; `compose` makes a configuration of other kinds"
         )
     for finding in verdict.findings:
         if finding.severity == ERROR:
@@ -107,8 +110,11 @@ def _from_file(args: argparse.Namespace) -> tuple[Mapping[str, Any], list[Layer]
     if further:
         (obj,) = (value for value in values if value["kind"] == SECONDARY)
         others = [value for value in values if value is not obj]
-        _, composition, _, target = composed(obj, others, setting(args))
-        return composition.config, [Layer(PROFILE, composition.config)], target.gates
+        profiles = [value for value in others if value["kind"] == PROFILE_KIND]
+        extenders = [value for value in others if value["kind"] == EXTENDER]
+        made = composed(obj, profiles, extenders, setting(args))
+        config = made.composition.config
+        return config, [Layer(PROFILE, config)], made.target.gates
     # As kube-scheduler, which reads the first document only.
     return values[0], [Layer(PROFILE, values[0])], setting(args).gates
 

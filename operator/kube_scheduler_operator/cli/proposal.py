@@ -1,17 +1,17 @@
 """What a file would make of a revision, before anybody applies it.
 
-A KubeSchedulerConfiguration is compared as it is. A Scheduler, a KubeScheduler and
-SchedulerProfiles are composed the way the operator does it; which of them the file does not have,
-and what the operator observed, is taken from the cluster. A SecondaryScheduler is composed likewise
-and compared with what it has.
+A KubeSchedulerConfiguration is compared as it is. A Scheduler, a KubeScheduler, SchedulerProfiles
+and SchedulerExtenders are composed the way the operator does it; which of them the file does not
+have, and what the operator observed, is taken from the cluster. A SecondaryScheduler is composed
+likewise and compared with what it has.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from ..config.inputs import mapping
@@ -20,9 +20,9 @@ from .compare import Made, gates_of, take_apart
 from .validate import shown, text
 
 if TYPE_CHECKING:
+    from ..config.attachment import Judged
     from ..config.compose import Composition
     from ..config.inputs import Inputs
-    from ..config.scheduler_profiles import Verdict
     from ..kube.client import ApiClient
     from ..platform import Platform
     from ..revision.history import Revision
@@ -36,10 +36,12 @@ class Given:
     Attributes:
         single: those of which there is one, by kind.
         profiles: SchedulerProfiles by name.
+        extenders: SchedulerExtenders by name.
     """
 
     single: Mapping[str, Mapping[str, Any]]
     profiles: Mapping[str, Mapping[str, Any]]
+    extenders: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @property
     def scheduler(self) -> str:
@@ -48,9 +50,8 @@ class Given:
         Raises:
             CommandError: they are about several.
         """
-        about = {
-            str(mapping(one.get("spec")).get("scheduler") or "") for one in self.profiles.values()
-        }
+        many = (*self.profiles.values(), *self.extenders.values())
+        about = {str(mapping(one.get("spec")).get("scheduler") or "") for one in many}
         about |= {
             str(mapping(one.get("metadata")).get("name") or "") if kind == SECONDARY else ""
             for kind, one in self.single.items()
@@ -63,14 +64,26 @@ class Given:
         self, known: Mapping[str, Mapping[str, Any]] | None
     ) -> tuple[Mapping[str, Any], ...] | None:
         """SchedulerProfiles as they would be, if `known` are there; None: the kind is not."""
-        if known is None and not self.profiles:
-            return None
-        known = known or {}
-        changed = {
-            name: {**known.get(name, {"metadata": {"name": name}}), "spec": one.get("spec")}
-            for name, one in self.profiles.items()
-        }
-        return tuple({**known, **changed}.values())
+        return _over(known, self.profiles)
+
+    def extenders_over(
+        self, known: Mapping[str, Mapping[str, Any]] | None
+    ) -> tuple[Mapping[str, Any], ...] | None:
+        """The same of SchedulerExtenders."""
+        return _over(known, self.extenders)
+
+
+def _over(
+    known: Mapping[str, Mapping[str, Any]] | None, given: Mapping[str, Mapping[str, Any]]
+) -> tuple[Mapping[str, Any], ...] | None:
+    if known is None and not given:
+        return None
+    known = known or {}
+    changed = {
+        name: {**known.get(name, {"metadata": {"name": name}}), "spec": one.get("spec")}
+        for name, one in given.items()
+    }
+    return tuple({**known, **changed}.values())
 
 
 def documents(files: Sequence[str]) -> Given:
@@ -83,7 +96,7 @@ def documents(files: Sequence[str]) -> Given:
     from ..config.source import read
 
     single: dict[str, Mapping[str, Any]] = {}
-    profiles: dict[str, Mapping[str, Any]] = {}
+    many: dict[str, dict[str, Mapping[str, Any]]] = {kind: {} for kind in _MANY}
     for name in files:
         read_, error = read(text(name))
         flaws = [flaw for document in read_ for flaw in document.flaws]
@@ -95,25 +108,31 @@ def documents(files: Sequence[str]) -> Given:
             value = document.value
             kind = str(value.get("kind")) if isinstance(value, Mapping) else ""
             named = str(mapping(value.get("metadata")).get("name") or "") if kind else ""
-            if kind == _PROFILE and named and named not in profiles:
-                profiles[named] = value
+            if kind in many and named and named not in many[kind]:
+                many[kind][named] = value
             elif kind in _KINDS and kind not in single:
                 single[kind] = value
             else:
-                many = kind in _KINDS or kind == _PROFILE
-                what = f"a second {kind}" if many else kind or "no object"
-                if kind == _PROFILE and not named:
+                ours = kind in _KINDS or kind in many
+                what = f"a second {kind}" if ours else kind or "no object"
+                if kind in many and not named:
                     what = f"{kind} without a name"
                 raise common.CommandError(f"{shown(name)}: {what}; {_GIVE}")
-    return Given(single, profiles)
+    if LOAD in single and (len(single) > 1 or any(many.values())):
+        raise common.CommandError(_GIVE)
+    return Given(single, many[_PROFILE], many[_EXTENDER])
 
 
 SECONDARY: Final = "SecondaryScheduler"
 _PROFILE: Final = "SchedulerProfile"
-_KINDS: Final = ("KubeSchedulerConfiguration", "Scheduler", "KubeScheduler", SECONDARY)
+_EXTENDER: Final = "SchedulerExtender"
+_MANY: Final = (_PROFILE, _EXTENDER)
+LOAD: Final = "LoadPolicy"
+_KINDS: Final = ("KubeSchedulerConfiguration", "Scheduler", "KubeScheduler", SECONDARY, LOAD)
 _GIVE: Final = (
-    "give a KubeSchedulerConfiguration, or a Scheduler, a KubeScheduler and SchedulerProfiles, or "
-    "a SecondaryScheduler and SchedulerProfiles"
+    "give a KubeSchedulerConfiguration, or a Scheduler, a KubeScheduler, SchedulerProfiles and "
+    "SchedulerExtenders, or a SecondaryScheduler, SchedulerProfiles and SchedulerExtenders, or a "
+    "LoadPolicy"
 )
 
 
@@ -131,14 +150,15 @@ async def proposed(
 
     before = take_apart(revision.content)
     if KIND in given.single:
-        if len(given.single) > 1 or given.profiles:
+        if len(given.single) > 1 or given.profiles or given.extenders:
             raise common.CommandError(_GIVE)
         _refuse_bad(given.single[KIND], before)
         nothing: dict[str, Any] = {"image": "", "arguments": (), "pod": {}, "other": {}}
         return replace(before, **nothing), Made(given.single[KIND], (), "", {}, {})
     inputs = await _inputs(api, platform, given, before)
     composition = _composed(inputs)
-    _refuse_profiles(composition.verdicts, given)
+    _refuse(composition.verdicts, given.profiles)
+    _refuse(composition.extenders, given.extenders)
     reason = str(inputs.spec.get("forceRedeploymentReason") or "")
     parts = {**revision.content.parts, **target_data(platform, composition, before.image, reason)}
     return before, take_apart(Content(parts))
@@ -176,18 +196,23 @@ async def proposed_secondary(
     wished = {**found, "spec": given.single.get(SECONDARY, found).get("spec")}
     _refuse_unknown(wished)
     profiles = given.over(await common.scheduler_profiles(api)) or ()
+    extenders = given.extenders_over(await common.scheduler_extenders(api)) or ()
     version = gates_of(control_plane).version
     setting = Setting(Gates(version), platform)
-    request, composition, verdicts, target = composed(wished, profiles, setting)
-    _refuse_profiles(verdicts, given)
+    made = composed(wished, profiles, extenders, setting)
+    composition = made.composition
+    _refuse(made.verdicts, given.profiles)
+    _refuse(made.extenders.chosen.verdicts, given.extenders)
     if composition.blocking:
         reasons = [finding.text for finding in composition.findings if finding.blocking]
         raise common.CommandError(f"nothing would be rolled out: {reasons[0]}; {_ALL}")
     given_to_it = composition.config["profiles"] if profiles else ()
-    wanted = want(wished, platform, Operand(control_plane.image), target.gates.version, given_to_it)
+    # The operator knows its own image; what it has given to agents so far is as good.
+    operand = Operand(control_plane.image, agent_image=_agent_image(config_map))
+    wanted = want(wished, platform, operand, made.target.gates.version, given_to_it, made.extenders)
     if wanted.content is None:
         raise common.CommandError(f"nothing would be rolled out: {wanted.findings[0].text}")
-    return _apart(content_of(config_map)), _apart(wanted.content), f"{request.name}-{running}"
+    return _apart(content_of(config_map)), _apart(wanted.content), f"{made.request.name}-{running}"
 
 
 _ALL: Final = "`validate` has all that is wrong"
@@ -221,9 +246,26 @@ def _refuse_unknown(obj: Mapping[str, Any]) -> None:
         raise common.CommandError(f"the API would not take it: {path}: {problem.message}; {_ALL}")
 
 
-def _refuse_profiles(verdicts: Sequence[Verdict], given: Given) -> None:
+def _agent_image(config_map: Mapping[str, Any]) -> str:
+    """The image of the agents in a content; a word for it if there are none."""
+    from .. import names
+
+    try:
+        pod = json.loads(config_map["data"][names.POD_KEY])
+    except (KeyError, TypeError, ValueError):
+        return _OWN_IMAGE
+    images = (
+        one["image"] for one in pod["containers"] if one.get("command", ())[:1] == [names.PROGRAM]
+    )
+    return str(next(images, _OWN_IMAGE))
+
+
+_OWN_IMAGE: Final = "the operator's own"
+
+
+def _refuse(verdicts: Iterable[Judged], given: Mapping[str, Any]) -> None:
     for verdict in verdicts:
-        if verdict.name in given.profiles and not verdict.accepted:
+        if verdict.name in given and not verdict.accepted:
             raise common.CommandError(f"it would not be accepted: {verdict.findings[0].text}")
 
 
@@ -263,7 +305,10 @@ async def _inputs(api: ApiClient, platform: Platform, given: Given, before: Made
     known: Mapping[str, Mapping[str, Any]] | None = None
     with suppress(Forbidden):  # then they stay as they were observed
         known = await common.scheduler_profiles(api)
-    profiles = given.over(known)
+    called: Mapping[str, Mapping[str, Any]] | None = None
+    with suppress(Forbidden):
+        called = await common.scheduler_extenders(api)
+    profiles, extenders = given.over(known), given.extenders_over(called)
     observed = ((live["KubeScheduler"] or {}).get("spec") or {}).get("observedConfig")
     kubescheduler = given.single.get("KubeScheduler", live["KubeScheduler"] or {})
     spec = {"observedConfig": observed, **(kubescheduler.get("spec") or {})}
@@ -278,9 +323,13 @@ async def _inputs(api: ApiClient, platform: Platform, given: Given, before: Made
         feature_gate=others.get("FeatureGate"),
         infrastructure=others.get("Infrastructure"),
         scheduler_profiles=profiles,
+        scheduler_extenders=extenders,
+        # A new agent is called once it runs.
+        planned=True,
         # Whoever is to run one that is not for the control plane: it is none of its profiles.
         schedulers=frozenset(
-            str((one.get("spec") or {}).get("scheduler") or "") for one in profiles or ()
+            str((one.get("spec") or {}).get("scheduler") or "")
+            for one in (*(profiles or ()), *(extenders or ()))
         ),
         serving_certificate=any("--tls-cert-file" in each for each in before.arguments),
     )

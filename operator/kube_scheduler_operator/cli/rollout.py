@@ -191,6 +191,7 @@ async def _snapshot(api: ApiClient, platform: Platform) -> Snapshot:
         scheduler=scheduler,
         kubescheduler=await common.kubescheduler(api),
         scheduler_profiles=await common.scheduler_profiles(api),
+        scheduler_extenders=await common.scheduler_extenders(api),
         config_maps=await common.config_maps(api, platform),
     )
     if platform.cluster_config:

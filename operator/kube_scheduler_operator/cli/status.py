@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from .. import names
 from . import common
 from .identity import identity, render_identity
+from .status_extenders import extender_state, render_extenders
 
 if TYPE_CHECKING:
     from ..kube.client import ApiClient
@@ -55,8 +56,10 @@ class Seen:
 
     Attributes:
         profiles: SchedulerProfiles by name; None: the API does not serve the kind.
+        extenders: SchedulerExtenders likewise.
         profiling_since: the revision that turned profiling on; 0 if it is off.
         events_in: the namespace of the operator's events.
+        loads: LoadPolicies.
     """
 
     scheduler: Mapping[str, Any] | None
@@ -67,6 +70,8 @@ class Seen:
     profiling_since: int
     events_in: str
     profiles: Mapping[str, Mapping[str, Any]] | None = None
+    loads: Sequence[Mapping[str, Any]] = ()
+    extenders: Mapping[str, Mapping[str, Any]] | None = None
 
 
 def run(args: argparse.Namespace) -> int:
@@ -97,19 +102,34 @@ async def _read(api: ApiClient, platform: Platform) -> Seen:
         lease=await common.find_one(api, lease),
         profiling_since=_profiling_since(await common.revisions(api, platform)),
         events_in=platform.operator_namespace,
-        profiles=await _profiles(api),
+        profiles=await _allowed("SchedulerProfiles", common.scheduler_profiles(api)),
+        extenders=await _allowed("SchedulerExtenders", common.scheduler_extenders(api)),
+        loads=await _load_policies(api),
     )
 
 
-async def _profiles(api: ApiClient) -> Mapping[str, Object] | None:
-    """The SchedulerProfiles; who may not list them sees the rest."""
+async def _allowed(
+    what: str, asked: Awaitable[Mapping[str, Object] | None]
+) -> Mapping[str, Object] | None:
+    """What was asked for; who may not list it sees the rest."""
     from ..kube.errors import Forbidden
 
     try:
-        return await common.scheduler_profiles(api)
+        return await asked
     except Forbidden as error:
-        print(f"note: SchedulerProfiles are left out: {common.sentence(error)}", file=sys.stderr)
+        print(f"note: {what} are left out: {common.sentence(error)}", file=sys.stderr)
         return None
+
+
+async def _load_policies(api: ApiClient) -> Sequence[Object]:
+    """The LoadPolicies; none for who may not list them, or where there is no such kind."""
+    from ..kube.errors import Forbidden, NotFound
+    from ..kube.resource import LOAD_POLICIES
+
+    try:
+        return (await api.list(LOAD_POLICIES)).items
+    except (Forbidden, NotFound):
+        return ()
 
 
 def _profiling_since(revisions: Sequence[Revision]) -> int:
@@ -189,10 +209,19 @@ def summarize(seen: Seen, *, verbose: bool = False) -> dict[str, Any]:
                 for name, obj in sorted((seen.profiles or {}).items())
                 for warning in _warnings(f"SchedulerProfile {name}", obj, names.WARNINGS)
             ),
+            *(
+                warning
+                for name, obj in sorted((seen.extenders or {}).items())
+                for warning in _warnings(f"SchedulerExtender {name}", obj, names.WARNINGS)
+            ),
         ],
         "eventsIn": seen.events_in,
         "nodes": nodes,
+        "loadPolicies": [_load_policy(obj) for obj in seen.loads],
         "schedulerProfiles": [_profile(obj) for _, obj in sorted((seen.profiles or {}).items())],
+        "schedulerExtenders": [
+            extender_state(obj) for _, obj in sorted((seen.extenders or {}).items())
+        ],
     }
 
 
@@ -222,6 +251,20 @@ def _profile(obj: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def _load_policy(obj: Mapping[str, Any]) -> dict[str, Any]:
+    """What became of a LoadPolicy, and of how many nodes the load is known."""
+    status = obj.get("status") or {}
+    conditions = {c["type"]: c for c in status.get("conditions") or ()}
+    return {
+        "name": obj["metadata"]["name"],
+        "source": status.get("source", ""),
+        "nodes": status.get("nodes") or {},
+        "accepted": conditions.get(names.ACCEPTED, {}).get("status", "Unknown"),
+        "available": conditions.get(names.AVAILABLE, {}).get("status", "Unknown"),
+        "said": conditions.get(names.AVAILABLE, {}).get("message", ""),
+    }
+
+
 def render(report: Mapping[str, Any]) -> str:
     """The screen as text."""
     lines = []
@@ -246,6 +289,10 @@ def render(report: Mapping[str, Any]) -> str:
             f"Profiling  on since revision {report['profilingSince']}; off again: enableProfiling "
             "in unsupportedConfigOverrides of the KubeScheduler"
         )
+    for policy in report["loadPolicies"]:
+        source = f" ({policy['source']})" if policy["source"] else ""
+        said = policy["said"] or "the operator has not seen it yet"
+        lines.append(f"Load       {policy['name']}{source}: {said}")
     if report["progressing"]:
         lines.append(f"Rollout    {report['progress']}")
     lines.append("")
@@ -267,6 +314,8 @@ def render(report: Mapping[str, Any]) -> str:
     lines += common.table(rows)
     if report["schedulerProfiles"]:
         lines += ["", *_render_profiles(report["schedulerProfiles"])]
+    if report["schedulerExtenders"]:
+        lines += ["", *render_extenders(report["schedulerExtenders"])]
     if report["warnings"]:
         lines += ["", *_render_warnings(report["warnings"])]
     for node in report["nodes"]:
@@ -336,6 +385,11 @@ def _next_steps(report: Mapping[str, Any]) -> list[str]:
             steps += [
                 "fix the field that the problem names: kubectl edit schedulerprofile NAME; the",
                 "other profiles go on without it.",
+            ]
+        if any(p["condition"] == names.SCHEDULER_EXTENDERS_DEGRADED for p in problems):
+            steps += [
+                "fix what the problem names: kubectl edit schedulerextender NAME, or see to its",
+                f"pods (label {names.EXTENDER_LABEL}=NAME); the others go on without it.",
             ]
         if any(problem["condition"] == names.NODES_DEGRADED for problem in problems):
             steps += [

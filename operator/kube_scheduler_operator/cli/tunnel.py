@@ -1,4 +1,4 @@
-"""HTTPS to a port of a pod through the API server: what `kubectl port-forward` does, in process.
+"""HTTP(S) to a port of a pod through the API server: what `kubectl port-forward` does, in process.
 
 The streaming is the kubernetes client's (`kubernetes.stream`), which speaks the WebSocket protocol
 that the kubelet offers; only the HTTP request is ours.
@@ -30,12 +30,16 @@ class Tunnel:
         namespace: of the pod.
         pod: its name.
         port: its port.
+        tls: whether it speaks TLS.
     """
 
-    def __init__(self, access: Access, namespace: str, pod: str, port: int) -> None:
+    def __init__(
+        self, access: Access, namespace: str, pod: str, port: int, *, tls: bool = True
+    ) -> None:
         self._where = (access, namespace, pod, port)
-        self._stream: ssl.SSLSocket | None = None
+        self._stream: socket.socket | None = None
         self._port = port
+        self._tls = tls
 
     def close(self) -> None:
         """End it, also in the middle of a request that another thread does."""
@@ -44,11 +48,11 @@ class Tunnel:
                 self._stream.shutdown(socket.SHUT_RDWR)
 
     def fetch(self, path: str, token: str, seconds: float, target: IO[bytes]) -> int:
-        """GET `path` with a bearer token into `target`; the HTTP status.
+        """GET `path` into `target`; the HTTP status.
 
         Args:
             path: with its query.
-            token: for the pod's own server.
+            token: for the pod's own server, as a bearer; empty: it wants none.
             seconds: how long the server will work before it answers.
             target: gets the body of an answer with status 200, and only that.
 
@@ -58,17 +62,12 @@ class Tunnel:
         forward = _open(*self._where)
         stream = forward.socket(self._port)
         stream.settimeout(seconds + _WAIT)
-        # The certificate is one that the scheduler made for itself at its start, so there is
-        # nothing to check it against. It need not be: the other end of this stream is the loopback
-        # of the node, reached through the API server and the kubelet, both of which were verified.
-        context = ssl.create_default_context()
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
         connection = http.client.HTTPConnection("localhost", self._port)
         try:
-            self._stream = context.wrap_socket(stream)
+            self._stream = _wrapped(stream) if self._tls else stream
             connection.sock = self._stream
-            connection.request("GET", path, headers={"Authorization": f"Bearer {token}"})
+            headers = {"Authorization": f"Bearer {token}"} if token else {}
+            connection.request("GET", path, headers=headers)
             answer = connection.getresponse()
             if answer.status == 200:
                 shutil.copyfileobj(answer, target)
@@ -84,6 +83,16 @@ class Tunnel:
         finally:
             connection.close()
             forward.close()
+
+
+def _wrapped(stream: socket.socket) -> socket.socket:
+    # The certificate is one that the scheduler made for itself at its start, so there is
+    # nothing to check it against. It need not be: the other end of this stream is the loopback
+    # of the node, reached through the API server and the kubelet, both of which were verified.
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context.wrap_socket(stream)
 
 
 def _open(access: Access, namespace: str, pod: str, port: int) -> Any:

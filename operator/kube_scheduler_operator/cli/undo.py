@@ -16,17 +16,17 @@ from typing import Any
 import yaml
 
 from .. import names
-from ..reconcile import wanted
 from ..revision.content import Content
 from ..revision.history import Revision
 from ..revision.inputs import (
     KUBESCHEDULER_FIELDS,
     SCHEDULER_FIELDS,
     RecordedInputs,
-    profile_edits,
+    object_edits,
     read_inputs,
 )
 from ..snapshot import Object, Snapshot
+from ..wanted import wanted
 from .common import CommandError, find_revision
 from .compare import changes, take_apart
 
@@ -93,7 +93,7 @@ def plan_undo(snapshot: Snapshot, revisions: Sequence[Revision], number: int | N
         None if new_kubescheduler == kubescheduler else new_kubescheduler,
         patch,
         left if target.complete else (),
-        profile_edits(inputs, read_inputs(content.inputs) or inputs),
+        object_edits(inputs, read_inputs(content.inputs) or inputs),
     )
 
 

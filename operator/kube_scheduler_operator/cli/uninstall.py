@@ -37,7 +37,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         description="Sets managementState Removed, waits until what ran before the operator runs "
         "again on every node, stops the operator and deletes KubeScheduler, Scheduler, "
         "ClusterOperator and the CustomResourceDefinitions, as far as they came with it. "
-        "SecondarySchedulers go first, with everything that was made for them. "
+        "SecondarySchedulers and LoadPolicies go first, with everything that was made for them and "
+        "what was written on nodes. "
         "Namespace, accounts and rights are left to what installed them.",
     )
     parser.add_argument(
@@ -133,22 +134,33 @@ class WayOut:
     async def _steps(self) -> None:
         from .. import names
         from ..kube import resource as kinds
+        from .uninstall_loads import LoadsWayOut
         from .uninstall_secondary import SecondaryWayOut
 
+        loads = LoadsWayOut(self._api, self._platform, self._say)
+        await loads.delete()
         secondary = SecondaryWayOut(self._api, self._say)
         await secondary.delete()
         await self._until(secondary.leaving)
         await self._restore()
+
+        async def annotated() -> str:
+            left = await loads.leaving()
+            return f"{left}{await self._why_not()}" if left else ""
+
+        await self._until(annotated)
         await self._stop()
         await self._forget(kinds.SECONDARY_SCHEDULERS)
+        await self._forget(kinds.LOAD_POLICIES)
         for resource, name in (
             (kinds.KUBE_SCHEDULERS, names.CLUSTER),
             (kinds.SCHEDULERS, names.CLUSTER),
             (kinds.CLUSTER_OPERATORS, names.CLUSTEROPERATOR),
         ):
             await self._forget(resource, name)
-        # All of its objects are users' own; with the last of them the kind may go.
+        # All objects of these are users' own; with the last of them the kind may go.
         await self._forget(kinds.SCHEDULER_PROFILES)
+        await self._forget(kinds.SCHEDULER_EXTENDERS)
         self._say("done: nothing of the operator is left but what installed it")
 
     async def _until(self, ready: Callable[[], Awaitable[str]]) -> None:
@@ -242,12 +254,14 @@ class WayOut:
         from .. import names
         from ..kube import resource as kinds
 
-        selector = f"{names.MANAGED_BY_LABEL}={names.PROGRAM},!{names.SECONDARY_LABEL}"
+        others = f"!{names.SECONDARY_LABEL},!{names.LOAD_LABEL}"
+        selector = f"{names.MANAGED_BY_LABEL}={names.PROGRAM},{others}"
         resources = [
             kinds.CONFIG_MAPS,
             kinds.PODS,
             kinds.SERVICE_ACCOUNTS,
             kinds.DISRUPTION_BUDGETS,
+            kinds.DAEMON_SETS,
         ]
         if self._platform.credentials is not None:
             resources.append(kinds.SECRETS)

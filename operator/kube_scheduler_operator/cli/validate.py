@@ -26,9 +26,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "validate",
         help="say what is wrong in a configuration file, and what would hurt",
         description="Checks KubeSchedulerConfigurations, Schedulers, KubeSchedulers, "
-        "SchedulerProfiles and SecondarySchedulers as kube-scheduler and the operator do, without "
-        "a cluster. Exit code 0: the scheduler would "
-        "start; 1: it would not; 2: wrong usage. Warnings change it only with --strict.",
+        "SchedulerProfiles, SchedulerExtenders, SecondarySchedulers, LoadPolicies and crane's "
+        "DynamicSchedulerPolicies as kube-scheduler and the operator do, without a cluster. Exit "
+        "code 0: the scheduler would start; 1: it would not; 2: wrong usage. Warnings change it "
+        "only with --strict.",
     )
     parser.add_argument(
         "-f",

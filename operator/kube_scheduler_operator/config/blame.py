@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from .attachment import PROFILE
 from .findings import Finding, Path, format_path
 from .inputs import mapping
 from .locate import locate
 from .merge import DEFAULT_SCHEDULER
 from .profile_check import written_profile
-from .scheduler_profiles import Verdict, profile_finding
+from .scheduler_profiles import Verdict
 
 REFUSED: Final = "Refused"
 
@@ -27,6 +28,21 @@ _BUILDING: Final = re.compile(r"\bcreating profile for scheduler name ([\w.-]+):
 _QUOTED: Final = re.compile(r'"([\w./-]+)"')
 _FIELD: Final = re.compile(r": (\w+(?:\.\w+|\[\d+\])*): ")
 _PART: Final = re.compile(r"\.(\w+)|\[(\d+)\]")
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """What kube-scheduler said of a configuration that it did not run with.
+
+    Attributes:
+        config: the configuration.
+        words: its words.
+        state: what became of the configuration and what is to be done, for messages.
+    """
+
+    config: Mapping[str, Any]
+    words: str
+    state: str
 
 
 def attribute(
@@ -55,7 +71,7 @@ def attribute(
         profile, path = blamed.get(name, ({}, ()))
         if name in blamed and verdict.spec is not None and known.get(name) == profile:
             where = _where(verdict, verdict.spec, profile, path)
-            finding = profile_finding(verdict.name, REFUSED, where, f"{state}: {words}")
+            finding = PROFILE.finding(verdict.name, REFUSED, where, f"{state}: {words}")
             verdict = replace(verdict, findings=(*verdict.findings, finding))
         found.append(verdict)
     return tuple(found)

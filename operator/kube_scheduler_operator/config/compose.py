@@ -40,6 +40,8 @@ from .inputs import Inputs, mapping
 from .locate import locate
 from .merge import Layers
 from .observe import observe, tls_source
+from .observe_extenders import EXTENDERS as OBSERVED_EXTENDERS
+from .observe_extenders import observe_extenders
 from .observe_profiles import PROFILES as OBSERVED_PROFILES
 from .observe_profiles import observe_profiles
 from .overrides import (
@@ -53,6 +55,7 @@ from .overrides import (
     read_serving,
 )
 from .profiles import PROFILES, default_config, profile_fragment
+from .scheduler_extenders import ExtenderVerdict
 from .scheduler_profiles import Verdict
 from .values import seconds
 from .versions import Version
@@ -78,6 +81,8 @@ class Composition:
         observed_config: what belongs in `KubeScheduler.spec.observedConfig`.
         findings: everything that somebody should know or fix, in the order of the pipeline.
         verdicts: what became of SchedulerProfiles, for their status.
+        extenders: the same of SchedulerExtenders.
+        leaving: SchedulerExtenders that go to another scheduler, which has not accepted them yet.
     """
 
     config: Mapping[str, Any] | None
@@ -85,6 +90,8 @@ class Composition:
     observed_config: Mapping[str, Any]
     findings: tuple[Finding, ...]
     verdicts: tuple[Verdict, ...] = ()
+    extenders: tuple[ExtenderVerdict, ...] = ()
+    leaving: tuple[ExtenderVerdict, ...] = ()
 
     @property
     def blocking(self) -> bool:
@@ -127,7 +134,12 @@ def compose(inputs: Inputs) -> Composition:
     found += _check_flags(flags, overrides, features, inputs)
 
     target = _target(flags, inputs)
-    profiles = observe_profiles(inputs, base[0] if base else None, overrides.config, target)
+    extenders = observe_extenders(inputs, base is not None, overrides.config, target)
+    found += extenders.findings
+    if extenders.own:
+        observed = {**observed, OBSERVED_EXTENDERS: list(extenders.own)}
+    over = extenders.over(overrides.config)
+    profiles = observe_profiles(inputs, base[0] if base else None, over, target)
     found += profiles.findings
     config: dict[str, Any] | None = None
     if base is not None:
@@ -140,11 +152,20 @@ def compose(inputs: Inputs) -> Composition:
         problems, warnings = _problems(layers, target, _elected(config, flags))
         found += _refused(problems, config, overrides)
         told_there = frozenset(str(profile["schedulerName"]) for profile in profiles.own)
-        found += _surprising(warnings, config, overrides, told_there)
+        own = len(extenders.own)
+        found += _surprising(warnings, config, overrides, told_there, own)
         config = tidied
     if profiles.own:
         observed = {**observed, OBSERVED_PROFILES: list(profiles.own)}
-    return Composition(config, render(flags), observed, tuple(found), profiles.verdicts)
+    return Composition(
+        config,
+        render(flags),
+        observed,
+        tuple(found),
+        profiles.verdicts,
+        extenders.verdicts,
+        extenders.leaving,
+    )
 
 
 def _bind_address(inputs: Inputs) -> str:
@@ -307,6 +328,7 @@ def _surprising(
     config: Mapping[str, Any],
     overrides: Overrides,
     told_there: Collection[str],
+    extenders: int,
 ) -> Iterator[Finding]:
     """What kube-scheduler accepts and somebody did not mean.
 
@@ -315,8 +337,11 @@ def _surprising(
         config: the configuration.
         overrides: what users wrote into it themselves.
         told_there: schedulerNames of profiles that have an object of their own for it.
+        extenders: how many of the first ones have.
     """
     for problem in warnings:
+        if problem.path[0] == "extenders" and _index(problem.path) < extenders:
+            continue
         path = locate(problem.path, config, overrides.config)
         if path is None and problem.path[0] == "profiles" and len(problem.path) > 1:
             profile = config["profiles"][problem.path[1]]
@@ -326,6 +351,10 @@ def _surprising(
         yield Finding(
             names.CONFIGURATION_WARNINGS, problem.reason, at, problem.sentence, blocking=False
         )
+
+
+def _index(path: Path) -> int:
+    return path[1] if len(path) > 1 and isinstance(path[1], int) else 0
 
 
 @lru_cache(maxsize=4)

@@ -32,7 +32,9 @@ class Inputs:
         infrastructure: the Infrastructure "cluster": where the API server is.
         serving_certificate: whether the cluster made one for the scheduler (platform.credentials).
         scheduler_profiles: SchedulerProfiles as read; None: the API does not serve the kind.
-        schedulers: what their `spec.scheduler` may say; empty is the control plane's.
+        scheduler_extenders: SchedulerExtenders as read; None: the API does not serve the kind.
+        schedulers: what `spec.scheduler` of both may say; empty is the control plane's.
+        planned: whether agents are taken for running although nobody has seen them.
     """
 
     platform: Platform
@@ -48,7 +50,9 @@ class Inputs:
     infrastructure: Mapping[str, Any] | None = None
     serving_certificate: bool = False
     scheduler_profiles: tuple[Mapping[str, Any], ...] | None = ()
+    scheduler_extenders: tuple[Mapping[str, Any], ...] | None = ()
     schedulers: frozenset[str] = frozenset({""})
+    planned: bool = False
 
     @property
     def spec(self) -> Mapping[str, Any]:

@@ -25,10 +25,12 @@ from .schema import KIND
 from .source import Document
 
 if TYPE_CHECKING:
-    from .scheduler_profiles import Verdict
+    from .attachment import Judged
 
 NOT_READ: Final = "NotRead"
 PROFILE: Final = "SchedulerProfile"
+EXTENDER: Final = "SchedulerExtender"
+_MANY: Final = (PROFILE, EXTENDER)
 
 _PART: Final = re.compile(
     r"""\[(\d+)\]|\[('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")\]|\.?([A-Za-z0-9_*-]+)"""
@@ -125,10 +127,17 @@ def check_configurations(items: Sequence[Item], setting: Setting) -> Checked:
     return checked
 
 
-def check_cluster(items: Sequence[Item], setting: Setting) -> Checked:
-    """A Scheduler, a KubeScheduler and SchedulerProfiles: what the operator would say of them.
+_TOLD_ELSEWHERE: Final = (
+    names.OVERRIDES_UPGRADEABLE,
+    names.SCHEDULER_EXTENDERS_DEGRADED,
+    names.SCHEDULER_PROFILES_DEGRADED,
+)
 
-    Of profiles, only those that the control plane's scheduler is to run are looked at.
+
+def check_cluster(items: Sequence[Item], setting: Setting) -> Checked:
+    """What the operator would say of the objects that make the control plane's configuration.
+
+    Of profiles and extenders, only those that its scheduler is to have are looked at.
     """
     # These load what merges, which configurations do not need.
     from .arguments import parse
@@ -137,21 +146,24 @@ def check_cluster(items: Sequence[Item], setting: Setting) -> Checked:
     checked = Checked()
     chosen: dict[str, Item] = {}
     for item in items:
-        if item.kind != PROFILE and item.name not in ("", names.CLUSTER):
+        if item.kind not in _MANY and item.name not in ("", names.CLUSTER):
             message = f'{item.kind} "{item.name}" is not read'
             fix = f'name it "{names.CLUSTER}"'
             problem = Problem(NOT_READ, ("metadata", "name"), message, fix, WARNING)
             checked.problems.append((item, problem))
-        elif item.kind != PROFILE and item.kind in chosen:
+        elif item.kind not in _MANY and item.kind in chosen:
             message = f"this is a second {item.kind}; there is one per cluster, so remove one"
             checked.problems.append((item, Problem(NOT_READ, ("metadata", "name"), message)))
-        elif item.kind != PROFILE:
+        elif item.kind not in _MANY:
             chosen[item.kind] = item
     profiles, problems = by_name(item for item in items if item.kind == PROFILE)
     checked.problems += problems
-    if not chosen and not profiles:
+    extenders, problems = well_formed_extenders(items)
+    checked.problems += problems
+    if not chosen and not profiles and not extenders:
         return checked
     values = {kind: item.value for kind, item in chosen.items()}
+    others = (*profiles.values(), *extenders.values())
     inputs = Inputs(
         platform=setting.platform,
         operand_version=setting.gates.version,
@@ -159,24 +171,29 @@ def check_cluster(items: Sequence[Item], setting: Setting) -> Checked:
         kubescheduler=values.get("KubeScheduler", {}),
         stock_image=setting.stock,
         scheduler_profiles=tuple(item.value for item in profiles.values()),
-        schedulers=frozenset(scheduler_of(item) for item in profiles.values()) | {""},
+        scheduler_extenders=tuple(item.value for item in extenders.values()),
+        schedulers=frozenset(scheduler_of(i) for i in (*profiles.values(), *extenders.values()))
+        | {""},
+        planned=True,
     )
     composition = compose(inputs)
     for verdict in composition.verdicts:
-        checked.problems += told_of_profile(verdict, profiles)
+        checked.problems += told_of(verdict, profiles)
+    for one in composition.extenders:
+        checked.problems += told_of(one, extenders)
     for finding in composition.findings:
-        if finding.condition in (names.OVERRIDES_UPGRADEABLE, names.SCHEDULER_PROFILES_DEGRADED):
+        if finding.condition in _TOLD_ELSEWHERE:
             # That overrides are set at all holds up an upgrade, not a scheduler.
             continue
         severity: Severity = ERROR if finding.blocking else WARNING
         problem = Problem(
             finding.reason, parse_path(finding.path), finding.message, severity=severity
         )
-        checked.problems.append((_owner(problem.path, chosen, profiles), problem))
+        checked.problems.append((_owner(problem.path, chosen, others), problem))
     if composition.config is not None and not composition.blocking:
         explicit = parse_gates(parse(composition.arguments).get("feature-gates", ()))
         target = Target(Gates(setting.gates.version, explicit), stock=setting.stock)
-        item = _owner((), chosen, profiles)
+        item = _owner((), chosen, others)
         process = Process(item.file, composition.config, target)
         checked.processes.append((item, process))
     return checked
@@ -198,30 +215,45 @@ def by_name(items: Iterable[Item]) -> tuple[dict[str, Item], list[tuple[Item, Pr
     return found, problems
 
 
+def well_formed_extenders(
+    items: Iterable[Item],
+) -> tuple[dict[str, Item], list[tuple[Item, Problem]]]:
+    """(SchedulerExtenders by name, those that have no name of their own).
+
+    One that its definition does not allow is in neither: that is said of it already, and no more
+    can be known.
+    """
+    definition = f"{names.SCHEDULEREXTENDERS}.yaml"
+    extenders = (item for item in items if item.kind == EXTENDER)
+    return by_name(
+        item
+        for item in extenders
+        if next(check_object(item.value, definition, "v1alpha1"), None) is None
+    )
+
+
 def scheduler_of(item: Item) -> str:
-    """Which scheduler is to run a SchedulerProfile; empty: the control plane's."""
+    """Which scheduler is to have a profile or an extender; empty: the control plane's."""
     return str(mapping(item.value.get("spec")).get("scheduler") or "")
 
 
-def told_of_profile(
-    verdict: Verdict, profiles: Mapping[str, Item]
-) -> Iterator[tuple[Item, Problem]]:
-    """Why a SchedulerProfile would not be accepted, or what may surprise if it is."""
+def told_of(judged: Judged, items: Mapping[str, Item]) -> Iterator[tuple[Item, Problem]]:
+    """Why an object would not be accepted, or what may surprise if it is."""
     told: tuple[tuple[Severity, tuple[Finding, ...]], ...] = (
-        (ERROR, verdict.findings),
-        (WARNING, verdict.warnings),
+        (ERROR, judged.findings),
+        (WARNING, judged.warnings),
     )
     for severity, findings in told:
         for finding in findings:
             path = parse_path(finding.path.partition(" ")[2])
             problem = Problem(finding.reason, path, finding.message, severity=severity)
-            yield profiles[verdict.name], problem
+            yield items[judged.name], problem
 
 
-def _owner(path: Path, chosen: Mapping[str, Item], profiles: Mapping[str, Item]) -> Item:
+def _owner(path: Path, chosen: Mapping[str, Item], others: Sequence[Item]) -> Item:
     """The document that has most of a path; KubeScheduler, if several have as much."""
     kinds = sorted(chosen, reverse=True, key=lambda kind: kind == "KubeScheduler")
-    items = [chosen[kind] for kind in kinds] or list(profiles.values())
+    items = [chosen[kind] for kind in kinds] or list(others)
     return max(items, key=lambda item: item.document.depth(path))
 
 
@@ -241,6 +273,7 @@ KINDS: Final[Mapping[tuple[str, str], Kind]] = {
     ("operator.openshift.io", "KubeScheduler"): Kind(
         "v1", check_cluster, "kubeschedulers.operator.openshift.io.yaml"
     ),
+    (names.PREFIX, EXTENDER): Kind("v1alpha1", check_cluster, f"{names.SCHEDULEREXTENDERS}.yaml"),
     (names.PREFIX, PROFILE): Kind("v1alpha1", check_cluster, f"{names.SCHEDULERPROFILES}.yaml"),
 }
 

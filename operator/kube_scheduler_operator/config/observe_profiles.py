@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from .. import names
+from .attachment import CONTROL_PLANE, said
 from .check import Target
 from .findings import Finding
 from .inputs import Inputs, mapping
 from .merge import names_of, plain
 from .profile_check import first_profile
-from .scheduler_profiles import CONTROL_PLANE, Verdict, profiles_of, unclaimed
+from .scheduler_profiles import Verdict, profiles_of, unclaimed
 
 PROFILES: Final = "profiles"
 KIND_NOT_SERVED: Final = "KindNotServed"
@@ -66,17 +67,6 @@ def observe_profiles(
     own = tuple(profile for profile in profiles if profile is not first)
     found = tuple(finding for verdict in verdicts for finding in said(verdict))
     return ObservedProfiles(own, profiles if own else (), verdicts, found)
-
-
-def said(verdict: Verdict) -> tuple[Finding, ...]:
-    """What keeps an object from being accepted, with what that means for pods."""
-    if verdict.accepted:
-        return ()  # what kube-scheduler itself refuses has conditions of its own
-    state = "its last accepted version runs on" if verdict.held else "it is left out"
-    return tuple(
-        Finding(f.condition, f.reason, f.path, f"{f.message} ({state})", blocking=False)
-        for f in verdict.findings
-    )
 
 
 def _remembered(inputs: Inputs) -> tuple[Mapping[str, Any], ...]:

@@ -12,52 +12,39 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from .. import names
+from .attachment import (
+    ACCEPTED,
+    PROFILE,
+    SPEC,
+    Judged,
+    age_of,
+    last_accepted,
+    name_of,
+    path_from,
+    scheduler_of,
+    schedulers_of,
+    unattached,
+    versions_for,
+)
 from .check import Target
 from .effective import Entry
-from .findings import Finding, Problem, format_path
+from .findings import Finding
 from .inputs import mapping
 from .merge import DEFAULT_SCHEDULER
 from .profile_check import Judgement, Surroundings, Version, judge
 
-SPEC: Final = "spec"
-ACCEPTED: Final = "status.accepted"
 NAME_TAKEN: Final = "SchedulerNameTaken"
-SCHEDULER_NOT_FOUND: Final = "SchedulerNotFound"
-CONTROL_PLANE: Final = ""
-"""What `spec.scheduler` says for the scheduler of the control plane."""
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(Judged):
     """What became of one SchedulerProfile.
 
     Attributes:
-        name: of the object.
-        accepted: whether its spec, as it is now, is what its scheduler is given.
-        findings: why not, or why kube-scheduler itself does not run with it; a path begins with the
-            object.
-        spec: what its scheduler is given: its spec, the last accepted one, or None for nothing.
         points: the plugins that then run, per extension point and in order.
-        warnings: what its scheduler is given and may surprise; a path begins with the object.
     """
 
-    name: str
-    accepted: bool
-    findings: tuple[Finding, ...] = ()
-    spec: Mapping[str, Any] | None = None
     points: Mapping[str, tuple[Entry, ...]] = field(default_factory=dict)
-    warnings: tuple[Finding, ...] = ()
-
-    @property
-    def held(self) -> bool:
-        """Whether an older version runs on."""
-        return not self.accepted and self.spec is not None
-
-    @property
-    def root(self) -> str:
-        """Where in the object the version is that its scheduler is given."""
-        return SPEC if self.accepted else ACCEPTED
 
     @property
     def scheduler_name(self) -> str:
@@ -97,46 +84,21 @@ def profiles_of(
         name. Both share data with the arguments and with later results: nobody may change them.
     """
     selection = _Selection(scheduler, first, target, over or {}, taken or {})
-    mine = sorted((obj for obj in objects if _runs_on(obj, scheduler)), key=_age)
+    mine = sorted((obj for obj in objects if scheduler in schedulers_of(obj)), key=age_of)
     selection.choose_first(mine)
     for obj in mine:
         selection.choose(obj)
     return selection.profiles(), selection.verdicts(mine)
 
 
-def by_scheduler(
-    objects: Iterable[Mapping[str, Any]],
-) -> dict[str, tuple[Mapping[str, Any], ...]]:
-    """Scheduler -> the objects that it has to look at: its own, and those that leave it.
-
-    Whoever asks for the profiles of many schedulers need not have each look at all objects.
-    """
-    found: dict[str, list[Mapping[str, Any]]] = {}
-    for obj in objects:
-        for scheduler in dict.fromkeys(_schedulers(obj)):
-            found.setdefault(scheduler, []).append(obj)
-    return {scheduler: tuple(mine) for scheduler, mine in found.items()}
-
-
 def unclaimed(
     objects: Iterable[Mapping[str, Any]], schedulers: Iterable[str]
 ) -> tuple[Verdict, ...]:
     """Verdicts of the SchedulerProfiles whose `spec.scheduler` names none of these schedulers."""
-    known = frozenset(schedulers)
-    found = []
-    for obj in sorted(objects, key=_name):
-        wanted = _scheduler(mapping(obj.get("spec")))
-        if wanted in known:
-            continue
-        remembered = _remembered(obj)
-        runs = remembered is not None and _scheduler(remembered) in known
-        message = (
-            f'there is no SecondaryScheduler "{wanted}"; create it, or remove the field for the '
-            "scheduler of the control plane"
-        )
-        finding = _finding(obj, SCHEDULER_NOT_FOUND, f"{SPEC}.scheduler", message)
-        found.append(Verdict(_name(obj), False, (finding,), remembered if runs else None))
-    return tuple(found)
+    return tuple(
+        Verdict(name_of(each.obj), False, (each.finding,), each.spec)
+        for each in unattached(PROFILE, objects, schedulers)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +155,7 @@ class _Selection:
 
     def choose(self, obj: Mapping[str, Any]) -> None:
         """Take the newest version of an object that can run; remember what is wrong with others."""
-        name = _name(obj)
+        name = name_of(obj)
         if name in self._chosen:
             return
         findings: list[Finding] = []
@@ -227,7 +189,7 @@ class _Selection:
                     self._beside = self._alone.with_beside(judgement.profile)
                 break
             findings += (
-                _finding(obj, p.reason, _path(version.root, p), p.message)
+                _finding(obj, p.reason, path_from(version.root, p), p.message)
                 for p in judgement.problems
             )
         # The same mistake in both versions is one mistake.
@@ -248,35 +210,32 @@ class _Selection:
     def verdicts(self, mine: Iterable[Mapping[str, Any]]) -> tuple[Verdict, ...]:
         """One for each object that is meant for this scheduler, by name."""
         found = []
-        for obj in sorted(mine, key=_name):
-            if _scheduler(mapping(obj.get("spec"))) != self._scheduler:
+        for obj in sorted(mine, key=name_of):
+            if scheduler_of(mapping(obj.get("spec"))) != self._scheduler:
                 continue  # it is on its way to another one, whose verdict counts
-            choice = self._chosen.get(_name(obj))
+            choice = self._chosen.get(name_of(obj))
             if choice is None:
-                found.append(Verdict(_name(obj), False, self._findings[_name(obj)]))
+                found.append(Verdict(name_of(obj), False, self._findings[name_of(obj)]))
                 continue
             judgement = choice.judgement
             found.append(
                 Verdict(
-                    _name(obj),
+                    name_of(obj),
                     choice.root == SPEC,
-                    self._findings[_name(obj)],
+                    self._findings[name_of(obj)],
                     choice.spec,
+                    tuple(
+                        PROFILE.warning(name_of(obj), choice.root, w) for w in judgement.warnings
+                    ),
                     judgement.points,
-                    tuple(_warning(obj, choice.root, each) for each in judgement.warnings),
                 )
             )
         return tuple(found)
 
     def _versions(self, obj: Mapping[str, Any]) -> Iterator[Version]:
         """The spec, then the one that was accepted last, as far as they are for this scheduler."""
-        spec, remembered = mapping(obj.get("spec")), _remembered(obj)
-        if _scheduler(spec) == self._scheduler:
-            yield Version(_name(obj), SPEC, spec)
-        if remembered is None or remembered == spec:
-            return
-        if _scheduler(remembered) == self._scheduler:
-            yield Version(_name(obj), ACCEPTED, remembered)
+        for root, spec in versions_for(self._scheduler, obj):
+            yield Version(name_of(obj), root, spec)
 
     def _judge(self, version: Version) -> Judgement:
         if version.scheduler_name == self._first_name:
@@ -284,64 +243,13 @@ class _Selection:
         return judge(version, None, self._beside)
 
 
-def _runs_on(obj: Mapping[str, Any], scheduler: str) -> bool:
-    return scheduler in _schedulers(obj)
-
-
-def _schedulers(obj: Mapping[str, Any]) -> tuple[str, ...]:
-    """Which scheduler an object is meant for, and for which its last accepted version was."""
-    remembered = _remembered(obj)
-    wanted = _scheduler(mapping(obj.get("spec")))
-    return (wanted,) if remembered is None else (wanted, _scheduler(remembered))
-
-
 def _is_leaving(obj: Mapping[str, Any], version: Version) -> bool:
     """Whether it is this very object that another scheduler serves until it is accepted here."""
-    remembered = _remembered(obj)
-    if remembered is None or _scheduler(remembered) == _scheduler(version.spec):
+    accepted = last_accepted(obj)
+    if accepted is None or scheduler_of(accepted) == scheduler_of(version.spec):
         return False
-    return Version(_name(obj), ACCEPTED, remembered).scheduler_name == version.scheduler_name
-
-
-def _remembered(obj: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The spec that was accepted last; None if none ever was."""
-    accepted = mapping(obj.get("status")).get("accepted")
-    return accepted if isinstance(accepted, Mapping) else None
-
-
-def _scheduler(spec: Mapping[str, Any]) -> str:
-    return str(spec.get("scheduler") or CONTROL_PLANE)
-
-
-def _name(obj: Mapping[str, Any]) -> str:
-    return str(mapping(obj.get("metadata")).get("name") or "")
-
-
-def _age(obj: Mapping[str, Any]) -> tuple[str, str]:
-    # One that is not in the API yet is newer than all that are.
-    created = mapping(obj.get("metadata")).get("creationTimestamp")
-    return str(created or "~"), _name(obj)
-
-
-def _path(root: str, problem: Problem) -> str:
-    return format_path((*root.split("."), *problem.path))
-
-
-def _warning(obj: Mapping[str, Any], root: str, problem: Problem) -> Finding:
-    path = f"SchedulerProfile/{_name(obj)} {_path(root, problem)}"
-    return Finding(names.WARNINGS, problem.reason, path, problem.sentence, blocking=False)
+    return Version(name_of(obj), ACCEPTED, accepted).scheduler_name == version.scheduler_name
 
 
 def _finding(obj: Mapping[str, Any], reason: str, path: str, message: str) -> Finding:
-    return profile_finding(_name(obj), reason, path, message)
-
-
-def profile_finding(name: str, reason: str, path: str, message: str) -> Finding:
-    """What somebody should mend in the SchedulerProfile `name`, at `path` in it."""
-    return Finding(
-        names.SCHEDULER_PROFILES_DEGRADED,
-        reason,
-        f"SchedulerProfile/{name} {path}",
-        message,
-        blocking=False,
-    )
+    return PROFILE.finding(name_of(obj), reason, path, message)

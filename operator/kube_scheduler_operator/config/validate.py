@@ -61,10 +61,12 @@ class Verdict:
     Attributes:
         findings: errors and warnings.
         documents: (file, kind) of everything that was checked, in order.
+        others: (file, kind) of what stands beside it and is of no concern to a scheduler.
     """
 
     findings: tuple[Diagnosis, ...]
     documents: tuple[tuple[str, str], ...]
+    others: tuple[tuple[str, str], ...] = ()
 
     def count(self, severity: Severity) -> int:
         """How many findings are of this severity."""
@@ -86,20 +88,38 @@ def validate(files: Sequence[tuple[str, str]], setting: Setting, kinds: Kinds = 
     """
     findings: list[Diagnosis] = []
     known: list[tuple[Item, Kind]] = []
+    others: list[tuple[Item, Problem]] = []
     for file, text in files:
         items, found = _read(file, text)
         findings += found
         for item in items:
             kind = _kind(item, kinds)
             if isinstance(kind, Problem):
-                findings.append(_diagnosis(item, kind))
+                if _of_others(item, kinds):
+                    others.append((item, kind))
+                else:
+                    findings.append(_diagnosis(item, kind))
             else:
                 known.append((item, kind))
         findings += [_diagnosis(item, problem) for item, problem in _never_read(items)]
+    if not (known or findings):  # then they are what somebody wanted to have checked
+        findings += [_diagnosis(item, problem) for item, problem in others]
     findings += [_diagnosis(item, problem) for item, problem in _check(known, setting)]
     order = {name: index for index, (name, _) in enumerate(files)}
     findings.sort(key=lambda each: (order[each.file], each.position, each.path))
-    return Verdict(tuple(findings), tuple((item.file, item.kind) for item, _ in known))
+    return Verdict(
+        tuple(findings),
+        tuple((item.file, item.kind) for item, _ in known),
+        tuple((item.file, item.kind) for item, _ in others),
+    )
+
+
+def _of_others(item: Item, kinds: Kinds) -> bool:
+    """Whether it is a Deployment, a Role or the like, and no misspelt kind of what is checked."""
+    group = str(item.value.get("apiVersion") or "").rpartition("/")[0]
+    ours = {group for group, _ in kinds} | set(_OLD_GROUPS)
+    named = {name for _, name in kinds} | {"Policy", ""}
+    return group not in ours and item.kind not in named and "apiVersion" in item.value
 
 
 def _read(file: str, text: str) -> tuple[list[Item], list[Diagnosis]]:

@@ -33,6 +33,15 @@ class Version:
             raise ValueError(f"{text!r} is not a Kubernetes version such as v1.35.4")
         return cls(int(match["major"]), int(match["minor"]), int(match["patch"] or 0))
 
+    @classmethod
+    def of_image(cls, image: str) -> Version:
+        """Read the tag of an image, with or without a digest behind it.
+
+        Raises:
+            ValueError: it has none, or that is no version.
+        """
+        return cls.parse(image.partition("@")[0].rpartition("/")[2].partition(":")[2])
+
     @property
     def short(self) -> str:
         """Major and minor, as people say it: `1.35`."""

@@ -13,6 +13,7 @@ from typing import Any, Final
 import jinja2
 import yaml
 
+from ..config.attachment import CONTROL_PLANE
 from ..config.catalogue import NEWEST
 from ..config.check import Target, check_config
 from ..config.compose import tidy
@@ -21,7 +22,7 @@ from ..config.gates import Gates
 from ..config.merge import TypeMetaError, merge_by_meaning
 from ..config.profile_check import first_profile
 from ..config.profiles import default_config, profile_fragment
-from ..config.scheduler_profiles import CONTROL_PLANE, profiles_of
+from ..config.scheduler_profiles import profiles_of
 from ..config.values import without_nulls
 from ..config.versions import Version
 from ..kube.resource import SCHEDULER_PROFILES

@@ -41,17 +41,20 @@ class RecordedInputs:
         scheduler: of the Scheduler's spec.
         kubescheduler: of the KubeScheduler's spec.
         profiles: the specs of SchedulerProfiles that were in use, by the objects' names.
+        extenders: the same of SchedulerExtenders.
     """
 
     scheduler: Mapping[str, Any]
     kubescheduler: Mapping[str, Any]
     profiles: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    extenders: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 def record(
     scheduler: Object | None,
     kubescheduler: Object | None,
     profiles: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
+    extenders: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
 ) -> str:
     """The inputs as they are now, as compact JSON with sorted keys.
 
@@ -59,18 +62,22 @@ def record(
         scheduler: the Scheduler.
         kubescheduler: the KubeScheduler.
         profiles: the specs of SchedulerProfiles that are in use, by the objects' names.
+        extenders: the same of SchedulerExtenders.
     """
     own = _chosen((kubescheduler or {}).get("spec") or {}, KUBESCHEDULER_FIELDS)
     observed = own.get("observedConfig")
-    if profiles and isinstance(observed, Mapping):
+    given = {"profiles": profiles, "extenders": extenders}
+    if any(given.values()) and isinstance(observed, Mapping):
         # What is observed of them is made from the specs, which are here themselves.
-        own["observedConfig"] = {k: v for k, v in observed.items() if k != "profiles"}
+        own["observedConfig"] = {k: v for k, v in observed.items() if not given.get(k)}
     document = {
         "scheduler": _chosen((scheduler or {}).get("spec") or {}, SCHEDULER_FIELDS),
         "kubescheduler": own,
     }
     if profiles:
         document["schedulerProfiles"] = dict(profiles)
+    if extenders:
+        document["schedulerExtenders"] = dict(extenders)
     return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
@@ -84,27 +91,37 @@ def read_inputs(text: str) -> RecordedInputs | None:
     if not isinstance(scheduler, Mapping) or not isinstance(kubescheduler, Mapping):
         return None
     profiles = document.get("schedulerProfiles") or {}
-    if not isinstance(profiles, Mapping):
+    extenders = document.get("schedulerExtenders") or {}
+    if not isinstance(profiles, Mapping) or not isinstance(extenders, Mapping):
         return None
     return RecordedInputs(
         _chosen(scheduler, SCHEDULER_FIELDS),
         _chosen(kubescheduler, KUBESCHEDULER_FIELDS),
-        {name: spec for name, spec in profiles.items() if isinstance(spec, Mapping)},
+        _specs(profiles),
+        _specs(extenders),
     )
 
 
-def profile_edits(before: RecordedInputs, after: RecordedInputs) -> tuple[str, ...]:
-    """Which SchedulerProfiles are not what they were, one sentence each."""
-    old, new = before.profiles, after.profiles
+def object_edits(before: RecordedInputs, after: RecordedInputs) -> tuple[str, ...]:
+    """Which SchedulerProfiles and SchedulerExtenders are not what they were, a sentence each."""
+    kinds = (
+        ("SchedulerProfile", before.profiles, after.profiles),
+        ("SchedulerExtender", before.extenders, after.extenders),
+    )
     found = []
-    for name in sorted(old.keys() | new.keys()):
-        if name not in new:
-            found.append(f"SchedulerProfile {name} is not in use any more")
-        elif name not in old:
-            found.append(f"SchedulerProfile {name} is new")
-        elif old[name] != new[name]:
-            found.append(f"SchedulerProfile {name} was edited")
+    for kind, old, new in kinds:
+        for name in sorted(old.keys() | new.keys()):
+            if name not in new:
+                found.append(f"{kind} {name} is not in use any more")
+            elif name not in old:
+                found.append(f"{kind} {name} is new")
+            elif old[name] != new[name]:
+                found.append(f"{kind} {name} was edited")
     return tuple(found)
+
+
+def _specs(objects: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    return {name: spec for name, spec in objects.items() if isinstance(spec, Mapping)}
 
 
 def _chosen(spec: Mapping[str, Any], fields: frozenset[str]) -> dict[str, Any]:

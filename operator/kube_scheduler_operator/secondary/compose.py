@@ -144,6 +144,7 @@ def compose(
             _located(problem, request, blocking=False)
             for problem in warnings
             if not _is_of_an_object(problem.path, request, profiles)
+            and not _is_called(problem.path, request)
         ]
     if not stock:
         known = {(problem.reason, problem.path) for problem in problems}
@@ -157,6 +158,8 @@ def compose(
 
 def _config(request: Request, profiles: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     settings = {key: request.config[key] for key in SETTINGS if key in request.config}
+    if request.extenders is not None:
+        settings["extenders"] = request.extenders
     first, *others = list(profiles) or list(request.profiles) or [{}]
     first = {} if first is None else first
     if isinstance(first, Mapping):
@@ -253,6 +256,8 @@ def _located(problem: Problem, request: Request, *, blocking: bool) -> Finding:
     """A problem of the composed configuration, at the field that a user can edit."""
     top, *rest = problem.path
     path: Path = ("spec", "config", *problem.path)
+    if top == "extenders" and rest and isinstance(rest[0], int):
+        path = ("spec", "config", top, max(rest[0] - len(request.called), 0), *rest[1:])
     if top == "profiles" and rest and isinstance(rest[0], int):
         inline = rest[0] < max(len(request.profiles), 1)
         path = ("spec", *problem.path) if inline else problem.path
@@ -270,6 +275,12 @@ def _is_of_an_object(path: Path, request: Request, profiles: Sequence[Mapping[st
     first = mapping(own[0])
     named = {**first, "schedulerName": first.get("schedulerName") or request.name}
     return index == 0 and profiles[0] != named
+
+
+def _is_called(path: Path, request: Request) -> bool:
+    """Whether this is about an extender that comes from a SchedulerExtender, which tells it."""
+    index = path[1] if path[0] == "extenders" and len(path) > 1 else None
+    return isinstance(index, int) and index < len(request.called)
 
 
 def _finding(reason: str, path: str, message: str, *, blocking: bool = True) -> Finding:

@@ -6,7 +6,6 @@ it: a configuration that is good with one image may be bad with another.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,12 +15,13 @@ from typing import Any, Final
 from .. import names
 from ..config.compose import config_text
 from ..config.versions import Version
+from ..extenders.agent import Agent, agent_file, container, volumes
 from ..manifests.render import canonical_json, render_file
 from ..snapshot import Object
+from ..workload import digest
 from .compose import CONFIG_DIRECTORY, PORT, Composition
 from .request import TOLERATIONS, Request
 
-HASH_LENGTH: Final = 10
 USER: Final = 65532
 """The user `nonroot` of distroless images; kube-scheduler needs none in particular."""
 
@@ -78,11 +78,6 @@ def _hash(items: tuple[tuple[str, str], ...]) -> str:
     return digest(canonical_json(dict(items)))
 
 
-def digest(text: str) -> str:
-    """The first digits of SHA-256."""
-    return hashlib.sha256(text.encode()).hexdigest()[:HASH_LENGTH]
-
-
 @lru_cache(maxsize=512)
 def _parsed(text: str) -> Mapping[str, Any]:
     document: dict[str, Any] = json.loads(text)
@@ -103,6 +98,7 @@ def make_content(
     version: Version,
     stock: bool,
     pull_secrets: tuple[str, ...],
+    agent_image: str = "",
 ) -> Content:
     """The content that a request comes to.
 
@@ -114,6 +110,7 @@ def make_content(
         version: of that kube-scheduler.
         stock: whether the version says for sure how it can be probed.
         pull_secrets: names of the Secrets with which the pods pull images.
+        agent_image: of agents that do not say theirs.
     """
     spec = pod_spec(
         request,
@@ -123,11 +120,13 @@ def make_content(
         version=version,
         stock=stock,
         pull_secrets=pull_secrets,
+        agent_image=agent_image,
     )
     data = {
         names.CONFIG_KEY: config_text(composition.config),
         names.POD_KEY: canonical_json(spec),
         IMAGE_KEY: image,
+        **{_agent_key(agent): agent_file(agent) for agent in request.sidecar_agents},
     }
     if request.reason:
         data[REASON_KEY] = request.reason
@@ -143,6 +142,7 @@ def pod_spec(
     version: Version,
     stock: bool,
     pull_secrets: tuple[str, ...],
+    agent_image: str = "",
 ) -> dict[str, Any]:
     """The spec of the pods, without the name of the ConfigMap."""
     modern = stock and version >= LIVEZ_SINCE
@@ -174,7 +174,14 @@ def pod_spec(
         ],
     )
     spec["volumes"] += [dict(volume) for volume in request.volumes]
+    for agent in request.sidecar_agents:
+        spec["containers"].append(container(agent, agent_image))
+        spec["volumes"] += volumes(agent, "", _agent_key(agent))
     return spec
+
+
+def _agent_key(agent: Agent) -> str:
+    return f"{agent.object_name}.json"
 
 
 def _spread(request: Request) -> tuple[dict[str, Any], ...]:
@@ -237,8 +244,10 @@ def pod_template(request: Request, content: Content) -> dict[str, Any]:
     """The Deployment's template: the content's spec, with its ConfigMap in it."""
     spec: dict[str, Any] = json.loads(content.data[names.POD_KEY])
     for volume in spec["volumes"]:
-        if volume["name"] == names.CONFIG:
-            volume["configMap"]["name"] = config_map_name(request.name, content.hash)
+        source = volume.get("configMap")
+        if source is not None and not source.get("name"):
+            # Others name theirs: these are of the content itself.
+            source["name"] = config_map_name(request.name, content.hash)
     return {
         "metadata": {
             "labels": {**request.labels, names.CONFIG_HASH_LABEL: content.hash},

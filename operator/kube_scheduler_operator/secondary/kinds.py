@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from .. import names
@@ -16,6 +16,7 @@ from ..config.findings import ERROR, WARNING, Problem, Severity
 from ..config.hazards import Process
 from ..config.inputs import mapping
 from ..config.kinds import (
+    EXTENDER,
     KINDS,
     PROFILE,
     Checked,
@@ -26,14 +27,18 @@ from ..config.kinds import (
     check_cluster,
     parse_path,
     scheduler_of,
-    told_of_profile,
+    told_of,
+    well_formed_extenders,
 )
 from ..config.openapi import check_object
+from ..loads import kinds as loads
 
 if TYPE_CHECKING:
     from ..config.check import Target
     from ..config.findings import Finding
+    from ..config.scheduler_profiles import Verdict
     from .compose import Composition
+    from .extenders import GivenExtenders
     from .request import Request
 
 SECONDARY: Final = "SecondaryScheduler"
@@ -48,41 +53,80 @@ def check_objects(items: Sequence[Item], setting: Setting) -> Checked:
     A profile whose scheduler is not among them is checked by itself: the cluster may have it.
     """
     # They load what merges, which configurations do not need.
+    from ..config.scheduler_extenders import extenders_of
     from ..config.scheduler_profiles import profiles_of
 
     further, problems = by_name(item for item in items if item.kind == SECONDARY)
-    profiles = [item for item in items if item.kind == PROFILE]
-    own = [item for item in profiles if not scheduler_of(item)]
-    others, more = by_name(item for item in profiles if scheduler_of(item))
+    given = [item for item in items if item.kind in (PROFILE, EXTENDER)]
+    own = [item for item in given if not scheduler_of(item)]
+    elsewhere = [item for item in given if scheduler_of(item)]
+    others, more = by_name(item for item in elsewhere if item.kind == PROFILE)
+    extenders, unnamed = well_formed_extenders(elsewhere)
     checked = check_cluster(
-        [item for item in items if item.kind not in (SECONDARY, PROFILE)] + own, setting
+        [item for item in items if item.kind not in (SECONDARY, PROFILE, EXTENDER)] + own, setting
     )
-    checked.problems += [*problems, *more]
+    checked.problems += [*problems, *more, *unnamed]
     served = {"default-scheduler": "the control plane's scheduler"}
     for _, process in checked.processes:
         served |= dict.fromkeys(_names(process.config), "the control plane's scheduler")
     for name, item in further.items():
         mine = {key: each for key, each in others.items() if scheduler_of(each) == name}
-        _check_one(item, mine, served, setting, checked)
-    for scheduler in sorted({scheduler_of(item) for item in others.values()} - set(further)):
+        called = {key: each for key, each in extenders.items() if scheduler_of(each) == name}
+        _check_one(item, mine, called, served, setting, checked)
+    asked = {scheduler_of(item) for item in (*others.values(), *extenders.values())}
+    for scheduler in sorted(asked - set(further)):
+        chosen = extenders_of(
+            scheduler,
+            [item.value for item in extenders.values()],
+            None,
+            setting.target,
+            itself=f'SecondaryScheduler "{scheduler}" itself',
+            planned=True,
+        )
+        for one in chosen.verdicts:
+            checked.problems += told_of(one, extenders)
         objects = [item.value for item in others.values()]
         _, verdicts = profiles_of(scheduler, objects, {}, setting.target)
         for verdict in verdicts:
-            checked.problems += told_of_profile(verdict, others)
+            checked.problems += told_of(verdict, others)
     return checked
 
 
+@dataclass(frozen=True, slots=True)
+class Composed:
+    """What a SecondaryScheduler comes to.
+
+    Attributes:
+        request: what is asked for.
+        composition: what it comes to.
+        verdicts: of its SchedulerProfiles.
+        extenders: what SchedulerExtenders come to.
+        target: its kube-scheduler.
+    """
+
+    request: Request
+    composition: Composition
+    verdicts: Sequence[Verdict]
+    extenders: GivenExtenders
+    target: Target
+
+
 def composed(
-    obj: Mapping[str, Any], profiles: Sequence[Mapping[str, Any]], setting: Setting
-) -> tuple[Request, Composition, Sequence[Any], Target]:
-    """(what is asked for, what it comes to, verdicts of its profiles, its kube-scheduler).
+    obj: Mapping[str, Any],
+    profiles: Sequence[Mapping[str, Any]],
+    extenders: Sequence[Mapping[str, Any]],
+    setting: Setting,
+) -> Composed:
+    """What a SecondaryScheduler comes to.
 
     Args:
         obj: a SecondaryScheduler that its definition allows.
         profiles: SchedulerProfiles, also those of others.
+        extenders: SchedulerExtenders likewise.
         setting: for an image that says neither its version nor that it is one's own.
     """
     from .compose import compose
+    from .extenders import given_extenders, with_extenders
     from .profiles import given_profiles
     from .request import read
     from .wanted import Operand, target_of
@@ -90,20 +134,23 @@ def composed(
     request = read({**obj, "metadata": mapping(obj.get("metadata"))})
     version = setting.gates.version
     with suppress(ValueError):
-        tag = request.image.partition("@")[0].rpartition("/")[2].partition(":")[2]
-        version = type(version).parse(tag)
+        version = type(version).of_image(request.image)
     target = target_of(request, Operand(""), version)
     target = replace(target, stock=target.stock and setting.stock)
+    count = max(len(request.profiles), 1) + len(profiles)
+    calls = given_extenders(request, obj, extenders, target, profiles=count, planned=True)
+    request = with_extenders(request, calls)
     given = given_profiles(request, obj, profiles, target, {})
     composition = compose(
         request, setting.platform, version, stock=target.stock, profiles=given.profiles
     )
-    return request, composition, given.verdicts, target
+    return Composed(request, composition, given.verdicts, calls, target)
 
 
 def _check_one(
     item: Item,
     profiles: Mapping[str, Item],
+    extenders: Mapping[str, Item],
     served: dict[str, str],
     setting: Setting,
     checked: Checked,
@@ -112,9 +159,13 @@ def _check_one(
     if next(check_object(item.value, DEFINITION, VERSION), None) is not None:
         return  # that is said of it, and more cannot be known
     objects = [each.value for each in profiles.values()]
-    _, composition, verdicts, target = composed(item.value, objects, setting)
-    for verdict in verdicts:
-        checked.problems += told_of_profile(verdict, profiles)
+    called = [each.value for each in extenders.values()]
+    made = composed(item.value, objects, called, setting)
+    composition = made.composition
+    for verdict in made.verdicts:
+        checked.problems += told_of(verdict, profiles)
+    for one in made.extenders.chosen.verdicts:
+        checked.problems += told_of(one, extenders)
     checked.problems += [(item, _problem(finding)) for finding in composition.findings]
     for name in dict.fromkeys(composition.scheduler_names):
         if name in served:
@@ -126,7 +177,7 @@ def _check_one(
         served.setdefault(name, f'SecondaryScheduler "{item.name}"')
     if composition.blocking:
         return
-    checked.processes.append((item, Process(item.file, composition.config, target)))
+    checked.processes.append((item, Process(item.file, composition.config, made.target)))
 
 
 def _problem(finding: Finding) -> Problem:
@@ -146,5 +197,6 @@ ALL_KINDS: Final[Mapping[tuple[str, str], Kind]] = {
         for key, kind in KINDS.items()
     },
     (names.PREFIX, SECONDARY): Kind(VERSION, check_objects, DEFINITION),
+    **loads.KINDS,
 }
 """Everything that `validate` reads."""

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from .. import names
-from ..apply import contains, keep, with_metadata
+from ..apply import keep
 from ..kube.resource import (
     CLUSTER_ROLE_BINDINGS,
     DEPLOYMENTS,
@@ -19,17 +19,16 @@ from ..kube.resource import (
     Resource,
 )
 from ..manifests.render import canonical_json, render_file
-from ..plan import Action, Create, Event, Replace
+from ..plan import Action
 from ..platform import AUTHENTICATION_NAMESPACE
-from ..snapshot import Object, annotation
+from ..snapshot import Object
+from ..workload import digest, keep_workload
 from .compose import PORT
-from .content import Content, digest, owner, pod_template
+from .content import Content, owner, pod_template
 from .request import Request
 
 Existing = Mapping[Resource, Mapping[str, Object]]
 """What was made for one SecondaryScheduler: kind -> name -> object."""
-
-_RESTART: Final = "kubectl.kubernetes.io/restartedAt"
 
 # In the order in which they are needed: kind -> resource and what of it is ours to say.
 _KINDS: Final[dict[str, tuple[Resource, tuple[str, ...]]]] = {
@@ -54,63 +53,16 @@ def keep_static_objects(request: Request, existing: Existing) -> tuple[Action, .
 
 
 def keep_deployment(request: Request, content: Content, existing: Existing) -> tuple[Action, ...]:
-    """Make the Deployment, or have it run `content`.
-
-    The API server completes it, so what it says cannot be compared with what was written. But its
-    generation grows with every edit of its spec: one beyond that of our last write is somebody's.
-    """
+    """Make the Deployment, or have it run `content`."""
     wanted, spec_hash = _deployment(
         request.name, request.uid, request.namespace, request.replicas, content
     )
     found = existing.get(DEPLOYMENTS, {}).get(request.name)
-    where = f"Deployment/{request.name} -n {request.namespace}"
-    generation = int(found["metadata"].get("generation") or 0) if found else 0
-    notes = {
-        names.SPEC_HASH_ANNOTATION: spec_hash,
-        names.WRITTEN_GENERATION_ANNOTATION: str(generation + 1),
-    }
-    noted = {**wanted, "metadata": {**wanted["metadata"], "annotations": notes}}
-    if found is None:
-        message = f"Created {where} with configuration {content.hash}"
-        event = Event("DeploymentCreated", message)
-        return (Create(DEPLOYMENTS, noted, (event,), exclusive=True),)
-    written = annotation(found, names.WRITTEN_GENERATION_ANNOTATION)
-    edited = not written.isdecimal() or generation > int(written)
-    if annotation(found, names.SPEC_HASH_ANNOTATION) == spec_hash and not edited:
-        metadata = with_metadata(found, wanted)
-        if metadata == found["metadata"]:
-            return ()
-        event = Event("DeploymentUpdated", f"Updated {where} because metadata changed")
-        return (Replace(DEPLOYMENTS, {**found, "metadata": metadata}, events=(event,)),)
-    wanted = _with_restart(wanted, found)
-    if edited and contains(found.get("spec"), wanted["spec"]):
-        # Nothing that matters: `kubectl rollout restart`, say.
-        notes[names.WRITTEN_GENERATION_ANNOTATION] = str(generation)
-        event = Event("DeploymentUpdated", f"Took note of generation {generation} of {where}")
-        return (
-            Replace(
-                DEPLOYMENTS, {**found, "metadata": with_metadata(found, noted)}, events=(event,)
-            ),
-        )
-    why = "somebody changed it" if edited else f"configuration {content.hash} is rolled out"
-    if running_hash(found) == content.hash and not edited:
+    what = f"configuration {content.hash}"
+    why = f"{what} is rolled out"
+    if running_hash(found) == content.hash:
         why = "spec of the SecondaryScheduler changed"
-    changed = {**found, "metadata": with_metadata(found, noted), "spec": wanted["spec"]}
-    event = Event("DeploymentUpdated", f"Updated {where} because {why}")
-    return (Replace(DEPLOYMENTS, changed, events=(event,)),)
-
-
-def _with_restart(wanted: Mapping[str, Any], found: Object) -> Mapping[str, Any]:
-    """`wanted` with the mark that `kubectl rollout restart` leaves, which is nobody's mistake."""
-    template = (found.get("spec") or {}).get("template") or {}
-    mark = ((template.get("metadata") or {}).get("annotations") or {}).get(_RESTART)
-    if mark is None:
-        return wanted
-    spec = wanted["spec"]
-    metadata = spec["template"]["metadata"]
-    annotations = {**metadata["annotations"], _RESTART: mark}
-    marked = {**spec["template"], "metadata": {**metadata, "annotations": annotations}}
-    return {**wanted, "spec": {**spec, "template": marked}}
+    return keep_workload(DEPLOYMENTS, found, wanted, spec_hash, what=what, why=why)
 
 
 def running_hash(deployment: Object | None) -> str:

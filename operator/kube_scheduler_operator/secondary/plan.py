@@ -15,8 +15,9 @@ from ..apply import keep
 from ..config.findings import Finding
 from ..config.versions import Version
 from ..kube.resource import CONFIG_MAPS, DEPLOYMENTS, PODS, SECONDARY_SCHEDULERS
-from ..plan import Action, Delete, Replace
+from ..plan import Action, Delete
 from ..snapshot import Object, Snapshot, label
+from ..status.object_report import Report, with_status
 from .content import Content, config_map, content_of
 from .history import BAD, Entry, History, begun, find, judged, kept, last_good
 from .history import read as read_history
@@ -24,7 +25,7 @@ from .judge import judge
 from .objects import Existing, keep_deployment, keep_static_objects, running_hash
 from .pods import Pod
 from .pods import read as read_pod
-from .report import Report, Said, report
+from .report import Said, report
 from .wanted import Wanted
 
 
@@ -167,12 +168,6 @@ def _prune(
 
 
 def _conclude(snapshot: Snapshot, obj: Object, found: Report, work: Sequence[Action]) -> Planned:
-    """Work, then the status; but what the API refused is told before it is tried again."""
-    writes: tuple[Action, ...] = ()
-    if found.status != (obj.get("status") or {}):
-        writes = (
-            Replace(SECONDARY_SCHEDULERS, {**obj, "status": found.status}, "status", found.events),
-        )
-    told_first = obj["metadata"]["name"] in snapshot.secondaries.troubles
-    actions = (*writes, *work) if told_first else (*work, *writes)
+    refused = obj["metadata"]["name"] in snapshot.secondaries.troubles
+    actions = with_status(SECONDARY_SCHEDULERS, obj, found, work, refused=refused)
     return Planned(actions, found.degraded, found.requeue_after)

@@ -7,14 +7,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from .. import names
-from ..config.blame import attribute, relocated
+from ..config.blame import Refusal, attribute, relocated
 from ..config.check import Target
 from ..config.findings import Finding
 from ..config.inputs import mapping
 from ..config.scheduler_profiles import Verdict, profiles_of
 from ..snapshot import Object
-from .content import Content
-from .history import Entry
 from .request import Request
 from .wanted import Wanted
 
@@ -61,7 +59,7 @@ def given_profiles(
     itself = f'SecondaryScheduler "{request.name}" itself'
     taken = {**served, **dict.fromkeys(own - {first["schedulerName"]}, itself)}
     # What extenders need is asked of every profile.
-    over = {key: request.config[key] for key in ("extenders",) if key in request.config}
+    over = {"extenders": request.extenders} if request.extenders is not None else {}
     found, verdicts = profiles_of(request.name, objects, first, target, over=over, taken=taken)
     if all(profile is first for profile in found):
         return Given(verdicts=verdicts)
@@ -78,26 +76,12 @@ def named(wanted: Wanted, verdicts: tuple[Verdict, ...]) -> Wanted:
     return replace(wanted, composition=replace(composition, findings=found))
 
 
-def attributed(
-    verdicts: tuple[Verdict, ...], name: str, content: Content | None, entry: Entry | None
-) -> tuple[Verdict, ...]:
-    """The verdicts, with what kube-scheduler said of their profiles when it did not run with them.
-
-    Args:
-        verdicts: of the SchedulerProfiles of a SecondaryScheduler.
-        name: its name.
-        content: what is asked for; None if it is wrong.
-        entry: what is remembered of that; None: nothing.
-    """
-    if content is None or entry is None or not entry.bad:
+def attributed(verdicts: tuple[Verdict, ...], refusal: Refusal | None) -> tuple[Verdict, ...]:
+    """The verdicts of a SecondaryScheduler's SchedulerProfiles, with what is said of them."""
+    if refusal is None:
         return verdicts
-    did = "refused" if entry.outcome == names.OUTCOME_REFUSED else "did not stay healthy with"
-    state = (
-        f'kube-scheduler {did} configuration {entry.hash} of SecondaryScheduler "{name}", mend '
-        "this or take it back"
-    )
-    profiles = content.config.get("profiles")
-    return attribute(verdicts, entry.message, profiles, profiles, state)
+    profiles = refusal.config.get("profiles")
+    return attribute(verdicts, refusal.words, profiles, profiles, refusal.state)
 
 
 def _not_served(obj: Object, own: set[str]) -> tuple[Finding, ...]:

@@ -14,10 +14,11 @@ from ..config.features import FLAG as FEATURE_GATES
 from ..config.findings import Finding
 from ..config.gates import Gates, parse_gates
 from ..config.versions import Version
-from ..plan import Event
+from ..plan import Event, soonest
 from ..snapshot import Object, Snapshot
 from ..status.conditions import AS_EXPECTED, Condition, aggregate, merge_conditions
 from ..status.lease import LEASE_GRACE
+from ..status.object_report import Report
 from ..status.warnings import warnings_condition
 from .content import Content
 from .history import History, find, write
@@ -69,23 +70,6 @@ class Said:
         return str(self.obj["metadata"]["name"])
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
-    """A status, and what follows from it.
-
-    Attributes:
-        status: as it should be.
-        events: for people, when it is written.
-        degraded: the message of the condition Degraded; empty if it is False.
-        requeue_after: seconds until it may change by itself; None: it does not.
-    """
-
-    status: dict[str, Any]
-    events: tuple[Event, ...]
-    degraded: str
-    requeue_after: float | None
-
-
 def report(snapshot: Snapshot, said: Said) -> Report:
     """The status as it should be."""
     before: Mapping[str, Any] = said.obj.get("status") or {}
@@ -109,19 +93,27 @@ def report(snapshot: Snapshot, said: Said) -> Report:
         status["configHash"] = said.target.hash
         status["image"] = said.target.image
         status["profiles"] = _profiles(said.target, said.version)
+    if called := _called(said, before):
+        status["extenders"] = called
     if said.history:
         status["history"] = write(said.history)
     holder = _holder(snapshot, said)
     if holder:
         status["leaseHolder"] = holder
     message = degraded.message if degraded.status == "True" else ""
-    waits = [said.verdict.requeue_after, lease_wait]
     return Report(
         status,
         _events(said.name, before, status),
         message,
-        min((wait for wait in waits if wait is not None), default=None),
+        soonest(said.verdict.requeue_after, lease_wait),
     )
+
+
+def _called(said: Said, before: Mapping[str, Any]) -> list[str]:
+    """Where the extenders are that come from SchedulerExtenders."""
+    if said.content is None:
+        return list(before.get("extenders") or ())
+    return [str(entry.get("urlPrefix", "")) for entry in said.wanted.request.called]
 
 
 # --- conditions -------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from .. import names
 from ..config.inputs import mapping
+from ..extenders.agent import Agent, sidecar
 from ..snapshot import Object
 
 DEFAULT_REPLICAS: Final = 2
@@ -49,6 +50,8 @@ class Request:
         sidecars: further containers.
         volumes: for those.
         reason: any new text rolls out the same content again.
+        called: extenders of SchedulerExtenders, as KubeSchedulerConfiguration has them.
+        agents: the agents among them, which are sidecars: name, spec and port of each.
     """
 
     name: str
@@ -72,6 +75,21 @@ class Request:
     sidecars: Sequence[Mapping[str, Any]] = ()
     volumes: Sequence[Mapping[str, Any]] = ()
     reason: str = ""
+    called: Sequence[Mapping[str, Any]] = ()
+    agents: Sequence[Mapping[str, Any]] = ()
+
+    @property
+    def extenders(self) -> Any:
+        """All that it calls: those of SchedulerExtenders, then its own; None: none."""
+        own = self.config.get("extenders")
+        if not self.called or not isinstance(own, list | None):
+            return own  # the check of the configuration says what is wrong
+        return [*self.called, *(own or ())]
+
+    @property
+    def sidecar_agents(self) -> tuple[Agent, ...]:
+        """The agents that run in its pods."""
+        return tuple(sidecar(each["name"], each["spec"], each["port"]) for each in self.agents)
 
     @property
     def labels(self) -> dict[str, str]:

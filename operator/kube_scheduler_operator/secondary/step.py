@@ -13,14 +13,24 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from .. import names
+from ..config.attachment import by_scheduler
+from ..config.blame import Refusal
 from ..config.findings import Finding
-from ..config.scheduler_profiles import Verdict, by_scheduler
+from ..config.scheduler_extenders import ExtenderVerdict
+from ..config.scheduler_profiles import Verdict
 from ..config.versions import Version
-from ..plan import Action
-from ..snapshot import Object, PendingPod, Snapshot
-from ..status.conditions import AS_EXPECTED, Condition, aggregate
+from ..extenders.health import of_sidecars
+from ..kube.resource import DEPLOYMENTS, PODS
+from ..plan import Action, soonest
+from ..snapshot import PendingPod, Snapshot, age
+from ..status.conditions import Condition
+from ..status.extenders import AgentHealth
+from ..status.object_report import objects_condition
 from .beside import CONTROL_PLANE, different_filters, main_filters
 from .compose import scheduler_names
+from .content import Content
+from .extenders import blamed, given_extenders, with_extenders
+from .history import Entry
 from .plan import NOT_ALLOWED, Planned, plan
 from .profiles import attributed, given_profiles, named
 from .request import read
@@ -40,6 +50,8 @@ class Secondary:
         conditions: of KubeScheduler: whether any is Degraded, whether pods ask for none,
             and whether somebody else serves a name of theirs or of the control plane.
         verdicts: what became of the SchedulerProfiles that are meant for them.
+        extenders: the same of SchedulerExtenders.
+        agents: SchedulerExtender -> how its agents in their pods are.
         unserved: pods that ask for a scheduler that there is none of.
         requeue_after: seconds until a pass is worth while even if nothing happens; None: no need.
     """
@@ -47,6 +59,8 @@ class Secondary:
     chains: Mapping[str, tuple[Action, ...]] = field(default_factory=dict)
     conditions: tuple[Condition, ...] = ()
     verdicts: tuple[Verdict, ...] = ()
+    extenders: tuple[ExtenderVerdict, ...] = ()
+    agents: Mapping[str, AgentHealth] = field(default_factory=dict)
     unserved: tuple[PendingPod, ...] = ()
     requeue_after: float | None = None
 
@@ -63,14 +77,20 @@ def secondary_schedulers(
         image: the control plane's kube-scheduler; empty if it is not known.
         version_of: the version of an image.
     """
-    operand = Operand(image, snapshot.settings.image_pull_secrets)
+    settings = snapshot.settings
+    operand = Operand(image, settings.image_pull_secrets, settings.operator_image)
     planned: dict[str, Planned] = {}
     verdicts: list[Verdict] = []
+    judged: list[ExtenderVerdict] = []
+    agents: dict[str, AgentHealth] = {}
     served = dict.fromkeys(control_plane_names(snapshot), CONTROL_PLANE)
     objects = snapshot.scheduler_profiles
     profiles = None if objects is None else by_scheduler(objects.values())
+    kept = snapshot.scheduler_extenders
+    extenders = None if kept is None else by_scheduler(kept.values())
     filters = main_filters(snapshot, version_of(image)) if snapshot.secondaries.schedulers else None
-    for obj in sorted(snapshot.secondaries.schedulers.values(), key=_age):
+    # Oldest first: who had a name first keeps it.
+    for obj in sorted(snapshot.secondaries.schedulers.values(), key=age):
         name = obj["metadata"]["name"]
         if "deletionTimestamp" in obj["metadata"]:
             continue
@@ -79,17 +99,33 @@ def secondary_schedulers(
             request = read(obj)
             target = target_of(request, operand, version)
             mine = None if profiles is None else profiles.get(name, ())
+            calls = given_extenders(
+                request,
+                obj,
+                None if extenders is None else extenders.get(name, ()),
+                target,
+                profiles=max(len(request.profiles), 1) + len(mine or ()),
+            )
+            request = with_extenders(request, calls)
             given = given_profiles(request, obj, mine, target, served)
-            wanted = want(obj, snapshot.platform, operand, version, given.profiles)
+            wanted = want(obj, snapshot.platform, operand, version, given.profiles, calls)
             wanted = named(wanted, given.verdicts)
             further = [*_place(snapshot, wanted), *_conflicts(wanted, served), *given.findings]
+            further += calls.findings
             further += different_filters(name, wanted.composition, filters)
             if not any(finding.reason == NOT_ALLOWED for finding in further):
                 claims = dict.fromkeys(wanted.composition.scheduler_names)
                 served |= {asked: _named(name) for asked in claims if asked not in served}
             planned[name] = plan(snapshot, obj, wanted, version, further)
-            asked = planned[name].asked
-            verdicts += attributed(given.verdicts, name, wanted.content, asked)
+            refusal = _refusal(name, wanted.content, planned[name].asked)
+            judged += blamed(calls.chosen.verdicts, refusal)
+            pods = tuple(snapshot.secondaries.objects.get(name, {}).get(PODS, {}).values())
+            workload = f"{DEPLOYMENTS.kind}/{name}"
+            agents |= {
+                agent.name: of_sidecars(agent, request.namespace, workload, pods)
+                for agent in request.sidecar_agents
+            }
+            verdicts += attributed(given.verdicts, refusal)
         except Exception as error:
             log.exception("SecondaryScheduler %s cannot be planned: a defect in the operator", name)
             planned[name] = Planned(
@@ -100,14 +136,38 @@ def secondary_schedulers(
     return Secondary(
         {name: each.actions for name, each in planned.items() if each.actions},
         (
-            _condition({name: each.degraded for name, each in planned.items() if each.degraded}),
+            objects_condition(
+                names.SECONDARY_DEGRADED,
+                "SecondarySchedulerDegraded",
+                {f"{name}: ": each.degraded for name, each in planned.items()},
+            ),
             condition(nobodys),
             rivals_condition(rivals(snapshot, served)),
         ),
         tuple(verdicts),
+        tuple(judged),
+        agents,
         nobodys,
-        min((wait for wait in waits if wait is not None), default=None),
+        soonest(*waits),
     )
+
+
+def _refusal(name: str, content: Content | None, entry: Entry | None) -> Refusal | None:
+    """What kube-scheduler said of the content that is asked for, if it did not run with it.
+
+    Args:
+        name: of the SecondaryScheduler.
+        content: what is asked for; None if it is wrong.
+        entry: what is remembered of that; None: nothing.
+    """
+    if content is None or entry is None or not entry.bad:
+        return None
+    did = "refused" if entry.outcome == names.OUTCOME_REFUSED else "did not stay healthy with"
+    state = (
+        f'kube-scheduler {did} configuration {entry.hash} of SecondaryScheduler "{name}", mend '
+        "this or take it back"
+    )
+    return Refusal(content.config, entry.message, state)
 
 
 def _named(name: str) -> str:
@@ -126,12 +186,6 @@ def _names_in(text: str) -> tuple[str, ...]:
         return scheduler_names(json.loads(text))
     except (ValueError, AttributeError, TypeError):
         return scheduler_names({})  # somebody put something else there
-
-
-def _age(obj: Object) -> tuple[str, str]:
-    """Oldest first: who had a name first keeps it."""
-    metadata = obj["metadata"]
-    return str(metadata.get("creationTimestamp") or ""), metadata["name"]
 
 
 def _place(snapshot: Snapshot, wanted: Wanted) -> list[Finding]:
@@ -161,14 +215,3 @@ def _conflicts(wanted: Wanted, served: Mapping[str, str]) -> list[Finding]:
         for name in dict.fromkeys(wanted.composition.scheduler_names)
         if name in served
     ]
-
-
-def _condition(degraded: Mapping[str, str]) -> Condition:
-    if not degraded:
-        return Condition(names.SECONDARY_DEGRADED, "False", AS_EXPECTED)
-    lines = [
-        f"{name}: {text}" for name, message in degraded.items() for text in message.split("\n")
-    ]
-    return Condition(
-        names.SECONDARY_DEGRADED, "True", "SecondarySchedulerDegraded", aggregate(lines)
-    )

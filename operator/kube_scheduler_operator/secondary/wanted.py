@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -18,6 +18,7 @@ from ..platform import Platform
 from ..snapshot import Object
 from .compose import Composition, compose
 from .content import Content, make_content
+from .extenders import NO_EXTENDERS, GivenExtenders, asked_for
 from .request import Request, read
 
 
@@ -28,10 +29,12 @@ class Operand:
     Attributes:
         image: the control plane's; empty if it is not known.
         pull_secrets: Secrets of the target namespace with which it is pulled.
+        agent_image: of agents that do not say theirs: the operator's own.
     """
 
     image: str
     pull_secrets: tuple[str, ...] = ()
+    agent_image: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +63,7 @@ def want(
     operand: Operand,
     version: Version,
     profiles: Sequence[Mapping[str, Any]] = (),
+    extenders: GivenExtenders = NO_EXTENDERS,
 ) -> Wanted:
     """What `obj` asks for.
 
@@ -69,17 +73,19 @@ def want(
         operand: the control plane's kube-scheduler.
         version: of the image that will run: `obj`'s own or the control plane's.
         profiles: all that this scheduler is to run; empty: the request's own.
+        extenders: what SchedulerExtenders come to.
     """
     metadata = obj["metadata"]
     identity = {"name": metadata["name"], "uid": metadata.get("uid")}
-    key = canonical_json([{"metadata": identity, "spec": obj.get("spec")}, list(profiles)])
+    bare = {"metadata": identity, "spec": obj.get("spec")}
+    key = canonical_json([bare, list(profiles), *asked_for(extenders)])
     return _want(key, platform, operand, version)
 
 
 @lru_cache(maxsize=1024)
 def _want(key: str, platform: Platform, operand: Operand, version: Version) -> Wanted:
-    obj, profiles = json.loads(key)
-    request = read(obj)
+    obj, profiles, called, agents = json.loads(key)
+    request = replace(read(obj), called=called, agents=agents)
     image = request.image or operand.image
     stock = is_stock(request, operand)
     composition = compose(request, platform, version, stock=stock, profiles=profiles)
@@ -102,6 +108,7 @@ def _want(key: str, platform: Platform, operand: Operand, version: Version) -> W
         version=version,
         stock=stock,
         pull_secrets=default if request.pull_secrets is None else request.pull_secrets,
+        agent_image=operand.agent_image,
     )
     return Wanted(request, composition, content)
 

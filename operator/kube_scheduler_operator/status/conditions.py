@@ -81,6 +81,12 @@ def merge_conditions(
     return [merged[type_] for type_ in sorted(merged)]
 
 
+def condition_in(status: Mapping[str, Any], type_: str) -> Mapping[str, Any]:
+    """The condition of that type in a status as it was read; empty if there is none."""
+    conditions = status.get("conditions") or ()
+    return next((raw for raw in conditions if raw["type"] == type_), {})
+
+
 def aggregate(errors: Iterable[BaseException | str | None]) -> str:
     """Several errors as one message: None dropped, sorted, one per line.
 

@@ -39,6 +39,7 @@ def from_findings(findings: Sequence[Finding]) -> list[Condition]:
         names.TARGET_CONFIG_DEGRADED,
         names.OVERRIDES_DEGRADED,
         names.SCHEDULER_PROFILES_DEGRADED,
+        names.SCHEDULER_EXTENDERS_DEGRADED,
         names.INEFFECTIVE_SETTINGS,
     )
     conditions = [_found(type_, [f for f in findings if f.condition == type_]) for type_ in types]

@@ -50,6 +50,7 @@ DEGRADED_INERTIA: Final = Inertia(
         (names.TARGET_CONFIG_DEGRADED, 0.0),
         (names.OVERRIDES_DEGRADED, 0.0),
         (names.SCHEDULER_PROFILES_DEGRADED, 0.0),
+        (names.SCHEDULER_EXTENDERS_DEGRADED, 0.0),
         (names.PREFLIGHT_DEGRADED, 0.0),
         (names.NODE_INSTALLER_DEGRADED, 0.0),
         (names.STATIC_PODS_DEGRADED, 30.0),

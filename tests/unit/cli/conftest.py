@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+import json
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
+from aiohttp import WSMsgType, web
 
 from kube_scheduler_operator import names
-from kube_scheduler_operator.__main__ import kubectl_plugin
+from kube_scheduler_operator.__main__ import kubectl_plugin, main
 from kube_scheduler_operator.config.compose import compose
 from kube_scheduler_operator.config.inputs import Inputs
 from kube_scheduler_operator.config.versions import Version
@@ -29,11 +35,35 @@ from kube_scheduler_operator.revision.inputs import record
 
 from ..kube.conftest import FakeApi
 from ..kube.conftest import api as api
-from ..kube.conftest import virtual_time as virtual_time
 
 IMAGE = "registry.k8s.io/kube-scheduler:v1.35.4"
 NAMESPACE = KUBEADM.target_namespace
 INSTALLED = names.OUTCOME_INSTALLED
+PORTFORWARD = "/portforward"
+
+
+async def relay(request: web.Request, port: int) -> web.StreamResponse:
+    """A port-forward as the kubelet serves it (WebSocket, v4.channel.k8s.io), to a local port."""
+    asked = int(request.query["ports"])
+    socket = web.WebSocketResponse(protocols=("v4.channel.k8s.io",))
+    await socket.prepare(request)
+    for channel in (0, 1):
+        await socket.send_bytes(bytes([channel]) + struct.pack("<H", asked))
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+
+    async def back() -> None:
+        while data := await reader.read(16384):
+            await socket.send_bytes(b"\x00" + data)
+        await socket.close()
+
+    task = asyncio.create_task(back())
+    async for message in socket:
+        if message.type is WSMsgType.BINARY and message.data[0] == 0:
+            writer.write(message.data[1:])
+    writer.close()
+    with suppress(ConnectionError):
+        await task
+    return socket
 
 
 def content(
@@ -162,6 +192,32 @@ class Cluster:
         code = await asyncio.to_thread(kubectl_plugin, argv)
         printed = self.capsys.readouterr()
         return Done(code, printed.out, printed.err)
+
+
+OnFile = Callable[..., tuple[int, Any, str]]
+
+
+@pytest.fixture
+def on_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> OnFile:
+    """Runs a command that needs no cluster on a file of these documents.
+
+    It returns the exit code, the JSON that was printed (None: nothing was) and standard error.
+    """
+
+    def run(name: str, *documents: Any) -> tuple[int, Any, str]:
+        file = tmp_path / "in.yaml"
+        file.write_text(yaml.safe_dump_all(documents))
+        code = main([name, "-f", str(file), "-o", "json"])
+        said = capsys.readouterr()
+        return code, json.loads(said.out) if said.out else None, said.err
+
+    return run
+
+
+@pytest.fixture
+def composed(on_file: OnFile) -> OnFile:
+    """`compose` on a file of these documents; it returns what `on_file` does."""
+    return partial(on_file, "compose")
 
 
 @pytest.fixture

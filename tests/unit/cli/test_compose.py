@@ -97,7 +97,7 @@ def test_the_version_decides(file: Any, capsys: Any) -> None:
     [
         (
             "kind: Pod\napiVersion: v1\n",
-            "kind Pod; give a Scheduler, a KubeScheduler, SchedulerProfiles and Secondary",
+            "kind Pod; give a Scheduler, a KubeScheduler, SchedulerProfiles, SchedulerExt",
         ),
         ("- a\n", "no Kubernetes object"),
         ("kind: Scheduler\napiVersion: v1\n", "write config.openshift.io/v1"),

@@ -10,13 +10,22 @@ import pytest
 import yaml
 from aiohttp import web
 
-from kube_scheduler_operator.cli.gather import REDACTED, files, logs_of, redacted, redacted_text
+from kube_scheduler_operator.cli.gather import (
+    REDACTED,
+    files,
+    is_one_of_many,
+    logs_of,
+    redacted,
+    redacted_text,
+)
 from kube_scheduler_operator.kube.resource import (
     CLUSTER_OPERATORS,
     CONFIG_MAPS,
+    DAEMON_SETS,
     DEPLOYMENTS,
     DISRUPTION_BUDGETS,
     EVENTS,
+    JOBS,
     LEASES,
     NODES,
     PODS,
@@ -114,9 +123,22 @@ def test_which_logs_there_are() -> None:
     assert logs_of({"status": status}) == [("i", False), ("a", False), ("a", True)]
 
 
+@pytest.mark.parametrize(
+    ("app", "ready", "left_out"),
+    [("node-metrics", "True", True), ("node-metrics", "False", False), ("guard", "True", False)],
+)
+def test_what_runs_well_on_every_node_is_not_asked_for_its_log(
+    app: str, ready: str, left_out: bool
+) -> None:
+    pod = named("p", status={"conditions": [{"type": "Ready", "status": ready}]})
+    pod["metadata"]["labels"] = {"app": app}
+    assert is_one_of_many(pod) == left_out
+
+
 def serve(cluster: Cluster) -> None:
     cluster.api.served |= {
-        SECRETS, DEPLOYMENTS, DISRUPTION_BUDGETS, ROLES, ROLE_BINDINGS, SERVICE_ACCOUNTS
+        SECRETS, DEPLOYMENTS, DAEMON_SETS, JOBS, DISRUPTION_BUDGETS, ROLES, ROLE_BINDINGS,
+        SERVICE_ACCOUNTS,
     }  # fmt: skip
     cluster.kubescheduler({"a": 1})
     cluster.revision(1, content())

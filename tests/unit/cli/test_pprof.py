@@ -9,15 +9,13 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import struct
 import sys
 from collections.abc import AsyncIterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
-from aiohttp import WSMsgType, web
+from aiohttp import web
 
 from kube_scheduler_operator import names
 from kube_scheduler_operator.cli import pprof, profiling, rollout
@@ -32,10 +30,9 @@ from kube_scheduler_operator.kube.resource import (
 from kube_scheduler_operator.platform import KUBEADM
 from kube_scheduler_operator.status.certificate import ServingCertificate
 
-from .conftest import Cluster, content, scheduler_pod
+from .conftest import PORTFORWARD, Cluster, content, relay, scheduler_pod
 
 KINDS = (SERVICE_ACCOUNTS, CLUSTER_ROLES, CLUSTER_ROLE_BINDINGS)
-PORTFORWARD = "/portforward"
 
 
 @pytest.mark.parametrize(
@@ -106,25 +103,7 @@ class World:
 
     async def forward(self, request: web.Request) -> web.StreamResponse:
         assert request.query["ports"] == str(self.port)
-        socket = web.WebSocketResponse(protocols=("v4.channel.k8s.io",))
-        await socket.prepare(request)
-        for channel in (0, 1):
-            await socket.send_bytes(bytes([channel]) + struct.pack("<H", self.port))
-        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
-
-        async def back() -> None:
-            while data := await reader.read(16384):
-                await socket.send_bytes(b"\x00" + data)
-            await socket.close()
-
-        task = asyncio.create_task(back())
-        async for message in socket:
-            if message.type is WSMsgType.BINARY and message.data[0] == 0:
-                writer.write(message.data[1:])
-        writer.close()
-        with suppress(ConnectionError):
-            await task
-        return socket
+        return await relay(request, self.port)
 
     async def token(self, request: web.Request) -> web.Response:
         return web.json_response({"status": {"token": "short-lived"}}, status=201)

@@ -1,8 +1,7 @@
-"""SchedulerProfiles in the commands: compose, status, history, uninstall, must-gather, render."""
+"""SchedulerProfiles in the commands: compose, status, history, must-gather, render."""
 
 from __future__ import annotations
 
-import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -13,22 +12,13 @@ import yaml
 from kube_scheduler_operator import names
 from kube_scheduler_operator.__main__ import main
 from kube_scheduler_operator.kube.resource import (
-    CLUSTER_ROLE_BINDINGS,
-    CONFIG_MAPS,
-    CUSTOM_RESOURCE_DEFINITIONS,
-    DEPLOYMENTS,
-    DISRUPTION_BUDGETS,
-    LEASES,
-    ROLE_BINDINGS,
     SCHEDULER_PROFILES,
     SCHEDULERS,
-    SECONDARY_SCHEDULERS,
-    SERVICE_ACCOUNTS,
 )
 from kube_scheduler_operator.revision.content import Content
 from kube_scheduler_operator.revision.inputs import record
 
-from .conftest import Cluster, content
+from .conftest import Cluster, OnFile, content
 
 GOOD = {"score": {"enabled": [{"name": "ImageLocality", "weight": 9}]}}
 BAD = {"score": {"enabled": [{"name": "ImageLocalty"}]}}
@@ -54,19 +44,7 @@ def judged(name: str, reason: str, **status: Any) -> dict[str, Any]:
 # --- compose --------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def composed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Any:
-    def run(*documents: Any) -> tuple[int, Any, str]:
-        file = tmp_path / "in.yaml"
-        file.write_text(yaml.safe_dump_all(documents))
-        code = main(["compose", "-f", str(file), "-o", "json"])
-        said = capsys.readouterr()
-        return code, json.loads(said.out) if said.out else None, said.err
-
-    return run
-
-
-def test_compose_takes_profiles_and_shows_what_runs(composed: Any) -> None:
+def test_compose_takes_profiles_and_shows_what_runs(composed: OnFile) -> None:
     code, shown, _ = composed(profile("b", plugins=GOOD), profile("a"))
     assert code == 0
     assert [p["schedulerName"] for p in shown["config"]["profiles"]] == [
@@ -79,13 +57,13 @@ def test_compose_takes_profiles_and_shows_what_runs(composed: Any) -> None:
     assert shown["schedulerProfiles"][1]["plugins"]["score"].startswith("ImageLocality=9 ")
 
 
-def test_compose_without_profiles_says_nothing_of_them(composed: Any) -> None:
+def test_compose_without_profiles_says_nothing_of_them(composed: OnFile) -> None:
     code, shown, _ = composed({"apiVersion": "config.openshift.io/v1", "kind": "Scheduler"})
     assert code == 0
     assert "schedulerProfiles" not in shown
 
 
-def test_compose_fails_for_one_that_is_not_accepted_and_says_where(composed: Any) -> None:
+def test_compose_fails_for_one_that_is_not_accepted_and_says_where(composed: OnFile) -> None:
     code, shown, _ = composed(
         profile("held", {"plugins": GOOD}, plugins=BAD), profile("new", plugins=BAD)
     )
@@ -106,7 +84,7 @@ def test_compose_fails_for_one_that_is_not_accepted_and_says_where(composed: Any
         ([{**profile("a"), "apiVersion": "v1"}], "write kube-scheduler-operator.dev/v1alpha1"),
     ],
 )
-def test_compose_refuses(composed: Any, documents: list[Any], said: str) -> None:
+def test_compose_refuses(composed: OnFile, documents: list[Any], said: str) -> None:
     code, _, err = composed(*documents)
     assert code == 2
     assert said in err
@@ -198,30 +176,6 @@ async def test_undo_names_the_profiles_that_it_leaves_to_their_owners(cluster: C
     assert "  - profile team added" in done.out, "and what that comes to"
 
 
-# --- the way out ----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("used", [True, False])
-async def test_the_kind_goes_with_the_operator_unless_somebody_uses_it(
-    cluster: Cluster, used: bool
-) -> None:
-    api = cluster.api
-    api.served |= {CUSTOM_RESOURCE_DEFINITIONS, DEPLOYMENTS, LEASES, CONFIG_MAPS, SERVICE_ACCOUNTS,
-                   DISRUPTION_BUDGETS, SCHEDULER_PROFILES, SECONDARY_SCHEDULERS,
-                   CLUSTER_ROLE_BINDINGS, ROLE_BINDINGS}  # fmt: skip
-    labels = {names.PART_OF_LABEL: names.PROGRAM}
-    api.put(CUSTOM_RESOURCE_DEFINITIONS, names.SCHEDULERPROFILES, labels=labels)
-    if used:
-        cluster.put(SCHEDULER_PROFILES, profile("team"))
-    argv = ["uninstall", "--kubeconfig", str(cluster.kubeconfig)]
-    assert await asyncio.to_thread(main, argv) == 0
-    said = cluster.capsys.readouterr().out
-    kinds = [name for _, name in api.objects[CUSTOM_RESOURCE_DEFINITIONS]]
-    assert kinds == ([names.SCHEDULERPROFILES] if used else [])
-    assert ("there are others of that kind: team" in said) == used
-    assert len(api.objects.get(SCHEDULER_PROFILES, {})) == used, "users' own objects stay"
-
-
 # --- a bootstrap node -----------------------------------------------------------------------------
 
 
@@ -250,7 +204,7 @@ def test_render_makes_profiles_of_the_manifests(tmp_path: Path, spec: dict[str, 
 # --- warnings -------------------------------------------------------------------------------------
 
 
-def test_compose_names_what_a_profile_may_surprise_with(composed: Any) -> None:
+def test_compose_names_what_a_profile_may_surprise_with(composed: OnFile) -> None:
     off = {"filter": {"disabled": [{"name": "NodePorts"}]}}
     code, shown, _ = composed(profile("calm", plugins=GOOD), profile("risky", plugins=off))
     assert code == 0, "a warning stops nothing"
@@ -261,7 +215,7 @@ def test_compose_names_what_a_profile_may_surprise_with(composed: Any) -> None:
     assert shown["conditions"] == [], "KubeScheduler says what is its own"
 
 
-def test_compose_says_what_the_operator_would_warn_of(composed: Any) -> None:
+def test_compose_says_what_the_operator_would_warn_of(composed: OnFile) -> None:
     kubescheduler = {
         "apiVersion": "operator.openshift.io/v1", "kind": "KubeScheduler",
         "metadata": {"name": "cluster"},

@@ -8,7 +8,13 @@ import pytest
 import yaml
 
 from kube_scheduler_operator import names
-from kube_scheduler_operator.kube.resource import CLUSTER_OPERATORS, LEASES, PODS, SCHEDULERS
+from kube_scheduler_operator.kube.resource import (
+    CLUSTER_OPERATORS,
+    LEASES,
+    LOAD_POLICIES,
+    PODS,
+    SCHEDULERS,
+)
 from kube_scheduler_operator.platform import KUBEADM
 
 from .conftest import IMAGE, Cluster, content, scheduler_pod
@@ -125,6 +131,32 @@ async def test_profiling_that_is_on_is_told_with_its_revision(cluster: Cluster) 
     done = await cluster.run("status")
     assert "Profiling  on since revision 1" in done.out
     assert json.loads((await cluster.run("status", "-o", "json")).out)["profilingSince"] == 1
+
+
+async def test_of_how_many_nodes_the_load_is_known(cluster: Cluster) -> None:
+    healthy(cluster)
+    message = "the load of 2 of 3 nodes is known"
+    counts = {"total": 3, "known": 2, "stale": 1, "missing": 0}
+    status = {
+        "source": "NodeMetrics",
+        "nodes": counts,
+        "conditions": [{"type": "Available", "status": "True", "message": message}],
+    }
+    cluster.api.served.add(LOAD_POLICIES)
+    cluster.put(LOAD_POLICIES, {"metadata": {"name": "default"}, "spec": {}, "status": status})
+    cluster.put(LOAD_POLICIES, {"metadata": {"name": "new"}, "spec": {}})
+    done = await cluster.run("status")
+    assert f"Load       default (NodeMetrics): {message}" in done.out
+    assert "Load       new: the operator has not seen it yet" in done.out
+    shown = json.loads((await cluster.run("status", "-o", "json")).out)["loadPolicies"]
+    assert shown[0] == {
+        "name": "default",
+        "source": "NodeMetrics",
+        "nodes": counts,
+        "accepted": "Unknown",
+        "available": "True",
+        "said": message,
+    }
 
 
 async def test_an_unknown_platform_is_wrong_usage(cluster: Cluster) -> None:

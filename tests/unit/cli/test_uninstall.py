@@ -17,12 +17,16 @@ from kube_scheduler_operator.kube.resource import (
     CLUSTER_ROLE_BINDINGS,
     CONFIG_MAPS,
     CUSTOM_RESOURCE_DEFINITIONS,
+    DAEMON_SETS,
     DEPLOYMENTS,
     DISRUPTION_BUDGETS,
     KUBE_SCHEDULERS,
     LEASES,
+    LOAD_POLICIES,
     PODS,
     ROLE_BINDINGS,
+    SCHEDULER_EXTENDERS,
+    SCHEDULER_PROFILES,
     SCHEDULERS,
     SECONDARY_SCHEDULERS,
     SERVICE_ACCOUNTS,
@@ -48,8 +52,8 @@ def installed(cluster: Cluster) -> Iterator[Cluster]:
     api = cluster.api
     api.served |= {
         *KINDS, CUSTOM_RESOURCE_DEFINITIONS, DEPLOYMENTS, LEASES, CONFIG_MAPS, PODS,
-        SERVICE_ACCOUNTS, DISRUPTION_BUDGETS, CLUSTER_ROLE_BINDINGS, ROLE_BINDINGS,
-        SECONDARY_SCHEDULERS,
+        SERVICE_ACCOUNTS, DISRUPTION_BUDGETS, CLUSTER_ROLE_BINDINGS, ROLE_BINDINGS, DAEMON_SETS,
+        SECONDARY_SCHEDULERS, LOAD_POLICIES,
     }  # fmt: skip
     for kind in KINDS:
         api.put(CUSTOM_RESOURCE_DEFINITIONS, kind.name, labels={names.PART_OF_LABEL: names.PROGRAM})
@@ -197,7 +201,7 @@ async def test_where_there_is_no_kubescheduler_there_is_nothing_to_wait_for(
 async def test_a_cluster_that_never_had_the_operator(cluster: Cluster) -> None:
     cluster.api.served |= {
         CUSTOM_RESOURCE_DEFINITIONS, DEPLOYMENTS, LEASES, CONFIG_MAPS, SERVICE_ACCOUNTS,
-        DISRUPTION_BUDGETS, CLUSTER_ROLE_BINDINGS, ROLE_BINDINGS,
+        DISRUPTION_BUDGETS, CLUSTER_ROLE_BINDINGS, ROLE_BINDINGS, DAEMON_SETS,
     }  # fmt: skip
     cluster.api.served -= set(KINDS)
     assert (await run(cluster)).code == 0
@@ -252,6 +256,27 @@ async def test_kinds_that_are_somebody_elses_stay_with_their_objects(installed: 
     ]
 
 
+@pytest.mark.parametrize("kind", [SCHEDULER_EXTENDERS, SCHEDULER_PROFILES], ids=lambda k: k.kind)
+@pytest.mark.parametrize("used", [True, False])
+async def test_a_kind_of_users_goes_with_the_operator_unless_somebody_uses_it(
+    cluster: Cluster, kind: Resource, used: bool
+) -> None:
+    api = cluster.api
+    api.served |= {CUSTOM_RESOURCE_DEFINITIONS, DEPLOYMENTS, LEASES, CONFIG_MAPS, SERVICE_ACCOUNTS,
+                   DISRUPTION_BUDGETS, kind, SECONDARY_SCHEDULERS,
+                   CLUSTER_ROLE_BINDINGS, ROLE_BINDINGS, DAEMON_SETS}  # fmt: skip
+    labels = {names.PART_OF_LABEL: names.PROGRAM}
+    api.put(CUSTOM_RESOURCE_DEFINITIONS, kind.name, labels=labels)
+    if used:
+        cluster.put(kind, {"metadata": {"name": "team"}, "spec": {}})
+    done = await run(cluster)
+    assert done.code == 0
+    kinds = [name for _, name in api.objects[CUSTOM_RESOURCE_DEFINITIONS]]
+    assert kinds == ([kind.name] if used else [])
+    assert ("there are others of that kind: team" in done.out) == used
+    assert len(api.objects.get(kind, {})) == used, "users' own objects stay"
+
+
 async def test_kinds_can_be_left_to_kubectl(installed: Cluster) -> None:
     report(installed, "Removed", "done")
     forget(installed)
@@ -292,6 +317,30 @@ async def test_further_schedulers_go_first_and_with_them_what_was_made_for_them(
     assert done.code == 0, "and its ConfigMap is not waited for as one of the operator's own"
     assert f"deleted CustomResourceDefinition {kind}" in done.out
     assert left(installed, CUSTOM_RESOURCE_DEFINITIONS) == []
+
+
+async def test_annotations_are_taken_from_nodes_while_there_is_still_an_operator(
+    installed: Cluster,
+) -> None:
+    report(installed, "Removed", "done")
+    forget(installed)
+    api = installed.api
+    kind, labels = names.LOADPOLICIES, {**MANAGED, names.LOAD_LABEL: ""}
+    api.put(CUSTOM_RESOURCE_DEFINITIONS, kind, labels={names.PART_OF_LABEL: names.PROGRAM})
+    api.put(LOAD_POLICIES, "default", spec={})
+    api.put(CONFIG_MAPS, names.LOAD_STATE, NAMESPACE, labels=labels)
+    done = await run(installed, "--timeout", "2")
+    assert done.code == 1
+    assert (
+        "the operator has yet to take annotations from nodes (Job "
+        "kube-scheduler-operator/load-cleanup): none is running" in done.err
+    )
+    assert left(installed, DEPLOYMENTS) == [f"Deployment {names.PROGRAM}"]
+    assert left(installed, LOAD_POLICIES) == []
+    api.remove(CONFIG_MAPS, names.LOAD_STATE, NAMESPACE)
+    done = await run(installed)
+    assert done.code == 0
+    assert f"deleted CustomResourceDefinition {kind}" in done.out
 
 
 async def test_an_api_server_that_is_away_for_a_moment(installed: Cluster) -> None:

@@ -64,6 +64,7 @@ def test_what_is_mutated_is_right_before(minor: int) -> None:
         assert check_config(config, Target(Gates(Version(1, minor)))) == [], name
 
 
+@pytest.mark.timeout(300)  # thousands of configurations
 @pytest.mark.parametrize("minor", [29, 34, 36])
 def test_a_completed_configuration_is_right_and_complete(minor: int) -> None:
     for made, is_refused in verdicts(minor):

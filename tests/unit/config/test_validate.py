@@ -104,6 +104,17 @@ def test_what_would_not_start(text: str, reason: str, line: int, column: int) ->
     assert not look(text).starts
 
 
+def test_what_stands_beside_is_passed_over_unless_there_is_nothing_else() -> None:
+    role = "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\n"
+    verdict = look(f"{HEAD}---\n{role}")
+    assert (verdict.findings, verdict.others) == ((), (("0.yaml", "Role"),))
+    assert one(role).reason == "UnknownKind"
+    misspelt = "apiVersion: config.openshift.io/v1\nkind: Schedular\n"
+    assert one(f"{HEAD}---\n{misspelt}").reason == "UnknownKind"
+    group = "apiVersion: config.openshift.example/v1\nkind: Scheduler\n"
+    assert one(f"{HEAD}---\n{group}").path == "apiVersion"
+
+
 @pytest.mark.parametrize(
     "head",
     [

@@ -18,6 +18,8 @@ from kube_scheduler_operator.config.tls import TYPES
 from kube_scheduler_operator.kube.resource import (
     CLUSTER_OPERATORS,
     KUBE_SCHEDULERS,
+    LOAD_POLICIES,
+    SCHEDULER_EXTENDERS,
     SCHEDULER_PROFILES,
     SCHEDULERS,
     SECONDARY_SCHEDULERS,
@@ -32,8 +34,10 @@ RESOURCES = {
     names.SCHEDULERS: SCHEDULERS,
     names.KUBESCHEDULERS: KUBE_SCHEDULERS,
     names.CLUSTEROPERATORS: CLUSTER_OPERATORS,
+    names.SCHEDULEREXTENDERS: SCHEDULER_EXTENDERS,
     names.SCHEDULERPROFILES: SCHEDULER_PROFILES,
     names.SECONDARYSCHEDULERS: SECONDARY_SCHEDULERS,
+    names.LOADPOLICIES: LOAD_POLICIES,
 }
 CRDS: dict[str, dict[str, Any]] = {
     name: yaml.safe_load(assets.text("crds", f"{name}.yaml")) for name in RESOURCES
@@ -113,13 +117,14 @@ def test_every_field_has_a_description_worth_reading(name: str) -> None:
 def test_schema_is_structural(name: str) -> None:
     """Every field has a type, and required ones and list keys exist."""
     for path, field in [("", schema(name)), *fields(schema(name))]:
-        assert "type" in field, path
+        # A number or a string has no type that could be said.
+        assert "type" in field or field.get("x-kubernetes-preserve-unknown-fields"), path
         assert set(field.get("required", [])) <= set(field.get("properties", {})), path
         keys = field.get("x-kubernetes-list-map-keys", [])
         assert (field.get("x-kubernetes-list-type") == "map") == bool(keys), path
         if keys:
             assert set(keys) <= set(field["items"]["required"]), path
-        if field["type"] == "array":
+        if field.get("type") == "array":
             assert "items" in field, path
 
 
@@ -135,6 +140,7 @@ def test_condition_columns_name_conditions_that_the_operator_writes() -> None:
     known = {value for value in vars(names).values() if isinstance(value, str)}
     columns = version(names.KUBESCHEDULERS)["additionalPrinterColumns"]
     columns += version(names.SCHEDULERPROFILES)["additionalPrinterColumns"]
+    columns += version(names.SCHEDULEREXTENDERS)["additionalPrinterColumns"]
     types = {t for c in columns for t in re.findall(r'@\.type=="(\w+)"', c["jsonPath"])}
     assert types
     assert types <= known

@@ -31,6 +31,8 @@ ONLY_HELMS = {"app.kubernetes.io/managed-by", "helm.sh/chart"}
 KINDS = (
     names.CLUSTEROPERATORS,
     names.KUBESCHEDULERS,
+    names.LOADPOLICIES,
+    names.SCHEDULEREXTENDERS,
     names.SCHEDULERPROFILES,
     names.SCHEDULERS,
     names.SECONDARYSCHEDULERS,
@@ -302,16 +304,20 @@ class TestUninstall:
             (everywhere, "schedulers", "", "list"),
             (everywhere, "clusteroperators", "", "list"),
             (everywhere, "schedulerprofiles", "", "list"),
+            (everywhere, "schedulerextenders", "", "list"),
             (everywhere, "kubeschedulers", names.CLUSTER, "get patch delete"),
             (everywhere, "schedulers", names.CLUSTER, "get delete"),
             (everywhere, "clusteroperators", names.CLUSTEROPERATOR, "get delete"),
             (everywhere, "secondaryschedulers", "", "list delete"),
+            (everywhere, "loadpolicies", "", "list delete"),
             (everywhere, "clusterrolebindings", "", "list"),
             (here, "rolebindings", "", "list"),
             (here, "deployments", "", "list"),
             *((everywhere, "customresourcedefinitions", kind, "get delete") for kind in KINDS),
             *((here, resource, "", "list")
-              for resource in ("configmaps", "pods", "serviceaccounts", "poddisruptionbudgets")),
+              for resource in (
+                  "configmaps", "pods", "serviceaccounts", "poddisruptionbudgets", "daemonsets"
+              )),
             (here, "deployments", names.PROGRAM, "get delete"),
             (here, "leases", names.LEASE, "get delete"),
         }  # fmt: skip

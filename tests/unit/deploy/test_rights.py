@@ -33,6 +33,7 @@ What an empty column "Names" allows is allowed for all objects of the kind.
 ACCOUNTS = {
     names.PROGRAM: "the operator",
     names.INSTALLER_SERVICE_ACCOUNT: "pods that install, restore and guard",
+    names.LOAD_ANNOTATOR: "who writes the load of nodes into their annotations",
     "cert-syncer-sa": "the certificate syncer",
 }
 

@@ -48,7 +48,10 @@ def said(finding: Diagnosis) -> tuple[str, str, str, str]:
     return finding.kind, finding.reason, finding.path, finding.severity
 
 
-@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.yaml")), ids=lambda path: path.name)
+OURS = sorted(path for path in EXAMPLES.glob("*.yaml") if f"apiVersion: {V1}\n" in path.read_text())
+
+
+@pytest.mark.parametrize("path", OURS, ids=lambda path: path.name)
 def test_the_examples_would_start(path: Path) -> None:
     verdict = validate([("f", path.read_text())], Setting(Gates(Version(1, 35))), ALL_KINDS)
     assert verdict.starts, verdict.findings

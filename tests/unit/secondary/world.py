@@ -53,6 +53,7 @@ class World:
         self.node_left: datetime | None = None
         self.config_maps: dict[str, Object] = {}
         self.profiles: dict[str, Object] | None = {}
+        self.extenders: dict[str, Object] | None = {}
         self.recovered_at: datetime | None = None
         self.answered_since: datetime | None = BEGIN - timedelta(hours=1)
         self.writes: list[str] = []
@@ -82,6 +83,13 @@ class World:
         status = self.profiles.get(name, {}).get("status", {})
         spec = {"scheduler": scheduler, **spec}
         self.profiles[name] = {"metadata": {"name": name}, "spec": spec, "status": status}
+
+    def extender(self, name: str, scheduler: str = NAME, port: int = 0, **spec: Any) -> None:
+        """Create or edit a SchedulerExtender; its status is as if `port` had been chosen."""
+        assert self.extenders is not None
+        spec = {"scheduler": scheduler, **spec}
+        status = {"agent": {"port": port}} if port else {}
+        self.extenders[name] = {"metadata": {"name": name}, "spec": spec, "status": status}
 
     # --- the operator -----------------------------------------------------------------------
 
@@ -128,6 +136,7 @@ class World:
             nodes=self.nodes,
             node_left=self.node_left,
             scheduler_profiles=self.profiles,
+            scheduler_extenders=self.extenders,
             answered_since=self.answered_since,
             recovered_at=self.recovered_at,
             secondaries=secondaries,

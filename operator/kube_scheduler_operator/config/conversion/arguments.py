@@ -161,7 +161,7 @@ def _labels(
     requirements = [
         {"key": label, "operator": operator}
         for name, operator in (("presentLabels", "Exists"), ("absentLabels", "DoesNotExist"))
-        for label in args.get(name, ())
+        for label in args.get(name) or ()
     ]
     preferences = [
         (name, label, operator)
@@ -169,7 +169,7 @@ def _labels(
             ("presentLabelsPreference", "Exists"),
             ("absentLabelsPreference", "DoesNotExist"),
         )
-        for label in args.get(name, ())
+        for label in args.get(name) or ()
     ]
     where = argument.path
     if requirements and _runs(ran, "filter", NODE_LABEL):

@@ -1,0 +1,1 @@
+"""Extenders that the operator runs: agents beside the schedulers that call them; pure."""

@@ -1,0 +1,183 @@
+"""One agent: the file that it reads, and its container.
+
+The same program and the same file, whether it runs on a node's network for the control plane's
+scheduler or in the pods of a SecondaryScheduler.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from .. import names
+from ..config.extender_entry import LOOPBACK, agent_verbs
+from ..config.extender_policies import policy_name
+from ..config.inputs import mapping
+
+CONFIG_KEY: Final = "extender.json"
+CONFIG_DIRECTORY: Final = "/etc/kube-scheduler-operator/extender"
+LOAD_DIRECTORY: Final = "/etc/kube-scheduler-operator/load"
+LOAD_KEY: Final = "policy.json"
+LOAD_AWARE: Final = "load-aware"
+HEALTH_PORTS_AFTER: Final = 10000
+"""How far a sidecar's port for probes and metrics is from the one that its scheduler calls."""
+
+_RESOURCES: Final[Mapping[str, Any]] = {"requests": {"cpu": "50m", "memory": "96Mi"}}
+_CONFINEMENT: Final[Mapping[str, Any]] = {
+    "allowPrivilegeEscalation": False,
+    "readOnlyRootFilesystem": True,
+    "capabilities": {"drop": ["ALL"]},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """An agent that is to run.
+
+    Attributes:
+        name: of the SchedulerExtender.
+        spec: its `spec.agent`.
+        port: where its scheduler calls it, at 127.0.0.1.
+        health_port: where the kubelet and Prometheus reach a sidecar, which 127.0.0.1 is not for;
+            0: the kubelet is on the same network.
+    """
+
+    name: str
+    spec: Mapping[str, Any]
+    port: int
+    health_port: int = 0
+
+    @property
+    def object_name(self) -> str:
+        """The name of what is made for it."""
+        return f"extender-{self.name}"
+
+    @property
+    def binds(self) -> bool:
+        """Whether it needs the right to bind pods."""
+        return "bind" in agent_verbs(self.spec)
+
+    @property
+    def load_policy(self) -> str:
+        """The LoadPolicy whose ConfigMap it reads; empty: none."""
+        return str(self.spec.get("loadPolicy") or "")
+
+
+def sidecar(name: str, spec: Mapping[str, Any], port: int) -> Agent:
+    """The same as a sidecar of its scheduler."""
+    return Agent(name, spec, port, _health_port(port))
+
+
+def _health_port(port: int) -> int:
+    """Far from where ports are chosen, and different for different ports."""
+    return port + HEALTH_PORTS_AFTER if port + HEALTH_PORTS_AFTER < 65536 else port - 30000
+
+
+def agent_file(agent: Agent) -> str:
+    """What `extender --config` reads, as JSON with sorted keys and a trailing newline."""
+    spec = agent.spec
+    listen: dict[str, Any] = {"address": LOOPBACK, "port": agent.port}
+    if agent.health_port:
+        listen["health"] = {"address": "", "port": agent.health_port}
+    document: dict[str, Any] = {
+        "listen": listen,
+        # Not as policies of their own beside it, which could have the agent's name.
+        "agents": [
+            {
+                "name": agent.name,
+                "policies": [_policy(mapping(each), agent) for each in spec.get("policies") or ()],
+            }
+        ],
+        "logLevel": str(spec.get("logLevel") or "INFO"),
+    }
+    labels = mapping(mapping(spec.get("podSelector")).get("matchLabels"))
+    schedulers = [str(name) for name in spec.get("schedulerNames") or ()]
+    if labels or schedulers:
+        document["podSelector"] = {"matchLabels": dict(labels), "schedulerNames": schedulers}
+    return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False) + "\n"
+
+
+def _policy(entry: Mapping[str, Any], agent: Agent) -> dict[str, Any]:
+    arguments = dict(mapping(entry.get("arguments")))
+    if agent.load_policy and policy_name(entry) == LOAD_AWARE and not arguments:
+        arguments = {"policyFile": f"{LOAD_DIRECTORY}/{LOAD_KEY}"}
+    found = {
+        "name": str(entry["name"]),
+        "policy": policy_name(entry),
+        "weight": int(entry.get("weight", 1)),
+    }
+    return {**found, "arguments": arguments} if arguments else found
+
+
+def container(agent: Agent, image: str) -> dict[str, Any]:
+    """The container; its volumes are `config-NAME` and, for a LoadPolicy, `load-NAME`."""
+    spec = agent.spec
+    address = (
+        {"port": agent.health_port}
+        if agent.health_port
+        else {
+            "host": LOOPBACK,
+            "port": agent.port,
+        }
+    )
+    port = agent.health_port or agent.port
+    environment = [
+        {"name": str(name), "value": str(value)}
+        for name, value in sorted(mapping(spec.get("env")).items())
+    ]
+    mounts = [{"name": _config_volume(agent), "mountPath": CONFIG_DIRECTORY, "readOnly": True}]
+    if agent.load_policy:
+        mounts.append({"name": _load_volume(agent), "mountPath": LOAD_DIRECTORY, "readOnly": True})
+    live = {"httpGet": {"path": "/healthz", **address}}
+    ready = {"httpGet": {"path": "/readyz", **address}}
+    found: dict[str, Any] = {
+        "name": agent.object_name,
+        "image": str(spec.get("image") or image),
+        "imagePullPolicy": "IfNotPresent",
+        "command": [names.PROGRAM, "extender"],
+        "args": [f"--config={CONFIG_DIRECTORY}/{CONFIG_KEY}"],
+        "ports": [{"name": f"p{port}", "containerPort": port, "protocol": "TCP"}],
+        "resources": dict(mapping(spec.get("resources")) or _RESOURCES),
+        "startupProbe": {**ready, "periodSeconds": 1, "timeoutSeconds": 5, "failureThreshold": 120},
+        "livenessProbe": {**live, "periodSeconds": 10, "timeoutSeconds": 5, "failureThreshold": 6},
+        "securityContext": dict(_CONFINEMENT),
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "volumeMounts": mounts,
+    }
+    if not agent.health_port:
+        # A scheduler's pod stays Ready while an agent in it is not; one of its own says how it is.
+        found["readinessProbe"] = {**ready, "periodSeconds": 5, "timeoutSeconds": 5}
+    if environment:
+        found["env"] = environment
+    return found
+
+
+def _config_volume(agent: Agent) -> str:
+    return f"config-{agent.name}"
+
+
+def _load_volume(agent: Agent) -> str:
+    return f"load-{agent.name}"
+
+
+def volumes(agent: Agent, config_map: str, key: str) -> list[dict[str, Any]]:
+    """The volumes of its container.
+
+    Args:
+        agent: the agent.
+        config_map: which ConfigMap has its file.
+        key: and under which key.
+    """
+    found: list[dict[str, Any]] = [
+        {
+            "name": _config_volume(agent),
+            "configMap": {"name": config_map, "items": [{"key": key, "path": CONFIG_KEY}]},
+        }
+    ]
+    if agent.load_policy:
+        # It comes with the LoadPolicy, whichever is first.
+        source = {"name": f"load-policy-{agent.load_policy}", "optional": True}
+        found.append({"name": _load_volume(agent), "configMap": source})
+    return found

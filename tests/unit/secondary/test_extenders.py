@@ -1,0 +1,181 @@
+"""SchedulerExtenders of a SecondaryScheduler: its configuration, its pods, and the way back."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from kube_scheduler_operator import names
+from kube_scheduler_operator.extenders.agent import Agent, agent_file
+from kube_scheduler_operator.kube.resource import CONFIG_MAPS, DEPLOYMENTS
+from kube_scheduler_operator.scheduling.server.config import from_document
+
+from .world import BEGIN, NAME, World, crashing, refusing
+
+SAFE = {"policies": [{"name": "safe-overload", "arguments": {"utilization": 90}}]}
+URL = {"url": "http://10.0.0.1/x", "verbs": {"filter": "filter"}}
+
+
+def config(world: World) -> Any:
+    name = f"{NAME}-config-{world.running()}"
+    return json.loads(world.get(CONFIG_MAPS, name)["data"][names.CONFIG_KEY])
+
+
+def pod(world: World) -> Any:
+    return world.get(DEPLOYMENTS)["spec"]["template"]["spec"]
+
+
+def called(world: World) -> list[str]:
+    return [one["urlPrefix"] for one in config(world).get("extenders", ())]
+
+
+def test_what_it_names_itself_comes_last(world: World) -> None:
+    own = {"urlPrefix": "http://own", "filterVerb": "f"}
+    world.extender("b", **URL)
+    world.extender("a", url="http://10.0.0.1/a", verbs={"filter": "filter"})
+    world.installed(config={"extenders": [own]})
+    assert called(world) == ["http://10.0.0.1/a", "http://10.0.0.1/x", "http://own"]
+    assert world.status()["extenders"] == ["http://10.0.0.1/a", "http://10.0.0.1/x"]
+    _, _, warnings = world.condition(names.WARNINGS)
+    assert "spec.config.extenders[0].ignorable" in warnings, "its own is the first of its own"
+    assert "spec.config.extenders[1]" not in warnings
+
+
+def test_an_agent_is_a_container_of_its_pods_and_a_part_of_its_content(world: World) -> None:
+    before = world.installed()
+    world.extender("safe", agent=SAFE, port=5401)
+    world.run()
+    assert world.running() != before
+    assert called(world) == ["http://127.0.0.1:5401/safe"]
+    operand, agent = pod(world)["containers"]
+    assert operand["name"] == names.OPERAND
+    assert agent["name"] == "extender-safe"
+    assert agent["command"] == ["kube-scheduler-operator", "extender"]
+    volume = next(v for v in pod(world)["volumes"] if v["name"] == "config-safe")
+    source = volume["configMap"]
+    data = world.get(CONFIG_MAPS, source["name"])["data"]
+    assert json.loads(data[source["items"][0]["key"]]) == {
+        "listen": {
+            "address": "127.0.0.1", "port": 5401, "health": {"address": "", "port": 15401}
+        },
+        "agents": [
+            {
+                "name": "safe",
+                "policies": [
+                    {
+                        "name": "safe-overload",
+                        "policy": "safe-overload",
+                        "weight": 1,
+                        "arguments": {"utilization": 90},
+                    }
+                ],
+            }
+        ],
+        "logLevel": "INFO",
+    }  # fmt: skip
+
+
+def test_the_agent_may_be_called_as_its_policy() -> None:
+    agent = Agent("congestion", {"policies": [{"name": "congestion"}]}, 5402)
+    config = from_document(json.loads(agent_file(agent)))
+    assert [each.name for each in config.agents] == ["congestion"]
+
+
+def test_two_agents_are_two_containers_on_two_ports(world: World) -> None:
+    world.extender("safe", agent=SAFE, port=5401)
+    world.extender("congestion", agent={"policies": [{"name": "congestion"}]}, port=5402)
+    world.installed()
+    ports = {c["name"]: c["ports"][0]["containerPort"] for c in pod(world)["containers"]}
+    assert ports == {
+        names.OPERAND: 10259, "extender-congestion": 15402, "extender-safe": 15401
+    }  # fmt: skip
+    assert called(world) == ["http://127.0.0.1:5402/congestion", "http://127.0.0.1:5401/safe"]
+
+
+def test_an_agent_without_a_port_that_is_written_down_waits_for_it(world: World) -> None:
+    world.extender("safe", agent=SAFE)
+    world.installed()
+    assert called(world) == []
+    assert len(pod(world)["containers"]) == 1
+    (verdict,) = world.secondary().extenders
+    assert (verdict.accepted, verdict.port) == (True, 5401)
+
+
+def test_an_agent_that_crashes_is_taken_back_with_its_configuration(world: World) -> None:
+    good = world.installed()
+    world.extender("safe", agent=SAFE, port=5401)
+    world.run()
+    bad = world.running()
+    assert bad != good
+    ended = BEGIN + timedelta(seconds=30)
+    world.now = BEGIN + timedelta(seconds=60)
+    world.pod(bad, 7, **crashing("no such policy", 3, ended, "extender-safe"))
+    world.run()
+    assert world.running() == good
+    assert world.outcomes()[bad] == names.OUTCOME_FAILED
+    assert "no such policy" in world.condition(names.DEGRADED)[2]
+
+
+def test_ports_of_other_containers_are_not_chosen(world: World) -> None:
+    sidecar = {"name": "x", "image": "y", "ports": [{"containerPort": 5401}]}
+    world.put(sidecars=[sidecar])
+    world.extender("safe", agent=SAFE)
+    (verdict,) = world.secondary().extenders
+    assert verdict.port == 5402
+
+
+def test_a_bad_one_is_left_out_and_holds_up_nothing(world: World) -> None:
+    world.extender("bad", url="http://10.0.0.1/x", verbs={})
+    world.extender("good", **URL)
+    world.installed()
+    assert called(world) == ["http://10.0.0.1/x"]
+    assert world.condition(names.DEGRADED)[0] == "False"
+    bad, good = world.secondary().extenders
+    assert (bad.accepted, good.accepted) == (False, True)
+
+
+def test_a_clash_with_its_own_is_told_at_the_object(world: World) -> None:
+    own = {"urlPrefix": "http://own", "bindVerb": "b", "httpTimeout": "1s"}
+    world.put(config={"extenders": [own]})
+    world.extender("binds", url="http://10.0.0.1/x", verbs={"bind": "b"})
+    (verdict,) = world.secondary().extenders
+    assert f'SecondaryScheduler "{NAME}" itself binds already' in verdict.findings[0].message
+
+
+def test_a_kind_that_is_served_no_more_takes_nothing_away(world: World) -> None:
+    world.extender("good", **URL)
+    before = world.installed()
+    world.extenders = None
+    world.run()
+    assert world.running() == before
+    status, reason, message = world.condition(names.DEGRADED)
+    assert (status, reason) == ("True", "KindNotServed")
+    assert "http://10.0.0.1/x" in message
+
+
+@pytest.mark.parametrize("rubbish", [{}, "x", [None]])
+def test_what_stands_where_its_own_belong_is_said_as_without_objects(
+    world: World, rubbish: Any
+) -> None:
+    world.extender("good", **URL)
+    world.put(config={"extenders": rubbish})
+    assert len(world.secondary().extenders) == 1
+
+
+def test_what_kube_scheduler_refuses_is_told_at_the_object(world: World) -> None:
+    world.installed()
+    tls = {"caFile": "/no/such/ca.crt"}
+    world.extender("a", url="https://10.0.0.1/x", verbs={"filter": "f"}, tls=tls)
+    world.run()
+    bad = world.running()
+    words = 'E1 1:1:1.0 1 x] "x" err="open /no/such/ca.crt: no such file or directory"'
+    world.pod(bad, 7, **refusing(words))
+    world.run()
+    (verdict,) = world.secondary().extenders
+    assert verdict.accepted, "nothing that we know is wrong with it"
+    (finding,) = verdict.findings
+    assert finding.path == "SchedulerExtender/a spec.tls.caFile"
+    assert f'configuration {bad} of SecondaryScheduler "{NAME}"' in finding.message
