@@ -61,6 +61,8 @@ test-versions: setup ## The end-to-end tests' core on other versions: VERSIONS="
 bench: setup ## Speed and memory, as a table and JSON in bench-results/ (root)
 	@hack/bench rollout
 	@hack/bench many
+	@hack/bench extender --full
+	@hack/bench faults --repeat 3
 
 .PHONY: soak
 soak: setup ## Hours: every fault at every stage, 100 kills (KSO_KILLS), 20000 histories (KSO_HISTORIES)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import time
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
+from benchmarks import processors
 from benchmarks.played import Schedulers
 from benchmarks.table import REPOSITORY, interpreter
 from cluster import images
@@ -129,46 +132,39 @@ class Cluster:
     # --- the operator -------------------------------------------------------------------------
 
     def _start_operator(self) -> None:
+        """As in a pod: with a token in a file. A kubeconfig costs 17 MiB more, in no cluster."""
+        server = urlsplit(self.sandbox.server)
         environment = {
             **os.environ,
             "PYTHONPATH": f"{REPOSITORY / 'operator'}:{REPOSITORY / 'hack'}",
+            "KUBERNETES_SERVICE_HOST": str(server.hostname),
+            "KUBERNETES_SERVICE_PORT": str(server.port),
         }
+        environment.pop("KUBECONFIG", None)
         with self._log.open("wb") as log:
             self._operator = subprocess.Popen(
                 [
                     interpreter(), "-m", "benchmarks.timed_operator", self._passes,
-                    "--platform=kubeadm", f"--kubeconfig={self._kubeconfig()}",
-                    "--listen=127.0.0.1:0",
+                    self._service_account(), "--platform=kubeadm", "--listen=127.0.0.1:0",
                     f"--operand-image={images.scheduler_name(self.sandbox.kubernetes)}",
                 ],
                 stdout=log, stderr=log, env=environment,
             )  # fmt: skip
 
-    def _kubeconfig(self) -> Path:
-        """Of the account that deploy/kubeadm makes: what that is not granted, it cannot do."""
+    def _service_account(self) -> Path:
+        """What a kubelet mounts, of the account that deploy/kubeadm makes.
+
+        What that account is not granted, the operator cannot do.
+        """
         accounts = f"/api/v1/namespaces/{OPERATOR_NAMESPACE}/serviceaccounts"
         request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
                    "spec": {"expirationSeconds": 36000}}  # fmt: skip
         answer = self.api.request("POST", f"{accounts}/{ACCOUNT}/token", request)
-        cluster = {
-            "server": self.sandbox.server,
-            "certificate-authority": str(self.sandbox.state / "pki/ca.crt"),
-        }
-        path = self.sandbox.state / "operator.kubeconfig"
-        path.touch(0o600)
-        path.write_text(
-            json.dumps(
-                {
-                    "apiVersion": "v1",
-                    "kind": "Config",
-                    "clusters": [{"name": "c", "cluster": cluster}],
-                    "users": [{"name": "u", "user": {"token": answer["status"]["token"]}}],
-                    "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
-                    "current-context": "x",
-                }
-            )
-        )
-        return path
+        folder = self.sandbox.state / "serviceaccount"
+        folder.mkdir(0o700, exist_ok=True)
+        (folder / "token").write_text(answer["status"]["token"])
+        shutil.copy(self.sandbox.state / "pki/ca.crt", folder / "ca.crt")
+        return folder
 
     def _settled(self) -> bool:
         """Whether all profiles are accepted, and all schedulers run what they should."""
@@ -201,15 +197,12 @@ class Cluster:
 
     def _memory(self, field: str) -> float:
         assert self._operator is not None
-        lines = Path(f"/proc/{self._operator.pid}/status").read_text().splitlines()
-        values = dict(line.split(":", 1) for line in lines)
-        return int(values[field].split()[0]) / 1024
+        return processors.memory(self._operator.pid, field)
 
     def cpu_seconds(self) -> float:
         """CPU that the operator has used, all threads."""
         assert self._operator is not None
-        fields = Path(f"/proc/{self._operator.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        return processors.used(self._operator.pid).total
 
     # --- what people do, and what came of it ----------------------------------------------------
 

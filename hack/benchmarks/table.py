@@ -8,7 +8,7 @@ import platform
 import statistics
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -71,6 +71,7 @@ def stalls() -> Row:
 
 
 def report(bench: str, rows: list[Row]) -> None:
+    """Print a table, and write all that was measured to a file."""
     print(f"\n{'':52}{'median':>9}{'min':>9}{'max':>9}{'target':>9}")
     for row in rows:
         figures = "".join(
@@ -78,13 +79,17 @@ def report(bench: str, rows: list[Row]) -> None:
         )
         target = f"{'-':>9}" if row.target is None else f"{row.target:9.2f}"
         print(f"{row.name:<52}{figures}{target} {row.unit}{'' if row.met else '  MISSED'}")
+    write(bench, {"rows": [row.as_json() for row in rows]})
+
+
+def write(bench: str, measured: Mapping[str, object]) -> None:
+    """Write what was measured to a file, with what is to be known of the machine."""
     folder = REPOSITORY / "bench-results"
     folder.mkdir(exist_ok=True)
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
     path = folder / f"{bench}-{stamp}.json"
     machine = {"cores": len(_cores()), "python": platform.python_version()}
-    document = {"bench": bench, "time": stamp, "machine": machine,
-                "rows": [row.as_json() for row in rows]}  # fmt: skip
+    document = {"bench": bench, "time": stamp, "machine": machine, **measured}
     path.write_text(json.dumps(document, indent=2) + "\n")
     print(f"\n{path.relative_to(REPOSITORY)}")
 

@@ -1,8 +1,8 @@
 """The operator as it is, with a line of JSON for each of its passes in a file.
 
-Run as a program of its own, with the operator's package on the path: FILE, then the operator's
-options. What is timed is what the process calls: taking a snapshot begins a pass, and executing the
-plan ends it.
+Run as a program of its own, with the operator's package on the path: FILE, the folder with its
+service account's token and CA, then the operator's options. What is timed is what the process
+calls: taking a snapshot begins a pass, and executing the plan ends it.
 """
 
 from __future__ import annotations
@@ -11,11 +11,13 @@ import json
 import sys
 import time
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kube_scheduler_operator import process
 from kube_scheduler_operator.__main__ import main
+from kube_scheduler_operator.kube import credentials
 
 if TYPE_CHECKING:
     from kube_scheduler_operator.executor import Executor
@@ -66,4 +68,6 @@ def instrument(path: Path) -> None:
 
 if __name__ == "__main__":
     instrument(Path(sys.argv[1]))
-    sys.exit(main(["operator", *sys.argv[2:]]))
+    account = Path(sys.argv[2])
+    vars(credentials)["in_cluster"] = partial(credentials.in_cluster, account)
+    sys.exit(main(["operator", *sys.argv[3:]]))

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 Object = dict[str, Any]
 
+METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+"""What to accept for whom the names of objects are enough."""
+
 
 class ApiError(SandboxError):
     """The API server answered with an error, or not at all (code 0)."""
@@ -74,15 +77,19 @@ class Api:
             raise ApiError(answer.status, f"{method} {path}: {answer.status} {said}")
         return _object(text)
 
-    def watch(self, path: str) -> Iterator[Object]:
+    def watch(self, path: str, accept: str = "application/json") -> Iterator[Object]:
         """The events of one watch request, until the server ends it.
+
+        Args:
+            path: with its query.
+            accept: the form of the objects; `METADATA` leaves out all else.
 
         Raises:
             ApiError: it was refused, or the connection broke.
         """
         server = _Connection("127.0.0.1", self._port, timeout=60, context=self._context)
         try:
-            server.request("GET", path)
+            server.request("GET", path, headers={"Accept": accept})
             answer = server.getresponse()
             if answer.status >= 300:
                 raise ApiError(answer.status, f"GET {path}: {answer.status}")

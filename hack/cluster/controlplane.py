@@ -145,10 +145,17 @@ _IDLE_CONTROLLERS = (
 """Off, because they poll (some every 100 ms) for what a sandbox has not: metrics, attachable disks,
 load balancers."""
 
+_WITHOUT_KUBELETS = ("-ttl-controller",)
+"""Off as well where there are no kubelets: it writes to every Node whenever there are many more."""
+
+_FOREVER = "8760h"
+"""How long Nodes without a kubelet are believed what they say of themselves, without heartbeats."""
+
 
 def _controller_manager(sandbox: Sandbox) -> list[str]:
     folder = sandbox.state / "pki"
     kubeconfig = _manager_kubeconfig(sandbox)
+    off = _IDLE_CONTROLLERS if sandbox.nodes else (*_IDLE_CONTROLLERS, *_WITHOUT_KUBELETS)
     return [
         f"--kubeconfig={kubeconfig}",
         f"--authentication-kubeconfig={kubeconfig}",
@@ -163,9 +170,10 @@ def _controller_manager(sandbox: Sandbox) -> list[str]:
         f"--cluster-signing-key-file={folder}/ca.key",
         f"--service-account-private-key-file={folder}/sa.key",
         "--use-service-account-credentials=true",
-        f"--controllers=*,bootstrapsigner,tokencleaner,{','.join(_IDLE_CONTROLLERS)}",
+        f"--controllers=*,bootstrapsigner,tokencleaner,{','.join(off)}",
         "--leader-elect=false",
         "--profiling=false",
+        *([] if sandbox.nodes else [f"--node-monitor-grace-period={_FOREVER}"]),
     ]
 
 

@@ -29,6 +29,7 @@ OWN_PATHS = (
     "/run/netns",
     "/var/lib/cni",
     "/var/lib/containerd",
+    "/var/lib/kube-scheduler-operator",
     "/var/lib/kubelet",
     "/var/log/containers",
     "/var/log/pods",

@@ -8,6 +8,7 @@ shims, which inherit it), the third finds the containers, whose environment is t
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -224,6 +225,19 @@ def kill(find_them: Callable[[], Iterable[int]]) -> int:
             raise SandboxError(f"these processes cannot be killed: {sorted(found)}")
         time.sleep(0.05)
     return len(killed)
+
+
+def terminate(sandbox: Sandbox, name: str, patience: float = 10.0) -> None:
+    """Ask one daemon to end, and kill it if it does not in so many seconds."""
+    identity = find(sandbox, name)
+    if identity is None:
+        return
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(identity.pid, signal.SIGTERM)
+    deadline = time.monotonic() + patience
+    while identity.alive and time.monotonic() < deadline:
+        time.sleep(0.02)
+    kill_one(sandbox, name)
 
 
 def kill_one(sandbox: Sandbox, name: str) -> bool:

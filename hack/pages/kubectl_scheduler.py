@@ -24,6 +24,7 @@ COMMANDS = (
     "history",
     "diff",
     "plugins",
+    "explain",
     "rollout watch",
     "rollout undo",
     "pprof",

@@ -352,8 +352,10 @@ REASONS: tuple[Reason, ...] = (
         "UnsupportedConfigOverridesDegraded",
         "overrides that cannot be understood are named instead of being ignored",
     ),
+    Reason(_TYPES, "SchedulerExtendersDegraded", "a SchedulerExtender is held or left out"),
     Reason(_TYPES, "SchedulerProfilesDegraded", "a SchedulerProfile is held or left out"),
     Reason(_TYPES, "SecondarySchedulersDegraded", "something is wrong with a SecondaryScheduler"),
+    Reason(_TYPES, "LoadPoliciesDegraded", "a LoadPolicy is not in force or its load not known"),
     Reason(_TYPES, "PodsWithoutScheduler", "for information: pods that no scheduler will look at"),
     Reason(_TYPES, "IneffectiveSettings", "for information: what is set and has no effect here"),
     Reason(_TYPES, "UnknownScheduler", "for information: who else serves a name that is served"),
@@ -445,8 +447,23 @@ REASONS: tuple[Reason, ...] = (
     ),
     Reason(
         _OBJECTS,
+        "Role* kube-scheduler-operator-extender",
+        "agents of SchedulerExtenders; OpenShift's operator knows no extenders",
+    ),
+    Reason(
+        _OBJECTS,
+        "ServiceAccount scheduler-extender*",
+        "agents of SchedulerExtenders; OpenShift's operator knows no extenders",
+    ),
+    Reason(
+        _OBJECTS,
         "NetworkPolicy secondary-schedulers",
         "further schedulers (SecondaryScheduler), of which OpenShift has an operator of its own",
+    ),
+    Reason(
+        _OBJECTS,
+        "*load-annotator",
+        "who writes the load of nodes into their annotations, once there is a LoadPolicy",
     ),
     Reason(
         _OBJECTS,

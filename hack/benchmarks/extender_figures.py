@@ -1,0 +1,173 @@
+"""The figures of `hack/bench extender`: of one trial, of all of them, and their table."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
+
+from benchmarks.extender_calls import Calls
+from benchmarks.intervals import Estimate, estimate
+
+BASE, YARDSTICK = "none", "go"
+SHARE_TARGET = 0.55
+CALL_TARGETS = {500: 3.0, 5000: 10.0}
+"""At most so many names -> milliseconds of the slowest call in a hundred."""
+PROCESSES = ("extender", "kube-scheduler", "kube-apiserver", "etcd")
+_UNKNOWN = (math.nan, math.nan)
+
+
+@dataclass
+class Trial:
+    """What was measured once; times in milliseconds, processors' in milliseconds a pod.
+
+    Attributes:
+        rate: bindings a second, from the first one to the last.
+        cpu: process -> of the processors, [user, system].
+        others: how many processors were busy with what is not of the trial.
+        calls: verb -> p50 and p99 of an answer, as the extender itself measures them.
+        counted: verb -> how many calls there were.
+        phases: what kube-scheduler says that a pod takes, by phase.
+        memory: the most that the extender had, MiB.
+        full: whole nodes were sent.
+    """
+
+    variant: str
+    pods: int
+    rate: float
+    cpu: dict[str, tuple[float, float]]
+    others: float
+    calls: dict[str, tuple[float, float]] = field(default_factory=dict)
+    counted: dict[str, float] = field(default_factory=dict)
+    phases: dict[str, float] = field(default_factory=dict)
+    memory: float = 0.0
+    full: bool = False
+
+    def spent(self, process: str) -> float:
+        """User and system together; NaN if there was no such process."""
+        return sum(self.cpu[process]) if process in self.cpu else math.nan
+
+    def as_json(self) -> dict[str, object]:
+        """All of it."""
+        return asdict(self)
+
+
+@dataclass
+class Results:
+    """All that was measured.
+
+    Attributes:
+        nodes: of the cluster.
+        trials: by variant, in the order of the rounds.
+        calls: by variant, with the names of all nodes.
+    """
+
+    nodes: int
+
+    trials: dict[str, list[Trial]] = field(default_factory=dict)
+    calls: dict[str, Calls] = field(default_factory=dict)
+
+    def add(self, trial: Trial) -> None:
+        """Take note of one."""
+        self.trials.setdefault(trial.variant, []).append(trial)
+
+    def estimate(self, variant: str, value: Callable[[Trial], float]) -> Estimate | None:
+        """Of one figure; None if no trial has it."""
+        values = [value(trial) for trial in self.trials.get(variant, [])]
+        values = [one for one in values if not math.isnan(one)]
+        return estimate(values) if values else None
+
+    def ratio(self, variant: str, other: str) -> Estimate | None:
+        """Of the rates of two variants in the same rounds."""
+        pairs = zip(self.trials.get(variant, []), self.trials.get(other, []), strict=False)
+        values = [one.rate / base.rate for one, base in pairs]
+        return estimate(values) if values else None
+
+    def as_json(self) -> dict[str, object]:
+        """All that was measured, and what it comes to."""
+        variants = {name: self._variant(name) for name in self.trials}
+        return {"variants": variants, "misses": list(self.misses())}
+
+    def _variant(self, name: str) -> dict[str, object]:
+        figures = {
+            "pods/s": self.estimate(name, lambda trial: trial.rate),
+            f"share of {BASE}": self.ratio(name, BASE),
+            f"share of {YARDSTICK}": self.ratio(name, YARDSTICK),
+            **{f"CPU of {one}, ms/pod": self._cpu(name, one) for one in PROCESSES},
+        }
+        return {
+            **{what: found.as_json() for what, found in figures.items() if found},
+            "calls": self.calls[name].as_json() if name in self.calls else {},
+            "trials": [trial.as_json() for trial in self.trials[name]],
+        }
+
+    def _cpu(self, variant: str, process: str) -> Estimate | None:
+        return self.estimate(variant, lambda trial: trial.spent(process))
+
+    # --- for people -----------------------------------------------------------------------------
+
+    def table(self) -> Iterator[str]:
+        """The lines of the tables: medians, with intervals for what is to be compared."""
+        processes = "".join(f"{one:>10}" for one in ("extender", "scheduler", "apiserver", "etcd"))
+        yield f"{'':<17}{'pods/s':>20}{'of none':>20}{'of go':>20}{'':>6}CPU, ms a pod"
+        yield f"{'':<17}{'':>60}{processes}"
+        for name in self.trials:
+            shares = (self.ratio(name, BASE), self.ratio(name, YARDSTICK))
+            cpu = "".join(_plain(self._cpu(name, one), 10, 2) for one in PROCESSES)
+            yield (
+                f"{name:<17}{_interval(self.estimate(name, lambda trial: trial.rate), 20, 0)}"
+                f"{''.join(_interval(one, 20, 2) for one in shares)}{cpu}"
+            )
+        verbs = ("filter", "prioritize")
+        yield ""
+        yield f"{'calls, ms: p50, p99':<22}{'in the trials':^36}{f'{self.nodes} names, alone':^36}"
+        yield f"{'':<22}{''.join(f'{verb:^18}' for verb in verbs * 2)}"
+        for name, trials in self.trials.items():
+            if any(trial.calls for trial in trials):
+                seen = "".join(f"{self._served(name, verb):^18}" for verb in verbs)
+                alone = "".join(f"{self._alone(name, verb):^18}" for verb in verbs)
+                yield f"{name:<22}{seen}{alone}".rstrip()
+
+    def misses(self) -> Iterator[str]:
+        """What is not as good as it should be, of what was measured."""
+        limit = CALL_TARGETS[min((one for one in CALL_TARGETS if one >= self.nodes), default=5000)]
+        for name, calls in self.calls.items():
+            for verb in calls.took:
+                if name != YARDSTICK and (worst := calls.percentile(verb, 0.99)) > limit:
+                    yield f"{name}: {verb} takes {worst:.1f} ms at p99, not {limit:.0f}"
+        for name, trials in self.trials.items():
+            if name in (BASE, YARDSTICK) or any(trial.full for trial in trials):
+                continue
+            for other, target in ((BASE, SHARE_TARGET), (YARDSTICK, 1.0)):
+                share = self.ratio(name, other)
+                if share and share.median < target:
+                    yield f"{name}: {share.median:.2f} of {other}, not {target:.2f}"
+
+    def _served(self, variant: str, verb: str) -> str:
+        return _pair(
+            *(
+                self.estimate(variant, lambda trial, i=i: trial.calls.get(verb, _UNKNOWN)[i])  # type: ignore[misc]
+                for i in (0, 1)
+            )
+        )
+
+    def _alone(self, variant: str, verb: str) -> str:
+        calls = self.calls.get(variant)
+        if calls is None or verb not in calls.took:
+            return "-"
+        return f"{calls.percentile(verb, 0.5):.2f}, {calls.percentile(verb, 0.99):.2f}"
+
+
+def _pair(median: Estimate | None, rare: Estimate | None) -> str:
+    return f"{median.median:.2f}, {rare.median:.2f}" if median and rare else "-"
+
+
+def _interval(found: Estimate | None, width: int, digits: int) -> str:
+    if found is None:
+        return f"{'-':>{width}}"
+    text = f"{found.median:.{digits}f} [{found.low:.{digits}f}, {found.high:.{digits}f}]"
+    return f"{text:>{width}}"
+
+
+def _plain(found: Estimate | None, width: int, digits: int) -> str:
+    return f"{'-':>{width}}" if found is None else f"{found.median:>{width}.{digits}f}"

@@ -1,0 +1,173 @@
+"""The extenders of `hack/bench extender`: what is compared, and how each is started and called."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from benchmarks.table import REPOSITORY, interpreter
+from cluster import paths, processes, yardstick
+from cluster.api import wait
+from cluster.console import SandboxError
+from cluster.scheduling import answers, fetch, free_port
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from cluster.api import Object
+    from cluster.model import Sandbox
+
+PROCESS = "extender"
+START_SECONDS = 120.0
+TIMEOUT, TIMEOUT_OF_FULL = "500ms", "30s"
+"""The first is what a SchedulerExtender has; megabytes of nodes may take as long as they take."""
+AGENT = "bench"
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """One way to schedule.
+
+    Attributes:
+        name: in tables and on the command line.
+        program: "" for none, `go` for the yardstick, `ours`.
+        policies: of ours, with their weights.
+        verbs: what is called.
+        full: whole Node objects are sent, not their names.
+    """
+
+    name: str
+    program: str = ""
+    policies: tuple[tuple[str, int], ...] = ()
+    verbs: tuple[str, ...] = ("filter", "prioritize")
+    full: bool = False
+
+    def entry(self, port: int) -> Object:
+        """What KubeSchedulerConfiguration has of it: the same as of a SchedulerExtender."""
+        entry: Object = {
+            "urlPrefix": f"http://127.0.0.1:{port}{f'/{AGENT}' if self.program == 'ours' else ''}",
+            **{f"{verb}Verb": verb for verb in self.verbs},
+            "httpTimeout": TIMEOUT_OF_FULL if self.full else TIMEOUT,
+            "ignorable": True,
+        }
+        if not self.full:
+            entry["nodeCacheCapable"] = True
+        if "prioritize" in self.verbs:
+            entry["weight"] = 1
+        return entry
+
+
+_SAFE = (("safe-overload", 1), ("safe-balance", 10))
+_LOAD_AWARE = (("load-aware", 1),)
+VARIANTS = (
+    Variant("none", verbs=()),
+    Variant("go", "go"),
+    Variant("load-aware", "ours", _LOAD_AWARE),
+    Variant("safe", "ours", _SAFE),
+    Variant("pigeon", "ours", (("pigeon-holing", 1),), verbs=("prioritize",)),
+    Variant("foo", "ours", (("foo", 1),)),
+    Variant("go-full", "go", full=True),
+    Variant("load-aware-full", "ours", _LOAD_AWARE, full=True),
+)
+
+
+def chosen(names: Sequence[str], *, full: bool) -> list[Variant]:
+    """The variants of these names; without any all, those with whole nodes only if asked for.
+
+    Raises:
+        SandboxError: There is no such variant.
+    """
+    if not names:
+        return [one for one in VARIANTS if full or not one.full]
+    known = {one.name: one for one in VARIANTS}
+    if unknown := [name for name in names if name not in known]:
+        raise SandboxError(f"no variant {', '.join(unknown)}; there are: {', '.join(known)}")
+    return [known[name] for name in names]
+
+
+class Extender:
+    """A running extender.
+
+    Args:
+        sandbox: whose API server it watches; it ends with the sandbox.
+        variant: which one.
+        sampled: where the stacks of ours are written to when it ends, if they are to be sampled.
+
+    Attributes:
+        port: of 127.0.0.1, the same also if it is started again.
+    """
+
+    def __init__(self, sandbox: Sandbox, variant: Variant, sampled: Path | None = None) -> None:
+        self._sandbox, self._variant = sandbox, variant
+        self.port = free_port()
+        self._command, self._environment = (
+            ([yardstick.provide(), f"-listen=127.0.0.1:{self.port}"], {})
+            if variant.program == "go"
+            else self._ours(sampled)
+        )
+        self.stop()  # one that somebody left behind
+        self.start()
+
+    def start(self) -> None:
+        """Start it, if it does not run, and wait until it is ready.
+
+        Raises:
+            SandboxError: It does not become so.
+        """
+        processes.spawn(self._sandbox, PROCESS, self._command, env=self._environment)
+        wait(self._ready, START_SECONDS, self._trouble)
+
+    def kill(self) -> None:
+        """End it without a word."""
+        processes.kill_one(self._sandbox, PROCESS)
+
+    @property
+    def pid(self) -> int:
+        """Of its process.
+
+        Raises:
+            SandboxError: It does not run.
+        """
+        found = processes.find(self._sandbox, PROCESS)
+        if found is None:
+            raise SandboxError(self._trouble())
+        return found.pid
+
+    @property
+    def entry(self) -> Object:
+        """What KubeSchedulerConfiguration has of it."""
+        return self._variant.entry(self.port)
+
+    def metrics(self) -> str:
+        """What it says of itself, as Prometheus reads it."""
+        return fetch(f"http://127.0.0.1:{self.port}/metrics")
+
+    def stop(self) -> None:
+        """End it; kindly, so that it can write down what it has sampled."""
+        processes.terminate(self._sandbox, PROCESS)
+
+    def _ready(self) -> bool:
+        _ = self.pid  # ended already?
+        return answers(f"http://127.0.0.1:{self.port}/readyz")
+
+    def _trouble(self) -> str:
+        log = processes.log_tail(self._sandbox, PROCESS)
+        return f"the extender of {self._variant.name} does not run:\n{log}"
+
+    def _ours(self, sampled: Path | None) -> tuple[list[str | Path], dict[str, str]]:
+        policies = [{"policy": name, "weight": weight} for name, weight in self._variant.policies]
+        config: dict[str, Any] = {
+            "listen": {"address": "127.0.0.1", "port": self.port},
+            "agents": [{"name": AGENT, "policies": policies}],
+        }
+        path = self._sandbox.state / f"{PROCESS}.json"
+        paths.write_atomically(path, json.dumps(config, indent=2))
+        sampler = ["-m", "benchmarks.sampled", str(sampled)] if sampled else []
+        command: list[str | Path] = [
+            interpreter(), *(sampler or ["-m", "kube_scheduler_operator"]), "extender",
+            "--config", path, "--kubeconfig", self._sandbox.kubeconfig,
+        ]  # fmt: skip
+        search = f"{REPOSITORY / 'operator'}:{REPOSITORY / 'hack'}"
+        return command, {"PYTHONPATH": search}

@@ -1,0 +1,3 @@
+module kube-scheduler-operator.dev/hack/yardstick
+
+go 1.25.0
