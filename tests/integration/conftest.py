@@ -81,6 +81,13 @@ class ApiServer:
         assert isinstance(obj, dict)
         return obj
 
+    def create_namespace(self, name: str) -> None:
+        """A namespace that pods can be made in at once: with its ServiceAccount."""
+        self.request("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
+        account = {"metadata": {"name": "default"}}
+        with suppress(RefusedError):  # where the controller has been quicker
+            self.request("POST", f"/api/v1/namespaces/{name}/serviceaccounts", account)
+
     def kubectl(self, *arguments: str) -> str:
         """Run kubectl and return what it printed.
 

@@ -311,7 +311,7 @@ class PlayedNode:
             ended = {"exitCode": 1, "reason": "Error", "message": sentence}
             status = {
                 "phase": "Pending",
-                "containerStatuses": [_container("preflight", {"terminated": ended})],
+                "containerStatuses": [container_status("preflight", {"terminated": ended})],
             }
             self._api.request("PATCH", f"{_PODS}/{name}/status", {"status": status})
             return
@@ -337,7 +337,7 @@ class PlayedNode:
         ended = {"exitCode": 0, "reason": "Completed", "message": json.dumps(result)}
         status = {
             "phase": "Succeeded",
-            "containerStatuses": [_container("installer", {"terminated": ended})],
+            "containerStatuses": [container_status("installer", {"terminated": ended})],
         }
         self._api.request("PATCH", f"{_PODS}/{name}/status", {"status": status})
 
@@ -366,19 +366,20 @@ class PlayedNode:
         }
         self._api.request("POST", "/api/v1/namespaces/kube-system/pods", pod)
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        running = {**_container("kube-scheduler", {"running": {"startedAt": now}}), "ready": True}
+        running = {"running": {"startedAt": now}}
         status = {
             "phase": "Running",
             "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": now}],
-            "containerStatuses": [running],
+            "containerStatuses": [container_status("kube-scheduler", running, ready=True)],
         }
         self._api.request("PATCH", f"{_MIRROR}/status", {"status": status})
 
 
-def _container(name: str, state: dict[str, Any]) -> dict[str, Any]:
+def container_status(name: str, state: dict[str, Any], *, ready: bool = False) -> dict[str, Any]:
+    """What a kubelet says of a container, with all that the API server insists on."""
     return {
         "name": name,
-        "ready": False,
+        "ready": ready,
         "restartCount": 0,
         "image": "x",
         "imageID": "",

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from .conftest import ApiServer, RefusedError
+
+SECONDS = 30
+NEW = "node.kubernetes.io/not-ready"
+"""The taint with which the API server admits every node."""
 
 
 def make_node(
@@ -16,7 +21,11 @@ def make_node(
     cpu: str = "4",
     memory: str = "8Gi",
 ) -> None:
-    """A node that is Ready and has what a pod may ask for."""
+    """A node that is Ready, has what a pod may ask for and has the taints of `spec` alone.
+
+    That it is new is for the node lifecycle controller to take back: who does it sooner can have it
+    put there again by a controller that has not seen the node Ready yet.
+    """
     labels = {"kubernetes.io/hostname": name, **(labels or {})}
     amounts = {"cpu": cpu, "memory": memory, "pods": "110"}
     made = {"metadata": {"name": name, "labels": labels}, "spec": spec}
@@ -24,8 +33,15 @@ def make_node(
     ready = {"type": "Ready", "status": "True", "reason": "x", "message": "x"}
     status = {"allocatable": amounts, "capacity": amounts, "conditions": [ready]}
     change(api, f"/api/v1/nodes/{name}", "/status", lambda node: node.update(status=status))
-    taints = spec.get("taints", [])  # without the one for new nodes
-    change(api, f"/api/v1/nodes/{name}", "", lambda node: node["spec"].update(taints=taints))
+    end = time.monotonic() + SECONDS
+    while NEW in _taints(api, name):
+        assert time.monotonic() < end, f"node {name} has still the taint {NEW}"
+        time.sleep(0.02)
+
+
+def _taints(api: ApiServer, name: str) -> set[str]:
+    node = api.request("GET", f"/api/v1/nodes/{name}")
+    return {taint["key"] for taint in node["spec"].get("taints", [])}
 
 
 def change(api: ApiServer, path: str, part: str, edit: Callable[[Any], None]) -> None:

@@ -20,6 +20,7 @@ GROUPS = {
     "KubeScheduler": "operator.openshift.io/v1",
     "SchedulerProfile": "kube-scheduler-operator.dev/v1alpha1",
     "SecondaryScheduler": "kube-scheduler-operator.dev/v1alpha1",
+    "LoadPolicy": "kube-scheduler-operator.dev/v1alpha1",
 }
 SINCE = "2026-01-01T00:00:00Z"
 
@@ -29,7 +30,8 @@ class Kind:
 
     def __init__(self, server: ApiServer, kind: str) -> None:
         self.server, self.kind = server, kind
-        self.path = f"/apis/{GROUPS[kind]}/{kind.lower()}s"
+        self.plural = kind.lower().removesuffix("y") + ("ies" if kind.endswith("y") else "s")
+        self.path = f"/apis/{GROUPS[kind]}/{self.plural}"
         self.created: list[str] = []
 
     def create(self, spec: dict[str, Any] | None, name: str = "", **more: Any) -> str:
@@ -56,7 +58,7 @@ class Kind:
 
     def row(self, name: str, *options: str) -> dict[str, str]:
         """The line of `kubectl get`, by column."""
-        resource = f"{self.kind.lower()}s.{GROUPS[self.kind].partition('/')[0]}"
+        resource = f"{self.plural}.{GROUPS[self.kind].partition('/')[0]}"
         header, line = self.server.kubectl("get", resource, name, *options).splitlines()
         starts = [i for i, c in enumerate(header) if c != " " and (i == 0 or header[i - 1] == " ")]
         bounds = list(zip(starts, [*starts[1:], None], strict=True))

@@ -7,147 +7,71 @@ Deployments, ReplicaSets and the garbage collector are the real ones; a kubelet 
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
 import socket
 import subprocess
-import threading
 import time
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from cluster import images, lifecycle, teardown
-from cluster.api import Api, ApiError
-from cluster.console import run
+from cluster.api import ApiError
 from cluster.model import Sandbox
-from cluster.observe import until
 
-from .harness import NAMESPACE, Operator, Proxy
+from .harness import NAMESPACE, Operator, Proxy, container_status
+from .played_cluster import APPS, AT_ONCE, CORE, GROUP, PlayedCluster, brought_up, now
 
-REPOSITORY = Path(__file__).resolve().parents[2]
-NAME = f"sc-{hashlib.sha256(str(REPOSITORY).encode()).hexdigest()[:6]}"
-KIND = "/apis/kube-scheduler-operator.dev/v1alpha1/secondaryschedulers"
-CORE, APPS = f"/api/v1/namespaces/{NAMESPACE}", f"/apis/apps/v1/namespaces/{NAMESPACE}"
+KIND = f"{GROUP}/secondaryschedulers"
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 LABEL = "kube-scheduler-operator.dev/secondary-scheduler"
 HASH = "kube-scheduler-operator.dev/config-hash"
-OPERATOR = (
-    ("Impersonate-User", f"system:serviceaccount:{NAMESPACE}:kube-scheduler-operator"),
-    ("Impersonate-Group", "system:authenticated"),
-)
 
 # These tests share one cluster and must run in one process, in order.
 pytestmark = pytest.mark.timeout(600, func_only=True)
 
 
-class World:
+class World(PlayedCluster):
     """The cluster of these tests; its kubelet lets every pod be Ready unless told otherwise.
 
     Attributes:
         refuses: the content -> what kube-scheduler says when it refuses that.
     """
 
+    kind, objects, label = "SecondaryScheduler", KIND, LABEL
+    makes = (
+        f"{CORE}/configmaps", f"{CORE}/serviceaccounts", f"{CORE}/services", f"{CORE}/pods",
+        f"{APPS}/deployments", f"/apis/policy/v1/namespaces/{NAMESPACE}/poddisruptionbudgets",
+        f"{RBAC}/namespaces/{NAMESPACE}/roles", f"{RBAC}/namespaces/{NAMESPACE}/rolebindings",
+        f"{RBAC}/namespaces/kube-system/rolebindings", f"{RBAC}/clusterrolebindings",
+    )  # fmt: skip
+    flags = ("--pending-pods-interval=5",)
+
     def __init__(self, sandbox: Sandbox, proxy: Proxy, operator: Operator) -> None:
-        self.sandbox = sandbox
-        self.api = Api(sandbox)
-        self.proxy = proxy
-        self.operator = operator
+        super().__init__(sandbox, proxy, operator)
         self.refuses: Callable[[str], str] = lambda hash_: ""
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._play, daemon=True)
-        self._thread.start()
 
-    def close(self) -> None:
-        self._stop.set()
-        self._thread.join(10)
-
-    # --- the kubelet --------------------------------------------------------------------------
-
-    def _play(self) -> None:
-        while not self._stop.wait(0.1):
-            try:
-                for pod in self.pods():
-                    self._run(pod)
-            except ApiError as error:
-                print(f"played kubelet: {error}")
-
-    def _run(self, pod: dict[str, Any]) -> None:
-        path = f"{CORE}/pods/{pod['metadata']['name']}"
-        if "deletionTimestamp" in pod["metadata"]:
-            body = {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}
-            self.api.request("DELETE", path, body)
-            return
-        if pod["status"].get("initContainerStatuses") or pod["status"]["phase"] != "Pending":
+    def pending(self, pod: dict[str, Any]) -> None:
+        if pod["status"].get("initContainerStatuses"):
             return
         words = self.refuses(pod["metadata"]["labels"][HASH])
-        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        if words:
-            ended = {"exitCode": 1, "message": words, "startedAt": now, "finishedAt": now}
-            waiting = {"reason": "CrashLoopBackOff", "message": "back-off 10s"}
-            preflight = {**_container("preflight", {"waiting": waiting}), "restartCount": 1}
-            preflight["lastState"] = {"terminated": ended}
-            status = {"phase": "Pending", "initContainerStatuses": [preflight]}
-        else:
-            running = _container("kube-scheduler", {"running": {"startedAt": now}})
-            ready = {"type": "Ready", "status": "True", "lastTransitionTime": now}
-            status = {
-                "phase": "Running",
-                "conditions": [ready],
-                "containerStatuses": [{**running, "ready": True}],
-            }
-        self.api.request("PATCH", f"{path}/status", {"status": status})
-
-    # --- what is there ------------------------------------------------------------------------
-
-    def pods(self, name: str = "") -> list[dict[str, Any]]:
-        selector = f"{LABEL}={name}" if name else LABEL
-        found: list[dict[str, Any]] = self.api.request(
-            "GET", f"{CORE}/pods?labelSelector={selector.replace('=', '%3D')}"
-        )["items"]
-        return found
+        if not words:
+            self.becomes_ready(pod)
+            return
+        ended = {"exitCode": 1, "message": words, "startedAt": now(), "finishedAt": now()}
+        waiting = {"reason": "CrashLoopBackOff", "message": "back-off 10s"}
+        preflight = {**container_status("preflight", {"waiting": waiting}), "restartCount": 1}
+        preflight["lastState"] = {"terminated": ended}
+        self.report(pod, phase="Pending", initContainerStatuses=[preflight])
 
     def put(self, name: str, **spec: Any) -> None:
-        """Create a SecondaryScheduler, or replace what is asked of it."""
-        body = {
-            "apiVersion": "kube-scheduler-operator.dev/v1alpha1",
-            "kind": "SecondaryScheduler",
-            "metadata": {"name": name},
-            "spec": {"namespace": NAMESPACE, **spec},
-        }
-        while True:
-            try:
-                found = self.api.request("GET", f"{KIND}/{name}")
-            except ApiError:
-                self.api.request("POST", KIND, body)
-                return
-            try:
-                self.api.request("PUT", f"{KIND}/{name}", {**found, "spec": body["spec"]})
-            except ApiError as error:
-                if error.code == 409:  # the operator was faster with a status
-                    continue
-                raise
-            return
-
-    def get(self, name: str) -> dict[str, Any]:
-        return self.api.request("GET", f"{KIND}/{name}")
-
-    def delete(self, name: str) -> None:
-        self.api.request("DELETE", f"{KIND}/{name}")
-
-    def condition(self, name: str, type_: str) -> tuple[str, str]:
-        for one in self.get(name).get("status", {}).get("conditions", ()):
-            if one["type"] == type_:
-                return one["status"], one.get("message", "")
-        return "", ""
+        super().put(name, namespace=NAMESPACE, **spec)
 
     def installed(self, name: str) -> str:
         """The content of which all pods are there and well; empty while that is not so."""
-        obj = self.get(name)
+        obj = self.get(f"{KIND}/{name}")
         status = obj.get("status", {})
         entries = status.get("history", [])
         seen = status.get("observedGeneration") == obj["metadata"]["generation"]
@@ -157,62 +81,15 @@ class World:
         return str(entries[0]["hash"]) if calm else ""
 
     def wait_installed(self, name: str) -> str:
-        until(lambda: self.installed(name) != "", 60, lambda: f"{self.get(name)}\n{self.log()}")
+        self.wait(lambda: self.installed(name) != "", 60, lambda: self.status(name))
         return self.installed(name)
-
-    def made_for(self, name: str) -> set[str]:
-        """Everything that is there for a SecondaryScheduler, as `KIND NAME`."""
-        paths = {
-            f"{CORE}/configmaps", f"{CORE}/serviceaccounts", f"{CORE}/services", f"{CORE}/pods",
-            f"{APPS}/deployments", f"/apis/policy/v1/namespaces/{NAMESPACE}/poddisruptionbudgets",
-            f"{RBAC}/namespaces/{NAMESPACE}/roles", f"{RBAC}/namespaces/{NAMESPACE}/rolebindings",
-            f"{RBAC}/namespaces/kube-system/rolebindings", f"{RBAC}/clusterrolebindings",
-        }  # fmt: skip
-        return {
-            f"{path.rpartition('/')[2]} {obj['metadata']['name']}"
-            for path in paths
-            for obj in self.api.request("GET", f"{path}?labelSelector={LABEL}%3D{name}")["items"]
-        }
-
-    def log(self) -> str:
-        return f"the operator's log ends: {self.operator.text()[-3000:]}"
-
-
-def flags(sandbox: Sandbox) -> tuple[str, ...]:
-    """Of the operator: there is no control plane to take the image from."""
-    image = images.scheduler_name(sandbox.kubernetes)
-    return f"--operand-image={image}", "--pending-pods-interval=5"
-
-
-def _container(name: str, state: dict[str, Any]) -> dict[str, Any]:
-    bare = {"ready": False, "restartCount": 0, "image": "x", "imageID": ""}
-    return {"name": name, "state": state, **bare}
 
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    teardown.down(NAME)
-    sandbox = lifecycle.up(NAME, 0, 0, with_operator=False)
-    proxy = operator = found = None
-    try:
-        kubectl = [str(sandbox.state / "bin/kubectl"), f"--kubeconfig={sandbox.kubeconfig}"]
-        run(*kubectl, "apply", "--server-side", "-k", REPOSITORY / "crds")
-        run(*kubectl, "wait", "--for=condition=Established", "crd", "--all")
-        run(*kubectl, "apply", "--server-side", "-k", REPOSITORY / "deploy/kubeadm")
-        proxy = Proxy(sandbox)
-        proxy.identity = OPERATOR
-        operator = Operator(proxy, tmp_path_factory.mktemp("operator"))
-        found = World(sandbox, proxy, operator)
-        operator.start(*flags(sandbox))
+    with brought_up(World, "sc", tmp_path_factory.mktemp("operator")) as found:
+        found.start()
         yield found
-    finally:
-        if found is not None:
-            found.close()
-        if operator is not None:
-            operator.kill()
-        if proxy is not None:
-            proxy.close()
-        teardown.down(NAME)
 
 
 @pytest.fixture
@@ -220,11 +97,12 @@ def mine(world: World) -> Iterator[str]:
     """The name of a SecondaryScheduler; all of it is gone after the test."""
     name = f"mine-{time.monotonic_ns() % 100000}"
     world.refuses = lambda hash_: ""
+    world.start()
     yield name
     world.refuses = lambda hash_: ""
     with contextlib.suppress(ApiError):
         world.delete(name)
-    until(lambda: world.made_for(name) == set(), 60, lambda: f"left: {world.made_for(name)}")
+    world.wait(lambda: world.made(name) == set(), 60, lambda: f"left: {world.made(name)}")
 
 
 def test_everything_is_made_with_the_operators_own_rights_and_goes_with_its_owner(
@@ -232,7 +110,7 @@ def test_everything_is_made_with_the_operators_own_rights_and_goes_with_its_owne
 ) -> None:
     world.put(mine, replicas=3)
     hash_ = world.wait_installed(mine)
-    made = {one for one in world.made_for(mine) if not one.startswith("pods ")}
+    made = {one for one in world.made(mine) if not one.startswith("pods ")}
     assert made == {
         f"serviceaccounts {mine}",
         f"clusterrolebindings {mine}-as-kube-scheduler",
@@ -245,27 +123,22 @@ def test_everything_is_made_with_the_operators_own_rights_and_goes_with_its_owne
         f"configmaps {mine}-config-{hash_}",
         f"deployments {mine}",
     }
-    status = world.get(mine)["status"]
+    status = world.status(mine)
     assert (status["readyReplicas"], status["configHash"]) == (3, hash_)
     # Nobody leads: these pods are played, and nobody holds the Lease.
-    assert world.condition(mine, "Available") == (
-        "False",
-        f"nobody holds the Lease {NAMESPACE}/{mine}",
-    )
+    available, _, message = world.condition(mine, "Available")
+    assert (available, message) == ("False", f"nobody holds the Lease {NAMESPACE}/{mine}")
     world.operator.kill()  # it is not needed for the end
     world.delete(mine)
-    until(lambda: world.made_for(mine) == set(), 60, lambda: f"left: {world.made_for(mine)}")
-    world.operator.start(*flags(world.sandbox))
+    world.wait(lambda: world.made(mine) == set(), 60, lambda: f"left: {world.made(mine)}")
+    world.start()
 
 
 def test_at_rest_nothing_is_written(world: World, mine: str) -> None:
     world.put(mine, sidecars=[{"name": "extender", "image": "e:1"}], resources={"requests": ODD})
     world.wait_installed(mine)
     time.sleep(2)
-    world.proxy.arm(0, lambda: None, after=False)
-    time.sleep(5)
-    ours = [write for write in world.proxy.writes if "clusteroperators" not in write]
-    assert ours == [], world.proxy.bodies
+    assert world.writes_within(5) == [], world.proxy.bodies
 
 
 ODD = {"cpu": "0.10", "memory": 67108864}
@@ -278,20 +151,20 @@ def test_a_refused_configuration_never_replaces_a_good_one(world: World, mine: s
     pods = {pod["metadata"]["uid"] for pod in world.pods(mine)}
     world.refuses = lambda hash_: "" if hash_ == good else 'E1 1:1:1.0 1 x] "x" err="no such thing"'
     world.put(mine, config={"parallelism": 3})
-    until(
-        lambda: "kube-scheduler refused it" in world.condition(mine, "Degraded")[1],
+    world.wait(
+        lambda: "kube-scheduler refused it" in world.condition(mine, "Degraded")[2],
         60,
-        lambda: f"{world.get(mine)}\n{world.log()}",
+        lambda: world.status(mine),
     )
-    status, message = world.condition(mine, "Degraded")
+    status, _, message = world.condition(mine, "Degraded")
     assert status == "True"
     assert f"{good} runs on" in message
-    until(
+    world.wait(
         lambda: {pod["metadata"]["uid"] for pod in world.pods(mine)} == pods,
         60,
         "the pods that ran before did not stay alone",
     )
-    outcomes = {entry["outcome"] for entry in world.get(mine)["status"]["history"]}
+    outcomes = {entry["outcome"] for entry in world.status(mine)["history"]}
     assert outcomes == {"installed", "refused"}
     world.put(mine, config={"parallelism": 4})
     world.refuses = lambda hash_: ""
@@ -315,15 +188,14 @@ def test_what_somebody_changes_is_put_back(world: World, mine: str) -> None:
         world.api.request("PATCH", path, {"subjects": []})
     role = f"{RBAC}/namespaces/{NAMESPACE}/roles/{mine}"
     world.api.request("PATCH", role, {"rules": []})
-    until(
+    world.wait(
         lambda: (
-            world.api.request("GET", deployment)["spec"]["replicas"] == 2
-            and all(world.api.request("GET", path).get("subjects") for path in bindings)
-            and world.api.request("GET", role).get("rules")
-            and {f"services {mine}", f"configmaps {mine}-config-{hash_}"} <= world.made_for(mine)
+            world.get(deployment)["spec"]["replicas"] == 2
+            and all(world.get(path).get("subjects") for path in bindings)
+            and world.get(role).get("rules")
+            and {f"services {mine}", f"configmaps {mine}-config-{hash_}"} <= world.made(mine)
         ),
         30,
-        world.log,
     )
 
 
@@ -331,10 +203,10 @@ def test_what_is_somebody_elses_is_not_touched_and_is_named(world: World, mine: 
     body = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": mine}}
     world.api.request("POST", f"{CORE}/serviceaccounts", body)
     try:
-        uid = world.api.request("GET", f"{CORE}/serviceaccounts/{mine}")["metadata"]["uid"]
+        uid = world.get(f"{CORE}/serviceaccounts/{mine}")["metadata"]["uid"]
         world.put(mine)
-        until(lambda: "is somebody else's" in world.condition(mine, "Degraded")[1], 30, world.log)
-        found = world.api.request("GET", f"{CORE}/serviceaccounts/{mine}")["metadata"]
+        world.wait(lambda: "is somebody else's" in world.condition(mine, "Degraded")[2], 30)
+        found = world.get(f"{CORE}/serviceaccounts/{mine}")["metadata"]
         assert found["uid"] == uid
         assert "ownerReferences" not in found
     finally:
@@ -345,12 +217,12 @@ def test_what_is_somebody_elses_is_not_touched_and_is_named(world: World, mine: 
 
 def test_what_the_api_refuses_is_told_and_stops_nobody_else(world: World, mine: str) -> None:
     world.put(mine, affinity={"nodeAffinity": "nonsense"})
-    until(lambda: world.condition(mine, "Degraded")[0] == "True", 30, world.log)
+    world.wait(lambda: world.condition(mine, "Degraded")[0] == "True", 30)
     other = f"{mine}-b"
     world.put(other)
     try:
         world.wait_installed(other)
-        assert "Deployment" in world.condition(mine, "Degraded")[1]
+        assert "Deployment" in world.condition(mine, "Degraded")[2]
     finally:
         world.delete(other)
     world.put(mine)
@@ -364,12 +236,13 @@ def test_killed_at_every_write_it_ends_the_same(world: World, mine: str) -> None
         names.append(name)
         world.proxy.arm(number, world.operator.kill, after=True)
         world.put(name)
-        until(lambda name=name: world.proxy.killed or world.installed(name) != "", 60, world.log)
+        world.wait(lambda name=name: world.proxy.killed or world.installed(name) != "")
         struck = world.proxy.disarm()
         if struck:
-            world.operator.start(*flags(world.sandbox))
+            world.operator.kill()  # which waits until it is dead
+            world.start()
         world.wait_installed(name)
-        assert len([o for o in world.made_for(name) if not o.startswith("pods ")]) == 10
+        assert len([o for o in world.made(name) if not o.startswith("pods ")]) == 10
         if not struck:
             break
     assert len(names) > 3
@@ -383,7 +256,7 @@ def test_its_account_may_do_what_a_scheduler_does_and_holds_its_own_lease(
     """A real kube-scheduler with the token of the account that was made for it binds a pod."""
     world.put(mine)
     hash_ = world.wait_installed(mine)
-    data = world.api.request("GET", f"{CORE}/configmaps/{mine}-config-{hash_}")["data"]
+    data = world.get(f"{CORE}/configmaps/{mine}-config-{hash_}")["data"]
     config = json.loads(data["config.yaml"])
     kubeconfig = _kubeconfig(world, mine, tmp_path)
     config["clientConnection"] = {"kubeconfig": str(kubeconfig)}
@@ -402,35 +275,29 @@ def test_its_account_may_do_what_a_scheduler_does_and_holds_its_own_lease(
             stdout=output, stderr=output,
         )  # fmt: skip
     try:
-        until(
-            lambda: world.get(mine)["status"].get("leaseHolder", "") != "",
+        world.wait(
+            lambda: world.status(mine).get("leaseHolder", "") != "",
             30,
             lambda: f"no leader: {log.read_text()[-3000:]}",
         )
-        until(lambda: world.condition(mine, "Available")[0] == "True", 30, world.log)
+        world.wait(lambda: world.condition(mine, "Available")[0] == "True", 30)
         # This process is none of the pods, and elects by their Lease.
-        until(
-            lambda: "is none of these pods" in world.condition(mine, "Degraded")[1], 30, world.log
-        )
+        world.wait(lambda: "is none of these pods" in world.condition(mine, "Degraded")[2], 30)
         _bind_a_pod(world, mine, log)
-        until(
-            lambda: f'{socket.gethostname()} serves "{mine}"' in _told(world, "UnknownScheduler"),
+        world.wait(
+            lambda: f'{socket.gethostname()} serves "{mine}"' in world.told("UnknownScheduler"),
             30,
-            world.log,
         )
         said = log.read_text()
         assert "forbidden" not in said.lower(), said[-3000:]
-        world.proxy.arm(0, lambda: None, after=False)
-        time.sleep(5)
-        ours = [write for write in world.proxy.writes if "clusteroperators" not in write]
-        assert ours == [], "a Lease that is renewed is no news"
+        assert world.writes_within(5) == [], "a Lease that is renewed is no news"
     finally:
         process.kill()  # one that is asked to end gives its Lease back
         process.wait(20)
-    until(
-        lambda: "does not renew it" in world.condition(mine, "Available")[1],
+    world.wait(
+        lambda: "does not renew it" in world.condition(mine, "Available")[2],
         60,
-        lambda: f"{world.condition(mine, 'Available')}",
+        lambda: world.condition(mine, "Available"),
     )
 
 
@@ -450,20 +317,12 @@ def test_a_pod_that_asks_for_nobody_hears_of_it(world: World) -> None:
     try:
         selector = "involvedObject.name%3Dasks-for-nobody,reason%3DNoSuchScheduler"
         path = f"/api/v1/namespaces/default/events?fieldSelector={selector}"
-        until(lambda: world.api.request("GET", path)["items"] != [], 60, world.log)
-        (event,) = world.api.request("GET", path)["items"]
+        world.wait(lambda: world.get(path)["items"] != [])
+        (event,) = world.get(path)["items"]
         assert 'no scheduler serves the name "nobody"' in event["message"]
-        until(lambda: "nobody" in _told(world, "PodsWithoutScheduler"), 30, world.log)
+        world.wait(lambda: "nobody" in world.told("PodsWithoutScheduler"), 30)
     finally:
-        body = {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}
-        world.api.request("DELETE", f"{pods}/asks-for-nobody", body)
-
-
-def _told(world: World, type_: str) -> str:
-    """What a condition of KubeScheduler says."""
-    kubescheduler = "/apis/operator.openshift.io/v1/kubeschedulers/cluster"
-    found = world.api.request("GET", kubescheduler)["status"]["conditions"]
-    return str({each["type"]: each for each in found}[type_].get("message", ""))
+        world.api.request("DELETE", f"{pods}/asks-for-nobody", AT_ONCE)
 
 
 @pytest.fixture
@@ -500,9 +359,8 @@ def _bind_a_pod(world: World, name: str, log: Path) -> None:
     capacity = {"cpu": "4", "memory": "8Gi", "pods": "110"}
     node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": f"node-of-{name}"}}
     world.api.request("POST", "/api/v1/nodes", node)
-    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     ready = {"type": "Ready", "status": "True", "reason": "x", "message": ""}
-    times = {"lastHeartbeatTime": now, "lastTransitionTime": now}
+    times = {"lastHeartbeatTime": now(), "lastTransitionTime": now()}
     status = {"capacity": capacity, "allocatable": capacity, "conditions": [{**ready, **times}]}
     path = f"/api/v1/nodes/node-of-{name}"
     world.api.request("PATCH", f"{path}/status", {"status": status})
@@ -519,28 +377,27 @@ def _bind_a_pod(world: World, name: str, log: Path) -> None:
         },
     }
     try:
-        until(lambda: bool(world.api.request("POST", pods, pod)), 30, "no pod could be made")
+        world.wait(lambda: bool(world.api.request("POST", pods, pod)), 30, "no pod could be made")
         mine = f"{pods}/asks-for-{name}"
-        until(
-            lambda: world.api.request("GET", mine)["spec"].get("nodeName", "") != "",
+        world.wait(
+            lambda: world.get(mine)["spec"].get("nodeName", "") != "",
             30,
             lambda: f"not bound: {log.read_text()[-3000:]}",
         )
         selector = f"involvedObject.name%3Dasks-for-{name},reason%3DScheduled"
         events = f"/api/v1/namespaces/default/events?fieldSelector={selector}"
-        until(
+        world.wait(
             lambda: (
                 [
                     event.get("reportingComponent") or event["source"]["component"]
-                    for event in world.api.request("GET", events)["items"]
+                    for event in world.get(events)["items"]
                 ]
                 == [name]
             ),
             30,
             "no event of this scheduler",
         )
-        body = {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}
-        world.api.request("DELETE", mine, body)
+        world.api.request("DELETE", mine, AT_ONCE)
     finally:
         world.api.request("DELETE", path)
 

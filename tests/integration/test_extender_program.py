@@ -1,0 +1,199 @@
+"""The extender's program beside a real API server: what it watches, binds and tells.
+
+Nodes are objects that nobody runs, and the test asks as kube-scheduler would.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .conftest import ApiServer, RefusedError
+from .played_nodes import change
+
+NAMESPACE = "extender-program"
+PACKING = "pigeon-holing"
+GOOD, FULL = "extender-program-good", "extender-program-full"
+PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
+
+
+def node(name: str, free_cpu: int) -> dict[str, Any]:
+    resources = {"cpu": "4", "memory": "16Gi", "pods": "110"}
+    return {
+        "metadata": {
+            "name": name,
+            "annotations": {"mean-free-cpu": str(free_cpu), "mean-free-memory": str(12 * 2**30)},
+        },
+        "spec": {"taints": [{"key": "nobody", "effect": "NoSchedule"}]},
+        "status": {"allocatable": resources, "capacity": resources},
+    }
+
+
+def pod(name: str) -> dict[str, Any]:
+    container = {
+        "name": "c",
+        "image": "nothing",
+        "resources": {"requests": {"cpu": "200m", "memory": "200Mi"}},
+    }
+    return {
+        "metadata": {"name": name},
+        "spec": {"schedulerName": "nobody", "containers": [container]},
+    }
+
+
+class Extender:
+    """The program, and what it answers."""
+
+    def __init__(self, port: int) -> None:
+        self.url = f"http://127.0.0.1:{port}"
+
+    def ask(self, path: str, document: Any = None) -> Any:
+        data = None if document is None else json.dumps(document).encode()
+        with urllib.request.urlopen(self.url + path, data, timeout=20) as answer:
+            text = answer.read()
+        try:
+            return json.loads(text)
+        except ValueError:
+            return text.decode()
+
+    def used(self, node: str) -> float:
+        """Thousandths of a core that the pods of a node request, as pigeon-holing has it."""
+        asking = {**pod("asking"), "metadata": {"name": "asking", "namespace": NAMESPACE}}
+        args = {"Pod": asking, "Nodes": None, "NodeNames": [node]}
+        self.ask("/packed/prioritize", args)
+        (row,) = self.ask(f"/explain?pod={NAMESPACE}/asking&details=1")["now"]["packed"][PACKING]
+        return float(row["used"]["cpu"])
+
+
+def until(condition: Callable[[], object]) -> None:
+    end = time.monotonic() + 45
+    while not condition():
+        assert time.monotonic() < end, "it did not come to that"
+        time.sleep(0.1)
+
+
+@pytest.fixture(scope="module")
+def prepared(api_server: ApiServer) -> Iterator[ApiServer]:
+    api_server.create_namespace(NAMESPACE)
+    for name, free in ((GOOD, 3000), (FULL, 100)):
+        made = node(name, free)
+        api_server.request("POST", "/api/v1/nodes", made)
+        status = made["status"]
+        path = f"/api/v1/nodes/{name}"
+        change(api_server, path, "/status", lambda node, said=status: node.update(status=said))
+    yield api_server
+    for name in (GOOD, FULL):
+        with suppress(RefusedError):
+            api_server.request("DELETE", f"/api/v1/nodes/{name}")
+    api_server.request("DELETE", f"/api/v1/namespaces/{NAMESPACE}")
+
+
+@pytest.fixture(scope="module")
+def extender(prepared: ApiServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Extender]:
+    directory = tmp_path_factory.mktemp("extender")
+    file, log = directory / "config.json", directory / "log"
+    member = {"policy": "safe-overload", "arguments": {"annotations": "safe"}}
+    # Bound pods are watched for those who look at them.
+    agents = [
+        {"name": "calm", "policies": [member]},
+        {"name": "packed", "policies": [{"policy": PACKING}]},
+    ]
+    document = {"listen": {"port": 0}, "agents": agents}
+    file.write_text(json.dumps(document))
+    command = [
+        sys.executable, "-m", "kube_scheduler_operator", "extender", "--config", str(file),
+        "--kubeconfig", str(prepared.kubeconfig),
+    ]  # fmt: skip
+    with log.open("wb") as stderr:
+        process = subprocess.Popen(command, stderr=stderr, env=os.environ)
+    try:
+        until(lambda: '"Listening"' in log.read_text())
+        found = Extender(_port(log))
+        until(lambda: _ready(found))
+        yield found
+    finally:
+        process.terminate()
+        assert process.wait(30) == 0, log.read_text()
+
+
+def _port(log: Path) -> int:
+    (line,) = (line for line in log.read_text().splitlines() if '"Listening"' in line)
+    return int(line.rpartition("port=")[2])
+
+
+def _ready(extender: Extender) -> bool:
+    try:
+        return bool(extender.ask("/readyz"))
+    except urllib.error.HTTPError:
+        return False
+
+
+def test_nodes_are_judged_by_what_the_api_says_of_them(
+    prepared: ApiServer, extender: Extender
+) -> None:
+    placed = prepared.request("POST", PODS, pod("one"))
+    args = {"Pod": placed, "Nodes": None, "NodeNames": [GOOD, FULL]}
+    answer = extender.ask("/calm/filter", args)
+    assert answer["NodeNames"] == [GOOD]
+    rejected = {**answer["FailedNodes"], **answer["FailedAndUnresolvableNodes"]}
+    assert list(rejected) == [FULL]
+    scores = {each["Host"]: each["Score"] for each in extender.ask("/calm/prioritize", args)}
+    assert scores[GOOD] > scores[FULL]
+
+
+def test_a_pod_that_no_node_is_left_for_has_an_event(
+    prepared: ApiServer, extender: Extender
+) -> None:
+    placed = prepared.request("POST", PODS, pod("nowhere"))
+    answer = extender.ask("/calm/filter", {"Pod": placed, "Nodes": None, "NodeNames": [FULL]})
+    assert answer["NodeNames"] == []
+    path = f"/api/v1/namespaces/{NAMESPACE}/events?fieldSelector=involvedObject.name=nowhere"
+    until(lambda: prepared.request("GET", path)["items"])
+    (event,) = prepared.request("GET", path)["items"]
+    assert (event["reason"], event["type"]) == ("ExtenderRejectedNodes", "Warning")
+    assert event["involvedObject"]["uid"] == placed["metadata"]["uid"]
+    assert "extender calm rejected the only node" in event["message"]
+    told = extender.ask(f"/explain?pod={NAMESPACE}/nowhere&details=1")
+    assert told["agents"][0]["filter"]["rejected"][0]["node"] == FULL
+    assert told["now"]["calm"]["safe-overload"][0]["node"] == FULL
+
+
+def test_a_bound_pod_is_seen_and_goes_again(prepared: ApiServer, extender: Extender) -> None:
+    placed = prepared.request("POST", PODS, pod("bound"))
+    assert extender.used(GOOD) == 0
+    binding = {
+        "PodName": "bound",
+        "PodNamespace": NAMESPACE,
+        "PodUID": placed["metadata"]["uid"],
+        "Node": GOOD,
+    }
+    assert extender.ask("/calm/bind", binding) == {"Error": ""}
+    assert prepared.request("GET", f"{PODS}/bound")["spec"]["nodeName"] == GOOD
+    until(lambda: extender.used(GOOD) == 200)
+    assert "bound" in extender.ask("/calm/bind", binding)["Error"]
+    assert extender.ask("/calm/bind", {**binding, "PodName": "no-such-pod"})["Error"]
+    prepared.request("DELETE", f"{PODS}/bound?gracePeriodSeconds=0")
+    until(lambda: extender.used(GOOD) == 0)
+
+
+def test_a_change_of_a_node_is_seen(prepared: ApiServer, extender: Extender) -> None:
+    path = f"/api/v1/nodes/{FULL}"
+    args = {"Pod": pod("two"), "Nodes": None, "NodeNames": [FULL]}
+    for free, accepted in (("3500", [FULL]), ("100", [])):
+        said = {"mean-free-cpu": free}
+        change(prepared, path, "", lambda node, s=said: node["metadata"]["annotations"].update(s))
+        until(lambda left=accepted: extender.ask("/calm/filter", args)["NodeNames"] == left)
+    prepared.request("DELETE", path)
+    # Not known any more: that is no reason to reject it.
+    until(lambda: extender.ask("/calm/filter", args)["NodeNames"] == [FULL])
