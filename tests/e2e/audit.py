@@ -107,12 +107,16 @@ class Record:
         return sorted(right for right in self.granted if right.kind not in used)
 
 
-def refusals(sandbox: Sandbox, account: str) -> list[str]:
-    """What was refused so far to one account, NAMESPACE:NAME."""
+def refusals(sandbox: Sandbox, account: str, since: str) -> list[str]:
+    """What was refused to one account, NAMESPACE:NAME, since a time as the API writes it.
+
+    Another test may have had an account of that name, whose rights went before its pods did.
+    """
     refused = {
         _right(event, event["objectRef"])
         for event in _events(sandbox)
         if _account(event) == account and "objectRef" in event and _is_forbidden(event)
+        if event["requestReceivedTimestamp"] >= since
     }
     return [str(right) for right in sorted(refused)]
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -50,6 +52,8 @@ CONFIG_MAPS = f"/api/v1/namespaces/{OPERATOR_NAMESPACE}/configmaps"
 DEPLOYMENT = f"/apis/apps/v1/namespaces/{OPERATOR_NAMESPACE}/deployments/kube-scheduler-operator"
 SCHEDULER_PROFILES = "/apis/kube-scheduler-operator.dev/v1alpha1/schedulerprofiles"
 SECONDARY_SCHEDULERS = "/apis/kube-scheduler-operator.dev/v1alpha1/secondaryschedulers"
+SCHEDULER_EXTENDERS = "/apis/kube-scheduler-operator.dev/v1alpha1/schedulerextenders"
+LOAD_POLICIES = "/apis/kube-scheduler-operator.dev/v1alpha1/loadpolicies"
 MANIFEST = "/etc/kubernetes/manifests/kube-scheduler.yaml"
 
 
@@ -136,6 +140,13 @@ class Cluster:
         kubectl = self.sandbox.state / "bin" / "kubectl"
         kubeconfig = f"--kubeconfig={self.sandbox.kubeconfig}"
         return run(kubectl, kubeconfig, *arguments, stdin=stdin)
+
+    def plugin(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """`kubectl scheduler ARGUMENTS`."""
+        environment = {**os.environ, "KUBECONFIG": str(self.sandbox.kubeconfig)}
+        program = "import sys; from kube_scheduler_operator.__main__ import kubectl_plugin; "
+        command = [sys.executable, "-c", f"{program}sys.exit(kubectl_plugin())", *arguments]
+        return subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
 
     def on_node(self, *command: str, node: Node | None = None) -> str:
         """Run a command in a control-plane node's namespaces."""
@@ -232,7 +243,8 @@ class Cluster:
             "managementState": "Managed",
         }
         self.api.request("PATCH", KUBESCHEDULER, {"spec": defaults})
-        self.api.request("DELETE", SCHEDULER_PROFILES)
+        for kind in (SCHEDULER_PROFILES, SCHEDULER_EXTENDERS, LOAD_POLICIES):
+            self.api.request("DELETE", kind)
         calm_since: list[float] = []
 
         def settled() -> bool:

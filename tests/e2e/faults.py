@@ -6,11 +6,15 @@ import contextlib
 import os
 import random
 import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from cluster.api import ApiError
 
 from .conftest import PODS, Cluster
+from .workloads import own_pods
 
 
 def pids(*words: str, cgroup: str = "") -> list[int]:
@@ -43,3 +47,37 @@ def kill_an_operator(cluster: Cluster) -> int:
     with contextlib.suppress(ApiError):
         cluster.api.request("DELETE", f"{PODS}/{victim}", body)
     return 1
+
+
+def pids_of(cluster: Cluster, selector: str, word: str, node: str = "") -> list[int]:
+    """The processes with a word in their command line of our pods with a label.
+
+    Those on one node, or everywhere.
+    """
+    uids = [
+        each["metadata"]["uid"].replace("-", "_")
+        for each in own_pods(cluster, selector)
+        if node in ("", each["spec"].get("nodeName"))
+    ]
+    return [pid for uid in uids for pid in pids(word, cgroup=uid)]
+
+
+@contextmanager
+def dead(find: Callable[[], list[int]]) -> Iterator[None]:
+    """Processes are killed again and again, as often as they are started anew."""
+    over = threading.Event()
+
+    def kill() -> None:
+        while not over.wait(0.2):
+            with contextlib.suppress(ApiError):
+                for pid in find():
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(pid, signal.SIGKILL)
+
+    thread = threading.Thread(target=kill, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()

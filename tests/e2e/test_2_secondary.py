@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import yaml
 
 from cluster import images
 from cluster.api import ApiError
@@ -19,10 +18,10 @@ from cluster.observe import SCHEDULER, delete_pod, until
 from .audit import refusals
 from .conftest import OPERATOR_NAMESPACE, PODS, REPOSITORY, SECONDARY_SCHEDULERS, Cluster
 from .faults import pids
+from .workloads import IN_DEFAULT, apply, create, delete, made_for, pod
 
 NAME = "my-scheduler"
 EXAMPLES = REPOSITORY / "docs/examples"
-IN_DEFAULT = "/api/v1/namespaces/default"
 LEASE = f"/apis/coordination.k8s.io/v1/namespaces/{OPERATOR_NAMESPACE}/leases/{NAME}"
 SERVICE = f"/api/v1/namespaces/{OPERATOR_NAMESPACE}/services/{NAME}"
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
@@ -52,15 +51,11 @@ def second(_cluster: Cluster, workers: tuple[str, str]) -> Iterator[Cluster]:
         # Another test's profile may score no node, and then nothing is spread either.
         _cluster.api.request("PATCH", SCHEDULER, {"spec": {"profile": None}})
         _cluster.rest()
-    _apply(_cluster, (EXAMPLES / "my-scheduler.yaml").read_text())
+    apply(_cluster, (EXAMPLES / "my-scheduler.yaml").read_text())
     until(lambda: _is_well(_cluster), 120, lambda: f"not well: {_status(_cluster)}")
     yield _cluster
     with contextlib.suppress(ApiError):
         _cluster.api.request("DELETE", f"{SECONDARY_SCHEDULERS}/{NAME}")
-
-
-def _apply(cluster: Cluster, text: str) -> None:
-    cluster.kubectl("apply", "-f", "-", stdin=text)
 
 
 def _status(cluster: Cluster) -> dict[str, Any]:
@@ -79,31 +74,6 @@ def _is_well(cluster: Cluster) -> bool:
         and states.get("Progressing") == "False"
         and states.get("Degraded") == "False"
     )
-
-
-def _pod(name: str, scheduler: str, **spec: Any) -> dict[str, Any]:
-    container = {"name": "main", "image": images.PAUSE}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name},
-        "spec": {
-            "schedulerName": scheduler,
-            "containers": [container],
-            "terminationGracePeriodSeconds": 0,
-            **spec,
-        },
-    }
-
-
-def _create(cluster: Cluster, *pods: dict[str, Any]) -> None:
-    for pod in pods:
-        cluster.api.request("POST", f"{IN_DEFAULT}/pods", pod)
-
-
-def _delete(cluster: Cluster, *names: str) -> None:
-    for name in names:
-        delete_pod(cluster.api, name)
 
 
 def _scheduled(cluster: Cluster) -> dict[str, dict[str, Any]]:
@@ -146,12 +116,12 @@ def test_pods_are_bound_by_the_scheduler_that_they_name(second: Cluster) -> None
     pods = _own_pods(second)
     assert len({pod["spec"]["nodeName"] for pod in pods}) == 3, "spread over the nodes"
     assert _have_led(second) == [_pod_of(_leader(second))], "one is active"
-    _create(second, _pod("asks-for-it", NAME), _pod("asks-for-nobody", "default-scheduler"))
+    create(second, pod("asks-for-it", NAME), pod("asks-for-nobody", "default-scheduler"))
     until(lambda: {"asks-for-it", "asks-for-nobody"} <= set(_scheduled(second)), 30, "not bound")
     found = _scheduled(second)
     assert found["asks-for-it"]["reportingController"] == NAME
     assert found["asks-for-nobody"]["reportingController"] == "default-scheduler"
-    _delete(second, "asks-for-it", "asks-for-nobody")
+    delete(second, "asks-for-it", "asks-for-nobody")
     assert _pod_of(_leader(second)) in {pod["metadata"]["name"] for pod in pods}
     main = second.kubectl(
         "get", "lease", "-n", "kube-system", "kube-scheduler", "-o", "jsonpath={.spec}"
@@ -205,15 +175,15 @@ def _own_pods(cluster: Cluster) -> list[dict[str, Any]]:
 def test_the_leader_is_killed_and_who_is_next_starts_with_what_matters_most(
     second: Cluster, workers: tuple[str, str]
 ) -> None:
-    _apply(second, yaml.safe_dump(PRIORITY))
+    apply(second, PRIORITY)
     _have_slots(second, workers[0], "1")
     slot = {"resources": {"requests": {SLOT: "1"}, "limits": {SLOT: "1"}}}
     before = _leader(second)
     start = time.monotonic()
     _kill(second, _pod_of(before))
     low = [f"low-{number}" for number in range(40)]
-    _create(second, *(_pod(name, NAME, **_with(slot)) for name in low))
-    _create(second, _pod("high", NAME, **_with(slot), priorityClassName="high-priority"))
+    create(second, *(pod(name, NAME, **_with(slot)) for name in low))
+    create(second, pod("high", NAME, **_with(slot), priorityClassName="high-priority"))
     until(lambda: _leader(second) != before, 60, "nobody takes over")
     seconds = time.monotonic() - start
     assert _pod_of(_leader(second)) != _pod_of(before)
@@ -222,7 +192,7 @@ def test_the_leader_is_killed_and_who_is_next_starts_with_what_matters_most(
     until(lambda: {"high", *low} & set(_scheduled(second)), 60, "none is bound")
     until(lambda: all(_was_tried(second, name) for name in low), 60, "not all were tried")
     assert {"high", *low} & set(_scheduled(second)) == {"high"}, "asked for last, served first"
-    _delete(second, "high", *low)
+    delete(second, "high", *low)
     _have_slots(second, workers[0], None)
     second.kubectl("delete", "priorityclass", "high-priority")
 
@@ -247,14 +217,14 @@ def _was_tried(cluster: Cluster, pod: str) -> bool:
 
 @pytest.mark.timeout(420, func_only=True)
 def test_three_profiles_in_one_process_and_a_further_one_from_outside(second: Cluster) -> None:
-    _apply(second, (EXAMPLES / "my-scheduler-three-profiles.yaml").read_text())
+    apply(second, (EXAMPLES / "my-scheduler-three-profiles.yaml").read_text())
     further = {
         "apiVersion": "kube-scheduler-operator.dev/v1alpha1",
         "kind": "SchedulerProfile",
         "metadata": {"name": "packed"},
         "spec": {"scheduler": NAME, "base": "HighNodeUtilization"},
     }
-    _apply(second, yaml.safe_dump(further))
+    apply(second, further)
     asked = (NAME, "my-scheduler2", "my-scheduler3", "packed")
 
     def served() -> list[str]:
@@ -262,32 +232,31 @@ def test_three_profiles_in_one_process_and_a_further_one_from_outside(second: Cl
 
     until(lambda: set(served()) == set(asked), 60, lambda: f"served: {served()}")
     until(lambda: _is_well(second), 180, lambda: f"not well: {_status(second)}")
-    _create(second, *(_pod(f"of-{name}", name) for name in asked))
+    create(second, *(pod(f"of-{name}", name) for name in asked))
     until(lambda: {f"of-{name}" for name in asked} <= set(_scheduled(second)), 30, "not bound")
     found = _scheduled(second)
     assert {name: found[f"of-{name}"]["reportingController"] for name in asked} == {
         name: name for name in asked
     }
-    _delete(second, *(f"of-{name}" for name in asked))
+    delete(second, *(f"of-{name}" for name in asked))
     second.kubectl("delete", "sprof", "packed")
 
 
 def test_deleting_it_removes_everything_and_who_still_asks_for_it_is_told(second: Cluster) -> None:
-    assert refusals(second.sandbox, f"{OPERATOR_NAMESPACE}:{NAME}") == []
-    second.api.request("DELETE", f"{SECONDARY_SCHEDULERS}/{NAME}")
+    path = f"{SECONDARY_SCHEDULERS}/{NAME}"
+    since = second.api.request("GET", path)["metadata"]["creationTimestamp"]
+    assert refusals(second.sandbox, f"{OPERATOR_NAMESPACE}:{NAME}", since) == []
+    second.api.request("DELETE", path)
 
     def left() -> list[str]:
-        kinds = "all,sa,cm,pdb,role,rolebinding,clusterrolebinding"
-        selector = f"kube-scheduler-operator.dev/secondary-scheduler={NAME}"
-        found = second.kubectl("get", kinds, "-A", "-o", "name", "-l", selector)
-        return found.split()
+        return made_for(second, f"kube-scheduler-operator.dev/secondary-scheduler={NAME}")
 
     until(lambda: not left(), 90, lambda: f"left: {left()}")
-    _create(second, _pod("still-asks", NAME))
+    create(second, pod("still-asks", NAME))
 
     def told() -> str:
         path = f"{IN_DEFAULT}/events?fieldSelector=involvedObject.name%3Dstill-asks"
         return " ".join(e["reason"] for e in second.api.request("GET", path)["items"])
 
     until(lambda: "NoSuchScheduler" in told(), 150, lambda: f"not told: {told()!r}")
-    _delete(second, "still-asks")
+    delete(second, "still-asks")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -137,21 +135,13 @@ def test_decisions_are_events_in_the_operators_namespace(cluster: Cluster) -> No
     until(told, 30, f"not all of {reasons} are there")
 
 
-def _plugin(cluster: Cluster, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """`kubectl scheduler ARGUMENTS`."""
-    environment = {**os.environ, "KUBECONFIG": str(cluster.sandbox.kubeconfig)}
-    program = "import sys; from kube_scheduler_operator.__main__ import kubectl_plugin; "
-    command = [sys.executable, "-c", f"{program}sys.exit(kubectl_plugin())", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
-
-
 def test_kubectl_scheduler_status_is_one_screen(cluster: Cluster) -> None:
-    done = _plugin(cluster, "status")
+    done = cluster.plugin("status")
     assert done.returncode == 0, done.stderr + done.stdout
     assert f"Revision   {cluster.latest}" in done.stdout
     assert cluster.node.name in done.stdout
     assert len(done.stdout.splitlines()) < 25
-    verbose = _plugin(cluster, "status", "--verbose").stdout
+    verbose = cluster.plugin("status", "--verbose").stdout
     assert "--config=" in verbose
     assert "kubeconfig" in verbose
 
@@ -170,18 +160,18 @@ def test_an_edit_can_be_seen_compared_and_taken_back(cluster: Cluster) -> None:
     second = cluster.profile(cluster.another_profile()).revision
 
     def newest() -> dict[str, Any]:
-        entry: dict[str, Any] = json.loads(_plugin(cluster, "history", "-o", "json").stdout)[0]
+        entry: dict[str, Any] = json.loads(cluster.plugin("history", "-o", "json").stdout)[0]
         return entry
 
     until(lambda: newest()["outcome"] == "installed", 30, "the outcome is not written down")
     assert (newest()["revision"], newest()["nodes"]) == (second, [cluster.node.name])
     assert newest()["changes"], "nothing is said to have changed"
-    assert _plugin(cluster, "diff").returncode == 1
-    assert _plugin(cluster, "diff", str(second), str(second)).returncode == 0
+    assert cluster.plugin("diff").returncode == 1
+    assert cluster.plugin("diff", str(second), str(second)).returncode == 0
 
-    undone = _plugin(cluster, "rollout", "undo", "--yes")
+    undone = cluster.plugin("rollout", "undo", "--yes")
     assert undone.returncode == 0, undone.stderr
-    watched = _plugin(cluster, "rollout", "watch", "--timeout", "120")
+    watched = cluster.plugin("rollout", "watch", "--timeout", "120")
     assert watched.returncode == 0, watched.stdout + watched.stderr
     assert cluster.current == second + 1
     assert cluster.api.request("GET", SCHEDULER)["spec"]["profile"] == profile
@@ -191,7 +181,7 @@ def test_an_edit_can_be_seen_compared_and_taken_back(cluster: Cluster) -> None:
 
 def test_the_cache_of_a_scheduler_is_dumped_and_nothing_stays(cluster: Cluster) -> None:
     pid, _ = cluster.scheduler()
-    done = _plugin(cluster, "dump-cache", "-o", "json")
+    done = cluster.plugin("dump-cache", "-o", "json")
     assert done.returncode == 0, done.stderr
     dump = json.loads(done.stdout)
     assert cluster.node.name in [node["name"] for node in dump["nodes"]]
@@ -206,17 +196,17 @@ def test_a_heap_profile_is_fetched_and_profiling_is_off_again(
     cluster: Cluster, tmp_path: Path
 ) -> None:
     file = tmp_path / "heap"
-    done = _plugin(cluster, "pprof", "heap", "-o", str(file))
+    done = cluster.plugin("pprof", "heap", "-o", str(file))
     assert done.returncode == 0, done.stderr
     assert file.read_bytes()[:2] == b"\x1f\x8b", "pprof's format is gzip"
-    assert _plugin(cluster, "rollout", "watch", "--timeout", "120").returncode == 0
-    assert json.loads(_plugin(cluster, "status", "-o", "json").stdout)["profilingSince"] == 0
+    assert cluster.plugin("rollout", "watch", "--timeout", "120").returncode == 0
+    assert json.loads(cluster.plugin("status", "-o", "json").stdout)["profilingSince"] == 0
     left = cluster.kubectl("get", "clusterrole,clusterrolebinding", "-o", "name")
     assert "kube-scheduler-pprof" not in left
 
 
 def test_must_gather_has_the_logs_and_no_key(cluster: Cluster, tmp_path: Path) -> None:
-    done = _plugin(cluster, "must-gather", "--dest", str(tmp_path / "report"))
+    done = cluster.plugin("must-gather", "--dest", str(tmp_path / "report"))
     assert done.returncode == 0, done.stderr
     texts = {
         str(path.relative_to(tmp_path)): path.read_text()

@@ -138,6 +138,21 @@ def _status(cluster: Cluster) -> Any:
         return error
 
 
+def _has_all(cluster: Cluster) -> bool:
+    """Whether each namespace has what controllers make for it, in their own time."""
+    namespaces = cluster.api.request("GET", "/api/v1/namespaces")["items"]
+    names = {each["metadata"]["name"] for each in namespaces}
+    return all(
+        names
+        == {
+            each["metadata"]["namespace"]
+            for each in cluster.api.request("GET", f"/api/v1/{kind}")["items"]
+            if each["metadata"]["name"] == name
+        }
+        for kind, name in (("configmaps", "kube-root-ca.crt"), ("serviceaccounts", "default"))
+    )
+
+
 @pytest.fixture(scope="module")
 def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
     retire_all()
@@ -148,6 +163,7 @@ def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installat
         operator.load_image(sandbox)
         cluster = Cluster(sandbox)
         cluster.schedules()  # so that whatever is made at first use is there
+        until(lambda: _has_all(cluster), 60, "the controllers do not make what is in any cluster")
         programs = (sandbox.state / "bin", program.parent)
         home = tmp_path_factory.mktemp("home")
         yield Installation(cluster, programs, home, files(cluster), objects(cluster))

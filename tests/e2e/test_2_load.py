@@ -1,0 +1,369 @@
+"""Scheduling by real load on three real nodes: measured, written on the nodes, and acted upon.
+
+The nodes share one kernel, so what a node uses is what its cgroup uses, and one busy loop is all
+that a node has, also where the machine has other things to do: `--cpu-capacity=500m`. Times are
+short, or tests would wait minutes until data is old.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import yaml
+
+from cluster import cgroups, images
+from cluster.api import ApiError
+from cluster.console import run
+from cluster.observe import until
+from kube_scheduler_operator.names import LOAD_ANNOTATION
+
+from .conftest import (
+    LOAD_POLICIES,
+    REPOSITORY,
+    SCHEDULER_EXTENDERS,
+    SCHEDULER_PROFILES,
+    SECONDARY_SCHEDULERS,
+    Cluster,
+)
+from .faults import dead, pids_of
+from .workloads import (
+    apply,
+    conditions,
+    create,
+    delete,
+    node_of,
+    own_pods,
+    placed,
+    pod,
+    wait_for,
+    why_pending,
+)
+
+EXAMPLE = REPOSITORY / "docs/examples/load-aware.yaml"
+NAME = "crane-scheduler"
+POLICY = f"{LOAD_POLICIES}/default"
+AVERAGE = "cpu_usage_avg_5m"
+DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
+ANYWHERE = [{"operator": "Exists"}]
+SHORT = {"cycle": "2s", "refresh": "5s", "grace": "10s"}
+WELL = {"Available": "True", "Progressing": "False", "Degraded": "False"}
+CRANE = REPOSITORY / "tests/e2e/crane"
+"""What people have who run crane-scheduler-plus: its configuration, and beside it its policy."""
+CRANE_KEYS = {AVERAGE, "mem_usage_avg_5m"}
+
+pytestmark = pytest.mark.timeout(420, func_only=True)
+
+
+def _objects(text: str) -> dict[str, dict[str, Any]]:
+    """The objects of manifests by their kind."""
+    return {each["kind"]: each for each in yaml.safe_load_all(text)}
+
+
+def _spec(cluster: Cluster, text: str) -> dict[str, Any]:
+    """The spec of the LoadPolicy in a text, with nodes that are cgroups, and quick."""
+    spec: dict[str, Any] = _objects(text)["LoadPolicy"]["spec"]
+    group = cgroups.node_path(cluster.sandbox.name, "$(NODE_NAME)")
+    spec["source"]["nodeMetrics"] = {
+        "mountHost": True,
+        "args": [f"--cgroup={group}", "--cpu-capacity=500m", "--interval=1"],
+    }
+    for each in spec["sync"]:
+        each["period"] = "5s"
+    # What a start of a node's pods costs for a moment is a maximum for an hour and a day.
+    spec["predicates"] = [each for each in spec["predicates"] if "avg_5m" in each["name"]]
+    spec["priorities"] = [each for each in spec["priorities"] if "avg_5m" in each["name"]]
+    return {**spec, **SHORT, "write": ["crane"]}
+
+
+@pytest.fixture(scope="module")
+def load(_cluster: Cluster, workers: tuple[str, str]) -> Iterator[Cluster]:
+    """The cluster with one worker that is busy and requests little, and crane-scheduler."""
+    _cluster.rest()
+    busy, idle = workers
+    container = {
+        "name": "main",
+        "image": images.OPERATOR,
+        "imagePullPolicy": "Never",
+        "command": ["python3", "-c", "while True: pass"],
+        "resources": {"requests": {"cpu": "10m"}},
+    }
+    create(_cluster, pod("cpu-stress", nodeName=busy, containers=[container]))
+    for node in (idle, _cluster.node.name):
+        create(
+            _cluster,
+            pod(f"requests-on-{node}", requests={"cpu": "1"}, nodeName=node, tolerations=ANYWHERE),
+        )
+    objects = _objects(EXAMPLE.read_text())
+    objects["LoadPolicy"]["spec"] = _spec(_cluster, EXAMPLE.read_text())
+    objects["SchedulerExtender"]["spec"]["weight"] = 10  # so that nothing else decides
+    apply(_cluster, *objects.values())
+    wait_for(_cluster, POLICY, timeout=120, Accepted="True", Available="True")
+    wait_for(_cluster, f"{SECONDARY_SCHEDULERS}/{NAME}", timeout=120, **WELL)
+    yield _cluster
+    for path in (SECONDARY_SCHEDULERS, SCHEDULER_EXTENDERS, LOAD_POLICIES):
+        with contextlib.suppress(ApiError):
+            _cluster.api.request("DELETE", path)
+    delete(_cluster, "cpu-stress", *(f"requests-on-{node}" for node in (idle, _cluster.node.name)))
+
+
+@pytest.fixture
+def busy(workers: tuple[str, str]) -> str:
+    return workers[0]
+
+
+def _usage(cluster: Cluster, node: str) -> dict[str, Any]:
+    """What is written on a node."""
+    found = cluster.api.request("GET", f"/api/v1/nodes/{node}")["metadata"].get("annotations", {})
+    return json.loads(found.get(LOAD_ANNOTATION, "{}"))
+
+
+def _average(cluster: Cluster, node: str) -> float:
+    return float(_usage(cluster, node).get(AVERAGE, -1))
+
+
+def _pinned(cluster: Cluster, name: str, node: str, scheduler: str = NAME) -> None:
+    """A pod that can only have one node."""
+    selector = {"kubernetes.io/hostname": node}
+    create(cluster, pod(name, scheduler, nodeSelector=selector, tolerations=ANYWHERE))
+
+
+def _spread(cluster: Cluster, scheduler: str, replicas: int = 30) -> Counter[str]:
+    """Where the pods of a Deployment like the one in crane's tests go."""
+    template = pod("", scheduler, {"cpu": "5m"}, tolerations=ANYWHERE)
+    template["metadata"] = {"labels": {"app": "nginx"}}
+    spec = {
+        "replicas": replicas,
+        "selector": {"matchLabels": {"app": "nginx"}},
+        "template": {key: template[key] for key in ("metadata", "spec")},
+    }
+    cluster.api.request(
+        "POST",
+        DEPLOYMENTS,
+        {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": {"name": "nginxapp"},
+            "spec": spec,
+        },
+    )
+    pods = "/api/v1/namespaces/default/pods?labelSelector=app%3Dnginx"
+
+    def found() -> Counter[str]:
+        items = cluster.api.request("GET", pods)["items"]
+        return Counter(item["spec"].get("nodeName", "") for item in items)
+
+    try:
+        until(
+            lambda: found().total() == replicas and not found()[""],
+            120,
+            lambda: f"not all were placed: {found()}",
+        )
+        return found()
+    finally:
+        options = {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background"}
+        cluster.api.request("DELETE", f"{DEPLOYMENTS}/nginxapp", options)
+        until(lambda: not found(), 120, "the pods did not go away")
+
+
+def _is_rejected(cluster: Cluster, name: str) -> None:
+    until(
+        lambda: AVERAGE in why_pending(cluster, name),
+        60,
+        lambda: f"{name}: {node_of(cluster, name)!r}, {why_pending(cluster, name)!r}",
+    )
+
+
+def test_load_is_measured_and_written_on_the_nodes(load: Cluster, busy: str) -> None:
+    nodes = [node.name for node in load.sandbox.nodes]
+    until(
+        lambda: _average(load, busy) > 0.65 and all(_average(load, node) >= 0 for node in nodes),
+        90,
+        lambda: f"not measured: { {node: _usage(load, node) for node in nodes} }",
+    )
+    print({node: _average(load, node) for node in nodes})
+    assert max(nodes, key=lambda node: _average(load, node)) == busy
+    usage = _usage(load, busy)
+    assert usage["source"] == "NodeMetrics"
+    until(lambda: _usage(load, busy)["at"] > usage["at"], 30, "it is written once and never again")
+    annotations = load.api.request("GET", f"/api/v1/nodes/{busy}")["metadata"]["annotations"]
+    assert annotations.keys() >= CRANE_KEYS, "crane's own, because spec.write asks for them"
+    assert len(own_pods(load, "app=node-metrics")) == len(nodes)
+
+
+def test_no_pod_goes_to_the_busy_node_whatever_is_requested(load: Cluster, busy: str) -> None:
+    _pinned(load, "wants-the-busy-one", busy)
+    _is_rejected(load, "wants-the-busy-one")
+    by_requests = _spread(load, "default-scheduler")
+    by_load = _spread(load, NAME)
+    print(f"by requests: {dict(by_requests)}; by load: {dict(by_load)}")
+    assert by_requests[busy] >= 10, "it has the most room as far as requests go"
+    assert by_load.total() == 30
+    assert by_load[busy] == 0, "the others share them, unless one of them is as busy by then"
+
+
+def test_an_edit_reaches_the_agents_and_then_scores_alone_move_pods(
+    load: Cluster, busy: str
+) -> None:
+    before = {each["metadata"]["uid"] for each in _scheduler_pods(load)}
+    load.api.request(
+        "PATCH",
+        POLICY,
+        {
+            "spec": {
+                "predicates": [],
+                "hotValues": [],
+                "priorities": [{"name": AVERAGE, "weight": 1}],
+            }
+        },
+    )
+    assert placed(load, "wants-the-busy-one", timeout=120) == busy
+    assert {each["metadata"]["uid"] for each in _scheduler_pods(load)} == before, "no restart"
+    by_load = _spread(load, NAME)
+    print(f"by scores: {dict(by_load)}")
+    assert by_load[busy] <= 2
+    delete(load, "wants-the-busy-one")
+    spec = _spec(load, EXAMPLE.read_text())
+    rules = {key: spec[key] for key in ("predicates", "hotValues", "priorities")}
+    load.api.request("PATCH", POLICY, {"spec": rules})
+    _pinned(load, "is-kept-away", busy)
+    _is_rejected_again(load, "is-kept-away", busy)
+
+
+def _is_rejected_again(cluster: Cluster, name: str, node: str, scheduler: str = NAME) -> None:
+    """The agents follow within a moment; a pod that was quicker is tried again."""
+
+    def rejected() -> bool:
+        if node_of(cluster, name):
+            delete(cluster, name)
+            _pinned(cluster, name, node, scheduler)
+            return False
+        return AVERAGE in why_pending(cluster, name)
+
+    until(rejected, 120, lambda: f"not rejected: {why_pending(cluster, name)!r}")
+    delete(cluster, name)
+
+
+def _scheduler_pods(cluster: Cluster) -> list[dict[str, Any]]:
+    return own_pods(cluster, f"kube-scheduler-operator.dev/secondary-scheduler={NAME}")
+
+
+def _says(cluster: Cluster, *parts: str) -> bool:
+    """Whether the LoadPolicy's Degraded is True and has all of the parts."""
+    found = conditions(cluster.api.request("GET", POLICY)).get("Degraded", {})
+    said = found.get("message", "")
+    return found.get("status") == "True" and all(part in said for part in parts)
+
+
+def test_without_the_annotator_load_has_no_say_and_pods_go_on(load: Cluster, busy: str) -> None:
+    with dead(lambda: pids_of(load, "app=load-annotator", "annotator")):
+        _pinned(load, "goes-by-nothing", busy)
+        assert placed(load, "goes-by-nothing", timeout=120) == busy
+        last = _usage(load, busy)["at"]
+        blind = _spread(load, NAME)
+        print(f"without the annotator: {dict(blind)}")
+        assert blind[busy] >= 5
+        until(lambda: _says(load), 120, lambda: f"not said: {load.api.request('GET', POLICY)}")
+        assert _usage(load, busy)["at"] == last
+        delete(load, "goes-by-nothing")
+    # The kubelet waits for up to 40 s until it starts a container again that ended so often.
+    wait_for(load, POLICY, timeout=180, Degraded="False", Available="True")
+    _pinned(load, "is-kept-away", busy)
+    _is_rejected_again(load, "is-kept-away", busy)
+
+
+def test_without_its_exporter_a_node_is_as_good_as_the_others(load: Cluster, busy: str) -> None:
+    with dead(lambda: pids_of(load, "app=node-metrics", "node-metrics", busy)):
+        _pinned(load, "goes-by-nothing", busy)
+        assert placed(load, "goes-by-nothing", timeout=120) == busy
+        until(
+            lambda: _says(load, busy),
+            120,
+            lambda: f"not said: {load.api.request('GET', POLICY).get('status')}",
+        )
+        (idle,) = (node.name for node in load.sandbox.nodes[1:] if node.name != busy)
+        at = _usage(load, idle)["at"]
+        until(lambda: _usage(load, idle)["at"] > at, 30, "the others are not measured any more")
+        delete(load, "goes-by-nothing")
+    wait_for(load, POLICY, timeout=180, Degraded="False", Available="True")
+    assert _average(load, busy) > 0.65, "it goes on with its history"
+    _pinned(load, "is-kept-away", busy)
+    _is_rejected_again(load, "is-kept-away", busy)
+
+
+def test_uninstalling_takes_everything_away(load: Cluster) -> None:
+    load.api.request("DELETE", f"{SCHEDULER_EXTENDERS}/load-aware")
+    load.api.request("DELETE", f"{SECONDARY_SCHEDULERS}/{NAME}")
+    load.api.request("DELETE", POLICY)
+
+    def left() -> list[str]:
+        found = [
+            f"{key} of {node.name}"
+            for node in load.sandbox.nodes
+            for key in load.api.request("GET", f"/api/v1/nodes/{node.name}")["metadata"].get(
+                "annotations", {}
+            )
+            if key == LOAD_ANNOTATION or key.startswith(("cpu_usage", "mem_usage", "node_hot"))
+        ]
+        for selector in ("app=node-metrics", "app=load-annotator"):
+            found += [each["metadata"]["name"] for each in own_pods(load, selector)]
+        return found
+
+    until(lambda: not left(), 120, lambda: f"left: {left()}")
+
+
+# --- crane's configuration, converted -------------------------------------------------------------
+
+
+def _convert(cluster: Cluster, *arguments: str) -> set[str]:
+    """Apply what crane's configuration is converted to; the kinds that it is."""
+    program = (sys.executable, "-m", "kube_scheduler_operator", "convert", "--quiet")
+    text = run(*program, "-f", CRANE / "scheduler-config.yaml", *arguments)
+    objects = _objects(text)
+    objects["LoadPolicy"]["spec"] = _spec(cluster, text)
+    apply(cluster, *objects.values())
+    wait_for(cluster, POLICY, timeout=120, Accepted="True", Available="True")
+    return set(objects)
+
+
+def _acts(cluster: Cluster, busy: str, scheduler: str) -> None:
+    """A pod is kept away from the busy node, and another one finds its place."""
+    until(lambda: _average(cluster, busy) > 0.65, 90, "the load is not measured")
+    _pinned(cluster, "is-kept-away", busy, scheduler)
+    _is_rejected_again(cluster, "is-kept-away", busy, scheduler)
+    create(cluster, pod("finds-its-place", scheduler))
+    assert placed(cluster, "finds-its-place") != busy
+    delete(cluster, "finds-its-place")
+
+
+def test_cranes_scheduler_of_the_control_plane_is_converted(load: Cluster, busy: str) -> None:
+    assert _convert(load) == {"LoadPolicy", "SchedulerProfile", "SchedulerExtender"}
+    path = f"{SCHEDULER_EXTENDERS}/load-aware"
+    wait_for(load, path, timeout=180, Accepted="True", Available="True", Degraded="False")
+    until(lambda: load.current == load.latest and load.calm(), 120, "it is not rolled out")
+    _acts(load, busy, "default-scheduler")
+    for each in (path, POLICY, f"{SCHEDULER_PROFILES}/default-scheduler"):
+        load.api.request("DELETE", each)
+    load.rest()
+
+
+def test_cranes_scheduler_is_converted_to_a_second_one(load: Cluster, busy: str) -> None:
+    second = "converted"
+    assert _convert(load, "--as", "second", "--name", second) == {
+        "LoadPolicy",
+        "SchedulerExtender",
+        "SecondaryScheduler",
+    }
+    wait_for(load, f"{SECONDARY_SCHEDULERS}/{second}", timeout=120, **WELL)
+    _acts(load, busy, second)
+    # Who asks for the default scheduler goes by requests alone.
+    _pinned(load, "of-the-default-one", busy, "default-scheduler")
+    assert placed(load, "of-the-default-one") == busy
+    delete(load, "of-the-default-one")
+    for path in (SCHEDULER_EXTENDERS, SECONDARY_SCHEDULERS, LOAD_POLICIES):
+        load.api.request("DELETE", path)
