@@ -9,9 +9,13 @@ from typing import Any
 import pytest
 import yaml
 
+from kube_scheduler_operator import names
 from kube_scheduler_operator.config.compose import Composition, Inputs, compose
+from kube_scheduler_operator.config.openapi import check_object
 from kube_scheduler_operator.config.versions import Version
 from kube_scheduler_operator.platform import KUBEADM
+from kube_scheduler_operator.scheduling.load_policy import LoadPolicy
+from kube_scheduler_operator.scheduling.load_policy_files import read_spec
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 EXAMPLES = sorted(
@@ -104,3 +108,53 @@ def test_the_page_names_every_example_and_its_own_yaml_is_accepted() -> None:
     assert set(re.findall(r"\(examples/([\w.-]+)\)", page)) == {path.name for path in EXAMPLES}
     (shown,) = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
     assert composed(yaml.safe_load(shown)).findings == ()
+
+
+# --- load-aware scheduling ----------------------------------------------------------------------
+
+
+LOAD_AWARE = ("load-aware.yaml", "load-aware-cluster.yaml")
+EXTENDERS = tuple(
+    path.name
+    for path in sorted((DOCS / "examples").glob("*.yaml"))
+    if "kind: SchedulerExtender\n" in path.read_text() and path.name not in LOAD_AWARE
+)
+
+
+def of_kind(path: str, kind: str) -> dict[str, Any]:
+    (obj,) = (one for one in documents(DOCS / "examples" / path) if one["kind"] == kind)
+    return obj
+
+
+@pytest.mark.parametrize("path", LOAD_AWARE)
+def test_both_ways_to_load_aware_scheduling_have_the_policy_that_crane_ships(path: str) -> None:
+    assert read_spec(of_kind(path, "LoadPolicy")["spec"]).policy == LoadPolicy()
+
+
+@pytest.mark.parametrize("path", [*LOAD_AWARE, *EXTENDERS])
+def test_every_object_is_one_that_its_definition_allows(path: str) -> None:
+    definitions = {
+        "LoadPolicy": names.LOADPOLICIES,
+        "SchedulerExtender": names.SCHEDULEREXTENDERS,
+        "SecondaryScheduler": names.SECONDARYSCHEDULERS,
+    }
+    ours = [each for each in documents(DOCS / "examples" / path) if each["kind"] in definitions]
+    assert ours
+    for obj in ours:
+        definition = f"{definitions[obj['kind']]}.yaml"
+        assert list(check_object(obj, definition, "v1alpha1")) == []
+
+
+@pytest.mark.parametrize("path", LOAD_AWARE)
+def test_the_extender_goes_by_the_policy_that_is_beside_it(path: str) -> None:
+    extender = of_kind(path, "SchedulerExtender")["spec"]
+    assert extender["agent"]["loadPolicy"] == of_kind(path, "LoadPolicy")["metadata"]["name"]
+    kinds = [one["kind"] for one in documents(DOCS / "examples" / path)]
+    further = "SecondaryScheduler" in kinds
+    assert ("scheduler" in extender) == further
+    if further:
+        second = of_kind(path, "SecondaryScheduler")["metadata"]["name"]
+        assert extender["scheduler"] == second
+        for pods in ("cpu-stress.yaml", "nginx.yaml"):
+            spec = of_kind(pods, "Deployment")["spec"]["template"]["spec"]
+            assert spec["schedulerName"] == second
