@@ -27,7 +27,7 @@ ON_WORKERS = {"placement": "here"}
 EXAMPLES = REPOSITORY / "docs/examples"
 PODS_IN_DEFAULT = "/api/v1/namespaces/default/pods"
 SIZES = {"docker.io/library/nginx:1.10": 181, "docker.io/library/nginx:1.20": 133}
-"""MiB of what the talk pulled; ImageLocality sees nothing below 23 MB and a third of the nodes."""
+"""MiB of what the talk pulled; ImageLocality sees nothing below 23 MiB and a third of the nodes."""
 MEAL = "meal"
 
 

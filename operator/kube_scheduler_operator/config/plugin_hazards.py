@@ -53,7 +53,7 @@ NEEDS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
 }  # fmt: skip
 """Point -> (the one before it, plugins that end a pod's cycle in error when that did not run)."""
 
-_IMAGES: Final = "ImageLocality"  # its thresholds: 23 MB, and 1000 MB for each container
+_IMAGES: Final = "ImageLocality"  # its thresholds: 23 MiB, and 1000 MiB for each container
 
 _REACHES: Final = {"filter": "finds a node to try", "score": "fits on more than one node"}
 
@@ -216,9 +216,9 @@ def _silence(profile: Profile, extenders: Sequence[Mapping[str, Any]]) -> Iterat
         yield _warning(
             IMAGES_ALONE,
             profile.find(_IMAGES, ("score", "multiPoint"), "enabled"),
-            f"only {_IMAGES} scores, and it tells nodes apart only by images of more than 23 MB, "
-            "counted by the share of nodes that have them, and no better from 1000 MB for each "
-            "container on; among all other nodes chance decides",
+            f"only {_IMAGES} scores, and it tells nodes apart only by images of more than 23 MiB, "
+            "counted by the share of nodes that have them, and no better from 1000 MiB for each "
+            "container on; among all other nodes chance decides, or with 1.35 mostly their order",
             "enable a second plugin at score, unless all images are of that size",
         )
     found = silenced(scorers)
