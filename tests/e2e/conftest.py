@@ -187,6 +187,7 @@ class Cluster:
         container["env"] = [e for e in container["env"] if e["name"] != "OPERAND_IMAGE"]
         if image:
             container["env"].append({"name": "OPERAND_IMAGE", "value": image})
+        del deployment["metadata"]["resourceVersion"]  # controllers write its status meanwhile
         self.api.request("PUT", DEPLOYMENT, deployment)
 
     def installer(self, revision: int) -> dict[str, Any]:

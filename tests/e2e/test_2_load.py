@@ -1,8 +1,8 @@
 """Scheduling by real load on three real nodes: measured, written on the nodes, and acted upon.
 
-The nodes share one kernel, so what a node uses is what its cgroup uses, and one busy loop is all
-that a node has, also where the machine has other things to do: `--cpu-capacity=500m`. Times are
-short, or tests would wait minutes until data is old.
+The nodes share one kernel, so what a node uses is what its cgroup uses, and it has half a processor
+(`--cpu-capacity=500m`), of which a busy loop takes nine tenths: that much it gets also where the
+machine has other things to do. Times are short, or tests would wait minutes until data is old.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def load(_cluster: Cluster, workers: tuple[str, str]) -> Iterator[Cluster]:
         "image": images.OPERATOR,
         "imagePullPolicy": "Never",
         "command": ["python3", "-c", "while True: pass"],
-        "resources": {"requests": {"cpu": "10m"}},
+        "resources": {"requests": {"cpu": "10m"}, "limits": {"cpu": "450m"}},
     }
     create(_cluster, pod("cpu-stress", nodeName=busy, containers=[container]))
     for node in (idle, _cluster.node.name):
