@@ -52,7 +52,7 @@ class NodePolicy(Policy):
         }
         self.capacity = {name: self.capacities.column(at) for at, name in enumerate(self.resources)}
         self._changes = Changes()
-        self._scores = Tables(cluster, self._changes, self.scores_of)
+        self._scores = Tables(cluster, self._changes, self.scores_of, self.scores_together)
         self._rejected = Tables(cluster, self._changes, self._rejects)
         self._reasons: dict[tuple[Hashable, int], tuple[int, str]] = {}
         self.start()
@@ -82,6 +82,10 @@ class NodePolicy(Policy):
     def scores_of(self, kind: Hashable, indices: Ints) -> Floats:
         """The score of each node, a whole number 0..BEST; NaN where it is unknown."""
         raise NotImplementedError
+
+    def scores_together(self, kinds: Sequence[Hashable], indices: Ints) -> Floats | None:
+        """The same for several kinds (float64[kinds, n]); None: each is asked for by itself."""
+        return None
 
     def rejects(self, kind: Hashable, indices: Ints) -> Bools:
         """Whether each node is refused; where nothing is known it is not."""

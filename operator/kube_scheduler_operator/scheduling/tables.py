@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from .arrays import np
@@ -14,11 +14,17 @@ if TYPE_CHECKING:
 Compute = Callable[[Hashable, "Ints"], "Floats"]
 """(kind of pod, node indices) to one value each: a whole number, 0 or more; NaN: unknown."""
 
+Together = Callable[[Sequence[Hashable], "Ints"], "Floats | None"]
+"""The same of several kinds at a time (float64[kinds, n]); None: ask for each by itself."""
+
 NONE: Final = -1
 """In a table: nothing is known of the node."""
 
 KEPT: Final = 64
 """Tables a policy keeps: as many kinds of pods can come in turns without computing all anew."""
+
+_AT_ONCE: Final = 4096
+"""So many values of several kinds are computed together: with few, numpy takes as long for one."""
 
 _LOG: Final = 1024
 """When more changes than that and than there are nodes have piled up, all is computed anew."""
@@ -73,10 +79,18 @@ class Tables:
         cluster: whose nodes.
         changes: of whatever `compute` looks at.
         compute: see Compute.
+        together: see Together.
     """
 
-    def __init__(self, cluster: Cluster, changes: Changes, compute: Compute) -> None:
-        self._cluster, self._changes, self._compute = cluster, changes, compute
+    def __init__(
+        self,
+        cluster: Cluster,
+        changes: Changes,
+        compute: Compute,
+        together: Together = lambda _kinds, _indices: None,
+    ) -> None:
+        self._cluster, self._changes = cluster, changes
+        self._compute, self._together = compute, together
         self._tables: dict[Hashable, Table | None] = {}
 
     def values(self, kind: Hashable, indices: Ints) -> Ints:
@@ -107,18 +121,33 @@ class Tables:
         return Table(self._changes.epoch, len(self._changes.log), values)
 
     def _renew(self, kind: Hashable, table: Table) -> None:
-        log = self._changes.log
-        which = sorted(set(log[table.read :]))
+        """Bring a table up to date, and the others with it: pods of several kinds come in turns."""
+        epoch, log = self._changes.epoch, self._changes.log
+        others = {
+            other: each
+            for other, each in self._tables.items()
+            if each is not None and each.epoch == epoch
+        }
+        which = np.array(sorted(set(log[min(each.read for each in others.values()) :])), np.intp)
+        if 1 < len(others) <= _AT_ONCE // len(which):
+            found = self._together(list(others), which)
+            if found is not None:
+                for each, values in zip(others.values(), found, strict=True):
+                    self._write(each, which, values)
+                return
+        which = np.array(sorted(set(log[table.read :])), np.intp)
+        self._write(table, which, self._compute(kind, which))
+
+    def _write(self, table: Table, which: Ints, values: Floats) -> None:
         if table.texts:
-            for index in which:
+            for index in which.tolist():
                 table.texts.pop(index, None)
-        changed = np.array(which, np.intp)
-        table.read = len(log)
+        table.read = len(self._changes.log)
         missing = len(self._cluster) - len(table.values)
         if missing > 0:
             room = np.full(max(missing, len(table.values) // 2, 64), NONE, np.intp)
             table.values = np.concatenate((table.values, room))
-        table.values[changed] = _whole(self._compute(kind, changed))
+        table.values[which] = _whole(values)
 
 
 def _whole(values: Floats) -> Ints:

@@ -95,6 +95,12 @@ class LoadAware(NodePolicy):
         """See NodePolicy."""
         return ten(self._score(kind, indices))
 
+    def scores_together(self, kinds: Sequence[Hashable], indices: Ints) -> Floats | None:
+        """See NodePolicy."""
+        amounts = np.array(kinds, np.float64).T.repeat(len(indices), 1)  # (2, kinds * n)
+        found = self._score(amounts, np.tile(indices, len(kinds)))
+        return ten(found).reshape(len(kinds), -1)
+
     def rejects(self, kind: Hashable, indices: Ints) -> Bools:
         """See NodePolicy."""
         above = self._filtered.expected(indices) > self._limits
@@ -171,8 +177,8 @@ class LoadAware(NodePolicy):
         self._filtered = Expectation(self, predicates)
         self._scored = Expectation(self, priorities)
 
-    def _score(self, kind: Hashable, indices: Ints) -> Floats:
-        """0..100, as crane's."""
+    def _score(self, kind: Hashable | Floats, indices: Ints) -> Floats:
+        """0..100, as crane's; see Expectation.expected."""
         return crane.score(
             self._scored.expected(indices, kind, self._variance),
             self._weights,
@@ -219,12 +225,15 @@ class Expectation:
         figures = self._policy.loads.matrix.take(indices, len(self._policy.cluster))
         return figures.take(self._rows, 0)
 
-    def expected(self, indices: Ints, kind: Hashable = None, variance: float = 0.0) -> Floats:
+    def expected(
+        self, indices: Ints, kind: Hashable | Floats = None, variance: float = 0.0
+    ) -> Floats:
         """With pods that are not measured yet, and what else is given (float64[metrics, n]).
 
         Args:
             indices: of nodes.
-            kind: what the pod itself will use; None: nothing.
+            kind: what the pod itself will use, of each resource: one amount, or one for each of
+                `indices`; None: nothing.
             variance: so many standard deviations.
         """
         policy, size = self._policy, len(self._policy.cluster)
@@ -237,7 +246,7 @@ class Expectation:
         else:
             added = np.zeros((2, len(indices)))
         if kind is not None:
-            added += np.array(kind)[:, None]
+            added += np.array(kind).reshape(len(added), -1)
         if variance:
             added += np.where(np.isnan(figures[2:4]), 0.0, variance * figures[2:4])
         added /= policy.capacities.take(indices, size)
