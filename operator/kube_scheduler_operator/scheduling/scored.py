@@ -30,6 +30,7 @@ class NodePolicy(Policy):
 
     Attributes:
         resources: of these the node's amounts are in `allocatable` and `capacity`.
+        together: `scores_together` is there, and quicker than kind by kind.
         preemption_helps: a node that is rejected may take the pod if others are evicted from it.
         allocatable: resource to what pods may have, NaN where nothing is known.
         capacity: resource to what the machine has.
@@ -38,6 +39,7 @@ class NodePolicy(Policy):
     """
 
     resources: ClassVar[tuple[str, ...]] = ()
+    together: ClassVar[bool] = False
     preemption_helps: bool = False
     allocatable: dict[str, MatrixColumn]
     capacity: dict[str, MatrixColumn]
@@ -52,7 +54,8 @@ class NodePolicy(Policy):
         }
         self.capacity = {name: self.capacities.column(at) for at, name in enumerate(self.resources)}
         self._changes = Changes()
-        self._scores = Tables(cluster, self._changes, self.scores_of, self.scores_together)
+        together = self.scores_together if self.together else None
+        self._scores = Tables(cluster, self._changes, self.scores_of, together)
         self._rejected = Tables(cluster, self._changes, self._rejects)
         self._reasons: dict[tuple[Hashable, int], tuple[int, str]] = {}
         self.start()
@@ -83,9 +86,9 @@ class NodePolicy(Policy):
         """The score of each node, a whole number 0..BEST; NaN where it is unknown."""
         raise NotImplementedError
 
-    def scores_together(self, kinds: Sequence[Hashable], indices: Ints) -> Floats | None:
-        """The same for several kinds (float64[kinds, n]); None: each is asked for by itself."""
-        return None
+    def scores_together(self, kinds: Sequence[Hashable], indices: Ints) -> Floats:
+        """The same for several kinds (float64[kinds, n]); see `together`."""
+        raise NotImplementedError
 
     def rejects(self, kind: Hashable, indices: Ints) -> Bools:
         """Whether each node is refused; where nothing is known it is not."""

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 Compute = Callable[[Hashable, "Ints"], "Floats"]
 """(kind of pod, node indices) to one value each: a whole number, 0 or more; NaN: unknown."""
 
-Together = Callable[[Sequence[Hashable], "Ints"], "Floats | None"]
-"""The same of several kinds at a time (float64[kinds, n]); None: ask for each by itself."""
+Together = Callable[[Sequence[Hashable], "Ints"], "Floats"]
+"""The same of several kinds at a time (float64[kinds, n])."""
 
 NONE: Final = -1
 """In a table: nothing is known of the node."""
@@ -79,7 +79,7 @@ class Tables:
         cluster: whose nodes.
         changes: of whatever `compute` looks at.
         compute: see Compute.
-        together: see Together.
+        together: see Together; None: each kind is computed by itself.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class Tables:
         cluster: Cluster,
         changes: Changes,
         compute: Compute,
-        together: Together = lambda _kinds, _indices: None,
+        together: Together | None = None,
     ) -> None:
         self._cluster, self._changes = cluster, changes
         self._compute, self._together = compute, together
@@ -122,20 +122,20 @@ class Tables:
 
     def _renew(self, kind: Hashable, table: Table) -> None:
         """Bring a table up to date, and the others with it: pods of several kinds come in turns."""
-        epoch, log = self._changes.epoch, self._changes.log
-        others = {
-            other: each
-            for other, each in self._tables.items()
-            if each is not None and each.epoch == epoch
-        }
-        which = np.array(sorted(set(log[min(each.read for each in others.values()) :])), np.intp)
-        if 1 < len(others) <= _AT_ONCE // len(which):
-            found = self._together(list(others), which)
-            if found is not None:
-                for each, values in zip(others.values(), found, strict=True):
+        epoch, read = self._changes.epoch, table.read
+        which = np.array(sorted(set(self._changes.log[read:])), np.intp)
+        if self._together is not None:
+            # Those that have read less are of kinds that come seldom: they wait for their turn.
+            those = {
+                other: each
+                for other, each in self._tables.items()
+                if each is not None and each.epoch == epoch and each.read >= read
+            }
+            if 1 < len(those) <= _AT_ONCE // len(which):
+                found = self._together(list(those), which)
+                for each, values in zip(those.values(), found, strict=True):
                     self._write(each, which, values)
                 return
-        which = np.array(sorted(set(log[table.read :])), np.intp)
         self._write(table, which, self._compute(kind, which))
 
     def _write(self, table: Table, which: Ints, values: Floats) -> None:

@@ -51,6 +51,7 @@ class LoadAware(NodePolicy):
     filters = True
     scores = True
     resources = (CPU, MEMORY)
+    together = True
     arguments: LoadAwareArguments
     loads: Loads
 
@@ -95,7 +96,7 @@ class LoadAware(NodePolicy):
         """See NodePolicy."""
         return ten(self._score(kind, indices))
 
-    def scores_together(self, kinds: Sequence[Hashable], indices: Ints) -> Floats | None:
+    def scores_together(self, kinds: Sequence[Hashable], indices: Ints) -> Floats:
         """See NodePolicy."""
         amounts = np.array(kinds, np.float64).T.repeat(len(indices), 1)  # (2, kinds * n)
         found = self._score(amounts, np.tile(indices, len(kinds)))
