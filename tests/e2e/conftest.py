@@ -48,6 +48,7 @@ NAMES = (NAME, NAME_OF_THREE, NAME_OF_OPENSHIFT, NAME_TO_LEAVE)
 AUDIT = Record()
 SEARCH = Search()
 PODS = f"/api/v1/namespaces/{OPERATOR_NAMESPACE}/pods"
+PODS_IN_DEFAULT = "/api/v1/namespaces/default/pods"
 CONFIG_MAPS = f"/api/v1/namespaces/{OPERATOR_NAMESPACE}/configmaps"
 DEPLOYMENT = f"/apis/apps/v1/namespaces/{OPERATOR_NAMESPACE}/deployments/kube-scheduler-operator"
 SCHEDULER_PROFILES = "/apis/kube-scheduler-operator.dev/v1alpha1/schedulerprofiles"
@@ -257,6 +258,17 @@ class Cluster:
 
         until(settled, timeout, f"no rest: {json.dumps(self.status)[:2000]}")
 
+    def without_pods(self, *kept: str) -> None:
+        """Delete the pods in the namespace default, but for some, and wait until they have gone."""
+
+        def left() -> set[str]:
+            items = self.api.request("GET", PODS_IN_DEFAULT)["items"]
+            return {item["metadata"]["name"] for item in items} - set(kept)
+
+        for name in left():
+            delete_pod(self.api, name)
+        until(lambda: not left(), 60, lambda: f"pods that did not go away: {left()}")
+
 
 def retire(name: str) -> None:
     """Take a cluster down, but for the memory of what was asked of its API and what it let out."""
@@ -304,7 +316,8 @@ def workers(_cluster: Cluster) -> Iterator[tuple[str, str]]:
 
 @pytest.fixture
 def cluster(_cluster: Cluster) -> Cluster:
-    """The cluster at rest, without overrides."""
+    """The cluster at rest, without overrides, and without pods of a test that failed."""
+    _cluster.without_pods()
     _cluster.rest()
     return _cluster
 

@@ -21,11 +21,10 @@ from cluster.console import run
 from cluster.observe import delete_pod, follow, schedule_pod, until
 
 from ..unit.config.conversions import DEMO
-from .conftest import REPOSITORY, Cluster
+from .conftest import PODS_IN_DEFAULT, REPOSITORY, Cluster
 
 ON_WORKERS = {"placement": "here"}
 EXAMPLES = REPOSITORY / "docs/examples"
-PODS_IN_DEFAULT = "/api/v1/namespaces/default/pods"
 SIZES = {"docker.io/library/nginx:1.10": 181, "docker.io/library/nginx:1.20": 133}
 """MiB of what the talk pulled; ImageLocality sees nothing below 23 MiB and a third of the nodes."""
 MEAL = "meal"
@@ -52,7 +51,7 @@ def loaded(cluster: Cluster, workers: tuple[str, str]) -> Iterator[str]:
 
 
 def _pods(cluster: Cluster) -> list[str]:
-    items = cluster.api.request("GET", "/api/v1/namespaces/default/pods")["items"]
+    items = cluster.api.request("GET", PODS_IN_DEFAULT)["items"]
     return [pod["metadata"]["name"] for pod in items]
 
 

@@ -16,9 +16,16 @@ from cluster.api import ApiError
 from cluster.observe import SCHEDULER, delete_pod, until
 
 from .audit import refusals
-from .conftest import OPERATOR_NAMESPACE, PODS, REPOSITORY, SECONDARY_SCHEDULERS, Cluster
+from .conftest import (
+    OPERATOR_NAMESPACE,
+    PODS,
+    PODS_IN_DEFAULT,
+    REPOSITORY,
+    SECONDARY_SCHEDULERS,
+    Cluster,
+)
 from .faults import pids
-from .workloads import IN_DEFAULT, apply, create, delete, made_for, pod
+from .workloads import apply, create, delete, made_for, pod
 
 NAME = "my-scheduler"
 EXAMPLES = REPOSITORY / "docs/examples"
@@ -208,7 +215,7 @@ def _have_slots(cluster: Cluster, node: str, count: str | None) -> None:
 
 def _was_tried(cluster: Cluster, pod: str) -> bool:
     """Whether a scheduler has found no node for it."""
-    status = cluster.api.request("GET", f"{IN_DEFAULT}/pods/{pod}")["status"]
+    status = cluster.api.request("GET", f"{PODS_IN_DEFAULT}/{pod}")["status"]
     return any(
         c["type"] == "PodScheduled" and c.get("reason") == "Unschedulable"
         for c in status.get("conditions", [])
@@ -255,7 +262,7 @@ def test_deleting_it_removes_everything_and_who_still_asks_for_it_is_told(second
     create(second, pod("still-asks", NAME))
 
     def told() -> str:
-        path = f"{IN_DEFAULT}/events?fieldSelector=involvedObject.name%3Dstill-asks"
+        path = "/api/v1/namespaces/default/events?fieldSelector=involvedObject.name%3Dstill-asks"
         return " ".join(e["reason"] for e in second.api.request("GET", path)["items"])
 
     until(lambda: "NoSuchScheduler" in told(), 150, lambda: f"not told: {told()!r}")

@@ -10,10 +10,8 @@ import yaml
 from cluster import images
 from cluster.observe import OPERATOR_NAMESPACE, delete_pod, until
 
-from .conftest import Cluster
+from .conftest import PODS_IN_DEFAULT, Cluster
 
-IN_DEFAULT = "/api/v1/namespaces/default"
-PODS_IN_DEFAULT = f"{IN_DEFAULT}/pods"
 EVENTS = "/apis/events.k8s.io/v1/namespaces/default/events"
 
 
