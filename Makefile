@@ -3,6 +3,7 @@
 PYTEST := .venv/bin/python -m pytest
 INTEGRATION ?= tests/integration
 COMPARISON := tests/integration/test_two_thousand_configurations.py
+LEDGER := .pytest_cache/e2e
 # Where byte code is never kept, every start of the operator compiles its libraries: 3 s of work.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -51,7 +52,9 @@ integration: setup ## The real operator against a real kube-apiserver
 
 .PHONY: e2e
 e2e: setup ## Real kubelets running real kube-schedulers (root)
-	$(PYTEST) tests/e2e -v --durations=10
+	rm -rf $(LEDGER)
+	KSO_LEDGER=$(LEDGER) $(PYTEST) tests/e2e --ignore-glob '*/test_last_*' -n 2 -v --durations=10
+	KSO_LEDGER=$(LEDGER) $(PYTEST) tests/e2e/test_last_*.py -v
 
 .PHONY: test-versions
 test-versions: setup ## The end-to-end tests' core on other versions: VERSIONS="1.34 1.36" (root)

@@ -100,6 +100,14 @@ class Record:
             elif not (is_granted(right, granted) and had_just_started(event, starts)):
                 self.refused.add(right)
 
+    def merge(self, other: Record) -> None:
+        """Take in what another process has recorded."""
+        self.clusters += other.clusters
+        self.requests += other.requests
+        self.used |= other.used
+        self.refused |= other.refused
+        self.granted |= other.granted
+
     def unused(self) -> list[Right]:
         """Rights that nobody made use of, on any platform."""
         used = {right.kind for right in self.used}

@@ -2,6 +2,10 @@
 
 The tests run in the order of their files, each starts from a calm cluster and leaves one. The
 profile stays what the test before made it, because going back to the default is one more rollout.
+
+`make e2e` runs them in two processes, which mostly wait: one has the tests of the cluster with one
+control-plane node, the other those of all other clusters, one after the other. The last tests are
+about all of them.
 """
 
 from __future__ import annotations
@@ -9,15 +13,17 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from xdist.scheduler import LoadScopeScheduling
 
 from cluster import lifecycle, nodes, operator_image, teardown
 from cluster.api import Api
@@ -36,8 +42,7 @@ from cluster.observe import (
     until,
 )
 
-from .audit import Record
-from .remains import Search
+from .ledger import Ledger
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 NAME = f"e2e-{hashlib.sha256(str(REPOSITORY).encode()).hexdigest()[:6]}"
@@ -45,8 +50,8 @@ NAME_OF_THREE = f"{NAME}-3"
 NAME_OF_OPENSHIFT = f"{NAME}-o"
 NAME_TO_LEAVE = f"{NAME}-i"
 NAMES = (NAME, NAME_OF_THREE, NAME_OF_OPENSHIFT, NAME_TO_LEAVE)
-AUDIT = Record()
-SEARCH = Search()
+STARTED: list[str] = []
+LEDGER = Ledger()
 PODS = f"/api/v1/namespaces/{OPERATOR_NAMESPACE}/pods"
 PODS_IN_DEFAULT = "/api/v1/namespaces/default/pods"
 CONFIG_MAPS = f"/api/v1/namespaces/{OPERATOR_NAMESPACE}/configmaps"
@@ -72,18 +77,45 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.timeout(300, func_only=True))
 
 
+class ByCluster(LoadScopeScheduling):
+    """Shares the tests out: those of the first cluster, and those of all others."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return "first" if re.search(r"/test_[1-5]_", nodeid) else "others"
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByCluster:
+    return ByCluster(config, log)
+
+
+def pytest_xdist_setupnodes() -> None:
+    """Only before there are several processes: what one of them finds may be the other's."""
+    _nothing_is_left()
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    LEDGER.files.add(item.path.name)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    folder = os.environ.get("KSO_LEDGER")
+    if folder and hasattr(session.config, "workerinput"):
+        LEDGER.save(Path(folder, f"{os.getpid()}.pickle"))
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    if AUDIT.requests:
+    audit, search = LEDGER.audit, LEDGER.search
+    if audit.requests:
         terminalreporter.write_line(
-            f"{AUDIT.requests} requests to {len(AUDIT.clusters)} clusters audited: "
-            f"{len(AUDIT.granted)} rights granted, {len(AUDIT.unused())} of them not used, "
-            f"{len(AUDIT.refused)} requests refused"
+            f"{audit.requests} requests to {len(audit.clusters)} clusters audited: "
+            f"{len(audit.granted)} rights granted, {len(audit.unused())} of them not used, "
+            f"{len(audit.refused)} requests refused"
         )
-    if SEARCH.clusters:
-        places = ", ".join(f"{count} {kind}" for kind, count in sorted(SEARCH.places.items()))
+    if search.clusters:
+        places = ", ".join(f"{count} {kind}" for kind, count in sorted(search.places.items()))
         terminalreporter.write_line(
-            f"{SEARCH.size / 2**20:.0f} MiB searched for {SEARCH.secrets} secrets "
-            f"({places}): {len(SEARCH.found)} found"
+            f"{search.size / 2**20:.0f} MiB searched for {search.secrets} secrets "
+            f"({places}): {len(search.found)} found"
         )
 
 
@@ -270,37 +302,53 @@ class Cluster:
         until(lambda: not left(), 60, lambda: f"pods that did not go away: {left()}")
 
 
-def retire(name: str) -> None:
-    """Take a cluster down, but for the memory of what was asked of its API and what it let out."""
-    with ExitStack() as after:
-        after.callback(teardown.down, name)
-        after.callback(SEARCH.add, name)
-        AUDIT.add(name)
+@contextmanager
+def up(name: str, control_plane: int, workers: int, **wanted: Any) -> Iterator[Sandbox]:
+    """A sandbox of this process; one at a time is enough, so the one before goes."""
+    retire_all()
+    operator_image.build()
+    STARTED.append(name)
+    try:
+        sandbox = lifecycle.up(name, control_plane, workers, **wanted)
+        LEDGER.search.follow(sandbox)
+        yield sandbox
+    finally:
+        LEDGER.close(name)
 
 
 def retire_all() -> None:
-    """The same for all of them: one cluster at a time is enough for a machine."""
-    for name in NAMES:
-        retire(name)
+    """Take down what this process has started, but for what there is to know of it."""
+    for name in STARTED:
+        LEDGER.close(name)
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _nothing_is_left_of_a_run_that_was_killed() -> None:
+@pytest.fixture(scope="session")
+def ledger() -> Ledger:
+    """All that the clusters of the run asked for and left behind; no cluster is there any more."""
+    retire_all()
+    if folder := os.environ.get("KSO_LEDGER"):
+        for file in Path(folder).iterdir():
+            LEDGER.take(file)
+    return LEDGER
+
+
+def _nothing_is_left() -> None:
     for name in NAMES:
         teardown.down(name)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _nothing_is_left_of_a_run_that_was_killed(request: pytest.FixtureRequest) -> None:
+    if not hasattr(request.config, "workerinput"):
+        _nothing_is_left()
+
+
 @pytest.fixture(scope="session")
 def _cluster() -> Iterator[Cluster]:
-    operator_image.build()
-    sandbox = lifecycle.up(NAME, 1, 2, with_operator=True)
-    SEARCH.follow(sandbox)
-    try:
+    with up(NAME, 1, 2, with_operator=True) as sandbox:
         for worker in sandbox.nodes[1:]:
             nodes.power_off(sandbox, worker)  # few tests need them, and they slow down the others
         yield Cluster(sandbox)
-    finally:
-        retire(NAME)
 
 
 @pytest.fixture(scope="module")
@@ -324,16 +372,10 @@ def cluster(_cluster: Cluster) -> Cluster:
 
 @pytest.fixture(scope="session")
 def _three_nodes() -> Iterator[Cluster]:
-    retire_all()
-    operator_image.build()
-    sandbox = lifecycle.up(NAME_OF_THREE, 3, 0, with_operator=True)
-    SEARCH.follow(sandbox)
-    try:
+    with up(NAME_OF_THREE, 3, 0, with_operator=True) as sandbox:
         cluster = Cluster(sandbox)
         cluster.rest(400)
         yield cluster
-    finally:
-        retire(NAME_OF_THREE)
 
 
 @pytest.fixture

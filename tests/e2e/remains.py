@@ -162,6 +162,16 @@ class Search:
             if follower:
                 follower.end()  # or it would write into a folder that is being removed
 
+    def merge(self, other: Search) -> None:
+        """Take in what another process has found; it follows nothing any more."""
+        self.clusters += other.clusters
+        self.secrets += other.secrets
+        self.size += other.size
+        self.found += other.found
+        self.unread += other.unread
+        for kind, count in other.places.items():
+            self.places[kind] = self.places.get(kind, 0) + count
+
     def _add(self, sandbox: Sandbox, follower: Follower) -> None:
         name, api = sandbox.name, Api(sandbox)
         secrets: list[Secret] = []

@@ -15,12 +15,12 @@ from typing import Any
 
 import pytest
 
-from cluster import helm, lifecycle, operator, operator_image
+from cluster import helm, operator
 from cluster.api import ApiError
 from cluster.console import run
 from cluster.observe import CLUSTEROPERATOR, until
 
-from .conftest import NAME_TO_LEAVE, REPOSITORY, Cluster, retire, retire_all
+from .conftest import NAME_TO_LEAVE, REPOSITORY, Cluster, up
 
 _SECTION = (REPOSITORY / "docs/operations.md").read_text().partition("## Leaving\n")[2]
 BY_HELM, BY_KUBECTL, LEFTOVERS = re.findall(r"```\n(.*?)```", _SECTION, re.DOTALL)
@@ -155,11 +155,8 @@ def _has_all(cluster: Cluster) -> bool:
 
 @pytest.fixture(scope="module")
 def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
-    retire_all()
-    operator_image.build()
     program = helm.provide()
-    sandbox = lifecycle.up(NAME_TO_LEAVE, 1, 0, with_operator=False)
-    try:
+    with up(NAME_TO_LEAVE, 1, 0, with_operator=False) as sandbox:
         operator.load_image(sandbox)
         cluster = Cluster(sandbox)
         cluster.schedules()  # so that whatever is made at first use is there
@@ -167,8 +164,6 @@ def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installat
         programs = (sandbox.state / "bin", program.parent)
         home = tmp_path_factory.mktemp("home")
         yield Installation(cluster, programs, home, files(cluster), objects(cluster))
-    finally:
-        retire(NAME_TO_LEAVE)
 
 
 @pytest.mark.timeout(900, func_only=True)

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from cluster import lifecycle, model, openshift, operator_image
+from cluster import model, openshift
 from cluster.observe import SCHEDULER, until
 from kube_scheduler_operator.platform import OPENSHIFT
 
-from .conftest import NAME_OF_OPENSHIFT, SEARCH, Cluster, retire, retire_all
+from .conftest import NAME_OF_OPENSHIFT, Cluster, up
 from .faults import pids
 
 TARGET = f"/api/v1/namespaces/{OPENSHIFT.target_namespace}"
@@ -32,14 +32,8 @@ ON_NODE = (
 
 @pytest.fixture(scope="module")
 def _openshift() -> Iterator[Cluster]:
-    retire_all()
-    operator_image.build()
-    sandbox = lifecycle.up(NAME_OF_OPENSHIFT, 1, 0, with_operator=True, platform=model.OPENSHIFT)
-    SEARCH.follow(sandbox)
-    try:
+    with up(NAME_OF_OPENSHIFT, 1, 0, with_operator=True, platform=model.OPENSHIFT) as sandbox:
         yield Cluster(sandbox)
-    finally:
-        retire(NAME_OF_OPENSHIFT)
 
 
 @pytest.fixture

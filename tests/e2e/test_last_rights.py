@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import AUDIT, retire_all
+from .ledger import Ledger
 
 CONFLICT = "test_a_plan_that_is_out_of_date_ends_and_what_is_there_is_read"
 BESIDE = "test_an_agent_runs_beside_the_control_planes_scheduler"
@@ -38,11 +38,6 @@ SELDOM_OF = {
 """The same of one account; both "nodes" of the annotator, metrics-server's among them."""
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _everything_is_over() -> None:
-    retire_all()
-
-
 def test_what_is_seldom_has_a_test() -> None:
     names = (*SELDOM.values(), *SELDOM_OF.values())
     texts = [path.read_text() for path in Path(__file__).parents[1].rglob("test_*.py")]
@@ -50,20 +45,19 @@ def test_what_is_seldom_has_a_test() -> None:
 
 
 @pytest.mark.core
-def test_nothing_was_refused() -> None:
-    assert AUDIT.requests > 0
-    assert [str(right) for right in sorted(AUDIT.refused)] == []
+def test_nothing_was_refused(ledger: Ledger) -> None:
+    assert ledger.audit.requests > 0
+    assert [str(right) for right in sorted(ledger.audit.refused)] == []
 
 
-def test_no_right_is_there_for_nothing(request: pytest.FixtureRequest) -> None:
+def test_no_right_is_there_for_nothing(ledger: Ledger) -> None:
     unused = [
         right
-        for right in AUDIT.unused()
+        for right in ledger.audit.unused()
         if (right.resource, right.verb) not in SELDOM
         and (right.account.partition(":")[2], right.resource, right.verb) not in SELDOM_OF
     ]
-    ran = {item.path.name for item in request.session.items}
-    missing = {path.name for path in Path(__file__).parent.glob("test_*.py")} - ran
+    missing = {path.name for path in Path(__file__).parent.glob("test_[0-9]*.py")} - ledger.files
     if missing:
         pytest.skip(f"this is about all end-to-end tests, and without {sorted(missing)}")
     assert not unused, "\n".join(str(right) for right in unused)

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import pytest
-
-from .conftest import SEARCH, retire_all
+from .ledger import Ledger
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _everything_is_over() -> None:
-    retire_all()
+def test_everything_was_searched(ledger: Ledger) -> None:
+    assert ledger.search.clusters
+    assert ledger.search.secrets > 0
+    assert sorted(ledger.search.places) == ["files and screens", "logs", "objects", "scrapes"]
+    assert ledger.search.unread == []
 
 
-def test_everything_was_searched() -> None:
-    assert SEARCH.clusters
-    assert SEARCH.secrets > 0
-    assert sorted(SEARCH.places) == ["files and screens", "logs", "objects", "scrapes"]
-    assert SEARCH.unread == []
-
-
-def test_no_secret_has_left_its_place() -> None:
-    assert SEARCH.found == []
+def test_no_secret_has_left_its_place(ledger: Ledger) -> None:
+    assert ledger.search.found == []
