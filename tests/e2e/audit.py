@@ -94,10 +94,10 @@ class Record:
             about = event.get("objectRef")
             if about is None:
                 continue  # discovery, versions: everybody may ask
-            right = _right(event, about)
-            if not _is_forbidden(event):
+            right, decided = _right(event, about), decision(event)
+            if decided == "allow":
                 self.used |= {right, *handed_out(event)}
-            elif not (is_granted(right, granted) and had_just_started(event, starts)):
+            elif decided and not (is_granted(right, granted) and had_just_started(event, starts)):
                 self.refused.add(right)
 
     def merge(self, other: Record) -> None:
@@ -123,7 +123,7 @@ def refusals(sandbox: Sandbox, account: str, since: str) -> list[str]:
     refused = {
         _right(event, event["objectRef"])
         for event in _events(sandbox)
-        if _account(event) == account and "objectRef" in event and _is_forbidden(event)
+        if _account(event) == account and "objectRef" in event and decision(event) == "forbid"
         if event["requestReceivedTimestamp"] >= since
     }
     return [str(right) for right in sorted(refused)]
@@ -147,8 +147,13 @@ def _given_a_role(event: Object) -> Iterator[str]:
             yield f"{subject['namespace']}:{subject['name']}"
 
 
-def _is_forbidden(event: Object) -> bool:
-    return bool(event["annotations"]["authorization.k8s.io/decision"] == "forbid")
+def decision(event: Object) -> str:
+    """ "allow" or "forbid"; empty if nobody decided.
+
+    A request waits its turn (API Priority and Fairness) before it is authorized. If the server is
+    slow, or its client gone by then, it ends there.
+    """
+    return str(event.get("annotations", {}).get("authorization.k8s.io/decision", ""))
 
 
 def _account(event: Object) -> str:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
-from ..e2e.audit import Right, had_just_started, handed_out, is_granted, serving
+from ..e2e.audit import Right, decision, had_just_started, handed_out, is_granted, serving
 
 ACCOUNT = "kube-scheduler-operator:kube-scheduler-operator"
 RBAC = "rbac.authorization.k8s.io"
@@ -37,6 +38,21 @@ def test_only_a_server_that_has_just_started_is_excused(seconds: float, excused:
     received = (start + timedelta(seconds=seconds)).isoformat().replace("+00:00", "Z")
     event = {"requestReceivedTimestamp": received}
     assert had_just_started(event, [start - timedelta(hours=1), start]) is excused
+
+
+@pytest.mark.parametrize(
+    ("event", "expected"),
+    [
+        ({"annotations": {"authorization.k8s.io/decision": "forbid"}}, "forbid"),
+        ({"annotations": {"authorization.k8s.io/decision": "allow"}}, "allow"),
+        ({"annotations": {"apiserver.latency.k8s.io/total": "60s"}}, ""),
+        ({}, ""),
+    ],
+)
+def test_a_request_that_never_had_its_turn_is_neither_allowed_nor_refused(
+    event: dict[str, Any], expected: str
+) -> None:
+    assert decision(event) == expected
 
 
 @pytest.mark.parametrize(
