@@ -17,7 +17,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -290,16 +290,25 @@ class Cluster:
 
         until(settled, timeout, f"no rest: {json.dumps(self.status)[:2000]}")
 
-    def without_pods(self, *kept: str) -> None:
-        """Delete the pods in the namespace default, but for some, and wait until they have gone."""
+    def pods(self) -> set[str]:
+        """The names of the pods in the namespace default."""
+        items = self.api.request("GET", PODS_IN_DEFAULT)["items"]
+        return {item["metadata"]["name"] for item in items}
 
-        def left() -> set[str]:
-            items = self.api.request("GET", PODS_IN_DEFAULT)["items"]
-            return {item["metadata"]["name"] for item in items} - set(kept)
-
-        for name in left():
+    def delete_pods(self, names: Iterable[str]) -> None:
+        """Delete pods of that namespace and wait until they have gone: their requests are free."""
+        gone = set(names)
+        for name in gone:
             delete_pod(self.api, name)
-        until(lambda: not left(), 60, lambda: f"pods that did not go away: {left()}")
+        until(
+            lambda: not self.pods() & gone,
+            60,
+            lambda: f"pods that did not go away: {self.pods() & gone}",
+        )
+
+    def without_pods(self, *kept: str) -> None:
+        """Delete all of them but some."""
+        self.delete_pods(self.pods() - set(kept))
 
 
 @contextmanager

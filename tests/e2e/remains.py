@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -138,7 +139,7 @@ class Search:
 
     clusters: list[str] = field(default_factory=list)
     secrets: int = 0
-    places: dict[str, int] = field(default_factory=dict)
+    places: Counter[str] = field(default_factory=Counter)
     size: int = 0
     found: list[str] = field(default_factory=list)
     unread: list[str] = field(default_factory=list)
@@ -169,8 +170,7 @@ class Search:
         self.size += other.size
         self.found += other.found
         self.unread += other.unread
-        for kind, count in other.places.items():
-            self.places[kind] = self.places.get(kind, 0) + count
+        self.places += other.places
 
     def _add(self, sandbox: Sandbox, follower: Follower) -> None:
         name, api = sandbox.name, Api(sandbox)
@@ -192,7 +192,7 @@ class Search:
         # Logs are last: what was asked for here has left its traces in them, too.
         for kind, places in (*seen.items(), ("logs", logs(follower.kept))):
             for place, text in places:
-                self.places[kind] = self.places.get(kind, 0) + 1
+                self.places[kind] += 1
                 self.size += len(text)
                 self.found += leaks(distinct, f"{name}: {place}", text)
 

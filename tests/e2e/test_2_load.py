@@ -26,6 +26,7 @@ from kube_scheduler_operator.names import LOAD_ANNOTATION
 
 from .conftest import (
     LOAD_POLICIES,
+    PODS_IN_DEFAULT,
     REPOSITORY,
     SCHEDULER_EXTENDERS,
     SCHEDULER_PROFILES,
@@ -137,6 +138,10 @@ def _average(cluster: Cluster, node: str) -> float:
     return float(_usage(cluster, node).get(AVERAGE, -1))
 
 
+def _averages(cluster: Cluster) -> dict[str, float]:
+    return {node.name: _average(cluster, node.name) for node in cluster.sandbox.nodes}
+
+
 def _pinned(cluster: Cluster, name: str, node: str, scheduler: str = NAME) -> None:
     """A pod that can only have one node."""
     selector = {"kubernetes.io/hostname": node}
@@ -167,7 +172,7 @@ def _spread(cluster: Cluster, scheduler: str, replicas: int = 30) -> Counter[str
             "spec": spec,
         },
     )
-    pods = "/api/v1/namespaces/default/pods?labelSelector=app%3Dnginx"
+    pods = f"{PODS_IN_DEFAULT}?labelSelector=app%3Dnginx"
 
     def found() -> Counter[str]:
         items = cluster.api.request("GET", pods)["items"]
@@ -201,8 +206,9 @@ def test_load_is_measured_and_written_on_the_nodes(load: Cluster, busy: str) -> 
         90,
         lambda: f"not measured: { {node: _usage(load, node) for node in nodes} }",
     )
-    print({node: _average(load, node) for node in nodes})
-    assert max(nodes, key=lambda node: _average(load, node)) == busy
+    averages = _averages(load)
+    print(averages)
+    assert max(averages, key=averages.__getitem__) == busy
     usage = _usage(load, busy)
     assert usage["source"] == "NodeMetrics"
     until(lambda: _usage(load, busy)["at"] > usage["at"], 30, "it is written once and never again")
@@ -216,7 +222,7 @@ def test_no_pod_goes_to_the_busy_node_whatever_is_requested(load: Cluster, busy:
     _is_rejected(load, "wants-the-busy-one")
     by_requests = _spread(load, "default-scheduler")
     by_load = _spread(load, NAME)
-    usage = {node.name: _average(load, node.name) for node in load.sandbox.nodes}
+    usage = _averages(load)
     print(f"by requests: {dict(by_requests)}; by load: {dict(by_load)} at {usage}")
     assert by_requests[busy] >= 10, "it has the most room as far as requests go"
     assert by_load.total() == 30
@@ -233,7 +239,7 @@ def test_an_edit_reaches_the_agents_and_then_scores_alone_move_pods(
         assert placed(load, "wants-the-busy-one", timeout=120) == busy
         assert {each["metadata"]["uid"] for each in _scheduler_pods(load)} == before, "no restart"
         by_load = _spread(load, NAME)
-        usage = {node.name: _average(load, node.name) for node in load.sandbox.nodes}
+        usage = _averages(load)
         print(f"by scores: {dict(by_load)} at {usage}")
         assert by_load[busy] <= 2, usage
     _pinned(load, "is-kept-away", busy)

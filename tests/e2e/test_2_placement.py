@@ -47,12 +47,7 @@ def loaded(cluster: Cluster, workers: tuple[str, str]) -> Iterator[str]:
     )
     yield busy
     delete_pod(cluster.api, "load")
-    until(lambda: not _pods(cluster), 30, "the load did not go away")
-
-
-def _pods(cluster: Cluster) -> list[str]:
-    items = cluster.api.request("GET", PODS_IN_DEFAULT)["items"]
-    return [pod["metadata"]["name"] for pod in items]
+    until(lambda: not cluster.pods(), 30, "the load did not go away")
 
 
 def _place(cluster: Cluster, count: int, cpu: str) -> Counter[str]:
@@ -65,7 +60,7 @@ def _place(cluster: Cluster, count: int, cpu: str) -> Counter[str]:
         placed[node] += 1
     for name in names:
         delete_pod(cluster.api, name)
-    until(lambda: set(_pods(cluster)) <= {"load"}, 60, "the pods did not go away")
+    until(lambda: cluster.pods() <= {"load"}, 60, "the pods did not go away")
     return placed
 
 
@@ -127,7 +122,7 @@ def _why_pending(cluster: Cluster, name: str) -> str:
 def _gone(cluster: Cluster, *names: str) -> None:
     for name in names:
         delete_pod(cluster.api, name)
-    until(lambda: not _pods(cluster), 60, "the pods did not go away")
+    until(lambda: not cluster.pods(), 60, "the pods did not go away")
 
 
 def test_affinity_waits_for_a_node_with_the_topology_key(

@@ -57,7 +57,8 @@ def test_no_right_is_there_for_nothing(ledger: Ledger) -> None:
         if (right.resource, right.verb) not in SELDOM
         and (right.account.partition(":")[2], right.resource, right.verb) not in SELDOM_OF
     ]
-    missing = {path.name for path in Path(__file__).parent.glob("test_[0-9]*.py")} - ledger.files
+    there = {path.name for path in Path(__file__).parent.glob("test_*.py")}
+    missing = {name for name in there - ledger.files if not name.startswith("test_last_")}
     if missing:
         pytest.skip(f"this is about all end-to-end tests, and without {sorted(missing)}")
     assert not unused, "\n".join(str(right) for right in unused)

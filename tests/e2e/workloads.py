@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from cluster import images
-from cluster.observe import OPERATOR_NAMESPACE, delete_pod, until
+from cluster.observe import OPERATOR_NAMESPACE, until
 
 from .conftest import PODS_IN_DEFAULT, Cluster
 
@@ -79,14 +79,7 @@ def events(cluster: Cluster, name: str, reason: str) -> list[dict[str, Any]]:
 
 def delete(cluster: Cluster, *names: str) -> None:
     """Delete pods and wait until they have gone: what they requested is free again."""
-    for name in names:
-        delete_pod(cluster.api, name)
-
-    def left() -> set[str]:
-        items = cluster.api.request("GET", PODS_IN_DEFAULT)["items"]
-        return {item["metadata"]["name"] for item in items} & set(names)
-
-    until(lambda: not left(), 60, lambda: f"pods that did not go away: {left()}")
+    cluster.delete_pods(names)
 
 
 def conditions(obj: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

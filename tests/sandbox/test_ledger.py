@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import fields
 from pathlib import Path
 
@@ -16,7 +17,9 @@ def right(verb: str) -> Right:
 
 def ledger(name: str) -> Ledger:
     audit = Record([name], 1, {right(f"use {name}")}, {right(f"try {name}")}, {right("get")})
-    search = Search([name], 2, {"logs": 3, name: 4}, 5, [f"found {name}"], [f"unread {name}"])
+    search = Search(
+        [name], 2, Counter({"logs": 3, name: 4}), 5, [f"found {name}"], [f"unread {name}"]
+    )
     return Ledger(audit, search, {f"test_{name}.py"})
 
 
@@ -37,7 +40,7 @@ def test_it_is_the_sum_of_all_processes(tmp_path: Path) -> None:
     assert total.search == Search(
         ["a", "b"],
         4,
-        {"logs": 6, "a": 4, "b": 4},
+        Counter({"logs": 6, "a": 4, "b": 4}),
         10,
         ["found a", "found b"],
         ["unread a", "unread b"],
