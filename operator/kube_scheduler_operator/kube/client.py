@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeVar
 
 import aiohttp
 
+from . import protobuf
 from .api import Body, ListResult, Object, PatchType, Propagation
 from .errors import (
     ApiError,
@@ -233,7 +234,12 @@ class ApiClient:
 
     @contextlib.asynccontextmanager
     async def stream(
-        self, request: Request, params: Mapping[str, str], *, silence: float
+        self,
+        request: Request,
+        params: Mapping[str, str],
+        *,
+        silence: float,
+        accept: str = "application/json",
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         """An answer that is read while it is sent: a watch. Nothing is repeated.
 
@@ -241,12 +247,14 @@ class ApiClient:
             request: what is asked.
             params: of the query.
             silence: seconds after which a connection that says nothing counts as broken.
+            accept: media types, the best one first.
 
         Raises:
             ApiError: the server refused, or the connection broke, also while it is read.
         """
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=10.0, sock_read=silence)
-        async with self._asked("GET", request, params, None, {}, timeout) as response:
+        headers = {"Accept": accept}
+        async with self._asked("GET", request, params, None, headers, timeout) as response:
             yield response
 
     async def get_path(self, path: str) -> Object:
@@ -350,7 +358,7 @@ class ApiClient:
             ) as response:
                 code = str(response.status)
                 if response.status >= 300:
-                    text = _decode(await response.read())
+                    text = _refusal(response.content_type, await response.read())
                     again = response.headers.get("Retry-After")
                     raise from_response(request, response.status, text, again)
                 yield response
@@ -384,6 +392,13 @@ def _as_object(request: Request, status: int, text: bytes) -> Object:
         why = "the answer is not JSON; is this really an API server?"
         raise Unavailable(request, status=status, message=why)
     return answer
+
+
+def _refusal(content_type: str, body: bytes) -> Object | str:
+    if content_type == protobuf.MEDIA_TYPE:  # who asks for it gets it also when refused
+        with contextlib.suppress(protobuf.UnreadableError):
+            return protobuf.status(body)
+    return _decode(body)
 
 
 def _as_text(_request: Request, _status: int, text: bytes) -> str:

@@ -162,7 +162,7 @@ class Cluster:
             return
         before = self._pods.get(pod.key)
         if before is not None:
-            if before[1].node_name == pod.node_name and before[1].demand is pod.demand:
+            if before[1].node_name == pod.node_name and before[1].demand.same(pod.demand):
                 return
             self._forget(pod.key)
         index = self._slot(pod.node_name)

@@ -51,6 +51,16 @@ class Demand:
         self.requests: Amounts = requests
         self.limits: Amounts = limits
 
+    def same(self, other: Demand) -> bool:
+        """Whether it asks for the same."""
+        # One that was read from JSON and one from protobuf are two.
+        return self is other or (
+            self.containers == other.containers
+            and self.overhead == other.overhead
+            and self.requests == other.requests
+            and self.limits == other.limits
+        )
+
 
 Part = tuple[Amounts, Amounts]
 
@@ -151,7 +161,7 @@ _labels: dict[tuple[Any, ...], Mapping[str, str]] = {}
 
 
 def read_pod(obj: Mapping[str, Any]) -> Pod:
-    """A pod of the API, in JSON.
+    """A pod of the API, in JSON or (pod_fields.py) as protobuf has it.
 
     What is absent or of the wrong type is empty: only an API server's pods are whole.
     """
@@ -224,13 +234,18 @@ def _bound(status: Mapping[str, Any]) -> float:
     return seconds(status.get("startTime"))
 
 
-def seconds(text: Any) -> float:
-    """A time of the API (RFC 3339) in seconds since 1970; 0 if it is none."""
-    if not isinstance(text, str) or not text:
-        return 0.0
+def seconds(value: Any) -> float:
+    """A time of the API in seconds since 1970; 0 if it is none.
+
+    JSON has text (RFC 3339), protobuf these seconds.
+    """
     try:
-        time = datetime.fromisoformat(text)
-    except ValueError:
+        if isinstance(value, int):
+            return float(value)
+        if not isinstance(value, str) or not value:
+            return 0.0
+        time = datetime.fromisoformat(value)
+    except (ValueError, OverflowError):
         return 0.0
     return time.timestamp() if time.tzinfo else 0.0
 

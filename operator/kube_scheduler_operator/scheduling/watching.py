@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..kube.reflector import Pace, Reflector, Selection
 from ..kube.resource import CONFIG_MAPS, NODES, PODS
+from .pod_fields import POD
 
 if TYPE_CHECKING:
     from ..kube.api import Object
@@ -145,7 +146,7 @@ class View:
     async def want_pods(self, wanted: bool) -> None:
         """Watch bound pods, or forget them: a watch of all pods is the dearest thing here.
 
-        Each pod that is placed is decoded here and encoded by the API server for nobody else.
+        Each pod that is placed is decoded here.
         """
         if wanted and self._pods is None:
             self._pods = Reflector(
@@ -154,6 +155,7 @@ class View:
                 self._pods_receiver,
                 Selection(field_selector=BOUND),
                 loads=self._loads,
+                fields=POD,
                 pace=self._pace,
             )
             self._pods_task = asyncio.create_task(self._pods.run())

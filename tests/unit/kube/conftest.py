@@ -13,6 +13,7 @@ import pytest
 from aiohttp import web
 
 from kube_scheduler_operator.kube.credentials import Access, Credentials
+from kube_scheduler_operator.kube.protobuf import MEDIA_TYPE
 from kube_scheduler_operator.kube.resource import (
     CONFIG_MAPS,
     CUSTOM_RESOURCE_DEFINITIONS,
@@ -24,6 +25,8 @@ from kube_scheduler_operator.kube.resource import (
     SCHEDULERS,
     Resource,
 )
+
+from . import encoding
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -77,6 +80,7 @@ class FakeApi:
     url: str = ""
     version: int = 100
     oldest: int = 0  # watches from before this version get 410
+    protobuf: bool = False  # watches of pods get it, if they ask for it
     served: set[Resource] = field(default_factory=set)
     objects: dict[Resource, dict[Key, Object]] = field(default_factory=dict)
     history: list[tuple[int, Resource, str, Object]] = field(default_factory=list)
@@ -352,7 +356,10 @@ class FakeApi:
     async def _watch(
         self, request: web.Request, resource: Resource, namespace: str | None
     ) -> web.StreamResponse:
-        response = web.StreamResponse(headers={"Content-Type": "application/json"})
+        accepted = request.headers.get("Accept", "").split(";")[0]
+        binary = self.protobuf and resource == PODS and accepted == MEDIA_TYPE
+        sent_as = f"{MEDIA_TYPE};stream=watch" if binary else "application/json"
+        response = web.StreamResponse(headers={"Content-Type": sent_as})
         response.enable_chunked_encoding()
         await response.prepare(request)
         since = int(request.query["resourceVersion"])
@@ -376,8 +383,8 @@ class FakeApi:
                 if change in ("END", "RAW"):
                     return response
                 if change == "ERROR" or selected(obj, namespace, request.query):
-                    line = json.dumps({"type": change, "object": obj}).encode()
-                    await response.write(line + b"\n")
+                    line = json.dumps({"type": change, "object": obj}).encode() + b"\n"
+                    await response.write(encoding.change(change, obj) if binary else line)
                 if change == "ERROR":
                     return response
         finally:

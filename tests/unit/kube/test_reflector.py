@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from kube_scheduler_operator.kube.client import ApiClient
+from kube_scheduler_operator.kube.protobuf import METADATA, Message, part
 from kube_scheduler_operator.kube.reflector import Pace, Reflector, Selection
 from kube_scheduler_operator.kube.resource import NODES, PODS
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from .conftest import FakeApi
 
+NAMES = Message(part(1, "metadata", Message(*METADATA)))
 QUICK = Pace(batch=0.002, silence=20.0, backoff=(0.01, 0.05), page=3)
 
 
@@ -279,3 +281,56 @@ async def test_changes_are_read_in_batches(api: FakeApi) -> None:
                 await asyncio.sleep(0.003)
         await until(lambda: len(copy.objects) == 500)
         assert reflector.state.events == 500
+
+
+async def test_changes_come_as_protobuf_with_the_fields_that_are_asked_for(api: FakeApi) -> None:
+    api.protobuf = True
+    api.put(PODS, "listed", "shop", spec={"nodeName": "a"})
+    copy = Copy()
+    async with following(api, copy, resource=PODS, fields=NAMES) as reflector:
+        await api.until_watched(PODS)
+        api.put(PODS, "new", "shop", spec={"nodeName": "a"}, labels={"app": "web"})
+        api.put(PODS, "listed", "shop", spec={"nodeName": "b"})
+        api.remove(PODS, "new", "shop")
+        await until(lambda: copy.removed == ["new"])
+        assert set(copy.objects["listed"]) == {"metadata"}
+        assert set(copy.objects["listed"]["metadata"]) == {
+            "name", "namespace", "uid", "resourceVersion"
+        }  # fmt: skip
+        assert (reflector.state.events, reflector.state.failures) == (3, 0)
+        assert reflector.state.version == str(api.version)
+    (watch,) = [seen for seen in api.seen if "watch" in seen.query]
+    assert watch.headers["Accept"].startswith("application/vnd.kubernetes.protobuf;stream=watch,")
+
+
+async def test_json_is_read_where_a_server_has_no_protobuf(api: FakeApi) -> None:
+    copy = Copy()
+    async with following(api, copy, resource=PODS, fields=NAMES) as reflector:
+        await api.until_watched(PODS)
+        api.put(PODS, "new", "shop", spec={"nodeName": "a"})
+        await until(lambda: "new" in copy.objects)
+        assert copy.objects["new"]["spec"] == {"nodeName": "a"}
+        assert reflector.state.failures == 0
+
+
+async def test_json_is_asked_for_after_protobuf_that_cannot_be_read(api: FakeApi) -> None:
+    api.protobuf = True
+    copy = Copy()
+    async with following(api, copy, resource=PODS, fields=NAMES) as reflector:
+        await api.until_watched(PODS)
+        await api.send_raw(PODS, b"\0\0\0\2\x0b\x0b")
+        await until(lambda: reflector.state.failures == 1)
+        api.put(PODS, "new", "shop", spec={"nodeName": "a"})
+        await until(lambda: "new" in copy.objects)
+        assert copy.objects["new"]["spec"] == {"nodeName": "a"}
+        assert reflector.state.lists == 1
+
+
+async def test_a_version_that_is_gone_is_told_in_protobuf_too(api: FakeApi) -> None:
+    api.protobuf = True
+    copy = Copy()
+    async with following(api, copy, resource=PODS, fields=NAMES) as reflector:
+        await api.until_watched(PODS)
+        await api.send_error(PODS, 410)
+        await until(lambda: reflector.state.lists == 2)
+        assert reflector.state.failures == 0

@@ -45,8 +45,11 @@ async def until(condition: Callable[[], object]) -> None:
             await asyncio.sleep(0.002)
 
 
-@pytest.fixture
-async def world(api: FakeApi, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[World]:
+@pytest.fixture(params=["json", "protobuf"])
+async def world(
+    request: pytest.FixtureRequest, api: FakeApi, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[World]:
+    api.protobuf = request.param == "protobuf"
     # The API that is played here knows `=` alone, and the cluster sorts out the rest by itself.
     monkeypatch.setattr("kube_scheduler_operator.scheduling.watching.BOUND", "")
     made = World(api)

@@ -32,6 +32,7 @@ from ...kube.resource import NODES, PODS
 from ...names import OWN_LABELS
 from ..load_policy import LoadPolicy, LoadPolicyError
 from ..load_policy_files import read_policy
+from ..pod_fields import POD
 from .annotation import CRANE, SAFE
 from .bindings import PodBindings
 from .counters import Counters
@@ -210,6 +211,7 @@ class Program:
                     bindings,
                     Selection(field_selector="spec.nodeName!="),
                     loads=orjson.loads,
+                    fields=POD,
                     pace=_PODS_PACE,
                 )
                 tasks.append(group.create_task(pods.run()))

@@ -1,0 +1,201 @@
+"""Protobuf: what is asked for is found, all else is stepped over, and rubbish is told as such."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kube_scheduler_operator.kube.protobuf import (
+    METADATA,
+    Changes,
+    Message,
+    UnreadableError,
+    number,
+    part,
+    parts,
+    quantities,
+    status,
+    strings,
+    text,
+    time,
+)
+
+from . import encoding
+from .encoding import field, varint
+
+NAMED = Message(
+    text(1, "name"),
+    number(2, "count"),
+    time(3, "at"),
+    part(4, "inner", Message(text(1, "name"), number(3, "more"))),
+    parts(5, "many", Message(text(1, "name"))),
+    strings(6, "labels"),
+    quantities(7, "requests"),
+    text(20, "far"),
+)
+OBJECT = Message(part(1, "metadata", Message(*METADATA)))
+
+
+def read(data: bytes) -> dict[str, Any]:
+    return NAMED.read(data, 0, len(data))
+
+
+def quantity(name: bytes, value: bytes) -> bytes:
+    return field(1, name) + field(2, field(1, value))
+
+
+@pytest.mark.parametrize(
+    ("data", "found"),
+    [
+        (b"", {}),
+        (field(1, b"a"), {"name": "a"}),
+        (field(1, "ä".encode()), {"name": "ä"}),
+        (field(1, b""), {}),
+        (field(1, b"x" * 300), {"name": "x" * 300}),
+        (field(20, b"two bytes of tag"), {"far": "two bytes of tag"}),
+        (b"\x10\x00", {"count": 0}),
+        (b"\x10" + varint(300), {"count": 300}),
+        (b"\x10" + varint(2**64 - 1), {"count": 2**64 - 1}),
+        (field(3, b"\x08" + varint(1_700_000_000)), {"at": 1_700_000_000}),
+        (field(3, b"\x08" + varint(1_700_000_000) + b"\x10\x05"), {"at": 1_700_000_000}),
+        (field(3, b"\x08" + varint(2**64 - 60)), {"at": -60}),
+        (field(3, b""), {}),
+        (field(4, field(1, b"i") + b"\x18\x07"), {"inner": {"name": "i", "more": 7}}),
+        (field(4, b""), {"inner": {}}),
+        (field(5, field(1, b"a")) + field(5, b""), {"many": [{"name": "a"}, {}]}),
+        (
+            field(6, field(1, b"app") + field(2, b"web")) + field(6, field(1, b"gone")),
+            {"labels": {"app": "web", "gone": ""}},
+        ),
+        (
+            field(7, quantity(b"cpu", b"250m")) + field(7, field(1, b"memory")),
+            {"requests": {"cpu": "250m", "memory": "0"}},
+        ),
+    ],
+)
+def test_what_is_asked_for_is_found(data: bytes, found: dict[str, Any]) -> None:
+    assert read(data) == found
+
+
+@pytest.mark.parametrize(
+    "unknown",
+    [
+        field(9, b"text"),
+        field(9, b"long" * 100),
+        varint(9 << 3) + varint(1),
+        varint(9 << 3) + varint(2**40),
+        varint(9 << 3 | 1) + b"12345678",
+        varint(9 << 3 | 5) + b"1234",
+        varint(2**28 << 3 | 2) + b"\x01a",
+        varint(1 << 3) + b"\x01",  # a number where text is asked for
+        field(2, b"text"),  # and the other way round
+    ],
+)
+def test_what_nobody_asks_for_is_stepped_over(unknown: bytes) -> None:
+    assert read(unknown + field(1, b"a") + unknown) == {"name": "a"}
+
+
+def test_equal_parts_are_one_object() -> None:
+    first, second = read(field(5, field(1, b"a")))["many"], read(field(5, field(1, b"a")))["many"]
+    assert first is not second
+    assert first[0] is second[0]
+
+
+def test_what_is_remembered_is_bounded() -> None:
+    many = Message(parts(1, "many", Message(text(1, "name"))))
+    for at in range(10_000):
+        data = field(1, field(1, str(at).encode()))
+        assert many.read(data, 0, len(data)) == {"many": [{"name": str(at)}]}
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\x0a",  # no length
+        b"\x0a\x05abc",
+        b"\x10",
+        b"\x10\x80",
+        b"\x10" + b"\xff" * 11,
+        b"\x0b",  # a group, which nobody has written for years
+        b"\x09123",
+        field(4, b"\x0a\x05abc"),
+        field(1, b"\xff"),
+    ],
+)
+def test_rubbish_is_told(data: bytes) -> None:
+    with pytest.raises((ValueError, IndexError)):
+        read(data)
+    frame = field(1, b"ADDED") + field(2, field(1, encoding.whole(field(1, data))))
+    changes = Changes(Message(part(1, "metadata", NAMED)))
+    with pytest.raises(UnreadableError, match="protobuf"):
+        list(changes.feed(len(frame).to_bytes(4) + frame))
+
+
+POD = {"metadata": {"name": "p", "namespace": "shop", "uid": "u", "resourceVersion": "7"}}
+
+
+def test_changes_come_as_they_are_complete() -> None:
+    data = b"".join(encoding.change(kind, POD) for kind in ("ADDED", "MODIFIED", "DELETED"))
+    expected = [{"type": kind, "object": POD} for kind in ("ADDED", "MODIFIED", "DELETED")]
+    assert list(Changes(OBJECT).feed(data)) == expected
+    bit_by_bit = Changes(OBJECT)
+    assert [each for at in data for each in bit_by_bit.feed(bytes([at]))] == expected
+
+
+def test_an_error_is_a_status() -> None:
+    gone = {
+        "kind": "Status", "status": "Failure", "message": "too old", "reason": "Expired",
+        "code": 410,
+    }  # fmt: skip
+    (change,) = Changes(OBJECT).feed(encoding.change("ERROR", gone))
+    assert change == {"type": "ERROR", "object": gone}
+
+
+def test_a_status_is_read_of_an_answer() -> None:
+    refused = {
+        "kind": "Status", "status": "Failure", "message": "no", "reason": "Forbidden", "code": 403
+    }  # fmt: skip
+    assert status(encoding.whole(encoding.encode(refused, encoding.STATUS), "Status")) == refused
+    for data in (b"", b"no mark", b"k8s\0", b"k8s\0\x12\x05a", b'{"kind":"Status"}'):
+        with pytest.raises(UnreadableError):
+            status(data)
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        b"",  # neither a type nor an object
+        field(1, b"ADDED"),
+        field(1, b"ADDED") + field(2, b""),
+        field(1, b"ADDED") + field(2, field(1, b"")),
+        field(1, b"ADDED") + field(2, field(1, b"k8s\0")),
+        field(1, b"ADDED") + field(2, field(1, b"{}")),
+    ],
+)
+def test_what_is_no_change_is_told(frame: bytes) -> None:
+    with pytest.raises(UnreadableError):
+        list(Changes(OBJECT).feed(len(frame).to_bytes(4) + frame))
+
+
+def test_a_length_that_cannot_be_is_not_waited_for() -> None:
+    with pytest.raises(UnreadableError, match="more than"):
+        list(Changes(OBJECT).feed(b'{"type":"ADDED"'))
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_read_or_told(data: bytes) -> None:
+    for given_bytes in (data, len(data).to_bytes(4) + data):
+        with contextlib.suppress(UnreadableError):
+            list(Changes(OBJECT).feed(given_bytes))
+
+
+@given(st.data())
+def test_a_change_with_a_wrong_byte_is_read_or_told(data: st.DataObject) -> None:
+    frame = bytearray(encoding.change("ADDED", POD))
+    frame[data.draw(st.integers(4, len(frame) - 1))] = data.draw(st.integers(0, 255))
+    with contextlib.suppress(UnreadableError):
+        list(Changes(OBJECT).feed(bytes(frame)))
