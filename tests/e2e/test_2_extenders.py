@@ -170,12 +170,12 @@ def test_a_pod_goes_where_the_formulas_of_two_extenders_send_it(
 
 
 def test_who_gets_no_node_is_told_why(safe: Cluster, workers: tuple[str, str]) -> None:
-    for name in workers:
-        _used(safe, name, 0.99)
+    for name, level in zip(workers, (0.98, 0.99), strict=True):
+        _used(safe, name, level)
     time.sleep(HEARD)
     create(safe, _test_pod("rejected"))
-    until(
-        lambda: "too high" in why_pending(safe, "rejected"),
+    until(  # one reason for both
+        lambda: "2 safe-overload: the risk" in why_pending(safe, "rejected"),
         60,
         lambda: f"not told: {why_pending(safe, 'rejected')!r}",
     )

@@ -47,13 +47,22 @@ class Rejections:
     """Which nodes of a request get no pod, by their position in it.
 
     Attributes:
-        reasons: position to reason: a sentence for people, without the node's name and without a
-            percent sign, which kube-scheduler would take for a format.
+        reasons: position to reason: a sentence for people, without a percent sign, which
+            kube-scheduler would take for a format. Without the node's name and its figures, so that
+            it is the same for many: kube-scheduler counts equal ones, and writes all that differ
+            into the pod's status, whole, and again when one changes.
         unresolvable: positions where it would not help to evict other pods.
+        figures: position to what it was that was too much, or too little; for `explain` alone.
     """
 
     reasons: dict[int, str] = field(default_factory=dict)
     unresolvable: set[int] = field(default_factory=set)
+    figures: dict[int, str] = field(default_factory=dict)
+
+    def told(self, at: int) -> str:
+        """The reason at a position, with its figures."""
+        figures = self.figures.get(at)
+        return f"{self.reasons[at]} ({figures})" if figures else self.reasons[at]
 
 
 class Policy:

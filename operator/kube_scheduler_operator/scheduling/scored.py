@@ -95,8 +95,12 @@ class NodePolicy(Policy):
         raise NotImplementedError
 
     def reasons(self, kind: Hashable, indices: Ints) -> list[str]:
-        """Why nodes are refused: for each a sentence with the figures."""
+        """Why nodes are refused: for each a sentence, the same where it is for the same reason."""
         raise NotImplementedError
+
+    def figures(self, kind: Hashable, indices: Ints) -> list[str]:
+        """By how much they are beyond what is allowed; see Rejections."""
+        return [""] * len(indices)
 
     def details(self, kind: Hashable, indices: Ints) -> list[dict[str, Any]]:
         """Inputs and intermediate values for each node."""
@@ -123,9 +127,12 @@ class NodePolicy(Policy):
         those: list[int] = indices.take(positions).tolist()
         missing = [index for index in those if index not in texts]
         if missing:
-            reasons = self.reasons(kind, np.array(missing, np.intp))
-            texts.update(zip(missing, reasons, strict=True))
-        found = Rejections(dict(zip(positions, map(texts.__getitem__, those), strict=True)))
+            asked = np.array(missing, np.intp)
+            told = zip(self.reasons(kind, asked), self.figures(kind, asked), strict=True)
+            texts.update(zip(missing, told, strict=True))
+        found = Rejections()
+        for position, index in zip(positions, those, strict=True):
+            found.reasons[position], found.figures[position] = texts[index]
         if not self.preemption_helps:
             found.unresolvable.update(positions)
         return found
@@ -153,7 +160,6 @@ class NodePolicy(Policy):
         self.refresh()
         indices = np.asarray(indices, np.intp)
         rejected = self.filter(pod, indices) if self.filters else None
-        reasons = rejected.reasons if rejected else {}
         scores = self.score(pod, indices).tolist() if self.scores else [None] * len(indices)
         kind = self.kind(pod)
         rows = []
@@ -163,8 +169,8 @@ class NodePolicy(Policy):
             row = {"node": self.cluster.names[int(indices[position])], **detail}
             if score is not None:
                 row["score"] = score
-            if position in reasons:
-                row["rejected"] = reasons[position]
+            if rejected and position in rejected.reasons:
+                row["rejected"] = rejected.told(position)
             rows.append(row)
         return rows
 

@@ -58,7 +58,8 @@ class Table:
 
     Attributes:
         values: one a node, NONE for an unknown one (intp[at least as many as there are nodes]).
-        texts: by node what somebody wants to say of its value; forgotten when that may change.
+        texts: by node what somebody wants to say of its value, and with what figures; forgotten
+            when that may change.
         epoch, read: which changes it has seen.
     """
 
@@ -66,7 +67,7 @@ class Table:
 
     def __init__(self, epoch: int, read: int, values: Ints) -> None:
         self.epoch, self.read, self.values = epoch, read, values
-        self.texts: dict[int, str] = {}
+        self.texts: dict[int, tuple[str, str]] = {}
 
 
 class Tables:

@@ -12,7 +12,7 @@ import numpy as np
 from kube_scheduler_operator.names import LOAD_ANNOTATION
 from kube_scheduler_operator.scheduling.cluster import Cluster
 from kube_scheduler_operator.scheduling.pods import Pod, read_pod
-from kube_scheduler_operator.scheduling.policy import Policy, make
+from kube_scheduler_operator.scheduling.policy import Policy, Rejections, make
 
 NOW = datetime(2026, 11, 23, tzinfo=UTC).timestamp()
 
@@ -112,9 +112,17 @@ class Play:
 
     def rejected(self, obj: Mapping[str, Any] | None = None, *names: str) -> dict[str, str]:
         """Node to reason."""
+        ordered, found = self._filtered(obj, *names)
+        return {ordered[at]: why for at, why in found.reasons.items()}
+
+    def told(self, obj: Mapping[str, Any] | None = None, *names: str) -> dict[str, str]:
+        """Node to reason, with figures."""
+        ordered, found = self._filtered(obj, *names)
+        return {ordered[at]: found.told(at) for at in found.reasons}
+
+    def _filtered(self, obj: Mapping[str, Any] | None, *names: str) -> tuple[list[str], Rejections]:
         ordered = list(names or sorted(self.cluster.index))
-        found = self.policy.filter(self.pod(obj), self.indices(ordered))
-        return {ordered[at]: why for at, why in (found.reasons if found else {}).items()}
+        return ordered, self.policy.filter(self.pod(obj), self.indices(ordered)) or Rejections()
 
     @staticmethod
     def pod(obj: Mapping[str, Any] | None) -> Pod:

@@ -110,16 +110,31 @@ class LoadAware(NodePolicy):
 
     def reasons(self, kind: Hashable, indices: Ints) -> list[str]:
         """See NodePolicy."""
-        expected = self._filtered.expected(indices).tolist()
-        measured = self._filtered.measured(indices).tolist()
-        rules = list(enumerate(self.rules.predicates))
+        rules = self.rules.predicates
+        limits = [
+            f"{rule.name} is above the limit of {100 * rule.limit:g} percent" for rule in rules
+        ]
+        expected = self._filtered.expected(indices).T.tolist()
         return [
             "; ".join(
-                _too_much(rule, expected[at][node], measured[at][node])
-                for at, rule in rules
-                if expected[at][node] > rule.limit
+                said
+                for said, rule, level in zip(limits, rules, levels, strict=True)
+                if level > rule.limit
             )
-            for node in range(len(indices))
+            for levels in expected
+        ]
+
+    def figures(self, kind: Hashable, indices: Ints) -> list[str]:
+        """See NodePolicy."""
+        expected = self._filtered.expected(indices).T.tolist()
+        measured = self._filtered.measured(indices).T.tolist()
+        return [
+            ", ".join(
+                _level(rule, *levels)
+                for rule, *levels in zip(self.rules.predicates, *of_node, strict=True)
+                if levels[0] > rule.limit
+            )
+            for of_node in zip(expected, measured, strict=True)
         ]
 
     def details(self, kind: Hashable, indices: Ints) -> list[dict[str, Any]]:
@@ -260,9 +275,6 @@ class Expectation:
         return np.where(self._grows & ~np.isnan(measured), raised, measured)
 
 
-def _too_much(rule: Predicate, expected: float, measured: float) -> str:
-    arrived = f" ({100 * measured:.1f} percent measured)" if expected > measured else ""
-    return (
-        f"{rule.name} is {100 * expected:.1f} percent{arrived}, "
-        f"more than the limit of {100 * rule.limit:g} percent"
-    )
+def _level(rule: Predicate, expected: float, measured: float) -> str:
+    arrived = f" of which {100 * measured:.1f} are measured" if expected > measured else ""
+    return f"{rule.name}: {100 * expected:.1f} percent{arrived}"

@@ -34,23 +34,17 @@ class SafeOverload(Safe):
     def reasons(self, kind: Hashable, indices: Ints) -> list[str]:
         """See NodePolicy."""
         given = self.arguments
-        tolerated = given.percentile / 100.0
-        risks = [
-            ("CPU" if resource == CPU else resource, self.risk(resource, kind, indices).tolist())
-            for resource in self.resources
-        ]
-        before = (
-            f"the risk that more than {given.utilization} percent is used with this pod is too "
-            "high, "
-        )
-        after = f"; tolerated: {given.percentile} percent"
         return [
-            before
-            + ", ".join(
-                f"{name}: {100 * of[at]:.1f} percent" for name, of in risks if of[at] > tolerated
-            )
-            + after
-            for at in range(len(indices))
+            f"the risk that more than {given.utilization} percent of {' or '.join(risks)} is used "
+            f"with this pod is above the tolerated {given.percentile} percent"
+            for risks in self._too_high(kind, indices)
+        ]
+
+    def figures(self, kind: Hashable, indices: Ints) -> list[str]:
+        """See NodePolicy."""
+        return [
+            ", ".join(f"{name}: {100 * risk:.1f} percent" for name, risk in risks.items())
+            for risks in self._too_high(kind, indices)
         ]
 
     def scores_of(self, kind: Hashable, indices: Ints) -> Floats:
@@ -62,3 +56,15 @@ class SafeOverload(Safe):
                 for resource in self.resources
             )
         )
+
+    def _too_high(self, kind: Hashable, indices: Ints) -> list[dict[str, float]]:
+        """For each node the risks beyond what is tolerated, by resource."""
+        tolerated = self.arguments.percentile / 100.0
+        risks = {
+            "CPU" if resource == CPU else resource: self.risk(resource, kind, indices).tolist()
+            for resource in self.resources
+        }
+        return [
+            {name: of[at] for name, of in risks.items() if of[at] > tolerated}
+            for at in range(len(indices))
+        ]

@@ -123,16 +123,17 @@ class UsageThresholds(NodePolicy):
 
     def reasons(self, kind: Hashable, indices: Ints) -> list[str]:
         """See NodePolicy."""
-        thresholds = self._thresholds.take(indices, len(self.cluster)).tolist()
-        percent = self._percent(kind, indices).tolist()
         return [
-            "too much would be used with this pod, "
-            + ", ".join(
-                f"{name}: {percent[at][node]:.0f} percent, threshold {thresholds[at][node]:g}"
-                for at, name in enumerate(("CPU", "memory"))
-                if 0.0 < thresholds[at][node] < percent[at][node]
-            )
-            for node in range(len(indices))
+            "too much would be used with this pod: "
+            + ", ".join(f"more than {at:g} percent of {name}" for name, at, _ in beyond)
+            for beyond in self._beyond(kind, indices)
+        ]
+
+    def figures(self, kind: Hashable, indices: Ints) -> list[str]:
+        """See NodePolicy."""
+        return [
+            ", ".join(f"{name}: {percent:.0f} percent" for name, _, percent in beyond)
+            for beyond in self._beyond(kind, indices)
         ]
 
     def scores_of(self, kind: Hashable, indices: Ints) -> Floats:
@@ -180,6 +181,19 @@ class UsageThresholds(NodePolicy):
     def _percent(self, kind: Hashable, indices: Ints) -> Floats:
         allocatable = self.allocatables.take(indices, len(self.cluster))
         return koordinator.percent(self._used(kind, indices), allocatable)
+
+    def _beyond(self, kind: Hashable, indices: Ints) -> list[list[tuple[str, float, float]]]:
+        """For each node the resources of which too much would be used: name, threshold, percent."""
+        thresholds = self._thresholds.take(indices, len(self.cluster)).T.tolist()
+        percents = self._percent(kind, indices).T.tolist()
+        return [
+            [
+                each
+                for each in zip(("CPU", "memory"), *of_node, strict=True)
+                if 0.0 < each[1] < each[2]
+            ]
+            for of_node in zip(thresholds, percents, strict=True)
+        ]
 
     def _pod(self, index: int, pod: Pod, added: bool) -> None:
         if self._in_flight.pod(index, pod, added):

@@ -147,15 +147,18 @@ class Agent:
             member.rejected += len(rejections.reasons)
             told = member.told(rejections.reasons)
             if found is None:
-                found = Rejections(told, rejections.unresolvable)
+                found = Rejections(told, rejections.unresolvable, rejections.figures)
                 continue
-            before = found.reasons
-            found.reasons = before | {
-                at: f"{before[at]}; {text}" if at in before else text for at, text in told.items()
-            }
+            found.reasons = _joined(found.reasons, told)
+            found.figures = _joined(found.figures, rejections.figures)
             found.unresolvable = found.unresolvable | rejections.unresolvable
         if found is not None and args.positions is not None:
             positions = args.positions.tolist()
+            found.figures = {
+                positions[at]: figures
+                for at, figures in found.figures.items()
+                if at in found.reasons
+            }
             found.reasons = {positions[at]: reason for at, reason in found.reasons.items()}
             found.unresolvable = {positions[at] for at in found.unresolvable}
         return found
@@ -250,3 +253,8 @@ def _in_range(found: Any, count: int) -> Ints:
         scores = np.rint(np.nan_to_num(scores.astype(np.float64), posinf=BEST, neginf=0))
     whole: Ints = np.minimum(np.maximum(scores, 0), BEST).astype(np.intp, copy=False)
     return whole
+
+
+def _joined(before: Mapping[int, str], more: Mapping[int, str]) -> dict[int, str]:
+    """What several policies say of the same nodes."""
+    return {**before, **{at: "; ".join(filter(None, (before.get(at), more[at]))) for at in more}}

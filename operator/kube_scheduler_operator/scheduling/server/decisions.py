@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
+from ..policy import Rejections
 from .wire import Args
 
 if TYPE_CHECKING:
     from ..pods import Pod
-    from ..policy import Rejections
     from .agent import Scores
 
 BYTES: Final = 16 * 1024 * 1024
@@ -205,15 +205,17 @@ def _explain(decision: Decision) -> dict[str, Any]:
     told: dict[str, Any] = {"agent": decision.agent}
     if decision.filtered_at:
         names = orjson.loads(decision.filtered)
-        rejections = decision.rejections
-        reasons: Mapping[int, str] = rejections.reasons if rejections else {}
-        hopeless = rejections.unresolvable if rejections else set()
+        rejections = decision.rejections or Rejections()
         told["filter"] = {
             "at": _time(decision.filtered_at),
             "nodes": len(names),
             "rejected": [
-                {"node": names[at], "reason": reason, "unresolvable": at in hopeless}
-                for at, reason in sorted(reasons.items(), key=lambda pair: names[pair[0]])
+                {
+                    "node": names[at],
+                    "reason": rejections.told(at),
+                    "unresolvable": at in rejections.unresolvable,
+                }
+                for at in sorted(rejections.reasons, key=names.__getitem__)
             ],
         }
     if decision.scores is not None:

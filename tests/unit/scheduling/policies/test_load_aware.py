@@ -54,10 +54,8 @@ def test_a_limit_itself_passes(usage: float, rejected: bool, compatibility: bool
     found = play.policy.filter(play.pod(None), play.indices())
     assert (found is not None) == rejected
     if found is not None:
-        assert (
-            found.reasons[0]
-            == "cpu_usage_avg_5m is 65.0 percent, more than the limit of 65 percent"
-        )
+        assert found.reasons[0] == "cpu_usage_avg_5m is above the limit of 65 percent"
+        assert found.figures[0] == "cpu_usage_avg_5m: 65.0 percent"
         assert found.unresolvable == (set() if compatibility else {0})
     assert play.rejected(pod(owner="DaemonSet")) == {}
 
@@ -139,7 +137,7 @@ def test_pods_that_are_not_measured_yet_count_as_far_as_they_are_not() -> None:
     assert row["cpu_usage_max_avg_1hExpected"] == pytest.approx(0.2 + 0.2125)
     assert row["cpu_usage_max_avg_1d"] is None
     play.cluster.set_pod(pod("q", cpu="5", on="a", bound=NOW))
-    assert "cpu_usage_avg_5m is 83.7 percent (20.0 percent measured)" in play.rejected()["a"]
+    assert "cpu_usage_avg_5m: 83.7 percent of which 20.0 are measured" in play.told()["a"]
     play.cluster.set_node(node("a", "10", annotations=known(cpu_usage_avg_5m=0.3) | {"x": "y"}))
     later = usage(NOW + 300, cpu_usage_avg_5m=0.6)
     play.clock.now += 300
@@ -216,9 +214,9 @@ def test_a_policy_file_is_read_again_when_it_changes(tmp_path: Path) -> None:
     write(POLICY.replace("LIMIT", "0.45"))
     assert play.rejected() == {}  # not yet looked at
     play.clock.now += 1
-    assert (
-        "58.5 percent (50.0 percent measured), more than the limit of 45 percent"
-        in play.rejected()["a"]
+    assert play.told()["a"] == (
+        "cpu_usage_avg_5m is above the limit of 45 percent "
+        "(cpu_usage_avg_5m: 58.5 percent of which 50.0 are measured)"
     )
     write("spec: [")
     play.clock.now += 1

@@ -51,9 +51,10 @@ def test_memory_is_judged_as_well_and_the_worse_one_counts() -> None:
     play = Play("safe-overload", [node("a", "4", "8Gi", told)])
     assert play.scores(pod(memory="100Mi")) == [10]
     assert play.scores(pod(memory="1Gi")) == [0]
-    reason = play.rejected(pod(memory="1Gi"))["a"]
-    assert "memory: 100.0 percent" in reason
-    assert "CPU" not in reason
+    assert play.told(pod(memory="1Gi"))["a"] == (
+        "the risk that more than 90 percent of memory is used with this pod is above the "
+        "tolerated 30 percent (memory: 100.0 percent)"
+    )
     found = play.policy.filter(play.pod(pod(memory="1Gi")), play.indices())
     assert found
     assert found.unresolvable == {0}

@@ -42,8 +42,10 @@ class Told(Policy):
         reasons: Mapping[int, str] | None = None,
         unresolvable: Sequence[int] = (),
         error: Exception | None = None,
+        figures: Mapping[int, str] | None = None,
     ) -> None:
         super().__init__(Arguments(), cluster)
+        self.figures = dict(figures or {})
         self.said = scores
         self.reasons = dict(reasons or {})
         self.unresolvable = set(unresolvable)
@@ -52,7 +54,9 @@ class Told(Policy):
 
     def filter(self, pod: Any, indices: Any) -> Rejections | None:
         self._ask(indices)
-        return Rejections(dict(self.reasons), set(self.unresolvable)) if self.reasons else None
+        if not self.reasons:
+            return None
+        return Rejections(dict(self.reasons), set(self.unresolvable), dict(self.figures))
 
     def score(self, pod: Any, indices: Any) -> Any:
         self._ask(indices)

@@ -27,12 +27,14 @@ def ask(context: Context) -> Any:
 
 
 def test_all_policies_must_accept_a_node(cluster: Cluster, ask: Any) -> None:
-    first = Told(cluster, reasons={0: "hot", 2: "full"})
-    second = Told(cluster, reasons={1: "old", 2: "gone"}, unresolvable=[2])
+    first = Told(cluster, reasons={0: "hot", 2: "full"}, figures={0: "0.9", 2: "1.5"})
+    second = Told(cluster, reasons={1: "old", 2: "gone"}, unresolvable=[2], figures={1: "", 2: "7"})
     agent = agent_of(first, second)
     found = agent.filter(ask("a", "b", "c"))
     assert found is not None
     assert found.reasons == {0: "p0: hot", 1: "p1: old", 2: "p0: full; p1: gone"}
+    assert found.told(2) == "p0: full; p1: gone (1.5; 7)"
+    assert [found.told(at) for at in (0, 1)] == ["p0: hot (0.9)", "p1: old"]
     assert found.unresolvable == {2}
     assert [member.rejected for member in agent.members] == [2, 2]
 
@@ -150,11 +152,15 @@ def test_where_failures_count_the_call_fails(cluster: Cluster, ask: Any) -> None
 
 
 def test_unknown_nodes_are_accepted_and_get_the_median(cluster: Cluster, ask: Any) -> None:
-    policy = Told(cluster, lambda n: np.array([2, 9, 7][:n]), reasons={0: "hot"})
+    policy = Told(
+        cluster, lambda n: np.array([2, 9, 7][:n]), reasons={0: "hot"},
+        figures={0: "0.9", 2: "of one that is not rejected", 99: "of none"},
+    )  # fmt: skip
     args = ask("x", "c", "y", "a", "b")
     found = agent_of(policy).filter(args)
     assert found is not None
     assert found.reasons == {1: "p0: hot"}
+    assert found.figures == {1: "0.9"}
     assert policy.asked == [["c", "a", "b"]]
     assert agent_of(policy).score(args).all(args) == [7, 2, 7, 9, 7]
 
