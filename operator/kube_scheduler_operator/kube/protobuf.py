@@ -28,8 +28,8 @@ _LENGTH: Final = 4
 _FRAME_LIMIT: Final = 16 * 1024 * 1024
 """Of one change; etcd takes objects of 1.5 MiB by default."""
 
-_KEPT: Final = 4096
-"""So many different parts of a field are remembered; then from new."""
+_KEPT, _KEPT_BYTES = 4096, 512 * 1024
+"""So many different parts of a field are remembered, of so many bytes; then from new."""
 
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _LONGEST_VARINT: Final = 64
@@ -204,13 +204,19 @@ def _map(at: int, name: str, entry: Message, valued: Callable[[Any], str]) -> Fi
 
 def _remembered(read: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
     known: dict[bytes, Any] = {}
+    room = _KEPT_BYTES
 
     def remembered(data: bytes) -> Any:
+        nonlocal room
         value = known.get(data)
         if value is None:
-            if len(known) >= _KEPT:
+            value = read(data)
+            if len(known) >= _KEPT or len(data) > room:
                 known.clear()
-            value = known[data] = read(data)
+                room = _KEPT_BYTES
+            if len(data) <= room:
+                known[data] = value
+                room -= len(data)
         return value
 
     return remembered

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -105,11 +106,20 @@ def test_equal_parts_are_one_object() -> None:
     assert first[0] is second[0]
 
 
-def test_what_is_remembered_is_bounded() -> None:
+@pytest.mark.parametrize(("size", "count"), [(1, 20_000), (10_000, 2_000), (1_000_000, 30)])
+def test_what_is_remembered_is_bounded(size: int, count: int) -> None:
+    """The parts of all pods that ever were would be gigabytes."""
     many = Message(parts(1, "many", Message(text(1, "name"))))
-    for at in range(10_000):
-        data = field(1, field(1, str(at).encode()))
-        assert many.read(data, 0, len(data)) == {"many": [{"name": str(at)}]}
+    tracemalloc.start()
+    try:
+        for at in range(count):
+            name = str(at).ljust(size, "x")
+            data = field(1, field(1, name.encode()))
+            assert many.read(data, 0, len(data)) == {"many": [{"name": name}]}
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept < 4 * 2**20
 
 
 @pytest.mark.parametrize(
