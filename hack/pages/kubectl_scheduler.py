@@ -14,6 +14,7 @@ from cluster import nodes, paths
 from cluster.console import say, step
 from cluster.observe import cluster_operator, schedule_pod, until
 from cluster.releases import DEFAULT
+from pages.asked import POD, asked
 from pages.stage import PREFIX, VIEWER, Stage
 from pages.terminal import sizes
 from pages.text import Keep, Section, Shown, index, page, tree
@@ -218,6 +219,18 @@ def believed(stage: Stage) -> list[Section]:
     ]
 
 
+def decided(stage: Stage) -> list[Section]:
+    with asked(stage.sandbox) as url:
+        return [
+            _section(
+                "What extenders decided",
+                "An extender on the loopback of this machine, with safe-overload and safe-balance "
+                "as one agent, was\nasked about three nodes; in a cluster `--url` is not needed.",
+                [stage.run(f"explain {POD} --url {url} --details")],
+            )
+        ]
+
+
 def gathered(stage: Stage) -> list[Section]:
     shown = stage.run("must-gather --dest report")
     found = sizes(stage.terminal.folder / "report")
@@ -373,6 +386,7 @@ _CHAPTERS: tuple[Chapter, ...] = (
     taken_back,
     heap,
     believed,
+    decided,
     gathered,
     misspelt,
     crashed,

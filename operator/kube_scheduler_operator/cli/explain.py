@@ -288,7 +288,7 @@ def _filter(told: Mapping[str, Any] | None, most: int) -> Iterator[str]:
     yield f"  filter at {told['at']}: {len(rejected)} of {told['nodes']} nodes rejected"
     rows = [["NODE", "REJECTED BY, AND WHY"]]
     for row in _cut(rejected, most):
-        never = " (preemption would not help)" if row["unresolvable"] else ""
+        never = "; preemption would not help" if row["unresolvable"] else ""
         rows.append([row["node"], row["reason"] + never])
     yield from _table(rows, len(rejected))
 

@@ -57,7 +57,7 @@ Extender calm (calm in pod kube-scheduler-operator/agent-1 on cp1)
   filter at 2026-01-01T00:00:00.000Z: 2 of 4 nodes rejected
     NODE  REJECTED BY, AND WHY
     a     safe-overload: the CPU is too busy
-    b     safe-overload: no memory (preemption would not help)
+    b     safe-overload: no memory; preemption would not help
   prioritize at 2026-01-01T00:00:00.001Z: 2 nodes, best first
     NODE  SCORE  safe-overload (weight 1)  safe-balance (weight 10)
     c     7      9                         7

@@ -48,11 +48,12 @@ def test_each_set_of_limits_that_are_passed_has_its_reason() -> None:
             ("d", 0.1, 0.1),
         )
     ]
-    cpu, memory = (
-        f"{kind}_usage_avg_5m is above the limit of 65 percent" for kind in ("cpu", "mem")
-    )
+    cpu, memory = (f"{kind}_usage_avg_5m above 65 percent" for kind in ("cpu", "mem"))
+    said = "too much is used: "
     play = Play("load-aware", nodes)
-    assert play.rejected() == {"a": cpu, "b": memory, "c": f"{cpu}; {memory}"}
+    assert play.rejected() == {
+        "a": said + cpu, "b": said + memory, "c": f"{said}{cpu}, {memory}"
+    }  # fmt: skip
     assert play.told()["c"] == (
-        f"{cpu}; {memory} (cpu_usage_avg_5m: 80.0 percent, mem_usage_avg_5m: 90.0 percent)"
+        f"{said}{cpu}, {memory} (cpu_usage_avg_5m: 80.0 percent, mem_usage_avg_5m: 90.0 percent)"
     )

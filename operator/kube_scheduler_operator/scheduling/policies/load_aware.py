@@ -111,12 +111,11 @@ class LoadAware(NodePolicy):
     def reasons(self, kind: Hashable, indices: Ints) -> list[str]:
         """See NodePolicy."""
         rules = self.rules.predicates
-        limits = [
-            f"{rule.name} is above the limit of {100 * rule.limit:g} percent" for rule in rules
-        ]
+        limits = [f"{rule.name} above {100 * rule.limit:g} percent" for rule in rules]
         expected = self._filtered.expected(indices).T.tolist()
         return [
-            "; ".join(
+            "too much is used: "
+            + ", ".join(
                 said
                 for said, rule, level in zip(limits, rules, levels, strict=True)
                 if level > rule.limit

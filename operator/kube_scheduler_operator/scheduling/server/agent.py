@@ -257,4 +257,7 @@ def _in_range(found: Any, count: int) -> Ints:
 
 def _joined(before: Mapping[int, str], more: Mapping[int, str]) -> dict[int, str]:
     """What several policies say of the same nodes."""
-    return {**before, **{at: "; ".join(filter(None, (before.get(at), more[at]))) for at in more}}
+    return {
+        at: "; ".join(said for said in (before.get(at), more.get(at)) if said)
+        for at in {**before, **more}
+    }

@@ -54,7 +54,7 @@ def test_a_limit_itself_passes(usage: float, rejected: bool, compatibility: bool
     found = play.policy.filter(play.pod(None), play.indices())
     assert (found is not None) == rejected
     if found is not None:
-        assert found.reasons[0] == "cpu_usage_avg_5m is above the limit of 65 percent"
+        assert found.reasons[0] == "too much is used: cpu_usage_avg_5m above 65 percent"
         assert found.figures[0] == "cpu_usage_avg_5m: 65.0 percent"
         assert found.unresolvable == (set() if compatibility else {0})
     assert play.rejected(pod(owner="DaemonSet")) == {}
@@ -215,7 +215,7 @@ def test_a_policy_file_is_read_again_when_it_changes(tmp_path: Path) -> None:
     assert play.rejected() == {}  # not yet looked at
     play.clock.now += 1
     assert play.told()["a"] == (
-        "cpu_usage_avg_5m is above the limit of 45 percent "
+        "too much is used: cpu_usage_avg_5m above 45 percent "
         "(cpu_usage_avg_5m: 58.5 percent of which 50.0 are measured)"
     )
     write("spec: [")
