@@ -30,6 +30,7 @@ class Trial:
         phases: what kube-scheduler says that a pod takes, by phase.
         memory: the most that the extender had, MiB.
         full: whole nodes were sent.
+        pace: what a piece of work that is always the same took meanwhile, milliseconds.
     """
 
     variant: str
@@ -42,6 +43,12 @@ class Trial:
     phases: dict[str, float] = field(default_factory=dict)
     memory: float = 0.0
     full: bool = False
+    pace: float = math.nan
+
+    @property
+    def at_pace(self) -> float:
+        """Pods in the time that a thousand pieces of that work take."""
+        return self.rate * self.pace
 
     def spent(self, process: str) -> float:
         """User and system together; NaN if there was no such process."""
@@ -77,11 +84,18 @@ class Results:
         values = [one for one in values if not math.isnan(one)]
         return estimate(values) if values else None
 
-    def ratio(self, variant: str, other: str) -> Estimate | None:
+    def ratio(
+        self, variant: str, other: str, value: Callable[[Trial], float] = lambda trial: trial.rate
+    ) -> Estimate | None:
         """Of the rates of two variants in the same rounds."""
         pairs = zip(self.trials.get(variant, []), self.trials.get(other, []), strict=False)
-        values = [one.rate / base.rate for one, base in pairs]
+        values = [value(one) / value(base) for one, base in pairs]
         return estimate(values) if values else None
+
+    def fair(self, variant: str, other: str) -> Estimate | None:
+        """The same, as if the machine had been as fast in both trials; see `pace`."""
+        found = self.ratio(variant, other, lambda trial: trial.at_pace)
+        return None if found is None or math.isnan(found.median) else found
 
     def as_json(self) -> dict[str, object]:
         """All that was measured, and what it comes to."""
@@ -93,6 +107,8 @@ class Results:
             "pods/s": self.estimate(name, lambda trial: trial.rate),
             f"share of {BASE}": self.ratio(name, BASE),
             f"share of {YARDSTICK}": self.ratio(name, YARDSTICK),
+            f"share of {BASE} at one pace": self.fair(name, BASE),
+            f"share of {YARDSTICK} at one pace": self.fair(name, YARDSTICK),
             **{f"CPU of {one}, ms/pod": self._cpu(name, one) for one in PROCESSES},
         }
         return {
@@ -109,10 +125,13 @@ class Results:
     def table(self) -> Iterator[str]:
         """The lines of the tables: medians, with intervals for what is to be compared."""
         processes = "".join(f"{one:>10}" for one in ("extender", "scheduler", "apiserver", "etcd"))
-        yield f"{'':<17}{'pods/s':>20}{'of none':>20}{'of go':>20}{'':>6}CPU, ms a pod"
-        yield f"{'':<17}{'':>60}{processes}"
+        heads = "".join(f"{one:>20}" for one in ("pods/s", "of none", "of go", "of go, one pace"))
+        yield f"{'':<17}{heads}{'':>6}CPU, ms a pod"
+        yield f"{'':<17}{'':>80}{processes}"
         for name in self.trials:
-            shares = (self.ratio(name, BASE), self.ratio(name, YARDSTICK))
+            shares = (
+                self.ratio(name, BASE), self.ratio(name, YARDSTICK), self.fair(name, YARDSTICK)
+            )  # fmt: skip
             cpu = "".join(_plain(self._cpu(name, one), 10, 2) for one in PROCESSES)
             yield (
                 f"{name:<17}{_interval(self.estimate(name, lambda trial: trial.rate), 20, 0)}"

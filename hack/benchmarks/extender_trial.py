@@ -15,6 +15,7 @@ from benchmarks.extender_figures import Trial
 from benchmarks.extender_profile import Perf
 from benchmarks.extenders import Extender, Variant
 from benchmarks.intervals import buckets_of, quantile, total
+from benchmarks.pace import Pace
 from cluster import hollow, processes, scheduling
 from cluster.api import Api
 from cluster.console import SandboxError
@@ -116,7 +117,8 @@ class Bed:
         pids["kube-scheduler"] = self._scheduler.pid
         clock, machine, begun = time.monotonic(), processors.machine(), _used(pids)
         seen = len(bindings.seconds)
-        bindings.wait(pods, TRIAL_SECONDS, self._scheduler.log)
+        with Pace() as pace:
+            bindings.wait(pods, TRIAL_SECONDS, self._scheduler.log)
         ended, busy = _used(pids), processors.machine() - machine
         elapsed, share = time.monotonic() - clock, pods - seen
         spent = {name: ended[name] - begun[name] for name in pids}
@@ -124,7 +126,7 @@ class Bed:
         cpu = {name: _per_pod(one, share) for name, one in spent.items()}
         moments = sorted(bindings.seconds.values())
         rate = (pods - 1) / (moments[-1] - moments[0])
-        trial = Trial(variant.name, pods, rate, cpu, 0.0, full=variant.full)
+        trial = Trial(variant.name, pods, rate, cpu, 0.0, full=variant.full, pace=pace.cost)
         trial.phases = _phases(self._scheduler.metrics())
         if extender and before:
             time.sleep(SETTLING_SECONDS)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,7 @@ from benchmarks.extender_faults import FAULTS, Outcome, pods_a_second, table
 from benchmarks.extender_figures import Results, Trial
 from benchmarks.extender_profile import by_function, by_phase, by_process
 from benchmarks.extenders import VARIANTS, Variant, chosen
+from benchmarks.pace import Pace
 from cluster.console import SandboxError
 from kube_scheduler_operator.config.extender_entry import agent_url, judge
 from kube_scheduler_operator.config.gates import Gates
@@ -41,6 +44,27 @@ def test_ratios_are_of_the_same_round() -> None:
     share = made.ratio("go", "none")
     assert share is not None
     assert (share.median, share.low, share.high) == (0.5, 0.4, 0.6)
+
+
+def test_a_machine_that_is_slower_meanwhile_is_not_held_against_a_variant() -> None:
+    made = results(go=[100, 100, 100], safe=[50, 60, 100])
+    for trial, pace in zip(made.trials["safe"], (2.0, 1.5, 1.0), strict=True):
+        trial.pace = pace
+    assert made.fair("safe", "go") is None  # of the others nobody knows
+    for trial in made.trials["go"]:
+        trial.pace = 1.0
+    fair = made.fair("safe", "go")
+    assert fair is not None
+    assert (fair.median, fair.low, fair.high) == (1.0, 0.9, 1.0)
+
+
+def test_the_pace_is_what_a_piece_of_work_costs() -> None:
+    with Pace() as pace:
+        time.sleep(0.3)
+    assert 0.0 < pace.cost < 1000.0
+    with Pace() as idle:
+        pass
+    assert math.isnan(idle.cost)
 
 
 def test_the_table_has_a_line_for_every_variant_and_the_file_all_trials() -> None:
