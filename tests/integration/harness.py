@@ -115,6 +115,10 @@ class Proxy:
             task.cancel()
         await asyncio.gather(*left, return_exceptions=True)
 
+    def _strike(self) -> None:
+        self._kill()
+        self.killed = True  # who sees that may start another one
+
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         counted = request.method != "GET" and not any(
             word in request.path for word in ("/leases", "/events", "reviews")
@@ -125,8 +129,7 @@ class Proxy:
             strike = not self.struck and len(self.writes) == self._kill_at
             self.struck |= strike
         if strike and not self._after:
-            self.killed = True
-            self._kill()
+            self._strike()
             raise web.HTTPServiceUnavailable
         if code := self.refuse(request.method, request.path):
             return web.json_response(_status(code, request), status=code)
@@ -145,8 +148,7 @@ class Proxy:
         ) as answer:
             if strike:
                 await answer.read()
-                self.killed = True
-                self._kill()
+                self._strike()
                 raise web.HTTPServiceUnavailable
             response = web.StreamResponse(status=answer.status)
             for name in ("Content-Type", "Content-Encoding"):
