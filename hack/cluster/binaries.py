@@ -227,7 +227,10 @@ def go_build(
     Raises:
         SandboxError: It cannot be built.
     """
-    environment = {**os.environ, "CGO_ENABLED": "0", "GOWORK": "off", "GOFLAGS": "-mod=readonly"}
+    environment = {
+        "GOGC": "400",  # the compiler collects less garbage: a tenth of the time for some memory
+        **os.environ, "CGO_ENABLED": "0", "GOWORK": "off", "GOFLAGS": "-mod=readonly",
+    }  # fmt: skip
     target.parent.mkdir(parents=True, exist_ok=True)
     temporary = target.with_name(f".{target.name}")
     locked = ("-modfile", modules) if modules else ()
