@@ -12,9 +12,10 @@ import json
 import statistics
 import threading
 import time
-from pathlib import Path
 from types import TracebackType
 from typing import Self
+
+from benchmarks.processors import stolen
 
 PERIOD_SECONDS = 0.03
 """A piece takes a quarter to half a millisecond: a hundredth of a processor or so."""
@@ -33,7 +34,7 @@ class Pace:
         self._stolen = self._all = 0.0
 
     def __enter__(self) -> Self:
-        self._stolen, self._all = _ticks()
+        self._stolen, self._all = stolen()
         self._thread.start()
         return self
 
@@ -45,8 +46,8 @@ class Pace:
     ) -> None:
         self._stop.set()
         self._thread.join()
-        stolen, everything = _ticks()
-        self._stolen, self._all = stolen - self._stolen, everything - self._all
+        taken, passed = stolen()
+        self._stolen, self._all = taken - self._stolen, passed - self._all
 
     @property
     def cost(self) -> float:
@@ -65,10 +66,3 @@ class Pace:
             began = time.thread_time()
             json.loads(_WORK)
             self._costs.append(time.thread_time() - began)
-
-
-def _ticks() -> tuple[float, float]:
-    """What the host took away from all processors, and all that has passed (proc(5))."""
-    fields = Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]
-    ticks = [float(one) for one in fields]
-    return ticks[7], sum(ticks)

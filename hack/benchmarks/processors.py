@@ -37,9 +37,19 @@ def used(pid: int) -> Used:
 
 def machine() -> float:
     """Seconds that all processors have worked, for whomever (proc(5), /proc/stat)."""
-    fields = [int(one) for one in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
-    user, nice, system, _idle, _iowait, irq, softirq, steal = fields
-    return (user + nice + system + irq + softirq + steal) / _TICKS
+    user, nice, system, _idle, _iowait, irq, softirq, steal = _all_processors()
+    return user + nice + system + irq + softirq + steal
+
+
+def stolen() -> tuple[float, float]:
+    """Seconds that the host took away from all processors, and all that have passed."""
+    seconds = _all_processors()
+    return seconds[-1], sum(seconds)
+
+
+def _all_processors() -> list[float]:
+    fields = Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]
+    return [int(one) / _TICKS for one in fields]
 
 
 def memory(pid: int, field: str = "VmRSS") -> float:

@@ -19,6 +19,7 @@ from kube_scheduler_operator.scheduling.pod_fields import POD
 from kube_scheduler_operator.scheduling.pods import Pod, read_pod
 
 from .conftest import ApiServer
+from .played_nodes import change
 
 NAMESPACE = "protobuf"
 URL = f"/api/v1/namespaces/{NAMESPACE}/pods"
@@ -143,10 +144,9 @@ async def test_pods_are_read_as_those_of_json(prepared: ApiServer) -> None:
             made = {"metadata": metadata, "spec": {"nodeName": NODE, **spec}}
             await asyncio.to_thread(prepared.request, "POST", URL, made)
         for name, status in (("small", BOUND), ("inits", ENDED)):
-            changed = {"metadata": {"name": name}, "status": status}
             await asyncio.to_thread(
-                prepared.kubectl, "-n", NAMESPACE, "patch", "pod", name, "--subresource=status",
-                "--type=merge", "-p", str(changed).replace("'", '"'),
+                change, prepared, f"{URL}/{name}", "/status",
+                lambda pod, status=status: pod["status"].update(status),
             )  # fmt: skip
         await until(
             lambda: len(json.objects) == len(SPECS) and json.versions() == binary.versions()

@@ -25,8 +25,8 @@ _MAGIC: Final = b"k8s\0"
 _LENGTH: Final = 4
 """Bytes of a frame's length, before the frame."""
 
-_FRAME_LIMIT: Final = 16 * 1024 * 1024
-"""Of one change; etcd takes objects of 1.5 MiB by default."""
+CHANGE_LIMIT: Final = 16 * 1024 * 1024
+"""Bytes of one change in a watch, however written; etcd takes objects of 1.5 MiB by default."""
 
 _KEPT, _KEPT_BYTES = 4096, 512 * 1024
 """So many different parts of a field are remembered, of so many bytes; then from new."""
@@ -285,8 +285,8 @@ class Changes:
         while len(data) - at >= _LENGTH:
             begin = at + _LENGTH
             end = begin + int.from_bytes(data[at:begin])
-            if end - begin > _FRAME_LIMIT:
-                raise UnreadableError(f"a change of more than {_FRAME_LIMIT} bytes")
+            if end - begin > CHANGE_LIMIT:
+                raise UnreadableError(f"a change of more than {CHANGE_LIMIT} bytes")
             if end > len(data):
                 break
             try:

@@ -49,9 +49,6 @@ SILENCE: Final = 150.0
 BACKOFF: Final = (0.5, 30.0)
 """First and longest pause after a failure, seconds; each is twice the one before."""
 
-_LINE_LIMIT: Final = 16 * 1024 * 1024
-"""Of one change; etcd takes objects of 1.5 MiB by default."""
-
 
 class Receiver(Protocol):
     """Takes what a reflector reads."""
@@ -356,8 +353,8 @@ class _Lines:
         for line in lines:
             if line:
                 yield self._loads(line)
-        if len(self._rest) > _LINE_LIMIT:
-            raise ValueError(f"a change of more than {_LINE_LIMIT} bytes")
+        if len(self._rest) > protobuf.CHANGE_LIMIT:
+            raise ValueError(f"a change of more than {protobuf.CHANGE_LIMIT} bytes")
 
 
 def _key(obj: Mapping[str, Any]) -> tuple[str, str]:

@@ -94,13 +94,9 @@ class NodePolicy(Policy):
         """Whether each node is refused; where nothing is known it is not."""
         raise NotImplementedError
 
-    def reasons(self, kind: Hashable, indices: Ints) -> list[str]:
-        """Why nodes are refused: for each a sentence, the same where it is for the same reason."""
+    def reasons(self, kind: Hashable, indices: Ints) -> list[tuple[str, str]]:
+        """Why nodes are refused: for each the reason and its figures; see Rejections."""
         raise NotImplementedError
-
-    def figures(self, kind: Hashable, indices: Ints) -> list[str]:
-        """By how much they are beyond what is allowed; see Rejections."""
-        return [""] * len(indices)
 
     def details(self, kind: Hashable, indices: Ints) -> list[dict[str, Any]]:
         """Inputs and intermediate values for each node."""
@@ -127,9 +123,8 @@ class NodePolicy(Policy):
         those: list[int] = indices.take(positions).tolist()
         missing = [index for index in those if index not in texts]
         if missing:
-            asked = np.array(missing, np.intp)
-            told = zip(self.reasons(kind, asked), self.figures(kind, asked), strict=True)
-            texts.update(zip(missing, told, strict=True))
+            reasons = self.reasons(kind, np.array(missing, np.intp))
+            texts.update(zip(missing, reasons, strict=True))
         found = Rejections()
         for position, index in zip(positions, those, strict=True):
             found.reasons[position], found.figures[position] = texts[index]

@@ -108,32 +108,16 @@ class LoadAware(NodePolicy):
         found: Bools = np.logical_or.reduce(above, 0)
         return found
 
-    def reasons(self, kind: Hashable, indices: Ints) -> list[str]:
+    def reasons(self, kind: Hashable, indices: Ints) -> list[tuple[str, str]]:
         """See NodePolicy."""
         rules = self.rules.predicates
-        limits = [f"{rule.name} above {100 * rule.limit:g} percent" for rule in rules]
-        expected = self._filtered.expected(indices).T.tolist()
-        return [
-            "too much is used: "
-            + ", ".join(
-                said
-                for said, rule, level in zip(limits, rules, levels, strict=True)
-                if level > rule.limit
-            )
-            for levels in expected
-        ]
-
-    def figures(self, kind: Hashable, indices: Ints) -> list[str]:
-        """See NodePolicy."""
         expected = self._filtered.expected(indices).T.tolist()
         measured = self._filtered.measured(indices).T.tolist()
         return [
-            ", ".join(
-                _level(rule, *levels)
-                for rule, *levels in zip(self.rules.predicates, *of_node, strict=True)
-                if levels[0] > rule.limit
+            _too_much(
+                [each for each in zip(rules, *levels, strict=True) if each[1] > each[0].limit]
             )
-            for of_node in zip(expected, measured, strict=True)
+            for levels in zip(expected, measured, strict=True)
         ]
 
     def details(self, kind: Hashable, indices: Ints) -> list[dict[str, Any]]:
@@ -274,6 +258,12 @@ class Expectation:
         return np.where(self._grows & ~np.isnan(measured), raised, measured)
 
 
-def _level(rule: Predicate, expected: float, measured: float) -> str:
-    arrived = f" of which {100 * measured:.1f} are measured" if expected > measured else ""
-    return f"{rule.name}: {100 * expected:.1f} percent{arrived}"
+def _too_much(beyond: Sequence[tuple[Predicate, float, float]]) -> tuple[str, str]:
+    """Reason and figures of a node: the rules that it breaks, with expected and measured levels."""
+    limits = (f"{rule.name} above {100 * rule.limit:g} percent" for rule, _, _ in beyond)
+    figures = (
+        f"{rule.name}: {100 * expected:.1f} percent"
+        + (f" of which {100 * measured:.1f} are measured" if expected > measured else "")
+        for rule, expected, measured in beyond
+    )
+    return f"too much is used: {', '.join(limits)}", ", ".join(figures)

@@ -31,19 +31,15 @@ class SafeOverload(Safe):
             found |= self.risk(resource, kind, indices) > tolerated
         return found
 
-    def reasons(self, kind: Hashable, indices: Ints) -> list[str]:
+    def reasons(self, kind: Hashable, indices: Ints) -> list[tuple[str, str]]:
         """See NodePolicy."""
         given = self.arguments
         return [
-            f"the risk that more than {given.utilization} percent of {' or '.join(risks)} is used "
-            f"with this pod is above the tolerated {given.percentile} percent"
-            for risks in self._too_high(kind, indices)
-        ]
-
-    def figures(self, kind: Hashable, indices: Ints) -> list[str]:
-        """See NodePolicy."""
-        return [
-            ", ".join(f"{name}: {100 * risk:.1f} percent" for name, risk in risks.items())
+            (
+                f"the risk that more than {given.utilization} percent of {' or '.join(risks)} is "
+                f"used with this pod is above the tolerated {given.percentile} percent",
+                ", ".join(f"{name}: {100 * risk:.1f} percent" for name, risk in risks.items()),
+            )
             for risks in self._too_high(kind, indices)
         ]
 

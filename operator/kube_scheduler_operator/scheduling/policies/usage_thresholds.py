@@ -121,18 +121,14 @@ class UsageThresholds(NodePolicy):
         found: Bools = above[0] | above[1]
         return found
 
-    def reasons(self, kind: Hashable, indices: Ints) -> list[str]:
+    def reasons(self, kind: Hashable, indices: Ints) -> list[tuple[str, str]]:
         """See NodePolicy."""
         return [
-            "too much would be used with this pod: "
-            + ", ".join(f"more than {at:g} percent of {name}" for name, at, _ in beyond)
-            for beyond in self._beyond(kind, indices)
-        ]
-
-    def figures(self, kind: Hashable, indices: Ints) -> list[str]:
-        """See NodePolicy."""
-        return [
-            ", ".join(f"{name}: {percent:.0f} percent" for name, _, percent in beyond)
+            (
+                "too much would be used with this pod: "
+                + ", ".join(f"more than {at:g} percent of {name}" for name, at, _ in beyond),
+                ", ".join(f"{name}: {percent:.0f} percent" for name, _, percent in beyond),
+            )
             for beyond in self._beyond(kind, indices)
         ]
 
