@@ -138,6 +138,14 @@ class Matrix:
         self.grow(size)
         return self._data.take(indices, 1)
 
+    def of(self, index: int) -> list[float]:
+        """What they have of one node."""
+        data = self._data
+        if index >= data.shape[1]:
+            return [self._default] * len(data)
+        found: list[float] = data[:, index].tolist()
+        return found
+
     def column(self, at: int) -> MatrixColumn:
         """One of them."""
         return MatrixColumn(self, at)

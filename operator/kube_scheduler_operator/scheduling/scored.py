@@ -6,6 +6,7 @@ kept and brought up to date is settled here.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -30,7 +31,9 @@ class NodePolicy(Policy):
 
     Attributes:
         resources: of these the node's amounts are in `allocatable` and `capacity`.
-        together: `scores_together` is there, and quicker than kind by kind.
+        singly: `score_one` and `rejects_one` are there, for a node that a pod has come to; a pod
+            that is placed is the most frequent change, and arrays take as long for one node as for
+            a hundred.
         preemption_helps: a node that is rejected may take the pod if others are evicted from it.
         allocatable: resource to what pods may have, NaN where nothing is known.
         capacity: resource to what the machine has.
@@ -39,7 +42,7 @@ class NodePolicy(Policy):
     """
 
     resources: ClassVar[tuple[str, ...]] = ()
-    together: ClassVar[bool] = False
+    singly: ClassVar[bool] = False
     preemption_helps: bool = False
     allocatable: dict[str, MatrixColumn]
     capacity: dict[str, MatrixColumn]
@@ -54,9 +57,9 @@ class NodePolicy(Policy):
         }
         self.capacity = {name: self.capacities.column(at) for at, name in enumerate(self.resources)}
         self._changes = Changes()
-        together = self.scores_together if self.together else None
-        self._scores = Tables(cluster, self._changes, self.scores_of, together)
-        self._rejected = Tables(cluster, self._changes, self._rejects)
+        score, rejects = (self.score_one, self.rejects_one) if self.singly else (None, None)
+        self._scores = Tables(cluster, self._changes, self.scores_of, score)
+        self._rejected = Tables(cluster, self._changes, self._rejects, rejects)
         self._reasons: dict[tuple[Hashable, int], tuple[int, str]] = {}
         self.start()
         # Also of names: a node of which nothing else is known has a row in the tables.
@@ -86,12 +89,16 @@ class NodePolicy(Policy):
         """The score of each node, a whole number 0..BEST; NaN where it is unknown."""
         raise NotImplementedError
 
-    def scores_together(self, kinds: Sequence[Hashable], indices: Ints) -> Floats:
-        """The same for several kinds (float64[kinds, n]); see `together`."""
+    def score_one(self, kind: Hashable, index: int) -> float:
+        """The same to the last digit, for one node; see `singly`."""
         raise NotImplementedError
 
     def rejects(self, kind: Hashable, indices: Ints) -> Bools:
         """Whether each node is refused; where nothing is known it is not."""
+        raise NotImplementedError
+
+    def rejects_one(self, kind: Hashable, index: int) -> bool:
+        """The same for one node; see `singly`."""
         raise NotImplementedError
 
     def reasons(self, kind: Hashable, indices: Ints) -> list[tuple[str, str]]:
@@ -206,6 +213,15 @@ def rounded(values: Floats) -> Floats:
 def ten(percent: Floats) -> Floats:
     """A score of 0..100, as plugins of the scheduler have it, as one of an extender."""
     return clip(rounded(percent * (BEST / 100.0)), 0.0, float(BEST))
+
+
+def ten_one(percent: float) -> float:
+    """The same of one score."""
+    return (
+        min(max(math.floor(percent * (BEST / 100.0) + 0.5), 0), BEST)
+        if percent == percent
+        else percent
+    )
 
 
 def shown(column: Floats, digits: int = 6) -> Sequence[float | None]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Final
 
 from .arrays import np
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 Compute = Callable[[Hashable, "Ints"], "Floats"]
 """(kind of pod, node indices) to one value each: a whole number, 0 or more; NaN: unknown."""
 
-Together = Callable[[Sequence[Hashable], "Ints"], "Floats"]
-"""The same of several kinds at a time (float64[kinds, n])."""
+One = Callable[[Hashable, int], float]
+"""The same of one node."""
 
 NONE: Final = -1
 """In a table: nothing is known of the node."""
@@ -23,8 +23,8 @@ NONE: Final = -1
 KEPT: Final = 64
 """Tables a policy keeps: as many kinds of pods can come in turns without computing all anew."""
 
-_AT_ONCE: Final = 4096
-"""So many values of several kinds are computed together: with few, numpy takes as long for one."""
+_FEW: Final = 16
+"""So many nodes are computed one by one: with few, numpy takes as long as for one."""
 
 _LOG: Final = 1024
 """When more changes than that and than there are nodes have piled up, all is computed anew."""
@@ -80,7 +80,7 @@ class Tables:
         cluster: whose nodes.
         changes: of whatever `compute` looks at.
         compute: see Compute.
-        together: see Together; None: each kind is computed by itself.
+        one: see One; None: one node is computed as many are.
     """
 
     def __init__(
@@ -88,10 +88,10 @@ class Tables:
         cluster: Cluster,
         changes: Changes,
         compute: Compute,
-        together: Together | None = None,
+        one: One | None = None,
     ) -> None:
         self._cluster, self._changes = cluster, changes
-        self._compute, self._together = compute, together
+        self._compute, self._one = compute, one
         self._tables: dict[Hashable, Table | None] = {}
 
     def values(self, kind: Hashable, indices: Ints) -> Ints:
@@ -122,33 +122,23 @@ class Tables:
         return Table(self._changes.epoch, len(self._changes.log), values)
 
     def _renew(self, kind: Hashable, table: Table) -> None:
-        """Bring a table up to date, and the others with it: pods of several kinds come in turns."""
-        epoch, read = self._changes.epoch, table.read
-        which = np.array(sorted(set(self._changes.log[read:])), np.intp)
-        if self._together is not None:
-            # Those that have read less are of kinds that come seldom: they wait for their turn.
-            those = {
-                other: each
-                for other, each in self._tables.items()
-                if each is not None and each.epoch == epoch and each.read >= read
-            }
-            if 1 < len(those) <= _AT_ONCE // len(which):
-                found = self._together(list(those), which)
-                for each, values in zip(those.values(), found, strict=True):
-                    self._write(each, which, values)
-                return
-        self._write(table, which, self._compute(kind, which))
-
-    def _write(self, table: Table, which: Ints, values: Floats) -> None:
-        if table.texts:
-            for index in which.tolist():
-                table.texts.pop(index, None)
+        which = set(self._changes.log[table.read :])
         table.read = len(self._changes.log)
         missing = len(self._cluster) - len(table.values)
         if missing > 0:
             room = np.full(max(missing, len(table.values) // 2, 64), NONE, np.intp)
             table.values = np.concatenate((table.values, room))
-        table.values[which] = _whole(values)
+        if table.texts:
+            for index in which:
+                table.texts.pop(index, None)
+        one = self._one
+        if one is None or len(which) > _FEW:
+            many = np.array(sorted(which), np.intp)
+            table.values[many] = _whole(self._compute(kind, many))
+            return
+        for index in which:
+            value = one(kind, index)
+            table.values[index] = value if value == value else NONE
 
 
 def _whole(values: Floats) -> Ints:

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from kube_scheduler_operator.scheduling.cluster import Cluster
 from kube_scheduler_operator.scheduling.loads import FORMATS
 from kube_scheduler_operator.scheduling.pods import read_pod
-from kube_scheduler_operator.scheduling.policy import BEST, Policy, catalogue, make
+from kube_scheduler_operator.scheduling.policy import BEST, Policy, catalogue, make, policy_class
 from kube_scheduler_operator.scheduling.rl.state import CONFIG_MAP, State
+from kube_scheduler_operator.scheduling.scored import NodePolicy
 
 from .playing import Clock, node, pod, rfc3339, usage
 
@@ -198,6 +199,58 @@ def test_whatever_happens_answers_are_those_of_a_program_that_has_just_started(
         read_pod(ASKED[0]), np.array([world.cluster.index[n] for n in names], np.intp)
     )
     assert [row["node"] for row in rows] == names
+
+
+SINGLY = [each for each in VARIANTS if getattr(policy_class(each[0]), "singly", False)]
+
+
+@pytest.mark.parametrize(("name", "arguments"), SINGLY)
+@EXAMPLES
+@given(steps)
+def test_one_node_is_judged_as_among_many(
+    name: str, arguments: dict[str, Any], steps: list[Any]
+) -> None:
+    world = World()
+    policy = make(name, arguments, world.cluster)
+    assert isinstance(policy, NodePolicy)
+    for step in steps:
+        world.happens(step)
+    policy.refresh()
+    every = np.arange(len(world.cluster))
+    for asked in map(read_pod, ASKED):
+        kind = policy.kind(asked)
+        one = [policy.score_one(kind, index) for index in every.tolist()]
+        np.testing.assert_array_equal(policy.scores_of(kind, every), one)
+        kind = policy.filter_kind(asked)
+        rejected = [policy.rejects_one(kind, index) for index in every.tolist()]
+        assert policy.rejects(kind, every).tolist() == rejected
+
+
+def test_few_changes_and_many_come_to_the_same() -> None:
+    clock, cluster = Clock(), Cluster()
+    cluster.now = clock
+    everything = [f"n{at:03}" for at in range(100)]
+
+    def measured(at: int) -> None:
+        share = (at * 37 % 100) / 100
+        said = usage(clock.now, **dict.fromkeys(FRACTIONS, share))
+        cluster.set_node(node(everything[at], annotations=said))
+
+    for at in range(100):
+        cluster.set_node(node(everything[at]))
+    policy = make("load-aware", {}, cluster)
+    answers(policy, everything)
+    answers(policy, everything)
+    for at in range(100):  # one by one
+        measured(at)
+        answers(policy, everything)
+    few = answers(policy, everything)
+    clock.now += 1000.0  # all are too old now, at once
+    assert answers(policy, everything) != few
+    for at in range(100):
+        measured(at)
+    assert answers(policy, everything) == few
+    assert few == answers(make("load-aware", {}, cluster), everything)
 
 
 @EXAMPLES

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from ..arrays import clip, np
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ..arrays import Floats
 
 
@@ -34,3 +37,21 @@ def score(usages: Floats, weights: Floats, hot: Floats, *, original: bool = Fals
         return np.zeros(len(hot))
     clipped: Floats = clip(found, 0.0, 100.0)
     return clipped
+
+
+def score_one(
+    usages: Sequence[float], weights: Sequence[float], hot: float, *, original: bool = False
+) -> float:
+    """The same of one node, to the last digit."""
+    if not weights:
+        return 0.0
+    total = weighed = 0.0
+    for usage, weight in zip(usages, weights, strict=True):
+        if usage == usage:
+            total += (1.0 - usage) * weight * 100.0
+            weighed += weight
+    if original:
+        weighed = sum(weights)
+    if not weighed > 0.0:
+        return 0.0 if original else math.nan
+    return min(max(math.trunc(total / weighed) - math.trunc(10.0 * hot), 0), 100)

@@ -13,8 +13,9 @@ What a pod will use is estimated as in koordinator's LoadAwareScheduling.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Hashable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 from ..arrays import np
 from ..estimates import Estimates
@@ -25,7 +26,7 @@ from ..load_policy import CRANE_ZONE, Predicate, Rules, time_zone
 from ..loads import CRANE, CRANE_PLUS, OWN, VALID, Loads
 from ..policy_file import PolicyFile
 from ..quantities import CPU, MEMORY
-from ..scored import NodePolicy, shown, ten
+from ..scored import NodePolicy, shown, ten, ten_one
 from .load_aware_arguments import LoadAwareArguments
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ class LoadAware(NodePolicy):
     filters = True
     scores = True
     resources = (CPU, MEMORY)
-    together = True
+    singly = True
     arguments: LoadAwareArguments
     loads: Loads
 
@@ -96,17 +97,26 @@ class LoadAware(NodePolicy):
         """See NodePolicy."""
         return ten(self._score(kind, indices))
 
-    def scores_together(self, kinds: Sequence[Hashable], indices: Ints) -> Floats:
+    def score_one(self, kind: Hashable, index: int) -> float:
         """See NodePolicy."""
-        amounts = np.array(kinds, np.float64).T.repeat(len(indices), 1)  # (2, kinds * n)
-        found = self._score(amounts, np.tile(indices, len(kinds)))
-        return ten(found).reshape(len(kinds), -1)
+        hot = self.loads.columns[HOT][index] if self._from_annotation else self._hot.column[index]
+        percent = crane.score_one(
+            self._scored.expected_one(index, cast("Kind | None", kind), self._variance),
+            self._weights,
+            hot if hot == hot else 0.0,
+            original=self.arguments.compatibility,
+        )
+        return ten_one(percent)
 
     def rejects(self, kind: Hashable, indices: Ints) -> Bools:
         """See NodePolicy."""
-        above = self._filtered.expected(indices) > self._limits
+        above = self._filtered.expected(indices) > np.array(self._limits).reshape(-1, 1)
         found: Bools = np.logical_or.reduce(above, 0)
         return found
+
+    def rejects_one(self, kind: Hashable, index: int) -> bool:
+        """See NodePolicy."""
+        return any(map(operator.gt, self._filtered.expected_one(index), self._limits))
 
     def reasons(self, kind: Hashable, indices: Ints) -> list[tuple[str, str]]:
         """See NodePolicy."""
@@ -171,16 +181,16 @@ class LoadAware(NodePolicy):
         )
         self._hot = HotValues(self.cluster, self.rules.hot_values, self.changed)
         self._variance = 0.0 if given.compatibility else given.variance
-        self._limits = np.array([[rule.limit] for rule in self.rules.predicates]).reshape(-1, 1)
-        self._weights = np.array([rule.weight for rule in self.rules.priorities])
+        self._limits = [rule.limit for rule in self.rules.predicates]
+        self._weights = [rule.weight for rule in self.rules.priorities]
         self._filtered = Expectation(self, predicates)
         self._scored = Expectation(self, priorities)
 
-    def _score(self, kind: Hashable | Floats, indices: Ints) -> Floats:
+    def _score(self, kind: Hashable, indices: Ints) -> Floats:
         """0..100, as crane's; see Expectation.expected."""
         return crane.score(
             self._scored.expected(indices, kind, self._variance),
-            self._weights,
+            np.array(self._weights),
             self._hot_values(indices),
             original=self.arguments.compatibility,
         )
@@ -213,49 +223,69 @@ class Expectation:
     def __init__(self, policy: LoadAware, names: Sequence[str]) -> None:
         self._policy = policy
         known = list(policy.loads.columns)
-        self._rows = np.array([known.index(name) for name in names], np.intp)
+        self._rows = [known.index(name) for name in names]
         of = [next((at for at, p in enumerate(PREFIXES) if n.startswith(p)), -1) for n in names]
-        self._resource = np.array(of, np.intp)
-        self._grows = self._resource[:, None] >= 0
-        self._maximum = np.array([["_max_" in name] for name in names]).reshape(-1, 1)
+        self._resources = of  # -1: of none, so nothing is added; it is the last row of what is
+        # From where what is added counts: a maximum of hours becomes as high as the mean will be.
+        self._from = [
+            resource if resource >= 0 and "_max_" in name else row
+            for name, row, resource in zip(names, self._rows, of, strict=True)
+        ]
 
     def measured(self, indices: Ints) -> Floats:
         """As nodes say (float64[metrics, n])."""
-        figures = self._policy.loads.matrix.take(indices, len(self._policy.cluster))
-        return figures.take(self._rows, 0)
+        return self._figures(indices).take(np.array(self._rows, np.intp), 0)
 
-    def expected(
-        self, indices: Ints, kind: Hashable | Floats = None, variance: float = 0.0
-    ) -> Floats:
+    def expected(self, indices: Ints, kind: Hashable = None, variance: float = 0.0) -> Floats:
         """With pods that are not measured yet, and what else is given (float64[metrics, n]).
 
         Args:
             indices: of nodes.
-            kind: what the pod itself will use, of each resource: one amount, or one for each of
-                `indices`; None: nothing.
+            kind: what the pod itself will use, of each resource; None: nothing.
             variance: so many standard deviations.
         """
         policy, size = self._policy, len(self._policy.cluster)
-        figures = policy.loads.matrix.take(indices, size)
+        figures = self._figures(indices)
         measured = figures.take(self._rows, 0)
-        if policy.arguments.compatibility or not len(self._rows):
+        if policy.arguments.compatibility or not self._rows:
             return measured
+        added = np.zeros((len(policy.resources) + 1, len(indices)))
+        amounts = added[:-1]
         if policy.arguments.in_flight:
-            added = policy._in_flight.matrix.take(indices, size)
-        else:
-            added = np.zeros((2, len(indices)))
+            amounts += policy._in_flight.matrix.take(indices, size)
         if kind is not None:
-            added += np.array(kind).reshape(len(added), -1)
+            amounts += np.array(kind).reshape(-1, 1)
         if variance:
-            added += np.where(np.isnan(figures[2:4]), 0.0, variance * figures[2:4])
-        added /= policy.capacities.take(indices, size)
-        added[np.isnan(added)] = 0.0
-        # A maximum of hours becomes as high as the mean will be, a mean rises.
-        mean = (figures[:2] + added).take(self._resource, 0)
-        raised = np.where(
-            self._maximum, np.fmax(measured, mean), measured + added.take(self._resource, 0)
-        )
-        return np.where(self._grows & ~np.isnan(measured), raised, measured)
+            amounts += np.where(np.isnan(figures[2:4]), 0.0, variance * figures[2:4])
+        amounts /= policy.capacities.take(indices, size)
+        raised = np.fmax(measured, figures.take(self._from, 0) + added.take(self._resources, 0))
+        return np.where(np.isnan(measured), measured, raised)
+
+    def expected_one(
+        self, index: int, kind: Kind | None = None, variance: float = 0.0
+    ) -> list[float]:
+        """The same of one node, to the last digit."""
+        policy = self._policy
+        figures = policy.loads.matrix.of(index)
+        if policy.arguments.compatibility:
+            return [figures[row] for row in self._rows]
+        added = policy._in_flight.matrix.of(index) if policy.arguments.in_flight else [0.0, 0.0]
+        for at, capacity in enumerate(policy.capacities.of(index)):
+            amount = added[at]
+            if kind is not None:
+                amount += kind[at]
+            if variance and figures[2 + at] == figures[2 + at]:
+                amount += variance * figures[2 + at]
+            added[at] = amount / capacity
+        added.append(0.0)
+        found = []
+        for row, start, resource in zip(self._rows, self._from, self._resources, strict=True):
+            measured, raised = figures[row], figures[start] + added[resource]
+            found.append(raised if raised > measured else measured)
+        return found
+
+    def _figures(self, indices: Ints) -> Floats:
+        return self._policy.loads.matrix.take(indices, len(self._policy.cluster))
 
 
 def _too_much(beyond: Sequence[tuple[Predicate, float, float]]) -> tuple[str, str]:
