@@ -233,7 +233,8 @@ def test_few_changes_and_many_come_to_the_same() -> None:
 
     def measured(at: int) -> None:
         share = (at * 37 % 100) / 100
-        said = usage(clock.now, **dict.fromkeys(FRACTIONS, share))
+        varies = {"free_cpu_std": 9.0 * at, "free_memory_std": at * 2.0**24}
+        said = usage(clock.now, **dict.fromkeys(FRACTIONS, share), **varies)
         cluster.set_node(node(everything[at], annotations=said))
 
     for at in range(100):
