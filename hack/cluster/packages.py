@@ -8,6 +8,7 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cluster import paths
 from cluster.console import EXISTING_CLUSTER, CommandError, SandboxError, run, say, step
 
 if TYPE_CHECKING:
@@ -51,22 +52,30 @@ def missing(tools: dict[str, str]) -> dict[str, str]:
     return absent
 
 
+def check(tools: dict[str, str]) -> list[str]:
+    """Return the packages of the tools that are missing.
+
+    Raises:
+        SandboxError: They cannot be installed here.
+    """
+    absent = missing(tools)
+    names = sorted({package for of in absent.values() for package in of.split()})
+    if names and not available():
+        raise SandboxError(
+            f"missing: {', '.join(absent)}. This machine has no apt-get: install what your "
+            f"distribution has for Debian's packages {', '.join(names)}. {EXISTING_CLUSTER}"
+        )
+    return names
+
+
 def ensure(tools: dict[str, str]) -> None:
     """Install the packages of the tools that are missing.
 
     Raises:
         SandboxError: They cannot be installed here.
     """
-    absent = missing(tools)
-    if not absent:
-        return
-    names = sorted({package for of in absent.values() for package in of.split()})
-    if not available():
-        raise SandboxError(
-            f"missing: {', '.join(absent)}. This machine has no apt-get: install what your "
-            f"distribution has for Debian's packages {', '.join(names)}. {EXISTING_CLUSTER}"
-        )
-    install(*names)
+    if names := check(tools):
+        install(*names)
 
 
 def install(*names: str) -> None:
@@ -74,7 +83,8 @@ def install(*names: str) -> None:
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     command = ("apt-get", "install", "--yes", "--no-install-recommends",
                "-o", "DPkg::Lock::Timeout=300", *names)  # fmt: skip
-    with step(f"installed {', '.join(names)}"), _no_services():
+    alone = paths.locked(paths.cache_dir() / ".packages.lock")
+    with alone, step(f"installed {', '.join(names)}"), _no_services():
         try:
             run(*command, env=environment, timeout=900)
         except CommandError:
