@@ -123,7 +123,6 @@ class Tables:
 
     def _renew(self, kind: Hashable, table: Table) -> None:
         which = set(self._changes.log[table.read :])
-        table.read = len(self._changes.log)
         missing = len(self._cluster) - len(table.values)
         if missing > 0:
             room = np.full(max(missing, len(table.values) // 2, 64), NONE, np.intp)
@@ -135,10 +134,11 @@ class Tables:
         if one is None or len(which) > _FEW:
             many = np.array(sorted(which), np.intp)
             table.values[many] = _whole(self._compute(kind, many))
-            return
-        for index in which:
-            value = one(kind, index)
-            table.values[index] = value if value == value else NONE
+        else:
+            for index in which:
+                value = one(kind, index)
+                table.values[index] = value if value == value else NONE
+        table.read = len(self._changes.log)
 
 
 def _whole(values: Floats) -> Ints:
