@@ -148,9 +148,13 @@ async def test_pods_are_read_as_those_of_json(prepared: ApiServer) -> None:
                 change, prepared, f"{URL}/{name}", "/status",
                 lambda pod, status=status: pod["status"].update(status),
             )  # fmt: skip
-        await until(
-            lambda: len(json.objects) == len(SPECS) and json.versions() == binary.versions()
+        await until(  # both have seen the last change, and nothing else since
+            lambda: (
+                json.objects.get("inits", {}).get("status", {}).get("phase") == "Succeeded"
+                and json.versions() == binary.versions()
+            )
         )
+        assert len(json.objects) == len(SPECS)
 
         assert all(set(obj) <= {"metadata", "spec", "status"} for obj in binary.all)
         assert reflector.state.failures == 0
