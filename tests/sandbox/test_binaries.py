@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import shutil
 from pathlib import Path
 
@@ -122,3 +123,49 @@ def test_a_release_is_downloaded_into_its_own_folder(monkeypatch: pytest.MonkeyP
     assert binaries.provide(["kubelet"], "v1.34.2") == {"kubelet": expected}
     assert all("/v1.34.2/bin/linux/" in url for url in asked)
     assert paths.cache_dir() in expected.parents
+
+
+GO = """\
+#!/bin/sh
+PATH=/usr/bin:/bin
+echo "$*" >> "$KEPT/calls"
+case "$1 $2" in
+"mod download")
+    for module; do
+        case "$module" in k8s.io/*) printf '{\\n\\t"Path": "%s",\\n\\t"Dir": "%s"\\n}\\n' \\
+            "$module" "$KEPT/modules/$module" ;; esac
+    done ;;
+"build "*)
+    while [ $# -gt 0 ]; do
+        case "$1" in
+        -overlay) cp "$2" "$KEPT/overlay" ;;
+        -modfile) cp "$2" "${2%.mod}.sum" "$KEPT" ;;
+        -o) echo built > "$2" ;;
+        esac
+        shift
+    done ;;
+esac
+"""
+
+
+def test_kubernetes_is_built_without_what_only_its_tests_use(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go = tmp_path / "bin" / "go"
+    go.parent.mkdir()
+    go.write_text(GO)
+    go.chmod(0o755)
+    monkeypatch.setenv("KEPT", str(tmp_path))
+    found = binaries.provide(["kubelet"], NEW)
+    assert found["kubelet"].read_text() == "built\n"
+    left_out = json.loads((tmp_path / "overlay").read_text())["Replace"]
+    assert set(left_out.values()) == {""}
+    helpers = {"apiserver": "policy_test_context.go", "kubernetes": "testing.go"}
+    links = {Path(path).name: path for path in left_out}
+    assert sorted(links) == sorted(helpers.values())
+    calls = (tmp_path / "calls").read_text().splitlines()
+    for module, helper in helpers.items():
+        link = links[helper].partition(f"/{module}/")[0] + f"/{module}"
+        assert any(f"mod edit -replace=k8s.io/{module}={link} " in call for call in calls)
+    assert (tmp_path / "go.mod").read_bytes() == binaries.modules_file(NEW).read_bytes()
+    assert (tmp_path / "go.sum").exists()

@@ -117,13 +117,12 @@ class Args:
         if self._version == cluster.names_version:
             return
         try:
-            found = list(map(cluster.index.__getitem__, self.names))
+            known = map(cluster.index.__getitem__, self.names)
+            self.indices, self.positions = np.fromiter(known, np.intp, len(self.names)), None
         except KeyError:
             self._locate_some(cluster)
         except TypeError as error:
             raise WireError("NodeNames must be a list of texts") from error
-        else:
-            self.indices, self.positions = np.array(found, np.intp), None
         self._version = cluster.names_version
 
     def _locate_some(self, cluster: Cluster) -> None:
