@@ -31,6 +31,7 @@ class Trial:
         memory: the most that the extender had, MiB.
         full: whole nodes were sent.
         pace: what a piece of work that is always the same took meanwhile, milliseconds.
+        refused: how many of the scheduler's requests the API server told to come again later.
     """
 
     variant: str
@@ -44,6 +45,7 @@ class Trial:
     memory: float = 0.0
     full: bool = False
     pace: float = math.nan
+    refused: float = 0.0
 
     @property
     def at_pace(self) -> float:
@@ -155,6 +157,8 @@ class Results:
                 if name != YARDSTICK and (worst := calls.percentile(verb, 0.99)) > limit:
                     yield f"{name}: {verb} takes {worst:.1f} ms at p99, not {limit:.0f}"
         for name, trials in self.trials.items():
+            if refused := sum(trial.refused for trial in trials):
+                yield f"{name}: {refused:.0f} requests were refused, so that is what was measured"
             if name in (BASE, YARDSTICK) or any(trial.full for trial in trials):
                 continue
             for other, target in ((BASE, SHARE_TARGET), (YARDSTICK, 1.0)):

@@ -50,6 +50,7 @@ class Bed:
         self._random = random.Random(1)  # the same loads in every run
         self._scheduler = scheduling.Scheduler(sandbox)
         scheduling.create_namespace(self.api, NAMESPACE)
+        scheduling.free_of_limits(self.api)
         hollow.create(self.api, nodes)
 
     def load_nodes(self) -> None:
@@ -127,7 +128,9 @@ class Bed:
         moments = sorted(bindings.seconds.values())
         rate = (pods - 1) / (moments[-1] - moments[0])
         trial = Trial(variant.name, pods, rate, cpu, 0.0, full=variant.full, pace=pace.cost)
-        trial.phases = _phases(self._scheduler.metrics())
+        metrics = self._scheduler.metrics()
+        trial.phases = _phases(metrics)
+        trial.refused = total(metrics, "rest_client_requests_total", code="429")
         if extender and before:
             time.sleep(SETTLING_SECONDS)
             used = processors.used(extender.pid) - before

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 DEFAULT_SCHEDULER = "default-scheduler"
 _QUERIES_PER_SECOND = 5000
 """kube-scheduler's default, 50, would be all that is measured."""
+_USER = "system:kube-scheduler"
 _START_SECONDS = 60.0
 _IMMEDIATELY: Object = {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}
 
@@ -113,10 +114,9 @@ class Scheduler:
 
     def _kubeconfig(self) -> str:
         folder = self._sandbox.state / "pki"
-        user = "system:kube-scheduler"
-        credentials = pki.Authority(folder, "ca").issue("scheduler", user)
+        credentials = pki.Authority(folder, "ca").issue("scheduler", _USER)
         path = folder / "scheduler.conf"
-        content = pki.kubeconfig(self._sandbox.server, folder / "ca.crt", user, credentials)
+        content = pki.kubeconfig(self._sandbox.server, folder / "ca.crt", _USER, credentials)
         paths.write_atomically(path, content, 0o600)
         return str(path)
 
@@ -176,6 +176,31 @@ class Bindings:
         self._version = metadata["resourceVersion"]
         if event["type"] != "DELETED" and metadata["uid"] not in self._before:
             self.seconds.setdefault(metadata["name"], time.monotonic())
+
+
+def free_of_limits(api: Api) -> None:
+    """Have the API server take as many of a scheduler's requests as come.
+
+    It has room for some four hundred at a time (API Priority and Fairness), refuses the others, and
+    tells them to come again after seconds, more from time to time. A scheduler that is quicker than
+    its API server is then measured by these pauses.
+    """
+    subject = {"kind": "User", "user": {"name": _USER}}
+    everything = {
+        "verbs": ["*"], "apiGroups": ["*"], "resources": ["*"], "namespaces": ["*"],
+        "clusterScope": True,
+    }  # fmt: skip
+    schema = {
+        "apiVersion": "flowcontrol.apiserver.k8s.io/v1",
+        "kind": "FlowSchema",
+        "metadata": {"name": "bench-scheduler"},
+        "spec": {
+            "priorityLevelConfiguration": {"name": "exempt"},
+            "matchingPrecedence": 2,  # 1 is the API server's own
+            "rules": [{"subjects": [subject], "resourceRules": [everything]}],
+        },
+    }
+    api.create("/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas", schema)
 
 
 def pods_of(namespace: str) -> str:

@@ -46,6 +46,14 @@ def test_ratios_are_of_the_same_round() -> None:
     assert (share.median, share.low, share.high) == (0.5, 0.4, 0.6)
 
 
+def test_a_scheduler_that_was_told_to_wait_is_a_miss() -> None:
+    made = results(none=[100, 100], go=[60, 60], safe=[60, 60])
+    assert not list(made.misses())
+    made.trials["none"][1].refused = 7.0
+    (said,) = made.misses()
+    assert said.startswith("none: 7 requests were refused")
+
+
 def test_a_machine_that_is_slower_meanwhile_is_not_held_against_a_variant() -> None:
     made = results(go=[100, 100, 100], safe=[50, 60, 100])
     for trial, pace in zip(made.trials["safe"], (2.0, 1.5, 1.0), strict=True):
