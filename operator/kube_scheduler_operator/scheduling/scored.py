@@ -60,7 +60,6 @@ class NodePolicy(Policy):
         score, rejects = (self.score_one, self.rejects_one) if self.singly else (None, None)
         self._scores = Tables(cluster, self._changes, self.scores_of, score)
         self._rejected = Tables(cluster, self._changes, self._rejects, rejects)
-        self._reasons: dict[tuple[Hashable, int], tuple[int, str]] = {}
         self.start()
         # Also of names: a node of which nothing else is known has a row in the tables.
         self.listen(on_name=self._named, on_node=self._node)

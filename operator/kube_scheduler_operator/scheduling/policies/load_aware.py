@@ -234,7 +234,7 @@ class Expectation:
 
     def measured(self, indices: Ints) -> Floats:
         """As nodes say (float64[metrics, n])."""
-        return self._figures(indices).take(np.array(self._rows, np.intp), 0)
+        return self._figures(indices).take(self._rows, 0)
 
     def expected(self, indices: Ints, kind: Hashable = None, variance: float = 0.0) -> Floats:
         """With pods that are not measured yet, and what else is given (float64[metrics, n]).
