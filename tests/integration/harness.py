@@ -107,8 +107,10 @@ class Proxy:
         self.url = f"http://127.0.0.1:{self._runner.addresses[0][1]}"
 
     async def _stop(self) -> None:
-        await self._runner.cleanup()
+        # First what goes to the server: it is broken off, while an answer that a handler closes
+        # would say goodbye over TLS and wait for the server beyond the end of the loop.
         await self._session.close()
+        await self._runner.cleanup()
         # A watch may still be forwarded; it must not outlive the loop.
         left = asyncio.all_tasks() - {asyncio.current_task()}
         for task in left:

@@ -255,7 +255,13 @@ class ApiClient:
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=10.0, sock_read=silence)
         headers = {"Accept": accept}
         async with self._asked("GET", request, params, None, headers, timeout) as response:
-            yield response
+            try:
+                yield response
+            finally:
+                # To say goodbye over TLS would wait for the server to say it too, for up to 30 s
+                # and beyond the end of the event loop; a server that hangs never does.
+                if (connection := response.connection) and connection.transport:
+                    connection.transport.abort()
 
     async def get_path(self, path: str) -> Object:
         """GET anything that answers with JSON, e.g. discovery or "/version"."""

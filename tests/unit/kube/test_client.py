@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from typing import Any
 
 import pytest
@@ -331,3 +332,31 @@ async def test_an_object_is_created_in_a_subresource(api, client):
     made = await client.create_in(ObjectRef(SERVICE_ACCOUNTS, "ops", "sa"), "token", {"spec": {}})
     assert made["status"]["token"] == "t"
     assert (api.seen[0].method, api.seen[0].body) == ("POST", {"spec": {}})
+
+
+async def test_a_watch_of_a_server_that_hangs_is_broken_off_at_once(served):
+    """Over TLS, which would say goodbye and wait for an answer before it closes the socket."""
+
+    async def hang(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+        writer.transport.pause_reading()
+        await gone.wait()
+        writer.transport.abort()
+
+    gone = asyncio.Event()
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(served.certificate, served.key)
+    server = await asyncio.start_server(hang, "127.0.0.1", 0, ssl=tls)
+    access = Access(f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}", verify=False)
+    async with ApiClient(Credentials(lambda: access), field_manager="me") as client:
+        request = errors.Request("watch", "/api/v1/pods", PODS)
+        async with client.stream(request, {"watch": "1"}, silence=60.0) as response:
+            assert response.connection
+            socket = response.connection.transport.get_extra_info("socket")
+            assert socket.fileno() >= 0
+    await asyncio.sleep(0)
+    assert socket.fileno() < 0
+    gone.set()
+    server.close()
+    await server.wait_closed()
