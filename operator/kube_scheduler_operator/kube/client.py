@@ -255,13 +255,7 @@ class ApiClient:
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=10.0, sock_read=silence)
         headers = {"Accept": accept}
         async with self._asked("GET", request, params, None, headers, timeout) as response:
-            try:
-                yield response
-            finally:
-                # To say goodbye over TLS would wait for the server to say it too, for up to 30 s
-                # and beyond the end of the event loop; a server that hangs never does.
-                if (connection := response.connection) and connection.transport:
-                    connection.transport.abort()
+            yield response
 
     async def get_path(self, path: str) -> Object:
         """GET anything that answers with JSON, e.g. discovery or "/version"."""
@@ -363,11 +357,14 @@ class ApiClient:
                 **more,
             ) as response:
                 code = str(response.status)
-                if response.status >= 300:
-                    text = _refusal(response.content_type, await response.read())
-                    again = response.headers.get("Retry-After")
-                    raise from_response(request, response.status, text, again)
-                yield response
+                try:
+                    if response.status >= 300:
+                        text = _refusal(response.content_type, await response.read())
+                        again = response.headers.get("Retry-After")
+                        raise from_response(request, response.status, text, again)
+                    yield response
+                finally:
+                    _break_off(response)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise _no_answer(request, access.server, error, self._timeout) from error
         finally:
@@ -390,6 +387,16 @@ class ApiClient:
 def _request(verb: str, ref: ObjectRef, subresource: str | None = None) -> Request:
     path = ref.resource.path(ref.namespace, ref.name, subresource)
     return Request(verb, path, ref.resource, ref.namespace, ref.name, subresource)
+
+
+def _break_off(response: aiohttp.ClientResponse) -> None:
+    """Close the connection of an answer that was not read to its end, as a watch never is.
+
+    To say goodbye over TLS would wait for the server to say it too, for up to 30 s and beyond the
+    end of the event loop; a server that hangs never does.
+    """
+    if (connection := response.connection) and connection.transport:
+        connection.transport.abort()
 
 
 def _as_object(request: Request, status: int, text: bytes) -> Object:
