@@ -22,7 +22,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.extender_calls import Calls, exchange, post
+from benchmarks.extender_calls import Times, exchange, percentile, post
 from benchmarks.played_api import PlayedApi
 from benchmarks.table import REPOSITORY, Row
 from cluster.recording import wire
@@ -84,8 +84,8 @@ def _rows(process: Process, api: PlayedApi, agent: str, count: int, repeat: int)
     pods = max(100, min(1000, 200_000 // count))
     alone: list[float] = []
     bound: list[float] = []
-    took = Calls({"filter": [], "prioritize": []})
-    unseen = Calls({"filter": [], "prioritize": []})
+    took: Times = {"filter": [], "prioritize": []}
+    unseen: Times = {"filter": [], "prioritize": []}
     _play(process, api, count, pods // 4, unseen)
     for _ in range(repeat):
         alone.append(_play(process, api, count, pods, took) / 2)
@@ -98,8 +98,8 @@ def _rows(process: Process, api: PlayedApi, agent: str, count: int, repeat: int)
     yield Row(f"{agent}: a call with {count} names", alone, "us CPU", target)
     if bound:
         yield Row(f"{agent}: a bound pod, by watch", bound, "us CPU", target)
-    for verb in took.took:
-        share = [took.percentile(verb, 0.5) * 1000, took.percentile(verb, 0.99) * 1000]
+    for verb, times in took.items():
+        share = [percentile(times, 0.5) * 1000, percentile(times, 0.99) * 1000]
         yield Row(f"{agent}: {verb} of {count}, p50", share[:1], "us", None)
         limit = {500: 3000.0, 5000: 10000.0}.get(count)
         yield Row(f"{agent}: {verb} of {count}, p99", share[1:], "us", limit)
@@ -112,7 +112,7 @@ def _play(
     api: PlayedApi,
     count: int,
     pods: int,
-    took: Calls,
+    took: Times,
     *,
     pace: float = 0.0,
     bind: bool = False,
@@ -131,7 +131,7 @@ def _play(
                 request = post(host, f"/bench/{verb}", body)
                 sent = time.monotonic()
                 exchange(connection, request)
-                took.took[verb].append(1000 * (time.monotonic() - sent))
+                took[verb].append(1000 * (time.monotonic() - sent))
             if bind:
                 placed = copy.deepcopy(pod)
                 placed["metadata"] |= {"name": f"p-{number}", "uid": f"u-{number}-{before}"}

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.extender_calls import Calls
+from benchmarks.extender_calls import Calls, percentile
 from benchmarks.extender_faults import FAULTS, Outcome, pods_a_second, table
 from benchmarks.extender_figures import Results, Trial
 from benchmarks.extender_profile import by_function, by_phase, by_process
@@ -100,11 +100,25 @@ def test_what_misses_its_target_is_said() -> None:
     ]
 
 
+def test_calls_are_judged_without_the_spells_in_which_the_host_took_processors_away() -> None:
+    made, calls = results(go=[50.0], foo=[60.0]), Calls()
+    calls.add({"filter": [1.0] * 299})
+    calls.add({"filter": [9.0] * 50}, disturbed=True)
+    made.calls["foo"] = calls
+    assert list(made.misses()) == ["foo: filter takes 9.0 ms at p99, not 3"]  # too few for a p99
+    calls.add({"filter": [1.0]})
+    assert list(made.misses()) == []
+    told = made.as_json()["variants"]["foo"]["calls"]["filter"]  # type: ignore[index]
+    assert (told["calls"], told["p99"], told["max"]) == (350, 9.0, 9.0)
+    assert (told["calls undisturbed"], told["p99 undisturbed"]) == (300, 1.0)
+
+
 def test_a_percentile_is_a_value_that_was_measured() -> None:
-    calls = Calls({"filter": [float(value) for value in range(1, 201)]})
-    assert calls.percentile("filter", 0.5) == 100.0
-    assert calls.percentile("filter", 0.99) == 198.0
-    assert calls.percentile("filter", 1.0) == 200.0
+    times = [float(value) for value in range(1, 201)]
+    assert percentile(times, 0.5) == 100.0
+    assert percentile(times, 0.99) == 198.0
+    assert percentile(times, 1.0) == 200.0
+    assert math.isnan(percentile([], 0.5))
 
 
 def test_profiles_add_up(tmp_path: Path) -> None:
