@@ -174,9 +174,10 @@ class Heartbeats:
         self._thread.start()
 
     def stop(self) -> None:
-        """End."""
+        """End. What was never begun has nothing to end: what failed before it is to be seen."""
         self._stop.set()
-        self._thread.join(30)
+        if self._thread.is_alive():
+            self._thread.join(30)
 
     def _run(self) -> None:
         begun, number = time.monotonic(), 0
