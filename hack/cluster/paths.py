@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Final
 
 from cluster.console import say
 
@@ -17,6 +18,9 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 TEMPLATES = Path(__file__).resolve().parent / "templates"
 
 _APP = "kube-scheduler-operator"
+
+_MOMENT: Final = 0.5
+"""Seconds: a lock that is free again so soon is nothing to tell of."""
 
 
 def _xdg(variable: str, default: str) -> Path:
@@ -50,11 +54,11 @@ def locked(path: Path) -> Iterator[None]:
     path.parent.mkdir(parents=True, exist_ok=True)
     while True:
         with path.open("a+") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
+            if not _lock_soon(file):
                 file.seek(0)
-                say(f"  waiting for process {file.read().strip() or '?'}, which locks {path} ...")
+                holder = file.read().strip()
+                if holder != str(os.getpid()):  # our own threads say themselves what they do
+                    say(f"  waiting for process {holder or '?'}, which locks {path} ...")
                 fcntl.flock(file, fcntl.LOCK_EX)
             if path.exists() and path.stat().st_ino == os.fstat(file.fileno()).st_ino:
                 file.truncate(0)
@@ -62,6 +66,20 @@ def locked(path: Path) -> Iterator[None]:
                 file.flush()
                 yield
                 return
+
+
+def _lock_soon(file: IO[str]) -> bool:
+    """Lock it if that is possible within a moment, in which a holder writes down who it is."""
+    deadline = time.monotonic() + _MOMENT
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(_MOMENT / 20)
+        else:
+            return True
 
 
 def write_atomically(path: Path, content: str | bytes, mode: int = 0o644) -> None:
