@@ -123,9 +123,9 @@ class NodePolicy(Policy):
             rejected, texts = self.rejects(kind, indices).astype(np.intp), {}
         else:
             rejected, texts = table.values.take(indices), table.texts
-        if not rejected.any():
-            return None
         positions: list[int] = rejected.nonzero()[0].tolist()
+        if not positions:
+            return None
         those: list[int] = indices.take(positions).tolist()
         missing = [index for index in those if index not in texts]
         if missing:
@@ -145,8 +145,8 @@ class NodePolicy(Policy):
 
     def settle(self, found: Ints) -> Ints:
         """Give unknown nodes the median of the known ones: neither drawn to nor kept away."""
-        unknown = found < 0
-        if unknown.any():
+        if len(found) and np.minimum.reduce(found) < 0:
+            unknown = found < 0
             known = np.sort(found[~unknown])
             found[unknown] = known[(len(known) - 1) // 2] if len(known) else 0
         return found

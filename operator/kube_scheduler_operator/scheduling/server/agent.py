@@ -249,7 +249,12 @@ def _in_range(found: Any, count: int) -> Ints:
     scores = np.asarray(found)
     if scores.shape != (count,):
         raise ValueError(f"{scores.shape} scores for {count} nodes")
-    if scores.dtype.kind not in "iu":
+    if scores.dtype.kind in "iu":
+        exact: Ints = scores.astype(np.intp)
+        # Negative ones are huge without their sign: one look finds all that is out of range.
+        if not count or np.maximum.reduce(exact.view(np.uintp)) <= BEST:
+            return exact
+    else:
         scores = np.rint(np.nan_to_num(scores.astype(np.float64), posinf=BEST, neginf=0))
     whole: Ints = np.minimum(np.maximum(scores, 0), BEST).astype(np.intp, copy=False)
     return whole

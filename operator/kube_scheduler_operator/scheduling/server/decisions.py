@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 
 from ..policy import Rejections
+from .names import Names
 from .wire import Args
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ class Decisions:
         if not self._pods:
             return
         pod, decision = self._of(agent, args)
-        names = args.names_json or orjson.dumps(args.names)
+        names = args.nodes.json
         decision.filtered_at = self._clock()
         decision.filtered, decision.rejections = names, rejections
         decision.scored_at, decision.scored, decision.scores = 0.0, b"", None
@@ -121,10 +122,10 @@ class Decisions:
         decision.scored_at = self._clock()
         decision.positions, decision.scores = args.positions, scores
         size = decision.size + scores.known.nbytes * (1 + len(scores.parts))
-        if decision.rejections is None and decision.filtered == args.names_json:
+        if decision.rejections is None and decision.filtered == args.nodes.json:
             decision.scored = decision.filtered
         else:
-            decision.scored = args.names_json or orjson.dumps(args.names)
+            decision.scored = args.nodes.json
             size += len(decision.scored)
         self._grown(pod, decision, size)
 
@@ -148,7 +149,7 @@ class Decisions:
         source = found.source
         obj = orjson.loads(source)["Pod"] if isinstance(source, bytes) else source
         decision = next(iter(found.decisions.values()))
-        return Args(obj, orjson.loads(decision.filtered or decision.scored))
+        return Args(obj, Names(orjson.loads(decision.filtered or decision.scored)))
 
     def __len__(self) -> int:
         return sum(map(len, self._kept))

@@ -6,9 +6,10 @@ their own keys.
 
 kube-scheduler sends filter and then prioritize for a pod, with a body that begins with the same
 bytes, and is the same altogether if no node was rejected; if some were, its names are those that
-filter left. `Reader` therefore keeps the last one and parses only what is new. With node names on
-the wire a body is `{"Pod":{…},"Nodes":null,"NodeNames":[…]}`, which is parsed in two parts: JSON
-that is valid in each part is valid as a whole, and whatever looks different takes the long way.
+filter left. `Reader` therefore keeps the last one and parses only what is new; lists of names are
+kept for longer (names.py). With node names on the wire a body is
+`{"Pod":{…},"Nodes":null,"NodeNames":[…]}`, which is parsed in two parts: JSON that is valid in each
+part is valid as a whole, and whatever looks different takes the long way.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from ..arrays import np
 from ..pods import Pod, read_pod
+from .names import LastNames, Names, NamesError, without
 
 if TYPE_CHECKING:
     from ..arrays import Ints
@@ -44,38 +45,27 @@ class Args:
     Attributes:
         object: the pod as it was sent.
         source: `{"Pod":…}`, the bytes that it was read from; empty if it was not by itself.
-        names: of the nodes, in the order of the request.
-        names_json: `names` as the request has them; empty in the form with whole nodes.
+        nodes: the names of the nodes, in the order of the request.
         items: the nodes themselves; None in the form with names.
         items_json: the NodeList as the request has it; empty if it was not by itself.
-        indices: those that the cluster knows, by their index there (intp[k]); see `locate`.
-        positions: where in `names` each of `indices` is (intp[k]); None: they are all.
-        left: the same with the nodes that a filter has left, which are probably asked about next.
+        left: the names that a filter has left, which are probably asked about next.
     """
 
-    __slots__ = (
-        "_pod", "_version", "indices", "items", "items_json", "left", "names", "names_json",
-        "object", "positions", "source",
-    )  # fmt: skip
+    __slots__ = ("_pod", "items", "items_json", "left", "nodes", "object", "source")
 
     def __init__(
         self,
         obj: Mapping[str, Any],
-        names: list[str],
-        names_json: bytes = b"",
+        nodes: Names,
         items: list[dict[str, Any]] | None = None,
     ) -> None:
         self.object = obj
-        self.names = names
-        self.names_json = names_json
+        self.nodes = nodes
         self.items = items
-        self.indices: Ints
-        self.positions: Ints | None = None
-        self.left: Args | None = None
+        self.left: Names | None = None
         self._pod: Pod | None = None
         self.source = b""
         self.items_json = b""
-        self._version = -1
 
     @property
     def pod(self) -> Pod:
@@ -91,47 +81,37 @@ class Args:
                 raise WireError(f"Pod cannot be read: {error}") from error
         return self._pod
 
-    def with_names(self, names: list[str], names_json: bytes) -> Args:
+    @property
+    def names(self) -> list[str]:
+        """Of the nodes."""
+        return self.nodes.texts
+
+    @property
+    def indices(self) -> Ints:
+        """See Names, after `locate`."""
+        return self.nodes.indices
+
+    @property
+    def positions(self) -> Ints | None:
+        """See Names, after `locate`."""
+        return self.nodes.positions
+
+    def with_nodes(self, nodes: Names) -> Args:
         """The same pod and other nodes."""
-        other = Args(self.object, names, names_json)
+        other = Args(self.object, nodes)
         other._pod, other.source = self._pod, self.source
         return other
 
-    def without(self, positions: Iterable[int]) -> Args:
-        """The same pod, and the nodes but those at these positions; for the form with names."""
-        at = list(positions)
-        names = _without(self.names, at)
-        other = self.with_names(names, orjson.dumps(names))
-        if self.positions is None and self._version >= 0:
-            kept = np.ones(len(self.names), np.bool_)
-            kept[at] = False
-            other.indices, other._version = self.indices[kept], self._version
-        return other
-
     def locate(self, cluster: Cluster) -> None:
-        """Find the nodes in the cluster: sets `indices` and `positions`.
+        """Find the nodes in the cluster.
 
         Raises:
             WireError: a name is no text.
         """
-        if self._version == cluster.names_version:
-            return
         try:
-            known = map(cluster.index.__getitem__, self.names)
-            self.indices, self.positions = np.fromiter(known, np.intp, len(self.names)), None
-        except KeyError:
-            self._locate_some(cluster)
-        except TypeError as error:
-            raise WireError("NodeNames must be a list of texts") from error
-        self._version = cluster.names_version
-
-    def _locate_some(self, cluster: Cluster) -> None:
-        if not all(type(name) is str for name in self.names):
-            raise WireError("NodeNames must be a list of texts")
-        found = [cluster.index.get(name, -1) for name in self.names]
-        known = [position for position, index in enumerate(found) if index >= 0]
-        self.indices = np.array([found[position] for position in known], np.intp)
-        self.positions = np.array(known, np.intp)
+            self.nodes.locate(cluster)
+        except NamesError as error:
+            raise WireError(str(error)) from error
 
 
 class Reader:
@@ -141,6 +121,7 @@ class Reader:
         self._body = b""
         self._prefix = b""
         self._last: Args | None = None
+        self._names = LastNames()
 
     def read(self, body: bytes) -> Args:
         """What a body says.
@@ -169,18 +150,17 @@ class Reader:
         try:
             if last is not None and len(prefix) == cut and body.startswith(prefix):
                 left = last.left
-                if left is not None and left.names_json == names_json:
-                    args = left
-                else:
-                    args = last.with_names(orjson.loads(names_json), names_json)
+                if left is None or left.json != names_json:
+                    left = self._names.get(names_json)
+                args = last.with_nodes(left)
             else:
-                names = orjson.loads(names_json)
+                names = self._names.get(names_json)
                 prefix = body[:cut]
                 source = prefix + b"}"
                 found = orjson.loads(source)
                 if len(found) != 1 or not isinstance(found.get("Pod"), dict):
                     return None
-                args = Args(found["Pod"], names, names_json)
+                args = Args(found["Pod"], names)
                 args.source = source
         except orjson.JSONDecodeError:
             return None
@@ -202,7 +182,7 @@ def _whole_nodes(body: bytes) -> Args | None:
     items = nodes.get("items") if isinstance(nodes, dict) else None
     if len(found) != 1 or not isinstance(found.get("Pod"), dict) or not isinstance(items, list):
         return None
-    args = Args(found["Pod"], [_node_name(item) for item in items], b"", items)
+    args = Args(found["Pod"], Names([_node_name(item) for item in items]), items)
     args.source, args.items_json = source, nodes_json
     return args
 
@@ -215,14 +195,14 @@ def _read(body: bytes) -> Args:
     if names is not None:
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
             raise WireError("NodeNames must be a list of texts")
-        return Args(pod, names, orjson.dumps(names))
+        return Args(pod, Names(names))
     if not isinstance(nodes, dict):
         raise WireError("there is neither NodeNames nor Nodes")
     found = {key.lower(): value for key, value in nodes.items()}.get("items")
     items = [] if found is None else found
     if not isinstance(items, list):
         raise WireError("Nodes.items must be a list of nodes")
-    return Args(pod, [_node_name(item) for item in items], b"", items)
+    return Args(pod, Names([_node_name(item) for item in items]), items)
 
 
 def pod_of(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -258,7 +238,7 @@ def _node_name(item: Any) -> str:
 def accepted(args: Args) -> bytes:
     """ExtenderFilterResult: all nodes will do."""
     if args.items is None:
-        return b'{"Nodes":null,"NodeNames":' + args.names_json + _ALL_ACCEPTED
+        return b'{"Nodes":null,"NodeNames":' + args.nodes.json + _ALL_ACCEPTED
     if args.items_json:
         return b'{"Nodes":' + args.items_json + b',"NodeNames":null' + _ALL_ACCEPTED
     return filtered(args, {}, ())
@@ -272,30 +252,23 @@ def filtered(args: Args, reasons: Mapping[int, str], unresolvable: Iterable[int]
         reasons: position of each rejected node, and why it is.
         unresolvable: positions among them where preemption would not help.
     """
-    names = args.names
     hopeless = set(unresolvable)
     failed: dict[str, str] = {}
     for_good: dict[str, str] = {}
-    for at, reason in reasons.items():
-        (for_good if at in hopeless else failed)[names[at]] = unformatted(reason)
+    left, gone = args.nodes.split(reasons)
+    for (at, reason), name in zip(reasons.items(), gone, strict=True):
+        (for_good if at in hopeless else failed)[name] = unformatted(reason)
     if args.items is None:
-        args.left = args.without(reasons)
-        kept = b'{"Nodes":null,"NodeNames":' + args.left.names_json
+        args.left = left
+        kept = b'{"Nodes":null,"NodeNames":' + left.json
     else:
-        items = orjson.dumps(_without(args.items, reasons))
+        items = orjson.dumps(without(args.items, reasons))
         kept = b'{"Nodes":{"metadata":{},"items":' + items + b'},"NodeNames":null'
     return b'%b,"FailedNodes":%b,"FailedAndUnresolvableNodes":%b,"Error":""}' % (
         kept,
         orjson.dumps(failed),
         orjson.dumps(for_good),
     )
-
-
-def _without(found: list[Any], positions: Iterable[int]) -> list[Any]:
-    left = found.copy()
-    for at in sorted(positions, reverse=True):  # few, so most of the list is never looked at
-        del left[at]
-    return left
 
 
 def failed(message: str) -> bytes:

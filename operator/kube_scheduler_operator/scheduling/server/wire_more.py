@@ -7,6 +7,7 @@ from typing import Any
 
 import orjson
 
+from .names import Names
 from .wire import Args, WireError, document, pod_of
 
 
@@ -41,7 +42,7 @@ def read_preemption(body: bytes) -> tuple[Args, list[Any]]:
     if not isinstance(victims, dict):
         raise WireError("NodeNameToVictims must be an object of nodes and victims")
     names = list(victims)
-    return Args(pod, names, orjson.dumps(names)), [_meta(victims[name]) for name in names]
+    return Args(pod, Names(names)), [_meta(victims[name]) for name in names]
 
 
 def _meta(victims: Any) -> dict[str, Any]:

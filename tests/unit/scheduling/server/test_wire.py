@@ -155,7 +155,7 @@ def test_the_quick_way_reads_what_the_long_way_reads(
         ).encode()
         quick = reader.read(body)
         assert (quick.object, quick.names) == (pod, names)
-        assert json.loads(quick.names_json) == names
+        assert json.loads(quick.nodes.json) == names
 
 
 @given(st.dictionaries(TEXTS | TRICKY, JSON | TRICKY, max_size=4), st.lists(JSON, max_size=3))
@@ -237,7 +237,7 @@ def test_names_that_a_filter_left_are_found_before_they_are_asked_about(
     answer = json.loads(wire.filtered(first, {0: "hot"}, ()))
     assert answer["NodeNames"] == list(asked[1:])
     then = reader.read(names_body(*asked[1:]))
-    assert then is first.left
+    assert then.nodes is first.left
     assert reader.read(names_body(*asked[1:])) is then
     then.locate(cluster)
     anew = read(names_body(*asked[1:]))
