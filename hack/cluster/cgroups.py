@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,9 @@ ROOT = "kso-sandbox"
 _WEIGHTS = {"cpu.shares": "4096", "cpu.weight": "400"}
 """v1 and v2: four times the usual. All nodes together are one group, and beside it tests and
 benchmarks are one for each session: a kubelet must not wait for them."""
+
+
+_LET_GO_SECONDS = 10.0
 
 
 def node_path(sandbox: str, node: str) -> str:
@@ -96,13 +100,28 @@ def processes(sandbox: str, node: str = "") -> set[int]:
 
 
 def remove(sandbox: str, node: str = "") -> None:
-    """Remove cgroups that no longer have processes; the shared root goes with the last of them."""
+    """Remove cgroups that no longer have processes; the shared root goes with the last of them.
+
+    A process that has ended holds its cgroup until its last thread has given back the memory, and
+    no list shows it meanwhile.
+    """
+    deadline = time.monotonic() + _LET_GO_SECONDS
+    while not _remove(sandbox, node) and time.monotonic() < deadline:
+        time.sleep(0.05)
+
+
+def _remove(sandbox: str, node: str) -> bool:
+    """Remove what can be removed; returns whether nothing is left."""
+    left = False
     for tree in _trees():
-        for folder, _, _ in os.walk(tree / sandbox / node, topdown=False):
+        group = tree / sandbox / node
+        for folder, _, _ in os.walk(group, topdown=False):
             with contextlib.suppress(OSError):
                 Path(folder).rmdir()
+        left = left or group.exists()
         with contextlib.suppress(OSError):
             tree.rmdir()
+    return not left
 
 
 def _trees() -> list[Path]:

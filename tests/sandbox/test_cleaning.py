@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from cluster import model, network, processes, teardown
+from cluster import cgroups, model, network, processes, teardown
+from cluster.api import wait
 from cluster.model import Sandbox
 
 
@@ -70,6 +71,26 @@ def test_a_process_that_is_just_being_started_is_looked_at_again(
     assert len(looks) == 1
 
 
+def test_a_process_has_not_ended_with_its_first_thread() -> None:
+    """Where many threads are killed, the last one gives back the memory, and holds the cgroup."""
+    program = """
+import ctypes, os, threading, time
+threading.Thread(target=time.sleep, args=(60,)).start()
+print(flush=True)
+ctypes.CDLL(None).syscall({"x86_64": 60, "aarch64": 93}[os.uname().machine], 0)  # this thread only
+"""
+    process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    process.stdout.readline()
+    stat = Path(f"/proc/{process.pid}/stat")
+    wait(lambda: stat.read_text().rpartition(")")[2].split()[0] == "Z", 10, stat.read_text)
+    assert processes.start_time(process.pid) is not None
+    assert processes.kill(lambda: [process.pid] if processes.start_time(process.pid) else []) == 1
+    assert stat.exists()  # nobody has waited for it yet
+    process.wait()
+    process.stdout.close()
+
+
 def test_a_sandbox_of_a_similar_name_is_another_one(sleeper: Sandbox) -> None:
     assert processes.members(sleeper.name[:-1]) == set()
     assert processes.members(f"{sleeper.name}2") == set()
@@ -125,6 +146,18 @@ def test_damaged_records_are_passed_over(box: Sandbox) -> None:
 )
 def test_only_rules_with_exactly_our_comment_are_ours(line: str, ours: bool) -> None:
     assert network.is_tagged(line, "dev") is ours
+
+
+def test_a_cgroup_that_is_still_held_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    group = tmp_path / cgroups.ROOT / "dev" / "node" / "daemons"
+    group.mkdir(parents=True)
+    (group / "holder").touch()  # a folder with something in it cannot be removed either
+    monkeypatch.setattr(cgroups, "_hierarchies", lambda: iter([tmp_path]))
+    monkeypatch.setattr(cgroups.time, "sleep", lambda _: (group / "holder").unlink())
+    cgroups.remove("dev")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_namespaces_of_a_sandbox_whose_name_begins_like_ours_are_not_ours(
