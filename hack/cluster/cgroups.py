@@ -25,9 +25,8 @@ ROOT = "kso-sandbox"
 _WEIGHTS = {"cpu.shares": "4096", "cpu.weight": "400"}
 """v1 and v2: four times the usual. All nodes together are one group, and beside it tests and
 benchmarks are one for each session: a kubelet must not wait for them."""
-
-
 _LET_GO_SECONDS = 10.0
+"""How long a cgroup whose processes have ended is waited for."""
 
 
 def node_path(sandbox: str, node: str) -> str:
