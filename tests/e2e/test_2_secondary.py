@@ -65,6 +65,12 @@ def second(_cluster: Cluster, workers: tuple[str, str]) -> Iterator[Cluster]:
         _cluster.api.request("DELETE", f"{SECONDARY_SCHEDULERS}/{NAME}")
 
 
+@pytest.fixture(autouse=True)
+def _no_pods_of_other_tests(_cluster: Cluster) -> Iterator[None]:
+    yield
+    _cluster.without_pods()
+
+
 def _status(cluster: Cluster) -> dict[str, Any]:
     found: dict[str, Any] = cluster.api.request("GET", f"{SECONDARY_SCHEDULERS}/{NAME}")
     return found.get("status", {})

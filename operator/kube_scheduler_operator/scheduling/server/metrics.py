@@ -5,7 +5,7 @@ Nothing here knows prometheus_client's global registry.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -43,6 +43,7 @@ class Sources:
         decisions: how many pods are remembered.
         config_valid: whether the file that is there now is the one in use.
         events: (sent, left out or dropped).
+        waits: answers that waited for news (in vain, and not).
     """
 
     calls: Callable[[], Iterable[Calls]] = tuple
@@ -54,6 +55,7 @@ class Sources:
     decisions: Callable[[], int] = int
     config_valid: Callable[[], bool] = bool
     events: Callable[[], tuple[int, int]] = field(default=lambda: (0, 0))
+    waits: Callable[[], Sequence[int]] = field(default=lambda: (0, 0))
 
 
 class Metrics:
@@ -96,6 +98,10 @@ class _Collector(Collector):
         yield CounterMetricFamily(
             PREFIX + "events_dropped", "Of them, those that were one too many", value=dropped
         )
+        waits = _counter("filters_waited", "Answers of filter that waited for news", ["news"])
+        for news, count in zip(("no", "yes"), sources.waits(), strict=True):
+            waits.add_metric([news], count)
+        yield waits
         build = _family("build_info", "Always 1; what this program is", ["version"])
         build.add_metric([__version__], 1)
         yield build

@@ -130,6 +130,7 @@ class Program:
                 decisions=lambda: len(self._decisions),
                 config_valid=lambda: not self._config_problem,
                 events=self._events,
+                waits=lambda: self._context.behind.waits,
             )
         )
         self._routes = Routes(
@@ -152,6 +153,7 @@ class Program:
             await self._listen()
             stack.push_async_callback(self._close)
             if self._config.watch:
+                self._context.behind.watches = True
                 await stack.enter_async_context(self._watching())
             else:
                 self._context.learn = Learner(self._cluster)

@@ -1,8 +1,9 @@
 """The four verbs of an extender: bytes in, bytes out.
 
-Nothing here waits for the API, but `bind`, whose whole point that is. Whatever a request holds, it
-gets an answer: a request that makes no sense an error in the words of the protocol, and one that
-does an answer, also if a policy fails.
+Nothing here asks the API, but `bind`, whose whole point that is. Whatever a request holds, it gets
+an answer: a request that makes no sense an error in the words of the protocol, and one that does an
+answer, also if a policy fails. That answer is made at once; behind.py says when `filter` waits for
+news of the view, and how long at most.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from ... import klog
 from ...klog import kv
 from . import wire
 from .agent import Agent, PolicyFailedError
+from .behind import Behind
 from .calls import Calls
 from .messages import JSON, Answer, Response
 from .wire import Args, Reader, WireError
@@ -51,6 +53,7 @@ class Context:
         decisions: the memory for /explain.
         learn: takes whole nodes of a request, for who does not watch the API; None: not needed.
         rejected: told when no node is left.
+        behind: knows when the view may be.
     """
 
     def __init__(
@@ -66,6 +69,7 @@ class Context:
         self.decisions = decisions
         self.rejected = rejected
         self.learn: Callable[[list[dict[str, Any]]], None] | None = None
+        self.behind = Behind(cluster)
 
     def read(self, body: bytes) -> Args:
         """The request in a body, with its nodes found in the cluster.
@@ -88,14 +92,41 @@ class Filter:
         self._agent = agent
         self.calls = Calls(agent.name, FILTER)
 
-    def __call__(self, body: bytes) -> Answer:
+    def __call__(self, body: bytes) -> Answer | Awaitable[Answer]:
         """ExtenderArgs in, ExtenderFilterResult out."""
-        began, context, calls = time.perf_counter(), self._context, self.calls
+        began, context = time.perf_counter(), self._context
         try:
             args = context.read(body)
             found = self._agent.filter(args)
         except (WireError, PolicyFailedError) as error:
-            return _refused(calls, began, error, wire.failed(str(error)))
+            return _refused(self.calls, began, error, wire.failed(str(error)))
+        if found is not None:
+            if context.behind.suspects(self._agent.name, args.pod):
+                return self._wait(args, found, context.cluster.version, began)
+            context.behind.rejected(self._agent.name, args.pod)
+        return self._answer(args, found, began)
+
+    async def _wait(self, args: Args, found: Rejections, version: int, began: float) -> Answer:
+        """Answer when there is better news than at that version of the view, or none."""
+        agent, behind, rejected = self._agent, self._context.behind, len(found.reasons)
+        now: Rejections | None = found
+
+        def better() -> bool:
+            nonlocal now
+            args.locate(self._context.cluster)
+            now = agent.filter(args)
+            return now is None or len(now.reasons) < rejected
+
+        try:
+            await behind.wait(version, better)
+        except (WireError, PolicyFailedError) as error:
+            return _refused(self.calls, began, error, wire.failed(str(error)))
+        if now is not None:
+            behind.rejected(agent.name, args.pod)
+        return self._answer(args, now, began)
+
+    def _answer(self, args: Args, found: Rejections | None, began: float) -> Answer:
+        context, calls = self._context, self.calls
         if found is None:
             answer = wire.accepted(args)
         else:

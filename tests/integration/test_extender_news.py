@@ -1,0 +1,102 @@
+"""Pods that an extender has rejected, and the one change of one node that makes room for each.
+
+A real kube-scheduler tries the pod again with that change and never after it, and hears of it over
+a watch of its own: often before the extender does. The extender has to catch up.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from benchmarks.extenders import Extender, chosen
+from cluster import hollow, model, scheduling
+from cluster.api import Api
+from cluster.observe import until
+from kube_scheduler_operator.scheduling.server.behind import ECHO
+
+from .conftest import NAME, ApiServer
+
+NAMESPACE = "news"
+NODES = 2
+PODS = 15
+"""Three of ten stay without a node where nothing is done about it: of fifteen hardly ever none."""
+CHANCE = 20.0
+"""Seconds for a pod to be tried again: it takes 0.05, and without the change 300."""
+
+
+@dataclass
+class World:
+    """Two nodes, and a scheduler that asks safe-overload."""
+
+    api: Api
+    scheduler: scheduling.Scheduler
+    extender: Extender
+
+    def load(self, share: float, *nodes: int) -> None:
+        """Say that so much of a node's CPU and memory is used, as the annotator does."""
+        capacity = hollow.node(0)["status"]["capacity"]
+        usage = {
+            "at": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "source": "test",
+            "free_cpu_mean": 1000 * int(capacity["cpu"]) * (1 - share),
+            "free_cpu_std": 0.0,
+            "free_memory_mean": 1024 * int(capacity["memory"].removesuffix("Ki")) * (1 - share),
+            "free_memory_std": 0.0,
+        }
+        annotation = {"load.kube-scheduler-operator.dev/usage": json.dumps(usage)}
+        hollow.annotate(self.api, {hollow.name_of(node): annotation for node in nodes})
+
+    def pod(self, name: str) -> dict[str, Any]:
+        return self.api.request("GET", f"{scheduling.pods_of(NAMESPACE)}/{name}")
+
+    def why_pending(self, name: str) -> str:
+        conditions = self.pod(name)["status"].get("conditions", [])
+        return " ".join(each.get("message", "") for each in conditions)
+
+
+@pytest.fixture
+def world(api_server: ApiServer, nodes_of_ones_own: None) -> Iterator[World]:
+    sandbox = model.require(NAME)
+    api = Api(sandbox)
+    scheduling.create_namespace(api, NAMESPACE)
+    hollow.create(api, NODES)
+    (safe,) = chosen(["safe"], full=False)
+    made = World(api, scheduling.Scheduler(sandbox), Extender(sandbox, safe))
+    try:
+        made.scheduler.start([made.extender.entry])
+        yield made
+    finally:
+        made.scheduler.stop()
+        made.extender.stop()
+        scheduling.delete_pods(api, NAMESPACE)
+        hollow.remove(api)
+
+
+@pytest.mark.timeout(180)
+def test_no_pod_misses_the_change_that_makes_room_for_it(world: World) -> None:
+    for number in range(PODS):
+        name, free = f"pod-{number:02}", number % NODES
+        world.load(0.99, *range(NODES))
+        time.sleep(0.2)  # the extender has heard of it
+        scheduling.create_pods(world.api, NAMESPACE, [scheduling.pod(name)])
+        until(
+            lambda pod=name: "risk" in world.why_pending(pod),
+            60,
+            lambda pod=name: f"{pod} was not rejected: {world.pod(pod)['status']}",
+        )
+        time.sleep(ECHO + 0.1)  # until kube-scheduler asks for no reason but the change
+        world.load(0.1, free)
+        until(
+            lambda pod=name: "nodeName" in world.pod(pod)["spec"],
+            CHANCE,
+            lambda pod=name: f"{pod} has missed its chance: {world.why_pending(pod)}",
+        )
+        assert world.pod(name)["spec"]["nodeName"] == hollow.name_of(free)
+        scheduling.delete_pods(world.api, NAMESPACE)
