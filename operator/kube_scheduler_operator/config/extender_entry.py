@@ -30,6 +30,9 @@ LOOPBACK: Final = "127.0.0.1"
 VERBS: Final = ("filter", "prioritize", "bind", "preempt")
 DEFAULT_TIMEOUT: Final = "500ms"
 UNRESOLVABLE: Final = "ServiceName"
+SHORT_TIMEOUT: Final = "ShortTimeout"
+SHORTEST_OF_FILTER: Final = 0.1
+"""Seconds that an agent's filter should have: twice what it waits for news (server/behind.py)."""
 
 _SHORTEST, _LONGEST = 0.001, 60.0
 _LONGEST_NAME: Final = 40
@@ -118,7 +121,7 @@ def _judge(case: _Case) -> Judgement:
     if not problems:
         told = extender_hazards(whole, ("extenders", 0), case.profiles)
         surprises = [_at_field(each, spec) for each in told if not _is_narrowed(each, agent)]
-        warnings = (*surprises, *_service_name(spec))
+        warnings = (*surprises, *_service_name(spec), *_short_timeout(spec, agent))
     return Judgement(entry, tuple(problems), warnings)
 
 
@@ -269,6 +272,22 @@ def _timeout(spec: Mapping[str, Any]) -> Iterator[Problem]:
     if not _SHORTEST <= value <= _LONGEST:
         message = f"{text} is out of range; use 1ms to 1m"
         yield Problem(INVALID, ("timeout",), message)
+
+
+def _short_timeout(spec: Mapping[str, Any], agent: Mapping[str, Any] | None) -> Iterator[Problem]:
+    """What is late is left out, if the extender is ignorable: a filter that does not filter."""
+    text = spec.get("timeout")
+    if text is None or agent is None or "filter" not in agent_verbs(agent):
+        return
+    if seconds(text) < SHORTEST_OF_FILTER:
+        yield Problem(
+            SHORT_TIMEOUT,
+            ("timeout",),
+            f"an agent's filter may wait 50 ms for news of a changed node, and after {text} "
+            "kube-scheduler counts it as one that does not answer",
+            "use 100ms or more",
+            WARNING,
+        )
 
 
 def _is_narrowed(problem: Problem, agent: Mapping[str, Any] | None) -> bool:

@@ -9,7 +9,7 @@ import pytest
 from kube_scheduler_operator import names
 from kube_scheduler_operator.config.blame_extenders import attribute_extenders
 from kube_scheduler_operator.config.check import Target, check_config
-from kube_scheduler_operator.config.extender_entry import agent_url
+from kube_scheduler_operator.config.extender_entry import SHORTEST_OF_FILTER, agent_url
 from kube_scheduler_operator.config.gates import Gates
 from kube_scheduler_operator.config.scheduler_extenders import (
     FIRST_PORT,
@@ -20,6 +20,7 @@ from kube_scheduler_operator.config.scheduler_extenders import (
 )
 from kube_scheduler_operator.config.schema import API_VERSION, KIND
 from kube_scheduler_operator.config.versions import Version
+from kube_scheduler_operator.scheduling.server.behind import LONGEST
 
 TARGET = Target(Gates(Version(1, 35)))
 FILTER = {"filter": "filter"}
@@ -313,6 +314,16 @@ def test_a_service_name_means_nothing_on_the_nodes_network() -> None:
     (warning,) = only(chosen(foreign("a", url=url))).warnings
     assert warning.path == "SchedulerExtender/a spec.url"
     assert only(chosen(foreign("a", url=url, scheduler="s"), scheduler="s")).warnings == ()
+
+
+def test_a_filter_needs_the_time_that_it_waits_for_news() -> None:
+    (warning,) = only(chosen(extender("a", agent=SAFE, timeout="99ms"))).warnings
+    assert (warning.reason, warning.path) == ("ShortTimeout", "SchedulerExtender/a spec.timeout")
+    assert SHORTEST_OF_FILTER >= 2 * LONGEST
+    scoring = {**SAFE, "verbs": {"filter": False}}
+    for spec in ({"agent": SAFE, "timeout": "100ms"}, {"agent": scoring, "timeout": "99ms"}):
+        assert only(chosen(extender("a", **spec))).warnings == ()
+    assert only(chosen(foreign("a", timeout="99ms"))).warnings == (), "who knows what it does"
 
 
 def test_one_that_holds_up_all_pods_is_warned_about() -> None:
