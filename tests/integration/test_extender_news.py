@@ -19,6 +19,7 @@ from benchmarks.extenders import Extender, chosen
 from cluster import hollow, model, scheduling
 from cluster.api import Api
 from cluster.observe import until
+from kube_scheduler_operator import names
 from kube_scheduler_operator.scheduling.server.behind import ECHO
 
 from .conftest import NAME, ApiServer
@@ -50,7 +51,7 @@ class World:
             "free_memory_mean": 1024 * int(capacity["memory"].removesuffix("Ki")) * (1 - share),
             "free_memory_std": 0.0,
         }
-        annotation = {"load.kube-scheduler-operator.dev/usage": json.dumps(usage)}
+        annotation = {names.LOAD_ANNOTATION: json.dumps(usage)}
         hollow.annotate(self.api, {hollow.name_of(node): annotation for node in nodes})
 
     def pod(self, name: str) -> dict[str, Any]:

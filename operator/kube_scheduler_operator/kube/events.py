@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, Self, TypeAlias
 
 from .errors import KubeError, NotFound
 from .resource import EVENTS, ObjectRef
+from .token_bucket import TokenBucket
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -117,7 +118,7 @@ class EventRecorder:
         self._now = now
         self._queue: asyncio.Queue[_Entry] = asyncio.Queue(_BACKLOG)
         self._posted: OrderedDict[_Entry, _Posted] = OrderedDict()
-        self._buckets: OrderedDict[Involved, tuple[float, float]] = OrderedDict()
+        self._buckets: OrderedDict[Involved, TokenBucket] = OrderedDict()
         self._task: asyncio.Task[None] | None = None
         self.dropped = 0
 
@@ -185,13 +186,13 @@ class EventRecorder:
 
     def _allowed(self, involved: Involved) -> bool:
         """Take a token of the object's bucket."""
-        now = self._clock()
-        tokens, since = self._buckets.pop(involved, (float(BURST), now))
-        tokens = min(float(BURST), tokens + (now - since) / REFILL)
-        allowed = tokens >= 1
-        self._buckets[involved] = (tokens - 1 if allowed else tokens, now)
+        bucket = self._buckets.pop(involved, None) or TokenBucket(BURST, REFILL, self._clock)
+        self._buckets[involved] = bucket
         _shrink(self._buckets)
-        return allowed
+        if bucket.left() < 1:
+            return False
+        bucket.spend()
+        return True
 
     async def _post(self, entry: _Entry) -> None:
         posted = self._posted.get(entry)

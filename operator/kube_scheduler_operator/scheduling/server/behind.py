@@ -24,6 +24,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final
 
 from ...kube.reflector import BATCH
+from ...kube.token_bucket import TokenBucket
 
 if TYPE_CHECKING:
     from ..cluster import Cluster
@@ -36,7 +37,7 @@ QUIET: Final = BATCH + 0.01
 """Seconds after the last news when no more is expected: a watch is read in batches."""
 
 SHARE: Final = 0.05
-"""Of all time, what may be waited; at most it keeps so much of kube-scheduler's throughput."""
+"""Of all time, what may be waited; it costs kube-scheduler so much of its throughput at most."""
 
 SAVED: Final = 0.25
 """Seconds of waiting that may be saved up."""
@@ -57,7 +58,6 @@ class Behind:
         sleep: lets seconds pass.
 
     Attributes:
-        watches: the view is made of watches; otherwise it comes with the requests, never behind.
         waits: answers that waited: [in vain, until there was news].
     """
 
@@ -67,26 +67,20 @@ class Behind:
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        self.watches = False
         self.waits = [0, 0]
         self._cluster = cluster
         self._clock = clock
         self._sleep = sleep
         # (agent, pod) -> (the view's version at the last rejection, the time of the first one)
         self._rejections: OrderedDict[tuple[str, str], tuple[int, float]] = OrderedDict()
-        self._saved, self._since = SAVED, clock()
+        self._seconds = TokenBucket(SAVED, 1 / SHARE, clock)
 
     def suspects(self, agent: str, pod: Pod) -> bool:
         """Whether rejecting the pod again may be for what is no longer so, and waiting is paid."""
         before = self._rejections.get((agent, pod.key))
-        if not self.watches or before is None or before[0] != self._cluster.version:
+        if before is None or before[0] != self._cluster.version:
             return False
-        now = self._clock()
-        if now - before[1] < ECHO:
-            return False
-        self._saved = min(SAVED, self._saved + SHARE * (now - self._since))
-        self._since = now
-        return self._saved >= LONGEST
+        return self._clock() - before[1] >= ECHO and self._seconds.left() >= LONGEST
 
     def rejected(self, agent: str, pod: Pod) -> None:
         """Nodes were rejected for the pod, by what is known now."""
@@ -119,5 +113,5 @@ class Behind:
                     return
                 await self._sleep(_STEP)
         finally:
-            self._saved -= self._clock() - began
+            self._seconds.spend(self._clock() - began)
             self.waits[version != first] += 1

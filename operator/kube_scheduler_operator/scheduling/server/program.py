@@ -153,7 +153,6 @@ class Program:
             await self._listen()
             stack.push_async_callback(self._close)
             if self._config.watch:
-                self._context.behind.watches = True
                 await stack.enter_async_context(self._watching())
             else:
                 self._context.learn = Learner(self._cluster)

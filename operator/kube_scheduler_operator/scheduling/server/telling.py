@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from ...kube.events import EventRecorder, Involved
+from ...kube.token_bucket import TokenBucket
 
 if TYPE_CHECKING:
     from ..policy import Rejections
@@ -23,6 +24,7 @@ PAUSE: Final = 60.0
 BURST: Final = 30
 """Events that may come at once; after that one a second."""
 
+_REFILL: Final = 1.0
 _REMEMBERED: Final = 4096
 _REASONS: Final = 3
 
@@ -43,7 +45,7 @@ class Teller:
         self._recorder = recorder
         self._clock = clock
         self._told: OrderedDict[tuple[str, str, str], float] = OrderedDict()
-        self._tokens, self._since = float(BURST), clock()
+        self._tokens = TokenBucket(BURST, _REFILL, clock)
 
     def rejected(self, agent: str, args: Args, rejections: Rejections) -> None:
         """An agent has rejected all nodes that it was asked about."""
@@ -54,12 +56,10 @@ class Teller:
         key = (agent, f"{pod.namespace}/{pod.name}", pod.uid)
         if now - self._told.get(key, float("-inf")) < PAUSE:
             return
-        self._tokens = min(float(BURST), self._tokens + now - self._since)
-        self._since = now
-        if self._tokens < 1:
+        if self._tokens.left() < 1:
             self.withheld += 1
             return
-        self._tokens -= 1
+        self._tokens.spend()
         self._told[key] = now
         self._told.move_to_end(key)
         while len(self._told) > _REMEMBERED:

@@ -100,7 +100,7 @@ class Filter:
             found = self._agent.filter(args)
         except (WireError, PolicyFailedError) as error:
             return _refused(self.calls, began, error, wire.failed(str(error)))
-        if found is not None:
+        if found is not None and context.learn is None:  # what comes with requests is never behind
             if context.behind.suspects(self._agent.name, args.pod):
                 return self._wait(args, found, context.cluster.version, began)
             context.behind.rejected(self._agent.name, args.pod)

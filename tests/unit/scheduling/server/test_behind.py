@@ -45,9 +45,8 @@ def clock() -> Clock:
 @pytest.fixture
 def behind(context: Context, clock: Clock) -> Behind:
     """Of the context, from now on."""
-    made = context.behind = Behind(context.cluster, clock, clock.sleep)
-    made.watches = True
-    return made
+    context.behind = Behind(context.cluster, clock, clock.sleep)
+    return context.behind
 
 
 @pytest.fixture
@@ -93,14 +92,6 @@ class TestSuspicion:
         behind.rejected(AGENT, pod)
         clock.now = ECHO
         assert behind.suspects(AGENT, pod), "from the first rejection on, not from the last"
-
-    def test_a_view_that_comes_with_the_requests_is_never_behind(
-        self, cluster: Cluster, clock: Clock, pod: Pod
-    ) -> None:
-        behind = Behind(cluster, clock)
-        behind.rejected(AGENT, pod)
-        clock.now = LATER
-        assert not behind.suspects(AGENT, pod)
 
     def test_those_that_were_rejected_last_are_remembered(
         self, behind: Behind, clock: Clock, pod: Pod
@@ -272,6 +263,15 @@ class TestFilter:
         assert not isinstance(answer, bytes)
         assert "no" in json.loads(await answer)["Error"]  # type: ignore[misc,arg-type]
         assert verb.calls.errors == 1
+
+    async def test_a_view_that_comes_with_the_requests_is_never_behind(
+        self, ask: Ask, context: Context, behind: Behind, clock: Clock
+    ) -> None:
+        context.learn = lambda _items: None
+        await ask(names_body("a", "b"))
+        clock.now = LATER
+        assert (await ask(names_body("a", "b")))["NodeNames"] == []
+        assert behind.waits == [0, 0]
 
     async def test_who_accepts_all_never_waits(
         self, ask: Ask, told: Told, behind: Behind, clock: Clock
