@@ -372,6 +372,13 @@ def workers(_cluster: Cluster) -> Iterator[tuple[str, str]]:
 
 
 @pytest.fixture
+def no_pods_left(_cluster: Cluster) -> Iterator[None]:
+    """A test's pods go with it, also if it failed: the next one may want the names."""
+    yield
+    _cluster.without_pods()
+
+
+@pytest.fixture
 def cluster(_cluster: Cluster) -> Cluster:
     """The cluster at rest, without overrides, and without pods of a test that failed."""
     _cluster.without_pods()

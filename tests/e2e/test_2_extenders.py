@@ -46,6 +46,8 @@ from .workloads import (
     why_pending,
 )
 
+pytestmark = pytest.mark.usefixtures("no_pods_left")
+
 EXAMPLES = REPOSITORY / "docs/examples"
 NAME = "my-scheduler"
 OF_SCHEDULER = f"kube-scheduler-operator.dev/secondary-scheduler={NAME}"
@@ -89,12 +91,6 @@ def safe(_cluster: Cluster, workers: tuple[str, str]) -> Iterator[Cluster]:
         _used(_cluster, name, None)
     for path in (SECONDARY_SCHEDULERS, SCHEDULER_EXTENDERS):
         _cluster.api.request("DELETE", path)
-
-
-@pytest.fixture(autouse=True)
-def _no_pods_of_other_tests(_cluster: Cluster) -> Iterator[None]:
-    yield
-    _cluster.without_pods()
 
 
 def _is_well(cluster: Cluster) -> None:

@@ -28,6 +28,8 @@ from .faults import pids
 from .workloads import apply, create, delete, made_for, pod
 
 NAME = "my-scheduler"
+pytestmark = pytest.mark.usefixtures("no_pods_left")
+
 EXAMPLES = REPOSITORY / "docs/examples"
 LEASE = f"/apis/coordination.k8s.io/v1/namespaces/{OPERATOR_NAMESPACE}/leases/{NAME}"
 SERVICE = f"/api/v1/namespaces/{OPERATOR_NAMESPACE}/services/{NAME}"
@@ -63,12 +65,6 @@ def second(_cluster: Cluster, workers: tuple[str, str]) -> Iterator[Cluster]:
     yield _cluster
     with contextlib.suppress(ApiError):
         _cluster.api.request("DELETE", f"{SECONDARY_SCHEDULERS}/{NAME}")
-
-
-@pytest.fixture(autouse=True)
-def _no_pods_of_other_tests(_cluster: Cluster) -> Iterator[None]:
-    yield
-    _cluster.without_pods()
 
 
 def _status(cluster: Cluster) -> dict[str, Any]:
