@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.table import REPOSITORY, interpreter
+from benchmarks.table import REPOSITORY
 from cluster import paths, processes, yardstick
 from cluster.api import wait
 from cluster.console import SandboxError
@@ -166,7 +167,7 @@ class Extender:
         paths.write_atomically(path, json.dumps(config, indent=2))
         sampler = ["-m", "benchmarks.sampled", str(sampled)] if sampled else []
         command: list[str | Path] = [
-            interpreter(), *(sampler or ["-m", "kube_scheduler_operator"]), "extender",
+            sys.executable, *(sampler or ["-m", "kube_scheduler_operator"]), "extender",
             "--config", path, "--kubeconfig", self._sandbox.kubeconfig,
         ]  # fmt: skip
         search = f"{REPOSITORY / 'operator'}:{REPOSITORY / 'hack'}"

@@ -11,6 +11,7 @@ import json
 import os
 import statistics
 import subprocess
+import sys
 import threading
 import time
 import urllib.request
@@ -20,7 +21,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from benchmarks.table import REPOSITORY, Row, interpreter
+from benchmarks.table import REPOSITORY, Row
 from cluster.api import Api
 from cluster.console import SandboxError, say
 from cluster.model import Sandbox
@@ -204,7 +205,7 @@ class Processes:
         """Return when a day has been played."""
         say("  playing a day of load")
         program = str(REPOSITORY / "hack/benchmarks/played_load.py")
-        words = [interpreter(), program, str(PORT), str(nodes), str(SEED)]
+        words = [sys.executable, program, str(PORT), str(nodes), str(SEED)]
         player = subprocess.Popen(words, stdout=subprocess.PIPE)
         self._started.append(player)
         assert player.stdout is not None
@@ -237,7 +238,7 @@ class Processes:
                 process.kill()
 
     def _start(self, *words: str) -> subprocess.Popen[bytes]:
-        command = [interpreter(), "-m", "kube_scheduler_operator", *words]
+        command = [sys.executable, "-m", "kube_scheduler_operator", *words]
         # In a session of its own it gets its share of the machine from the kernel, as a pod does.
         with log_of(self._sandbox, words[0]).open("wb") as log:
             process = subprocess.Popen(

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import time
 from collections import Counter
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from urllib.parse import urlsplit
 
 from benchmarks import processors
 from benchmarks.played import Schedulers
-from benchmarks.table import REPOSITORY, interpreter
+from benchmarks.table import REPOSITORY
 from cluster import images
 from cluster.api import Api, condition
 from cluster.console import run, say
@@ -144,7 +145,7 @@ class Cluster:
         with self._log.open("wb") as log:
             self._operator = subprocess.Popen(
                 [
-                    interpreter(), "-m", "benchmarks.timed_operator", self._passes,
+                    sys.executable, "-m", "benchmarks.timed_operator", self._passes,
                     self._service_account(), "--platform=kubeadm", "--listen=127.0.0.1:0",
                     f"--operand-image={images.scheduler_name(self.sandbox.kubernetes)}",
                 ],

@@ -6,7 +6,6 @@ import json
 import os
 import platform
 import statistics
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -92,12 +91,6 @@ def write(bench: str, measured: Mapping[str, object]) -> None:
     document = {"bench": bench, "time": stamp, "machine": machine, **measured}
     path.write_text(json.dumps(document, indent=2) + "\n")
     print(f"\n{path.relative_to(REPOSITORY)}")
-
-
-def interpreter() -> str:
-    """A Python that has the operator's libraries: the virtual environment's, or else our own."""
-    python = REPOSITORY / ".venv/bin/python"
-    return str(python) if python.exists() else sys.executable
 
 
 def _cores() -> set[int]:
