@@ -27,7 +27,7 @@ from benchmarks.played_api import PlayedApi
 from benchmarks.table import REPOSITORY, Row
 from cluster.recording import wire
 
-RECORDINGS: Final = REPOSITORY / "tests/unit/scheduling/recordings"
+RECORDINGS: Final = REPOSITORY / "tests/unit/programs/extender/recordings"
 LOAD: Final = "load.kube-scheduler-operator.dev/usage"
 NAMES: Final = (230, 500, 5000)
 NODES: Final = 5000

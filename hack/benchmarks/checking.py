@@ -12,11 +12,11 @@ from benchmarks.table import REPOSITORY, Row
 
 sys.path.insert(0, str(REPOSITORY / "operator"))
 
-from kube_scheduler_operator.config.catalogue import NEWEST, OLDEST
-from kube_scheduler_operator.config.check import Target, check_config
-from kube_scheduler_operator.config.complete import complete
-from kube_scheduler_operator.config.gates import Gates
-from kube_scheduler_operator.config.versions import Version
+from kube_scheduler_operator.schedulerconfig.catalogue import NEWEST, OLDEST
+from kube_scheduler_operator.schedulerconfig.check import Target, check_config
+from kube_scheduler_operator.schedulerconfig.complete import complete
+from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
+from kube_scheduler_operator.schedulerconfig.versions import Version
 
 LINES = 300
 BAD_POINT = {"score": {"enabled": [{"name": "NodeResourceFit"}]}}

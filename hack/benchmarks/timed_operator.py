@@ -15,13 +15,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kube_scheduler_operator import process
 from kube_scheduler_operator.__main__ import main
+from kube_scheduler_operator.engine import process
 from kube_scheduler_operator.kube import credentials
 
 if TYPE_CHECKING:
-    from kube_scheduler_operator.executor import Executor
-    from kube_scheduler_operator.plan import Plan
+    from kube_scheduler_operator.engine.executor import Executor
+    from kube_scheduler_operator.model.plan import Plan
 
 
 @dataclass

@@ -16,11 +16,11 @@ import yaml
 
 from benchmarks.checking import forget
 from benchmarks.table import REPOSITORY, Row
-from kube_scheduler_operator.config.gates import Gates
-from kube_scheduler_operator.config.kinds import Setting
-from kube_scheduler_operator.config.source import read
-from kube_scheduler_operator.config.validate import validate
-from kube_scheduler_operator.config.versions import Version
+from kube_scheduler_operator.offline.kinds import Setting
+from kube_scheduler_operator.offline.validate import validate
+from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
+from kube_scheduler_operator.schedulerconfig.source import read
+from kube_scheduler_operator.schedulerconfig.versions import Version
 
 LINES = 300
 MOST_SECONDS = 0.4
@@ -96,13 +96,13 @@ def measure(repeat: int) -> Iterator[Row]:
 
 
 def _check(value: object, setting: Setting) -> Callable[[], object]:
-    from kube_scheduler_operator.config.check import check_config
+    from kube_scheduler_operator.schedulerconfig.check import check_config
 
     return lambda: check_config(value, setting.target)  # type: ignore[arg-type]  # it is a map
 
 
 def _warn(value: object, setting: Setting) -> Callable[[], object]:
-    from kube_scheduler_operator.config.hazards import hazards
+    from kube_scheduler_operator.schedulerconfig.warnings import hazards
 
     return lambda: hazards(value, setting.target)  # type: ignore[arg-type]  # it is a map
 

@@ -1,4 +1,4 @@
-"""Rules for the arguments of kube-scheduler's own plugins, as in config/plugin_args.py.
+"""Rules for plugin arguments, as in schedulerconfig/check_plugin_args.py.
 
 Only what no other layer could complete is refused: a value that is there, never a missing one.
 What depends on feature gates is left to the operator, which knows them.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kube_scheduler_operator.config.schema import API_VERSION, ARGS, ARGS_SINCE, Struct
+from kube_scheduler_operator.schedulerconfig.schema import API_VERSION, ARGS, ARGS_SINCE, Struct
 
 from .cel import at, before, decode, each, get, joined, let, lines, said, text, when
 from .settings import LABEL_VALUE, QUALIFIED

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from kube_scheduler_operator import names
-from kube_scheduler_operator.config.catalogue import NEWEST, OLDEST
-from kube_scheduler_operator.config.schema import CONFIGURATION, List, Struct, Type
-from kube_scheduler_operator.platform import PLATFORMS
+from kube_scheduler_operator.base import names
+from kube_scheduler_operator.base.platform import PLATFORMS
+from kube_scheduler_operator.schedulerconfig.catalogue import NEWEST, OLDEST
+from kube_scheduler_operator.schedulerconfig.schema import CONFIGURATION, List, Struct, Type
 
 from . import arguments, profiles, settings
 from .cel import LONGEST, decode, get, let, restart, text, wrapped

@@ -1,4 +1,4 @@
-"""CEL as text: small pieces, and strict decoding made from the types of config/schema.py.
+"""CEL as text: small pieces, and strict decoding made from the types of schedulerconfig/schema.py.
 
 Expressions are plain strings. One that looks for mistakes has a string as its value: a line for
 each mistake, `PATH: MESSAGE`, so that an empty one means that all is well. CEL of Kubernetes 1.30
@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping
 from itertools import count
 from typing import Any, Final
 
-from kube_scheduler_operator.config.schema import List, Map, Scalar, Struct, Type
+from kube_scheduler_operator.schedulerconfig.schema import List, Map, Scalar, Struct, Type
 
 LONGEST: Final = 64
 """Entries of a list that are looked at; what comes after them only the operator sees."""
@@ -111,7 +111,7 @@ def before(items: str, index: str, field: str, wanted: str) -> str:
 
 
 def decode(kind: Type, value: str, path: str) -> str:
-    """What strict decoding complains about, as in config/schema.py.
+    """What strict decoding complains about, as in schedulerconfig/schema.py.
 
     Args:
         kind: the type that is wanted.

@@ -1,8 +1,8 @@
 """Rules for profiles: which plugins there are and where, who sorts and binds, arguments once.
 
-They restate config/check.py as far as one object alone can be judged. Lists of a later layer
-replace those of an earlier one, so a list that is there is final; one that is missing may come from
-another layer, and what it would complete is let through.
+They restate schedulerconfig/check.py as far as one object alone can be validated. Lists of a later
+layer replace those of an earlier one, so a list that is there is final; one that is missing may
+come from another layer, and what it would complete is let through.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from kube_scheduler_operator.config.catalogue import NEVER_IN_V1, NEWEST, OLDEST, PLUGINS
-from kube_scheduler_operator.config.schema import POINTS
+from kube_scheduler_operator.schedulerconfig.catalogue import NEVER_IN_V1, NEWEST, OLDEST, PLUGINS
+from kube_scheduler_operator.schedulerconfig.schema import POINTS
 
 from .cel import at, before, each, get, joined, let, lines, said, text, when
 from .settings import percentage

@@ -1,7 +1,8 @@
 """Rules for what a KubeSchedulerConfiguration says at its top: numbers, leader election, extenders.
 
-They restate config/check.py and config/overrides.py as far as one object alone can be judged: what
-another layer could still complete (the profile, a SchedulerProfile) is let through.
+They restate schedulerconfig/check.py and controlplane/overrides.py as far as one object alone can
+be validated: what another layer could still complete (the profile, a SchedulerProfile) is let
+through.
 """
 
 from __future__ import annotations
@@ -9,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from kube_scheduler_operator.config.flags import ON_RECORD, flag_names
-from kube_scheduler_operator.config.schema import API_VERSION, KIND
-from kube_scheduler_operator.platform import PLATFORMS
+from kube_scheduler_operator.base.platform import PLATFORMS
+from kube_scheduler_operator.schedulerconfig.flags import ON_RECORD, flag_names
+from kube_scheduler_operator.schedulerconfig.schema import API_VERSION, KIND
 
 from .cel import at, each, get, joined, let, lines, said, text, when
 

@@ -13,28 +13,23 @@ from types import ModuleType
 from typing import Final
 
 from . import __version__
-from .cli import (
-    annotator,
+from .cli.commands import (
     compose,
     convert,
     diff,
     dump_cache,
     explain,
-    extender,
     history,
     must_gather,
-    node,
-    node_metrics,
-    operator,
     plugins,
     pprof,
     render,
-    rl_monitor,
     rollout,
     status,
     uninstall,
     validate,
 )
+from .cli.programs import annotator, extender, node, node_metrics, operator, rl_monitor
 
 FOR_PEOPLE: Final = (
     status,

@@ -11,8 +11,8 @@ from functools import cache, partial
 from random import Random
 from typing import Any
 
-from kube_scheduler_operator.config.catalogue import PLUGINS
-from kube_scheduler_operator.config.schema import POINTS
+from kube_scheduler_operator.schedulerconfig.catalogue import PLUGINS
+from kube_scheduler_operator.schedulerconfig.schema import POINTS
 
 from . import chance, mutations
 from .by_hand import BAD, GOOD

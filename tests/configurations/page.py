@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from functools import cache
 
-from kube_scheduler_operator.config.catalogue import NEWEST, OLDEST
-from kube_scheduler_operator.config.check import Target, check_config
-from kube_scheduler_operator.config.gates import Gates
-from kube_scheduler_operator.config.versions import Version
+from kube_scheduler_operator.schedulerconfig.catalogue import NEWEST, OLDEST
+from kube_scheduler_operator.schedulerconfig.check import Target, check_config
+from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
+from kube_scheduler_operator.schedulerconfig.versions import Version
 
 from .generate import GROUPS, configurations
 from .model import Made

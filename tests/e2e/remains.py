@@ -26,7 +26,7 @@ from cluster import model, nodes
 from cluster.api import Api, Object
 from cluster.console import SandboxError, run
 from cluster.model import Sandbox
-from kube_scheduler_operator.platform import PLATFORMS
+from kube_scheduler_operator.base.platform import PLATFORMS
 
 from .leaks import Secret, leaks, secret, secret_in_file
 

@@ -23,13 +23,7 @@ from cluster.api import ApiError
 from cluster.console import SandboxError
 from cluster.observe import OPERATOR_NAMESPACE, follow, until
 
-from .conftest import (
-    CONFIG_MAPS,
-    REPOSITORY,
-    SCHEDULER_EXTENDERS,
-    SECONDARY_SCHEDULERS,
-    Cluster,
-)
+from .conftest import CONFIG_MAPS, REPOSITORY, SCHEDULER_EXTENDERS, SECONDARY_SCHEDULERS, Cluster
 from .faults import dead, pids_of
 from .workloads import (
     annotate,

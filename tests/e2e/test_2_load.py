@@ -22,7 +22,7 @@ from cluster import cgroups, images
 from cluster.api import ApiError
 from cluster.console import run
 from cluster.observe import until
-from kube_scheduler_operator.names import LOAD_ANNOTATION
+from kube_scheduler_operator.base.names import LOAD_ANNOTATION
 
 from .conftest import (
     LOAD_POLICIES,

@@ -20,7 +20,7 @@ from cluster import images, nodes
 from cluster.console import run
 from cluster.observe import delete_pod, follow, schedule_pod, until
 
-from ..unit.config.conversions import DEMO
+from ..unit.migrate.conversions import DEMO
 from .conftest import PODS_IN_DEFAULT, REPOSITORY, Cluster
 
 ON_WORKERS = {"placement": "here"}

@@ -14,7 +14,7 @@ import pytest
 
 from cluster import model, openshift
 from cluster.observe import SCHEDULER, until
-from kube_scheduler_operator.platform import OPENSHIFT
+from kube_scheduler_operator.base.platform import OPENSHIFT
 
 from .conftest import NAME_OF_OPENSHIFT, Cluster, up
 from .faults import pids

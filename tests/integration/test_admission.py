@@ -17,12 +17,12 @@ from typing import Any
 import pytest
 import yaml
 
-from kube_scheduler_operator.config.catalogue import default_plugins, plugins
-from kube_scheduler_operator.config.compose import Inputs, compose
-from kube_scheduler_operator.config.gates import Gates
-from kube_scheduler_operator.config.profiles import PROFILES, profile_fragment
-from kube_scheduler_operator.config.versions import Version
-from kube_scheduler_operator.platform import PLATFORMS
+from kube_scheduler_operator.base.platform import PLATFORMS
+from kube_scheduler_operator.controlplane.compose import Inputs, compose
+from kube_scheduler_operator.schedulerconfig.catalogue import default_plugins, plugins
+from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
+from kube_scheduler_operator.schedulerconfig.presets import PROFILES, profile_fragment
+from kube_scheduler_operator.schedulerconfig.versions import Version
 
 from ..configurations.by_hand import BAD, GOOD, extenders, fit, profile
 from ..configurations.by_hand import args as arguments

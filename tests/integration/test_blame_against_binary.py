@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from kube_scheduler_operator.config.blame import attribute
-from kube_scheduler_operator.config.profile_check import written_profile
-from kube_scheduler_operator.config.scheduler_profiles import Verdict
-from kube_scheduler_operator.config.schema import API_VERSION, KIND
-from kube_scheduler_operator.manifests.render import stub_kubeconfig
-from kube_scheduler_operator.node.lastwords import extract
+from kube_scheduler_operator.base.termination_message import extract
+from kube_scheduler_operator.manifests.pods import stub_kubeconfig
+from kube_scheduler_operator.profiles.attribution import attribute
+from kube_scheduler_operator.profiles.check import written_profile
+from kube_scheduler_operator.profiles.validate import Verdict
+from kube_scheduler_operator.schedulerconfig.schema import API_VERSION, KIND
 
 FIT = {"type": "LeastAllocated", "resources": [{"name": "cpu", "weight": 101}]}
 CONSTRAINT = {"maxSkew": 0, "topologyKey": "a", "whenUnsatisfiable": "ScheduleAnyway"}

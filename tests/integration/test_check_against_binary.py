@@ -16,22 +16,23 @@ from typing import Any
 import pytest
 import yaml
 
-from kube_scheduler_operator.config.arguments import parse
-from kube_scheduler_operator.config.check import Target, check_config
-from kube_scheduler_operator.config.compose import Inputs, compose, config_text
-from kube_scheduler_operator.config.flags import (
+from kube_scheduler_operator.base.platform import KUBEADM, Platform
+from kube_scheduler_operator.controlplane.compose import Inputs, compose
+from kube_scheduler_operator.manifests.pods import stub_kubeconfig
+from kube_scheduler_operator.schedulerconfig.canonical import config_text
+from kube_scheduler_operator.schedulerconfig.check import Target, check_config
+from kube_scheduler_operator.schedulerconfig.command_line import parse
+from kube_scheduler_operator.schedulerconfig.feature_gates import Gates, known_gates, parse_gates
+from kube_scheduler_operator.schedulerconfig.flags import (
     CIPHER_SUITES,
     VOID_BESIDE_CONFIG,
     check_flags,
     flag_names,
     void_flags,
 )
-from kube_scheduler_operator.config.gates import Gates, known_gates, parse_gates
-from kube_scheduler_operator.config.merge import merge_by_meaning
-from kube_scheduler_operator.config.profiles import PROFILES, default_config
-from kube_scheduler_operator.config.versions import Version
-from kube_scheduler_operator.manifests.render import stub_kubeconfig
-from kube_scheduler_operator.platform import KUBEADM, Platform
+from kube_scheduler_operator.schedulerconfig.merge import merge_by_meaning
+from kube_scheduler_operator.schedulerconfig.presets import PROFILES, default_config
+from kube_scheduler_operator.schedulerconfig.versions import Version
 
 from ..configurations.by_hand import BAD, GOOD, OTHERWISE, args
 

@@ -3,7 +3,7 @@
 It completes a configuration with its own defaults (--write-config-to), which is the first of its
 two stages; the second, from multiPoint to the extension points, is done here once more in plain
 words, so that nothing of the conversion judges itself. What ran then is the hand-written table of
-tests/unit/config/conversion_cases.py.
+tests/unit/migrate/conversion_cases.py.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from typing import Any
 import pytest
 import yaml
 
-from kube_scheduler_operator.config.catalogue import PLUGINS
-from kube_scheduler_operator.config.check import Target
-from kube_scheduler_operator.config.conversion.convert import convert
-from kube_scheduler_operator.config.gates import Gates
-from kube_scheduler_operator.config.versions import Version
-from kube_scheduler_operator.manifests.render import stub_kubeconfig
+from kube_scheduler_operator.manifests.pods import stub_kubeconfig
+from kube_scheduler_operator.migrate.convert import convert
+from kube_scheduler_operator.schedulerconfig.catalogue import PLUGINS
+from kube_scheduler_operator.schedulerconfig.check import Target
+from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
+from kube_scheduler_operator.schedulerconfig.versions import Version
 
-from ..unit.config.conversion_cases import CASES
-from ..unit.config.conversions import LATER, Ran
+from ..unit.migrate.conversion_cases import CASES
+from ..unit.migrate.conversions import LATER, Ran
 
 pytestmark = pytest.mark.core
 

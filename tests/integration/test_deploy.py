@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
-from kube_scheduler_operator.platform import PLATFORMS
+from kube_scheduler_operator.base.platform import PLATFORMS
 
 from ..unit.deploy.overlays import DEPLOY, build
 

@@ -15,16 +15,16 @@ from typing import Any
 import pytest
 import yaml
 
-from kube_scheduler_operator.config.catalogue import plugins
-from kube_scheduler_operator.config.check import Target, check_config
-from kube_scheduler_operator.config.compose import config_text
-from kube_scheduler_operator.config.effective import effective_plugins
-from kube_scheduler_operator.config.gates import Gates
-from kube_scheduler_operator.config.merge import merge_by_meaning
-from kube_scheduler_operator.config.origins import Layer, tables
-from kube_scheduler_operator.config.profiles import PROFILES, profile_fragment
-from kube_scheduler_operator.config.versions import Version
-from kube_scheduler_operator.manifests.render import stub_kubeconfig
+from kube_scheduler_operator.manifests.pods import stub_kubeconfig
+from kube_scheduler_operator.schedulerconfig.canonical import config_text
+from kube_scheduler_operator.schedulerconfig.catalogue import plugins
+from kube_scheduler_operator.schedulerconfig.check import Target, check_config
+from kube_scheduler_operator.schedulerconfig.effective_plugins import effective_plugins
+from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
+from kube_scheduler_operator.schedulerconfig.merge import merge_by_meaning
+from kube_scheduler_operator.schedulerconfig.plugin_origins import Layer, tables
+from kube_scheduler_operator.schedulerconfig.presets import PROFILES, profile_fragment
+from kube_scheduler_operator.schedulerconfig.versions import Version
 
 pytestmark = pytest.mark.core
 

@@ -23,12 +23,12 @@ from typing import Any
 
 import pytest
 
-from kube_scheduler_operator.config.gates import Gates
-from kube_scheduler_operator.config.merge import merge_by_meaning
-from kube_scheduler_operator.config.origins import Layer, Table, tables
-from kube_scheduler_operator.config.profiles import PROFILES, profile_fragment
-from kube_scheduler_operator.config.schema import POINTS
-from kube_scheduler_operator.config.versions import Version
+from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
+from kube_scheduler_operator.schedulerconfig.merge import merge_by_meaning
+from kube_scheduler_operator.schedulerconfig.plugin_origins import Layer, Table, tables
+from kube_scheduler_operator.schedulerconfig.presets import PROFILES, profile_fragment
+from kube_scheduler_operator.schedulerconfig.schema import POINTS
+from kube_scheduler_operator.schedulerconfig.versions import Version
 
 from .conftest import ApiServer, RefusedError
 from .played_nodes import make_node

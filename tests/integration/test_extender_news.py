@@ -19,8 +19,8 @@ from benchmarks.extenders import Extender, chosen
 from cluster import hollow, model, scheduling
 from cluster.api import Api
 from cluster.observe import until
-from kube_scheduler_operator import names
-from kube_scheduler_operator.scheduling.server.behind import ECHO
+from kube_scheduler_operator.base import names
+from kube_scheduler_operator.programs.extender.cache_freshness import ECHO
 
 from .conftest import NAME, ApiServer
 

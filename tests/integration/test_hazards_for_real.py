@@ -17,16 +17,16 @@ from typing import Any
 
 import pytest
 
-from kube_scheduler_operator.config.check import Target
-from kube_scheduler_operator.config.gates import Gates
-from kube_scheduler_operator.config.hazards import hazards
-from kube_scheduler_operator.config.plugin_hazards import (
+from kube_scheduler_operator.schedulerconfig.check import Target
+from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
+from kube_scheduler_operator.schedulerconfig.plugin_warnings import (
     IMAGES_ALONE,
     NEEDS,
     NOT_PREPARED,
     SAFETY_FILTER_OFF,
 )
-from kube_scheduler_operator.config.versions import Version
+from kube_scheduler_operator.schedulerconfig.versions import Version
+from kube_scheduler_operator.schedulerconfig.warnings import hazards
 
 from .conftest import ApiServer
 from .played_nodes import change, make_node

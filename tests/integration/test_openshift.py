@@ -17,7 +17,7 @@ from cluster import lifecycle, model, openshift, teardown
 from cluster.api import Api, ApiError
 from cluster.console import run
 from cluster.observe import KUBESCHEDULER, until
-from kube_scheduler_operator.platform import OPENSHIFT
+from kube_scheduler_operator.base.platform import OPENSHIFT
 
 from .conftest import REPOSITORY
 from .harness import Operator, Proxy

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from kube_scheduler_operator.config.compose import Inputs, compose, config_text
-from kube_scheduler_operator.config.schema import POINTS
-from kube_scheduler_operator.config.versions import Version
-from kube_scheduler_operator.platform import KUBEADM
+from kube_scheduler_operator.base.platform import KUBEADM
+from kube_scheduler_operator.controlplane.compose import Inputs, compose
+from kube_scheduler_operator.schedulerconfig.canonical import config_text
+from kube_scheduler_operator.schedulerconfig.schema import POINTS
+from kube_scheduler_operator.schedulerconfig.versions import Version
 
 from .conftest import REPOSITORY, RefusedError
 from .test_crds import GROUPS, SINCE, Kind

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 import yaml
 
-from kube_scheduler_operator.config.versions import Version
-from kube_scheduler_operator.manifests.render import stub_kubeconfig
-from kube_scheduler_operator.platform import KUBEADM
-from kube_scheduler_operator.secondary.report import _profiles
-from kube_scheduler_operator.secondary.wanted import Operand, Wanted, want
+from kube_scheduler_operator.base.platform import KUBEADM
+from kube_scheduler_operator.manifests.pods import stub_kubeconfig
+from kube_scheduler_operator.schedulerconfig.versions import Version
+from kube_scheduler_operator.secondary.desired import Operand, Wanted, want
+from kube_scheduler_operator.secondary.status import _profiles
 
 from .conftest import REPOSITORY
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from kube_scheduler_operator.config.versions import Version
-from kube_scheduler_operator.platform import KUBEADM
+from kube_scheduler_operator.base.platform import KUBEADM
+from kube_scheduler_operator.schedulerconfig.versions import Version
 from kube_scheduler_operator.secondary.content import pod_template
-from kube_scheduler_operator.secondary.wanted import Operand, want
+from kube_scheduler_operator.secondary.desired import Operand, want
 
 from .conftest import ApiServer
 from .played_nodes import make_node

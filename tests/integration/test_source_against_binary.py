@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 import yaml
 
-from kube_scheduler_operator.config.check import Target, check_config
-from kube_scheduler_operator.config.gates import Gates
-from kube_scheduler_operator.config.source import read
-from kube_scheduler_operator.config.versions import Version
-from kube_scheduler_operator.manifests.render import stub_kubeconfig
+from kube_scheduler_operator.manifests.pods import stub_kubeconfig
+from kube_scheduler_operator.schedulerconfig.check import Target, check_config
+from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
+from kube_scheduler_operator.schedulerconfig.source import read
+from kube_scheduler_operator.schedulerconfig.versions import Version
 
 HEAD = """\
 apiVersion: kubescheduler.config.k8s.io/v1

@@ -19,19 +19,19 @@ from typing import Any
 import pytest
 import yaml
 
-from kube_scheduler_operator.config.check import Target
-from kube_scheduler_operator.config.gates import Gates
-from kube_scheduler_operator.config.hazards import (
+from kube_scheduler_operator.base.platform import KUBEADM
+from kube_scheduler_operator.schedulerconfig.check import Target
+from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
+from kube_scheduler_operator.schedulerconfig.versions import Version
+from kube_scheduler_operator.schedulerconfig.warnings import (
     SAME_SCHEDULER_NAME,
     SHARED_LEASE,
     Process,
     hazards,
     hazards_between,
 )
-from kube_scheduler_operator.config.versions import Version
-from kube_scheduler_operator.platform import KUBEADM
+from kube_scheduler_operator.secondary.desired import Operand, Wanted, want
 from kube_scheduler_operator.secondary.objects import keep_static_objects
-from kube_scheduler_operator.secondary.wanted import Operand, Wanted, want
 
 from .conftest import ApiServer, RefusedError
 from .played_nodes import make_node

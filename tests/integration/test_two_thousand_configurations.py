@@ -23,11 +23,11 @@ import pytest
 import yaml
 
 from cluster import binaries, releases
-from kube_scheduler_operator.config.check import Target, check_config
-from kube_scheduler_operator.config.complete import complete
-from kube_scheduler_operator.config.findings import Problem, format_path
-from kube_scheduler_operator.config.gates import Gates
-from kube_scheduler_operator.config.versions import Version
+from kube_scheduler_operator.base.findings import Problem, format_path
+from kube_scheduler_operator.schedulerconfig.check import Target, check_config
+from kube_scheduler_operator.schedulerconfig.complete import complete
+from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
+from kube_scheduler_operator.schedulerconfig.versions import Version
 
 from ..configurations.generate import configurations
 from ..configurations.model import Made, typed

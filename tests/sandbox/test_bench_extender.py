@@ -19,10 +19,10 @@ from benchmarks.extender_profile import by_function, by_phase, by_process
 from benchmarks.extenders import VARIANTS, Variant, chosen
 from benchmarks.pace import Pace
 from cluster.console import SandboxError
-from kube_scheduler_operator.config.extender_entry import agent_url, judge
-from kube_scheduler_operator.config.gates import Gates
-from kube_scheduler_operator.config.target import Target
-from kube_scheduler_operator.config.versions import Version
+from kube_scheduler_operator.extenders.entry import agent_url, judge
+from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
+from kube_scheduler_operator.schedulerconfig.target import Target
+from kube_scheduler_operator.schedulerconfig.versions import Version
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 

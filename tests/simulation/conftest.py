@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from kube_scheduler_operator import wanted
-from kube_scheduler_operator.config.compose import Composition, Inputs
+from kube_scheduler_operator.controlplane import desired
+from kube_scheduler_operator.controlplane.compose import Composition, Inputs
 
 from .invariants import Invariants
 
@@ -18,7 +18,7 @@ from .invariants import Invariants
 @pytest.fixture(autouse=True, scope="session")
 def remembered_compositions() -> Iterator[None]:
     """Composing is pure and checks a lot: the same inputs are composed once."""
-    compose = wanted.compose
+    compose = desired.compose
     known: dict[str, Composition] = {}
 
     @functools.wraps(compose)
@@ -40,9 +40,9 @@ def remembered_compositions() -> Iterator[None]:
             known[key] = compose(inputs)
         return known[key]
 
-    wanted.compose = remember
+    desired.compose = remember
     yield
-    wanted.compose = compose
+    desired.compose = compose
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

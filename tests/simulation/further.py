@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from kube_scheduler_operator import names
+from kube_scheduler_operator.base import names
 from kube_scheduler_operator.kube.resource import (
     CONFIG_MAPS,
     DEPLOYMENTS,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import TYPE_CHECKING
 
-from kube_scheduler_operator import names
-from kube_scheduler_operator.node.guard import EXIT_CHANGED
+from kube_scheduler_operator.base import names
+from kube_scheduler_operator.programs.node.exit_codes import EXIT_CHANGED
 
 if TYPE_CHECKING:
     from .apiserver import Object

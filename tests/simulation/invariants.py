@@ -15,8 +15,11 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from kube_scheduler_operator import names
-from kube_scheduler_operator.handlers import MADE_FOR_SECONDARIES
+from kube_scheduler_operator.base import names
+from kube_scheduler_operator.base.objects import label
+from kube_scheduler_operator.base.platform import KUBEADM
+from kube_scheduler_operator.controlplane.revision.history import Revision, read
+from kube_scheduler_operator.engine.handlers import MADE_FOR_SECONDARIES
 from kube_scheduler_operator.kube.resource import (
     CLUSTER_OPERATORS,
     CONFIG_MAPS,
@@ -28,9 +31,6 @@ from kube_scheduler_operator.kube.resource import (
     SECONDARY_SCHEDULERS,
     SERVICE_ACCOUNTS,
 )
-from kube_scheduler_operator.platform import KUBEADM
-from kube_scheduler_operator.revision.history import Revision, read
-from kube_scheduler_operator.snapshot import label
 
 from .operator import ACTOR
 from .scheduler import GOOD

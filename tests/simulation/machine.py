@@ -13,10 +13,10 @@ import random
 from collections.abc import Generator
 from typing import Any
 
-from kube_scheduler_operator import names
+from kube_scheduler_operator.base import names
+from kube_scheduler_operator.base.platform import Platform
 from kube_scheduler_operator.kube.resource import CONFIG_MAPS, NODES, PODS, ObjectRef
-from kube_scheduler_operator.node.result import Result
-from kube_scheduler_operator.platform import Platform
+from kube_scheduler_operator.programs.node.result import Result
 
 from . import guard
 from .apiserver import ApiServer, Object

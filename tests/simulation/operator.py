@@ -8,15 +8,15 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
-from kube_scheduler_operator.executor import Executor
-from kube_scheduler_operator.handlers import Intake, take_snapshot, watches
+from kube_scheduler_operator.base.platform import Platform
+from kube_scheduler_operator.base.settings import Settings
+from kube_scheduler_operator.engine.executor import Executor
+from kube_scheduler_operator.engine.handlers import Intake, take_snapshot, watches
+from kube_scheduler_operator.engine.reconcile import reconcile
 from kube_scheduler_operator.kube.api import ListResult, PatchType, Propagation
 from kube_scheduler_operator.kube.errors import ApiError, KubeError, Request, Unavailable
 from kube_scheduler_operator.kube.resource import ObjectRef, Resource
 from kube_scheduler_operator.kube.store import Store
-from kube_scheduler_operator.platform import Platform
-from kube_scheduler_operator.reconcile import reconcile
-from kube_scheduler_operator.settings import Settings
 
 from .apiserver import ApiServer, Change, Object
 from .clock import Clock, Timer

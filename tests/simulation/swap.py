@@ -6,7 +6,7 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kube_scheduler_operator.node.result import Result, Verdict
+from kube_scheduler_operator.programs.node.result import Result, Verdict
 
 from .scheduler import STOCK, Manifest, back_off
 

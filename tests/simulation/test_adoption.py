@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kube_scheduler_operator import names
+from kube_scheduler_operator.base import names
 from kube_scheduler_operator.kube.resource import KUBE_SCHEDULERS, SCHEDULERS, ObjectRef
 
 from .invariants import configuration, revisions_are_complete_and_in_order

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kube_scheduler_operator import names
+from kube_scheduler_operator.base import names
 
 from .machine import Machine
 from .scheduler import STOCK

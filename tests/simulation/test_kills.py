@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from kube_scheduler_operator import names
+from kube_scheduler_operator.base import names
 
 from .invariants import revisions_are_complete_and_in_order
 from .scheduler import REFUSAL, Behavior

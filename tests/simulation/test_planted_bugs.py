@@ -13,13 +13,14 @@ from typing import Any
 
 import pytest
 
-from kube_scheduler_operator.executor import Executor
-from kube_scheduler_operator.plan import Create, Plan, Replace
-from kube_scheduler_operator.revision import revise
-from kube_scheduler_operator.revision.history import Revision
-from kube_scheduler_operator.rollout import look, outage, outcome, prune, step
-from kube_scheduler_operator.rollout.installer import Installer
-from kube_scheduler_operator.settings import Rollout
+from kube_scheduler_operator.base.settings import Rollout
+from kube_scheduler_operator.controlplane.revision import revise
+from kube_scheduler_operator.controlplane.revision.history import Revision
+from kube_scheduler_operator.controlplane.rollout import observe, outcome, prune, step
+from kube_scheduler_operator.controlplane.rollout.installer_pods import Installer
+from kube_scheduler_operator.engine.executor import Executor
+from kube_scheduler_operator.model import api_outage
+from kube_scheduler_operator.model.plan import Create, Plan, Replace
 
 from . import operator as process
 from .histories import play
@@ -113,13 +114,13 @@ def numbers_begin_anew(patch: Patch) -> None:
 
 def the_dead_get_their_turn(patch: Patch) -> None:
     """Nobody looks whether a node is Ready."""
-    patch.setattr(look, "readiness", lambda node: (True, ""))
+    patch.setattr(observe, "readiness", lambda node: (True, ""))
 
 
 def outages_are_blamed_on_revisions(patch: Patch) -> None:
     """A scheduler that ends has itself to blame, whatever the API server did."""
     long_ago = timedelta(days=1)
-    for module in (outage, outcome):
+    for module in (api_outage, outcome):
         patch.setattr(module, "accountable_since", lambda snapshot: snapshot.now - long_ago)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kube_scheduler_operator import names
+from kube_scheduler_operator.base import names
 
 from .invariants import configuration
 from .scheduler import Behavior

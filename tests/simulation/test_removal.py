@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from kube_scheduler_operator import names
+from kube_scheduler_operator.base import names
 from kube_scheduler_operator.kube.resource import (
     CONFIG_MAPS,
     DISRUPTION_BUDGETS,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from kube_scheduler_operator import names
+from kube_scheduler_operator.base import names
 from kube_scheduler_operator.kube.resource import (
     CLUSTER_OPERATORS,
     CONFIG_MAPS,

@@ -7,7 +7,10 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from kube_scheduler_operator import names
+from kube_scheduler_operator.base import names
+from kube_scheduler_operator.base.platform import KUBEADM
+from kube_scheduler_operator.base.settings import Rollout, Settings
+from kube_scheduler_operator.controlplane.revision.history import Revision, read
 from kube_scheduler_operator.kube.resource import (
     CLUSTER_OPERATORS,
     CONFIG_MAPS,
@@ -18,9 +21,6 @@ from kube_scheduler_operator.kube.resource import (
     SCHEDULERS,
     ObjectRef,
 )
-from kube_scheduler_operator.platform import KUBEADM
-from kube_scheduler_operator.revision.history import Revision, read
-from kube_scheduler_operator.settings import Rollout, Settings
 
 from .apiserver import ApiServer, Object
 from .clock import Clock

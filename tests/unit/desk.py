@@ -12,8 +12,11 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from kube_scheduler_operator.executor import Executor
-from kube_scheduler_operator.handlers import take_snapshot
+from kube_scheduler_operator.base.platform import KUBEADM
+from kube_scheduler_operator.base.settings import Settings
+from kube_scheduler_operator.engine.executor import Executor
+from kube_scheduler_operator.engine.handlers import take_snapshot
+from kube_scheduler_operator.engine.reconcile import reconcile
 from kube_scheduler_operator.kube.errors import NotFound, Request
 from kube_scheduler_operator.kube.resource import (
     DAEMON_SETS,
@@ -27,10 +30,7 @@ from kube_scheduler_operator.kube.resource import (
     ObjectRef,
     Resource,
 )
-from kube_scheduler_operator.plan import Plan
-from kube_scheduler_operator.platform import KUBEADM
-from kube_scheduler_operator.reconcile import reconcile
-from kube_scheduler_operator.settings import Settings
+from kube_scheduler_operator.model.plan import Plan
 
 from .stored import Stored
 

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from kube_scheduler_operator import names
 from kube_scheduler_operator.__main__ import FOR_PEOPLE
-from kube_scheduler_operator.cli import operator
-from kube_scheduler_operator.config.conversion.changes import Severity
-from kube_scheduler_operator.config.conversion.defaults import GONE
-from kube_scheduler_operator.config.conversion.documents import SOURCES
+from kube_scheduler_operator.base import names
+from kube_scheduler_operator.cli.programs import operator
+from kube_scheduler_operator.migrate.changes import Severity
+from kube_scheduler_operator.migrate.old_defaults import GONE
+from kube_scheduler_operator.migrate.old_schema import SOURCES
 from pages.text import shown_in
 
-from .status.exposition import served_metrics
+from .telemetry.exposition import served_metrics
 
 ROOT = Path(__file__).resolve().parents[2]
 OPERATIONS = (ROOT / "docs" / "operations.md").read_text()

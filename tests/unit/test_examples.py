@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 import yaml
 
-from kube_scheduler_operator import names
-from kube_scheduler_operator.config.compose import Composition, Inputs, compose
-from kube_scheduler_operator.config.openapi import check_object
-from kube_scheduler_operator.config.versions import Version
-from kube_scheduler_operator.platform import KUBEADM
-from kube_scheduler_operator.scheduling.load_policy import LoadPolicy
-from kube_scheduler_operator.scheduling.load_policy_files import read_spec
+from kube_scheduler_operator.base import names
+from kube_scheduler_operator.base.platform import KUBEADM
+from kube_scheduler_operator.controlplane.compose import Composition, Inputs, compose
+from kube_scheduler_operator.load.policy import LoadPolicy
+from kube_scheduler_operator.load.policy_files import read_spec
+from kube_scheduler_operator.schedulerconfig.crd_schema import check_object
+from kube_scheduler_operator.schedulerconfig.versions import Version
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 EXAMPLES = sorted(

@@ -11,11 +11,15 @@ from typing import Any
 import pytest
 import yaml
 
-from kube_scheduler_operator import names
-from kube_scheduler_operator.config.compose import Inputs, compose, config_text
-from kube_scheduler_operator.config.versions import Version
-from kube_scheduler_operator.manifests.target import config_map, installer_service_account
-from kube_scheduler_operator.platform import OPENSHIFT
+from kube_scheduler_operator.base import names
+from kube_scheduler_operator.base.platform import OPENSHIFT
+from kube_scheduler_operator.controlplane.compose import Inputs, compose
+from kube_scheduler_operator.controlplane.target_config_maps import (
+    config_map,
+    installer_service_account,
+)
+from kube_scheduler_operator.schedulerconfig.canonical import config_text
+from kube_scheduler_operator.schedulerconfig.versions import Version
 from kube_scheduler_operator.status.cluster_operator import plan_cluster_operator
 from pages import comparison as comparing
 from pages import openshift

@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from .. import names
-from ..config.extender_entry import LOOPBACK, agent_verbs
-from ..config.extender_policies import policy_name
-from ..config.inputs import mapping
+from ..base import names
+from ..base.objects import mapping
+from .agent_policies import policy_name
+from .entry import LOOPBACK, agent_verbs
 
 CONFIG_KEY: Final = "extender.json"
 CONFIG_DIRECTORY: Final = "/etc/kube-scheduler-operator/extender"

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from ..klog import kv
+from ..base.klog import kv
 from . import protobuf
 from .errors import ApiError, Gone, KubeError, Request, TooManyRequests, Unauthorized, from_response
 

@@ -11,20 +11,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from .. import names
-from ..config.arguments import DEFAULT_PORT, LOG_LEVELS, normal, render, text_of
-from ..config.check import UNKNOWN_PLUGIN, Target, check_config
-from ..config.compose import tidy
-from ..config.features import FLAG as FEATURE_GATES
-from ..config.findings import Finding, Path, Problem, did_you_mean, format_path, listing
-from ..config.flags import check_flags, void_flags
-from ..config.gates import Gates
-from ..config.hazards import common_filters, own_hazards
-from ..config.inputs import mapping
-from ..config.schema import API_VERSION, KIND
-from ..config.values import without_nulls
-from ..config.versions import Version
-from ..platform import Platform
+from ..base import names
+from ..base.findings import Finding, Path, Problem, did_you_mean, format_path, listing
+from ..base.objects import mapping
+from ..base.platform import Platform
+from ..schedulerconfig.canonical import tidy
+from ..schedulerconfig.check import UNKNOWN_PLUGIN, Target, check_config
+from ..schedulerconfig.command_line import DEFAULT_PORT, LOG_LEVELS, normal, render, text_of
+from ..schedulerconfig.feature_gates import FLAG as FEATURE_GATES
+from ..schedulerconfig.feature_gates import Gates
+from ..schedulerconfig.flags import check_flags, void_flags
+from ..schedulerconfig.go_values import without_nulls
+from ..schedulerconfig.schema import API_VERSION, KIND
+from ..schedulerconfig.versions import Version
+from ..schedulerconfig.warnings import common_filters, own_hazards
 from .request import Request
 
 CONFIG_DIRECTORY: Final = "/etc/kubernetes/scheduler"

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
-from .. import names
-from ..config.compose import config_text
-from ..config.versions import Version
+from ..base import names
+from ..base.objects import Object
 from ..extenders.agent import Agent, agent_file, container, volumes
-from ..manifests.render import canonical_json, render_file
-from ..snapshot import Object
-from ..workload import digest
+from ..manifests.pods import canonical_json, render_file
+from ..model.workloads import digest
+from ..schedulerconfig.canonical import config_text
+from ..schedulerconfig.versions import Version
 from .compose import CONFIG_DIRECTORY, PORT, Composition
 from .request import TOLERATIONS, Request
 

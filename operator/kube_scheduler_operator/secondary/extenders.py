@@ -6,15 +6,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from .. import names
-from ..config.blame import Refusal
-from ..config.blame_extenders import attribute_extenders
-from ..config.check import Target
-from ..config.findings import Finding
-from ..config.inputs import mapping
-from ..config.merge import plain
-from ..config.scheduler_extenders import Chosen, ExtenderVerdict, extenders_of
-from ..snapshot import Object
+from ..base import names
+from ..base.findings import Finding
+from ..base.objects import Object, mapping
+from ..extenders.attribution import attribute_extenders
+from ..extenders.validate import Chosen, ExtenderVerdict, extenders_of
+from ..model.attachment import Refusal
+from ..schedulerconfig.check import Target
+from ..schedulerconfig.merge import plain
 from .compose import PORT
 from .request import Request
 

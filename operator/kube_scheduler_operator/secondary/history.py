@@ -10,8 +10,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
-from .. import names
-from ..snapshot import Object, rfc3339, timestamp
+from ..base import names
+from ..base.objects import Object
+from ..base.times import rfc3339, timestamp
 
 LIMIT: Final = 10
 """How many contents are remembered."""

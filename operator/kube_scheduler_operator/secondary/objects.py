@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Final
 
-from .. import names
-from ..apply import keep
+from ..base import names
+from ..base.objects import Object
+from ..base.platform import AUTHENTICATION_NAMESPACE
 from ..kube.resource import (
     CLUSTER_ROLE_BINDINGS,
     DEPLOYMENTS,
@@ -18,11 +19,10 @@ from ..kube.resource import (
     SERVICES,
     Resource,
 )
-from ..manifests.render import canonical_json, render_file
-from ..plan import Action
-from ..platform import AUTHENTICATION_NAMESPACE
-from ..snapshot import Object
-from ..workload import digest, keep_workload
+from ..manifests.pods import canonical_json, render_file
+from ..model.apply import keep
+from ..model.plan import Action
+from ..model.workloads import digest, keep_workload
 from .compose import PORT
 from .content import Content, owner, pod_template
 from .request import Request

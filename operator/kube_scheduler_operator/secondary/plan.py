@@ -10,23 +10,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from .. import names
-from ..apply import keep
-from ..config.findings import Finding
-from ..config.versions import Version
+from ..base import names
+from ..base.findings import Finding
+from ..base.objects import Object, label
 from ..kube.resource import CONFIG_MAPS, DEPLOYMENTS, PODS, SECONDARY_SCHEDULERS
-from ..plan import Action, Delete
-from ..snapshot import Object, Snapshot, label
-from ..status.object_report import Report, with_status
+from ..model.apply import keep
+from ..model.plan import Action, Delete
+from ..model.snapshot import Snapshot
+from ..schedulerconfig.versions import Version
+from ..status.object_status import Report, with_status
 from .content import Content, config_map, content_of
+from .desired import Wanted
 from .history import BAD, Entry, History, begun, find, judged, kept, last_good
 from .history import read as read_history
-from .judge import judge
 from .objects import Existing, keep_deployment, keep_static_objects, running_hash
+from .outcome import judge
 from .pods import Pod
 from .pods import read as read_pod
-from .report import Said, report
-from .wanted import Wanted
+from .status import Said, report
 
 
 @dataclass(frozen=True, slots=True)

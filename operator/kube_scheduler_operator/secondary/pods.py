@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from .. import names
-from ..podstatus import (
+from ..base import names
+from ..base.objects import Object, label
+from ..base.times import timestamp
+from ..model.pod_status import (
     containers,
     crashing,
     ended,
@@ -19,7 +21,6 @@ from ..podstatus import (
     waiting,
     words,
 )
-from ..snapshot import Object, label, timestamp
 
 KILLED: Final = 128
 """Exit codes from here on say that somebody ended the program, and nothing about its verdict."""

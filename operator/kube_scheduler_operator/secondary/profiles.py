@@ -6,15 +6,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from .. import names
-from ..config.blame import Refusal, attribute, relocated
-from ..config.check import Target
-from ..config.findings import Finding
-from ..config.inputs import mapping
-from ..config.scheduler_profiles import Verdict, profiles_of
-from ..snapshot import Object
+from ..base import names
+from ..base.findings import Finding
+from ..base.objects import Object, mapping
+from ..model.attachment import Refusal
+from ..profiles.attribution import attribute, relocated
+from ..profiles.validate import Verdict, profiles_of
+from ..schedulerconfig.check import Target
+from .desired import Wanted
 from .request import Request
-from .wanted import Wanted
 
 
 @dataclass(frozen=True, slots=True)

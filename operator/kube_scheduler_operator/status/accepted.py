@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from .. import names
-from ..plan import Action, Event, Replace
+from ..base import names
+from ..model.plan import Action, Event, Replace
 from .conditions import Condition, condition_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ..config.attachment import Judged
+    from ..base.objects import Object
     from ..kube.resource import Resource
-    from ..snapshot import Object
+    from ..model.attachment import Judged
 
 ACCEPTED: Final = "Accepted"
 HELD: Final = "Held"

@@ -6,15 +6,15 @@ from copy import deepcopy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from .. import names
+from ..base import names
+from .condition_union import AGGREGATES, union
 from .conditions import Condition, merge_conditions
-from .union import AGGREGATES, union
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import datetime
 
-    from ..platform import Platform
+    from ..base.platform import Platform
 
 API_VERSION: Final = "config.openshift.io/v1"
 

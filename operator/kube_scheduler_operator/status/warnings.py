@@ -13,7 +13,7 @@ from .conditions import AS_EXPECTED, Condition
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ..config.findings import Finding
+    from ..base.findings import Finding
 
 MOST_LINES: Final = 10
 MOST_CHARACTERS: Final = 600

@@ -16,11 +16,13 @@ import pytest
 import yaml
 from aiohttp import WSMsgType, web
 
-from kube_scheduler_operator import names
 from kube_scheduler_operator.__main__ import kubectl_plugin, main
-from kube_scheduler_operator.config.compose import compose
-from kube_scheduler_operator.config.inputs import Inputs
-from kube_scheduler_operator.config.versions import Version
+from kube_scheduler_operator.base import names
+from kube_scheduler_operator.base.platform import KUBEADM
+from kube_scheduler_operator.controlplane.compose import compose
+from kube_scheduler_operator.controlplane.revision.content import Content
+from kube_scheduler_operator.controlplane.revision.inputs import record
+from kube_scheduler_operator.controlplane.target_config_maps import target_data
 from kube_scheduler_operator.kube.resource import (
     CLUSTER_OPERATORS,
     CONFIG_MAPS,
@@ -28,10 +30,8 @@ from kube_scheduler_operator.kube.resource import (
     PODS,
     SCHEDULERS,
 )
-from kube_scheduler_operator.manifests.target import target_data
-from kube_scheduler_operator.platform import KUBEADM
-from kube_scheduler_operator.revision.content import Content
-from kube_scheduler_operator.revision.inputs import record
+from kube_scheduler_operator.model.inputs import Inputs
+from kube_scheduler_operator.schedulerconfig.versions import Version
 
 from ..kube.conftest import FakeApi
 from ..kube.conftest import api as api

@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from kube_scheduler_operator import names
-from kube_scheduler_operator.config.versions import Version
+from kube_scheduler_operator.base import names
+from kube_scheduler_operator.base.platform import KUBEADM
 from kube_scheduler_operator.kube.resource import (
     CONFIG_MAPS,
     SCHEDULER_PROFILES,
     SCHEDULERS,
     SECONDARY_SCHEDULERS,
 )
-from kube_scheduler_operator.platform import KUBEADM
+from kube_scheduler_operator.schedulerconfig.versions import Version
 from kube_scheduler_operator.secondary.content import config_map
-from kube_scheduler_operator.secondary.wanted import Operand, want
+from kube_scheduler_operator.secondary.desired import Operand, want
 
 from .conftest import IMAGE, Cluster, content
 

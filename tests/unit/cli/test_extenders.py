@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from kube_scheduler_operator import names
+from kube_scheduler_operator.base import names
+from kube_scheduler_operator.base.platform import KUBEADM
 from kube_scheduler_operator.kube.resource import (
     SCHEDULER_EXTENDERS,
     SCHEDULERS,
     SECONDARY_SCHEDULERS,
 )
-from kube_scheduler_operator.platform import KUBEADM
 
 from .conftest import Cluster, OnFile, content
 

@@ -9,14 +9,11 @@ from typing import Any
 import pytest
 import yaml
 
-from kube_scheduler_operator import names
 from kube_scheduler_operator.__main__ import main
-from kube_scheduler_operator.kube.resource import (
-    SCHEDULER_PROFILES,
-    SCHEDULERS,
-)
-from kube_scheduler_operator.revision.content import Content
-from kube_scheduler_operator.revision.inputs import record
+from kube_scheduler_operator.base import names
+from kube_scheduler_operator.controlplane.revision.content import Content
+from kube_scheduler_operator.controlplane.revision.inputs import record
+from kube_scheduler_operator.kube.resource import SCHEDULER_PROFILES, SCHEDULERS
 
 from .conftest import Cluster, OnFile, content
 

@@ -6,7 +6,7 @@ import json
 
 import yaml
 
-from kube_scheduler_operator import names
+from kube_scheduler_operator.base import names
 
 from .conftest import Cluster, content
 

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from kube_scheduler_operator import names
-from kube_scheduler_operator.cli.common import CommandError
-from kube_scheduler_operator.cli.undo import plan_undo
+from kube_scheduler_operator.base import names
+from kube_scheduler_operator.base.platform import KUBEADM
+from kube_scheduler_operator.base.settings import Settings
+from kube_scheduler_operator.cli.lib.common import CommandError
+from kube_scheduler_operator.cli.lib.undo import plan_undo
+from kube_scheduler_operator.controlplane.revision.content import Content
+from kube_scheduler_operator.controlplane.revision.history import Revision, read
 from kube_scheduler_operator.kube.resource import KUBE_SCHEDULERS, SCHEDULERS
-from kube_scheduler_operator.platform import KUBEADM
-from kube_scheduler_operator.revision.content import Content
-from kube_scheduler_operator.revision.history import Revision, read
-from kube_scheduler_operator.settings import Settings
-from kube_scheduler_operator.snapshot import Snapshot
+from kube_scheduler_operator.model.snapshot import Snapshot
 
 from .conftest import IMAGE, Cluster, content, objects
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from kube_scheduler_operator import names
-from kube_scheduler_operator.cli import rollout
-from kube_scheduler_operator.cli.follow import End, State, read_state, tell
+from kube_scheduler_operator.base import names
+from kube_scheduler_operator.cli.commands import rollout
+from kube_scheduler_operator.cli.lib.follow_rollout import End, State, read_state, tell
 from kube_scheduler_operator.kube.errors import Request, Unavailable
 from kube_scheduler_operator.kube.resource import KUBE_SCHEDULERS
 

@@ -10,11 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from kube_scheduler_operator import assets, names
-from kube_scheduler_operator.config.flags import TLS_VERSIONS
-from kube_scheduler_operator.config.profile_check import BASES
-from kube_scheduler_operator.config.schema import POINTS
-from kube_scheduler_operator.config.tls import TYPES
+from kube_scheduler_operator.base import assets, names
+from kube_scheduler_operator.controlplane.tls_profiles import TYPES
 from kube_scheduler_operator.kube.resource import (
     CLUSTER_OPERATORS,
     KUBE_SCHEDULERS,
@@ -25,6 +22,9 @@ from kube_scheduler_operator.kube.resource import (
     SECONDARY_SCHEDULERS,
     Resource,
 )
+from kube_scheduler_operator.profiles.check import BASES
+from kube_scheduler_operator.schedulerconfig.flags import TLS_VERSIONS
+from kube_scheduler_operator.schedulerconfig.schema import POINTS
 from kube_scheduler_operator.secondary.request import DEFAULT_REPLICAS
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from kube_scheduler_operator import names
-from kube_scheduler_operator.config.arguments import LOG_LEVELS
-from kube_scheduler_operator.config.schema import CONFIGURATION
+from kube_scheduler_operator.base import names
+from kube_scheduler_operator.schedulerconfig.command_line import LOG_LEVELS
+from kube_scheduler_operator.schedulerconfig.schema import CONFIGURATION
 from kube_scheduler_operator.secondary.compose import RESERVED, SETTINGS
 from kube_scheduler_operator.secondary.request import Request, read
 

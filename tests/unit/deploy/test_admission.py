@@ -11,10 +11,17 @@ import re
 import pytest
 import yaml
 
-from kube_scheduler_operator import names
-from kube_scheduler_operator.config.catalogue import NEWEST, OLDEST, PLUGINS
-from kube_scheduler_operator.config.overrides import SERVING_FLAGS
-from kube_scheduler_operator.config.schema import ARGS, CONFIGURATION, POINTS, List, Map, Struct
+from kube_scheduler_operator.base import names
+from kube_scheduler_operator.controlplane.overrides import SERVING_FLAGS
+from kube_scheduler_operator.schedulerconfig.catalogue import NEWEST, OLDEST, PLUGINS
+from kube_scheduler_operator.schedulerconfig.schema import (
+    ARGS,
+    CONFIGURATION,
+    POINTS,
+    List,
+    Map,
+    Struct,
+)
 from policies.build import EXTRA_PLUGINS, files
 from policies.profiles import table
 from policies.settings import SERVING

@@ -15,10 +15,12 @@ from typing import Any
 import pytest
 import yaml
 
-from kube_scheduler_operator import __version__, assets, names
+from kube_scheduler_operator import __version__
 from kube_scheduler_operator.__main__ import _parser
-from kube_scheduler_operator.cli import operator, uninstall
-from kube_scheduler_operator.platform import KUBEADM, PLATFORMS, RKE2
+from kube_scheduler_operator.base import assets, names
+from kube_scheduler_operator.base.platform import KUBEADM, PLATFORMS, RKE2
+from kube_scheduler_operator.cli.commands import uninstall
+from kube_scheduler_operator.cli.programs import operator
 
 from .conftest import CHART, Helm
 from .overlays import DEPLOY, Object, build

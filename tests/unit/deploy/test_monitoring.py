@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 import yaml
 
-from kube_scheduler_operator import names
-from kube_scheduler_operator.platform import KUBEADM, OPENSHIFT, PLATFORMS, RKE2, Platform
+from kube_scheduler_operator.base import names
+from kube_scheduler_operator.base.platform import KUBEADM, OPENSHIFT, PLATFORMS, RKE2, Platform
 from kube_scheduler_operator.secondary.objects import _objects
 from kube_scheduler_operator.secondary.request import Request
 
-from ..status.exposition import served_metrics, served_samples
+from ..telemetry.exposition import served_metrics, served_samples
 from .overlays import DEPLOY, Object, build
 
 ROOT = DEPLOY.parent

@@ -8,20 +8,20 @@ from typing import Any
 
 import pytest
 
-from kube_scheduler_operator import names
 from kube_scheduler_operator.__main__ import _parser
-from kube_scheduler_operator.cli import node, operator
-from kube_scheduler_operator.handlers import watches
-from kube_scheduler_operator.kube.watch import Watch
-from kube_scheduler_operator.manifests import render
-from kube_scheduler_operator.node.certsync import Wanted
-from kube_scheduler_operator.platform import (
+from kube_scheduler_operator.base import names
+from kube_scheduler_operator.base.platform import (
     AUTHENTICATION_NAMESPACE,
     OPENSHIFT,
     PLATFORMS,
     RKE2,
     Platform,
 )
+from kube_scheduler_operator.cli.programs import node, operator
+from kube_scheduler_operator.engine.handlers import watches
+from kube_scheduler_operator.kube.kopf.watcher import Watch
+from kube_scheduler_operator.manifests import pods
+from kube_scheduler_operator.programs.node.cert_syncer import Wanted
 from kube_scheduler_operator.secondary.compose import PORT
 from kube_scheduler_operator.secondary.objects import _objects
 from kube_scheduler_operator.secondary.request import Request
@@ -437,9 +437,9 @@ def test_whatever_else_has_an_address_in_our_namespaces_talks_to_nobody(platform
 def node_pods(platform: Platform) -> list[dict[str, Any]]:
     """The pods that the operator makes itself, in the target namespace."""
     return [
-        render.render_installer_pod(platform, "n", 1, 0, "operand", "operator", (), "uid"),
-        render.render_restore_pod(platform, "n", 0, "operator"),
-        render.render_guard_pod(platform, "n", "operator", {}, known="", owner_uid="uid"),
+        pods.render_installer_pod(platform, "n", 1, 0, "operand", "operator", (), "uid"),
+        pods.render_restore_pod(platform, "n", 0, "operator"),
+        pods.render_guard_pod(platform, "n", "operator", {}, known="", owner_uid="uid"),
     ]
 
 

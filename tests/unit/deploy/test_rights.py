@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kube_scheduler_operator import names
-from kube_scheduler_operator.platform import PLATFORMS, Platform
+from kube_scheduler_operator.base import names
+from kube_scheduler_operator.base.platform import PLATFORMS, Platform
 
 from .test_overlays import bound
 

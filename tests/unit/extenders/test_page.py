@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 import yaml
 
-from kube_scheduler_operator import assets, names
-from kube_scheduler_operator.config.gates import Gates
-from kube_scheduler_operator.config.kinds import Setting
-from kube_scheduler_operator.config.validate import validate
-from kube_scheduler_operator.config.versions import Version
-from kube_scheduler_operator.secondary.kinds import ALL_KINDS
+from kube_scheduler_operator.base import assets, names
+from kube_scheduler_operator.offline.kinds import Setting
+from kube_scheduler_operator.offline.secondary_schedulers import ALL_KINDS
+from kube_scheduler_operator.offline.validate import validate
+from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
+from kube_scheduler_operator.schedulerconfig.versions import Version
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 PAGE = (DOCS / "extenders.md").read_text()

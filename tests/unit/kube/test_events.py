@@ -10,13 +10,7 @@ from typing import Any
 import pytest
 
 from kube_scheduler_operator.kube.errors import Forbidden, NotFound, Request
-from kube_scheduler_operator.kube.events import (
-    BURST,
-    REFILL,
-    WINDOW,
-    EventRecorder,
-    Involved,
-)
+from kube_scheduler_operator.kube.events import BURST, REFILL, WINDOW, EventRecorder, Involved
 
 DEPLOYMENT = Involved("apps/v1", "Deployment", "operator", "ops", "uid-1")
 ASKED = Request("create", "/events")

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 import yaml
 
-from kube_scheduler_operator import names
-from kube_scheduler_operator.config.versions import Version
-from kube_scheduler_operator.platform import KUBEADM, OPENSHIFT, Platform
+from kube_scheduler_operator.base import names
+from kube_scheduler_operator.base.platform import KUBEADM, OPENSHIFT, Platform
+from kube_scheduler_operator.schedulerconfig.versions import Version
 from kube_scheduler_operator.secondary.compose import RESERVED, Composition, compose
+from kube_scheduler_operator.secondary.desired import Operand, want
 from kube_scheduler_operator.secondary.request import read
-from kube_scheduler_operator.secondary.wanted import Operand, want
 
 V135 = Version(1, 35, 4)
 

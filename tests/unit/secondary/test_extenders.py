@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from kube_scheduler_operator import names
+from kube_scheduler_operator.base import names
 from kube_scheduler_operator.extenders.agent import Agent, agent_file
 from kube_scheduler_operator.kube.resource import CONFIG_MAPS, DEPLOYMENTS
-from kube_scheduler_operator.scheduling.server.config import from_document
+from kube_scheduler_operator.programs.extender.config import from_document
 
 from .world import BEGIN, NAME, World, crashing, refusing
 

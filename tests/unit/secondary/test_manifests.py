@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 import yaml
 
-from kube_scheduler_operator import names
-from kube_scheduler_operator.config.versions import Version
+from kube_scheduler_operator.base import names
+from kube_scheduler_operator.base.platform import KUBEADM, OPENSHIFT, RKE2, Platform
 from kube_scheduler_operator.kube.resource import CONFIG_MAPS, DEPLOYMENTS
-from kube_scheduler_operator.platform import KUBEADM, OPENSHIFT, RKE2, Platform
+from kube_scheduler_operator.schedulerconfig.versions import Version
 from kube_scheduler_operator.secondary.content import CONFIG_DIRECTORY, Content, content_of
-from kube_scheduler_operator.secondary.wanted import Operand, want
+from kube_scheduler_operator.secondary.desired import Operand, want
 
 from ...conftest import Golden
 from .world import IMAGE, NAME, NAMESPACE, World

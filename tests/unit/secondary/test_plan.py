@@ -6,11 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from kube_scheduler_operator import names
-from kube_scheduler_operator.kube.resource import (
-    DEPLOYMENTS,
-    SECONDARY_SCHEDULERS,
-)
+from kube_scheduler_operator.base import names
+from kube_scheduler_operator.kube.resource import DEPLOYMENTS, SECONDARY_SCHEDULERS
 
 from .world import NAME, NAMESPACE, World
 

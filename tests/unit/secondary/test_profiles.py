@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from kube_scheduler_operator import names
-from kube_scheduler_operator.config.scheduler_profiles import Verdict
-from kube_scheduler_operator.config.versions import Version
+from kube_scheduler_operator.base import names
 from kube_scheduler_operator.kube.resource import CONFIG_MAPS, DEPLOYMENTS
-from kube_scheduler_operator.secondary.step import Secondary, secondary_schedulers
+from kube_scheduler_operator.profiles.validate import Verdict
+from kube_scheduler_operator.schedulerconfig.versions import Version
+from kube_scheduler_operator.secondary.reconcile import Secondary, secondary_schedulers
 
 from .world import IMAGE, NAME, NAMESPACE, World, refusing
 

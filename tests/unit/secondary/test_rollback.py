@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from kube_scheduler_operator import names
-from kube_scheduler_operator.kube.resource import (
-    CONFIG_MAPS,
-    DEPLOYMENTS,
-    SECONDARY_SCHEDULERS,
-)
+from kube_scheduler_operator.base import names
+from kube_scheduler_operator.kube.resource import CONFIG_MAPS, DEPLOYMENTS, SECONDARY_SCHEDULERS
 
 from .world import NAME, NAMESPACE, World, crashing, hanging, refusing
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from kube_scheduler_operator import names
-from kube_scheduler_operator.config.arguments import LOG_LEVELS
-from kube_scheduler_operator.config.versions import Version
-from kube_scheduler_operator.secondary.step import secondary_schedulers
+from kube_scheduler_operator.base import names
+from kube_scheduler_operator.schedulerconfig.command_line import LOG_LEVELS
+from kube_scheduler_operator.schedulerconfig.versions import Version
+from kube_scheduler_operator.secondary.reconcile import secondary_schedulers
 
 from .world import IMAGE, World
 

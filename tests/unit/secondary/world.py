@@ -6,8 +6,11 @@ import copy
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from kube_scheduler_operator import names
-from kube_scheduler_operator.config.versions import Version
+from kube_scheduler_operator.base import names
+from kube_scheduler_operator.base.objects import NamespacedName, label
+from kube_scheduler_operator.base.platform import KUBEADM, Platform
+from kube_scheduler_operator.base.settings import Settings
+from kube_scheduler_operator.engine.reconcile import reconcile
 from kube_scheduler_operator.kube.resource import (
     CONFIG_MAPS,
     DEPLOYMENTS,
@@ -15,13 +18,11 @@ from kube_scheduler_operator.kube.resource import (
     SECONDARY_SCHEDULERS,
     Resource,
 )
-from kube_scheduler_operator.plan import Action, Create, Delete, Plan, Replace
-from kube_scheduler_operator.platform import KUBEADM, Platform
-from kube_scheduler_operator.reconcile import reconcile
+from kube_scheduler_operator.model.plan import Action, Create, Delete, Plan, Replace
+from kube_scheduler_operator.model.snapshot import Binder, PendingPod, Secondaries, Snapshot
+from kube_scheduler_operator.schedulerconfig.versions import Version
 from kube_scheduler_operator.secondary.objects import running_hash
-from kube_scheduler_operator.secondary.step import Secondary, secondary_schedulers
-from kube_scheduler_operator.settings import Settings
-from kube_scheduler_operator.snapshot import Binder, PendingPod, Place, Secondaries, Snapshot, label
+from kube_scheduler_operator.secondary.reconcile import Secondary, secondary_schedulers
 
 IMAGE = "registry.k8s.io/kube-scheduler:v1.35.4"
 NAMESPACE = KUBEADM.target_namespace
@@ -44,8 +45,8 @@ class World:
         self.settings = Settings(operand_image=IMAGE, **settings)
         self.now = BEGIN
         self.objects: dict[tuple[Resource, str | None, str], Object] = {}
-        self.leases: dict[Place, Object] = {}
-        self.leases_seen: dict[Place, datetime] = {}
+        self.leases: dict[NamespacedName, Object] = {}
+        self.leases_seen: dict[NamespacedName, datetime] = {}
         self.troubles: dict[str, str] = {}
         self.pending: tuple[PendingPod, ...] = ()
         self.binders: tuple[Binder, ...] = ()

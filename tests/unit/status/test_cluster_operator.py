@@ -9,12 +9,9 @@ from typing import Any
 
 import pytest
 
-from kube_scheduler_operator import names
-from kube_scheduler_operator.platform import KUBEADM
-from kube_scheduler_operator.status.cluster_operator import (
-    plan_cluster_operator,
-    related_objects,
-)
+from kube_scheduler_operator.base import names
+from kube_scheduler_operator.base.platform import KUBEADM
+from kube_scheduler_operator.status.cluster_operator import plan_cluster_operator, related_objects
 
 NOW = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
 AGES_AGO = "2026-01-01T00:00:00Z"

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import random
 
-from kube_scheduler_operator import names
-from kube_scheduler_operator.config.findings import Finding
+from kube_scheduler_operator.base import names
+from kube_scheduler_operator.base.findings import Finding
+from kube_scheduler_operator.status.condition_union import AGGREGATES
 from kube_scheduler_operator.status.conditions import Condition
-from kube_scheduler_operator.status.union import AGGREGATES
-from kube_scheduler_operator.status.warnings import (
-    MOST_CHARACTERS,
-    MOST_LINES,
-    warnings_condition,
-)
+from kube_scheduler_operator.status.warnings import MOST_CHARACTERS, MOST_LINES, warnings_condition
 
 TYPES = (names.WARNINGS, names.CONFIGURATION_WARNINGS, names.UNKNOWN_LEASE_HOLDER)
 

@@ -1,0 +1,1 @@
+"""Names, platform, settings and small values that everything else is made of."""

@@ -1,0 +1,23 @@
+"""Files that ship with the program: crds/, templates/ and bindata/.
+
+In a wheel they lie inside the package, in a checkout at the top of the repository.
+"""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+
+
+def directory(kind: str) -> Traversable:
+    """The folder `kind`: "crds", "templates" or "bindata"."""
+    packaged = files("kube_scheduler_operator") / "_data" / kind
+    if packaged.is_dir():
+        return packaged
+    return Path(__file__).parents[3] / kind
+
+
+def text(kind: str, name: str) -> str:
+    """The file `name` (may contain `/`) of the folder `kind`, as text."""
+    return directory(kind).joinpath(*name.split("/")).read_text(encoding="utf-8")

@@ -1,0 +1,325 @@
+"""`render`: what a bootstrap node needs for its scheduler, before there is a cluster.
+
+The flags are those of OpenShift's operator, whose callers pass them; see their help for the ones
+that decide nothing here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import posixpath
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
+
+    from ...controlplane.bootstrap import File, Template
+
+_FOLDERS: Final = ("bootstrap-manifests", "manifests")
+_CONFIG_TEMPLATE: Final = "bootstrap-config-overrides.yaml"
+_POLICIES: Final = ("Always", "IfNotPresent", "Never")
+_UNUSED: Final = "decides nothing; taken because callers of OpenShift's operator pass it"
+_DIRECTORY_MODE: Final = 0o755
+_FILE_MODE: Final = 0o644
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register the command and its options."""
+    parser = subparsers.add_parser(
+        "render",
+        help="write the manifests and the configuration of a bootstrap node's scheduler",
+        description="Writes bootstrap-manifests/, manifests/ and the configuration for the "
+        "scheduler of a node that bootstraps an OpenShift cluster. It elects where the schedulers "
+        "of the cluster do. Exit code 0: written; 1: the files cannot be written; 2: an input is "
+        "missing or wrong, and nothing was written.",
+    )
+    add = parser.add_argument
+    add("--asset-input-dir", required=True, metavar="DIR", help="its ../auth/kubeconfig must exist")
+    add("--asset-output-dir", required=True, metavar="DIR", help="where the manifests go")
+    add("--config-output-file", required=True, metavar="FILE", help="where the configuration goes")
+    add(
+        "--config-override-files",
+        action="extend",
+        type=_listed,
+        default=[],
+        metavar="FILE[,FILE]",
+        help="KubeSchedulerConfigurations that are merged last, in this order; can be repeated",
+    )
+    add(
+        "--rendered-manifest-files",
+        action="extend",
+        type=_listed,
+        default=[],
+        metavar="PATH[,PATH]",
+        help="files or directories with manifests that must not contradict each other; a "
+        "FeatureGate among them decides which templates are used, SchedulerProfiles become "
+        "profiles; can be repeated",
+    )
+    add(
+        "--templates-input-dir",
+        metavar="DIR",
+        help="jinja2 templates: bootstrap-manifests/*.yaml, manifests/*.yaml and "
+        f"config/{_CONFIG_TEMPLATE}, each with or without .j2 (default: the program's own)",
+    )
+    add(
+        "--manifest-image",
+        default="openshift/origin-hyperkube:latest",
+        metavar="IMAGE",
+        help="kube-scheduler's image (default: %(default)s)",
+    )
+    add(
+        "--manifest-image-pull-policy",
+        default="IfNotPresent",
+        metavar="POLICY",
+        help=f"{', '.join(_POLICIES)} (default: %(default)s)",
+    )
+    add(
+        "--manifest-config-host-path",
+        default="/etc/kubernetes/bootstrap-configs",
+        metavar="DIR",
+        help="where the configuration is put on the bootstrap node (default: %(default)s)",
+    )
+    add(
+        "--manifest-config-file-name",
+        default="kube-scheduler-config.yaml",
+        metavar="NAME",
+        help="its name there (default: %(default)s)",
+    )
+    add(
+        "--manifest-secrets-host-path",
+        default="/etc/kubernetes/bootstrap-secrets",
+        metavar="DIR",
+        help="where the file kubeconfig is on the bootstrap node (default: %(default)s)",
+    )
+    add("--manifest-namespace", default="openshift-kube-scheduler", metavar="NAME", help=_UNUSED)
+    add("--manifest-operator-image", metavar="IMAGE", help=_UNUSED)
+    add("--manifest-cloud-provider-host-path", metavar="DIR", help=_UNUSED)
+    add("--payload-version", metavar="VERSION", help=_UNUSED)
+    parser.set_defaults(run=run)
+
+
+def _listed(text: str) -> list[str]:
+    return text.split(",") if text else []
+
+
+class InputError(Exception):
+    """Something that was given cannot be used; one line for each."""
+
+
+def run(args: argparse.Namespace) -> int:
+    """Render and write; 0 if it is written, 1 if it cannot be, 2 if inputs are wrong."""
+    from ...controlplane.bootstrap import BootstrapError
+
+    try:
+        files = _render(args)
+    except (InputError, BootstrapError) as error:
+        for line in str(error).splitlines():
+            sys.stderr.write(f"kube-scheduler-operator render: {line}\n")
+        return 2
+    try:
+        for path, text in files.items():
+            _write(path, text)
+    except OSError as error:
+        sys.stderr.write(
+            f"kube-scheduler-operator render: {error.filename}: {error.strerror}; "
+            "--asset-output-dir and --config-output-file must be writable\n"
+        )
+        return 1
+    return 0
+
+
+def _render(args: argparse.Namespace) -> dict[Path, str]:
+    """What is to be written, by path.
+
+    Raises:
+        InputError: a flag or a file is missing or wrong.
+        BootstrapError: the files contradict each other or lead to nothing that works.
+    """
+    from ...base.platform import OPENSHIFT
+    from ...controlplane import bootstrap
+
+    problems = list(_wrong_flags(args))
+    if problems:
+        raise InputError("\n".join(problems))
+    _read_kubeconfig(args.asset_input_dir)
+    manifests = [_read(path) for path in _manifest_files(args.rendered_manifest_files)]
+    if found := bootstrap.contradictions(manifests):
+        raise InputError("\n".join(f"--rendered-manifest-files: {line}" for line in found))
+    overrides = [
+        _read(Path(name), "--config-override-files") for name in args.config_override_files
+    ]
+
+    pod = bootstrap.Pod(
+        image=args.manifest_image,
+        image_pull_policy=args.manifest_image_pull_policy,
+        config_host_path=args.manifest_config_host_path.rstrip("/"),
+        config_file_name=args.manifest_config_file_name,
+        secrets_host_path=args.manifest_secrets_host_path,
+    )
+    templates = _templates(args.templates_input_dir)
+    config = bootstrap.bootstrap_config(
+        OPENSHIFT, pod, _config_template(templates), overrides, manifests
+    )
+    feature_set = bootstrap.feature_set_of(manifests)
+    written = {}
+    for folder in _FOLDERS:
+        for file in bootstrap.bootstrap_manifests(
+            OPENSHIFT, pod, _manifest_templates(templates, folder), feature_set
+        ):
+            name = posixpath.basename(file.name).removesuffix(".j2")
+            written[Path(args.asset_output_dir, folder, name)] = _yaml(file.documents)
+    return {**written, Path(args.config_output_file): _yaml([config])}
+
+
+def _wrong_flags(args: argparse.Namespace) -> Iterator[str]:
+    for name in ("asset_output_dir", "config_output_file", "manifest_image", "manifest_namespace"):
+        if not getattr(args, name):
+            yield f"{_flag(name)} is empty; give it a value"
+    for name in ("manifest_config_host_path", "manifest_secrets_host_path"):
+        if not getattr(args, name).startswith("/"):
+            yield f"{_flag(name)} {getattr(args, name)!r} must be an absolute path: one of the node"
+    name = args.manifest_config_file_name
+    if not name or "/" in name or name in (".", ".."):
+        yield f"--manifest-config-file-name {name!r} must be a file name without a directory"
+    if args.manifest_image_pull_policy not in _POLICIES:
+        given = args.manifest_image_pull_policy
+        yield f"--manifest-image-pull-policy {given!r} is unknown; use {', '.join(_POLICIES)}"
+    if not args.asset_input_dir or not Path(args.asset_input_dir).is_dir():
+        yield f"--asset-input-dir {args.asset_input_dir!r} must be a directory that exists"
+    if args.templates_input_dir is not None and not Path(args.templates_input_dir).is_dir():
+        yield (
+            f"--templates-input-dir {args.templates_input_dir!r} must be a directory that exists; "
+            "leave it out for the program's own templates"
+        )
+
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def _read_kubeconfig(asset_input_dir: str) -> None:
+    """See that the bootstrap scheduler will have a kubeconfig; its content is put there by others.
+
+    Raises:
+        InputError: there is none.
+    """
+    # Like OpenShift's, this does not follow a link before it goes up.
+    path = Path(os.path.normpath(Path(asset_input_dir, "..", "auth", "kubeconfig")))
+    documents = _read(path, "--asset-input-dir").documents
+    if not any(document.get("clusters") for document in documents):
+        raise InputError(f"--asset-input-dir: {path} is no kubeconfig: it has no clusters")
+
+
+def _manifest_files(given: list[str]) -> Iterator[Path]:
+    for name in given:
+        path = Path(name)
+        if not path.is_dir():
+            yield path
+            continue
+        for found in sorted(path.rglob("*")):
+            if found.suffix in (".yaml", ".yml", ".json") and found.is_file():
+                yield found
+
+
+def _read(path: Path, flag: str = "--rendered-manifest-files") -> File:
+    """The objects of a file; those of a List one by one.
+
+    Raises:
+        InputError: it cannot be read, or holds something else.
+    """
+    import yaml
+
+    from ...controlplane.bootstrap import File
+
+    try:
+        text = path.read_text(encoding="utf-8")
+        documents = [one for one in yaml.safe_load_all(text) if one is not None]
+    except OSError as error:
+        raise InputError(f"{flag}: {path}: {error.strerror}") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise InputError(f"{flag}: {path} is neither YAML nor JSON: {error}") from error
+    objects: list[dict[str, Any]] = []
+    for document in documents:
+        is_list = isinstance(document, dict) and document.get("kind") == "List"
+        objects += (document.get("items") or []) if is_list else [document]
+    for one in objects:
+        if not isinstance(one, dict):
+            raise InputError(f"{flag}: {path} holds a {type(one).__name__} where an object belongs")
+        if flag == "--rendered-manifest-files" and not (one.get("apiVersion") and one.get("kind")):
+            raise InputError(f"{flag}: {path} holds an object without apiVersion or kind; add them")
+    return File(str(path), tuple(objects))
+
+
+def _templates(given: str | None) -> Traversable:
+    from ...base import assets
+
+    return assets.directory("templates") / "bootkube" if given is None else Path(given)
+
+
+def _config_template(templates: Traversable) -> Template:
+    """The part of the configuration that templates decide.
+
+    Raises:
+        InputError: it is missing.
+    """
+    for template in _folder(templates, "config"):
+        if posixpath.basename(template.name).removesuffix(".j2") == _CONFIG_TEMPLATE:
+            return template
+    raise InputError(
+        f"--templates-input-dir: {templates} has no config/{_CONFIG_TEMPLATE}; add it, or leave "
+        "the flag out for the program's own templates"
+    )
+
+
+def _manifest_templates(templates: Traversable, folder: str) -> list[Template]:
+    return [
+        template
+        for template in _folder(templates, folder)
+        if template.name.removesuffix(".j2").endswith((".yaml", ".yml"))
+    ]
+
+
+def _folder(templates: Traversable, folder: str) -> list[Template]:
+    """The files of a folder, by name.
+
+    Raises:
+        InputError: there is no such folder.
+    """
+    from ...controlplane.bootstrap import Template
+
+    directory = templates / folder
+    if not directory.is_dir():
+        raise InputError(
+            f"--templates-input-dir: {templates} has no directory {folder}; add it, or leave the "
+            "flag out for the program's own templates"
+        )
+    try:
+        return [
+            Template(f"{folder}/{file.name}", file.read_text(encoding="utf-8"))
+            for file in sorted(directory.iterdir(), key=lambda file: file.name)
+            if file.is_file()
+        ]
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"--templates-input-dir: {directory}: {error}") from error
+
+
+def _yaml(documents: Any) -> str:
+    import yaml
+
+    return yaml.safe_dump_all(documents, sort_keys=False, allow_unicode=True)
+
+
+def _write(path: Path, text: str) -> None:
+    """Write a file that everybody may read, and the directories that it needs; whole, or not."""
+    missing = [one for one in path.parents if not one.exists()]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    for directory in missing:
+        directory.chmod(_DIRECTORY_MODE)  # whatever the umask is
+    unfinished = path.with_name(f".{path.name}.unfinished")
+    unfinished.write_text(text, encoding="utf-8")
+    unfinished.chmod(_FILE_MODE)
+    unfinished.replace(path)

@@ -1,0 +1,269 @@
+"""Two revisions compared: in words, by what they mean, and as a unified diff, by what they say.
+
+Pure: the contents of two revisions in, lines out.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import yaml
+
+from ...base import names
+from ...base.findings import format_path
+from ...controlplane.revision.content import Content
+from ...schedulerconfig.command_line import parse
+from ...schedulerconfig.decode import decode
+from ...schedulerconfig.effective_plugins import Effective, effective_plugins
+from ...schedulerconfig.feature_gates import Gates, parse_gates
+from ...schedulerconfig.merge import DEFAULT_SCHEDULER
+from ...schedulerconfig.schema import CONFIGURATION
+from ...schedulerconfig.versions import Version
+
+_FALLBACK_VERSION: Final = Version(1, 35, 0)  # for images whose tag is no version
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What a revision gives to a scheduler, taken apart.
+
+    Attributes:
+        config: the KubeSchedulerConfiguration; empty if what is there is none.
+        arguments: of kube-scheduler.
+        image: of kube-scheduler.
+        pod: the rest of the static pod.
+        other: every further key of the revision's ConfigMaps, and what could not be read above.
+    """
+
+    config: Mapping[str, Any]
+    arguments: tuple[str, ...]
+    image: str
+    pod: Mapping[str, Any]
+    other: Mapping[str, str]
+
+
+def take_apart(content: Content) -> Made:
+    """Read a revision's ConfigMaps; what somebody broke by hand is kept as text."""
+    other = {
+        f"{part}/{key}": text for part, data in content.parts.items() for key, text in data.items()
+    }
+    config = _document(other, f"{names.CONFIG}/{names.CONFIG_KEY}")
+    pod = _document(other, f"{names.POD}/{names.POD_KEY}")
+    containers = (pod.get("spec") or {}).get("containers") or []
+    operand: Mapping[str, Any] = next((c for c in containers if c.get("name") == names.OPERAND), {})
+    arguments = tuple(str(argument) for argument in operand.get("args") or ())
+    rest = _without(operand, "args", "image")
+    if containers:
+        kept = [rest if container is operand else container for container in containers]
+        pod = {**pod, "spec": {**pod["spec"], "containers": kept}}
+    return Made(config, arguments, str(operand.get("image") or ""), pod, other)
+
+
+def _document(texts: dict[str, str], key: str) -> dict[str, Any]:
+    """Take the JSON object at `key` out of `texts`, if it is one."""
+    try:
+        document = json.loads(texts.get(key, ""))
+    except ValueError:
+        return {}
+    if not isinstance(document, dict):
+        return {}
+    del texts[key]
+    return document
+
+
+# --- in words ---------------------------------------------------------------------------------
+
+
+def changes(before: Made, after: Made) -> tuple[str, ...]:
+    """What is different in `after`, one sentence each; empty if a scheduler would not notice."""
+    found: list[str] = []
+    if before.image != after.image:
+        found.append(f"image: {before.image or '(none)'} → {after.image or '(none)'}")
+    found += _flags(before.arguments, after.arguments)
+    found += _config(before, after)
+    forced = f"{names.POD}/{names.FORCE_REDEPLOYMENT_KEY}"
+    if before.other.get(forced, "") != after.other.get(forced, ""):
+        found.append(f"{names.FORCE_REDEPLOYMENT_KEY}: {_shown(after.other.get(forced, ''))}")
+    found += _values("the pod's ", before.pod, after.pod)
+    found += [
+        f"{key}: another text"
+        for key in sorted(before.other.keys() | after.other.keys())
+        if key != forced and before.other.get(key) != after.other.get(key)
+    ]
+    return tuple(found)
+
+
+def _flags(before: Sequence[str], after: Sequence[str]) -> Iterator[str]:
+    old, new = parse(before), parse(after)
+    for name in sorted(old.keys() | new.keys()):
+        dashes = "-" if len(name) == 1 else "--"
+        was, now = (",".join(flags.get(name, ())) for flags in (old, new))
+        if name not in new:
+            yield f"{dashes}{name}={was} removed"
+        elif name not in old:
+            yield f"{dashes}{name}={now} added"
+        elif old[name] != new[name]:
+            yield f"{dashes}{name}: {was} → {now}"
+
+
+def _config(before: Made, after: Made) -> Iterator[str]:
+    old, new = profiles_of(before.config), profiles_of(after.config)
+    if old is None or new is None:
+        yield from _values("", before.config, after.config)
+        return
+    for name in [*old, *(name for name in new if name not in old)]:
+        if name not in new:
+            yield f"profile {name} removed"
+        elif name not in old:
+            yield f"profile {name} added"
+        else:
+            yield from _profile(f"profile {name}: ", old[name], new[name], before, after)
+    yield from _values("", _without(before.config, "profiles"), _without(after.config, "profiles"))
+
+
+def profiles_of(config: Mapping[str, Any]) -> dict[str, dict[str, Any]] | None:
+    """Profiles by name, with the arguments of plugins by name; None if they have another shape."""
+    if any(decode(config, CONFIGURATION, (), _FALLBACK_VERSION.minor, strict=False)):
+        return None
+    found = {}
+    for profile in config.get("profiles") or [{}]:
+        arguments = {c.get("name", ""): c.get("args") for c in profile.get("pluginConfig") or ()}
+        found[profile.get("schedulerName") or DEFAULT_SCHEDULER] = {
+            **profile,
+            "pluginConfig": arguments,
+        }
+    return found
+
+
+def _profile(
+    intro: str, old: Mapping[str, Any], new: Mapping[str, Any], before: Made, after: Made
+) -> Iterator[str]:
+    was = effective_plugins(old, gates_of(before))
+    now = effective_plugins(new, gates_of(after))
+    told = [*_switched(was, now), *_ordered(was, now)]
+    if not told and (old.get("plugins") or {}) != (new.get("plugins") or {}):
+        told = ["the lists of plugins are written in another way, with the same effect"]
+    for text in told:
+        yield intro + text
+    told_above = ("schedulerName", "plugins")
+    yield from _values(intro, _without(old, *told_above), _without(new, *told_above))
+
+
+def _without(document: Mapping[str, Any], *keys: str) -> dict[str, Any]:
+    return {key: value for key, value in document.items() if key not in keys}
+
+
+def gates_of(made: Made) -> Gates:
+    """The feature gates that decide which plugins are there by default."""
+    try:
+        version = Version.of_image(made.image)
+    except ValueError:
+        version = _FALLBACK_VERSION
+    try:
+        return Gates(version, parse_gates(parse(made.arguments).get("feature-gates", ())))
+    except ValueError:
+        return Gates(version)
+
+
+def _switched(was: Effective, now: Effective) -> Iterator[str]:
+    """Plugins that run or rest now, by the points where they do, and changed weights."""
+    old = {(point, e.name): e.weight or 1 for point, es in was.points.items() for e in es}
+    new = {(point, e.name): e.weight or 1 for point, es in now.points.items() for e in es}
+    for word, gained, lost in (("off", old, new), ("on", new, old)):
+        points: dict[str, list[str]] = {}
+        for point, name in gained:
+            if (point, name) not in lost:
+                points.setdefault(name, []).append(point)
+        grouped: dict[str, list[str]] = {}
+        for name, at in points.items():
+            grouped.setdefault(", ".join(at), []).append(name)
+        for at_points, plugins in grouped.items():
+            yield f"{', '.join(plugins)} {word} at {at_points}"
+    # Where a plugin that the catalogue does not know would run is its own business.
+    for name in sorted(set(was.unknown) ^ set(now.unknown)):
+        if not any(known == name for _, known in (*old, *new)):
+            yield f"{name} {'on' if name in now.unknown else 'off'}"
+    for (point, name), weight in new.items():
+        if point == "score" and old.get((point, name), weight) != weight:
+            yield f"weight of {name} at score: {old[point, name]} → {weight}"
+
+
+def _ordered(was: Effective, now: Effective) -> Iterator[str]:
+    """Points where the plugins that stay run in another order; scores are a sum, it has none."""
+    for point in was.points:
+        if point in ("preScore", "score"):
+            continue
+        old = [entry.name for entry in was.points[point]]
+        new = [entry.name for entry in now.points.get(point, ())]
+        stay = [name for name in new if name in old]
+        if stay != [name for name in old if name in new]:
+            yield f"order at {point}: {', '.join(new)}"
+
+
+def _values(intro: str, before: Any, after: Any, path: tuple[str | int, ...] = ()) -> Iterator[str]:
+    """Every value that differs, with its path; maps are gone into, lists are values.
+
+    But what a list has is found by name where everything in it has one, as a pod's containers.
+    """
+    named = _by_name(before), _by_name(after)
+    if named[0] and named[1]:
+        before, after = named
+    if isinstance(before, Mapping) and isinstance(after, Mapping):
+        for key in sorted(before.keys() | after.keys()):
+            yield from _values(intro, before.get(key), after.get(key), (*path, key))
+    elif before != after:
+        where = intro + format_path(path)
+        if before is None:
+            yield f"{where}: {_shown(after)} added"
+        elif after is None:
+            yield f"{where}: {_shown(before)} removed"
+        else:
+            yield f"{where}: {_shown(before)} → {_shown(after)}"
+
+
+def _by_name(value: Any) -> dict[str, Any]:
+    """The items of a list by their names; empty if it is no list, or not each has its own."""
+    if not isinstance(value, list) or not all(isinstance(item, Mapping) for item in value):
+        return {}
+    found = {str(item.get("name") or ""): item for item in value}
+    return found if len(found) == len(value) and "" not in found else {}
+
+
+def _shown(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+# --- as a diff --------------------------------------------------------------------------------
+
+
+def unified(before: Made, after: Made, labels: tuple[str, str]) -> list[str]:
+    """A unified diff of everything, config and pod as YAML, flags one per line; empty if equal."""
+    old, new = _files(before), _files(after)
+    lines: list[str] = []
+    for name in [*old, *(name for name in new if name not in old)]:
+        lines += difflib.unified_diff(
+            old.get(name, []),
+            new.get(name, []),
+            f"{labels[0]}/{name}",
+            f"{labels[1]}/{name}",
+            lineterm="",
+        )
+    return lines
+
+
+def _files(made: Made) -> dict[str, list[str]]:
+    files = {
+        "config.yaml": _yaml(made.config),
+        "flags": list(made.arguments),
+        "image": [made.image],
+        "pod.yaml": _yaml(made.pod),
+    }
+    return {**files, **{key: text.splitlines() for key, text in sorted(made.other.items())}}
+
+
+def _yaml(document: Mapping[str, Any]) -> list[str]:
+    return yaml.safe_dump(dict(document), allow_unicode=True).splitlines() if document else []

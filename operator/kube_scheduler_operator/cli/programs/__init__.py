@@ -1,0 +1,1 @@
+"""The commands that run in pods: the operator and its programs."""

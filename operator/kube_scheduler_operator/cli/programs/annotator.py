@@ -1,0 +1,108 @@
+"""`annotator`: writes the load of nodes on them, where schedulers look. It runs in pods."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+_NAMESPACE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+_CONFIG: Final = "/etc/kube-scheduler-operator/load/policy.json"
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add the command."""
+    parser = subparsers.add_parser(
+        "annotator",
+        help="write the load of nodes on them (runs in pods)",
+        description=(
+            "Asks how busy every node is and writes it into an annotation of the node. One of "
+            "several leads (Lease load-annotator). Serves /metrics, /healthz and /readyz."
+        ),
+    )
+    add = parser.add_argument
+    add("--config", type=Path, default=Path(_CONFIG), help=f"the load policy ({_CONFIG})")
+    add("--kubeconfig", help="default: $KUBECONFIG, in-cluster, ~/.kube/config")
+    add(
+        "--namespace",
+        default=os.environ.get("POD_NAMESPACE", ""),
+        help="of the Lease and of the ConfigMap load-state ($POD_NAMESPACE, the pod's)",
+    )
+    add("--identity", default="", help="who holds the Lease (the pod's name and a random part)")
+    add("--listen-address", dest="listen", default="0.0.0.0:8080", metavar="HOST:PORT")
+    add(
+        "--cleanup",
+        action="store_true",
+        help="remove annotations from all nodes and end; needs --annotations",
+    )
+    add(
+        "--annotations",
+        default="",
+        metavar="FAMILY,...",
+        help="which ones: own, crane, safe. What others may have written is not ours to guess",
+    )
+    add("--logging-format", choices=("text", "json"), default="text")
+    add("-v", dest="verbosity", type=int, default=2, help="klog verbosity (2)")
+    parser.set_defaults(run=run, parser=parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Annotate; the exit code."""
+    from ...base import klog
+    from ...kube.errors import KubeError
+
+    host, colon, port = args.listen.rpartition(":")
+    if not colon or not port.isdecimal() or int(port) > 65535:
+        args.parser.error(f"--listen-address {args.listen!r} is not HOST:PORT, say 0.0.0.0:8080")
+    namespace = args.namespace or _pod_namespace()
+    if not namespace:
+        args.parser.error("this is no pod: --namespace must say where the Lease is")
+    level = "Debug" if args.verbosity >= 4 else "Normal"
+    klog.configure(level, json_format=args.logging_format == "json")
+    try:
+        if args.cleanup:
+            return _clean(args, namespace)
+        return _annotate(args, namespace, host.strip("[]") or "0.0.0.0", int(port))
+    except (KubeError, OSError) as error:
+        print(f"kube-scheduler-operator annotator: {error}", file=sys.stderr)
+        return 1
+
+
+def _annotate(args: argparse.Namespace, namespace: str, host: str, port: int) -> int:
+    from ...load.policy import LoadPolicyError
+    from ...programs.annotator import program
+
+    options = program.Options(
+        config=args.config,
+        namespace=namespace,
+        kubeconfig=args.kubeconfig,
+        address=host,
+        port=port,
+        identity=args.identity,
+    )
+    try:
+        return program.run(options)
+    except LoadPolicyError as error:
+        print(f"kube-scheduler-operator annotator: {args.config}: {error}", file=sys.stderr)
+        return 2
+
+
+def _clean(args: argparse.Namespace, namespace: str) -> int:
+    from ...programs.annotator import cleanup
+    from ...programs.annotator.annotation import KEYS
+
+    families = tuple(dict.fromkeys(filter(None, args.annotations.split(","))))
+    unknown = [family for family in families if family not in KEYS]
+    if unknown or not families:
+        known = ", ".join(KEYS)
+        args.parser.error(f"--annotations must name what to remove, of {known}; not {unknown}")
+    return cleanup.run(args.kubeconfig, namespace, families)
+
+
+def _pod_namespace() -> str:
+    try:
+        return _NAMESPACE.read_text().strip()
+    except OSError:
+        return ""

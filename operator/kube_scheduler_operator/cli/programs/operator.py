@@ -1,0 +1,171 @@
+"""`kube-scheduler-operator operator`: run the operator, in a cluster or on a desk."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..lib import common
+
+if TYPE_CHECKING:
+    from ...base.platform import Platform
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register the command."""
+    parser = subparsers.add_parser(
+        "operator",
+        help="run the operator",
+        description="Runs the operator: in a cluster with its ServiceAccount, or anywhere with a "
+        "kubeconfig. It leads alone (Lease); SIGTERM ends it cleanly.",
+    )
+    parser.add_argument("--kubeconfig", help="default: $KUBECONFIG, in-cluster, ~/.kube/config")
+    common.add_platform_flag(parser)
+    parser.add_argument(
+        "--operator-image",
+        default=os.environ.get("OPERATOR_IMAGE", ""),
+        help="image of the installer pods: this program ($OPERATOR_IMAGE)",
+    )
+    parser.add_argument(
+        "--operand-image",
+        default=os.environ.get("OPERAND_IMAGE", ""),
+        help="kube-scheduler's image ($OPERAND_IMAGE; default: the one that the cluster runs)",
+    )
+    parser.add_argument(
+        "--image-pull-secrets",
+        default=os.environ.get("IMAGE_PULL_SECRETS", ""),
+        metavar="NAME,...",
+        help="Secrets with which pods on nodes pull their images ($IMAGE_PULL_SECRETS)",
+    )
+    parser.add_argument(
+        "--release-version",
+        default=os.environ.get("RELEASE_VERSION", ""),
+        help="OpenShift: the release that this operator is part of ($RELEASE_VERSION)",
+    )
+    parser.add_argument(
+        "--secondary-namespaces",
+        default=os.environ.get("SECONDARY_NAMESPACES", ""),
+        metavar="NAME,...",
+        help="where SecondarySchedulers may run ($SECONDARY_NAMESPACES; default: the target "
+        'namespace; "-": nowhere)',
+    )
+    parser.add_argument(
+        "--pending-pods-interval",
+        type=_seconds,
+        default=60.0,
+        metavar="SECONDS",
+        help="how often to look for pods that ask for a scheduler that there is none of, and for "
+        "schedulers that nobody knows; 0: never "
+        "(default: 60)",
+    )
+    parser.add_argument("--listen", default="0.0.0.0:8443", metavar="HOST:PORT")
+    parser.add_argument("--tls-cert-file", type=Path, help="default: self-signed")
+    parser.add_argument("--tls-private-key-file", type=Path)
+    parser.add_argument(
+        "--health-timeout",
+        type=_seconds,
+        default=60.0,
+        metavar="SECONDS",
+        help="how long a new scheduler has to become Ready before the last good revision is put "
+        "back (default: 60)",
+    )
+    parser.add_argument(
+        "--settling-time",
+        type=_seconds,
+        default=2.0,
+        metavar="SECONDS",
+        help="how long it must then stay Ready without a restart (default: 2)",
+    )
+    parser.add_argument("--logging-format", choices=("text", "json"), default="text")
+    parser.set_defaults(run=run)
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0.0 <= seconds <= 86400.0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds from 0 to 86400")
+    return seconds
+
+
+def _namespaces(text: str) -> tuple[str, ...] | None:
+    """Names by commas; nothing is None, and a dash, which no namespace is called, none at all."""
+    if text == "-":
+        return ()
+    return tuple(dict.fromkeys(filter(None, map(str.strip, text.split(","))))) or None
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the operator; returns when it was told to stop or cannot go on."""
+    from ...base import klog
+    from ...base.platform import UnsupportedCluster
+    from ...base.settings import Rollout, Settings
+    from ...engine import process
+    from ...engine.detect_platform import CHOICES
+    from ...kube.errors import KubeError
+    from ...telemetry.certificate import CertificateError
+
+    klog.configure(json_format=args.logging_format == "json")
+    if args.platform not in CHOICES:
+        return _usage(f"--platform {args.platform!r} is unknown; known: {', '.join(CHOICES)}")
+    host, _, port = args.listen.rpartition(":")
+    if not port.isdecimal() or int(port) > 65535:
+        return _usage(f"--listen {args.listen!r} is not HOST:PORT, for example 0.0.0.0:8443")
+    rollout = Rollout(health_timeout=args.health_timeout, settling_time=args.settling_time)
+    defaults = Settings()
+    settings = Settings(
+        operator_image=args.operator_image or defaults.operator_image,
+        operand_image=args.operand_image,
+        image_pull_secrets=tuple(filter(None, args.image_pull_secrets.split(","))),
+        operator_version=args.release_version or defaults.operator_version,
+        release_version=args.release_version,
+        secondary_namespaces=_namespaces(args.secondary_namespaces),
+        pending_interval=args.pending_pods_interval,
+        rollout=rollout,
+    )
+    try:
+        options = process.Options(
+            kubeconfig=args.kubeconfig,
+            platform=_platform(args.platform, args.kubeconfig),
+            settings=settings,
+            host=host.strip("[]") or "0.0.0.0",
+            port=int(port),
+            tls_cert_file=args.tls_cert_file,
+            tls_key_file=args.tls_private_key_file,
+        )
+        return process.run(options)
+    except (KubeError, CertificateError, UnsupportedCluster, OSError) as error:
+        print(f"kube-scheduler-operator: {error}", file=sys.stderr)
+        return 1
+
+
+def _platform(chosen: str, kubeconfig: str | None) -> Platform:
+    """The kind of cluster that was chosen, else the one that it is."""
+    import asyncio
+    import logging
+
+    from ...base import klog, names
+    from ...base.platform import PLATFORMS
+    from ...engine.detect_platform import detect
+    from ...kube.client import ApiClient
+    from ...kube.credentials import find
+
+    async def ask() -> Platform:
+        async with ApiClient(find(kubeconfig), field_manager=names.FIELD_MANAGER) as api:
+            found = await detect(api)
+        reason = "; ".join((found.reason, *found.unanswered))
+        values = klog.kv(platform=found.platform.name, reason=reason)
+        logging.getLogger(__name__).info("Detected the platform", extra=values)
+        return found.platform
+
+    return PLATFORMS[chosen] if chosen in PLATFORMS else asyncio.run(ask())
+
+
+def _usage(message: str) -> int:
+    print(f"kube-scheduler-operator operator: {message}", file=sys.stderr)
+    return 2

@@ -1,0 +1,1 @@
+"""KubeScheduler and Scheduler: the schedulers in the control plane's static pods."""

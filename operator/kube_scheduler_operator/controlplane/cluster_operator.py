@@ -1,0 +1,81 @@
+"""What a pass says in the ClusterOperator, also when there is no KubeScheduler to say it in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..base import names
+from ..kube.resource import CLUSTER_OPERATORS
+from ..model import operand_pods
+from ..model.plan import Create, Plan, Replace
+from ..model.snapshot import Snapshot
+from ..status.cluster_operator import plan_cluster_operator
+from .operand_image import operand_version
+
+
+def report_cluster_operator(
+    snapshot: Snapshot, conditions: Sequence[Mapping[str, Any]], progress: str = ""
+) -> Plan:
+    """The write that makes the ClusterOperator say how things are, and when that may change.
+
+    Args:
+        snapshot: what was seen.
+        conditions: `status.conditions` of KubeScheduler, as this pass leaves them.
+        progress: how far the way out is.
+    """
+    planned = plan_cluster_operator(
+        platform=snapshot.platform,
+        management_state=str(snapshot.spec.get("managementState") or ""),
+        removal=progress,
+        conditions=conditions,
+        versions=_versions(snapshot),
+        existing=snapshot.cluster_operator,
+        now=snapshot.now,
+    )
+    if planned.object is None:
+        return Plan(requeue_after=planned.requeue_after)
+    if snapshot.cluster_operator is None:
+        # The API ignores status at creation; it follows as soon as the object is there.
+        bare = {key: value for key, value in planned.object.items() if key != "status"}
+        return Plan(reports=(Create(CLUSTER_OPERATORS, bare),), requeue_after=0.0)
+    write = Replace(CLUSTER_OPERATORS, planned.object, "status")
+    return Plan(reports=(write,), requeue_after=planned.requeue_after)
+
+
+def report_without_kubescheduler(snapshot: Snapshot) -> Plan:
+    """KubeScheduler is gone, which is no uninstall: say so and leave everything as it runs."""
+    since = "2000-01-01T00:00:00Z"  # older than any inertia: this is a fact, not a disturbance
+    ready = sum(operand_pods.read(pod).ready for pod in snapshot.operand_pods.values())
+    conditions = [
+        {
+            "type": names.STATIC_PODS_AVAILABLE,
+            "status": "True" if ready else "False",
+            "reason": "AsExpected" if ready else "NoReadyScheduler",
+            "message": f"{ready} scheduler pods are Ready",
+            "lastTransitionTime": since,
+        },
+        {
+            "type": "KubeSchedulerDegraded",
+            "status": "True",
+            "reason": "NotFound",
+            "message": (
+                'KubeScheduler "cluster" does not exist; schedulers keep running as they are; '
+                "create it to go on: "
+                'kubectl create -f - <<< \'{"apiVersion":"operator.openshift.io/v1",'
+                '"kind":"KubeScheduler","metadata":{"name":"cluster"},"spec":{}}\''
+            ),
+            "lastTransitionTime": since,
+        },
+    ]
+    return report_cluster_operator(snapshot, conditions)
+
+
+def _versions(snapshot: Snapshot) -> dict[str, str]:
+    """Versions that are certain: the operand's only when all its pods run the same image."""
+    versions = {"operator": snapshot.settings.operator_version}
+    images = {operand_pods.read(pod).image for pod in snapshot.operand_pods.values()}
+    if len(images) == 1:
+        version = operand_version(snapshot, images.pop())
+        versions[names.OPERAND] = str(version)
+    return versions

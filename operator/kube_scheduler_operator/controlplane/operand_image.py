@@ -1,0 +1,54 @@
+"""kube-scheduler's image and its version: as configured, or as a cluster shows them."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from itertools import chain
+
+from ..base import names
+from ..model import operand_pods
+from ..model.snapshot import Snapshot
+from ..schedulerconfig.versions import Version
+from .revision.history import Revision, read
+
+
+def operand_image(snapshot: Snapshot) -> str:
+    """kube-scheduler's image: as configured, else as last installed, else as found running.
+
+    An image that was configured once and never ran, because it cannot be pulled, is not kept.
+    """
+    if snapshot.settings.operand_image:
+        return snapshot.settings.operand_image
+    history = [
+        revision
+        for revision in reversed(read(snapshot.config_maps, snapshot.platform.parts))
+        if revision.ready
+    ]
+    installed = [r for r in history if r.outcome == names.OUTCOME_INSTALLED]
+    pods = [operand_pods.read(pod) for _, pod in sorted(snapshot.operand_pods.items())]
+    # Lazily: this is asked in every pass, and nearly always the first one answers.
+    candidates = chain(
+        (_image_in(revision) for revision in installed),
+        (pod.image for pod in pods),
+        (_image_in(revision) for revision in history),
+    )
+    return next((image for image in candidates if image), "")
+
+
+def operand_version(snapshot: Snapshot, image: str) -> Version:
+    """The operand's version: its image's tag if that is one, else the API server's."""
+    with suppress(ValueError):
+        return Version.of_image(image)
+    with suppress(ValueError):
+        return Version.parse(snapshot.server_version)
+    return Version(1, 35, 0)
+
+
+def _image_in(revision: Revision) -> str:
+    """The image in a revision's pod; empty if that is gone or somebody put something else there."""
+    try:
+        pod = json.loads(revision.copies[names.POD]["data"][names.POD_KEY])
+        return str(pod["spec"]["containers"][0]["image"])
+    except (KeyError, IndexError, TypeError, ValueError):
+        return ""

@@ -1,0 +1,249 @@
+"""`spec.unsupportedConfigOverrides`: the last word on configuration and flags, read with care.
+
+`arguments` are flags, `servingInfo` becomes flags, everything else is laid over the configuration.
+Some things are not for overriding, because then a scheduler that looks healthy would schedule
+nothing, or would run beside another one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from ..base import names
+from ..base.findings import Finding, Path, format_path, listing
+from ..base.platform import Platform
+from ..schedulerconfig.command_line import Flags, normal, text_of
+from ..schedulerconfig.go_values import boolean
+from ..schedulerconfig.merge import TypeMetaError, check_type_meta, plain
+from ..schedulerconfig.schema import API_VERSION, KIND
+
+ROOT: Final[Path] = ("spec", "unsupportedConfigOverrides")
+
+ARGUMENTS: Final = "arguments"
+SERVING_INFO: Final = "servingInfo"
+SERVING_FLAGS: Final = {"cipherSuites": "tls-cipher-suites", "minTLSVersion": "tls-min-version"}
+"""Field of servingInfo -> the flag that it becomes."""
+_FLAG_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Overrides:
+    """What the overrides say, as far as they can be read.
+
+    Attributes:
+        config: what is laid over the configuration.
+        arguments: flags; one without values is removed.
+        serving: flags that `servingInfo` turned into.
+        findings: what is wrong, and that overrides are set at all.
+    """
+
+    config: Mapping[str, Any] = field(default_factory=dict)
+    arguments: Flags = field(default_factory=dict)
+    serving: Flags = field(default_factory=dict)
+    findings: tuple[Finding, ...] = ()
+
+
+def read_overrides(value: Any, platform: Platform) -> Overrides:
+    """Read `spec.unsupportedConfigOverrides`."""
+    if value is None or value == {}:
+        return Overrides()
+    if not isinstance(value, Mapping):
+        return Overrides(
+            findings=(_malformed((), "overrides must be an object; write YAML, not a string"),)
+        )
+    findings: list[Finding] = []
+    keys = set_keys(value)
+    if keys:
+        message = f"setting: [{' '.join(keys)}]"
+        findings.append(
+            Finding(
+                names.OVERRIDES_UPGRADEABLE,
+                "UnsupportedConfigOverridesSet",
+                format_path(ROOT),
+                message,
+                blocking=False,
+            )
+        )
+    config = plain(
+        {key: item for key, item in value.items() if key not in (ARGUMENTS, SERVING_INFO)}
+    )
+    try:
+        check_type_meta({"apiVersion": API_VERSION, "kind": KIND}, config)
+    except TypeMetaError:
+        path = ("kind",) if config.get("apiVersion") in (None, "", API_VERSION) else ("apiVersion",)
+        findings.append(
+            _malformed(
+                path,
+                f"overrides are for {API_VERSION} {KIND}; write that or leave both out",
+                reason="TypeMetaMismatch",
+            )
+        )
+        config = {}
+    # What is left of the type says nothing that the default configuration does not say.
+    config = {key: item for key, item in config.items() if key not in ("apiVersion", "kind")}
+    arguments, problems = read_flags(value.get(ARGUMENTS))
+    findings += problems
+    serving, problems = read_serving(value.get(SERVING_INFO))
+    findings += problems
+    findings += _owned_settings(config, platform)
+    findings += _owned_flags(arguments, platform)
+    return Overrides(config, arguments, serving, tuple(findings))
+
+
+def read_flags(value: Any) -> tuple[dict[str, list[str]], list[Finding]]:
+    """The `arguments` map: flag -> string, number, boolean, or a list of those; null removes it."""
+    if value is None:
+        return {}, []
+    if not isinstance(value, Mapping):
+        return {}, [_malformed((ARGUMENTS,), "arguments must be a map from flags to values")]
+    flags: dict[str, list[str]] = {}
+    findings: list[Finding] = []
+    for key, item in value.items():
+        path: Path = (ARGUMENTS, key)
+        if not _FLAG_NAME.fullmatch(key):
+            bare = key.lstrip("-").partition("=")[0]
+            findings.append(
+                _malformed(path, f'"{key}" is not a flag\'s name; write {bare or "one"}')
+            )
+            continue
+        if normal(key) in flags:
+            findings.append(_malformed(path, f"--{normal(key)} is there twice; remove one"))
+            continue
+        values = item if isinstance(item, list) else [] if item is None else [item]
+        texts = [text_of(entry) for entry in values]
+        for index, text in enumerate(texts):
+            if text is None:
+                at = (*path, index) if isinstance(item, list) else path
+                findings.append(
+                    _malformed(
+                        at, "a flag's value must be a string, number, boolean or list of those"
+                    )
+                )
+        flags[normal(key)] = [text for text in texts if text is not None]
+    return flags, findings
+
+
+def read_serving(value: Any) -> tuple[dict[str, list[str]], list[Finding]]:
+    """`servingInfo` as flags: kube-scheduler refuses it in its configuration file."""
+    if value is None:
+        return {}, []
+    if not isinstance(value, Mapping):
+        return {}, [_malformed((SERVING_INFO,), "servingInfo must be an object")]
+    flags: dict[str, list[str]] = {}
+    findings: list[Finding] = []
+    for key, item in value.items():
+        path: Path = (SERVING_INFO, key)
+        if item is None:
+            continue
+        if key not in SERVING_FLAGS:
+            findings.append(
+                _malformed(
+                    path,
+                    f"only {listing(SERVING_FLAGS)} can be set here; set other flags in arguments",
+                )
+            )
+        elif key == "cipherSuites":
+            if isinstance(item, list) and all(isinstance(name, str) for name in item):
+                if item:
+                    flags[SERVING_FLAGS[key]] = [",".join(item)]
+            else:
+                findings.append(_malformed(path, "cipherSuites must be a list of names"))
+        elif isinstance(item, str):
+            if item:
+                flags[SERVING_FLAGS[key]] = [item]
+        else:
+            findings.append(_malformed(path, "minTLSVersion must be a string such as VersionTLS12"))
+    return flags, findings
+
+
+def set_keys(value: Any) -> list[str]:
+    """The dotted paths of everything that is set, sorted; list indices are part of a path."""
+
+    def walk(item: Any, path: str) -> Iterator[str]:
+        parts: Sequence[tuple[Any, Any]] = ()
+        if isinstance(item, Mapping):
+            parts = list(item.items())
+        elif isinstance(item, list):
+            parts = list(enumerate(item))
+        elif path:
+            yield path
+        for key, nested in parts:
+            yield from walk(nested, f"{path}.{key}" if path else str(key))
+
+    return sorted(set(walk(value, "")))
+
+
+def _owned_settings(config: Mapping[str, Any], platform: Platform) -> Iterator[Finding]:
+    owned: Mapping[tuple[str, str], tuple[Any, str]] = {
+        ("leaderElection", "leaderElect"): (True, "several schedulers would be active at once"),
+        ("leaderElection", "resourceLock"): ("leases", "no scheduler would become active"),
+        ("leaderElection", "resourceName"): (
+            platform.operand_lease_name,
+            "the scheduler may not write another Lease, so none would become active",
+        ),
+        ("leaderElection", "resourceNamespace"): (
+            platform.operand_lease_namespace,
+            "the scheduler may not write another Lease, so none would become active",
+        ),
+        ("clientConnection", "kubeconfig"): (
+            platform.scheduler_kubeconfig,
+            "the pod has no other file",
+        ),
+    }
+    for (section, key), (wanted, why) in owned.items():
+        settings = config.get(section)
+        value = settings.get(key) if isinstance(settings, Mapping) else None
+        # Other types than the wanted one are the check's business.
+        if type(value) is type(wanted) and value not in (wanted, ""):
+            yield _owned((section, key), f"{key} must stay {_literal(wanted)}: {why}; remove it")
+
+
+def _owned_flags(flags: Flags, platform: Platform) -> Iterator[Finding]:
+    ours = {
+        "config": "the operator renders this file; put its content beside arguments",
+        "kubeconfig": "it is ignored beside the configuration file",
+        "write-config-to": "the scheduler would write its configuration and exit",
+        "help": "the scheduler would print its help and exit",
+        "version": "the scheduler would print its version and exit",
+    }
+    wanted = {
+        "leader-elect-resource-lock": "leases",
+        "leader-elect-resource-name": platform.operand_lease_name,
+        "leader-elect-resource-namespace": platform.operand_lease_namespace,
+    }
+    for name, values in flags.items():
+        path = (ARGUMENTS, name)
+        if name in ours:
+            yield _owned(path, f"--{name} is not for overriding: {ours[name]}; remove it")
+        elif name in wanted and any(value != wanted[name] for value in values):
+            yield _owned(
+                path, f"--{name} must stay {wanted[name]}, the operator watches it; remove it"
+            )
+        elif name == "secure-port" and "0" in values:
+            yield _owned(path, "--secure-port=0 leaves nothing to probe; use 1 to 65535")
+        elif name == "leader-elect" and any(_is_false(value) for value in values):
+            yield _owned(path, "--leader-elect=false makes several schedulers active; remove it")
+
+
+def _is_false(text: str) -> bool:
+    try:
+        return not boolean(text)
+    except ValueError:
+        return False
+
+
+def _literal(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else f'"{value}"'
+
+
+def _malformed(path: Path, message: str, reason: str = "Malformed") -> Finding:
+    return Finding(
+        names.OVERRIDES_DEGRADED, reason, format_path((*ROOT, *path)), message, blocking=True
+    )
+
+
+def _owned(path: Path, message: str) -> Finding:
+    return _malformed(path, message, reason="OwnedSetting")

@@ -1,0 +1,127 @@
+"""The writes that make a revision: `revision-status-N`, its copies, "ready", and how it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ...base import names
+from ...base.objects import Object
+from ...kube.resource import CONFIG_MAPS
+from ...model.plan import Action, Create, Delete, Event, Replace
+from ...model.snapshot import Snapshot
+from .content import Content
+from .history import Revision, copy_name, status_name
+
+
+def record_outcome(
+    revision: Revision, outcome: str, message: str, time: str, *events: Event
+) -> tuple[Action, ...]:
+    """Write on `revision-status-N` how it ended; nothing if it says so already."""
+    if revision.outcome == outcome and revision.message == message:
+        return ()
+    metadata = dict(revision.status["metadata"])
+    annotations = dict(metadata.get("annotations") or {})
+    annotations[names.OUTCOME_ANNOTATION] = outcome
+    annotations[names.OUTCOME_TIME_ANNOTATION] = time
+    annotations.pop(names.OUTCOME_MESSAGE_ANNOTATION, None)
+    if message:
+        annotations[names.OUTCOME_MESSAGE_ANNOTATION] = message
+    metadata["annotations"] = annotations
+    return (Replace(CONFIG_MAPS, {**revision.status, "metadata": metadata}, events=events),)
+
+
+def mark_ready(revision: Revision) -> tuple[Action, ...]:
+    """Say that all copies exist; from now on the revision can be advertised and installed."""
+    metadata = dict(revision.status["metadata"])
+    metadata["annotations"] = {
+        **(metadata.get("annotations") or {}),
+        names.REVISION_READY_ANNOTATION: "true",
+    }
+    reason = (revision.status.get("data") or {}).get("reason", "")
+    event = Event("RevisionTriggered", f'new revision {revision.number} triggered by "{reason}"')
+    ready = {**revision.status, "metadata": metadata, "immutable": True}
+    return (Replace(CONFIG_MAPS, ready, events=(event,)),)
+
+
+def make_copies(snapshot: Snapshot, revision: Revision, content: Content) -> tuple[Action, ...]:
+    """Writes that make every numbered copy exist with the right data."""
+    actions: list[Action] = []
+    for part in revision.parts:
+        wanted = _copy(snapshot, revision, part, content.parts[part])
+        existing = snapshot.config_maps.get(copy_name(part, revision.number))
+        if existing is None:
+            actions.append(Create(CONFIG_MAPS, wanted))
+        elif (existing.get("data") or {}) != wanted["data"] or not existing.get("immutable"):
+            # Immutable objects cannot be corrected, only made again.
+            actions.append(Delete(CONFIG_MAPS, existing))
+            actions.append(Create(CONFIG_MAPS, wanted))
+        elif _owner(existing) != revision.status["metadata"]["uid"]:
+            metadata = {**existing["metadata"]}
+            metadata["ownerReferences"] = wanted["metadata"]["ownerReferences"]
+            actions.append(Replace(CONFIG_MAPS, {**existing, "metadata": metadata}))
+    return tuple(actions)
+
+
+def _owner(obj: Object) -> str:
+    owners = obj["metadata"].get("ownerReferences") or [{}]
+    return str(owners[0].get("uid", ""))
+
+
+def status_object(
+    snapshot: Snapshot,
+    number: int,
+    content: Content,
+    reason: str,
+    quarantined: frozenset[str] = frozenset(),
+) -> dict[str, Any]:
+    """`revision-status-N` as it begins: not ready.
+
+    Args:
+        snapshot: names the namespace.
+        number: N.
+        content: what its copies will have.
+        reason: why it is made, for people.
+        quarantined: content that it replaces because it failed.
+    """
+    annotations = {names.REVISION_READY_ANNOTATION: "false"}
+    if quarantined:
+        annotations[names.QUARANTINED_HASH_ANNOTATION] = ",".join(sorted(quarantined))
+    data = {"revision": str(number), "reason": reason, "hash": content.hash}
+    if content.inputs:
+        data[names.INPUTS_KEY] = content.inputs
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {
+            "name": status_name(number),
+            "namespace": snapshot.platform.target_namespace,
+            "labels": dict(names.OWN_LABELS),
+            "annotations": annotations,
+        },
+        "data": data,
+    }
+
+
+def _copy(
+    snapshot: Snapshot, revision: Revision, part: str, data: Mapping[str, str]
+) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {
+            "name": copy_name(part, revision.number),
+            "namespace": snapshot.platform.target_namespace,
+            "labels": dict(names.OWN_LABELS),
+            "ownerReferences": [
+                {
+                    "apiVersion": "v1",
+                    "kind": "ConfigMap",
+                    "name": revision.status["metadata"]["name"],
+                    "uid": revision.status["metadata"]["uid"],
+                }
+            ],
+        },
+        "data": dict(data),
+        "immutable": True,
+    }

@@ -1,0 +1,106 @@
+"""The objects that stand for the wanted configuration, before it gets a revision number."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache, lru_cache
+from typing import Any
+
+import yaml
+
+from ..base import assets, names
+from ..base.platform import Platform
+from ..manifests.pods import canonical_json, render_static_pod, stub_kubeconfig
+from ..schedulerconfig.canonical import config_text
+from ..schedulerconfig.command_line import probe_target
+from ..schedulerconfig.memo import by_identity
+from .compose import Composition
+
+
+def target_data(
+    platform: Platform, composition: Composition, image: str, force_redeployment_reason: str
+) -> dict[str, dict[str, str]]:
+    """The data of the target ConfigMaps, by name; a revision is a copy of exactly these.
+
+    The operator's own version is not part of it: a new operator that renders the same bytes has no
+    reason to restart a scheduler.
+
+    Args:
+        platform: where things are.
+        composition: must have a configuration.
+        image: the operand's image.
+        force_redeployment_reason: `spec.forceRedeploymentReason`; new text makes a new revision.
+    """
+    assert composition.config is not None  # noqa: S101 - callers check `blocking`
+    return {
+        names.CONFIG: {names.CONFIG_KEY: _config_text(composition.config)},
+        names.POD: {
+            names.POD_KEY: _pod_text(platform, image, composition.arguments),
+            names.PREFLIGHT_KUBECONFIG_KEY: stub_kubeconfig(),
+            names.FORCE_REDEPLOYMENT_KEY: force_redeployment_reason,
+        },
+    }
+
+
+_config_text = by_identity(4)(config_text)
+
+
+# A pass asks for the same pod again and again; a template costs more than the rest of the pass.
+@lru_cache(maxsize=8)
+def _pod_text(platform: Platform, image: str, arguments: tuple[str, ...]) -> str:
+    return canonical_json(
+        render_static_pod(platform, image, arguments, probe_target(arguments, platform))
+    )
+
+
+def config_map(platform: Platform, name: str, data: Mapping[str, str]) -> dict[str, Any]:
+    """A ConfigMap of ours in the target namespace."""
+    metadata = _metadata(platform, name)
+    if name == names.CA_BUNDLE:
+        metadata["annotations"] = {names.OWNING_COMPONENT_ANNOTATION: names.OPERAND}
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": metadata,
+        "data": dict(data),
+    }
+
+
+def guard_disruption_budget(platform: Platform, nodes: int) -> dict[str, Any]:
+    """The PodDisruptionBudget of guard pods: all schedulers but one stay, for `nodes` of them."""
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": _metadata(platform, f"{platform.static_pod_name}-{names.GUARD}-pdb"),
+        "spec": {
+            "minAvailable": nodes - 1,
+            "selector": {"matchLabels": {"app": names.GUARD}},
+            # A guard whose scheduler is down protects nothing and must not stop a drain.
+            "unhealthyPodEvictionPolicy": "AlwaysAllow",
+        },
+    }
+
+
+def installer_service_account(
+    platform: Platform, pull_secrets: Sequence[str] = ()
+) -> dict[str, Any]:
+    """The ServiceAccount of installer pods (bindata/static/installer-sa.yaml)."""
+    document = _static("installer-sa.yaml")
+    account = {**document, "metadata": _metadata(platform, document["metadata"]["name"])}
+    if pull_secrets:
+        account["imagePullSecrets"] = [{"name": name} for name in pull_secrets]
+    return account
+
+
+@cache
+def _static(name: str) -> Mapping[str, Any]:
+    document: dict[str, Any] = yaml.safe_load(assets.text("bindata", f"static/{name}"))
+    return document
+
+
+def _metadata(platform: Platform, name: str) -> dict[str, Any]:
+    return {
+        "name": name,
+        "namespace": platform.target_namespace,
+        "labels": dict(names.OWN_LABELS),
+    }

@@ -1,0 +1,121 @@
+"""TLS security profiles: what Old, Intermediate, Modern and Custom mean for kube-scheduler.
+
+The profiles are those of openshift/api (config/v1/types_tlssecurityprofile.go), which follow
+Mozilla's (https://wiki.mozilla.org/Security/Server_Side_TLS) and name cipher suites as OpenSSL
+does. Go wants IANA's names: the table is that of openshift/library-go (pkg/crypto/crypto.go,
+openSSLToIANACiphersMap), less the suites that Go's crypto/tls does not have, with which
+kube-scheduler would not start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from ..base.findings import Path, Problem, did_you_mean, listing
+from ..base.objects import mapping
+
+UNKNOWN_PROFILE: Final = "UnknownTLSProfile"
+MALFORMED: Final = "Malformed"
+UNSUPPORTED_SUITE: Final = "UnsupportedCipherSuite"
+NO_SUITE: Final = "NoCipherSuite"
+
+IANA: Final[Mapping[str, str]] = {
+    "TLS_AES_128_GCM_SHA256": "TLS_AES_128_GCM_SHA256",
+    "TLS_AES_256_GCM_SHA384": "TLS_AES_256_GCM_SHA384",
+    "TLS_CHACHA20_POLY1305_SHA256": "TLS_CHACHA20_POLY1305_SHA256",
+    "ECDHE-ECDSA-AES128-GCM-SHA256": "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256",
+    "ECDHE-RSA-AES128-GCM-SHA256": "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
+    "ECDHE-ECDSA-AES256-GCM-SHA384": "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384",
+    "ECDHE-RSA-AES256-GCM-SHA384": "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384",
+    "ECDHE-ECDSA-CHACHA20-POLY1305": "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256",
+    "ECDHE-RSA-CHACHA20-POLY1305": "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256",
+    "ECDHE-ECDSA-AES128-SHA256": "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA256",
+    "ECDHE-RSA-AES128-SHA256": "TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA256",
+    "ECDHE-ECDSA-AES128-SHA": "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA",
+    "ECDHE-RSA-AES128-SHA": "TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA",
+    "ECDHE-ECDSA-AES256-SHA": "TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA",
+    "ECDHE-RSA-AES256-SHA": "TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA",
+    "AES128-GCM-SHA256": "TLS_RSA_WITH_AES_128_GCM_SHA256",
+    "AES256-GCM-SHA384": "TLS_RSA_WITH_AES_256_GCM_SHA384",
+    "AES128-SHA256": "TLS_RSA_WITH_AES_128_CBC_SHA256",
+    "AES128-SHA": "TLS_RSA_WITH_AES_128_CBC_SHA",
+    "AES256-SHA": "TLS_RSA_WITH_AES_256_CBC_SHA",
+    "DES-CBC3-SHA": "TLS_RSA_WITH_3DES_EDE_CBC_SHA",
+    "ECDHE-RSA-DES-CBC3-SHA": "TLS_ECDHE_RSA_WITH_3DES_EDE_CBC_SHA",
+}
+"""OpenSSL's name -> IANA's, in the order of preference of the profiles."""
+
+_OPENSSL: Final = {iana: openssl for openssl, iana in IANA.items()}
+_SUITES: Final = tuple(IANA.values())
+
+OLD, INTERMEDIATE, MODERN, CUSTOM = "Old", "Intermediate", "Modern", "Custom"
+_PROFILES: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
+    OLD: ("VersionTLS10", _SUITES[:-1]),  # all but ECDHE-RSA-DES-CBC3-SHA
+    INTERMEDIATE: ("VersionTLS12", _SUITES[:9]),
+    MODERN: ("VersionTLS13", _SUITES[:3]),
+}
+TYPES: Final = (*_PROFILES, CUSTOM)
+
+
+def serving_info(profile: Any) -> tuple[dict[str, Any], list[Problem]]:
+    """A tlsSecurityProfile as `servingInfo` (minTLSVersion, cipherSuites) without empty values.
+
+    None, and whatever cannot be understood, is Intermediate; the paths of problems start in the
+    profile.
+    """
+    if profile is None:
+        return _named(INTERMEDIATE), []
+    if not isinstance(profile, Mapping):
+        problem = Problem(MALFORMED, (), "a TLS profile is an object; write {type: Intermediate}")
+        return _named(INTERMEDIATE), [problem]
+    type_ = profile.get("type") or INTERMEDIATE
+    if type_ == CUSTOM:
+        return _custom(profile.get("custom"))
+    if isinstance(type_, str) and type_ in _PROFILES:
+        return _named(type_), []
+    hint = did_you_mean(str(type_), TYPES)
+    message = f'TLS profile "{type_}" is not known; use {listing(TYPES)}{hint}'
+    return _named(INTERMEDIATE), [Problem(UNKNOWN_PROFILE, ("type",), message)]
+
+
+def _named(name: str) -> dict[str, Any]:
+    version, suites = _PROFILES[name]
+    return {"minTLSVersion": version, "cipherSuites": list(suites)}
+
+
+def _custom(custom: Any) -> tuple[dict[str, Any], list[Problem]]:
+    path: Path = ("custom",)
+    if not mapping(custom):
+        message = "type Custom needs minTLSVersion and ciphers here; add them or choose another"
+        return _named(INTERMEDIATE), [Problem(MALFORMED, path, message)]
+    problems: list[Problem] = []
+    version, names = custom.get("minTLSVersion") or "", custom.get("ciphers") or []
+    if not isinstance(version, str):
+        message = "minTLSVersion must be a string such as VersionTLS12"
+        problems.append(Problem(MALFORMED, (*path, "minTLSVersion"), message))
+        version = ""
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        message = "ciphers must be a list of names as OpenSSL has them"
+        problems.append(Problem(MALFORMED, (*path, "ciphers"), message))
+        names = []
+    for index, name in enumerate(names):
+        if name not in IANA:
+            where = (*path, "ciphers", index)
+            problems.append(Problem(UNSUPPORTED_SUITE, where, _unsupported(name)))
+    suites = [IANA[name] for name in names if name in IANA]
+    if names and not suites and version != "VersionTLS13":
+        message = (
+            "kube-scheduler has none of these, so it offers its own default instead; add one that "
+            "it has, such as ECDHE-RSA-AES128-GCM-SHA256"
+        )
+        problems.append(Problem(NO_SUITE, (*path, "ciphers"), message))
+    info = {"minTLSVersion": version, "cipherSuites": suites}
+    return {key: value for key, value in info.items() if value}, problems
+
+
+def _unsupported(name: str) -> str:
+    """Why a cipher suite is left out, and what to do."""
+    if name in _OPENSSL:
+        return f'"{name}" is not used, names are those of OpenSSL here; write {_OPENSSL[name]}'
+    return f'kube-scheduler has no cipher suite "{name}"{did_you_mean(name, IANA) or "; remove it"}'

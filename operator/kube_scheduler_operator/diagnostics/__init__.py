@@ -1,0 +1,1 @@
+"""Who schedules what: schedulerNames that nobody serves, schedulers that nobody manages."""

@@ -1,0 +1,1 @@
+"""The operator as a program: watches, snapshot, reconcile, executor, process."""

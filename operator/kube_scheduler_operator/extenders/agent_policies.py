@@ -1,0 +1,67 @@
+"""What the operator has to know of the policies that its agents decide by: the policies say it.
+
+An agent with an image of its own may have others, and others of the same name: then only it knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ..base.findings import Path, Problem
+from ..base.objects import mapping
+
+UNKNOWN_POLICY: Final = "UnknownPolicy"
+INVALID_ARGUMENTS: Final = "InvalidArguments"
+
+
+@dataclass(frozen=True, slots=True)
+class Ability:
+    """What a policy can do.
+
+    Attributes:
+        filters: it rejects nodes.
+        scores: it prefers nodes.
+    """
+
+    filters: bool
+    scores: bool
+
+
+def policy_name(entry: Mapping[str, Any]) -> str:
+    """The policy that an entry of `agent.policies` is about."""
+    return str(entry.get("policy") or entry.get("name") or "")
+
+
+def ability(entry: Mapping[str, Any]) -> Ability:
+    """What an entry of `agent.policies` can do; what is not ours may do anything."""
+    from ..policies.policy import UnknownPolicyError, policy_class
+
+    weighs = int(entry.get("weight", 1)) > 0
+    try:
+        known = policy_class(policy_name(entry))
+    except UnknownPolicyError:
+        return Ability(filters=True, scores=weighs)
+    return Ability(known.filters, known.scores and weighs)
+
+
+def check_policies(agent: Mapping[str, Any]) -> Iterator[Problem]:
+    """What is wrong with the policies of an agent; paths are in the spec."""
+    # The policies come with the programs that serve them; nothing else of this package needs them.
+    from ..policies.policy import ArgumentsError, UnknownPolicyError, read_arguments
+
+    if agent.get("image"):
+        return
+    for index, each in enumerate(agent.get("policies") or ()):
+        entry: Mapping[str, Any] = mapping(each)
+        path: Path = ("agent", "policies", index)
+        try:
+            read_arguments(policy_name(entry), mapping(entry.get("arguments")))
+        except UnknownPolicyError as error:
+            field = "policy" if entry.get("policy") else "name"
+            yield Problem(UNKNOWN_POLICY, (*path, field), str(error))
+        except ArgumentsError as error:
+            for text in error.problems:
+                where, _, message = text.partition(": ")
+                yield Problem(INVALID_ARGUMENTS, (*path, *where.split(".")), message)

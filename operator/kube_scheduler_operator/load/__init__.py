@@ -1,0 +1,1 @@
+"""The load of nodes as values: load policies, averages, maxima and forecasts."""

@@ -1,0 +1,140 @@
+"""What old versions of kube-scheduler enabled by themselves, and what became of their plugins.
+
+The tables restate Kubernetes' own, without what feature gates added that were off by default:
+`getDefaultConfig` of pkg/scheduler/algorithmprovider/registry.go (1.18 to 1.21), from 1.22 on
+`getDefaultPlugins` of default_plugins.go in pkg/scheduler/apis/config/v1beta1 and v1beta2.
+v1beta3 has the defaults of v1; `catalogue.py` has those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from ..schedulerconfig.effective_plugins import Entry
+
+Lists = Mapping[str, tuple[Entry, ...]]
+"""Extension point -> the plugins that run there, in order, with their weights."""
+
+FIT: Final = "NodeResourcesFit"
+SPREAD: Final = "PodTopologySpread"
+LEAST: Final = "NodeResourcesLeastAllocated"
+MOST: Final = "NodeResourcesMostAllocated"
+RATIO: Final = "RequestedToCapacityRatio"
+NODE_LABEL: Final = "NodeLabel"
+SERVICE_AFFINITY: Final = "ServiceAffinity"
+AVOID: Final = "NodePreferAvoidPods"
+RESOURCE_LIMITS: Final = "NodeResourceLimits"
+
+
+def _names(text: str) -> tuple[Entry, ...]:
+    return tuple(Entry(name) for name in text.split())
+
+
+def _weights(text: str) -> tuple[Entry, ...]:
+    pairs = (item.split("=") for item in text.split())
+    return tuple(Entry(name, int(weight)) for name, weight in pairs)
+
+
+_AROUND: Final[Lists] = {
+    "queueSort": _names("PrioritySort"),
+    "postFilter": _names("DefaultPreemption"),
+    "reserve": _names("VolumeBinding"),
+    "preBind": _names("VolumeBinding"),
+    "bind": _names("DefaultBinder"),
+}
+"""The same in all of them. Before 1.19 preemption and volume binding were built in instead."""
+
+_FILTERS: Final = _names(
+    "NodeUnschedulable NodeName TaintToleration NodeAffinity NodePorts NodeResourcesFit "
+    "VolumeRestrictions EBSLimits GCEPDLimits NodeVolumeLimits AzureDiskLimits VolumeBinding "
+    "VolumeZone PodTopologySpread InterPodAffinity"
+)
+
+ALPHA: Final[Lists] = {
+    **_AROUND,
+    "preFilter": _names("NodeResourcesFit NodePorts InterPodAffinity PodTopologySpread"),
+    "filter": _FILTERS,
+    "preScore": _names(
+        "InterPodAffinity DefaultPodTopologySpread TaintToleration PodTopologySpread"
+    ),
+    "score": _weights(
+        "NodeResourcesBalancedAllocation=1 ImageLocality=1 InterPodAffinity=1 "
+        "NodeResourcesLeastAllocated=1 NodeAffinity=1 NodePreferAvoidPods=10000 "
+        "DefaultPodTopologySpread=1 TaintToleration=1 PodTopologySpread=1"
+    ),
+}
+"""Of v1alpha1 and v1alpha2: Kubernetes 1.18."""
+
+BETA1: Final[Lists] = {
+    **_AROUND,
+    "preFilter": _names(
+        "NodeResourcesFit NodePorts PodTopologySpread InterPodAffinity VolumeBinding NodeAffinity"
+    ),
+    "filter": _FILTERS,
+    "preScore": _names("InterPodAffinity PodTopologySpread TaintToleration NodeAffinity"),
+    "score": _weights(
+        "NodeResourcesBalancedAllocation=1 ImageLocality=1 InterPodAffinity=1 "
+        "NodeResourcesLeastAllocated=1 NodeAffinity=1 NodePreferAvoidPods=10000 "
+        "PodTopologySpread=2 TaintToleration=1"
+    ),
+}
+"""Of v1beta1, and of what a Policy leaves out: Kubernetes 1.20 to 1.22."""
+
+BETA2: Final[Lists] = {
+    **_AROUND,
+    "preFilter": _names(
+        "NodeResourcesFit NodePorts VolumeRestrictions PodTopologySpread InterPodAffinity "
+        "VolumeBinding NodeAffinity"
+    ),
+    "filter": _FILTERS,
+    "preScore": _names("InterPodAffinity PodTopologySpread TaintToleration NodeAffinity"),
+    "score": _weights(
+        "NodeResourcesBalancedAllocation=1 ImageLocality=1 InterPodAffinity=1 "
+        "NodeResourcesFit=1 NodeAffinity=1 PodTopologySpread=2 TaintToleration=1"
+    ),
+}
+"""Of v1beta2: Kubernetes 1.22 and later."""
+
+
+def packing(lists: Lists) -> Lists:
+    """The algorithm provider ClusterAutoscalerProvider: most instead of least allocated."""
+    scores = tuple(
+        Entry(MOST, entry.weight) if entry.name == LEAST else entry for entry in lists["score"]
+    )
+    return {**lists, "score": scores}
+
+
+def points_of(lists: Lists) -> dict[str, frozenset[str]]:
+    """The extension points of every plugin in the lists."""
+    found: dict[str, set[str]] = {}
+    for point, entries in lists.items():
+        for entry in entries:
+            found.setdefault(entry.name, set()).add(point)
+    return {name: frozenset(points) for name, points in found.items()}
+
+
+STRATEGIES: Final[Mapping[str, str]] = {
+    LEAST: "LeastAllocated",
+    MOST: "MostAllocated",
+    RATIO: "RequestedToCapacityRatio",
+}
+"""Score plugins that are a scoringStrategy of NodeResourcesFit since v1beta2."""
+
+SPREADING: Final = ("SelectorSpread", "DefaultPodTopologySpread")
+"""Names of the plugin that spread the pods of a Service or ReplicaSet; the second one is 1.18's."""
+
+CLOUD_LIMITS: Final = ("EBSLimits", "GCEPDLimits", "AzureDiskLimits", "CinderLimits")
+"""Limits of volumes that CSI drivers attach today, so that NodeVolumeLimits counts them."""
+
+GONE: Final[Mapping[str, str]] = {
+    AVOID: "no plugin reads the annotation scheduler.alpha.kubernetes.io/preferAvoidPods of nodes; "
+    "taint those that have it with effect PreferNoSchedule",
+    RESOURCE_LIMITS: "no plugin scores limits; set requests, which NodeResourcesFit scores",
+    SERVICE_AFFINITY: "no plugin keeps the pods of a Service in one group of nodes; give "
+    "them a podAffinity with that label as topologyKey",
+}
+"""Plugins without a successor, and what to do instead."""
+
+FORMER: Final = frozenset((*STRATEGIES, *SPREADING, *CLOUD_LIMITS, *GONE, NODE_LABEL))
+"""Every plugin that was kube-scheduler's own and is not any more."""

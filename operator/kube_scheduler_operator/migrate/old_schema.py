@@ -1,0 +1,271 @@
+"""The fields of the old versions, and reading a document strictly against them.
+
+The tables restate the Go structs of k8s.io/kube-scheduler/config in the last release that had each
+version. What has the wrong type is an error; a field that the version never had is left out and
+reported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ..base.findings import Path, Problem
+from ..schedulerconfig.catalogue import PLUGINS
+from ..schedulerconfig.decode import UNKNOWN_FIELD, decode, decoded
+from ..schedulerconfig.go_values import without_nulls
+from ..schedulerconfig.schema import (
+    ARGS,
+    BOOL,
+    CONFIGURATION,
+    INT32,
+    INT64,
+    STRING,
+    List,
+    Map,
+    Struct,
+    Type,
+)
+from . import old_defaults
+from .changes import ConversionError, Report
+from .old_defaults import FORMER
+
+GROUP: Final = "kubescheduler.config.k8s.io"
+UNREADABLE: Final = "Unreadable"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A version of the configuration.
+
+    Attributes:
+        name: as in its apiVersion; for people.
+        last_minor: the last minor of 1.x that read it.
+        schema: its fields.
+        defaults: what ran by default, None where that is as in v1.
+        strict: False if kube-scheduler passed over fields that it did not know.
+    """
+
+    name: str
+    last_minor: int
+    schema: Struct
+    defaults: old_defaults.Lists | None = None
+    strict: bool = True
+
+
+_V1: Final = CONFIGURATION.fields
+_PLUGIN: Final = Struct({"name": STRING, "weight": INT32})
+_PLUGIN_SET: Final = Struct({"enabled": List(_PLUGIN), "disabled": List(_PLUGIN)})
+_PLUGIN_CONFIG: Final[Type] = List(Struct({"name": STRING, "args": "any"}))
+_POINTS: Final = (
+    "queueSort", "preFilter", "filter", "postFilter", "preScore", "score", "reserve", "permit",
+    "preBind", "bind", "postBind",
+)  # fmt: skip
+
+
+def _profiles(*points: str) -> List:
+    return List(Struct({
+        "schedulerName": STRING,
+        "percentageOfNodesToScore": INT32,
+        "plugins": Struct(dict.fromkeys(points, _PLUGIN_SET)),
+        "pluginConfig": _PLUGIN_CONFIG,
+    }))  # fmt: skip
+
+
+_COMMON: Final[Mapping[str, Type]] = {
+    "apiVersion": STRING,
+    "kind": STRING,
+    **{
+        name: _V1[name]
+        for name in (
+            "clientConnection", "enableProfiling", "enableContentionProfiling",
+            "percentageOfNodesToScore", "podInitialBackoffSeconds", "podMaxBackoffSeconds",
+        )
+    },
+}  # fmt: skip
+_ADDRESSES: Final[Mapping[str, Type]] = {"healthzBindAddress": STRING, "metricsBindAddress": STRING}
+_BETA: Final[Mapping[str, Type]] = {
+    **_COMMON,
+    "parallelism": INT32,
+    "leaderElection": _V1["leaderElection"],
+    "extenders": _V1["extenders"],
+}
+_ALPHA1_ELECTION: Final = Struct({
+    "leaderElect": BOOL,
+    "leaseDuration": "duration", "renewDeadline": "duration", "retryPeriod": "duration",
+    "resourceLock": STRING, "resourceName": STRING, "resourceNamespace": STRING,
+    "lockObjectName": STRING, "lockObjectNamespace": STRING,
+})  # fmt: skip
+
+_ALPHA1: Final = Struct({
+    **_COMMON,
+    **_ADDRESSES,
+    "schedulerName": STRING,
+    "algorithmSource": Struct({
+        "provider": STRING,
+        "policy": Struct({
+            "file": Struct({"path": STRING}),
+            "configMap": Struct({"namespace": STRING, "name": STRING}),
+        }),
+    }),
+    "hardPodAffinitySymmetricWeight": INT32,
+    "leaderElection": _ALPHA1_ELECTION,
+    "disablePreemption": BOOL,
+    "bindTimeoutSeconds": INT64,
+    "failureDomains": STRING,
+    "plugins": Struct(dict.fromkeys((*_POINTS, "unreserve"), _PLUGIN_SET)),
+    "pluginConfig": _PLUGIN_CONFIG,
+})  # fmt: skip
+_ALPHA2: Final = Struct({
+    **_COMMON,
+    **_ADDRESSES,
+    "leaderElection": _V1["leaderElection"],
+    "disablePreemption": BOOL,
+    "bindTimeoutSeconds": INT64,
+    "profiles": _profiles(*_POINTS, "unreserve"),
+    "extenders": _V1["extenders"],
+})  # fmt: skip
+_BETA1: Final = Struct({
+    **_BETA,
+    **_ADDRESSES,
+    "disablePreemption": BOOL,
+    "featureGates": Map(BOOL),
+    "profiles": _profiles(*_POINTS, "unreserve"),
+})  # fmt: skip
+_BETA2: Final = Struct({**_BETA, **_ADDRESSES, "profiles": _profiles("preEnqueue", *_POINTS)})
+_BETA3: Final = Struct({
+    **_BETA,
+    "delayCacheUntilActive": BOOL,
+    "profiles": _profiles("preEnqueue", *_POINTS, "multiPoint"),
+})  # fmt: skip
+
+_LABELS: Final = Struct({"labels": List(STRING)})
+_RATIO: Final = Struct({
+    "shape": List(Struct({"utilization": INT32, "score": INT32})),
+    "resources": List(Struct({"name": STRING, "weight": INT64})),
+})  # fmt: skip
+
+
+def _fields(kind: Type) -> Mapping[str, Type]:
+    """The fields of a struct, or of the structs in a list."""
+    inner = kind.item if isinstance(kind, List) else kind
+    return inner.fields if isinstance(inner, Struct) else {}
+
+
+_V1_EXTENDER: Final = _fields(_V1["extenders"])
+_POLICY: Final = Struct({
+    "apiVersion": STRING,
+    "kind": STRING,
+    "predicates": List(Struct({
+        "name": STRING,
+        "argument": Struct({
+            "serviceAffinity": _LABELS,
+            "labelsPresence": Struct({"labels": List(STRING), "presence": BOOL}),
+        }),
+    })),
+    "priorities": List(Struct({
+        "name": STRING,
+        "weight": INT64,
+        "argument": Struct({
+            "serviceAntiAffinity": Struct({"label": STRING}),
+            "labelPreference": Struct({"label": STRING, "presence": BOOL}),
+            "requestedToCapacityRatioArguments": _RATIO,
+        }),
+    })),
+    "extenders": List(Struct({**_V1_EXTENDER, "httpTimeout": INT64})),
+    "hardPodAffinitySymmetricWeight": INT32,
+    "alwaysCheckAllPredicates": BOOL,
+})  # fmt: skip
+EXTENDER_FIELDS: Final[Mapping[str, str]] = {name.lower(): name for name in _V1_EXTENDER}
+TLS_FIELDS: Final[Mapping[str, str]] = {
+    name.lower(): name for name in _fields(_V1_EXTENDER["tlsConfig"])
+}
+
+POLICY: Final = Source("the Policy", 22, _POLICY, old_defaults.BETA1, strict=False)
+V1: Final = Source("v1", 0, CONFIGURATION)
+SOURCES: Final[Mapping[str, Source]] = {
+    source.name: source
+    for source in (
+        Source("v1alpha1", 18, _ALPHA1, old_defaults.ALPHA, strict=False),
+        Source("v1alpha2", 18, _ALPHA2, old_defaults.ALPHA),
+        Source("v1beta1", 24, _BETA1, old_defaults.BETA1),
+        Source("v1beta2", 27, _BETA2, old_defaults.BETA2),
+        Source("v1beta3", 28, _BETA3),
+        V1,
+    )
+}
+"""By the version of their group."""
+
+
+def _args(**fields: Any) -> Struct:
+    return Struct({"apiVersion": STRING, "kind": STRING, **fields})
+
+
+_OLD_ARGS: Final[Mapping[str, Struct]] = {
+    **ARGS,
+    "NodeLabel": _args(
+        presentLabels=List(STRING),
+        absentLabels=List(STRING),
+        presentLabelsPreference=List(STRING),
+        absentLabelsPreference=List(STRING),
+    ),
+    "ServiceAffinity": _args(
+        affinityLabels=List(STRING), antiAffinityLabelsPreference=List(STRING)
+    ),
+    "NodeResourcesLeastAllocated": _args(resources=_RATIO.fields["resources"]),
+    "NodeResourcesMostAllocated": _args(resources=_RATIO.fields["resources"]),
+    "RequestedToCapacityRatio": _args(**_RATIO.fields),
+}
+
+
+def is_own(name: str) -> bool:
+    """True for a plugin that is or was kube-scheduler's own."""
+    return name in PLUGINS or name in FORMER
+
+
+def read(document: Mapping[str, Any], source: Source, report: Report) -> dict[str, Any]:
+    """A copy of the document with what the version knew; the rest is reported.
+
+    Raises:
+        ConversionError: a value has the wrong type.
+    """
+    problems = list(decode(without_nulls(document), source.schema, (), source.last_minor))
+    unknown = [problem for problem in problems if problem.reason == UNKNOWN_FIELD]
+    _raise(problem for problem in problems if problem.reason != UNKNOWN_FIELD)
+    known: dict[str, Any] = decoded(document, source.schema, source.last_minor)
+    for owner, path in _plugin_configs(known):
+        for index, entry in enumerate(owner):
+            struct = _OLD_ARGS.get(entry.get("name", ""))
+            if struct is None or "args" not in entry:
+                continue
+            found = list(decode(entry["args"], struct, (*path, index, "args"), source.last_minor))
+            unknown += [problem for problem in found if problem.reason == UNKNOWN_FIELD]
+            _raise(problem for problem in found if problem.reason != UNKNOWN_FIELD)
+    for problem in unknown:
+        _remove(known, problem.path)
+        if source.strict:
+            report.lost(problem.path, "left out", problem.message)
+        else:
+            report.same(problem.path, "left out, as kube-scheduler did", problem.message)
+    return known
+
+
+def _plugin_configs(document: Mapping[str, Any]) -> Iterable[tuple[list[Any], Path]]:
+    if "pluginConfig" in document:
+        yield document["pluginConfig"], ("pluginConfig",)
+    for index, profile in enumerate(document.get("profiles", ())):
+        yield profile.get("pluginConfig", []), ("profiles", index, "pluginConfig")
+
+
+def _raise(problems: Iterable[Problem]) -> None:
+    found = list(problems)
+    if found:
+        raise ConversionError(found)
+
+
+def _remove(document: Any, path: Path) -> None:
+    """Take out an unknown field; what decodes a whole document has left it out already."""
+    for part in path[:-1]:
+        document = document[part]
+    document.pop(path[-1], None)

@@ -1,0 +1,92 @@
+"""What containers of a pod wait for or die of, in one sentence: last words, images, placement."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from ..base.objects import Object
+from ..base.termination_message import extract
+
+_PULL: Final = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull")
+_STARTING: Final = ("PodInitializing", "ContainerCreating", "CrashLoopBackOff")
+
+
+def containers(pod: Object) -> list[Mapping[str, Any]]:
+    """The statuses of its containers; none before the kubelet has said anything."""
+    return list((pod.get("status") or {}).get("containerStatuses") or ())
+
+
+def init_containers(pod: Object) -> list[Mapping[str, Any]]:
+    """The same of those that run first."""
+    return list((pod.get("status") or {}).get("initContainerStatuses") or ())
+
+
+def conditions(pod: Object) -> dict[Any, Mapping[str, Any]]:
+    """Its conditions by type."""
+    return {c.get("type"): c for c in (pod.get("status") or {}).get("conditions") or ()}
+
+
+def is_ready(pod: Object) -> bool:
+    """Its Ready condition."""
+    return (conditions(pod).get("Ready") or {}).get("status") == "True"
+
+
+def named(items: Iterable[Mapping[str, Any]], name: str) -> Mapping[str, Any]:
+    """The entry of that name; empty if there is none."""
+    return next((item for item in items if item.get("name") == name), {})
+
+
+def state(container: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
+    """What the container's state says if it is of this kind, else nothing."""
+    return (container.get("state") or {}).get(kind) or {}
+
+
+def ended(container: Mapping[str, Any]) -> Mapping[str, Any]:
+    """How it last ended; empty if it never did."""
+    last: Mapping[str, Any] = (container.get("lastState") or {}).get("terminated") or {}
+    return state(container, "terminated") or last
+
+
+def words(container: Mapping[str, Any]) -> str:
+    """The last words of a container, in one sentence."""
+    end = ended(container)
+    text = str(end.get("message") or "").strip()
+    log = "\n".join(f"- stderr F {line}" for line in text.splitlines())
+    return extract(log) or f"it ended with exit code {end.get('exitCode', 'unknown')}"
+
+
+def crashing(pod: Object) -> str:
+    """Containers that start again and again, with their last words; empty if none does."""
+    looping = [
+        c for c in containers(pod) if state(c, "waiting").get("reason") == "CrashLoopBackOff"
+    ]
+    return "; ".join(f'container "{c["name"]}": {words(c)}' for c in looping)
+
+
+def waiting(pod: Object, statuses: Sequence[Mapping[str, Any]]) -> str:
+    """What a pod waits for before it can run; empty if it does not.
+
+    Args:
+        pod: the pod.
+        statuses: of its containers, in the order in which they are of interest.
+    """
+    scheduled = conditions(pod).get("PodScheduled") or {}
+    if scheduled.get("status") == "False":
+        return f"it is not scheduled: {scheduled.get('message') or scheduled.get('reason', '')}"
+    for container in statuses:
+        found = state(container, "waiting")
+        reason = found.get("reason")
+        if reason in _PULL:
+            # The kubelet alternates between two reasons and as many messages.
+            image = _image(pod, container)
+            return f'image "{image}" cannot be pulled; check its name and imagePullSecrets'
+        if reason and reason not in _STARTING:
+            return f'container "{container["name"]}": {reason}: {found.get("message", "")}'
+    return ""
+
+
+def _image(pod: Object, container: Mapping[str, Any]) -> str:
+    spec = pod.get("spec") or {}
+    listed = (*(spec.get("initContainers") or ()), *(spec.get("containers") or ()))
+    return str(named(listed, str(container.get("name"))).get("image", ""))

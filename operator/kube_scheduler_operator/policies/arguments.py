@@ -1,0 +1,249 @@
+"""A policy's arguments: what they are, and reading them with errors that say what to do.
+
+A policy declares a frozen dataclass:
+
+    @dataclass(frozen=True, slots=True)
+    class Arguments:
+        utilization: float = argument(90.0, "…", least=0, most=100)
+
+In a configuration fields are called as in Kubernetes, `print_table` is `printTable`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import math
+import typing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from ..base.findings import did_you_mean, listing
+from ..base.klog import kv
+
+log = logging.getLogger(__name__)
+
+_KEY: Final = "argument"
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """What is said of an argument.
+
+    Attributes:
+        text: what it means, with its unit; for people.
+        least, most: of a number.
+        above: the least itself is not allowed.
+        choices: of a text.
+        read: makes the value of what the configuration has; raises ValueError, whose text follows
+            the field's name. None: the type of the field says it all.
+    """
+
+    text: str = ""
+    least: float = -math.inf
+    most: float = math.inf
+    above: bool = False
+    choices: tuple[str, ...] = ()
+    read: Callable[[Any], Any] | None = None
+
+
+def argument(
+    default: Any,
+    text: str,
+    *,
+    least: float = -math.inf,
+    most: float = math.inf,
+    above: bool = False,
+    choices: Sequence[str] = (),
+    read: Callable[[Any], Any] | None = None,
+) -> Any:
+    """A field of an argument class, with its default and its meaning (see Meaning)."""
+    meaning = Meaning(text, least, most, above, tuple(choices), read)
+    if isinstance(default, dict | list):
+        return field(default_factory=lambda: default, metadata={_KEY: meaning})
+    return field(default=default, metadata={_KEY: meaning})
+
+
+class ProblemsError(ValueError):
+    """What somebody wrote cannot be used.
+
+    Attributes:
+        problems: each names its field and says what to do.
+    """
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        super().__init__("; ".join(problems))
+        self.problems = tuple(problems)
+
+
+class ArgumentsError(ProblemsError):
+    """Arguments are wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """One argument for those who write documentation or check what was written.
+
+    Attributes:
+        name: as a configuration has it.
+        attribute: as the class has it.
+        default: its value if nothing is given.
+        meaning: what is said of it.
+        type: of its value.
+    """
+
+    name: str
+    attribute: str
+    default: Any
+    meaning: Meaning
+    type: Any
+
+
+def described(arguments: type) -> Iterator[Described]:
+    """The arguments that a class declares."""
+    types = typing.get_type_hints(arguments)
+    for each in dataclasses.fields(arguments):
+        default = each.default
+        if default is dataclasses.MISSING and each.default_factory is not dataclasses.MISSING:
+            default = each.default_factory()
+        meaning = each.metadata.get(_KEY, Meaning())
+        yield Described(camel_case(each.name), each.name, default, meaning, types[each.name])
+
+
+def read(
+    arguments: type,
+    given: Mapping[str, Any],
+    environ: Mapping[str, str] | None = None,
+    env: Mapping[str, str] | None = None,
+    path: str = "arguments",
+) -> Any:
+    """An instance of `arguments`.
+
+    Args:
+        arguments: the class.
+        given: what the configuration says.
+        environ: the process's environment; what it has comes before what is given. Nonsense in it
+            is passed over with a warning, as the original agents do.
+        env: environment variable to attribute.
+        path: of `given`, for errors.
+
+    Raises:
+        ArgumentsError: something is wrong; all of it is said.
+    """
+    known = {each.name: each for each in described(arguments)}
+    values: dict[str, Any] = {}
+    problems = []
+    for name, value in given.items():
+        each = known.get(name)
+        if each is None:
+            hint = did_you_mean(str(name), known)
+            fix = hint or (f"; use {listing(known)}" if known else "; remove it, there are none")
+            problems.append(f"{path}.{name}: there is no such argument{fix}")
+            continue
+        try:
+            values[each.attribute] = _value(each, value)
+        except ValueError as error:
+            problems.append(f"{path}.{name}: {error}")
+    if problems:
+        raise ArgumentsError(problems)
+    by_attribute = {each.attribute: each for each in known.values()}
+    for variable, attribute in (env or {}).items():
+        text = (environ or {}).get(variable)
+        if text is None:
+            continue
+        try:
+            values[attribute] = _value(
+                by_attribute[attribute], _of_text(by_attribute[attribute], text)
+            )
+        except ValueError as error:
+            log.warning(
+                "Passed over an environment variable", extra=kv(name=variable, why=str(error))
+            )
+    try:
+        return arguments(**values)
+    except ArgumentsError:
+        raise
+    except ValueError as error:  # what __post_init__ says of fields that do not go together
+        raise ArgumentsError([f"{path}: {error}"]) from error
+
+
+def camel_case(name: str) -> str:
+    """`print_table` as `printTable`."""
+    first, *others = name.split("_")
+    return first + "".join(word.capitalize() for word in others)
+
+
+def _value(each: Described, value: Any) -> Any:
+    meaning = each.meaning
+    if meaning.read is not None:
+        return meaning.read(value)
+    origin = typing.get_origin(each.type) or each.type
+    if origin is bool:
+        if not isinstance(value, bool):
+            raise ValueError("this must be true or false")
+        return value
+    if origin in (int, float):
+        return _number(value, meaning, whole=origin is int)
+    if origin is str:
+        if not isinstance(value, str):
+            raise ValueError("this must be a text")
+        if meaning.choices and value not in meaning.choices:
+            hint = did_you_mean(value, meaning.choices) or f"; use {listing(meaning.choices)}"
+            raise ValueError(f'"{value}" is not known{hint}')
+        return value
+    if origin is tuple:
+        if not isinstance(value, list | tuple) or not all(isinstance(one, str) for one in value):
+            raise ValueError("this must be a list of texts")
+        return tuple(value)
+    if origin in (dict, Mapping):
+        return _numbers(value, meaning)
+    raise ValueError(f"arguments of type {each.type} need a `read` of their own")
+
+
+def _numbers(value: Any, meaning: Meaning) -> dict[str, float]:
+    if not isinstance(value, Mapping):
+        raise ValueError("this must be an object of names and numbers")
+    found = {}
+    for name, number in value.items():
+        if meaning.choices and name not in meaning.choices:
+            hint = did_you_mean(str(name), meaning.choices)
+            fix = hint or f"; use {listing(meaning.choices)}"
+            raise ValueError(f'"{name}" is not known{fix}')
+        try:
+            found[str(name)] = _number(number, meaning, whole=False)
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from error
+    return found
+
+
+def _number(value: Any, meaning: Meaning, *, whole: bool) -> float | int:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError(f"this must be {'an integer' if whole else 'a number'}{_within(meaning)}")
+    if not math.isfinite(value) or (whole and value != int(value)):
+        raise ValueError(f"{value} is not {'an integer' if whole else 'a number'}")
+    low = value <= meaning.least if meaning.above else value < meaning.least
+    if low or value > meaning.most:
+        raise ValueError(f"{value} is not{_within(meaning)}")
+    return int(value) if whole else float(value)
+
+
+def _within(meaning: Meaning) -> str:
+    least, most = meaning.least, meaning.most
+    if math.isfinite(least) and math.isfinite(most):
+        between = f" between {least:g} and {most:g}"
+        return f"{between}, without {least:g} itself" if meaning.above else between
+    if math.isfinite(least):
+        return f" greater than {least:g}" if meaning.above else f" {least:g} or more"
+    return f" {most:g} or less" if math.isfinite(most) else ""
+
+
+def _of_text(each: Described, text: str) -> Any:
+    """What the text of an environment variable is, by the type of its argument."""
+    if each.type is bool:
+        return text.strip().lower() == "true"
+    if each.type is int:
+        return int(text)
+    if each.type is float:
+        return float(text)
+    return text

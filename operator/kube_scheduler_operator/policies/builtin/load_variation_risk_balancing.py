@@ -1,0 +1,123 @@
+"""load-variation-risk-balancing: prefers nodes whose use is low and does not vary.
+
+scheduler-plugins' LoadVariationRiskBalancing; formula: formulas/trimaran.py. The mean is of the
+last five minutes; the deviation is of the longer time for which the annotator knows it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
+
+from ...base.quantities import CPU, MEMORY
+from ..arrays import np
+from ..formulas import trimaran
+from ..node_loads import OWN, SAFE, Loads
+from ..node_policy import NodePolicy, shown, ten
+from ..policy import argument
+
+if TYPE_CHECKING:
+    from ..arrays import Floats, Ints
+    from ..pods import Pod
+
+FIGURES: Final = {
+    CPU: ("cpu_usage_avg_5m", "free_cpu_mean", "free_cpu_std"),
+    MEMORY: ("mem_usage_avg_5m", "free_memory_mean", "free_memory_std"),
+}
+"""Resource to (use, mean of what is free, its deviation)."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadVariationRiskBalancingArguments:
+    """The arguments of load-variation-risk-balancing."""
+
+    safe_variance_margin: float = argument(1.0, "weight of the deviation against the mean", least=0)
+    safe_variance_sensitivity: float = argument(
+        1.0, "the greater it is, the more small deviations count", least=0, above=True
+    )
+    annotations: str = argument(OWN, "whose annotations on nodes to read", choices=(OWN, SAFE))
+
+
+class LoadVariationRiskBalancing(NodePolicy):
+    """Scores by mean and deviation of use, of the resource where they are worse."""
+
+    name = "load-variation-risk-balancing"
+    Arguments: ClassVar[type] = LoadVariationRiskBalancingArguments
+    scores = True
+    pods = False
+    resources = (CPU, MEMORY)
+    arguments: LoadVariationRiskBalancingArguments
+    loads: Loads
+
+    def start(self) -> None:
+        """See NodePolicy."""
+        names = [name for figures in FIGURES.values() for name in figures]
+        self.loads = Loads(
+            self.cluster, names, self.changed, annotations=self.arguments.annotations
+        )
+
+    def kind(self, pod: Pod) -> tuple[float, float]:
+        """See NodePolicy."""
+        return pod.requests.get(CPU, 0.0), pod.requests.get(MEMORY, 0.0)
+
+    def scores_of(self, kind: Hashable, indices: Ints) -> Floats:
+        """See NodePolicy."""
+        found: Floats = np.fmin.reduce(
+            [self._score(resource, kind, indices) for resource in self.resources]
+        )
+        return ten(found)
+
+    def details(self, kind: Hashable, indices: Ints) -> list[dict[str, Any]]:
+        """See NodePolicy."""
+        columns: dict[str, Any] = {}
+        for resource in self.resources:
+            mean, deviation = use(self, resource, indices)
+            columns[f"{resource}Mean"], columns[f"{resource}Deviation"] = (
+                shown(mean),
+                shown(deviation),
+            )
+            columns[f"{resource}Score"] = shown(self._score(resource, kind, indices))
+        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+    def _score(self, resource: str, kind: Hashable, indices: Ints) -> Floats:
+        request = cast("tuple[float, float]", kind)[0 if resource == CPU else 1]
+        allocatable = self.allocatable[resource].take(indices, len(self.cluster))
+        mean, deviation = use(self, resource, indices)
+        given = self.arguments
+        return trimaran.load_variation_risk(
+            mean + request / allocatable,
+            deviation,
+            given.safe_variance_margin,
+            given.safe_variance_sensitivity,
+        )
+
+
+def use(policy: NodePolicy, resource: str, indices: Ints) -> tuple[Floats, Floats]:
+    """(mean, deviation) of what is used of a resource, as fractions of what is allocatable.
+
+    The deviation is 0 where it is unknown, the mean NaN.
+    """
+    assert policy.loads is not None  # noqa: S101 - both policies that ask have them
+    size = len(policy.cluster)
+    usage, free, deviation = (
+        policy.loads.columns[name].take(indices, size) for name in FIGURES[resource]
+    )
+    allocatable = policy.allocatable[resource].take(indices, size)
+    capacity = policy.capacity[resource].take(indices, size)
+    amount = np.where(np.isnan(usage), np.maximum(capacity - free, 0.0), usage * capacity)
+    return amount / allocatable, np.where(np.isnan(deviation), 0.0, deviation) / allocatable
+
+
+def use_at(policy: NodePolicy, at: int, index: int) -> tuple[float, float]:
+    """The same for one node; `at` is the resource's place among the policy's."""
+    assert policy.loads is not None  # noqa: S101
+    usage, free, deviation = (policy.loads.matrix[3 * at + figure, index] for figure in range(3))
+    allocatable, capacity = policy.allocatables[at, index], policy.capacities[at, index]
+    amount = _positive(capacity - free) if math.isnan(usage) else usage * capacity
+    return amount / allocatable, (0.0 if math.isnan(deviation) else deviation) / allocatable
+
+
+def _positive(value: float) -> float:
+    return 0.0 if value < 0.0 else value  # NaN stays NaN, which max() would not promise

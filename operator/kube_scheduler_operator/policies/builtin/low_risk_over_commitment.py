@@ -1,0 +1,161 @@
+"""low-risk-over-commitment: prefers nodes where limits above requests do least harm.
+
+scheduler-plugins' LowRiskOverCommitment; formulas: formulas/trimaran.py. Weighed are the risk that
+limits promise what is not there, and the risk that pods use more than they requested.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from ...base.quantities import CPU, MEMORY
+from ..arrays import Matrix, np
+from ..formulas import trimaran
+from ..formulas.beta import FEW
+from ..node_loads import OWN, SAFE, Loads
+from ..node_policy import NodePolicy, shown, ten
+from ..policy import argument
+from .load_variation_risk_balancing import FIGURES, use, use_at
+
+if TYPE_CHECKING:
+    from ..arrays import Floats, Ints
+    from ..cluster import Cluster
+    from ..pods import Pod
+
+Kind = tuple[float, float, float, float]
+"""What a pod requests and may use: (CPU, memory, CPU limit, memory limit)."""
+
+WEIGHTS: Final[Mapping[str, float]] = {CPU: 0.5, MEMORY: 0.5}
+
+
+@dataclass(frozen=True, slots=True)
+class LowRiskOverCommitmentArguments:
+    """The arguments of low-risk-over-commitment."""
+
+    smoothing_window_size: int = argument(
+        5, "how many measurements the mean of use stands for", least=1
+    )
+    risk_limit_weights: Mapping[str, float] = argument(
+        WEIGHTS,
+        "for each resource the weight of the risk by limits against that by load",
+        least=0,
+        most=1,
+        choices=(CPU, MEMORY),
+    )
+    annotations: str = argument(OWN, "whose annotations on nodes to read", choices=(OWN, SAFE))
+
+
+class LowRiskOverCommitment(NodePolicy):
+    """Scores by requests, limits and use of all pods of a node."""
+
+    name = "low-risk-over-commitment"
+    Arguments: ClassVar[type] = LowRiskOverCommitmentArguments
+    scores = True
+    resources = (CPU, MEMORY)
+    arguments: LowRiskOverCommitmentArguments
+    loads: Loads
+
+    def __init__(self, arguments: LowRiskOverCommitmentArguments, cluster: Cluster) -> None:
+        super().__init__(arguments, cluster)
+        self.listen(on_pod=self._pod)
+
+    def start(self) -> None:
+        """See NodePolicy."""
+        names = [name for figures in FIGURES.values() for name in figures]
+        self.loads = Loads(
+            self.cluster, names, self.changed, annotations=self.arguments.annotations
+        )
+        self._requests, self._limits = Matrix(2, 0.0), Matrix(2, 0.0)
+        weights = {**WEIGHTS, **self.arguments.risk_limit_weights}
+        self._weights = np.array([[weights[resource]] for resource in self.resources])
+        # The risk by load does not depend on the pod to place; it is what takes long to work out.
+        self._risks, self._fresh = Matrix(2), set[int]()
+
+    def changed(self, index: int) -> None:
+        """See NodePolicy."""
+        super().changed(index)
+        self._fresh.discard(index)
+
+    def kind(self, pod: Pod) -> Kind | None:
+        """See NodePolicy; None for a pod that asks for nothing, which Trimaran does not place."""
+        cpu, memory = (pod.requests.get(resource, 0.0) for resource in self.resources)
+        cpu_limit, memory_limit = (_limit(pod, resource) for resource in self.resources)
+        if not (cpu or memory or cpu_limit or memory_limit):
+            return None
+        return cpu, memory, cpu_limit, memory_limit
+
+    def scores_of(self, kind: Hashable, indices: Ints) -> Floats:
+        """See NodePolicy."""
+        if kind is None:
+            return np.zeros(len(indices))
+        worst: Floats = np.fmax.reduce(self._risk(kind, indices)[2])
+        return ten(100.0 * (1.0 - worst))
+
+    def details(self, kind: Hashable, indices: Ints) -> list[dict[str, Any]]:
+        """See NodePolicy."""
+        if kind is None:
+            return [{"bestEffort": True} for _ in indices]
+        by_limits, by_load, total = self._risk(kind, indices)
+        columns: dict[str, Any] = {}
+        for at, resource in enumerate(self.resources):
+            columns[f"{resource}RiskOfLimits"] = shown(by_limits[at])
+            columns[f"{resource}RiskOfLoad"] = shown(by_load[at])
+            columns[f"{resource}Risk"] = shown(total[at])
+        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+    def _risk(self, kind: Hashable, indices: Ints) -> tuple[Floats, Floats, Floats]:
+        """(by limits, by load, weighed), each float64[2, n]; NaN where the load is unknown."""
+        size = len(self.cluster)
+        capacity = self.allocatables.take(indices, size)
+        asked = np.array(kind).reshape(2, 2, 1)
+        by_limits = trimaran.risk_of_limits(
+            capacity,
+            np.minimum(self._requests.take(indices, size) + asked[0], capacity),
+            self._limits.take(indices, size) + asked[1],
+        )
+        stale = [index for index in indices.tolist() if index not in self._fresh]
+        if stale:
+            self._renew(np.array(stale, np.intp))
+        by_load = self._risks.take(indices, size)
+        return by_limits, by_load, self._weights * by_limits + (1.0 - self._weights) * by_load
+
+    def _renew(self, indices: Ints) -> None:
+        """Work out the risk by load."""
+        size, window = len(self.cluster), self.arguments.smoothing_window_size
+        self._fresh.update(indices.tolist())
+        if len(indices) <= FEW:  # a pod was bound: one node
+            for index in indices.tolist():
+                for at in range(len(self.resources)):
+                    self._risks[at, index] = self._risk_of_load(at, index)
+            return
+        capacity = self.allocatables.take(indices, size)
+        requests = np.minimum(self._requests.take(indices, size), capacity) / capacity
+        limits = self._limits.take(indices, size) / capacity
+        risks = self._risks.values(size)
+        for at, resource in enumerate(self.resources):
+            mean, deviation = use(self, resource, indices)
+            risks[at, indices] = trimaran.risk_of_load(
+                mean, deviation, requests[at], limits[at], window
+            )
+
+    def _risk_of_load(self, at: int, index: int) -> float:
+        capacity = self.allocatables[at, index]
+        mean, deviation = use_at(self, at, index)
+        requests = min(self._requests[at, index], capacity) / capacity
+        limits = self._limits[at, index] / capacity
+        window = self.arguments.smoothing_window_size
+        return trimaran.risk_of_load_at(mean, deviation, requests, limits, window)
+
+    def _pod(self, index: int, pod: Pod, added: bool) -> None:
+        sign = 1.0 if added else -1.0
+        for at, resource in enumerate(self.resources):
+            self._requests[at, index] += sign * pod.requests.get(resource, 0.0)
+            self._limits[at, index] += sign * _limit(pod, resource)
+        self.changed(index)
+
+
+def _limit(pod: Pod, resource: str) -> float:
+    """Not less than what is requested, which also is what a pod without a limit counts for."""
+    return max(pod.limits.get(resource, 0.0), pod.requests.get(resource, 0.0))

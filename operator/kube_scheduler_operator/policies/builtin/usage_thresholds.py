@@ -1,0 +1,210 @@
+"""usage-thresholds: rejects nodes that would be used too much, and prefers those with more left.
+
+koordinator's LoadAwareScheduling; formulas: formulas/koordinator.py, estimates: estimates.py. The
+annotation `scheduling.koordinator.sh/usage-thresholds` of a node comes before the arguments.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from ...base.quantities import CPU, MEMORY
+from ..arrays import Matrix, np
+from ..formulas import koordinator
+from ..in_flight import InFlight
+from ..node_loads import FORMATS, OWN, Loads
+from ..node_policy import NodePolicy, shown, ten
+from ..pod_estimates import SCALING, Estimates
+from ..policy import argument
+
+if TYPE_CHECKING:
+    from ..arrays import Bools, Floats, Ints
+    from ..cluster import Cluster, Node
+    from ..pods import Pod
+
+THRESHOLDS_ANNOTATION: Final = "scheduling.koordinator.sh/usage-thresholds"
+USAGES: Final = {CPU: "cpu_usage_avg_5m", MEMORY: "mem_usage_avg_5m"}
+RESOURCES: Final = (CPU, MEMORY)
+THRESHOLDS: Final[Mapping[str, float]] = {CPU: 65.0, MEMORY: 95.0}
+WEIGHTS: Final[Mapping[str, float]] = {CPU: 1.0, MEMORY: 1.0}
+
+
+@dataclass(frozen=True, slots=True)
+class UsageThresholdsArguments:
+    """The arguments of usage-thresholds."""
+
+    usage_thresholds: Mapping[str, float] = argument(
+        THRESHOLDS,
+        "for each resource the percent of what is allocatable above which a node gets no pod; "
+        "0: no threshold",
+        least=0,
+        most=100,
+        choices=RESOURCES,
+    )
+    resource_weights: Mapping[str, float] = argument(
+        WEIGHTS, "for each resource its weight in the score", least=0, choices=RESOURCES
+    )
+    dominant_resource_weight: float = argument(
+        0.0, "the weight of the scarcest resource, once more", least=0
+    )
+    estimated_scaling_factors: Mapping[str, float] = argument(
+        SCALING,
+        "how much of what it may ask for a pod will use, in percent",
+        least=0,
+        most=100,
+        choices=RESOURCES,
+    )
+    report_seconds: float = argument(
+        60.0, "a pod bound so many seconds before a measurement may not be in it", least=0
+    )
+    expiration_seconds: float = argument(
+        480.0, "for so many seconds a measurement is believed", least=0, above=True
+    )
+    annotations: str = argument(OWN, "whose annotations on nodes to read", choices=FORMATS[:3])
+
+
+class UsageThresholds(NodePolicy):
+    """Judges by measured use, estimates of what has just arrived, and the pod's own."""
+
+    name = "usage-thresholds"
+    Arguments: ClassVar[type] = UsageThresholdsArguments
+    filters = True
+    scores = True
+    resources = RESOURCES
+    arguments: UsageThresholdsArguments
+    loads: Loads
+
+    def __init__(self, arguments: UsageThresholdsArguments, cluster: Cluster) -> None:
+        super().__init__(arguments, cluster)
+        self.listen(on_pod=self._pod)
+
+    def start(self) -> None:
+        """See NodePolicy."""
+        given = self.arguments
+        names = list(USAGES.values())
+        self.loads = Loads(
+            self.cluster,
+            names,
+            self.changed,
+            annotations=given.annotations,
+            valid=dict.fromkeys(names, given.expiration_seconds),
+        )
+        self._estimates = Estimates(given.estimated_scaling_factors)
+        self._in_flight = InFlight(
+            2,
+            self._estimates.of,
+            self.cluster.now,
+            self.loads.measured,
+            given.report_seconds,
+            fades=False,
+        )
+        self._default = {**THRESHOLDS, **given.usage_thresholds}
+        self._thresholds = Matrix(2)  # NaN, which nothing is above, until a node is known
+        weights = {**WEIGHTS, **given.resource_weights}
+        self._weights = [weights[resource] for resource in RESOURCES]
+
+    def kind(self, pod: Pod) -> tuple[float, float]:
+        """See NodePolicy."""
+        return self._estimates.of(pod)
+
+    def filter_kind(self, pod: Pod) -> Hashable:
+        """A DaemonSet's pod has one node only, and belongs there."""
+        return None if pod.owner_kind == "DaemonSet" else self.kind(pod)
+
+    def rejects(self, kind: Hashable, indices: Ints) -> Bools:
+        """See NodePolicy."""
+        thresholds = self._thresholds.take(indices, len(self.cluster))
+        above = (self._percent(kind, indices) > thresholds) & (thresholds > 0.0)
+        found: Bools = above[0] | above[1]
+        return found
+
+    def reasons(self, kind: Hashable, indices: Ints) -> list[tuple[str, str]]:
+        """See NodePolicy."""
+        return [
+            (
+                "too much would be used with this pod: "
+                + ", ".join(f"more than {at:g} percent of {name}" for name, at, _ in beyond),
+                ", ".join(f"{name}: {percent:.0f} percent" for name, _, percent in beyond),
+            )
+            for beyond in self._beyond(kind, indices)
+        ]
+
+    def scores_of(self, kind: Hashable, indices: Ints) -> Floats:
+        """See NodePolicy."""
+        scores = koordinator.least_used(
+            self._used(kind, indices), self.allocatables.take(indices, len(self.cluster))
+        )
+        return ten(
+            koordinator.score(scores, self._weights, self.arguments.dominant_resource_weight)
+        )
+
+    def details(self, kind: Hashable, indices: Ints) -> list[dict[str, Any]]:
+        """See NodePolicy."""
+        size = len(self.cluster)
+        columns: dict[str, Any] = {}
+        for at, resource in enumerate(RESOURCES):
+            columns[f"{resource}Usage"] = shown(self.loads.matrix.take(indices, size)[at])
+            columns[f"{resource}InFlight"] = shown(self._in_flight.matrix.take(indices, size)[at])
+            columns[f"{resource}PercentWithPod"] = shown(self._percent(kind, indices)[at])
+            columns[f"{resource}Threshold"] = shown(self._thresholds.take(indices, size)[at])
+        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+    def on_node(self, index: int, node: Node | None) -> bool:
+        """See NodePolicy."""
+        own = _thresholds(node.annotations.get(THRESHOLDS_ANNOTATION)) if node else {}
+        changed = False
+        for at, resource in enumerate(RESOURCES):
+            threshold = own.get(resource, self._default[resource])
+            changed |= threshold != self._thresholds[at, index]
+            self._thresholds[at, index] = threshold
+        return changed
+
+    def on_load(self, index: int) -> None:
+        """See NodePolicy."""
+        self._in_flight.renew(index)
+
+    def _used(self, kind: Hashable, indices: Ints) -> Floats:
+        """What will be used of each resource (float64[2, n]); NaN where nothing is known."""
+        size = len(self.cluster)
+        used = self.loads.matrix.take(indices, size) * self.capacities.take(indices, size)
+        used += self._in_flight.matrix.take(indices, size)
+        used += np.array(kind)[:, None]
+        return used
+
+    def _percent(self, kind: Hashable, indices: Ints) -> Floats:
+        allocatable = self.allocatables.take(indices, len(self.cluster))
+        return koordinator.percent(self._used(kind, indices), allocatable)
+
+    def _beyond(self, kind: Hashable, indices: Ints) -> list[list[tuple[str, float, float]]]:
+        """For each node the resources of which too much would be used: name, threshold, percent."""
+        thresholds = self._thresholds.take(indices, len(self.cluster)).T.tolist()
+        percents = self._percent(kind, indices).T.tolist()
+        return [
+            [
+                each
+                for each in zip(("CPU", "memory"), *of_node, strict=True)
+                if 0.0 < each[1] < each[2]
+            ]
+            for of_node in zip(thresholds, percents, strict=True)
+        ]
+
+    def _pod(self, index: int, pod: Pod, added: bool) -> None:
+        if self._in_flight.pod(index, pod, added):
+            self.changed(index)
+
+
+def _thresholds(text: str | None) -> dict[str, float]:
+    """What a node's annotation says; nothing if that makes no sense."""
+    try:
+        said = json.loads(text or "{}")
+    except (ValueError, RecursionError):
+        return {}
+    found = said.get("usageThresholds") if isinstance(said, dict) else None
+    return {
+        name: float(value)
+        for name, value in (found if isinstance(found, dict) else {}).items()
+        if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 100
+    }

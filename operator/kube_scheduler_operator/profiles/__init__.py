@@ -1,0 +1,1 @@
+"""SchedulerProfile: validated, given to its scheduler, reported."""

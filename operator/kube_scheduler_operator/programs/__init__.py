@@ -1,0 +1,1 @@
+"""The programs beside the operator, one package each."""

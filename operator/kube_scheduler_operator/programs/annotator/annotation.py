@@ -1,0 +1,150 @@
+"""How load is written on nodes: our annotation, and on request those of crane and of safe.
+
+Imports little: `uninstall` uses it, too.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from ...base.names import LOAD_ANNOTATION
+from ...load.policy import METRICS, Rules
+from .measurement import KEYS as FIGURES
+from .measurement import UNKNOWN, Load
+
+OWN: Final = "own"
+CRANE: Final = "crane"
+SAFE: Final = "safe"
+
+HOT_VALUE: Final = "node_hot_value"
+
+_SAFE_FIGURES: Final[Mapping[str, str]] = {
+    "mean-free-cpu": "free_cpu_mean",
+    "std-free-cpu": "free_cpu_std",
+    "forcasted-free-cpu": "free_cpu_forecast",  # as the original spells it
+    "mean-free-memory": "free_memory_mean",
+    "std-free-memory": "free_memory_std",
+    "forcasted-free-memory": "free_memory_forecast",
+    "congestion-factor": "congestion",
+}
+_SAFE_REQUESTED: Final[Mapping[str, str]] = {
+    "requested-cpu": "cpu",
+    "requested-memory": "memory",
+    "requested-pods": "pods",
+    "requested-gpu": "gpu",
+    "requested-ephemeral-storage": "ephemeral-storage",
+}
+
+KEYS: Final[Mapping[str, tuple[str, ...]]] = {
+    OWN: (LOAD_ANNOTATION,),
+    CRANE: (*METRICS, HOT_VALUE),
+    SAFE: (*_SAFE_FIGURES, *_SAFE_REQUESTED),
+}
+"""Family -> every annotation that is ever written of it."""
+
+
+def own(load: Load) -> dict[str, str]:
+    """Our annotation."""
+    said: dict[str, Any] = {"at": _utc(load.at), "source": load.source}
+    figures = zip(FIGURES, load.values, strict=True)
+    said.update((key, value) for key, value in figures if not math.isnan(value))
+    if load.capacities[0] > 0 and load.capacities[1] > 0:
+        said["cpu"], said["memory"] = load.capacities
+    return {LOAD_ANNOTATION: json.dumps(said, separators=(",", ":"))}
+
+
+def read_own(text: str | None) -> Load | None:
+    """What our annotation says; None if it is missing or not ours."""
+    try:
+        said = json.loads(text) if text else None
+        if not isinstance(said, dict):
+            return None
+        at = datetime.datetime.fromisoformat(said["at"])
+        if at.tzinfo is None:
+            return None
+        values = tuple(_number(said.get(key)) for key in FIGURES)
+        sizes = (_number(said.get("cpu")), _number(said.get("memory")))
+        capacities = (0.0, 0.0) if any(map(math.isnan, sizes)) else sizes
+        return Load(at.timestamp(), str(said.get("source") or ""), values, capacities)
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
+        return None
+
+
+def crane(load: Load, rules: Rules, zone: datetime.tzinfo, hot: int, now: float) -> dict[str, str]:
+    """Crane's annotations: a value with five decimals and a local time, whose Z is a letter.
+
+    Source: gocrane/crane-scheduler, pkg/controller/annotator/node.go and pkg/utils/utils.go.
+    """
+    at = _local(load.at, zone)
+    found = {}
+    for metric in rules.metrics:
+        value = load[metric] if metric in METRICS else UNKNOWN
+        if not math.isnan(value):
+            found[metric] = f"{value:.5f},{at}"
+    if rules.hot_values:
+        found[HOT_VALUE] = f"{hot},{_local(now, zone)}"
+    return found
+
+
+def safe(load: Load, requested: Mapping[str, float]) -> dict[str, str]:
+    """The annotations of kube-safe-scheduler's node-annotator: milli-CPUs, bytes, counts.
+
+    Args:
+        load: what there is to say.
+        requested: resource -> sum of the requests of the node's pods; empty if it is not known.
+    """
+    found = {}
+    for key, figure in _SAFE_FIGURES.items():
+        value = load[figure]
+        if not math.isnan(value):
+            found[key] = str(round(value))
+    if requested:
+        for key, resource in _SAFE_REQUESTED.items():
+            found[key] = str(round(requested.get(resource, 0.0)))
+    return found
+
+
+def read_hot(annotations: Mapping[str, str]) -> int | None:
+    """The hot value that a node's annotations say; None if there is none."""
+    value, comma, _ = annotations.get(HOT_VALUE, "").partition(",")
+    return int(value) if comma and value.isdecimal() else None
+
+
+def read_requested(annotations: Mapping[str, str]) -> dict[str, float]:
+    """The sums of requests that a node's annotations say."""
+    return {
+        resource: float(text)
+        for key, resource in _SAFE_REQUESTED.items()
+        if (text := annotations.get(key, "")).isdecimal()
+    }
+
+
+def cleanup_patch(node: Mapping[str, Any], families: Iterable[str]) -> dict[str, Any] | None:
+    """The merge patch that removes all annotations of these families; None if there are none.
+
+    It is for this node and no later one of its name (uid).
+    """
+    metadata = node["metadata"]
+    present = metadata.get("annotations") or {}
+    keys = [key for family in families for key in KEYS[family] if key in present]
+    if not keys:
+        return None
+    return {"metadata": {"uid": metadata["uid"], "annotations": dict.fromkeys(keys)}}
+
+
+def _utc(at: float) -> str:
+    return _local(at, datetime.UTC)
+
+
+def _local(at: float, zone: datetime.tzinfo) -> str:
+    return datetime.datetime.fromtimestamp(int(at), zone).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return UNKNOWN
+    return float(value)

@@ -1,0 +1,120 @@
+"""What the pods of nodes come to: crane's hot values and the sums of their requests.
+
+crane counts Scheduled events, twice where one is updated, and forgets beyond 1024 of them. Here a
+binding is a pod's uid that was seen on a node for the first time, and all of a window are counted.
+Source of the rule: gocrane/crane-scheduler, pkg/controller/annotator/binding.go.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ...load.policy import HotValue, Rules
+from ...policies.pods import FINISHED, read_pod
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ...policies.pods import Amounts
+
+
+class _Bound(NamedTuple):
+    node: str
+    requests: Amounts
+
+
+class PodBindings:
+    """Follows the pods that have a node; a receiver of a reflector.
+
+    Args:
+        rules: with the hot values.
+        now: seconds since 1970.
+
+    Attributes:
+        rules: as above; may be replaced.
+        changed: told of a node to which a pod has come.
+    """
+
+    def __init__(self, rules: Rules, now: Callable[[], float] = time.time) -> None:
+        self.rules = rules
+        self.changed: Callable[[str], None] = lambda _: None
+        self._now = now
+        self._pods: dict[str, _Bound] = {}
+        self._sums: dict[str, dict[str, float]] = {}
+        self._times: dict[str, deque[float]] = {}
+
+    def set(self, obj: Mapping[str, Any]) -> None:
+        """A pod is there or has changed."""
+        pod = read_pod(obj)
+        if not pod.node_name:
+            return
+        if pod.phase in FINISHED:
+            self._forget(pod.key)
+            return
+        known = self._pods.get(pod.key)
+        if known is not None and known == (pod.node_name, pod.requests):
+            return
+        self._forget(pod.key)
+        # Many pods share a node's name; each event brings one of its own.
+        self._pods[pod.key] = _Bound(sys.intern(pod.node_name), pod.requests)
+        self._add(pod.node_name, pod.requests, 1)
+        if known is None:
+            times = self._times.setdefault(pod.node_name, deque())
+            times.append(min(pod.bound or self._now(), self._now()))
+            self._trim(times)
+        self.changed(pod.node_name)
+
+    def remove(self, obj: Mapping[str, Any]) -> None:
+        """A pod is gone; that it had come still counts."""
+        metadata = obj["metadata"]
+        self._forget(metadata.get("uid") or f"{metadata.get('namespace')}/{metadata['name']}")
+
+    def hot(self, node: str, now: float) -> int:
+        """Crane's hot value of a node."""
+        times = self._times.get(node)
+        if not times:
+            return 0
+        value = hot_value(times, self.rules.hot_values, now)
+        self._trim(times)
+        if not times:
+            del self._times[node]
+        return value
+
+    def requested(self, node: str) -> Mapping[str, float]:
+        """Resource -> sum of the requests of a node's pods; `pods` is their number."""
+        return self._sums.get(node) or {"pods": 0.0}
+
+    def _forget(self, key: str) -> None:
+        bound = self._pods.pop(key, None)
+        if bound is not None:
+            self._add(bound.node, bound.requests, -1)
+
+    def _add(self, node: str, requests: Amounts, sign: int) -> None:
+        sums = self._sums.setdefault(node, {})
+        for name, amount in (*requests.items(), ("pods", 1.0)):
+            left = sums.get(name, 0.0) + sign * amount
+            if left > 0:
+                sums[name] = left
+            else:
+                sums.pop(name, None)
+        if not sums:
+            del self._sums[node]
+
+    def _trim(self, times: deque[float]) -> None:
+        reach = max((hot.seconds for hot in self.rules.hot_values), default=0.0)
+        oldest = self._now() - reach
+        while times and times[0] <= oldest:
+            times.popleft()
+
+
+def hot_value(times: Sequence[float] | deque[float], rules: Sequence[HotValue], now: float) -> int:
+    """Sum over the rules of whole multiples of `count` among the times of the last `seconds`."""
+    return sum(
+        sum(1 for at in times if at > now - hot.seconds) // hot.count
+        for hot in rules
+        if hot.count > 0
+    )

@@ -1,0 +1,109 @@
+"""Removes from all nodes what the annotator wrote on them: nothing of it stays behind."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import uuid
+from collections.abc import AsyncIterator, Sequence
+from typing import TYPE_CHECKING, Final
+from urllib.parse import quote
+
+from ...base.klog import kv
+from ...base.names import OWN_LABELS
+from ...kube.client import ApiClient
+from ...kube.credentials import find
+from ...kube.errors import Invalid, NotFound
+from ...kube.lease import LeaderElector
+from ...kube.resource import NODES, ObjectRef
+from .annotation import cleanup_patch
+from .program import LEASE, NODES_PAGE, PATIENCE
+
+if TYPE_CHECKING:
+    from ...kube.api import Object
+
+log = logging.getLogger(__name__)
+
+_AT_ONCE: Final = 16
+
+
+def run(kubeconfig: str | None, namespace: str, families: Sequence[str]) -> int:
+    """Remove the annotations of these families from all nodes; 0 when all are gone."""
+    return asyncio.run(_run(kubeconfig, namespace, families))
+
+
+async def _run(kubeconfig: str | None, namespace: str, families: Sequence[str]) -> int:
+    async with ApiClient(find(kubeconfig), field_manager="load-annotator") as api:
+        # An annotator that is just ending must not write after us.
+        identity = f"{socket.gethostname()}_{uuid.uuid4()}"
+        elector = LeaderElector(
+            api, namespace, LEASE, identity, timings=PATIENCE, labels=OWN_LABELS
+        )
+        await elector.acquire()
+        holding = asyncio.create_task(elector.hold())
+        cleaning = asyncio.create_task(clean(api, families))
+        try:
+            await asyncio.wait((holding, cleaning), return_when=asyncio.FIRST_COMPLETED)
+            if not cleaning.done():
+                log.error("The Lease was lost, an annotator may be writing: not done")
+                return 1
+            log.info("Annotations are removed", extra=kv(nodes=cleaning.result()))
+        finally:
+            for task in (cleaning, holding):
+                task.cancel()
+            await asyncio.gather(cleaning, holding, return_exceptions=True)
+            await elector.release()
+    return 0
+
+
+async def clean(api: ApiClient, families: Sequence[str]) -> int:
+    """Remove the annotations of these families from all nodes; how many had some.
+
+    Raises:
+        KubeError: a node cannot be read or written.
+    """
+    cleaned = 0
+    async for page in _pages(api):
+        for begin in range(0, len(page), _AT_ONCE):
+            part = page[begin : begin + _AT_ONCE]
+            cleaned += sum(await asyncio.gather(*(_clean(api, node, families) for node in part)))
+    return cleaned
+
+
+async def _clean(api: ApiClient, node: Object, families: Sequence[str]) -> bool:
+    ref = ObjectRef(NODES, None, node["metadata"]["name"])
+    patch = cleanup_patch(node, families)
+    if patch is None:
+        return False
+    try:
+        await api.patch(ref, patch)
+    except NotFound:
+        return False
+    except Invalid:
+        # So the API server says that the uid is not that of the node. A new node of that name was
+        # made after the annotator had gone, and has nothing of it.
+        if await _is(api, ref, node):
+            raise
+        return False
+    return True
+
+
+async def _is(api: ApiClient, ref: ObjectRef, node: Object) -> bool:
+    """Whether it is still the node that was read."""
+    try:
+        return bool((await api.get(ref))["metadata"]["uid"] == node["metadata"]["uid"])
+    except NotFound:
+        return False
+
+
+async def _pages(api: ApiClient) -> AsyncIterator[list[Object]]:
+    path = f"{NODES.path()}?limit={NODES_PAGE}"
+    more = ""
+    while True:
+        page = await api.get_path(path + more)
+        yield page.get("items") or []
+        token = (page.get("metadata") or {}).get("continue")
+        if not token:
+            return
+        more = f"&continue={quote(token, safe='')}"

@@ -1,0 +1,1 @@
+"""The exporter of a node's load; standard library only."""

@@ -1,0 +1,233 @@
+"""The exporter of a node's load: samples, keeps the windows, answers whoever asks.
+
+`/statistics` is flat JSON, usage in percent under the keys of crane-scheduler-plus' node-metrics,
+so that its controller can read this one, too. `/metrics` has the same for Prometheus.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import signal
+import socket
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from .recorder import INTERVAL, Recorder, exposition
+from .saved_windows import StateError, StateFile, boot_id, boot_time
+from .server import Answer, Server
+from .usage_source import CgroupSource, HostSource, Source
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import Callable, Iterator
+
+log = logging.getLogger(__name__)
+
+PORT: Final = 19101
+FIRST_INTERVAL: Final = 1.0
+"""The first sample is taken so soon: whoever starts should not be without numbers for long."""
+
+SAVE_INTERVAL: Final = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """The flags of `kube-scheduler-operator node-metrics`, under their names."""
+
+    address: str = "0.0.0.0"
+    port: int = PORT
+    root: Path = Path("/")
+    cgroup: str = ""
+    cpu_capacity: float | None = None
+    memory_capacity: float | None = None
+    interval: float = INTERVAL
+    moments_window: float = 86400.0
+    max_of_samples: bool = False
+    state_file: Path | None = None
+    tls_cert_file: Path | None = None
+    tls_private_key_file: Path | None = None
+    client_ca_file: Path | None = None
+
+    def source(self) -> Source:
+        """What is measured."""
+        host = HostSource(self.root / "proc")
+        if not self.cgroup:
+            return host
+        groups = self.root / "sys/fs/cgroup"
+        return CgroupSource(groups, self.cgroup, self.cpu_capacity, self.memory_capacity, host)
+
+
+def answers(recorder: Recorder, path: str) -> Answer:
+    """The answer for a path."""
+    if path == "/healthz":
+        if recorder.fresh:
+            return Answer(200, b"ok\n")
+        return _unavailable(recorder)
+    if path not in ("/statistics", "/metrics"):
+        return Answer(404, b"there are /statistics, /metrics and /healthz\n")
+    statistics = recorder.statistics()
+    if path == "/metrics":
+        text = exposition(statistics, recorder)
+        return Answer(200, text.encode(), "text/plain; version=0.0.4; charset=utf-8")
+    if statistics is None:
+        return _unavailable(recorder)
+    body = json.dumps(statistics, separators=(",", ":")) + "\n"
+    return Answer(200, body.encode(), "application/json")
+
+
+def _unavailable(recorder: Recorder) -> Answer:
+    why = recorder.trouble or "the first sample takes a moment"
+    return Answer(503, f"no sample: {why}\n".encode())
+
+
+def main(options: Options) -> int:
+    """Export until SIGTERM; the exit code."""
+    recorder = Recorder(
+        options.source(),
+        boot_time,
+        interval=options.interval,
+        moments_window=options.moments_window,
+        max_of_samples=options.max_of_samples,
+    )
+    state = StateFile(options.state_file, boot=boot_id()) if options.state_file else None
+    if state:
+        _resume(recorder, state)
+    try:
+        certificates = _certificates(options)
+        server = Server(
+            (options.address, options.port),
+            lambda path: answers(recorder, path),
+            tls=certificates.context if certificates else None,
+        )
+    except OSError as error:
+        log.error("Cannot serve at %s:%d: %s", options.address, options.port, error)
+        return 1
+    with contextlib.closing(server), _termination() as ended:
+        server.wake_by(ended)
+        log.info("Serving at %s:%d", options.address, server.port)
+        try:
+            _run(recorder, server, state, options.interval, lambda: _arrived(ended))
+        finally:
+            _save(recorder, state)
+    log.info("Terminated")
+    return 0
+
+
+def _run(
+    recorder: Recorder,
+    server: Server,
+    state: StateFile | None,
+    interval: float,
+    ended: Callable[[], bool],
+) -> None:
+    pause, saved, well = min(FIRST_INTERVAL, interval), time.monotonic(), True
+    due = time.monotonic()
+    while True:
+        recorder.sample()
+        if time.monotonic() - saved >= SAVE_INTERVAL:
+            saved, well = time.monotonic(), _save(recorder, state, quiet=not well)
+        due = max(due + pause, time.monotonic())
+        while (left := due - time.monotonic()) > 0:
+            server.serve(left)
+            if ended():
+                return
+        if ended():
+            return
+        pause = interval
+
+
+def _resume(recorder: Recorder, state: StateFile) -> None:
+    try:
+        found = state.load()
+        if found:
+            recorder.load(*found)
+            log.info("Went on with the history in %s", state.path)
+    except StateError as error:
+        log.warning("The history in %s is left out: %s", state.path, error)
+
+
+def _save(recorder: Recorder, state: StateFile | None, *, quiet: bool = False) -> bool:
+    try:
+        if state:
+            state.save(recorder.dump())
+    except OSError as error:
+        if not quiet:
+            log.warning("The history cannot be saved: %s", error)
+        return False
+    return True
+
+
+class _Certificates:
+    """The TLS context of the files, made anew when they change."""
+
+    def __init__(self, certificate: Path, key: Path | None, client_ca: Path | None) -> None:
+        self._files = [path for path in (certificate, key, client_ca) if path]
+        self._certificate, self._key, self._client_ca = certificate, key, client_ca
+        self._stamp = self._look()
+        self._context = self._load()
+
+    def context(self) -> ssl.SSLContext:
+        """The context for a new connection."""
+        try:
+            stamp = self._look()
+            if stamp != self._stamp:
+                self._stamp = stamp
+                self._context = self._load()
+                log.info("Read the changed certificate %s", self._certificate)
+        except OSError as error:
+            log.warning("The changed certificate is of no use, the old one stays: %s", error)
+        return self._context
+
+    def _look(self) -> list[tuple[int, int]]:
+        return [(s.st_mtime_ns, s.st_size) for s in (path.stat() for path in self._files)]
+
+    def _load(self) -> ssl.SSLContext:
+        import ssl  # here, because it costs 5 MiB
+
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.load_cert_chain(self._certificate, self._key)
+        if self._client_ca:
+            context.load_verify_locations(self._client_ca)
+            context.verify_mode = ssl.CERT_REQUIRED
+        return context
+
+
+def _certificates(options: Options) -> _Certificates | None:
+    if not options.tls_cert_file:
+        return None
+    return _Certificates(
+        options.tls_cert_file, options.tls_private_key_file, options.client_ca_file
+    )
+
+
+@contextlib.contextmanager
+def _termination() -> Iterator[socket.socket]:
+    """A socket at which a byte arrives when the process is told to end."""
+    near, far = socket.socketpair()
+    far.setblocking(False)
+    near.setblocking(False)
+    wakeup = signal.set_wakeup_fd(far.fileno(), warn_on_full_buffer=False)
+    handlers = {
+        number: signal.signal(number, lambda *_: None) for number in (signal.SIGTERM, signal.SIGINT)
+    }
+    try:
+        yield near
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        signal.set_wakeup_fd(wakeup)
+        near.close()
+        far.close()
+
+
+def _arrived(near: socket.socket) -> bool:
+    try:
+        received = near.recv(64)
+    except BlockingIOError:
+        return False
+    return bool({signal.SIGTERM, signal.SIGINT} & set(received))

@@ -1,0 +1,165 @@
+"""Samples become windows, and windows what `/statistics` and `/metrics` say."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+from ... import __version__
+from ...load.windows import RESOURCES, Usage, UsageWindows
+from .saved_windows import StateError
+from .usage_source import Reading, ReadingError, Source
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+log = logging.getLogger(__name__)
+
+INTERVAL: Final = 15.0
+"""Seconds between samples."""
+
+STALE_INTERVALS: Final = 4
+"""Without a new sample for so many intervals, there is nothing to say any more."""
+
+_HELP: Final = {
+    "active": "in the last interval",
+    "avg_5m": "on average over the last five minutes",
+    "max_avg_1h": "at most over the last hour, averages of five minutes",
+    "max_avg_1d": "at most over the last day, averages of five minutes",
+}
+
+
+class Recorder:
+    """Turns readings into windows.
+
+    Args:
+        source: where readings come from.
+        clock: seconds that never go back.
+        interval: between samples, seconds.
+        moments_window: of mean and deviation, seconds.
+        max_of_samples: see UsageWindows.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        clock: Callable[[], float],
+        *,
+        interval: float = INTERVAL,
+        moments_window: float = 86400.0,
+        max_of_samples: bool = False,
+    ) -> None:
+        self._source, self._clock, self._interval = source, clock, interval
+        self._window, self._max_of_samples = moments_window, max_of_samples
+        self._last: Reading | None = None
+        self._sampled: float | None = None
+        self._trouble = ""
+        self.failures = 0
+        self._forget()
+
+    def _forget(self) -> None:
+        self._windows = {
+            name: UsageWindows(
+                max_of_samples=self._max_of_samples,
+                moments_span=self._window,
+                moments_step=max(self._window / 288, 1.0),
+            )
+            for name in RESOURCES
+        }
+
+    @property
+    def fresh(self) -> bool:
+        """Whether there is something to say."""
+        patience = STALE_INTERVALS * self._interval
+        return self._sampled is not None and self._clock() - self._sampled <= patience
+
+    @property
+    def trouble(self) -> str:
+        """Why the last reading failed, "" if it did not."""
+        return self._trouble
+
+    def sample(self) -> None:
+        """Read and record; trouble is logged once and counted."""
+        try:
+            reading = self._source.read(self._clock())
+        except ReadingError as error:
+            self.failures += 1
+            if str(error) != self._trouble:
+                log.warning("No sample: %s", error)
+            self._trouble = str(error)
+            return
+        if self._trouble:
+            log.info("Samples again after: %s", self._trouble)
+        self._trouble = ""
+        last, self._last = self._last, reading
+        cpu = None if last is None else reading.cpu_since(last)
+        if last is None or cpu is None:
+            return
+        seconds = reading.at - last.at
+        # What happened in a gap, while the machine slept, say, is no part of the last five minutes.
+        if not 0 < seconds <= STALE_INTERVALS * self._interval:
+            return
+        self._sampled = reading.at
+        self._windows["cpu"].add(reading.at, seconds, cpu)
+        self._windows["mem"].add(reading.at, seconds, reading.memory_usage)
+
+    def statistics(self) -> dict[str, float] | None:
+        """Percent for usage, milli-CPUs and bytes for amounts; None without a fresh sample."""
+        if not self.fresh or self._last is None:
+            return None
+        now = self._clock()
+        found: dict[str, float] = {}
+        capacities = {"cpu": self._last.cpus * 1000, "mem": self._last.memory}
+        for name, windows in self._windows.items():
+            usage = windows.read(now)
+            if usage is None:
+                return None
+            found.update(_percent(name, usage))
+            amount = "memory" if name == "mem" else name
+            found[f"free_{amount}_mean"] = round((1 - usage.mean) * capacities[name], 3)
+            found[f"free_{amount}_std"] = round(usage.std * capacities[name], 3)
+            found[f"capacity_{amount}"] = capacities[name]
+        # The age needs no wall clock, which may have been set since, or be another one elsewhere.
+        found["age"] = round(now - (self._sampled or now), 3)
+        found["timestamp"] = round(time.time() - found["age"], 3)
+        return found
+
+    def dump(self) -> dict[str, Any]:
+        """The past, for a state file."""
+        return {name: windows.dump() for name, windows in self._windows.items()}
+
+    def load(self, content: Mapping[str, Any], shift: float) -> None:
+        """Take up the past. Raises StateError: it is none; then there is no past."""
+        try:
+            for name, windows in self._windows.items():
+                windows.load(content[name], shift)
+        except (ValueError, KeyError, TypeError, OverflowError) as error:
+            self._forget()
+            raise StateError(f"its windows are damaged ({error})") from error
+
+
+def _percent(name: str, usage: Usage) -> dict[str, float]:
+    return {f"{name}_usage_{window}": round(getattr(usage, window) * 100, 4) for window in _HELP}
+
+
+def exposition(statistics: Mapping[str, float] | None, recorder: Recorder) -> str:
+    """Prometheus' text format, version 0.0.4."""
+    lines = []
+    for key, value in (statistics or {}).items():
+        prefix, _, window = key.partition("_usage_")
+        if window:
+            what = "CPU" if prefix == "cpu" else "memory"
+            lines.append(f"# HELP node_{key} Percent of {what} in use {_HELP[window]}.")
+        else:
+            lines.append(f"# HELP node_{key} As in /statistics: milli-CPUs, bytes or seconds.")
+        lines += [f"# TYPE node_{key} gauge", f"node_{key} {value!r}"]
+    lines += [
+        "# HELP node_metrics_failed_readings_total Samples that could not be taken.",
+        "# TYPE node_metrics_failed_readings_total counter",
+        f"node_metrics_failed_readings_total {recorder.failures}",
+        "# HELP node_metrics_build_info The version, as a label.",
+        "# TYPE node_metrics_build_info gauge",
+        f'node_metrics_build_info{{version="{__version__}"}} 1',
+    ]
+    return "\n".join(lines) + "\n"

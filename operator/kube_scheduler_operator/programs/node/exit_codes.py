@@ -1,0 +1,18 @@
+"""Exit codes of the programs on a node, which the operator reads from pod statuses."""
+
+from __future__ import annotations
+
+import signal
+from typing import Final
+
+EXIT_DEFINITIVE: Final = 0
+
+
+EXIT_RETRY: Final = 1
+
+
+EXIT_TERMINATED: Final = 128 + signal.SIGTERM
+
+
+EXIT_CHANGED: Final = 3
+"""The exit code that goes with a fingerprint."""

@@ -1,0 +1,197 @@
+"""Static pod manifests: the few places where a revision is written in, and what is read out.
+
+A revision number is put into declared places of the parsed object and nowhere else. Replacing text
+blindly would also rewrite a profile, an argument or an image that happens to contain the word.
+Manifests that are not ours (kubeadm's) are YAML; there is no YAML parser on the node, and what is
+needed of them, a port, stands in their arguments.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ...base.names import (
+    CONTENT_HASH_ANNOTATION,
+    KUBECONFIG_ANNOTATION,
+    KUBECONFIG_EXPIRES_ANNOTATION,
+    REVISION_LABEL,
+)
+
+PLACEHOLDER: Final = "REVISION"
+"""Stands for the revision number in a pod that is not yet part of a revision."""
+
+RESOURCE_VOLUME: Final = "resource-dir"
+"""The hostPath volume that is the revision's own directory on the node."""
+
+_STOCK_PORT: Final = 10259
+
+
+class ManifestError(ValueError):
+    """A manifest that cannot be installed; the message says which field and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """Where a scheduler answers over HTTPS whether it is ready."""
+
+    host: str
+    port: int
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """A manifest as the kubelet gets it.
+
+    Attributes:
+        data: its bytes.
+        revision: our revision number; None for a manifest that is not ours.
+        probe: where its scheduler answers.
+    """
+
+    data: bytes
+    revision: int | None
+    probe: Probe
+
+    @property
+    def name(self) -> str:
+        """What to call it when talking to people."""
+        return "the stock manifest" if self.revision is None else f"revision {self.revision}"
+
+
+def static_pod_for_revision(
+    pod: Mapping[str, Any],
+    revision: int,
+    content_hash: str = "",
+    kubeconfig: str = "",
+    kubeconfig_expires: str = "",
+) -> dict[str, Any]:
+    """The static pod of one revision: a copy of `pod` with its placeholders filled in.
+
+    Args:
+        pod: a Pod with `REVISION` in `metadata.labels.revision` and in the hostPath of the volume
+            `resource-dir`.
+        revision: the number of the revision.
+        content_hash: put into the annotation kube-scheduler-operator.dev/content-hash if given.
+        kubeconfig: fingerprint of the node's kubeconfig, for its annotation if given: with another
+            one it is another manifest, and the scheduler is started again.
+        kubeconfig_expires: when the certificate in it expires (RFC 3339), likewise.
+
+    Raises:
+        ManifestError: one of the two places is missing or has no placeholder.
+    """
+    result = deepcopy(dict(pod))
+    labels = _mapping(_mapping(result, "metadata"), "labels", "metadata.")
+    if labels.get(REVISION_LABEL) != PLACEHOLDER:
+        raise ManifestError(
+            f"metadata.labels.{REVISION_LABEL} of the static pod must be {PLACEHOLDER!r}, "
+            f"not {labels.get(REVISION_LABEL)!r}"
+        )
+    labels[REVISION_LABEL] = str(revision)
+    host_path = _resource_host_path(result)
+    path = host_path.get("path")
+    if not isinstance(path, str) or path.count(PLACEHOLDER) != 1:
+        raise ManifestError(
+            f"spec.volumes[{RESOURCE_VOLUME}].hostPath.path of the static pod must contain "
+            f"{PLACEHOLDER!r} once, not be {path!r}"
+        )
+    host_path["path"] = path.replace(PLACEHOLDER, str(revision))
+    annotations = {
+        CONTENT_HASH_ANNOTATION: content_hash,
+        KUBECONFIG_ANNOTATION: kubeconfig,
+        KUBECONFIG_EXPIRES_ANNOTATION: kubeconfig_expires,
+    }
+    given = {key: value for key, value in annotations.items() if value}
+    if given:
+        result["metadata"].setdefault("annotations", {}).update(given)
+    return result
+
+
+def serialise(pod: Mapping[str, Any]) -> bytes:
+    """A manifest file: JSON (which is YAML), readable, the same bytes for the same pod."""
+    return (json.dumps(pod, indent=2, sort_keys=True) + "\n").encode()
+
+
+def parse(data: bytes, static_pod_name: str) -> Manifest:
+    """What the installer must know of the manifest `data`; never fails, strangers are foreign."""
+    pod = _json_pod(data)
+    if pod is None:
+        return Manifest(data, None, _probe_of_text(data))
+    return Manifest(data, _revision_of(pod, static_pod_name), _probe_of_pod(pod))
+
+
+def is_plausible(data: bytes) -> bool:
+    """Whether `data` can be a pod at all; a half-written or empty file is no last good manifest."""
+    pod = _json_pod(data)
+    if pod is not None:
+        return bool(pod.get("spec"))
+    text = data.decode(errors="replace")
+    return bool(re.search(r"^kind:\s*[\"']?Pod\b", text, re.M) and re.search(r"^spec:", text, re.M))
+
+
+def log_directory_prefix(pod: Mapping[str, Any], node: str) -> str:
+    """How the kubelet names the log directories of `pod` on `node`, up to the pod's UID."""
+    metadata = pod["metadata"]
+    return f"{metadata['namespace']}_{metadata['name']}-{node}_"
+
+
+def _json_pod(data: bytes) -> dict[str, Any] | None:
+    try:
+        pod = json.loads(data)
+    except ValueError:
+        return None
+    return pod if isinstance(pod, dict) and pod.get("kind") == "Pod" else None
+
+
+def _revision_of(pod: Mapping[str, Any], static_pod_name: str) -> int | None:
+    try:
+        if pod["metadata"]["name"] != static_pod_name:
+            return None
+        revision = int(pod["metadata"]["labels"][REVISION_LABEL])
+        path = str(_resource_host_path(pod)["path"])
+    except (KeyError, TypeError, ValueError):
+        return None
+    return revision if revision > 0 and path.endswith(f"-{revision}") else None
+
+
+def _probe_of_pod(pod: Mapping[str, Any]) -> Probe:
+    try:
+        container = pod["spec"]["containers"][0]
+        get = container["readinessProbe"]["httpGet"]
+        port = get["port"]
+        if isinstance(port, str):
+            port = next(p["containerPort"] for p in container["ports"] if p["name"] == port)
+        return Probe(str(get.get("host") or "127.0.0.1"), int(port), str(get.get("path") or "/"))
+    except (KeyError, IndexError, TypeError, ValueError, StopIteration):
+        return _probe_of_text(json.dumps(pod).encode())
+
+
+def _probe_of_text(data: bytes) -> Probe:
+    """The probe of a manifest that is not ours, from its flags: every release answers /healthz."""
+    text = data.decode(errors="replace")
+    address = re.search(r"--bind-address=([0-9A-Fa-f.:]+)", text)
+    port = re.search(r"--secure-port=([0-9]+)", text)
+    host = address[1] if address and address[1] not in ("0.0.0.0", "::") else "127.0.0.1"
+    return Probe(host, int(port[1]) if port else _STOCK_PORT, "/healthz")
+
+
+def _resource_host_path(pod: Mapping[str, Any]) -> dict[str, Any]:
+    spec = _mapping(pod, "spec")
+    volumes = spec.get("volumes")
+    if isinstance(volumes, Sequence):
+        for volume in volumes:
+            if isinstance(volume, dict) and volume.get("name") == RESOURCE_VOLUME:
+                return _mapping(volume, "hostPath", f"spec.volumes[{RESOURCE_VOLUME}].")
+    raise ManifestError(f"spec.volumes of the static pod has no volume {RESOURCE_VOLUME!r}")
+
+
+def _mapping(parent: Mapping[str, Any], key: str, prefix: str = "") -> dict[str, Any]:
+    value = parent.get(key)
+    if not isinstance(value, dict):
+        raise ManifestError(f"{prefix}{key} of the static pod is missing or is not an object")
+    return value

@@ -1,0 +1,35 @@
+"""One text for one configuration: empty values removed, keys sorted."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+
+def config_text(config: Mapping[str, Any]) -> str:
+    """The configuration as the file holds it: compact JSON, sorted keys, trailing newline."""
+    return json.dumps(config, sort_keys=True, separators=(",", ":"), ensure_ascii=False) + "\n"
+
+
+def tidy(config: dict[str, Any]) -> dict[str, Any]:
+    """A copy without the empty lists and maps that are equivalent to an absent field."""
+    result = {key: value for key, value in config.items() if value not in ({}, [])}
+    if isinstance(result.get("profiles"), list):
+        result["profiles"] = [_tidy_profile(profile) for profile in result["profiles"]]
+    return result
+
+
+def _tidy_profile(profile: Any) -> Any:
+    if not isinstance(profile, dict):
+        return profile
+    points = profile.get("plugins")
+    if isinstance(points, dict):
+        sets = {
+            point: {key: item for key, item in lists.items() if item != []}
+            if isinstance(lists, dict)
+            else lists
+            for point, lists in points.items()
+        }
+        profile = {**profile, "plugins": {key: item for key, item in sets.items() if item != {}}}
+    return {key: value for key, value in profile.items() if value not in ({}, [])}

@@ -1,0 +1,131 @@
+"""The scheduler's command line: which flags, in which order, and who owns them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from ..base.platform import Platform
+from .flags import BOOLEANS
+from .go_values import integer
+
+CONFIG_PATH: Final = "/etc/kubernetes/static-pod-resources/configmaps/config/config.yaml"
+"""Where the configuration is in the static pod and in the preflight alike, on every platform."""
+
+DEFAULT_PORT: Final = 10259
+
+BIND_ADDRESS: Final = "bind-address"
+
+LOG_LEVELS: Final[Mapping[str, int]] = {"Normal": 2, "Debug": 4, "Trace": 6, "TraceAll": 10}
+"""TraceAll is 10 because the scheduler logs its plugins' scores per node at that level."""
+
+Flags = Mapping[str, Sequence[str]]
+"""Flag name without dashes -> its values, one per occurrence on the command line."""
+
+_ANY_ADDRESS: Final = frozenset({"", "0.0.0.0", "::"})
+_FILES: Final = ("cert-dir",)
+_LAST: Final = ("feature-gates", "v", "tls-cipher-suites", "tls-min-version")
+
+
+def compose_arguments(
+    platform: Platform,
+    *,
+    log_level: int,
+    observed: Flags,
+    bind_address: str = "",
+    serving: Flags,
+    overrides: Flags,
+) -> dict[str, list[str]]:
+    """All flags of the scheduler, in the order of its command line.
+
+    First the files, then the platform's defaults with the observed flags and the bind address over
+    them, feature gates, verbosity, TLS settings; last the overrides, by name. A flag appears in one
+    place only: an override replaces it, and an override without values removes it.
+    """
+    kubeconfig = platform.scheduler_kubeconfig
+    defaults = {name: [value] for name, value in platform.default_arguments}
+    flags: dict[str, list[str]] = {
+        "config": [CONFIG_PATH],
+        **{name: values for name, values in defaults.items() if name in _FILES},
+        "authentication-kubeconfig": [kubeconfig],
+        "authorization-kubeconfig": [kubeconfig],
+    }
+    flags |= defaults
+    flags |= {name: list(observed[name]) for name in sorted(observed) if name not in _LAST}
+    if bind_address:
+        flags[BIND_ADDRESS] = [bind_address]
+    if any(observed.get("feature-gates", ())):
+        flags["feature-gates"] = [",".join(observed["feature-gates"])]
+    flags["v"] = [str(log_level)]
+    for name in ("tls-cert-file", "tls-private-key-file", "tls-cipher-suites", "tls-min-version"):
+        values = serving.get(name) or observed.get(name)
+        if values:
+            flags[name] = list(values)
+    for name in sorted(overrides):
+        flags.pop(name, None)
+        if overrides[name]:
+            flags[name] = list(overrides[name])
+    return flags
+
+
+def render(flags: Flags) -> tuple[str, ...]:
+    """The flags as arguments: `--name=value`, `-v=2`; a flag with several values is repeated."""
+    return tuple(
+        f"{'-' if len(name) == 1 else '--'}{name}={value}"
+        for name, values in flags.items()
+        for value in values
+    )
+
+
+def parse(arguments: Iterable[str]) -> dict[str, list[str]]:
+    """Read a command line back: `--name=value`, `--name value`, and `--name` for booleans.
+
+    Words that belong to no flag, the program's name among them, are left out.
+    """
+    flags: dict[str, list[str]] = {}
+    pending: str | None = None
+    for word in arguments:
+        if pending is not None:
+            flags.setdefault(pending, []).append(word)
+            pending = None
+        elif word.startswith("-") and word.strip("-"):
+            name, equals, value = word.lstrip("-").partition("=")
+            name = normal(name)
+            if equals:
+                flags.setdefault(name, []).append(value)
+            elif name in BOOLEANS:
+                flags.setdefault(name, []).append("true")
+            else:
+                pending = name
+    return flags
+
+
+def normal(name: str) -> str:
+    """A flag's name as kube-scheduler compares it: it takes `_` for `-`."""
+    return name.replace("_", "-")
+
+
+def text_of(value: Any) -> str | None:
+    """A flag's value from JSON: a string, number or boolean as text, None for anything else."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    if isinstance(value, str | int | float):
+        return str(value)
+    return None
+
+
+def probe_target(arguments: Sequence[str], platform: Platform) -> tuple[str, int]:
+    """Host and port at which the kubelet can probe a scheduler started with `arguments`.
+
+    A scheduler that listens on all addresses is probed at the platform's probe host. A port that is
+    no number counts as the default; the check of the flags reports it.
+    """
+    flags = parse(arguments)
+    host = (flags.get(BIND_ADDRESS) or [""])[-1].strip()
+    try:
+        port = integer((flags.get("secure-port") or [str(DEFAULT_PORT)])[-1])
+    except ValueError:
+        port = DEFAULT_PORT
+    return (platform.probe_host if host in _ANY_ADDRESS else host), port or DEFAULT_PORT

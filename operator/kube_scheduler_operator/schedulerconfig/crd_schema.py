@@ -1,0 +1,134 @@
+"""Objects against the schema of their CustomResourceDefinition, as the API server checks them.
+
+Only structural rules: types, fields, enumerations, ranges. Rules in CEL stay with the API server.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any, Final
+
+import yaml
+
+from ..base import assets
+from ..base.findings import Path, Problem, did_you_mean, listing
+from .decode import INVALID_TYPE, INVALID_VALUE, UNKNOWN_FIELD
+
+MISSING_FIELD: Final = "MissingField"
+
+_TYPES: Final[Mapping[str, tuple[type, ...]]] = {
+    "object": (dict,),
+    "array": (list,),
+    "string": (str,),
+    "boolean": (bool,),
+    "integer": (int,),
+    "number": (int, float),
+}
+_ARTICLES: Final = {"object": "an object", "array": "a list", "integer": "an integer"}
+_META: Final = ("apiVersion", "kind", "metadata")
+
+
+def check_object(value: Mapping[str, Any], definition: str, version: str) -> Iterator[Problem]:
+    """What an API server with this CustomResourceDefinition would refuse or drop.
+
+    Args:
+        value: the object, without nulls.
+        definition: its file in crds/.
+        version: the API version, such as v1alpha1.
+
+    Raises:
+        KeyError: the definition has no such version.
+    """
+    schema = _schema(definition, version)
+    fields = {key: item for key, item in value.items() if key not in _META and key != "status"}
+    known = {**schema, "required": [k for k in schema.get("required", ()) if k not in _META]}
+    yield from _check(fields, known, ())
+
+
+@cache
+def _schema(definition: str, version: str) -> Mapping[str, Any]:
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    document = yaml.load(assets.text("crds", definition), loader)  # noqa: S506  # it is a safe one
+    for served in document["spec"]["versions"]:
+        if served["name"] == version:
+            found: Mapping[str, Any] = served["schema"]["openAPIV3Schema"]
+            return found
+    raise KeyError(version)
+
+
+def _check(value: Any, schema: Mapping[str, Any], path: Path) -> Iterator[Problem]:
+    if value is None and schema.get("nullable"):
+        return
+    kind = schema.get("type", "")
+    if schema.get("x-kubernetes-int-or-string"):
+        wrong = isinstance(value, bool) or not isinstance(value, int | str)
+        wanted = "a number or a string"
+    else:
+        wrong = bool(kind) and not isinstance(value, _TYPES[kind])
+        wrong = wrong or (isinstance(value, bool) and kind in ("integer", "number"))
+        wanted = _ARTICLES.get(kind, f"a {kind}")
+    if wrong:
+        yield Problem(INVALID_TYPE, path, f"this must be {wanted}", f"write {wanted}")
+    elif isinstance(value, dict):
+        yield from _fields(value, schema, path)
+    elif isinstance(value, list):
+        yield from _length(len(value), schema, "Items", "entries", path)
+        for index, item in enumerate(value):
+            yield from _check(item, schema.get("items", {}), (*path, index))
+    else:
+        yield from _scalar(value, schema, path)
+
+
+def _fields(value: Mapping[str, Any], schema: Mapping[str, Any], path: Path) -> Iterator[Problem]:
+    known: Mapping[str, Any] = schema.get("properties", {})
+    others = schema.get("additionalProperties")
+    open_ = schema.get("x-kubernetes-preserve-unknown-fields") or (not known and others is None)
+    for key in schema.get("required", ()):
+        if key not in value:
+            yield Problem(MISSING_FIELD, (*path, key), "this is required", f"write {key}")
+    for key, item in value.items():
+        if key in known:
+            yield from _check(item, known[key], (*path, key))
+        elif isinstance(others, Mapping):
+            yield from _check(item, others, (*path, key))
+        elif not open_ and not others:
+            hint = did_you_mean(key, known).removeprefix("; ")
+            yield Problem(
+                UNKNOWN_FIELD, (*path, key), f'there is no field "{key}" here', hint or "remove it"
+            )
+
+
+def _scalar(value: Any, schema: Mapping[str, Any], path: Path) -> Iterator[Problem]:
+    allowed = schema.get("enum")
+    if allowed is not None and value not in allowed:
+        names = [str(each) for each in allowed if each != ""]
+        hint = did_you_mean(str(value), names).removeprefix("; ")
+        yield Problem(
+            INVALID_VALUE, path, f'"{value}" is not one of them', hint or f"use {listing(names)}"
+        )
+    if isinstance(value, str):
+        yield from _length(len(value), schema, "Length", "characters", path)
+        pattern = schema.get("pattern")
+        if pattern and not re.search(pattern, value):
+            yield Problem(
+                INVALID_VALUE, path, f'"{value}" does not match {pattern}', "write one that does"
+            )
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        if value < schema.get("minimum", value):
+            least = schema["minimum"]
+            yield Problem(INVALID_VALUE, path, f"{value} is too small", f"use {least} or more")
+        if value > schema.get("maximum", value):
+            most = schema["maximum"]
+            yield Problem(INVALID_VALUE, path, f"{value} is too large", f"use {most} or less")
+
+
+def _length(
+    length: int, schema: Mapping[str, Any], suffix: str, what: str, path: Path
+) -> Iterator[Problem]:
+    least, most = schema.get(f"min{suffix}", 0), schema.get(f"max{suffix}")
+    if length < least:
+        yield Problem(INVALID_VALUE, path, f"{length} {what} are too few", f"at least {least}")
+    if most is not None and length > most:
+        yield Problem(INVALID_VALUE, path, f"{length} {what} are too many", f"at most {most}")

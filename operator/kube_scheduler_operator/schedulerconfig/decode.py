@@ -1,0 +1,165 @@
+"""Strict decoding, as kube-scheduler does it: what is wrong with the types of a document.
+
+An unknown field is an error, and so is a number for a string. `null` is what Go makes of it:
+nothing for a field, something empty in a list; only a duration cannot be null, unless the field is
+optional.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from ..base.findings import Path, Problem, did_you_mean
+from .go_values import nanoseconds
+from .schema import BOOL, DURATION, INT32, INT64, STRING, List, Map, Scalar, Struct, Type
+
+INVALID: Final = "InvalidConfiguration"
+UNKNOWN_FIELD: Final = "UnknownField"
+INVALID_TYPE: Final = "InvalidType"
+INVALID_VALUE: Final = "InvalidValue"
+
+_LIMITS: Final = {INT32: 2**31, INT64: 2**63}
+_LARGEST_FLOAT: Final = (2 - 2**-24) * 2.0**127
+"""What is rounded to infinity when Go reads a float32."""
+
+
+def decode(
+    value: Any, kind: Type, path: Path, minor: int, *, strict: bool = True
+) -> Iterator[Problem]:
+    """What strict decoding of `value` as `kind` by kube-scheduler 1.`minor` complains about.
+
+    With `strict=False` unknown fields pass: a newer or custom scheduler may know them.
+    """
+    if isinstance(kind, Struct):
+        if not isinstance(value, Mapping):
+            yield _wrong_type(value, "an object", path)
+            return
+        known = kind.known(minor)
+        for key, item in value.items():
+            if key not in known:
+                if strict:
+                    yield _unknown_field(key, kind, known, path, minor)
+            elif item is not None:
+                yield from decode(item, kind.fields[key], (*path, key), minor, strict=strict)
+            elif kind.fields[key] == DURATION and key not in kind.optional:
+                # Go asks the duration itself to read the null, and it takes it for "".
+                message = "null is not a duration; write one such as 15s or remove the field"
+                yield Problem(INVALID_VALUE, (*path, key), message)
+    elif isinstance(kind, List):
+        if not isinstance(value, list):
+            yield _wrong_type(value, "a list", path)
+            return
+        for index, item in enumerate(value):
+            if item is not None:
+                yield from decode(item, kind.item, (*path, index), minor, strict=strict)
+    elif isinstance(kind, Map):
+        if not isinstance(value, Mapping):
+            yield _wrong_type(value, "an object", path)
+            return
+        for key, item in value.items():
+            if item is not None:
+                yield from decode(item, kind.item, (*path, key), minor, strict=strict)
+    else:
+        yield from _decode_scalar(value, kind, path)
+
+
+def decoded(value: Any, kind: Type, minor: int) -> Any:
+    """A copy of what `decode` found right, as Go holds it: no nulls, no unknown fields.
+
+    A null in a list is the item type's zero value: `{}`, `[]`, `""`, 0 or false.
+    """
+    if isinstance(kind, Struct):
+        known = kind.known(minor)
+        return {
+            key: decoded(item, kind.fields[key], minor)
+            for key, item in value.items()
+            if item is not None and key in known
+        }
+    if isinstance(kind, List):
+        return [
+            zero(kind.item) if item is None else decoded(item, kind.item, minor) for item in value
+        ]
+    if isinstance(kind, Map):
+        return {
+            key: zero(kind.item) if item is None else decoded(item, kind.item, minor)
+            for key, item in value.items()
+        }
+    if kind == "bytes":
+        return base64.b64encode(_bytes(value)).decode()
+    return value
+
+
+def zero(kind: Type) -> Any:
+    """What Go has where nothing was given."""
+    if isinstance(kind, Struct | Map):
+        return {}
+    if isinstance(kind, List):
+        return []
+    if kind == BOOL:
+        return False
+    return 0 if kind in (INT32, INT64, "float") else "0s" if kind == DURATION else ""
+
+
+def _unknown_field(key: str, kind: Struct, known: Sequence[str], path: Path, minor: int) -> Problem:
+    if kind.since and key in kind.since:
+        hint = f", it came with 1.{kind.since[key]}; remove it"
+    else:
+        hint = did_you_mean(key, known) or "; remove it"
+    return Problem(
+        UNKNOWN_FIELD, (*path, key), f'kube-scheduler 1.{minor} has no field "{key}" here{hint}'
+    )
+
+
+def _decode_scalar(value: Any, kind: Scalar, path: Path) -> Iterator[Problem]:
+    if kind == "bytes":
+        # Go also takes a list of numbers for bytes.
+        if not isinstance(value, str | list):
+            yield _wrong_type(value, "base64 in a string", path)
+            return
+        try:
+            _bytes(value)
+        except (binascii.Error, ValueError, TypeError):
+            yield Problem(INVALID_VALUE, path, "the value is not base64; encode it")
+    elif kind in (STRING, DURATION):
+        if not isinstance(value, str):
+            yield _wrong_type(
+                value, "a duration such as 15s" if kind == DURATION else "a string", path
+            )
+        elif kind == DURATION:
+            try:
+                nanoseconds(value)
+            except ValueError as error:
+                yield Problem(INVALID_VALUE, path, f"{error}; write a Go duration")
+    elif kind == BOOL:
+        if not isinstance(value, bool):
+            yield _wrong_type(value, "true or false", path)
+    elif kind == "float":
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            yield _wrong_type(value, "a number", path)
+        elif not -_LARGEST_FLOAT < value < _LARGEST_FLOAT:
+            yield Problem(INVALID_VALUE, path, f"{value} does not fit; use a smaller one")
+    elif kind in (INT32, INT64):
+        limit = _LIMITS[kind]
+        if isinstance(value, bool) or not isinstance(value, int):
+            yield _wrong_type(value, "an integer", path)
+        elif not -limit <= value < limit:
+            yield Problem(
+                INVALID_VALUE, path, f"{value} does not fit into {kind}; use a smaller one"
+            )
+
+
+def _bytes(value: str | list[Any]) -> bytes:
+    if isinstance(value, list):
+        if any(isinstance(item, bool | float) for item in value):
+            raise TypeError(value)
+        return bytes(0 if item is None else item for item in value)
+    return base64.b64decode(value.replace("\r", "").replace("\n", ""), validate=True)
+
+
+def _wrong_type(value: Any, wanted: str, path: Path) -> Problem:
+    names = {bool: "a boolean", str: "a string", dict: "an object", list: "a list"}
+    got = names.get(type(value), "a number")
+    return Problem(INVALID_TYPE, path, f"this is {got} but must be {wanted}")

@@ -1,0 +1,272 @@
+"""kube-scheduler's flags: their types, and what is wrong with a value before it ever runs.
+
+The preflight starts the scheduler without serving, so that it does not see wrong cipher names, TLS
+versions or addresses: for those this check is the only one before a node is touched.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+from ..base.findings import WARNING, Problem, did_you_mean, listing
+from .feature_gates import known_gates, knows, parse_gates
+from .go_values import boolean, integer, seconds
+from .versions import Version
+
+INVALID_ARGUMENT: Final = "InvalidArgument"
+UNKNOWN_ARGUMENT: Final = "UnknownArgument"
+UNKNOWN_FEATURE_GATE: Final = "UnknownFeatureGate"
+VOID_ARGUMENT: Final = "VoidArgument"
+
+VOID_BESIDE_CONFIG: Final[Mapping[str, str]] = {
+    "contention-profiling": "enableContentionProfiling",
+    "kube-api-burst": "clientConnection.burst",
+    "kube-api-content-type": "clientConnection.contentType",
+    "kube-api-qps": "clientConnection.qps",
+    "profiling": "enableProfiling",
+}
+"""Flags that kube-scheduler ignores beside --config -> the field that counts instead."""
+
+TLS_VERSIONS: Final = ("VersionTLS10", "VersionTLS11", "VersionTLS12", "VersionTLS13")
+_ECDHE_GCM: Final = ("AES_128_GCM_SHA256", "AES_256_GCM_SHA384", "CHACHA20_POLY1305_SHA256")
+CIPHER_SUITES: Final = frozenset({
+    *("TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256"),
+    *(f"TLS_ECDHE_ECDSA_WITH_{name}" for name in _ECDHE_GCM),
+    *(f"TLS_ECDHE_RSA_WITH_{name}" for name in _ECDHE_GCM),
+    *(
+        f"TLS_ECDHE_{key}_WITH_{name}"
+        for key in ("ECDSA", "RSA")
+        for name in (
+            "AES_128_CBC_SHA", "AES_128_CBC_SHA256", "AES_256_CBC_SHA", "RC4_128_SHA",
+            "CHACHA20_POLY1305",
+        )
+    ),
+    *(
+        f"TLS_RSA_WITH_{name}"
+        for name in (
+            "3DES_EDE_CBC_SHA", "AES_128_CBC_SHA", "AES_128_CBC_SHA256", "AES_128_GCM_SHA256",
+            "AES_256_CBC_SHA", "AES_256_GCM_SHA384", "RC4_128_SHA",
+        )
+    ),
+    "TLS_ECDHE_RSA_WITH_3DES_EDE_CBC_SHA",
+})  # fmt: skip
+"""What Go's crypto/tls can do, the insecure ones and two old names of Kubernetes included."""
+
+HTTP2_SUITES: Final = frozenset(
+    {"TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256", "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"}
+)
+"""One of them must be there below TLS 1.3, because HTTP/2 demands it."""
+
+_STRINGS: Final = (
+    "allow-metric-labels", "authentication-kubeconfig", "authorization-kubeconfig",
+    "authorization-always-allow-paths", "config", "disabled-metrics", "emulated-version",
+    "kube-api-content-type", "kubeconfig", "leader-elect-resource-lock",
+    "leader-elect-resource-name", "leader-elect-resource-namespace", "logging-format",
+    "log-json-info-buffer-size", "log-text-info-buffer-size", "master",
+    "min-compatibility-version", "requestheader-allowed-names",
+    "requestheader-extra-headers-prefix", "requestheader-group-headers",
+    "requestheader-uid-headers", "requestheader-username-headers",
+    "show-hidden-metrics-for-version", "tls-sni-cert-key", "version", "vmodule",
+    "write-config-to", "feature-gates",
+)  # fmt: skip
+_PATHS: Final = (
+    "allow-metric-labels-manifest", "cert-dir", "client-ca-file", "requestheader-client-ca-file",
+    "tls-cert-file", "tls-private-key-file",
+)  # fmt: skip
+BOOLEANS: Final = (
+    "authentication-skip-lookup", "authentication-tolerate-lookup-failure",
+    "contention-profiling", "disable-http2-serving", "help",
+    "leader-elect", "log-json-split-stream", "log-text-split-stream", "permit-address-sharing",
+    "permit-port-sharing", "profiling",
+)  # fmt: skip
+_INTEGERS: Final = ("http2-max-streams-per-connection", "kube-api-burst")
+_DURATIONS: Final = (
+    "authentication-token-webhook-cache-ttl", "authorization-webhook-cache-authorized-ttl",
+    "authorization-webhook-cache-unauthorized-ttl", "leader-elect-lease-duration",
+    "leader-elect-renew-deadline", "leader-elect-retry-period", "log-flush-frequency",
+    "pod-max-in-unschedulable-pods-duration",
+)  # fmt: skip
+
+ON_RECORD: Final = (34, 35, 36)
+"""The minors whose flags are recorded in full; others may have a flag more or less."""
+_SINCE: Final[Mapping[str, int]] = {"min-compatibility-version": 35, "tls-curve-preferences": 36}
+"""The minor that brought a flag, if not all on record have it."""
+
+
+def _port(text: str) -> None:
+    if not 1 <= integer(text) <= 65535:
+        raise ValueError(f"{text} is not a port; use 1 to 65535")
+
+
+def _address(text: str) -> None:
+    if text:  # blank means all interfaces
+        try:
+            ipaddress.ip_address(text.strip().split("%")[0])
+        except ValueError:
+            raise ValueError(f'"{text}" is not an IP address; use one such as 127.0.0.1') from None
+
+
+def _absolute(text: str) -> None:
+    # The scheduler's working directory is the image's business.
+    if text and not text.startswith("/"):
+        raise ValueError(f'"{text}" is not an absolute path; start it with /')
+
+
+def _tls_version(text: str) -> None:
+    if text and text not in TLS_VERSIONS:
+        hint = did_you_mean(text, TLS_VERSIONS) or f"; use {listing(TLS_VERSIONS)}"
+        raise ValueError(f'"{text}" is not a TLS version{hint}')
+
+
+def _cipher_suites(text: str) -> None:
+    for name in text.split(",") if text else ():
+        if name not in CIPHER_SUITES:
+            hint = did_you_mean(name, CIPHER_SUITES) or "; use the IANA names that Go knows"
+            raise ValueError(f'"{name}" is not a cipher suite{hint}')
+
+
+def _curves(text: str) -> None:
+    # Which of them exist depends on the Go that the program was built with.
+    found = [integer(part) for part in text.split(",")] if text else []
+    for curve in found:
+        if not 1 <= curve <= 65535:
+            raise ValueError(
+                f"{curve} is not a curve; use 1 to 65535, as Go's crypto/tls numbers them"
+            )
+    if len(set(found)) != len(found):
+        raise ValueError(f'"{text}" has a curve twice; remove one')
+
+
+def _verbosity(text: str) -> None:
+    if not 0 <= integer(text) < 2**31:
+        raise ValueError(f"{text} is not a log level; use 0 to 10")
+
+
+def _number(text: str) -> None:
+    float(text)
+
+
+def _anything(_: str) -> None:
+    return None
+
+
+_TYPES: Final[Mapping[str, Callable[[str], object]]] = {
+    **dict.fromkeys(_STRINGS, _anything),
+    **dict.fromkeys(_PATHS, _absolute),
+    **dict.fromkeys(BOOLEANS, boolean),
+    **dict.fromkeys(_INTEGERS, integer),
+    **dict.fromkeys(_DURATIONS, seconds),
+    "bind-address": _address,
+    "kube-api-qps": _number,
+    "secure-port": _port,
+    "tls-cipher-suites": _cipher_suites,
+    "tls-curve-preferences": _curves,
+    "tls-min-version": _tls_version,
+    "v": _verbosity,
+}
+
+
+def flag_names(minor: int) -> frozenset[str]:
+    """The flags that kube-scheduler 1.`minor` has, without dashes."""
+    return frozenset(name for name in _TYPES if _SINCE.get(name, 0) <= minor)
+
+
+def check_flags(
+    flags: Mapping[str, Sequence[str]], version: Version, *, stock: bool = True
+) -> Iterator[Problem]:
+    """What is wrong with flags (name without dashes -> values); paths start with the name.
+
+    After `feature-gates` a path may have the gate.
+    """
+    recorded = stock and version.major == 1 and version.minor in ON_RECORD
+    known = flag_names(version.minor)
+    for name, values in flags.items():
+        if recorded and name not in known:
+            since = _SINCE.get(name)
+            hint = f"; it came with 1.{since}" if since else did_you_mean(name, sorted(known))
+            yield Problem(
+                UNKNOWN_ARGUMENT,
+                (name,),
+                f"kube-scheduler {version.short} has no flag --{name}{hint or '; remove it'}",
+            )
+            continue
+        check = _TYPES.get(name, _anything)
+        for value in values:
+            try:
+                check(value)
+            except ValueError as error:
+                yield Problem(INVALID_ARGUMENT, (name,), f"--{name}: {error}")
+    yield from _http2(flags)
+    yield from _feature_gates(flags.get("feature-gates", ()), version, stock=stock)
+
+
+def void_flags(names: Iterable[str], where: str) -> Iterator[Problem]:
+    """Warnings about flags that do nothing, because kube-scheduler always gets a file here.
+
+    Args:
+        names: of the flags that users gave, without dashes; paths are the name.
+        where: what the fields that count instead are fields of.
+    """
+    for name in names:
+        if name in VOID_BESIDE_CONFIG:
+            message = f"kube-scheduler ignores --{name} beside --config, with which it is started"
+            fix = f"set {where}.{VOID_BESIDE_CONFIG[name]}"
+            yield Problem(VOID_ARGUMENT, (name,), message, fix, WARNING)
+
+
+def _http2(flags: Mapping[str, Sequence[str]]) -> Iterator[Problem]:
+    """What golang.org/x/net/http2 demands of a server (ConfigureServer), or it does not start."""
+    suites = {name for value in flags.get("tls-cipher-suites", ()) for name in value.split(",")}
+    suites.discard("")
+    if not suites or suites & HTTP2_SUITES or not suites <= CIPHER_SUITES:
+        return  # nothing set, nothing missing, or told about already
+    if _last(flags, "tls-min-version") == "VersionTLS13":
+        return
+    try:
+        if boolean(_last(flags, "disable-http2-serving") or "false"):
+            return
+    except ValueError:
+        return  # told about already
+    yield Problem(
+        INVALID_ARGUMENT,
+        ("tls-cipher-suites",),
+        "--tls-cipher-suites: the scheduler would not start, because HTTP/2 needs "
+        "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256 or TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256 "
+        "(OpenSSL: ECDHE-RSA-AES128-GCM-SHA256, ECDHE-ECDSA-AES128-GCM-SHA256) below TLS 1.3; add "
+        "one",
+    )
+
+
+def _last(flags: Mapping[str, Sequence[str]], name: str) -> str:
+    """The value that counts of a flag that is no list."""
+    return (flags.get(name) or ("",))[-1]
+
+
+def _feature_gates(values: Sequence[str], version: Version, *, stock: bool) -> Iterator[Problem]:
+    try:
+        gates = parse_gates(values)
+    except ValueError as error:
+        yield Problem(INVALID_ARGUMENT, ("feature-gates",), f"--feature-gates: {error}")
+        return
+    known = known_gates(version.minor) if stock else None
+    if known is None:
+        return
+    for name, value in gates.items():
+        if name not in known:
+            if knows(version, name) is None:
+                continue  # the preflight asks the program itself
+            hint = did_you_mean(name, known) or "; remove it"
+            yield Problem(
+                UNKNOWN_FEATURE_GATE,
+                ("feature-gates", name),
+                f"kube-scheduler {version.short} has no feature gate {name}{hint}",
+            )
+        elif known[name] not in (None, value):
+            locked = str(known[name]).lower()
+            yield Problem(
+                INVALID_ARGUMENT,
+                ("feature-gates", name),
+                f"feature gate {name} is locked to {locked} in {version.short}; remove it",
+            )

@@ -1,0 +1,246 @@
+"""YAML and JSON as kube-scheduler reads them, with the line and column of every value.
+
+kube-scheduler's reader is not PyYAML's: `y` is true, `010` is 8, `1e1` is 10, `1:30` is a string, a
+key that is there twice is an error, and what begins with `{` must be JSON. The rules here are
+those of sigs.k8s.io/yaml and of encoding/json; tests/integration/test_source_against_binary.py asks
+the program itself.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import yaml
+
+from ..base.findings import Path
+from . import source_json
+from .go_values import without_nulls
+from .source_tree import Flaw, Node, Position, SourceError
+
+__all__ = ["Document", "Flaw", "Position", "SourceError", "read"]
+
+_TAG: Final = "tag:yaml.org,2002:"
+_INTEGER: Final = re.compile(r"[-+]?(?:0[bB][01]+|0[xX][0-9a-fA-F]+|0[oO]?[0-7]+|0|[1-9][0-9]*)")
+_FLOAT: Final = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
+_WORDS: Final[dict[str, Any]] = {
+    **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
+    **dict.fromkeys(
+        ("y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"), True
+    ),
+    **dict.fromkeys(
+        ("n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"), False
+    ),
+    **dict.fromkeys((".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF"), math.inf),
+    **dict.fromkeys(("-.inf", "-.Inf", "-.INF"), -math.inf),
+    **dict.fromkeys((".nan", ".NaN", ".NAN"), math.nan),
+}
+_MOST_NODES: Final = 100_000
+"""More than any configuration has; aliases of aliases get there with a few lines."""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One document of a file.
+
+    Attributes:
+        root: its values with their positions.
+        flaws: what the reader of kube-scheduler would refuse although it can be read.
+    """
+
+    root: Node
+    flaws: tuple[Flaw, ...] = ()
+
+    @property
+    def value(self) -> Any:
+        """The document as plain data, without the keys that hold null, at any depth."""
+        return without_nulls(self.root.data)
+
+    def position(self, path: Path) -> Position:
+        """Where a path is written: its key, or its list entry; else where it would belong."""
+        return self._walk(path)[0]
+
+    def depth(self, path: Path) -> int:
+        """How many parts of a path this document has."""
+        return self._walk(path)[1]
+
+    def _walk(self, path: Path) -> tuple[Position, int]:
+        node, found = self.root, self.root.position
+        for depth, part in enumerate(path):
+            step = node.child(part)
+            if step is None:
+                return found, depth
+            found, node = step
+        return found, len(path)
+
+
+def read(text: str) -> tuple[list[Document], SourceError | None]:
+    """The documents of a file and, if it cannot be read to its end, why; empty ones are left out.
+
+    What stands before a mistake is returned all the same.
+    """
+    if text.lstrip().startswith("{"):
+        try:
+            root, flaws = source_json.parse(text)
+        except SourceError as error:
+            return [], error
+        return [Document(root, tuple(flaws))], None
+    documents: list[Document] = []
+    try:
+        # Only nodes are composed, nothing is constructed: what is loaded is text.
+        for node in yaml.compose_all(text, Loader=_LOADER):
+            if node is not None:
+                builder = _Builder()
+                root = builder.node(node)
+                if root.data is not None:
+                    documents.append(Document(root, tuple(builder.flaws)))
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        where = Position(mark.line + 1, mark.column + 1) if mark else Position(1, 1)
+        return documents, SourceError(where, _said(error))
+    except yaml.reader.ReaderError as error:
+        before = text[: error.position]
+        where = Position(before.count("\n") + 1, len(before) - before.rfind("\n"))
+        return documents, SourceError(
+            where, f"a character that YAML does not allow: {error.reason}"
+        )
+    except yaml.YAMLError as error:
+        return documents, SourceError(Position(1, 1), str(error))
+    except SourceError as error:
+        return documents, error
+    except RecursionError:
+        return documents, SourceError(Position(1, 1), "this is nested too deep to be read")
+    return documents, None
+
+
+_LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+"""libyaml where it is there: ten times as fast."""
+
+
+def _said(error: yaml.MarkedYAMLError) -> str:
+    context = f"{error.context}: " if error.context else ""
+    return f"{context}{error.problem}"
+
+
+@dataclass(slots=True)
+class _Builder:
+    """From nodes of PyYAML to ours."""
+
+    flaws: list[Flaw] = field(default_factory=list)
+    open: set[int] = field(default_factory=set)
+    count: int = 0
+
+    def node(self, node: Any) -> Node:
+        where = _position(node)
+        self.count += 1
+        if id(node) in self.open:
+            raise SourceError(where, "an anchor contains itself; write the value out")
+        if self.count > _MOST_NODES:
+            raise SourceError(where, "aliases make this file too large; write the values out")
+        if isinstance(node, yaml.ScalarNode):
+            return Node(where, self._scalar(node, where))
+        self.open.add(id(node))
+        try:
+            if isinstance(node, yaml.SequenceNode):
+                items = [self.node(item) for item in node.value]
+                return Node(where, [item.data for item in items], items=items)
+            return self._mapping(node, where)
+        finally:
+            self.open.discard(id(node))
+
+    def _scalar(self, node: yaml.ScalarNode, where: Position) -> Any:
+        value = scalar(node)
+        if isinstance(value, float) and not math.isfinite(value):
+            self.flaws.append(Flaw(where, (), f"{node.value} is no number of JSON; write another"))
+        return value
+
+    def _mapping(self, node: yaml.MappingNode, where: Position) -> Node:
+        fields: dict[str, tuple[Position, Node]] = {}
+        for key, child in self._pairs(node):
+            at = _position(key)
+            if not isinstance(key, yaml.ScalarNode):
+                self.flaws.append(Flaw(at, (), "a key must be a string; this is a list or a map"))
+                continue
+            name = _key(scalar(key))
+            if name in fields:
+                line = fields[name][0].line
+                message = f'"{name}" is there twice, first in line {line}; remove one'
+                self.flaws.append(Flaw(at, (), message))
+            fields[name] = (at, self.node(child))
+        return Node(where, {name: child.data for name, (_, child) in fields.items()}, fields)
+
+    def _pairs(self, node: yaml.MappingNode) -> Iterator[tuple[yaml.Node, yaml.Node]]:
+        """The keys and values, those of `<<` as well: they must not be there twice either."""
+        for key, child in node.value:
+            if key.tag != f"{_TAG}merge" or key.value != "<<":
+                yield key, child
+                continue
+            merged = child.value if isinstance(child, yaml.SequenceNode) else [child]
+            for each in merged:
+                if not isinstance(each, yaml.MappingNode):
+                    raise SourceError(_position(each), "only maps can be merged with <<")
+                if id(each) in self.open:
+                    raise SourceError(_position(each), "an anchor contains itself")
+                self.open.add(id(each))
+                yield from self._pairs(each)
+                self.open.discard(id(each))
+
+
+def scalar(node: yaml.ScalarNode) -> Any:
+    """What kube-scheduler makes of a scalar; a number without a fraction is an integer."""
+    text = str(node.value)
+    tag = str(node.tag).removeprefix(_TAG)
+    plain = not node.style  # None, and "" from libyaml
+    if tag == "binary":
+        import base64
+
+        return base64.b64decode(text).decode(errors="replace")
+    if tag.startswith("!") or (not plain and tag == "str"):
+        return text
+    value = _resolve(text)
+    if plain and tag == "str" and _implicit(text) != "str":
+        return text  # !!str was written before it
+    return value
+
+
+def _resolve(text: str) -> Any:
+    if text in _WORDS:
+        return _WORDS[text]
+    if text[0] not in "+-.0123456789":
+        return text
+    digits = text.replace("_", "")
+    if _INTEGER.fullmatch(digits):
+        return _integer(digits)
+    if _FLOAT.fullmatch(digits):
+        number = float(digits)
+        return int(number) if number.is_integer() else number
+    return text
+
+
+def _integer(digits: str) -> int:
+    sign = -1 if digits.startswith("-") else 1
+    digits = digits.lstrip("+-").lower()
+    if len(digits) > 1 and digits[0] == "0" and digits[1].isdigit():
+        return sign * int(digits, 8)
+    return sign * int(digits, 0)
+
+
+def _implicit(text: str) -> str:
+    """The tag that PyYAML gives to a plain scalar by itself."""
+    resolver: Any = yaml.resolver.Resolver()
+    tag = resolver.resolve(yaml.ScalarNode, text, (True, False))
+    return str(tag).removeprefix(_TAG)
+
+
+def _key(value: Any) -> str:
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    return str(value)
+
+
+def _position(node: yaml.Node) -> Position:
+    mark = node.start_mark
+    return Position(mark.line + 1, mark.column + 1)

@@ -1,0 +1,238 @@
+"""`convert`: the result on standard output, what changed on standard error, an exit code."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from kube_scheduler_operator.__main__ import main
+from kube_scheduler_operator.profiles.validate import profiles_of
+from kube_scheduler_operator.schedulerconfig.check import Target
+from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
+from kube_scheduler_operator.schedulerconfig.versions import Version
+
+from ...migrate.conversions import AGENT_SCHEDULER, AGENTS, CLASSIC, DEMO, SECOND, THREE, component
+
+Write = Callable[..., str]
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Write:
+    def write(*documents: Any) -> str:
+        path = tmp_path / f"{len(list(tmp_path.iterdir()))}.yaml"
+        path.write_text(yaml.safe_dump_all(documents, sort_keys=False), encoding="utf-8")
+        return str(path)
+
+    return write
+
+
+def config_map(name: str, key: str, document: Any, namespace: str = "kube-system") -> Any:
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": name, "namespace": namespace},
+        "data": {key: json.dumps(document), "README": "no document: {"},
+    }
+
+
+POLICY_MAP = config_map("my-scheduler-policy", "policy.cfg", AGENTS)
+DEPLOYMENT = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"}}
+
+
+def run(*arguments: str) -> int:
+    return main(["convert", *arguments])
+
+
+def test_the_result_and_the_changes_are_apart(file: Write, capsys: Any) -> None:
+    assert run("-f", file(DEMO)) == 0
+    printed = capsys.readouterr()
+    made = yaml.safe_load(printed.out)
+    assert made["apiVersion"] == "kubescheduler.config.k8s.io/v1"
+    assert made["clientConnection"] == DEMO["clientConnection"]
+    assert "&id" not in printed.out
+    lines = printed.err.splitlines()
+    assert lines[0].startswith("same behaviour: apiVersion: v1beta2 is v1; kube-scheduler 1.35")
+    assert all(line.startswith("same behaviour: ") for line in lines)
+
+
+def test_the_worst_comes_first_and_the_rest_can_be_left_out(file: Write, capsys: Any) -> None:
+    document = component("v1beta1", healthzBindAddress="0.0.0.0:10251", featureGates={"A": True})
+    assert run("-f", file(document)) == 0
+    kinds = [line.partition(": ")[0] for line in capsys.readouterr().err.splitlines()]
+    assert kinds == sorted(
+        kinds, key=["cannot be kept", "behaviour differs", "same behaviour"].index
+    )
+    assert len(set(kinds)) == 3
+    assert run("-f", file(document), "--quiet") == 0
+    assert "same behaviour" not in capsys.readouterr().err
+
+
+def test_json(file: Write, capsys: Any) -> None:
+    assert run("-f", file(SECOND), "-o", "json") == 0
+    made = json.loads(capsys.readouterr().out)
+    assert made["profiles"][0]["schedulerName"] == "my-scheduler"
+
+
+def test_scheduler_profiles_have_the_same_profiles(file: Write, capsys: Any) -> None:
+    old = {**THREE, "parallelism": 8}
+    assert run("-f", file(old), "--custom-image", "--quiet") == 0
+    config = yaml.safe_load(capsys.readouterr().out)
+    assert run("-f", file(old), "--custom-image", "--quiet", "--profiles") == 0
+    printed = capsys.readouterr()
+    objects = list(yaml.safe_load_all(printed.out))
+    assert "left out: parallelism:" in printed.err
+    assert "leaderElection" not in printed.err, "the operator's own business"
+    assert [each["kind"] for each in objects] == ["SchedulerProfile"] * 3
+    first = {"schedulerName": "default-scheduler"}
+    profiles, verdicts = profiles_of("", objects, first, Target(Gates(Version(1, 35)), stock=False))
+    assert list(profiles[1:]) == config["profiles"]
+    assert all(verdict.accepted for verdict in verdicts)
+
+
+def test_a_profile_without_a_name_becomes_that_of_all_pods(file: Write, capsys: Any) -> None:
+    assert run("-f", file(DEMO), "--profiles", "-o", "json") == 0
+    made = json.loads(capsys.readouterr().out)
+    assert made["metadata"]["name"] == "default-scheduler"
+    assert made["spec"]["plugins"]["score"]["enabled"] == [{"name": "ImageLocality", "weight": 10}]
+
+
+def test_several_documents(file: Write, capsys: Any) -> None:
+    name = file(SECOND, DEPLOYMENT, None, CLASSIC)
+    assert run("-f", name) == 0
+    printed = capsys.readouterr()
+    first, second = yaml.safe_load_all(printed.out)
+    assert first["leaderElection"] == {"leaderElect": True}
+    assert second["profiles"][0]["plugins"]["score"]["disabled"] == [{"name": "*"}]
+    assert "passed over: document 2, Deployment" in printed.err
+    assert "same behaviour: document 3: predicates[0]: " in printed.err
+    assert run("-f", name, "-o", "json") == 0
+    assert json.loads(capsys.readouterr().out) == {
+        "apiVersion": "v1", "kind": "List", "items": [first, second],
+    }  # fmt: skip
+
+
+def test_standard_input(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO(json.dumps(CLASSIC)))
+    assert run("-f", "-") == 0
+    assert yaml.safe_load(capsys.readouterr().out)["kind"] == "KubeSchedulerConfiguration"
+
+
+def test_a_policy_in_a_config_map(file: Write, capsys: Any) -> None:
+    assert run("-f", file(POLICY_MAP)) == 0
+    made = yaml.safe_load(capsys.readouterr().out)
+    assert [each["weight"] for each in made["extenders"]] == [2, 2]
+
+
+def test_a_configuration_in_a_config_map(file: Write, capsys: Any) -> None:
+    assert (
+        run("-f", file(config_map("my-scheduler-config", "config.yaml", SECOND), DEPLOYMENT)) == 0
+    )
+    assert yaml.safe_load(capsys.readouterr().out)["profiles"][0]["schedulerName"] == "my-scheduler"
+
+
+def test_the_policy_of_an_old_scheduler_is_found_beside_it(file: Write, capsys: Any) -> None:
+    assert run("-f", file(POLICY_MAP, AGENT_SCHEDULER)) == 0
+    (made,) = yaml.safe_load_all(capsys.readouterr().out)
+    assert len(made["extenders"]) == 2
+    assert made["leaderElection"]["resourceName"] == "my-scheduler"
+
+
+@pytest.mark.parametrize("given", [AGENTS, POLICY_MAP])
+def test_the_policy_of_an_old_scheduler_is_given(file: Write, capsys: Any, given: Any) -> None:
+    assert run("-f", file(AGENT_SCHEDULER), "--policy", file(given)) == 0
+    assert len(yaml.safe_load(capsys.readouterr().out)["extenders"]) == 2
+
+
+def test_a_policy_that_is_missing_is_asked_for(file: Write, capsys: Any) -> None:
+    assert run("-f", file(AGENT_SCHEDULER, config_map("other", "policy.cfg", AGENTS))) == 1
+    printed = capsys.readouterr()
+    assert "ConfigMap my-scheduler-policy in kube-system; give that as well" in printed.err
+    assert "use --policy" in printed.err
+    assert len(list(yaml.safe_load_all(printed.out))) == 1  # what could be converted
+
+
+def test_plugins_of_another_image(file: Write, capsys: Any) -> None:
+    name = file(THREE)
+    assert run("-f", name) == 1
+    printed = capsys.readouterr()
+    assert "error: the scheduler would not start: profiles[0].plugins.score" in printed.err
+    assert "MyCustomPluginA" in printed.out
+    assert "or use --custom-image" in printed.err
+    assert run("-f", name, "--custom-image") == 0
+
+
+def test_the_version_decides_what_is_needed(file: Write, capsys: Any) -> None:
+    for version, count in (("1.33", 0), ("v1.34.2", 1), ("1.36", 2)):
+        assert run("-f", file(DEMO), "--kubernetes-version", version) == 0
+        plugins = yaml.safe_load(capsys.readouterr().out)["profiles"][0]["plugins"]
+        names = {each["name"] for each in plugins.get("multiPoint", {}).get("disabled", ())}
+        assert len(names & {"DynamicResources", "NodeDeclaredFeatures"}) == count
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--kubernetes-version", "1.20"), "1.20 is not known; use 1.29 to 1.36"),
+        (("--kubernetes-version", "newest"), "'newest' is not a Kubernetes version"),
+        (("--policy", "/nowhere"), "/nowhere: No such file or directory"),
+    ],
+)
+def test_wrong_usage(file: Write, capsys: Any, arguments: tuple[str, ...], said: str) -> None:
+    assert run("-f", file(DEMO), *arguments) == 2
+    printed = capsys.readouterr()
+    assert (printed.out, said in printed.err) == ("", True)
+
+
+def test_what_cannot_be_read(file: Write, tmp_path: Path, capsys: Any) -> None:
+    assert run("-f", "/nowhere") == 2
+    assert capsys.readouterr().err == "error: /nowhere: No such file or directory\n"
+    broken = tmp_path / "broken"
+    broken.write_text("a: [", encoding="utf-8")
+    assert run("-f", str(broken)) == 2
+    assert "neither YAML nor JSON" in capsys.readouterr().err
+    assert run("-f", file(DEMO), "--policy", file(DEMO)) == 2
+    assert "has no Policy in it" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("documents", "said"),
+    [
+        ((), "there is no Policy and no KubeSchedulerConfiguration in it; give one"),
+        ((DEPLOYMENT,), "there is no Policy and no KubeSchedulerConfiguration in it; give one"),
+        (({"a": 1},), "error: kind: this has no apiVersion and kind; give a"),
+        ((["a"],), "error: this is no object; give a"),
+        ((component("v2"),), 'apiVersion: kubescheduler.config.k8s.io never had "v2"'),
+        ((config_map("x", "policy.cfg", []),), "ConfigMap x: data.policy.cfg has no Policy"),
+        (({"kind": "ConfigMap", "metadata": 1, "data": []},), "there is no Policy and no"),
+    ],
+)
+def test_what_cannot_be_converted(
+    file: Write, capsys: Any, documents: tuple[Any, ...], said: str
+) -> None:
+    assert run("-f", file(*documents)) == 1
+    printed = capsys.readouterr()
+    assert (printed.out, said in printed.err) == ("", True)
+
+
+def test_it_starts_without_what_it_does_not_need() -> None:
+    program = (
+        "import io, sys\n"
+        "from kube_scheduler_operator.__main__ import main\n"
+        'sys.stdin = io.StringIO(\'{"kind": "Policy"}\')\n'
+        "code = main(['convert', '-f', '-', '--quiet'])\n"
+        "print(*sys.modules, sep='\\n', file=sys.stderr)\n"
+        "sys.exit(code)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    heavy = {"aiohttp", "asyncio", "jinja2", "jsonmerge", "jsonschema", "kopf", "kubernetes"}
+    assert set(done.stderr.split()) & heavy == set()

@@ -1,0 +1,175 @@
+"""`kubectl scheduler status`: one screen, and all about the schedulers with --verbose."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import yaml
+
+from kube_scheduler_operator.base import names
+from kube_scheduler_operator.base.platform import KUBEADM
+from kube_scheduler_operator.kube.resource import (
+    CLUSTER_OPERATORS,
+    LEASES,
+    LOAD_POLICIES,
+    PODS,
+    SCHEDULERS,
+)
+
+from ..conftest import IMAGE, Cluster, content, scheduler_pod
+
+
+def healthy(cluster: Cluster) -> None:
+    cluster.kubescheduler({"a": 2, "b": 2})
+    cluster.put(SCHEDULERS, {"metadata": {"name": "cluster"}, "spec": {"profile": "NoScoring"}})
+    conditions = [
+        {"type": "Available", "status": "True"},
+        {"type": "Degraded", "status": "False"},
+    ]
+    cluster.put(
+        CLUSTER_OPERATORS,
+        {"metadata": {"name": names.CLUSTEROPERATOR}, "status": {"conditions": conditions}},
+    )
+    lease = {"name": KUBEADM.operand_lease_name, "namespace": KUBEADM.operand_lease_namespace}
+    cluster.put(LEASES, {"metadata": lease, "spec": {"holderIdentity": "b_x"}})
+    started = {"running": {"startedAt": "2026-01-02T00:00:00Z"}}
+    status = {
+        "name": names.OPERAND,
+        "restartCount": 2,
+        "imageID": "sha256:1",
+        "state": started,
+        "lastState": {"terminated": {"message": "first\nlost the lease"}},
+    }
+    cluster.put(PODS, scheduler_pod("a", 2, containerStatuses=[status]))
+
+
+async def test_one_screen(cluster: Cluster) -> None:
+    healthy(cluster)
+    done = await cluster.run("status")
+    assert (done.code, done.err) == (0, "")
+    lines = done.out.splitlines()
+    assert lines[1].startswith("Profile    NoScoring")
+    assert lines[-2].split() == ["a", "2", "-", "yes", "2", IMAGE]
+    assert lines[-1].split() == ["b", "2", "-", "no", "0", "yes"]
+    assert "command" not in done.out
+
+
+async def test_verbose_tells_which_scheduler_this_is(cluster: Cluster) -> None:
+    healthy(cluster)
+    text = (await cluster.run("status", "--verbose")).out
+    lines = [" ".join(line.split()) for line in text.splitlines()]
+    for said in (
+        "pod kube-system/kube-scheduler-a, created 2026-01-01T00:00:00Z",
+        "started 2026-01-02T00:00:00Z, 2 restarts",
+        "revision 2",
+        "content cafe",
+        "kubeconfig f00",
+        f"image {IMAGE} sha256:1",
+        "last words lost the lease",
+        "command kube-scheduler",
+        "--config=/x",
+        "-v=2",
+        "b: no scheduler pod",
+    ):
+        assert said in lines, said
+
+
+async def test_documents(cluster: Cluster) -> None:
+    healthy(cluster)
+    shown = json.loads((await cluster.run("status", "--verbose", "-o", "json")).out)
+    assert yaml.safe_load((await cluster.run("status", "--verbose", "-o", "yaml")).out) == shown
+    assert shown["nodes"][0]["scheduler"]["command"] == ["kube-scheduler", "--config=/x", "-v=2"]
+    assert shown["nodes"][1]["scheduler"] is None
+    short = json.loads((await cluster.run("status", "-o", "json")).out)
+    assert "scheduler" not in short["nodes"][0]
+
+
+async def test_problems_come_first_and_the_way_out_last(cluster: Cluster) -> None:
+    bad = {"type": names.PREFLIGHT_DEGRADED, "status": "True", "reason": "R", "message": "no\nyes"}
+    cluster.kubescheduler({"a": 1}, status={"conditions": [bad]})
+    done = await cluster.run("status")
+    assert done.code == 1
+    lines = done.out.splitlines()
+    assert lines[:3] == ["PROBLEM  PreflightDegraded (R)", "         no", "         yes"]
+    assert "kubectl scheduler rollout undo" in lines[-3]
+    assert lines[-1] == (
+        "      kubectl -n kube-scheduler-operator get events --sort-by=.lastTimestamp"
+    )
+
+
+@pytest.mark.parametrize(
+    ("problems", "said"),
+    [
+        ([("NodeInstallerDegraded", "RevisionFailed")], ["fix the field"]),
+        ([("NodeControllerDegraded", "MasterNodesNotReady")], ["bring the node back"]),
+        ([("NodeInstallerDegraded", "InstallerFailed")], ["see to what the problem names"]),
+        (
+            [("NodeControllerDegraded", "R"), ("UnsupportedConfigOverridesDegraded", "R")],
+            ["fix the field", "bring the node back"],
+        ),
+    ],
+)
+async def test_the_way_out_fits_the_problem(
+    cluster: Cluster, problems: list[tuple[str, str]], said: list[str]
+) -> None:
+    conditions = [
+        {"type": kind, "status": "True", "reason": reason, "message": "m"}
+        for kind, reason in problems
+    ]
+    cluster.kubescheduler({"a": 1}, status={"conditions": conditions})
+    _, _, steps = (await cluster.run("status")).out.partition("Next: ")
+    every = ("fix the field", "bring the node back", "see to what the problem names")
+    assert [words for words in every if words in steps] == said
+
+
+async def test_profiling_that_is_on_is_told_with_its_revision(cluster: Cluster) -> None:
+    healthy(cluster)
+    on = content(unsupportedConfigOverrides={"enableProfiling": True})
+    cluster.revision(1, on)
+    cluster.revision(2, on, reason="again")
+    done = await cluster.run("status")
+    assert "Profiling  on since revision 1" in done.out
+    assert json.loads((await cluster.run("status", "-o", "json")).out)["profilingSince"] == 1
+
+
+async def test_of_how_many_nodes_the_load_is_known(cluster: Cluster) -> None:
+    healthy(cluster)
+    message = "the load of 2 of 3 nodes is known"
+    counts = {"total": 3, "known": 2, "stale": 1, "missing": 0}
+    status = {
+        "source": "NodeMetrics",
+        "nodes": counts,
+        "conditions": [{"type": "Available", "status": "True", "message": message}],
+    }
+    cluster.api.served.add(LOAD_POLICIES)
+    cluster.put(LOAD_POLICIES, {"metadata": {"name": "default"}, "spec": {}, "status": status})
+    cluster.put(LOAD_POLICIES, {"metadata": {"name": "new"}, "spec": {}})
+    done = await cluster.run("status")
+    assert f"Load       default (NodeMetrics): {message}" in done.out
+    assert "Load       new: the operator has not seen it yet" in done.out
+    shown = json.loads((await cluster.run("status", "-o", "json")).out)["loadPolicies"]
+    assert shown[0] == {
+        "name": "default",
+        "source": "NodeMetrics",
+        "nodes": counts,
+        "accepted": "Unknown",
+        "available": "True",
+        "said": message,
+    }
+
+
+async def test_an_unknown_platform_is_wrong_usage(cluster: Cluster) -> None:
+    done = await cluster.run("status", "--platform", "mars")
+    assert done.code == 2
+    assert "kubeadm" in done.err
+
+
+async def test_without_a_cluster_the_address_is_named(cluster: Cluster) -> None:
+    await cluster.api.stop()
+    cluster.kubeconfig.write_text(
+        cluster.kubeconfig.read_text().replace(cluster.api.url, "http://127.0.0.1:9")
+    )
+    done = await cluster.run("status")
+    assert done.code == 1
+    assert "http://127.0.0.1:9" in done.err

@@ -1,0 +1,214 @@
+"""`validate`: what is printed in every format, and the exit codes."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kube_scheduler_operator import __version__
+from kube_scheduler_operator.__main__ import main
+from kube_scheduler_operator.cli.commands.validate import FORMATS as CHOICES
+from kube_scheduler_operator.cli.commands.validate import add_parser
+from kube_scheduler_operator.cli.lib.findings_output import FORMATS
+
+HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+WARNED = f"{HEAD}percentageOfNodesToScore: 1\n"
+BAD = f"{HEAD}parallelism: 0\nunknown, % field: 1\n"
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.chdir(tmp_path)
+
+    def write(text: str, name: str = "a.yaml") -> str:
+        (tmp_path / name).write_text(text, encoding="utf-8")
+        return name
+
+    return write
+
+
+def run(*arguments: str) -> int:
+    return main(["validate", *arguments])
+
+
+def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    run(*arguments)
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("text", "flags", "code"),
+    [
+        (HEAD, (), 0),
+        (HEAD, ("--strict",), 0),
+        (WARNED, (), 0),
+        (WARNED, ("--strict",), 1),
+        (BAD, (), 1),
+        (BAD, ("--strict",), 1),
+        ("a: [", (), 1),
+        ("", (), 1),
+        (HEAD, ("--kubernetes-version", "new"), 2),
+        (HEAD, ("--feature-gates", "A=maybe"), 2),
+        (HEAD, ("--feature-gates", "A"), 2),
+    ],
+)
+@pytest.mark.parametrize("output", CHOICES)
+def test_exit_codes(file: Any, text: str, flags: tuple[str, ...], code: int, output: str) -> None:
+    assert run("-f", file(text), *flags, "-o", output) == code
+
+
+@pytest.mark.parametrize("arguments", [("-f", "no-such-file"), ("-f", ".")])
+def test_a_file_that_cannot_be_read_is_wrong_usage(
+    file: Any, capsys: Any, arguments: tuple[str, ...]
+) -> None:
+    assert run(*arguments) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.startswith(f"error: {arguments[1]}: ")
+
+
+def test_bytes_that_are_no_text_are_wrong_usage(tmp_path: Path) -> None:
+    (tmp_path / "x").write_bytes(b"\xff\xfe\x00")
+    assert run("-f", str(tmp_path / "x")) == 2
+
+
+def test_without_a_file_it_is_wrong_usage() -> None:
+    with pytest.raises(SystemExit) as ended:
+        run()
+    assert ended.value.code == 2
+
+
+def test_text(file: Any, capsys: Any) -> None:
+    assert printed(capsys, "-f", file(WARNED)).splitlines()[-2:] == [
+        "    fix: use 0, which chooses 5 to 50 by the size of the cluster",
+        "kube-scheduler 1.35 would start with 1 document: 1 warning",
+    ]
+    lines = printed(capsys, "-f", file(f"{HEAD}parallelism: 0\n")).splitlines()
+    assert lines == [
+        "a.yaml:3:1: error: parallelism: this must be more than 0 [InvalidConfiguration]",
+        "    fix: the default is 16",
+        "kube-scheduler 1.35 would not start with 1 document: 1 error",
+    ]
+
+
+def test_standard_input(monkeypatch: Any, capsys: Any) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(BAD.encode())))
+    assert run("-f", "-") == 1
+    assert capsys.readouterr().out.startswith("<stdin>:3:1: error: parallelism: ")
+
+
+def test_json(file: Any, capsys: Any) -> None:
+    shown = json.loads(
+        printed(capsys, "-f", file(WARNED), "-f", file(HEAD, "b.yaml"), "-o", "json")
+    )
+    assert shown["kubernetesVersion"] == "1.35"
+    assert (shown["starts"], shown["errors"], shown["warnings"]) == (True, 0, 2)
+    assert [each["file"] for each in shown["documents"]] == ["a.yaml", "b.yaml"]
+    (first, second) = shown["findings"]
+    assert second["reason"] == "SharedLease"
+    assert first | {"message": "", "fix": ""} == {
+        "file": "a.yaml", "line": 3, "column": 1, "kind": "KubeSchedulerConfiguration",
+        "path": "percentageOfNodesToScore", "severity": "warning", "reason": "SampledTooFew",
+        "message": "", "fix": "",
+    }  # fmt: skip
+    assert first["message"]
+    assert first["fix"]
+
+
+def test_github_annotations_are_escaped(file: Any, capsys: Any) -> None:
+    lines = printed(capsys, "-f", file(BAD, "a,b:c%.yaml"), "-o", "github").splitlines()
+    assert len(lines) == 2
+    assert lines[0].startswith(
+        "::error file=a%2Cb%3Ac%25.yaml,line=3,col=1,title=InvalidConfiguration::parallelism: "
+    )
+    assert "%25 field" in lines[1]
+    assert all(re.fullmatch(r"::error [^:]*::[^\r\n]+", line) for line in lines)
+    assert printed(capsys, "-f", file(HEAD), "-o", "github") == ""
+    assert printed(capsys, "-f", file(WARNED), "-o", "github").startswith("::warning ")
+
+
+def test_sarif_is_what_its_schema_demands(file: Any, capsys: Any) -> None:
+    """The rules of the OASIS schema 2.1.0 for all that is used of it."""
+    names = ("-f", file(BAD, "a b.yaml"), "-f", file(WARNED, "c.yaml"))
+    log = json.loads(printed(capsys, *names, "-o", "sarif"))
+    assert (set(log), log["version"]) == ({"$schema", "version", "runs"}, "2.1.0")
+    (sarif_run,) = log["runs"]
+    driver = sarif_run["tool"]["driver"]
+    assert (driver["name"], driver["version"]) == ("kube-scheduler-operator", __version__)
+    assert sarif_run["columnKind"] in ("utf16CodeUnits", "unicodeCodePoints")
+    ids = [rule["id"] for rule in driver["rules"]]
+    assert ids == sorted(set(ids))
+    assert all(rule["shortDescription"]["text"] for rule in driver["rules"])
+    assert len(sarif_run["results"]) == 3
+    for result in sarif_run["results"]:
+        assert set(result) == {"ruleId", "ruleIndex", "level", "message", "locations"}
+        assert ids[result["ruleIndex"]] == result["ruleId"]
+        assert result["level"] in ("none", "note", "warning", "error")
+        assert result["message"]["text"]
+        (location,) = result["locations"]
+        place = location["physicalLocation"]
+        assert place["region"]["startLine"] >= 1
+        assert place["region"]["startColumn"] >= 1
+        assert place["artifactLocation"]["uri"] in ("a%20b.yaml", "c.yaml")
+    assert sarif_run["results"][0]["locations"][0]["logicalLocations"] == [
+        {"fullyQualifiedName": "parallelism"}
+    ]
+    nothing = json.loads(printed(capsys, "-f", file(HEAD), "-o", "sarif"))
+    assert nothing["runs"][0]["results"] == []
+
+
+def test_sarif_has_an_absolute_uri_for_an_absolute_path(tmp_path: Path, capsys: Any) -> None:
+    name = tmp_path / "a.yaml"
+    name.write_text(BAD)
+    log = json.loads(printed(capsys, "-f", str(name), "-o", "sarif"))
+    place = log["runs"][0]["results"][0]["locations"][0]["physicalLocation"]
+    assert place["artifactLocation"]["uri"] == name.as_uri()
+
+
+def test_every_format_that_can_be_chosen_exists() -> None:
+    assert tuple(FORMATS) == CHOICES
+
+
+def test_a_version_that_is_not_on_record_is_told(file: Any, capsys: Any) -> None:
+    text = f"{HEAD}profiles: [{{plugins: {{filter: {{enabled: [{{name: New}}]}}}}}}]\n"
+    assert run("-f", file(text), "--kubernetes-version", "v1.99.0") == 0
+    assert "1.99 is not on record" in capsys.readouterr().err
+
+
+def test_gates_and_images_count(file: Any) -> None:
+    shape = "{name: VolumeBinding, args: {shape: [{utilization: 0, score: 0}]}}"
+    gated = file(f"{HEAD}profiles: [{{pluginConfig: [{shape}]}}]\n")
+    assert run("-f", gated) == 1
+    assert run("-f", gated, "--feature-gates", "StorageCapacityScoring=true") == 0
+    own = file(f"{HEAD}profiles: [{{plugins: {{filter: {{enabled: [{{name: Own}}]}}}}}}]\n")
+    assert run("-f", own) == 1
+    assert run("-f", own, "--custom-image") == 0
+
+
+def test_nothing_is_imported_that_a_configuration_does_not_need() -> None:
+    """What merges and what talks to clusters takes longer to load than the check to run."""
+    import subprocess
+    import sys
+
+    script = (
+        "import sys; from kube_scheduler_operator.__main__ import main;"
+        "main(['validate', '-f', '-']);"
+        "bad = {'jsonmerge', 'jsonschema', 'aiohttp', 'kopf', 'kubernetes'} & set(sys.modules);"
+        "assert not bad, bad"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], input=HEAD, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_parser_is_registered_under_its_name() -> None:
+    commands = argparse.ArgumentParser().add_subparsers()
+    add_parser(commands)
+    assert list(commands.choices) == ["validate"]

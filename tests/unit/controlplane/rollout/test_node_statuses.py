@@ -1,0 +1,123 @@
+"""Entries of nodeStatuses: what is read, kept, written."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kube_scheduler_operator.controlplane.rollout.node_statuses import (
+    Entry,
+    read_entry,
+    readiness,
+    reconcile_entries,
+    write_entry,
+)
+
+RAW = {
+    "nodeName": "a",
+    "nodeUID": "u",
+    "currentRevision": 3,
+    "targetRevision": 4,
+    "lastFailedRevision": 4,
+    "lastFailedCount": 2,
+    "lastFallbackCount": 1,
+    "lastFailedTime": "2026-01-01T00:00:00Z",
+    "lastFailedReason": "InstallerFailed",
+    "lastFailedRevisionErrors": ["boom"],
+}
+
+
+def node(name: str, uid: str, *conditions: dict[str, Any]) -> dict[str, Any]:
+    return {"metadata": {"name": name, "uid": uid}, "status": {"conditions": list(conditions)}}
+
+
+def test_nothing_is_lost_on_the_way() -> None:
+    assert write_entry(read_entry(RAW)) == RAW
+    assert write_entry(read_entry({**RAW, "someDay": "new"})) == {**RAW, "someDay": "new"}
+
+
+@given(
+    st.fixed_dictionaries({}, optional={k: st.just(v) for k, v in RAW.items() if k != "nodeName"})
+)
+def test_whatever_is_set_stays_set(raw: dict[str, Any]) -> None:
+    entry = {"nodeName": "a", **raw}
+    assert write_entry(read_entry(entry)) == entry
+
+
+def test_a_current_revision_of_zero_is_kept_because_the_api_does_not_let_it_be_unset() -> None:
+    raw = {"nodeName": "a", "currentRevision": 0, "targetRevision": 0}
+    assert write_entry(read_entry(raw)) == {"nodeName": "a", "currentRevision": 0}
+    entry = read_entry(raw)
+    assert entry.current == 0
+
+
+def test_attempts_count_failures_of_the_target_only() -> None:
+    assert read_entry(RAW).attempt == 3
+    assert read_entry({**RAW, "targetRevision": 5}).attempt == 0
+
+
+def test_failures_of_another_revision_begin_a_new_record() -> None:
+    entry = Entry("a", target=4).failed(4, "InstallerFailed", "x", "t1", fallback=False)
+    entry = entry.failed(4, "OperandFailedFallback", "y", "t2", fallback=True)
+    assert (entry.failed_count, entry.fallback_count, entry.failed_errors) == (1, 1, ("y",))
+    entry = entry.failed(5, "InstallerFailed", "z", "t3", fallback=False)
+    assert (entry.failed_revision, entry.failed_count, entry.fallback_count) == (5, 1, 0)
+    assert write_entry(entry.forgiven()) == {"nodeName": "a", "targetRevision": 4}
+
+
+@pytest.mark.parametrize(
+    ("entries", "nodes", "expected"),
+    [
+        pytest.param([], {"b": "2", "a": "1"}, [("a", "1", 0), ("b", "2", 0)], id="new, by name"),
+        pytest.param(
+            [("b", "2", 3)], {"b": "2", "a": "1"}, [("b", "2", 3), ("a", "1", 0)], id="known first"
+        ),
+        pytest.param([("a", "1", 3), ("b", "2", 3)], {"b": "2"}, [("b", "2", 3)], id="removed"),
+        pytest.param([("a", "", 3)], {"a": "1"}, [("a", "1", 3)], id="uid learned"),
+        pytest.param(
+            [("a", "1", 3), ("b", "2", 3)],
+            {"a": "9", "b": "2"},
+            [("b", "2", 3)],
+            id="replaced: it goes now and comes in the next pass",
+        ),
+    ],
+)
+def test_entries_follow_the_nodes(
+    entries: list[tuple[str, str, int]], nodes: dict[str, str], expected: list[tuple[str, str, int]]
+) -> None:
+    before = [Entry(name, uid, current) for name, uid, current in entries]
+    after = reconcile_entries(before, {name: node(name, uid) for name, uid in nodes.items()})
+    assert [(entry.node, entry.uid, entry.current) for entry in after] == expected
+
+
+@pytest.mark.parametrize(
+    ("conditions", "ready", "why"),
+    [
+        ([{"type": "Ready", "status": "True"}], True, ""),
+        (
+            [
+                {
+                    "type": "Ready",
+                    "status": "Unknown",
+                    "lastTransitionTime": "t",
+                    "reason": "R",
+                    "message": "M",
+                }
+            ],
+            False,
+            'node "a" not ready since t because R (M)',
+        ),
+        ([], False, 'node "a" not ready, no Ready condition found in status block'),
+        (
+            [{"type": "MemoryPressure", "status": "True"}],
+            False,
+            'node "a" not ready, no Ready condition found in status block',
+        ),
+    ],
+    ids=["ready", "unknown", "no conditions", "other conditions"],
+)
+def test_readiness(conditions: list[dict[str, Any]], ready: bool, why: str) -> None:
+    assert readiness(node("a", "1", *conditions)) == (ready, why)

@@ -1,0 +1,231 @@
+"""The bootstrap scheduler: it runs what was rendered, and elects where its successors do."""
+
+from __future__ import annotations
+
+import pytest
+import yaml
+
+from kube_scheduler_operator.base import assets
+from kube_scheduler_operator.base.platform import OPENSHIFT
+from kube_scheduler_operator.controlplane.bootstrap import (
+    FEATURE_SET_ANNOTATION,
+    BootstrapError,
+    File,
+    Pod,
+    Template,
+    bootstrap_config,
+    bootstrap_manifests,
+    contradictions,
+    feature_set_of,
+)
+from kube_scheduler_operator.controlplane.compose import Inputs, Version, compose
+
+POD = Pod("hyperkube:1", "IfNotPresent", "/configs", "config.yaml", "/secrets")
+KIND = {
+    "apiVersion": "kubescheduler.config.k8s.io/v1",
+    "kind": "KubeSchedulerConfiguration",
+}
+
+
+def own(folder: str, name: str) -> Template:
+    return Template(name, assets.text("templates", f"bootkube/{folder}/{name}.j2"))
+
+
+def config(*overrides, template=None):
+    template = template or own("config", "bootstrap-config-overrides.yaml")
+    files = [File(f"{i}.yaml", (override,)) for i, override in enumerate(overrides)]
+    return bootstrap_config(OPENSHIFT, POD, template, files)
+
+
+def rendered_pod():
+    template = own("bootstrap-manifests", "kube-scheduler-pod.yaml")
+    ((pod,),) = (f.documents for f in bootstrap_manifests(OPENSHIFT, POD, [template], "Default"))
+    return pod
+
+
+def test_it_differs_from_its_successors_only_in_where_its_kubeconfig_is():
+    successors = compose(Inputs(OPENSHIFT, Version(1, 35), {"spec": {}}, {"spec": {}})).config
+    assert successors is not None
+    ours = config()
+    assert ours.pop("clientConnection") != successors["clientConnection"]
+    assert ours == {key: successors[key] for key in successors if key != "clientConnection"}
+
+
+def test_it_competes_for_the_lease_that_the_operator_watches():
+    election = config()["leaderElection"]
+    assert election["leaderElect"] is True
+    assert election["resourceNamespace"] == OPENSHIFT.operand_lease_namespace
+    assert election["resourceName"] == OPENSHIFT.operand_lease_name
+
+
+def test_the_pod_reads_what_was_rendered():
+    spec = rendered_pod()["spec"]
+    (container,) = spec["containers"]
+    host = {v["name"]: v["hostPath"] for v in spec["volumes"] if "hostPath" in v}
+    seen = {mount["mountPath"]: host.get(mount["name"]) for mount in container["volumeMounts"]}
+    flags = dict(arg.lstrip("-").split("=", 1) for arg in container["args"])
+    assert seen[flags["config"]] == {"path": "/configs/config.yaml", "type": "File"}
+    assert seen["/etc/kubernetes/secrets"] == {"path": "/secrets", "type": "Directory"}
+    kubeconfig = config()["clientConnection"]["kubeconfig"]
+    assert kubeconfig == "/etc/kubernetes/secrets/kubeconfig"
+    assert flags["authentication-kubeconfig"] == flags["authorization-kubeconfig"] == kubeconfig
+    # kube-scheduler ignores the one beside --config, and lets the others win over it.
+    assert not {"kubeconfig", "leader-elect"} & set(flags)
+
+
+def test_the_namespace_of_the_lease_is_made_and_is_that_of_the_overlay():
+    template = own("manifests", "00_openshift-kube-scheduler-ns.yaml")
+    ((ours,),) = (f.documents for f in bootstrap_manifests(OPENSHIFT, POD, [template], "Default"))
+    assert ours["metadata"]["name"] == OPENSHIFT.operand_lease_namespace
+    from ..deploy.overlays import DEPLOY
+
+    deployed = yaml.safe_load_all((DEPLOY / "openshift" / "namespaces.yaml").read_text())
+    assert ours in list(deployed)
+
+
+def test_overrides_are_merged_in_order_and_by_meaning():
+    merged = config(
+        {"parallelism": 4, "percentageOfNodesToScore": 50},
+        {"parallelism": 8, "profiles": [{"pluginConfig": []}]},
+        {"percentageOfNodesToScore": None, "profiles": [{"percentageOfNodesToScore": 7}]},
+    )
+    assert merged["parallelism"] == 8
+    assert "percentageOfNodesToScore" not in merged
+    (profile,) = merged["profiles"]
+    assert profile == {"schedulerName": "default-scheduler", "percentageOfNodesToScore": 7}
+
+
+@pytest.mark.parametrize(
+    ("election", "field"),
+    [
+        pytest.param({"leaderElect": False}, "leaderElect", id="no election at all"),
+        pytest.param({"resourceNamespace": "kube-system"}, "resourceNamespace", id="namespace"),
+        pytest.param({"resourceName": "bootstrap"}, "resourceName", id="name"),
+    ],
+)
+def test_an_override_cannot_make_two_schedulers_active(election, field):
+    with pytest.raises(BootstrapError, match=rf"^config\.leaderElection\.{field}: .*two sched"):
+        config({"leaderElection": election})
+
+
+def test_leader_election_cannot_be_removed():
+    with pytest.raises(BootstrapError, match="two schedulers active"):
+        config({"leaderElection": None})
+
+
+@pytest.mark.parametrize(
+    ("override", "said"),
+    [
+        pytest.param({"parallelism": 0}, r"^config\.parallelism: ", id="range"),
+        pytest.param({"parallelism": "many"}, r"^config\.parallelism: ", id="type"),
+        pytest.param({**KIND, "kind": "Pod"}, r"^0\.yaml: .*/Pod does not equal", id="kind"),
+        pytest.param({"leaderElection": 5}, r"^config\.leaderElection: ", id="shape"),
+    ],
+)
+def test_what_kube_scheduler_would_refuse_is_refused(override, said):
+    with pytest.raises(BootstrapError, match=said):
+        config(override)
+
+
+def test_plugins_that_are_not_on_record_are_left_to_kube_scheduler():
+    plugins = {"multiPoint": {"enabled": [{"name": "OfANewerVersion"}]}}
+    (profile,) = config({"profiles": [{"plugins": plugins}]})["profiles"]
+    assert profile["plugins"] == plugins
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        pytest.param("image: {{ .Image }}", "t.yaml, line 1: .*jinja2's", id="a Go template"),
+        pytest.param("image: {{ Image }}", "'Image' is undefined; there are config, ", id="name"),
+        pytest.param("a: [", "t.yaml does not render to YAML objects", id="no YAML"),
+        pytest.param("- a", "list where an object belongs", id="no object"),
+    ],
+)
+def test_templates_that_cannot_be_rendered(text, said):
+    with pytest.raises(BootstrapError, match=said):
+        bootstrap_manifests(OPENSHIFT, POD, [Template("t.yaml", text)], "Default")
+
+
+def document(name: str, *feature_sets: str) -> str:
+    annotations = {FEATURE_SET_ANNOTATION: feature_sets[0]} if feature_sets else {}
+    return yaml.safe_dump({"kind": "X", "metadata": {"name": name, "annotations": annotations}})
+
+
+@pytest.mark.parametrize(
+    ("feature_set", "left"),
+    [
+        pytest.param("Default", ["always", "default"], id="default"),
+        pytest.param("TechPreviewNoUpgrade", ["always", "preview"], id="preview"),
+        pytest.param("CustomNoUpgrade", ["always", "preview"], id="second of the list"),
+        pytest.param("Tech", ["always"], id="a part of a name is no name"),
+    ],
+)
+def test_manifests_of_other_feature_sets_are_left_out(feature_set, left):
+    text = "---\n".join([
+        document("always"),
+        document("preview", "TechPreviewNoUpgrade, CustomNoUpgrade"),
+        document("default", "Default"),
+    ])  # fmt: skip
+    (file,) = bootstrap_manifests(OPENSHIFT, POD, [Template("t.yaml", text)], feature_set)
+    assert [one["metadata"]["name"] for one in file.documents] == left
+
+
+def test_a_file_of_which_nothing_is_left_is_not_written():
+    template = Template("t.yaml", document("preview", "TechPreviewNoUpgrade"))
+    assert bootstrap_manifests(OPENSHIFT, POD, [template], "Default") == []
+
+
+def gate(spec, **changes):
+    return {
+        "apiVersion": "config.openshift.io/v1",
+        "kind": "FeatureGate",
+        "metadata": {"name": "cluster"},
+        "spec": spec,
+        **changes,
+    }
+
+
+@pytest.mark.parametrize(
+    ("documents", "expected"),
+    [
+        pytest.param([], "Default", id="none"),
+        pytest.param([gate({})], "Default", id="not set"),
+        pytest.param([gate({"featureSet": ""})], "Default", id="empty"),
+        pytest.param(
+            [gate({"featureSet": "DevPreviewNoUpgrade"})], "DevPreviewNoUpgrade", id="set"
+        ),
+        pytest.param([gate({"featureSet": "X"}, apiVersion="x/v1")], "Default", id="another's"),
+    ],
+)
+def test_the_feature_set_is_that_of_the_feature_gate(documents, expected):
+    assert feature_set_of([File("f", tuple(documents))]) == expected
+
+
+ONE = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a", "namespace": "n"}}
+
+
+@pytest.mark.parametrize(
+    ("other", "contradicts"),
+    [
+        pytest.param(ONE, False, id="the same"),
+        pytest.param({**ONE, "data": {}}, True, id="other content"),
+        pytest.param({**ONE, "data": {}, "kind": "Role"}, False, id="another kind"),
+        pytest.param({**ONE, "metadata": {"name": "a"}}, False, id="another namespace"),
+        pytest.param({**ONE, "apiVersion": "x/v1"}, False, id="another group"),
+    ],
+)
+def test_contradictions(other, contradicts):
+    found = contradictions([File("1.yaml", (ONE,)), File("2.yaml", (other,))])
+    expected = "2.yaml and 1.yaml define Secret a in n differently; keep one of them"
+    assert found == ([expected] if contradicts else [])
+
+
+def test_versions_of_a_group_are_one_object():
+    one, other = ({**ONE, "apiVersion": f"x/{version}"} for version in ("v1", "v2"))
+    assert len(contradictions([File("1", (one,)), File("2", (other,))])) == 1
+
+
+def test_objects_that_the_api_is_to_name_are_all_different():
+    nameless = [{**ONE, "metadata": {"generateName": "a"}, "data": {"i": i}} for i in "ab"]
+    assert contradictions([File("1", tuple(nameless))]) == []

@@ -1,0 +1,274 @@
+"""The shim holds on to private parts of kopf; these tests fail loudly when those change."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import dataclasses
+import inspect
+import logging
+from contextlib import aclosing
+from typing import Any
+
+import kopf
+import pytest
+from kopf._cogs.clients import watching
+from kopf._cogs.structs.references import Resource as KopfResource
+from kopf._core.reactor import queueing
+
+from kube_scheduler_operator.kube.credentials import Access, Credentials
+from kube_scheduler_operator.kube.errors import CredentialsError
+from kube_scheduler_operator.kube.kopf import settings, streams
+from kube_scheduler_operator.kube.resource import CONFIG_MAPS, PODS, Stream
+
+QUICK = settings.Tuning(relist=(0.001, 0.001))
+
+
+def listed(name: str, uid: str, kind: str | None = None) -> dict[str, Any]:
+    metadata = {"name": name, "namespace": "ops", "uid": uid, "resourceVersion": "7"}
+    return {"type": kind, "object": {"metadata": metadata, "data": {"big": "x"}}}
+
+
+def shorter(events: list[Any]) -> list[Any]:
+    return [
+        event
+        if isinstance(event, watching.Bookmark)
+        else (event["type"], event["object"]["metadata"]["uid"])
+        for event in events
+    ]
+
+
+async def streamed(monkeypatch, passes: list[list[Any]], count: int, **table: Any) -> list[Any]:
+    """What comes out of a shim when kopf's stream has these `passes`, up to `count` events."""
+    remaining = iter(passes)
+
+    async def infinite_watch(**_: Any):
+        for event in next(remaining):
+            if isinstance(event, Exception):
+                raise event
+            yield event
+
+    monkeypatch.setattr(streams, "watching_original", infinite_watch)
+    made = streams.Shim(
+        [streams.Watch(CONFIG_MAPS, "ops")],
+        tuning=QUICK,
+        listed=table.get("listed", lambda _: None),
+        failed=table.get("failed", lambda *_: None),
+    )
+    out: list[Any] = []
+    stream = made.watch(
+        settings=kopf.OperatorSettings(),
+        resource=dataclasses.replace(CONFIG_MAPS),
+        namespace="ops",
+    )
+    async with aclosing(stream) as events, asyncio.timeout(2):
+        async for event in events:
+            out.append(event)
+            if len(out) == count:
+                return out
+    return out
+
+
+LISTED = watching.Bookmark.LISTED
+
+
+async def test_end_of_a_predecessor_comes_before_its_successor(monkeypatch):
+    out = await streamed(
+        monkeypatch,
+        [[listed("a", "old"), LISTED], [listed("a", "new"), LISTED]],
+        5,
+    )
+    assert shorter(out) == [(None, "old"), LISTED, ("DELETED", "old"), (None, "new"), LISTED]
+
+
+async def test_ends_of_vanished_objects_come_before_the_mark(monkeypatch):
+    out = await streamed(
+        monkeypatch,
+        [[listed("a", "1"), listed("b", "2"), LISTED], [listed("b", "2"), LISTED]],
+        6,
+    )
+    assert shorter(out)[3:] == [(None, "2"), ("DELETED", "1"), LISTED]
+
+
+async def test_list_that_breaks_off_deletes_nothing(monkeypatch):
+    broken = [listed("a", "1"), OSError("broken")]
+    out = await streamed(
+        monkeypatch,
+        [[listed("a", "1"), listed("b", "2"), LISTED], broken, [listed("b", "2"), LISTED]],
+        7,
+    )
+    assert shorter(out)[3:] == [(None, "1"), (None, "2"), ("DELETED", "1"), LISTED]
+
+
+async def test_object_that_the_watch_deleted_is_not_deleted_again(monkeypatch):
+    out = await streamed(
+        monkeypatch,
+        [[listed("a", "1"), LISTED, listed("a", "1", "DELETED")], [LISTED]],
+        4,
+    )
+    assert shorter(out) == [(None, "1"), LISTED, ("DELETED", "1"), LISTED]
+
+
+async def test_late_end_of_a_predecessor_does_not_hide_the_end_of_its_successor(monkeypatch):
+    out = await streamed(
+        monkeypatch,
+        [[LISTED, listed("a", "new", "ADDED"), listed("a", "old", "DELETED")], [LISTED]],
+        5,
+    )
+    assert shorter(out)[3:] == [("DELETED", "new"), LISTED]
+
+
+async def test_mark_waits_for_the_events_of_its_list_only(monkeypatch):
+    marks: list[Stream] = []
+    out = await streamed(
+        monkeypatch,
+        [[listed("a", "1"), LISTED, listed("a", "1", "MODIFIED")]],
+        3,
+        listed=marks.append,
+    )
+    assert marks == []
+    out[0][streams.TICKET].settle()
+    assert marks == [Stream(CONFIG_MAPS, "ops")]
+    assert streams.TICKET not in out[2]
+
+
+async def test_undeclared_streams_stay_idle(monkeypatch):
+    monkeypatch.setattr(streams, "watching_original", lambda **_: pytest.fail("asked the API"))
+    made = streams.Shim(
+        [streams.Watch(CONFIG_MAPS, "ops")],
+        tuning=QUICK,
+        listed=lambda _: None,
+        failed=lambda *_: None,
+    )
+    for resource, namespace in [(CONFIG_MAPS, "kube-system"), (PODS, "ops"), (PODS, None)]:
+        stream = made.watch(
+            settings=kopf.OperatorSettings(), resource=resource, namespace=namespace
+        )
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.01):
+                await anext(aiter(stream))
+
+
+def test_contract_everything_of_kopf_streams_through_the_wrapped_attribute():
+    """`queueing.watcher` must look infinite_watch up in its module, and know the Bookmark."""
+    source = inspect.getsource(queueing.watcher)
+    assert "watching.infinite_watch(" in source
+    assert "watching.Bookmark" in source
+    assert queueing.watching is watching
+    assert [mark.name for mark in watching.Bookmark] == ["LISTED"]
+
+
+def test_contract_infinite_watch_can_be_run_for_one_pass():
+    parameters = inspect.signature(streams.watching_original).parameters
+    assert set(parameters) == {
+        "settings",
+        "resource",
+        "namespace",
+        "operator_paused",
+        "_iterations",
+    }
+    assert inspect.isasyncgenfunction(streams.watching_original)
+
+
+def test_changed_kopf_is_refused_with_the_pin_that_helps(monkeypatch):
+    async def infinite_watch(*, settings: Any, kind: Any):
+        yield None
+
+    monkeypatch.setattr(streams, "watching_original", infinite_watch)
+    with pytest.raises(RuntimeError, match="pin kopf"):
+        streams.install(streams.Shim([], tuning=QUICK, listed=print, failed=print))
+
+
+def test_other_operators_in_the_process_stream_as_ever(monkeypatch):
+    made = streams.Shim([], tuning=QUICK, listed=print, failed=print)
+    contextvars.copy_context().run(streams.install, made)
+    assert watching.infinite_watch is streams._dispatch
+    stream = watching.infinite_watch(
+        settings=kopf.OperatorSettings(), resource=None, namespace=None
+    )
+    assert stream.ag_code is streams.watching_original.__code__
+
+
+def test_selectors_are_those_of_the_one_watch():
+    watch = streams.Watch(PODS, "ops", label_selector="a=b", field_selector="metadata.name=x")
+    base = settings.settings(QUICK)
+    narrowed = streams._narrowed(base, watch)
+    pods = KopfResource(group="", version="v1", plural="pods", namespaced=True)
+    assert narrowed.watching.label_selectors.collect(pods) == ["a=b"]
+    assert narrowed.watching.field_selectors.collect(pods) == ["metadata.name=x"]
+    assert narrowed.watching.server_timeout == base.watching.server_timeout
+    assert base.watching.label_selectors.collect(pods) == []
+
+
+def test_settings_make_kopf_watch_and_nothing_else():
+    result = settings.settings(settings.Tuning())
+    assert result.queueing.worker_limit is None  # with indices a limit dead-locks kopf
+    assert result.scanning.disabled
+    assert not result.posting.enabled
+    assert result.process.ultimate_exiting_timeout is None
+    assert result.watching.server_timeout == 300
+    assert result.watching.inactivity_timeout == 70
+    assert isinstance(result.persistence.diffbase_storage, settings.NoDiffBase)
+    assert isinstance(result.persistence.progress_storage, settings.NoProgress)
+
+
+def test_storages_remember_nothing():
+    body = kopf.Body({"metadata": {"annotations": {}}, "spec": {"a": 1}})
+    patch = kopf.Patch()
+    diffbase, progress = settings.NoDiffBase(), settings.NoProgress()
+    essence = diffbase.build(body=body)
+    diffbase.store(body=body, patch=patch, essence=essence)
+    progress.store(key="x", record={}, body=body, patch=patch)
+    progress.purge(key="x", body=body, patch=patch)
+    progress.touch(body=body, patch=patch, value="x")
+    assert essence == {}
+    assert diffbase.fetch(body=body) is None
+    assert progress.fetch(key="x", body=body) is None
+    assert progress.clear(essence=essence) is essence
+    assert not patch
+
+
+def test_kopf_is_quiet_below_warnings():
+    settings.quiet()
+    assert not logging.getLogger("kopf.objects").isEnabledFor(logging.INFO)
+    assert not logging.getLogger("kopf._cogs.clients.watching").isEnabledFor(logging.WARNING)
+
+
+async def test_login_asked_for_too_early_reloads_and_slows_down(monkeypatch):
+    loads: list[int] = []
+
+    def load() -> Access:
+        loads.append(1)
+        return Access(server="https://api", authorization="Bearer t", files=())
+
+    login = settings.Login(Credentials(load), failed=lambda _: None, pauses=(0.0, 0.02, 0.02))
+    loop = asyncio.get_running_loop()
+    first = await login.identify()
+    await login.identify()
+    before = loop.time()
+    await login.identify()
+    assert loop.time() - before >= 0.02
+    assert len(loads) == 3
+    assert (first.scheme, first.token) == ("Bearer", "t")
+    assert first.expiration is not None
+
+
+async def test_login_waits_for_credentials_and_says_why():
+    reasons: list[Exception] = []
+    answers = iter([CredentialsError("no kubeconfig"), Access(server="https://api")])
+
+    def load() -> Access:
+        answer = next(answers)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    login = settings.Login(Credentials(load), failed=reasons.append, pauses=(0.0, 0.001))
+    assert (await login.identify()).server == "https://api"
+    assert [str(reason) for reason in reasons] == ["no kubeconfig"]
+
+
+def test_server_name_that_kopf_cannot_expect_is_refused():
+    access = Access(server="https://10.0.0.1", tls_server_name="kubernetes")
+    with pytest.raises(CredentialsError, match="tls-server-name"):
+        settings.connection_info(access, settings.datetime.datetime.now(settings.datetime.UTC))

@@ -1,0 +1,466 @@
+"""Every fault of a watch heals: nothing is lost, nothing is kept, and the program lives on."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import logging
+import signal
+import time
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from kube_scheduler_operator.kube.credentials import Access, Credentials
+from kube_scheduler_operator.kube.kopf.settings import Tuning
+from kube_scheduler_operator.kube.kopf.watcher import Watch, Watcher
+from kube_scheduler_operator.kube.resource import CONFIG_MAPS, NODES, PODS, SCHEDULERS, Stream
+from kube_scheduler_operator.kube.store import Store
+
+QUICK = Tuning(
+    request_backoffs=(0.01, 0.01),
+    relist=(0.01, 0.05),
+    reconnect=0.01,
+    discovery=0.02,
+    restart=(0.02, 0.05),
+    check=0.02,
+)
+CONFIG = Watch(CONFIG_MAPS, "ops")
+
+
+class Cluster:
+    """A watcher that feeds a store, and all that it delivered."""
+
+    def __init__(self, watches: list[Watch], tuning: Tuning = QUICK) -> None:
+        self.store = Store()
+        self.events: list[tuple[str, str, str]] = []
+        self.marks: list[Stream] = []
+        self.failures: list[tuple[Stream | None, Exception]] = []
+        self.waits: list[tuple[str, ...]] = []
+        self.lists = 0
+        self.watcher = Watcher(
+            watches,
+            on_event=self.on_event,
+            on_listed=self.on_listed,
+            observer=self,
+            tuning=tuning,
+        )
+
+    def on_event(self, resource: Any, kind: str, obj: Any) -> None:
+        self.events.append((kind, obj["metadata"]["name"], obj["metadata"]["uid"]))
+        if kind == "DELETED":
+            self.store.remove(resource, obj)
+        else:
+            self.store.put(resource, obj)
+
+    def on_listed(self, stream: Stream) -> None:
+        self.store.mark_listed(stream)
+        self.marks.append(stream)
+
+    def missing(self, resources: Any) -> None:
+        self.waits.append(tuple(str(resource) for resource in resources))
+
+    def listed(self, stream: Stream) -> None:
+        self.lists += 1
+
+    def failed(self, stream: Stream | None, error: Exception) -> None:
+        self.failures.append((stream, error))
+
+    def names(self, resource: Any = CONFIG_MAPS) -> set[str]:
+        return {obj["metadata"]["name"] for obj in self.store.view().list(resource)}
+
+    async def until(self, condition: Any) -> None:
+        try:
+            async with asyncio.timeout(20):
+                while not condition():  # noqa: ASYNC110 - what changes knows of no event
+                    await asyncio.sleep(0.002)
+        except TimeoutError:
+            pytest.fail(f"not reached; events {self.events}, failures {self.failures}")
+
+
+@asynccontextmanager
+async def watching(
+    api: Any,
+    *watches: Watch,
+    tuning: Tuning = QUICK,
+    credentials: Credentials | None = None,
+):
+    cluster = Cluster(list(watches) or [CONFIG], tuning)
+    stop = asyncio.Event()
+    task = asyncio.create_task(cluster.watcher.run(credentials or api.credentials(), stop))
+    try:
+        yield cluster
+        assert not task.done(), "the watcher ended by itself"
+    finally:
+        stop.set()
+        await task
+
+
+@pytest.fixture
+def five(api):
+    for name in "abcde":
+        api.put(CONFIG_MAPS, name, "ops")
+    return api
+
+
+async def test_what_is_there_is_delivered_before_the_stream_counts_as_listed(five):
+    async with watching(five) as cluster:
+        await cluster.until(lambda: cluster.marks)
+        assert cluster.names() == set("abcde")
+        assert cluster.store.synced(cluster.watcher.streams)
+        assert cluster.watcher.ages()[CONFIG.stream] < 5
+
+
+async def test_an_empty_kind_counts_as_listed_too(api):
+    async with watching(api) as cluster:
+        await cluster.until(lambda: cluster.marks == [CONFIG.stream])
+        assert cluster.names() == set()
+
+
+async def test_changes_are_delivered_whole(api):
+    async with watching(api) as cluster:
+        await cluster.until(lambda: cluster.marks)
+        api.put(CONFIG_MAPS, "config", "ops", data={"config.yaml": "{}"})
+        await cluster.until(cluster.names)
+        (obj,) = cluster.store.view().list(CONFIG_MAPS)
+        assert obj["data"] == {"config.yaml": "{}"}
+
+
+async def test_clean_disconnect_delivers_what_was_deleted_meanwhile(five):
+    async with watching(five) as cluster:
+        await five.until_watched(CONFIG_MAPS)
+        await cluster.until(lambda: cluster.marks)
+        await five.end_watches(CONFIG_MAPS)
+        five.remove(CONFIG_MAPS, "c", "ops")
+        await cluster.until(lambda: cluster.names() == set("abde"))
+
+
+async def test_objects_lost_across_410_in_the_stream_are_reported_deleted(five):
+    async with watching(five) as cluster:
+        await five.until_watched(CONFIG_MAPS)
+        await cluster.until(lambda: cluster.marks)
+        await five.send_error(CONFIG_MAPS, 410)
+        five.remove(CONFIG_MAPS, "b", "ops")
+        five.remove(CONFIG_MAPS, "d", "ops")
+        five.lose_history()
+        await cluster.until(lambda: len(cluster.marks) > 1)
+        assert cluster.lists == 2
+        assert cluster.names() == set("ace")
+        deleted = [name for kind, name, _ in cluster.events if kind == "DELETED"]
+        assert sorted(deleted) == ["b", "d"]
+
+
+async def test_object_recreated_under_the_same_name_across_410_is_the_new_one(five):
+    async with watching(five) as cluster:
+        await five.until_watched(CONFIG_MAPS)
+        await cluster.until(lambda: cluster.marks)
+        old = cluster.store.view().get(CONFIG_MAPS, "c", "ops")
+        await five.send_error(CONFIG_MAPS, 410)
+        five.remove(CONFIG_MAPS, "c", "ops")
+        new = five.put(CONFIG_MAPS, "c", "ops")
+        five.lose_history()
+        await cluster.until(lambda: len(cluster.marks) > 1)
+        held = cluster.store.view().get(CONFIG_MAPS, "c", "ops")
+        assert held["metadata"]["uid"] == new["metadata"]["uid"]
+        assert ("DELETED", "c", old["metadata"]["uid"]) in cluster.events
+
+
+@pytest.mark.parametrize("code", [500, 404, 403, 504])
+async def test_error_of_another_code_in_the_stream_lists_again(five, code):
+    async with watching(five) as cluster:
+        await five.until_watched(CONFIG_MAPS)
+        await cluster.until(lambda: cluster.marks)
+        await five.send_error(CONFIG_MAPS, code)
+        five.remove(CONFIG_MAPS, "a", "ops")
+        await cluster.until(lambda: cluster.names() == set("bcde"))
+        assert [stream for stream, _ in cluster.failures] == [CONFIG.stream]
+
+
+async def test_garbage_in_the_stream_lists_again(five):
+    async with watching(five) as cluster:
+        await five.until_watched(CONFIG_MAPS)
+        await cluster.until(lambda: cluster.marks)
+        await five.send_raw(CONFIG_MAPS, b'{"type": "MODIFIED", "obj')
+        five.remove(CONFIG_MAPS, "a", "ops")
+        await cluster.until(lambda: cluster.names() == set("bcde"))
+
+
+async def test_http_410_on_the_watch_lists_again(five):
+    async with watching(five) as cluster:
+        await five.until_watched(CONFIG_MAPS)
+        await cluster.until(lambda: cluster.marks)
+        five.fail(410, path="configmaps", watch=True)
+        await five.end_watches(CONFIG_MAPS)
+        five.remove(CONFIG_MAPS, "a", "ops")
+        five.lose_history()
+        await cluster.until(lambda: cluster.names() == set("bcde"))
+
+
+async def test_crd_removed_and_back_is_watched_again(api):
+    api.put(SCHEDULERS, "cluster")
+    async with watching(api, Watch(SCHEDULERS), CONFIG) as cluster:
+        await api.until_watched(SCHEDULERS)
+        await cluster.until(lambda: len(cluster.marks) == 2)
+        api.served.discard(SCHEDULERS)
+        await api.end_watches(SCHEDULERS)
+        await cluster.until(lambda: len(cluster.failures) > 1)
+        api.put(CONFIG_MAPS, "other", "ops")
+        await cluster.until(lambda: cluster.names() == {"other"})
+        api.served.add(SCHEDULERS)
+        api.put(SCHEDULERS, "second")
+        await cluster.until(lambda: cluster.names(SCHEDULERS) == {"cluster", "second"})
+
+
+OPTIONAL = Watch(SCHEDULERS, optional=True)
+SOON = dataclasses.replace(QUICK, appearing=0.05)
+
+
+async def test_a_kind_that_nobody_waits_for_may_be_missing_and_come_later(five):
+    five.served.discard(SCHEDULERS)
+    async with watching(five, OPTIONAL, CONFIG, tuning=SOON) as cluster:
+        await cluster.until(lambda: cluster.marks)
+        assert cluster.watcher.missing == (SCHEDULERS,)
+        assert cluster.watcher.streams == (CONFIG.stream,)
+        assert set(cluster.watcher.ages()) == {CONFIG.stream}
+        assert cluster.store.synced(cluster.watcher.streams)
+        five.put(SCHEDULERS, "cluster")
+        five.served.add(SCHEDULERS)
+        await cluster.until(lambda: cluster.names(SCHEDULERS) == {"cluster"})
+        assert cluster.watcher.missing == ()
+        await cluster.until(lambda: OPTIONAL.stream in cluster.marks)
+        assert cluster.store.synced(cluster.watcher.streams)
+        five.put(CONFIG_MAPS, "f", "ops")
+        await cluster.until(lambda: cluster.names() == set("abcdef"))
+    assert cluster.failures == [], "and that is no fault of the watches"
+
+
+async def test_a_kind_that_came_counts_as_unknown_until_it_is_listed(five):
+    """Or there would be a moment in which its objects seem to be gone."""
+    five.served.discard(SCHEDULERS)
+    async with watching(five, OPTIONAL, CONFIG, tuning=SOON) as cluster:
+        await cluster.until(lambda: cluster.marks)
+        five.fail(500, path="schedulers", times=10_000)
+        five.served.add(SCHEDULERS)
+        await cluster.until(lambda: not cluster.watcher.missing)
+        assert not cluster.store.synced(cluster.watcher.streams)
+
+
+async def test_other_kinds_are_waited_for_all_the_same(five):
+    five.served -= {SCHEDULERS, PODS}
+    async with watching(five, OPTIONAL, Watch(PODS, "ops"), CONFIG, tuning=SOON) as cluster:
+        await cluster.until(lambda: cluster.waits)
+        await asyncio.sleep(0.1)
+        assert cluster.marks == []
+        five.served.add(PODS)
+        await cluster.until(lambda: len(cluster.marks) == 2)
+        assert cluster.watcher.missing == (SCHEDULERS,)
+
+
+@pytest.mark.parametrize("code", [500, 503, 403])
+@pytest.mark.parametrize("times", [1, 9], ids=["within-backoffs", "beyond-backoffs"])
+async def test_refused_watches_are_tried_until_they_work(five, code, times):
+    async with watching(five) as cluster:
+        await five.until_watched(CONFIG_MAPS)
+        await cluster.until(lambda: cluster.marks)
+        five.fail(code, path="configmaps", times=times)
+        await five.end_watches(CONFIG_MAPS)
+        five.remove(CONFIG_MAPS, "a", "ops")
+        await cluster.until(lambda: cluster.names() == set("bcde"))
+        assert bool(cluster.failures) == (times > 1)
+
+
+async def test_reset_connection_is_made_again(five):
+    async with watching(five) as cluster:
+        await five.until_watched(CONFIG_MAPS)
+        await cluster.until(lambda: cluster.marks)
+        await five.reset_watches(CONFIG_MAPS)
+        five.remove(CONFIG_MAPS, "a", "ops")
+        await cluster.until(lambda: cluster.names() == set("bcde"))
+
+
+async def test_api_server_away_and_back_without_history(five):
+    async with watching(five) as cluster:
+        await five.until_watched(CONFIG_MAPS)
+        await cluster.until(lambda: cluster.marks)
+        await five.stop()
+        five.remove(CONFIG_MAPS, "a", "ops")
+        five.lose_history()
+        await asyncio.sleep(0.1)
+        await five.start()
+        await cluster.until(lambda: cluster.names() == set("bcde"))
+
+
+async def test_api_server_away_at_the_start_is_waited_for(five):
+    await five.stop()
+    async with watching(five) as cluster:
+        await cluster.until(lambda: cluster.failures)
+        assert "no connection to http://127.0.0.1" in str(cluster.failures[0][1])
+        await five.start()
+        await cluster.until(lambda: cluster.names() == set("abcde"))
+
+
+async def test_discovery_failing_for_longer_than_the_backoffs_does_not_end_it(five):
+    async with watching(five) as cluster:
+        five.fail(503, path="/apis", times=7)
+        await cluster.until(lambda: cluster.names() == set("abcde"))
+
+
+async def test_kind_absent_at_the_start_is_named_and_waited_for(api, caplog):
+    api.served.discard(SCHEDULERS)
+    with caplog.at_level(logging.WARNING):
+        async with watching(api, Watch(SCHEDULERS), CONFIG) as cluster:
+            await cluster.until(lambda: cluster.waits)
+            assert cluster.waits == [("schedulers.config.openshift.io",)]
+            assert "schedulers.config.openshift.io" in caplog.text
+            api.served.add(SCHEDULERS)
+            await cluster.until(lambda: len(cluster.marks) == 2)
+            assert cluster.waits[-1] == ()
+            assert cluster.watcher.missing == ()
+
+
+async def test_token_that_is_not_accepted_any_more_is_read_again(five):
+    token = ["good"]
+    rotating = Credentials(lambda: Access(server=five.url, authorization=f"Bearer {token[0]}"))
+    async with watching(five, credentials=rotating) as cluster:
+        await five.until_watched(CONFIG_MAPS)
+        await cluster.until(lambda: cluster.marks)
+        token[0], five.tokens = "better", {"better"}
+        await five.end_watches(CONFIG_MAPS)
+        five.remove(CONFIG_MAPS, "a", "ops")
+        await cluster.until(lambda: cluster.names() == set("bcde"))
+
+
+async def test_only_declared_streams_are_requested_each_with_its_selectors(api):
+    api.put(PODS, "yes", "ops", labels={"app": "installer"})
+    api.put(PODS, "no", "ops", labels={"app": "else"})
+    api.put(PODS, "kube-scheduler-a", "kube-system", labels={"app": "else"})
+    api.put(CONFIG_MAPS, "elsewhere", "kube-system")
+    async with watching(
+        api,
+        CONFIG,
+        Watch(PODS, "ops", label_selector="app=installer"),
+        Watch(PODS, "kube-system"),
+        Watch(SCHEDULERS, field_selector="metadata.name=cluster"),
+    ) as cluster:
+        await cluster.until(lambda: len(cluster.marks) == 4)
+        await api.until_watched(PODS, 2)
+        assert cluster.names(PODS) == {"yes", "kube-scheduler-a"}
+        assert cluster.names() == set()
+        asked = {
+            (seen.path, seen.query.get("labelSelector"), seen.query.get("fieldSelector"))
+            for seen in api.seen
+            if not seen.path.startswith("/api") or seen.path.count("/") > 3
+        }
+        assert asked == {
+            ("/api/v1/namespaces/ops/configmaps", None, None),
+            ("/api/v1/namespaces/ops/pods", "app=installer", None),
+            ("/api/v1/namespaces/kube-system/pods", None, None),
+            (SCHEDULERS.path(), None, "metadata.name=cluster"),
+        }
+
+
+async def test_cluster_wide_watch_of_a_namespaced_kind_is_one_stream(api):
+    api.put(PODS, "a", "one")
+    api.put(PODS, "b", "two")
+    async with watching(api, Watch(PODS), CONFIG, Watch(NODES)) as cluster:
+        await cluster.until(lambda: len(cluster.marks) == 3)
+        assert cluster.names(PODS) == {"a", "b"}
+        lists = [seen for seen in api.requests("GET", "/pods") if "watch" not in seen.query]
+        assert [seen.path for seen in lists] == ["/api/v1/pods"]
+
+
+async def test_watching_writes_nothing(five):
+    async with watching(five) as cluster:
+        await cluster.until(lambda: cluster.marks)
+        five.put(CONFIG_MAPS, "a", "ops", data={"x": "1"})
+        await cluster.until(lambda: ("MODIFIED", "a") in {e[:2] for e in cluster.events})
+    assert {seen.method for seen in five.seen} == {"GET"}
+
+
+async def test_stuck_kopf_is_started_again_and_nothing_is_lost(five, monkeypatch):
+    reasons: list[str] = []
+    monkeypatch.setattr(Watcher, "_stuck", lambda *_: reasons.pop() if reasons else "")
+    async with watching(five) as cluster:
+        await five.until_watched(CONFIG_MAPS)
+        await cluster.until(lambda: cluster.marks)
+        reasons.append("nothing heard from configmaps")
+        await cluster.until(lambda: cluster.failures)
+        five.remove(CONFIG_MAPS, "a", "ops")
+        five.lose_history()
+        await cluster.until(lambda: cluster.names() == set("bcde"))
+    assert [str(error) for _, error in cluster.failures] == ["nothing heard from configmaps"]
+
+
+@pytest.mark.parametrize(
+    ("opened", "heard_ago", "running", "verdict"),
+    [
+        (True, 10, 10_000, ""),
+        (True, 1000, 10_000, "nothing heard from configmaps in ops for 1000 s"),
+        (True, 1000, 100, ""),
+        (True, None, 100, ""),
+        (True, None, 1000, "nothing heard from configmaps in ops for 1000 s"),
+        (False, None, 30, ""),
+        (False, None, 61, "kopf has not opened configmaps in ops"),
+    ],
+    ids=[
+        "fine",
+        "silent",
+        "silent-but-just-started-again",
+        "not-heard-yet",
+        "never-heard",
+        "starting",
+        "never-opened",
+    ],
+)
+def test_verdict_on_a_running_kopf(opened, heard_ago, running, verdict):
+    watcher = Cluster([CONFIG], Tuning()).watcher
+    line = watcher._shim.lines[CONFIG.stream]
+    line.opened = opened
+    line.heard_at = None if heard_ago is None else time.monotonic() - heard_ago
+    assert watcher._stuck(running) == verdict
+
+
+async def test_signal_handlers_and_tasks_of_the_process_are_left_alone(five):
+    loop = asyncio.get_running_loop()
+    got = asyncio.Event()
+    loop.add_signal_handler(signal.SIGTERM, got.set)
+    async with watching(five) as cluster:
+        await cluster.until(lambda: cluster.marks)
+        later = asyncio.create_task(asyncio.sleep(3600))
+        signal.raise_signal(signal.SIGTERM)
+        async with asyncio.timeout(1):
+            await got.wait()
+    loop.remove_signal_handler(signal.SIGTERM)
+    assert not later.done()
+    later.cancel()
+
+
+async def test_bodies_never_reach_the_log(five, caplog):
+    with caplog.at_level(logging.DEBUG, logger="kube_scheduler_operator"):
+        async with watching(five) as cluster:
+            await cluster.until(lambda: cluster.marks)
+            five.put(CONFIG_MAPS, "a", "ops", data={"key": "s3cret"})
+            await cluster.until(lambda: ("MODIFIED", "a") in {e[:2] for e in cluster.events})
+            await five.send_error(CONFIG_MAPS, 500)
+            await cluster.until(lambda: len(cluster.marks) > 1)
+    assert "s3cret" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("watches", "message"),
+    [
+        ([CONFIG, CONFIG], "watched twice"),
+        ([Watch(PODS), Watch(PODS, "ops")], "watched twice"),
+        ([], "nothing to watch"),
+    ],
+    ids=["same", "everywhere-and-one", "none"],
+)
+def test_overlapping_tables_are_refused(watches, message):
+    with pytest.raises(ValueError, match=message):
+        Cluster(watches)
+
+
+def test_cluster_scoped_kind_takes_no_namespace():
+    with pytest.raises(ValueError, match="cluster-scoped"):
+        Watch(SCHEDULERS, "ops")

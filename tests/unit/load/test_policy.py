@@ -1,0 +1,536 @@
+"""The load policy: its own file, a LoadPolicy's spec, and the files of crane."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from kube_scheduler_operator.load.policy import (
+    METRICS,
+    HotValue,
+    LoadPolicy,
+    LoadPolicyError,
+    Predicate,
+    Priority,
+    Rules,
+    Source,
+    Sync,
+    time_zone,
+)
+from kube_scheduler_operator.load.policy_files import (
+    from_document,
+    read_policy,
+    read_rules,
+    read_spec,
+)
+
+CRANE = """
+apiVersion: scheduler.policy.crane.io/v1alpha1
+kind: DynamicSchedulerPolicy
+spec:
+  syncPolicy:
+    ##cpu usage
+    - name: cpu_usage_avg_5m
+      period: 3m
+    - name: cpu_usage_max_avg_1h
+      period: 15m
+    - name: cpu_usage_max_avg_1d
+      period: 3h
+    ##memory usage
+    - name: mem_usage_avg_5m
+      period: 3m
+    - name: mem_usage_max_avg_1h
+      period: 15m
+    - name: mem_usage_max_avg_1d
+      period: 3h
+  predicate:
+    - name: cpu_usage_avg_5m
+      maxLimitPecent: 0.65
+    - name: cpu_usage_max_avg_1h
+      maxLimitPecent: 0.75
+    - name: mem_usage_avg_5m
+      maxLimitPecent: 0.65
+    - name: mem_usage_max_avg_1h
+      maxLimitPecent: 0.75
+  priority:
+    - name: cpu_usage_avg_5m
+      weight: 0.2
+    - name: cpu_usage_max_avg_1h
+      weight: 0.3
+    - name: cpu_usage_max_avg_1d
+      weight: 0.5
+    - name: mem_usage_avg_5m
+      weight: 0.2
+    - name: mem_usage_max_avg_1h
+      weight: 0.3
+    - name: mem_usage_max_avg_1d
+      weight: 0.5
+  hotValue:
+    - timeRange: 5m
+      count: 5
+    - timeRange: 1m
+      count: 2
+"""
+
+
+def said(*problems: Any) -> list[str]:
+    return [str(problem.path[-1]) for problem in problems]
+
+
+def crane(**spec: Any) -> dict[str, Any]:
+    document: dict[str, Any] = yaml.safe_load(CRANE)
+    document["spec"] |= spec
+    return document
+
+
+def refused(document: Any) -> str:
+    with pytest.raises(LoadPolicyError) as caught:
+        from_document(document)
+    return str(caught.value)
+
+
+def own(**fields: Any) -> dict[str, Any]:
+    return {**LoadPolicy().document(), **fields}
+
+
+# --- crane ------------------------------------------------------------------------------------
+
+
+def test_the_policy_that_crane_ships_is_our_default() -> None:
+    loaded = read_policy(CRANE)
+
+    assert loaded.policy.rules == Rules()
+    assert loaded.notes == ()
+
+
+def test_the_policy_of_crane_scheduler_plus_has_percentages() -> None:
+    text = CRANE.replace("0.65", "65").replace("0.75", "75")
+
+    loaded = read_policy(text)
+
+    assert loaded.policy.rules == Rules()
+    (note,) = loaded.notes
+    assert "percentages" in note.message
+
+
+def test_json_is_read_as_well() -> None:
+    assert read_policy(json.dumps(crane())).policy.rules == Rules()
+
+
+@pytest.mark.parametrize(
+    ("spec", "path", "text"),
+    [
+        (
+            {"predicate": [{"name": "cpu_usage_avg_5m", "maxLimitPecent": 0}]},
+            "maxLimitPecent",
+            "turns the rule off",
+        ),
+        (
+            {"predicate": [{"name": "cpu_usage_avg_5m"}]},
+            "maxLimitPecent",
+            "turns the rule off",
+        ),
+        (
+            {
+                "predicate": [
+                    {"name": "cpu_usage_avg_5m", "maxLimitPecent": 0, "maxLimitPercent": 0.5}
+                ]
+            },
+            "maxLimitPercent",
+            'did you mean "maxLimitPecent"?',
+        ),
+        (
+            {"predicate": [{"name": "disk_usage", "maxLimitPecent": 0.5}]},
+            "name",
+            "has no entry in syncPolicy: the rule never applies",
+        ),
+        ({"hotValues": []}, "hotValues", 'did you mean "hotValue"?'),
+    ],
+)
+def test_what_crane_passes_over_is_said(spec: dict[str, Any], path: str, text: str) -> None:
+    loaded = from_document(crane(**spec))
+
+    (note,) = [note for note in loaded.notes if note.path[-1] == path]
+    assert text in note.message
+    if "predicate" in spec:
+        assert loaded.policy.rules.predicates == ()
+
+
+def test_a_metric_that_is_off_or_not_measured_goes_with_its_rules() -> None:
+    loaded = from_document(
+        crane(
+            syncPolicy=[
+                {"name": "cpu_usage_avg_5m", "period": "0s"},
+                {"name": "gpu_usage", "period": "3m"},
+                {"name": "mem_usage_avg_5m", "period": "3m"},
+            ]
+        )
+    )
+
+    rules = loaded.policy.rules
+    assert rules.sync == (Sync("mem_usage_avg_5m", 180.0),)
+    assert rules.predicates == (Predicate("mem_usage_avg_5m", 0.65),)
+    assert rules.priorities == (Priority("mem_usage_avg_5m", 0.2),)
+    assert {note.path[1] for note in loaded.notes} == {"syncPolicy", "predicate", "priority"}
+
+
+def test_lists_that_crane_has_not_are_empty() -> None:
+    document = {
+        "apiVersion": "scheduler.policy.crane.io/v1alpha1",
+        "kind": "DynamicSchedulerPolicy",
+        "spec": {"syncPolicy": [{"name": "cpu_usage_avg_5m", "period": "3m"}]},
+    }
+
+    rules = from_document(document).policy.rules
+
+    assert (rules.predicates, rules.priorities, rules.hot_values) == ((), (), ())
+
+
+@pytest.mark.parametrize(
+    ("spec", "text"),
+    [
+        (
+            {"predicate": [{"name": "cpu_usage_avg_5m", "maxLimitPecent": -0.5}]},
+            "spec.predicate[0].maxLimitPecent: -0.5 is not a fraction between 0 and 1; use 0..1",
+        ),
+        (
+            {
+                "predicate": [
+                    {"name": "cpu_usage_avg_5m", "maxLimitPecent": 0.65},
+                    {"name": "mem_usage_avg_5m", "maxLimitPecent": 75},
+                ]
+            },
+            "spec.predicate[0].maxLimitPecent: 0.65 is beside limits of more than 1, so it would "
+            "be 0.65 %; write all of them as fractions, or all in percent",
+        ),
+        (
+            {"predicate": [{"name": "cpu_usage_avg_5m", "maxLimitPecent": 165}]},
+            "spec.predicate[0].maxLimitPecent: 165 is not a fraction between 0 and 1; use 0..1",
+        ),
+        (
+            {"predicate": [{"name": "cpu_usage_avg_5m", "maxLimitPecent": "65"}]},
+            "spec.predicate[0].maxLimitPecent: this must be a fraction such as 0.65",
+        ),
+        (
+            {"hotValue": [{"timeRange": "5m", "count": 0}]},
+            "spec.hotValue[0].count: 0 pods cannot be counted by; use 1 or more",
+        ),
+        (
+            {"hotValue": [{"timeRange": "5 minutes", "count": 5}]},
+            'spec.hotValue[0].timeRange: "5 minutes" is not a duration',
+        ),
+        (
+            {"syncPolicy": [{"name": "cpu_usage_avg_5m", "period": 180}]},
+            "spec.syncPolicy[0].period: this must be a duration; write one such as 3m",
+        ),
+        (
+            {"priority": [{"name": "cpu_usage_avg_5m", "weight": -1}]},
+            "spec.priority[0].weight: -1 is negative; use 0 or more",
+        ),
+        (
+            {"priority": [{"name": "cpu_usage_avg_5m", "weight": 0}]},
+            "spec.priority: all weights are 0",
+        ),
+        ({"priority": {}}, "spec.priority: this must be a list"),
+        ({"priority": [7]}, "spec.priority[0]: this must be an object with name and weight"),
+    ],
+)
+def test_what_is_wrong_names_the_field_and_the_fix(spec: dict[str, Any], text: str) -> None:
+    assert text in refused(crane(**spec))
+
+
+def test_all_that_is_wrong_is_said_at_once() -> None:
+    text = refused(crane(hotValue=[{"timeRange": "x", "count": 0}], priority=3))
+
+    assert "timeRange" in text
+    assert "count" in text
+    assert "priority" in text
+
+
+# --- our own file -----------------------------------------------------------------------------
+
+
+def test_the_file_has_the_agreed_shape() -> None:
+    document = LoadPolicy().document()
+
+    assert document["syncPolicy"][0] == {"name": "cpu_usage_avg_5m", "periodSeconds": 180}
+    assert document["predicate"][0] == {"name": "cpu_usage_avg_5m", "maxLimit": 0.65}
+    assert document["priority"][0] == {"name": "cpu_usage_avg_5m", "weight": 0.2}
+    assert document["hotValue"] == [{"seconds": 300, "count": 5}, {"seconds": 60, "count": 2}]
+    assert document["source"] == {
+        "type": "NodeMetrics", "port": 19101, "path": "/statistics", "timeoutSeconds": 10
+    }  # fmt: skip
+    assert (document["cycleSeconds"], document["refreshSeconds"]) == (60, 240)
+    assert (document["write"], document["read"]) == ([], "own")
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        LoadPolicy(),
+        LoadPolicy(source=Source("MetricsServer")),
+        LoadPolicy(source=Source("KubeletSummary", port=10250, insecure_skip_verify=True)),
+        LoadPolicy(
+            Rules(
+                sync=(Sync("disk_usage", 60.0), Sync("cpu_usage_avg_5m", 0.5)),
+                predicates=(Predicate("disk_usage", 0.123456789),),
+                priorities=(),
+                hot_values=(HotValue(2.5, 1),),
+                grace=600.0,
+            ),
+            Source(
+                "Prometheus",
+                url="https://prometheus.monitoring:9090",
+                token_file="/token",
+                ca_file="/ca.crt",
+                percent=False,
+                queries={"disk_usage": "node:disk:ratio"},
+                timeout=2.5,
+            ),
+            cycle=30.0,
+            refresh=120.0,
+            write=("crane", "safe"),
+            remove=("safe",),
+            read="crane",
+            crane_zone="+01:00",
+        ),
+    ],
+)
+def test_what_was_written_is_read_again(policy: LoadPolicy) -> None:
+    again = read_policy(policy.text()).policy
+
+    assert again == LoadPolicy(
+        policy.rules,
+        Source(
+            **{
+                name: getattr(again.source, name)
+                if policy.source.type == "MetricsServer" and name == "port"
+                else getattr(policy.source, name)
+                for name in Source.__slots__  # type: ignore[attr-defined]
+            }
+        ),
+        policy.cycle,
+        policy.refresh,
+        policy.write,
+        policy.remove,
+        policy.read,
+        policy.crane_zone,
+    )
+    assert again.text() == policy.text()
+
+
+def test_an_empty_file_is_the_default() -> None:
+    assert from_document({}).policy == LoadPolicy()
+
+
+@pytest.mark.parametrize(
+    ("fields", "text"),
+    [
+        (
+            {"predicate": [{"name": "cpu_usage_avg_5m", "maxLimit": 65}]},
+            'predicate[0].maxLimit: 65 is not a fraction between 0 and 1; write 0.65 or "65%"',
+        ),
+        (
+            {"predicate": [{"name": "cpu_usage_avg_5m", "maxLimit": "0.65"}]},
+            'predicate[0].maxLimit: "0.65" is no limit; write a fraction (0.65) or "65%"',
+        ),
+        (
+            {"predicate": [{"name": "cpu_usage_avg_5m", "maxLimit": 0}]},
+            "predicate[0].maxLimit: a limit of 0 turns the rule off; remove the entry",
+        ),
+        (
+            {"predicate": [{"name": "cpu_usage_avg_5m", "maxLimit": float("nan")}]},
+            "predicate[0].maxLimit: this must be a fraction",
+        ),
+        (
+            {"predicate": [{"name": "cpu_usage_avg_5m", "max": 0.5, "maxLimit": 0.5}]},
+            'predicate[0].max: there is no field "max" here',
+        ),
+        (
+            {"predicate": [{"name": "cpu_usage_avg_5min", "maxLimit": 0.5}]},
+            'predicate[0].name: "cpu_usage_avg_5min" has no entry in syncPolicy; did you mean '
+            '"cpu_usage_avg_5m"?',
+        ),
+        (
+            {"syncPolicy": [{"name": "cpu_usage", "periodSeconds": 60}]},
+            'syncPolicy[0].name: no source measures "cpu_usage" without a query for Prometheus',
+        ),
+        ({"predicates": []}, 'predicates: there is no field "predicates" here; did you mean'),
+        (
+            {"source": {"type": "Prometheu"}},
+            'source.type: "Prometheu" is no source; did you mean "Prometheus"?',
+        ),
+        (
+            {"source": {"type": "Prometheus"}},
+            "source.url: nothing is no URL; write where Prometheus is",
+        ),
+        ({"source": {"type": "NodeMetrics", "port": 0}}, "source.port: 0 is no port"),
+        (
+            {"source": {"type": "MetricsServer", "port": 1}},
+            'source.port: there is no field "port" here; remove it',
+        ),
+        ({"cycleSeconds": 0}, "cycleSeconds: 0 s is too short; use 1 s or more"),
+        (
+            {"refreshSeconds": 30},
+            "refreshSeconds: it is shorter than cycleSeconds, 60 s; make it as long or longer",
+        ),
+        (
+            {"refreshSeconds": 480},
+            "refreshSeconds: with 480 s and a cycleSeconds of 60 s, values are stale (480 s) "
+            "before they are written again; make it shorter",
+        ),
+        ({"write": ["own"]}, 'write[0]: "own" is not known; use crane or safe'),
+        ({"write": "crane"}, "write: this must be a list of crane or safe"),
+        ({"read": "cran"}, 'read: "cran" is not known; use own, crane, crane-plus or safe'),
+        (
+            {"craneTimeZone": "Mars/Olympus"},
+            'craneTimeZone: there is no time zone "Mars/Olympus"; write UTC, +08:00',
+        ),
+    ],
+)
+def test_what_is_wrong_with_our_own_file(fields: dict[str, Any], text: str) -> None:
+    assert text in refused(own(**fields))
+
+
+def test_metrics_of_ones_own_need_a_query() -> None:
+    source = {"type": "Prometheus", "url": "http://p:9090", "queries": {"disk": "d"}}
+    sync = [{"name": "disk", "periodSeconds": 60}]
+
+    policy = from_document({"source": source, "syncPolicy": sync, "refreshSeconds": 120}).policy
+
+    assert policy.rules.sync == (Sync("disk", 60.0),)
+    assert policy.rules.predicates == ()  # the default's have no period any more, without a word
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[]", "a load policy is an object"),
+        ("a: [", "line 2, column 1"),
+        ("", "there are 0 documents"),
+        ("a: 1\n---\nb: 1\n", "there are 2 documents"),
+        ("cycleSeconds: 1\ncycleSeconds: 2\n", "cycleSeconds"),
+        ("kind: Policy\napiVersion: v1\n", "kind: v1 Policy is no load policy; write"),
+        ("kind: DynamicSchedulerPolicy\napiVersion: scheduler.policy.crane.io/v1alpha1\n", "spec:"),
+    ],
+)
+def test_what_is_no_policy_at_all(text: str, message: str) -> None:
+    with pytest.raises(LoadPolicyError, match=message):
+        read_policy(text)
+
+
+# --- LoadPolicy -------------------------------------------------------------------------------
+
+
+def test_a_spec_has_durations_and_percentages() -> None:
+    policy = read_spec(
+        {
+            "source": {
+                "type": "Prometheus",
+                "prometheus": {
+                    "url": "https://p:9090/",
+                    "tokenSecret": {"name": "prometheus", "key": "t"},
+                    "unit": "Fraction",
+                },
+                "timeout": "3s",
+            },
+            "sync": [{"name": "cpu_usage_avg_5m", "period": "3m"}],
+            "predicates": [{"name": "cpu_usage_avg_5m", "maxLimit": "65%"}],
+            "priorities": [{"name": "cpu_usage_avg_5m", "weight": 1}],
+            "hotValues": [{"timeRange": "1m", "count": 2}],
+            "cycle": "30s",
+            "refresh": "2m",
+            "grace": "1m",
+            "write": ["crane"],
+            "read": "own",
+            "craneTimeZone": "UTC",
+        }
+    ).policy
+
+    assert policy == LoadPolicy(
+        Rules(
+            (Sync("cpu_usage_avg_5m", 180.0),),
+            (Predicate("cpu_usage_avg_5m", 0.65),),
+            (Priority("cpu_usage_avg_5m", 1.0),),
+            (HotValue(60.0, 2),),
+            60.0,
+        ),
+        Source(
+            "Prometheus",
+            url="https://p:9090",
+            token_file="/etc/kube-scheduler-operator/prometheus/token",
+            percent=False,
+            timeout=3.0,
+        ),
+        cycle=30.0,
+        refresh=120.0,
+        write=("crane",),
+        crane_zone="UTC",
+    )
+
+
+def test_the_source_of_another_type_is_no_secret() -> None:
+    with pytest.raises(LoadPolicyError, match="the type is MetricsServer, so this counts for noth"):
+        read_spec({"source": {"type": "MetricsServer", "nodeMetrics": {"port": 9100}}})
+
+
+def test_an_empty_spec_is_the_default() -> None:
+    assert read_spec(None).policy == LoadPolicy()
+    assert (
+        from_document(
+            {"apiVersion": "kube-scheduler-operator.dev/v1alpha1", "kind": "LoadPolicy", "spec": {}}
+        ).policy
+        == LoadPolicy()
+    )
+
+
+# --- for others -------------------------------------------------------------------------------
+
+
+def test_the_rules_can_be_read_alone() -> None:
+    rules = read_rules({"hotValue": [], "other": 1}, ("arguments",))
+
+    assert rules.hot_values == ()
+    assert rules.predicates == Rules().predicates
+    with pytest.raises(LoadPolicyError, match=r"^arguments\.hotValue: this must be a list"):
+        read_rules({"hotValue": 1}, ("arguments",))
+
+
+def test_for_how_long_values_are_believed() -> None:
+    rules = Rules()
+
+    assert rules.metrics == METRICS
+    assert rules.valid_for("cpu_usage_avg_5m") == 480.0
+    assert rules.valid_for("mem_usage_max_avg_1d") == 11100.0
+    assert rules.valid_for("unknown") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "hours"), [("UTC", 0), ("", 0), ("Asia/Shanghai", 8), ("-03:30", -3.5), ("+0800", 8)]
+)
+def test_time_zones(text: str, hours: float) -> None:
+    moment = datetime.datetime(2026, 1, 1, tzinfo=time_zone(text))
+
+    assert moment.utcoffset() == datetime.timedelta(hours=hours)
+
+
+def test_the_definition_needs_nothing_that_is_large() -> None:
+    code = (
+        "import sys, kube_scheduler_operator.load.policy_files as f\n"
+        "f.from_document({})\n"
+        "print([m for m in ('numpy', 'yaml', 'kopf', 'aiohttp') if m in sys.modules])"
+    )
+    root = Path(__file__).parents[3] / "operator"
+
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=root, check=True
+    )
+
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,229 @@
+"""Windows are what a naive computation over all samples gives, however they are kept."""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kube_scheduler_operator.load.windows import (
+    AVERAGE_SECONDS,
+    DAY,
+    HOUR,
+    Holt,
+    SlidingMax,
+    SlidingMean,
+    SlidingMoments,
+    UsageWindows,
+)
+
+USAGE = st.floats(0, 1)
+PAUSES = st.one_of(st.integers(1, 120), st.integers(1, 5000), st.integers(1, 200_000)).map(float)
+SERIES = st.lists(st.tuples(PAUSES, USAGE), min_size=1, max_size=60)
+"""Pauses before samples, and the usage in each."""
+
+
+def _samples(series, begin=1e6):
+    at, samples = begin, []
+    for pause, value in series:
+        at += pause
+        samples.append((at, pause, value))
+    return samples
+
+
+def _mean(samples, now, span=AVERAGE_SECONDS):
+    recent = [(seconds, value) for end, seconds, value in samples if end > now - span]
+    weight = sum(seconds for seconds, _ in recent)
+    return (sum(s * v for s, v in recent) / weight, weight) if weight else (0.0, 0.0)
+
+
+@given(SERIES, st.floats(0, 400))
+def test_the_mean_is_that_of_what_ended_in_the_window(series, later):
+    samples, mean = _samples(series), SlidingMean()
+    for sample in samples:
+        mean.add(*sample)
+    now = samples[-1][0] + later
+    expected, weight = _mean(samples, now)
+    assert mean.read(now) == (pytest.approx(expected), pytest.approx(weight))
+
+
+@given(SERIES, st.sampled_from([(HOUR, 60.0), (DAY, 300.0), (DAY, 900.0), (50.0, 7.0)]), PAUSES)
+def test_the_maximum_is_that_of_the_window_and_at_most_one_step_more(series, window, later):
+    span, step = window
+    greatest, samples = SlidingMax(span, step), _samples(series)
+    for at, _, value in samples:
+        greatest.add(at, value)
+    now = samples[-1][0] + later
+    newest = math.floor(now / step)
+    counted = [
+        v for at, _, v in samples if math.floor(at / step) >= newest - math.ceil(span / step)
+    ]
+    assert greatest.read(now) == (max(counted) if counted else None)
+    # Said the other way round: nothing of the window is forgotten.
+    certain = [v for at, _, v in samples if at > now - span]
+    assert not certain or greatest.read(now) >= max(certain)
+
+
+@given(SERIES, PAUSES)
+def test_mean_and_deviation_are_those_of_the_window(series, later):
+    moments, samples = SlidingMoments(DAY, 300.0), _samples(series)
+    for sample in samples:
+        moments.add(*sample)
+    now = samples[-1][0] + later
+    oldest = math.floor(now / 300) - 288
+    counted = [(s, v) for at, s, v in samples if math.floor(at / 300) >= oldest]
+    found = moments.read(now)
+    if not counted:
+        assert found is None
+        return
+    weight = sum(seconds for seconds, _ in counted)
+    mean = sum(s * v for s, v in counted) / weight
+    deviation = math.sqrt(sum(s * (v - mean) ** 2 for s, v in counted) / weight)
+    assert found == (pytest.approx(mean, abs=1e-9), pytest.approx(deviation, abs=1e-6))
+
+
+def test_equal_weights_give_the_population_s_deviation():
+    moments, values = SlidingMoments(), [0.1, 0.4, 0.4, 0.9]
+    for number, value in enumerate(values):
+        moments.add(number * 15.0, 15.0, value)
+    assert moments.read(60.0) == (
+        pytest.approx(statistics.fmean(values)),
+        pytest.approx(statistics.pstdev(values)),
+    )
+
+
+@given(st.lists(st.tuples(st.integers(1, 120).map(float), USAGE), min_size=1, max_size=80))
+def test_maxima_are_of_the_averages(series):
+    samples, windows = _samples(series), UsageWindows(hour_step=60.0, day_step=300.0)
+    averages = []
+    for number, sample in enumerate(samples):
+        windows.add(*sample)
+        average, covered = _mean(samples[: number + 1], sample[0])
+        if covered >= AVERAGE_SECONDS / 2:
+            averages.append((sample[0], average))
+    now = samples[-1][0]
+    usage = windows.read(now)
+    average, _ = _mean(samples, now)
+    assert usage.active == samples[-1][2]
+    assert usage.avg_5m == pytest.approx(average)
+
+    def greatest(span, step):
+        first = math.floor(now / step) - math.ceil(span / step)
+        return max([v for at, v in averages if math.floor(at / step) >= first] + [average])
+
+    assert usage.max_avg_1h == pytest.approx(greatest(HOUR, 60.0))
+    assert usage.max_avg_1d == pytest.approx(greatest(DAY, 300.0))
+
+
+@given(SERIES, st.booleans())
+def test_what_is_read_is_in_range_and_in_order(series, max_of_samples):
+    windows, samples = UsageWindows(max_of_samples=max_of_samples), _samples(series)
+    for sample in samples:
+        windows.add(*sample)
+    usage = windows.read(samples[-1][0])
+    tiny = 1e-12
+    assert -tiny <= usage.avg_5m <= usage.max_avg_1h <= usage.max_avg_1d <= 1 + tiny
+    assert 0 <= usage.active <= 1
+    assert -tiny <= usage.mean <= 1 + tiny
+    assert 0 <= usage.std <= 0.5 + 1e-6
+
+
+def test_a_spike_counts_in_full_only_where_the_original_is_imitated():
+    ours, theirs = UsageWindows(), UsageWindows(max_of_samples=True)
+    for number in range(40):
+        for windows in (ours, theirs):
+            windows.add(number * 15.0, 15.0, 1.0 if number == 30 else 0.1)
+    assert theirs.read(39 * 15.0).max_avg_1h == 1.0
+    assert ours.read(39 * 15.0).max_avg_1h == pytest.approx(0.1 + 0.9 / 20)
+
+
+def test_the_first_seconds_are_no_maximum_of_a_day():
+    windows = UsageWindows()
+    windows.add(1.0, 1.0, 1.0)
+    assert windows.read(1.0).max_avg_1d == 1.0  # there is nothing else to say
+    for number in range(1, 40):
+        windows.add(1 + number * 15.0, 15.0, 0.1)
+    assert windows.read(1 + 39 * 15.0).max_avg_1d < 0.12
+
+
+def test_without_samples_there_is_nothing_to_say():
+    windows = UsageWindows()
+    assert windows.read(0.0) is None
+    windows.add(10.0, 10.0, 0.5)
+    assert windows.read(10.0) is not None
+    assert windows.read(10.0 + AVERAGE_SECONDS) is None
+
+
+@given(SERIES, st.sampled_from([0.0, 3600.0, -123300.0]))  # whole steps: the buckets stay
+def test_a_dump_is_loaded_as_it_was(series, shift):
+    windows, samples = UsageWindows(), _samples(series)
+    for sample in samples:
+        windows.add(*sample)
+    resumed = UsageWindows()
+    resumed.load(json.loads(json.dumps(windows.dump())), shift)
+    end = samples[-1][0] + 15.0
+    windows.add(end, 15.0, 0.25)
+    resumed.add(end + shift, 15.0, 0.25)
+    before, after = windows.read(end), resumed.read(end + shift)
+    for name in ("active", "avg_5m", "max_avg_1h", "max_avg_1d", "mean"):
+        assert getattr(after, name) == pytest.approx(getattr(before, name), abs=2e-6), name
+    assert after.std == pytest.approx(before.std, abs=2e-3)  # squares are rounded, roots of them
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"average": [1.0]},
+        {"average": [1.0, 15.0, 7.0]},
+        {"average": [30.0, 15.0, 0.1, 15.0, 15.0, 0.1]},
+        {"average": [float("nan"), 15.0, 0.1]},
+        {"hour": {"at": 0, "values": [5.0]}},
+        {"hour": {"at": float("inf"), "values": [0.5]}},
+        {"day": {"values": []}},
+        {"moments": {"at": 0, "values": [1.0, 2.0]}},
+        {"moments": {"at": 0, "values": [1.0, 2.0, 0.0]}},
+        {"moments": "no"},
+        {"hour": None},
+    ],
+)
+def test_a_damaged_dump_is_refused(damage):
+    windows = UsageWindows()
+    windows.add(15.0, 15.0, 0.5)
+    with pytest.raises((ValueError, KeyError, TypeError)):
+        UsageWindows().load({**windows.dump(), **damage}, 0.0)
+
+
+def test_a_constant_is_forecast_as_itself():
+    holt = Holt()
+    assert holt.ahead(5) is None
+    for _ in range(50):
+        holt.add(0.4)
+    assert holt.ahead(10) == pytest.approx(0.4)
+
+
+def test_a_rising_load_is_forecast_higher_and_the_trend_fades():
+    holt = Holt()
+    for number in range(60):
+        holt.add(0.01 * number)
+    soon, late, never = holt.ahead(1), holt.ahead(10), holt.ahead(10_000)
+    assert 0.58 < soon < late < never < 0.7  # the last value was 0.59; it follows with a lag
+
+
+@given(st.lists(USAGE, min_size=1, max_size=100))
+def test_a_forecast_stays_near_what_was_seen(values):
+    holt = Holt()
+    for value in values:
+        holt.add(value)
+    assert -2 < holt.ahead(10) < 3
+
+
+def test_the_first_update_is_the_textbook_s():
+    holt = Holt(0.5, 0.5, 0.9)
+    holt.add(1.0)
+    holt.add(2.0)  # level 1.5, trend 0.25
+    assert holt.ahead(1) == pytest.approx(1.5 + 0.9 * 0.25)
+    assert holt.ahead(2) == pytest.approx(1.5 + (0.9 + 0.81) * 0.25)

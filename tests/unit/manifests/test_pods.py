@@ -1,0 +1,283 @@
+"""The pods that the operator writes, as golden files and as the promises behind them."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kube_scheduler_operator.base.platform import KUBEADM, OPENSHIFT, PLATFORMS, RKE2, Platform
+from kube_scheduler_operator.manifests.pods import (
+    CONFIG_PATH,
+    InstallerSettings,
+    canonical_json,
+    installer_pod_name,
+    label_value,
+    render_guard_pod,
+    render_installer_pod,
+    render_restore_pod,
+    render_static_pod,
+    stub_kubeconfig,
+)
+
+IMAGE = "registry.k8s.io/kube-scheduler:v1.35.4"
+ARGUMENTS = [f"--config={CONFIG_PATH}", "--bind-address=127.0.0.1", "--v=2"]
+
+
+def static_pod(**changes):
+    return render_static_pod(KUBEADM, IMAGE, ARGUMENTS, ("127.0.0.1", 10259), **changes)
+
+
+def installer_pod(**changes):
+    values = {
+        "platform": KUBEADM,
+        "node": "cp-1",
+        "revision": 7,
+        "retry": 0,
+        "operand_image": IMAGE,
+        "operator_image": "example.com/operator:1",
+        "arguments": ARGUMENTS,
+        "owner_uid": "6f2c7d3e-0000-4000-8000-000000000007",
+    }
+    return render_installer_pod(**{**values, **changes})
+
+
+def as_text(pod) -> str:
+    return json.dumps(pod, indent=2, sort_keys=True) + "\n"
+
+
+def test_static_pod(golden):
+    golden("kube-scheduler-pod.json", as_text(static_pod(content_hash="sha256:abc")))
+
+
+def test_installer_pod(golden):
+    golden("installer-pod.json", as_text(installer_pod(content_hash="sha256:abc")))
+
+
+def test_installer_pod_of_a_retry_that_may_go_back(golden):
+    settings = InstallerSettings(health_timeout=90, settling_time=5, log_level=6, rollback=True)
+    golden("installer-pod-retry.json", as_text(installer_pod(retry=2, settings=settings)))
+
+
+def test_where_the_cluster_keeps_the_credentials(golden):
+    """Certificates come from a directory that all revisions share, the rest from the revision."""
+    static = render_static_pod(OPENSHIFT, IMAGE, ARGUMENTS, ("", 10259))
+    golden("openshift-kube-scheduler-pod.json", as_text(static))
+    golden("openshift-installer-pod.json", as_text(installer_pod(platform=OPENSHIFT)))
+    golden("openshift-guard-pod.json", as_text(guard_pod(platform=OPENSHIFT, known="")))
+
+
+def test_restore_pod(golden):
+    golden("restore-pod.json", as_text(render_restore_pod(KUBEADM, "cp-1", 1, "operator:v1")))
+
+
+def guard_pod(**changes):
+    values = {
+        "platform": KUBEADM,
+        "node": "cp-1",
+        "operator_image": "operator:v1",
+        "probe": {"host": "127.0.0.1", "path": "/readyz", "port": 10259, "scheme": "HTTPS"},
+        "known": "0123456789abcdef",
+        "owner_uid": "6f2c7d3e-0000-4000-8000-000000000007",
+    }
+    return render_guard_pod(**{**values, **changes})
+
+
+def test_guard_pod(golden):
+    golden("guard-pod.json", as_text(guard_pod()))
+
+
+def test_kubectl_drain_may_evict_a_guard_for_it_belongs_to_a_controller():
+    owners = guard_pod()["metadata"]["ownerReferences"]
+    assert [(o["kind"], o["name"], o["controller"]) for o in owners] == [
+        ("KubeScheduler", "cluster", True)
+    ]
+
+
+def test_a_guard_writes_nothing_on_its_node_and_has_no_api():
+    spec = guard_pod()["spec"]
+    assert all(mount["readOnly"] for c in spec["containers"] for mount in c["volumeMounts"])
+    assert spec["automountServiceAccountToken"] is False
+    assert "hostPID" not in spec
+
+
+@pytest.mark.parametrize("platform", PLATFORMS.values(), ids=lambda each: each.name)
+def test_no_mount_makes_what_is_not_there(platform):
+    """A misspelt path must fail; the kubelet would make an empty file or folder in its place."""
+    pods = [
+        render_static_pod(platform, IMAGE, ARGUMENTS, ("127.0.0.1", 10259)),
+        installer_pod(platform=platform),
+        render_restore_pod(platform, "cp-1", 1, "operator:v1"),
+        guard_pod(platform=platform),
+    ]
+    kinds = {
+        volume["hostPath"].get("type", "")
+        for pod in pods
+        for volume in pod["spec"].get("volumes", ())
+        if "hostPath" in volume
+    }
+    assert {"Directory"} <= kinds <= {"Directory", "File"}
+
+
+def test_static_pod_without_content_hash_has_no_such_annotation():
+    assert list(static_pod()["metadata"]["annotations"]) == [
+        "kubectl.kubernetes.io/default-container"
+    ]
+
+
+def test_placeholder_stands_in_the_two_declared_places_only():
+    assert as_text(static_pod()).count("REVISION") == 2
+
+
+def test_static_pod_answers_probes_where_it_is_told():
+    pod = render_static_pod(KUBEADM, IMAGE, [], ("10.0.0.1", 12345))
+    container = pod["spec"]["containers"][0]
+    for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
+        get = container[probe]["httpGet"]
+        assert (get["host"], get["port"], get["scheme"]) == ("10.0.0.1", 12345, "HTTPS")
+
+
+def test_startup_has_as_long_as_with_kubeadm():
+    probe = static_pod()["spec"]["containers"][0]["startupProbe"]
+    assert probe["periodSeconds"] * probe["failureThreshold"] == 24 * 10
+
+
+def test_preflight_runs_the_very_arguments_of_the_operand_and_ends():
+    container = installer_pod()["spec"]["containers"][0]
+    assert container["command"] == ["kube-scheduler"]
+    assert container["args"][:-2] == static_pod()["spec"]["containers"][0]["args"]
+    assert container["args"][-2:] == [
+        "--write-config-to=/preflight/effective-config.yaml",
+        "--secure-port=0",
+    ]
+
+
+def test_preflight_sees_nothing_of_the_host():
+    spec = installer_pod()["spec"]
+    host_volumes = {volume["name"] for volume in spec["volumes"] if "hostPath" in volume}
+    mounted = {mount["name"] for mount in spec["containers"][0]["volumeMounts"]}
+    assert not mounted & host_volumes
+
+
+def test_installer_needs_no_scheduler_and_no_api():
+    spec = installer_pod()["spec"]
+    assert spec["nodeName"] == "cp-1"
+    assert spec["tolerations"] == [{"operator": "Exists"}]
+    assert spec["automountServiceAccountToken"] is False
+    assert "activeDeadlineSeconds" not in spec
+
+
+def test_manifest_and_resources_lie_in_one_mount_or_no_rename_could_cross_it():
+    spec = installer_pod()["spec"]
+    (host,) = (volume for volume in spec["volumes"] if volume["name"] == "host")
+    (mount,) = (m for m in spec["containers"][1]["volumeMounts"] if m["name"] == "host")
+    assert host["hostPath"]["path"] == mount["mountPath"] == "/etc/kubernetes"
+    assert KUBEADM.manifest_path.startswith("/etc/kubernetes/")
+    assert KUBEADM.resource_dir.startswith("/etc/kubernetes/")
+
+
+@pytest.mark.parametrize(
+    ("node", "retry", "expected"),
+    [
+        pytest.param("cp-1", 0, "installer-7-cp-1", id="first attempt"),
+        pytest.param("cp-1", 3, "installer-7-retry-3-cp-1", id="retry"),
+        pytest.param("cp.example.com", 0, "installer-7-cp.example.com", id="dots"),
+    ],
+)
+def test_installer_pod_name(node, retry, expected):
+    assert installer_pod_name(node, 7, retry) == expected
+
+
+node_names = st.from_regex(r"\A[a-z0-9]([a-z0-9.-]{0,250}[a-z0-9])?\Z")
+
+
+@given(node=node_names, revision=st.integers(1, 10**9), retry=st.integers(0, 10**6))
+def test_names_fit_whatever_the_node_is_called(node, revision, retry):
+    name = installer_pod_name(node, revision, retry)
+    value = label_value(node)
+    assert len(name) <= 253
+    assert len(value) <= 63
+    assert name[-1].isalnum()
+    assert value[0].isalnum()
+    assert value[-1].isalnum()
+
+
+def test_long_node_names_stay_distinct():
+    names = [f"{'a' * 240}-{i}" for i in range(20)]
+    assert len({label_value(name) for name in names}) == len(names)
+    assert len({installer_pod_name(name, 123456789, 5) for name in names}) == len(names)
+
+
+hostile = st.text(st.characters(blacklist_categories=["Cs"]), max_size=60)
+
+
+@given(image=hostile, arguments=st.lists(hostile, max_size=4), uid=hostile)
+def test_no_value_can_change_the_shape_of_a_pod(image, arguments, uid):
+    pod = installer_pod(operand_image=image, arguments=arguments, owner_uid=uid)
+    assert pod["spec"]["containers"][0]["image"] == image
+    assert pod["spec"]["containers"][0]["args"][:-2] == arguments
+    assert pod["metadata"]["ownerReferences"][0]["uid"] == uid
+    static = render_static_pod(KUBEADM, image, arguments, ("127.0.0.1", 1), content_hash=uid)
+    assert static["spec"]["containers"][0]["args"] == arguments
+    assert static["spec"]["hostNetwork"] is True
+
+
+def test_same_input_gives_the_same_bytes():
+    assert canonical_json(installer_pod()) == canonical_json(installer_pod())
+    assert canonical_json(static_pod()) == canonical_json(static_pod())
+
+
+def test_another_platform_moves_everything_with_it():
+    other = dataclasses.replace(
+        KUBEADM,
+        static_pod_name="openshift-kube-scheduler",
+        operand_namespace="openshift-kube-scheduler",
+        operand_command=("hyperkube", "kube-scheduler"),
+        scheduler_kubeconfig="/var/lib/x/scheduler.conf",
+        resource_dir="/etc/kubernetes/r",
+    )
+    pod = render_static_pod(other, IMAGE, [], ("127.0.0.1", 10259))
+    assert pod["metadata"]["name"] == "openshift-kube-scheduler"
+    assert pod["spec"]["containers"][0]["command"] == ["hyperkube", "kube-scheduler"]
+    paths = {v["name"]: v["hostPath"]["path"] for v in pod["spec"]["volumes"]}
+    assert paths == {
+        "kubeconfig": "/var/lib/x/scheduler.conf",
+        "resource-dir": "/etc/kubernetes/r/kube-scheduler-pod-REVISION",
+    }
+
+
+def test_a_scheduler_sees_the_files_that_its_kubeconfig_names_and_not_their_directory():
+    pod = render_static_pod(RKE2, IMAGE, [], ("127.0.0.1", 10259))
+    (container,) = pod["spec"]["containers"]
+    volumes = {volume["name"]: volume["hostPath"] for volume in pod["spec"]["volumes"]}
+    seen = {
+        mount["mountPath"]: (volumes[mount["name"]], mount["readOnly"])
+        for mount in container["volumeMounts"]
+    }
+    for path in (RKE2.scheduler_kubeconfig, *RKE2.kubeconfig_files):
+        assert seen[path] == ({"path": path, "type": "File"}, True)
+    assert len(seen) == len(volumes) == len(RKE2.kubeconfig_files) + 2
+
+
+@pytest.mark.parametrize("platform", PLATFORMS.values(), ids=lambda platform: platform.name)
+def test_what_a_swap_renames_lies_below_one_directory_that_is_not_the_root(platform: Platform):
+    pod = installer_pod(platform=platform)
+    (host,) = (volume for volume in pod["spec"]["volumes"] if volume["name"] == "host")
+    directory = host["hostPath"]["path"]
+    assert platform.manifest_path.startswith(f"{directory}/")
+    assert platform.resource_dir.startswith(f"{directory}/")
+    assert directory.count("/") > 1
+    assert not platform.resource_dir.startswith(platform.manifest_dir), "the kubelet would run them"
+
+
+def test_stub_kubeconfig_is_complete_and_of_nobody():
+    config = yaml.safe_load(stub_kubeconfig())
+    (context,) = config["contexts"]
+    assert config["current-context"] == context["name"]
+    assert context["context"]["cluster"] == config["clusters"][0]["name"]
+    assert context["context"]["user"] == config["users"][0]["name"]
+    assert config["users"][0]["user"] == {}

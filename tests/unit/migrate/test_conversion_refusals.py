@@ -1,0 +1,97 @@
+"""What cannot be converted is refused with one sentence that names the field and the fix."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kube_scheduler_operator.base.findings import format_path
+from kube_scheduler_operator.migrate.changes import ConversionError
+from kube_scheduler_operator.migrate.convert import convert
+from kube_scheduler_operator.schedulerconfig.check import Target
+from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
+from kube_scheduler_operator.schedulerconfig.versions import Version
+
+from .conversions import AGENT_SCHEDULER, component, policy, predicates, priorities, profile
+
+NONSENSE: dict[str, tuple[Any, str, str]] = {
+    "no object": ([], "", "give a KubeSchedulerConfiguration or a Policy"),
+    "nothing": ({}, "kind", "give a KubeSchedulerConfiguration"),
+    "another kind": (
+        {"apiVersion": "v1", "kind": "Pod"}, "kind", "this has v1 Pod; give a",
+    ),
+    "another version": (component("v1beta4"), "apiVersion", 'did you mean "v1beta3"?'),
+    "another group": (
+        {"apiVersion": "kubelet.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"},
+        "apiVersion", "of kubescheduler.config.k8s.io",
+    ),
+    "a type": (component("v1beta2", parallelism="3"), "parallelism", "must be an integer"),
+    "profiles": (component("v1beta2", profiles={}), "profiles", "must be a list"),
+    "plugins": (
+        component("v1beta2", profiles=[{"plugins": {"score": []}}]),
+        "profiles[0].plugins.score", "must be an object",
+    ),
+    "arguments": (
+        profile("v1beta1", config={"NodeLabel": {"presentLabels": "a"}}),
+        "profiles[0].pluginConfig[0].args.presentLabels", "must be a list",
+    ),
+    "two locks": (
+        component(
+            "v1alpha1", leaderElection={"lockObjectName": "a", "resourceName": "b"}),
+        "leaderElection.lockObjectName", "remove one of them",
+    ),
+    "a provider": (
+        component("v1alpha1", algorithmSource={"provider": "Mine"}),
+        "algorithmSource.provider", "use DefaultProvider or ClusterAutoscalerProvider",
+    ),
+    "a Policy elsewhere": (
+        AGENT_SCHEDULER, "algorithmSource.policy.configMap",
+        "the Policy is in ConfigMap my-scheduler-policy in kube-system; give that as well",
+    ),
+    "a Policy in a file": (
+        component("v1alpha1", algorithmSource={"policy": {"file": {"path": "/etc/policy"}}}),
+        "algorithmSource.policy.file.path", "the Policy is in file /etc/policy",
+    ),
+    "a Policy nowhere": (
+        component("v1alpha1", algorithmSource={"policy": {}}),
+        "algorithmSource.policy", "set file.path or configMap.name",
+    ),
+    "a Policy and a provider": (
+        component("v1alpha1", algorithmSource={
+            "provider": "DefaultProvider", "policy": {"file": {"path": "/etc/policy"}}}),
+        "algorithmSource", "exclude each other",
+    ),
+    "a predicate": (
+        policy(predicates=predicates("PodFitsResource")),
+        "predicates[0].name", 'did you mean "PodFitsResources"?',
+    ),
+    "a priority": (
+        policy(priorities=priorities(Mine=1)),
+        "priorities[0].name", "remove it, or give the argument that defines it",
+    ),
+    "a weight": (
+        policy(priorities=[{"name": "ImageLocalityPriority"}]),
+        "priorities[0].weight", "set it to 1 or more",
+    ),
+    "two arguments": (
+        policy(predicates=[{"name": "a", "argument": {
+            "serviceAffinity": {}, "labelsPresence": {}}}]),
+        "predicates[0].argument", "keep one",
+    ),
+    "a time-out": (
+        policy(extenders=[{"urlPrefix": "http://a", "httpTimeout": "5s"}]),
+        "extenders[0].httpTimeout", "must be an integer",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NONSENSE)
+def test_what_cannot_be_read_is_named_with_the_fix(name: str) -> None:
+    document, path, part = NONSENSE[name]
+    with pytest.raises(ConversionError) as raised:
+        convert(document, Target(Gates(Version(1, 35))))
+    (problem,) = raised.value.problems
+    assert format_path(problem.path) == path
+    assert part in problem.message
+    assert "\n" not in str(raised.value)

@@ -1,0 +1,111 @@
+"""Reading mirror pods of the scheduler."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kube_scheduler_operator.base import names
+from kube_scheduler_operator.model.operand_pods import read
+
+
+def pod(state: dict[str, Any] | None = None, *, ready: str = "True", **container: Any) -> Any:
+    scheduler = {"name": names.OPERAND, "state": state or {"running": {}}, **container}
+    return {
+        "metadata": {
+            "name": "kube-scheduler-n",
+            "labels": {names.REVISION_LABEL: "7"},
+            "annotations": {names.CONTENT_HASH_ANNOTATION: "abc"},
+        },
+        "spec": {
+            "nodeName": "n",
+            "containers": [
+                {"name": "a-sidecar", "image": "other"},
+                {
+                    "name": names.OPERAND,
+                    "image": "k:v1",
+                    "command": ["kube-scheduler"],
+                    "args": ["-v=2"],
+                },
+            ],
+        },
+        "status": {
+            "conditions": [
+                {"type": "Initialized", "status": "True"},
+                {"type": "Ready", "status": ready, "lastTransitionTime": "2026-01-01T00:00:05Z"},
+            ],
+            # The kubelet sorts these by name, so position means nothing.
+            "containerStatuses": [{"name": "a-sidecar", "restartCount": 9}, scheduler],
+        },
+    }
+
+
+def test_a_healthy_scheduler() -> None:
+    operand = read(pod())
+    assert operand.ours
+    assert (operand.node, operand.revision, operand.content_hash) == ("n", 7, "abc")
+    assert operand.ready
+    assert operand.ready_since is not None
+    assert operand.trouble == ""
+    assert (operand.image, operand.arguments) == ("k:v1", ("kube-scheduler", "-v=2"))
+    assert operand.restarts == 0, "of the scheduler, not of its neighbor"
+
+
+@pytest.mark.parametrize("label", [None, "", "REVISION", "-1"])
+def test_a_scheduler_without_a_revision_is_not_ours(label: str | None) -> None:
+    found = pod()
+    found["metadata"]["labels"] = {} if label is None else {names.REVISION_LABEL: label}
+    assert not read(found).ours
+
+
+@pytest.mark.parametrize(
+    ("state", "container", "trouble", "crash_looping"),
+    [
+        pytest.param({"waiting": {"reason": "ContainerCreating"}}, {}, "", False, id="starts"),
+        pytest.param(
+            {"waiting": {"reason": "ImagePullBackOff", "message": "m"}},
+            {},
+            'pod/kube-scheduler-n container "kube-scheduler" is waiting: ImagePullBackOff: m',
+            False,
+            id="image",
+        ),
+        pytest.param(
+            {"waiting": {"reason": "CrashLoopBackOff", "message": "m"}},
+            {"restartCount": 4},
+            'pod/kube-scheduler-n container "kube-scheduler" is waiting: CrashLoopBackOff: m',
+            True,
+            id="crash loop",
+        ),
+        pytest.param(
+            {"terminated": {"exitCode": 1, "reason": "Error", "message": "boom\n"}},
+            {},
+            'pod/kube-scheduler-n container "kube-scheduler" is terminated: Error: boom',
+            False,
+            id="ended badly",
+        ),
+        pytest.param(
+            {"terminated": {"exitCode": 0, "reason": "Completed"}}, {}, "", False, id="ended"
+        ),
+    ],
+)
+def test_trouble(
+    state: dict[str, Any], container: dict[str, Any], trouble: str, *, crash_looping: bool
+) -> None:
+    operand = read(pod(state, ready="False", **container))
+    assert (operand.trouble, operand.crash_looping) == (trouble, crash_looping)
+    assert not operand.ready
+    assert operand.ready_since is None
+    assert operand.restarts == container.get("restartCount", 0)
+
+
+def test_last_words_are_of_the_last_end() -> None:
+    last = {"terminated": {"exitCode": 1, "message": "old\n"}}
+    assert read(pod(lastState=last)).last_words == "old"
+    now = {"terminated": {"exitCode": 1, "message": "new"}}
+    assert read(pod(now, lastState=last)).last_words == "new"
+
+
+def test_a_bare_pod_is_not_ready() -> None:
+    operand = read({"metadata": {"name": "kube-scheduler-n"}})
+    assert (operand.ready, operand.image, operand.arguments) == (False, "", ())

@@ -1,0 +1,151 @@
+"""SecondarySchedulers and SchedulerProfiles in files: what `validate` says of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from kube_scheduler_operator.base import assets
+from kube_scheduler_operator.offline.kinds import Setting
+from kube_scheduler_operator.offline.secondary_schedulers import ALL_KINDS
+from kube_scheduler_operator.offline.validate import Diagnosis, Verdict, validate
+from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
+from kube_scheduler_operator.schedulerconfig.versions import Version
+
+EXAMPLES = Path(__file__).parents[3] / "docs/examples"
+V1 = "kube-scheduler-operator.dev/v1alpha1"
+NODE_NAME_OFF = {"plugins": {"filter": {"disabled": [{"name": "NodeName"}]}}}
+UNKNOWN = {"plugins": {"score": {"enabled": [{"name": "ImageLocalty"}]}}}
+
+
+def obj(kind: str, name: str, **spec: Any) -> dict[str, Any]:
+    return {"apiVersion": V1, "kind": kind, "metadata": {"name": name}, "spec": spec}
+
+
+def secondary(name: str = "mine", **spec: Any) -> dict[str, Any]:
+    return obj("SecondaryScheduler", name, namespace="batch", **spec)
+
+
+def profile(name: str, scheduler: str = "", **spec: Any) -> dict[str, Any]:
+    runs_on = {"scheduler": scheduler} if scheduler else {}
+    return obj("SchedulerProfile", name, **runs_on, **spec)
+
+
+def look(*documents: dict[str, Any], minor: int = 35, stock: bool = True) -> Verdict:
+    setting = Setting(Gates(Version(1, minor)), stock=stock)
+    return validate([("f", yaml.safe_dump_all(documents))], setting, ALL_KINDS)
+
+
+def one(*documents: dict[str, Any], **kwargs: Any) -> Diagnosis:
+    (finding,) = look(*documents, **kwargs).findings
+    return finding
+
+
+def said(finding: Diagnosis) -> tuple[str, str, str, str]:
+    return finding.kind, finding.reason, finding.path, finding.severity
+
+
+OURS = sorted(path for path in EXAMPLES.glob("*.yaml") if f"apiVersion: {V1}\n" in path.read_text())
+
+
+@pytest.mark.parametrize("path", OURS, ids=lambda path: path.name)
+def test_the_examples_would_start(path: Path) -> None:
+    verdict = validate([("f", path.read_text())], Setting(Gates(Version(1, 35))), ALL_KINDS)
+    assert verdict.starts, verdict.findings
+
+
+@pytest.mark.parametrize(
+    ("documents", "expected"),
+    [
+        ((secondary(profiles=[UNKNOWN]),),
+         ("UnknownPlugin", "spec.profiles[0].plugins.score.enabled[0].name")),
+        ((secondary(config={"parallelism": 0}),),
+         ("InvalidConfiguration", "spec.config.parallelism")),
+        ((secondary(logLevl="Debug"),), ("UnknownField", "spec.logLevl")),
+        ((secondary(replicas="three"),), ("InvalidType", "spec.replicas")),
+        ((secondary(extraArguments={"kubeconfig": "/k"}),),
+         ("ReservedArgument", "spec.extraArguments.kubeconfig")),
+        ((secondary("kube-scheduler"),), ("LeaseTaken", "metadata.name")),
+        ((secondary(profiles=[{"schedulerName": "default-scheduler"}]),),
+         ("SchedulerNameTaken", "spec.profiles")),
+        ((secondary(), secondary("other", profiles=[{"schedulerName": "mine"}])),
+         ("SchedulerNameTaken", "spec.profiles")),
+        ((secondary(), secondary()), ("NotRead", "metadata.name")),
+        ((profile("p", **UNKNOWN),), ("UnknownPlugin", "spec.plugins.score.enabled[0].name")),
+        ((profile("p", "mine", **UNKNOWN), secondary()),
+         ("UnknownPlugin", "spec.plugins.score.enabled[0].name")),
+        ((profile("p", "elsewhere", **UNKNOWN),),
+         ("UnknownPlugin", "spec.plugins.score.enabled[0].name")),
+        ((profile("p", schedulerName="s"), profile("q", schedulerName="s")),
+         ("SchedulerNameTaken", "spec.schedulerName")),
+        ((profile("p"), profile("p")), ("NotRead", "metadata.name")),
+    ],
+)  # fmt: skip
+def test_what_would_not_start(documents: Any, expected: tuple[str, str]) -> None:
+    errors = [each for each in look(*documents).findings if each.severity == "error"]
+    assert [(each.reason, each.path) for each in errors] == [expected]
+
+
+def test_a_mistake_is_found_in_the_document_that_has_it() -> None:
+    found = look(secondary(), profile("good", "mine"), profile("bad", "mine", **UNKNOWN)).findings
+    (finding,) = [each for each in found if each.severity == "error"]
+    assert finding.kind == "SchedulerProfile"
+    assert finding.position.line > 20
+
+
+@pytest.mark.parametrize(
+    ("documents", "expected"),
+    [
+        ((secondary(profiles=[NODE_NAME_OFF]),),
+         ("SecondaryScheduler", "SafetyFilterOff",
+          "spec.profiles[0].plugins.filter.disabled[0]", "warning")),
+        ((secondary(config={"percentageOfNodesToScore": 1}),),
+         ("SecondaryScheduler", "SampledTooFew",
+          "spec.config.percentageOfNodesToScore", "warning")),
+        ((secondary(), profile("p", "mine", **NODE_NAME_OFF)),
+         ("SchedulerProfile", "SafetyFilterOff", "spec.plugins.filter.disabled[0]", "warning")),
+        ((profile("p", **NODE_NAME_OFF),),
+         ("SchedulerProfile", "SafetyFilterOff", "spec.plugins.filter.disabled[0]", "warning")),
+    ],
+)  # fmt: skip
+def test_what_hurts_is_found_where_it_was_written(documents: Any, expected: Any) -> None:
+    assert said(one(*documents)) == expected
+
+
+def test_a_further_scheduler_beside_the_control_planes_is_another_process() -> None:
+    scheduler = {
+        "apiVersion": "config.openshift.io/v1",
+        "kind": "Scheduler",
+        "metadata": {"name": "cluster"},
+        "spec": {"profile": "NoScoring"},
+    }
+    finding = one(scheduler, secondary())
+    assert (finding.kind, finding.reason) == ("SecondaryScheduler", "SameNodes")
+    assert one(secondary("first"), secondary()).message.startswith(
+        "f places pods on the same nodes"
+    )
+    assert look(secondary()).findings == ()
+
+
+def test_its_own_image_says_which_version_reads_it() -> None:
+    limits = {"plugins": {"filter": {"enabled": [{"name": "EBSLimits"}]}}}
+    image = "registry.k8s.io/kube-scheduler:v1.30.4"
+    assert look(secondary(profiles=[limits], image=image)).starts
+    assert not look(secondary(profiles=[limits])).starts
+
+
+def test_an_image_of_ones_own_has_the_last_word_about_plugins() -> None:
+    own = secondary(profiles=[UNKNOWN], image="example.com/mine:1")
+    assert one(own).severity == "warning"
+    assert look(secondary(profiles=[UNKNOWN]), stock=False).starts
+
+
+def test_every_kind_that_is_an_object_has_its_definition() -> None:
+    for (group, kind), how in ALL_KINDS.items():
+        if how.definition:
+            definition = yaml.safe_load(assets.text("crds", how.definition))["spec"]
+            assert (definition["group"], definition["names"]["kind"]) == (group, kind)
+            assert how.version in [each["name"] for each in definition["versions"]]

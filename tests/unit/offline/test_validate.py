@@ -1,0 +1,222 @@
+"""Files in, findings out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kube_scheduler_operator.base.findings import format_path
+from kube_scheduler_operator.offline.kinds import KINDS, Setting, parse_path
+from kube_scheduler_operator.offline.validate import Diagnosis, Verdict, validate
+from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
+from kube_scheduler_operator.schedulerconfig.versions import Version
+
+HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+KUBESCHEDULER = """\
+apiVersion: operator.openshift.io/v1
+kind: KubeScheduler
+metadata: {name: cluster}
+spec:
+"""
+SCHEDULER = """\
+apiVersion: config.openshift.io/v1
+kind: Scheduler
+metadata: {name: cluster}
+spec:
+"""
+
+
+def look(*texts: str, minor: int = 35, stock: bool = True) -> Verdict:
+    files = [(f"{index}.yaml", text) for index, text in enumerate(texts)]
+    return validate(files, Setting(Gates(Version(1, minor)), stock=stock))
+
+
+def short(finding: Diagnosis) -> tuple[str, str, int, int]:
+    return finding.reason, finding.path, finding.position.line, finding.position.column
+
+
+def one(*texts: str, **how: Any) -> Diagnosis:
+    (finding,) = look(*texts, **how).findings
+    assert finding.message
+    assert finding.fix
+    return finding
+
+
+def test_a_good_file_has_no_finding() -> None:
+    verdict = look(HEAD)
+    assert (verdict.findings, verdict.starts) == ((), True)
+    assert verdict.documents == (("0.yaml", "KubeSchedulerConfiguration"),)
+
+
+def test_a_mistake_has_line_column_path_sentence_fix_and_severity() -> None:
+    text = (
+        HEAD
+        + "profiles:\n- plugins:\n    score:\n      enabled:\n      - name: NodeResourcesFitt\n"
+    )
+    assert one(text) == Diagnosis(
+        file="0.yaml",
+        position=one(text).position,
+        kind="KubeSchedulerConfiguration",
+        path="profiles[0].plugins.score.enabled[0].name",
+        reason="UnknownPlugin",
+        message='kube-scheduler 1.35 has no plugin "NodeResourcesFitt"',
+        fix='did you mean "NodeResourcesFit"?',
+        severity="error",
+    )
+    assert short(one(text))[2:] == (7, 9)
+
+
+def test_a_warning_changes_no_verdict() -> None:
+    verdict = look(f"{HEAD}percentageOfNodesToScore: 1\n")
+    assert verdict.starts
+    assert [each.severity for each in verdict.findings] == ["warning"]
+
+
+def test_warnings_wait_until_the_errors_are_gone() -> None:
+    text = f"{HEAD}percentageOfNodesToScore: 1\nparallelism: 0\n"
+    assert short(one(text)) == ("InvalidConfiguration", "parallelism", 4, 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason", "line", "column"),
+    [
+        ("a: [\n", "Syntax", 2, 1),
+        ("", "NoDocument", 1, 1),
+        ("# nothing\n", "NoDocument", 1, 1),
+        ("- a\n", "NoDocument", 1, 1),
+        (f"{HEAD}parallelism: 1\nparallelism: 2\n", "NotStrict", 4, 1),
+        ("kind: Pod\napiVersion: v1\n", "UnknownKind", 1, 1),
+        ("a: 1\n", "UnknownKind", 1, 1),
+        ("apiVersion: v1\nkind: Scheduler\n", "UnknownKind", 1, 1),
+        ("apiVersion: config.openshift.io/v2\nkind: Scheduler\n", "UnknownKind", 1, 1),
+        (f"{KUBESCHEDULER}  logLevl: Debug\n", "UnknownField", 5, 3),
+        (f"{KUBESCHEDULER}  logLevel: Debg\n", "InvalidValue", 5, 3),
+        (f"{KUBESCHEDULER}  unsupportedConfigOverrides: {{parallelism: 0}}\n",
+         "InvalidConfiguration", 5, 32),
+        (f"{SCHEDULER}  profile: NoScorin\n", "InvalidValue", 5, 3),
+    ],
+)  # fmt: skip
+def test_what_would_not_start(text: str, reason: str, line: int, column: int) -> None:
+    finding = one(text)
+    assert (finding.reason, finding.severity) == (reason, "error")
+    assert (finding.position.line, finding.position.column) == (line, column)
+    assert not look(text).starts
+
+
+def test_what_stands_beside_is_passed_over_unless_there_is_nothing_else() -> None:
+    role = "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\n"
+    verdict = look(f"{HEAD}---\n{role}")
+    assert (verdict.findings, verdict.others) == ((), (("0.yaml", "Role"),))
+    assert one(role).reason == "UnknownKind"
+    misspelt = "apiVersion: config.openshift.io/v1\nkind: Schedular\n"
+    assert one(f"{HEAD}---\n{misspelt}").reason == "UnknownKind"
+    group = "apiVersion: config.openshift.example/v1\nkind: Scheduler\n"
+    assert one(f"{HEAD}---\n{group}").path == "apiVersion"
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "apiVersion: kubescheduler.config.k8s.io/v1beta3\nkind: KubeSchedulerConfiguration\n",
+        "apiVersion: kubescheduler.config.k8s.io/v1beta2\nkind: KubeSchedulerConfiguration\n",
+        "apiVersion: kubescheduler.config.k8s.io/v1beta1\nkind: KubeSchedulerConfiguration\n",
+        "apiVersion: kubescheduler.config.k8s.io/v1alpha1\nkind: KubeSchedulerConfiguration\n",
+        "apiVersion: v1\nkind: Policy\n",
+    ],
+)
+def test_old_api_versions_are_for_convert(head: str) -> None:
+    finding = one(f"{head}nonsense: 1\n")
+    assert short(finding) == ("OldAPIVersion", "apiVersion", 1, 1)
+    assert finding.fix == "kube-scheduler-operator convert -f 0.yaml"
+
+
+def test_documents_are_checked_each_and_the_second_is_never_read() -> None:
+    verdict = look(f"{HEAD}parallelism: 0\n---\n{HEAD}parallelism: -1\n")
+    assert [(each.reason, each.position.line) for each in verdict.findings] == [
+        ("InvalidConfiguration", 3),
+        ("NeverRead", 5),
+        ("InvalidConfiguration", 7),
+    ]
+    assert verdict.count("error") == 2
+
+
+def test_what_stands_before_a_syntax_error_is_checked_as_well() -> None:
+    verdict = look(f"{HEAD}parallelism: 0\n---\na: [\n")
+    assert [each.reason for each in verdict.findings] == ["InvalidConfiguration", "Syntax"]
+
+
+def test_scheduler_and_kubescheduler_count_together_wherever_they_are() -> None:
+    overrides = f"{KUBESCHEDULER}  unsupportedConfigOverrides: {{percentageOfNodesToScore: 2}}\n"
+    for files in ([f"{SCHEDULER}  profile: NoScoring\n---\n{overrides}"],
+                  [overrides, f"{SCHEDULER}  profile: NoScoring\n"]):  # fmt: skip
+        verdict = look(*files)
+        (finding,) = verdict.findings
+        assert finding.reason == "SampledTooFew"
+        assert finding.path == "spec.unsupportedConfigOverrides.percentageOfNodesToScore"
+        assert finding.kind == "KubeScheduler"
+        assert len(verdict.documents) == 2
+
+
+def test_a_field_of_scheduler_is_found_in_the_scheduler() -> None:
+    verdict = look(
+        f"{KUBESCHEDULER}  logLevel: Debug\n---\n{SCHEDULER}  mastersSchedulable: true\n"
+    )
+    (finding,) = verdict.findings
+    assert (finding.kind, finding.severity, finding.position.line) == ("Scheduler", "warning", 11)
+
+
+def test_only_the_one_that_is_named_cluster_counts() -> None:
+    other = KUBESCHEDULER.replace("cluster", "other")
+    finding = one(f"{other}  unsupportedConfigOverrides: {{parallelism: 0}}\n")
+    assert (finding.reason, finding.severity) == ("NotRead", "warning")
+    finding = one(f"{KUBESCHEDULER}  logLevel: Debug\n---\n{KUBESCHEDULER}  logLevel: Normal\n")
+    assert (finding.reason, finding.severity) == ("NotRead", "error")
+
+
+def test_warnings_about_overrides_are_found_where_they_were_written() -> None:
+    lists = "{profiles: [{plugins: {filter: {disabled: [{name: NodePorts}]}}}]}"
+    finding = one(f"{KUBESCHEDULER}  unsupportedConfigOverrides:\n    {lists}\n")
+    assert finding.reason == "SafetyFilterOff"
+    assert short(finding)[1:] == (
+        "spec.unsupportedConfigOverrides.profiles[0].plugins.filter.disabled[0]", 6, 48,
+    )  # fmt: skip
+
+
+def test_two_configurations_are_looked_at_as_two_processes() -> None:
+    mine = f"{HEAD}profiles: [{{schedulerName: mine}}]\nleaderElection: {{resourceName: mine}}\n"
+    finding = one(HEAD, mine)
+    assert (finding.file, finding.reason) == ("1.yaml", "SameNodes")
+    assert finding.message.startswith("0.yaml places pods on the same nodes")
+
+
+def test_the_version_decides() -> None:
+    text = f"{HEAD}profiles: [{{plugins: {{filter: {{enabled: [{{name: EBSLimits}}]}}}}}}]\n"
+    assert look(text, minor=30).starts
+    assert not look(text, minor=31).starts
+
+
+def test_what_a_custom_image_has_is_its_own_business() -> None:
+    text = f"{HEAD}profiles: [{{plugins: {{filter: {{enabled: [{{name: Own}}]}}}}}}]\n"
+    assert not look(text).starts
+    assert look(text, stock=False).starts
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        ("spec", "profiles", 0, "plugins", "score"),
+        ("spec", "arguments", "kube-api-qps"),
+        ("spec", "featureGates", "a.b/c"),
+        ("profiles", 10, "it's"),
+        (),
+    ],
+)
+def test_paths_can_be_taken_apart_again(path: Any) -> None:
+    assert parse_path(format_path(path)) == path
+
+
+def test_every_kind_that_is_an_object_has_its_definition() -> None:
+    for (group, kind), how in KINDS.items():
+        if how.definition:
+            assert how.definition.endswith(f".{group}.yaml"), kind

@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from kube_scheduler_operator.policies.formulas import koordinator
+
+from ..playing import NOW, Play, node, pod, usage
+
+
+def test_golden_vector() -> None:
+    cpu, memory = (np.array([float(each)]) for each in (4000, 16384))
+    used_cpu, used_memory = np.array([2600.0]), np.array([6000.0])
+    assert koordinator.percent(used_cpu, cpu) == [65.0]
+    scores = [koordinator.least_used(used_cpu, cpu), koordinator.least_used(used_memory, memory)]
+    assert scores == [[35.0], [63.0]]
+    assert koordinator.score(np.array(scores), [1.0, 1.0], 0.0) == [49.0]
+    assert koordinator.score(np.array(scores), [1.0, 1.0], 1.0) == [np.floor((35 + 63 + 35) / 3)]
+
+    told = usage(cpu_usage_avg_5m=0.59, mem_usage_avg_5m=5000 / 16384)
+    play = Play("usage-thresholds", [node("a", "4", "16Gi", told)],
+                estimatedScalingFactors={"cpu": 100, "memory": 100})  # fmt: skip
+    assert play.rejected(pod(cpu="240m", memory="1000Mi")) == {}
+    assert play.scores(pod(cpu="240m", memory="1000Mi")) == [5]
+    assert play.told(pod(cpu="290m", memory="1000Mi"))["a"] == (
+        "too much would be used with this pod: more than 65 percent of CPU (CPU: 66 percent)"
+    )
+
+
+def test_a_daemon_sets_pod_passes() -> None:
+    told = usage(cpu_usage_avg_5m=0.9)
+    play = Play("usage-thresholds", [node("a", annotations=told)])
+    assert list(play.rejected(pod())) == ["a"]
+    assert play.rejected(pod(owner="DaemonSet")) == {}
+
+
+def test_pods_that_have_just_arrived_count_with_what_they_will_use() -> None:
+    play = Play("usage-thresholds", [node("a", annotations=usage(cpu_usage_avg_5m=0.3))])
+    assert play.rejected(pod(cpu="1")) == {}
+    play.cluster.set_pod(pod("new", cpu="1", on="a", bound=NOW))
+    assert list(play.rejected(pod(cpu="1"))) == ["a"]
+    play.cluster.set_node(node("a", annotations=usage(NOW + 60, cpu_usage_avg_5m=0.3)))
+    assert play.rejected(pod(cpu="1")) == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "rejected"),
+    [('{"usageThresholds":{"cpu":95}}', False), ('{"usageThresholds":{"cpu":0}}', False),
+     ('{"usageThresholds":{"cpu":50}}', True), ('{"usageThresholds":{"cpu":"95"}}', True),
+     pytest.param("[" * 100_000, True, id="deep"),
+     ('{"usageThresholds":{"cpu":' + "9" * 400 + "}}", True), ("[]", True), ("{", True),
+     ('{"usageThresholds":3}', True)],
+)  # fmt: skip
+def test_a_node_may_have_thresholds_of_its_own(text: str, rejected: bool) -> None:
+    told = {**usage(cpu_usage_avg_5m=0.8), "scheduling.koordinator.sh/usage-thresholds": text}
+    play = Play("usage-thresholds", [node("a", annotations=told)])
+    assert bool(play.rejected(pod(cpu="100m"))) == rejected
+
+
+def test_what_is_too_old_is_unknown_and_accepted() -> None:
+    play = Play("usage-thresholds", [node("a", annotations=usage(cpu_usage_avg_5m=0.9))],
+                expirationSeconds=60)  # fmt: skip
+    assert list(play.rejected()) == ["a"]
+    play.clock.now += 60
+    assert play.rejected() == {}

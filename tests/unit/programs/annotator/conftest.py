@@ -1,0 +1,165 @@
+"""A cluster of nodes in memory, a source that is told what to say, and an annotator on both."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from kube_scheduler_operator.base.names import LOAD_ANNOTATION
+from kube_scheduler_operator.kube.errors import Conflict, NotFound, Request
+from kube_scheduler_operator.load.policy import METRICS, LoadPolicy
+from kube_scheduler_operator.programs.annotator.cycle import Annotator
+from kube_scheduler_operator.programs.annotator.measurement import Measurement, SourceError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+EPOCH = 1_700_000_000.0
+CAPACITIES = {"cpu": "4", "memory": "8Gi"}
+
+
+class Nodes:
+    """The API server's nodes; a watch of them tells the annotator at once."""
+
+    def __init__(self) -> None:
+        self.objects: dict[str, dict[str, Any]] = {}
+        self.patches: list[tuple[float, str, dict[str, Any]]] = []
+        self.errors: list[Exception] = []
+        self.before_patch: Callable[[str], None] = lambda _: None
+        self.annotator: Annotator | None = None
+        self._version = 0
+
+    def add(self, name: str, annotations: dict[str, str] | None = None, uid: str = "") -> None:
+        metadata = {"name": name, "uid": uid or f"uid-{name}", "annotations": annotations or {}}
+        addresses = [{"type": "InternalIP", "address": f"10.0.0.{len(self.objects)}"}]
+        status = {"addresses": addresses, "capacity": CAPACITIES}
+        self.objects[name] = {"metadata": metadata, "status": status}
+        self.touch(name)
+
+    def touch(self, name: str, *, seen: bool = True) -> None:
+        """The node changes somehow."""
+        self._version += 1
+        self.objects[name]["metadata"]["resourceVersion"] = str(self._version)
+        if seen and self.annotator is not None:
+            self.annotator.fleet.see(copy.deepcopy(self.objects[name]))
+
+    def remove(self, name: str) -> None:
+        del self.objects[name]
+        if self.annotator is not None:
+            self.annotator.fleet.lose(name)
+
+    def annotations(self, name: str) -> dict[str, str]:
+        found: dict[str, str] = self.objects[name]["metadata"]["annotations"]
+        return found
+
+    def told(self, name: str) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.annotations(name)[LOAD_ANNOTATION])
+        return found
+
+    async def get(self, ref: Any) -> dict[str, Any]:
+        await asyncio.sleep(0)
+        if ref.name not in self.objects:
+            raise NotFound(Request("get", ref.path), status=404)
+        return copy.deepcopy(self.objects[ref.name])
+
+    async def patch(self, ref: Any, patch: Any, **_: Any) -> dict[str, Any]:
+        self.before_patch(ref.name)
+        await asyncio.sleep(0.01)
+        request = Request("patch", ref.path)
+        if self.errors:
+            raise self.errors.pop(0)
+        if ref.name not in self.objects:
+            raise NotFound(request, status=404)
+        obj, wanted = self.objects[ref.name], patch["metadata"]
+        for field in ("uid", "resourceVersion"):
+            if wanted[field] != obj["metadata"][field]:
+                raise Conflict(request, status=409)
+        for key, value in wanted["annotations"].items():
+            if value is None:
+                obj["metadata"]["annotations"].pop(key, None)
+            else:
+                obj["metadata"]["annotations"][key] = value
+        at = asyncio.get_running_loop().time()
+        self.patches.append((at, ref.name, dict(wanted["annotations"])))
+        self.touch(ref.name)
+        return copy.deepcopy(obj)
+
+    def of(self, name: str) -> list[float]:
+        """When a node was written."""
+        return [at for at, whose, _ in self.patches if whose == name]
+
+
+class Told:
+    """A source that says what it is told to."""
+
+    def __init__(self) -> None:
+        self.usage: dict[str, float] = {}
+        self.broken: dict[str, str] = {}
+        self.hanging: set[str] = set()
+        self.asked: list[tuple[float, str]] = []
+        self.warning, self.per_node, self.closed = "", True, False
+
+    async def measure(self, node: Any) -> Measurement:
+        loop = asyncio.get_running_loop()
+        self.asked.append((loop.time(), node.name))
+        if node.name in self.hanging:
+            await asyncio.sleep(3600)
+        await asyncio.sleep(0.005)
+        if node.name in self.broken:
+            raise SourceError(self.broken[node.name])
+        usage = self.usage.get(node.name, 0.3)
+        parts = {"cpu": usage, "mem": usage}
+        return Measurement(
+            EPOCH + loop.time(),
+            dict.fromkeys(METRICS, usage),
+            parts,
+            parts,
+            {"cpu": 0.1, "mem": 0.1},
+        )
+
+    async def close(self) -> None:
+        self.closed = True
+
+
+class World:
+    """All of it."""
+
+    def __init__(self, policy: LoadPolicy, bindings: Any = None) -> None:
+        self.nodes, self.source = Nodes(), Told()
+        self.annotator = Annotator(
+            self.nodes,  # type: ignore[arg-type] - all that it uses
+            policy,
+            self.source,
+            bindings=bindings,
+            now=self.now,
+        )
+        self.nodes.annotator = self.annotator
+
+    @staticmethod
+    def now() -> float:
+        return EPOCH + asyncio.get_running_loop().time()
+
+
+@pytest.fixture
+def play(virtual_time: asyncio.Runner) -> Callable[..., None]:
+    """Run a test in virtual time: `play(test, policy)` calls `test(world)`."""
+
+    def run(
+        test: Callable[[World], Coroutine[Any, Any, None]],
+        policy: LoadPolicy | None = None,
+        bindings: Any = None,
+    ) -> None:
+        async def main() -> None:
+            world = World(policy or LoadPolicy(), bindings)
+            try:
+                await test(world)
+            finally:
+                await world.annotator.stop()
+
+        virtual_time.run(main())
+
+    return run

@@ -1,0 +1,127 @@
+"""Hot values as crane's golden vectors have them, and sums of requests."""
+
+from __future__ import annotations
+
+import pytest
+
+from kube_scheduler_operator.load.policy import HotValue, Rules
+from kube_scheduler_operator.programs.annotator.bindings import PodBindings, hot_value
+
+SHIPPED = (HotValue(300.0, 5), HotValue(60.0, 2))
+NOW = 1_000_000.0
+
+
+@pytest.mark.parametrize(
+    ("ages", "value"),
+    [
+        ([], 0),
+        ([10], 0),
+        ([10, 20], 1),
+        ([10, 20, 30, 40], 2),
+        ([30, 100, 150, 200, 250], 1),
+        ([30, *range(100, 190, 10)], 2),
+        ([1, 2, 3, 4, 5, 6, 7], 4),
+        ([60, 60], 0),  # at the window's edge it is over
+        ([59.9, 59.9], 1),
+        ([300] * 5, 0),
+    ],
+)
+def test_hot_values(ages, value):
+    assert hot_value([NOW - age for age in ages], SHIPPED, NOW) == value
+
+
+def test_a_count_of_nothing_divides_nothing():
+    assert hot_value([NOW], [HotValue(60.0, 0)], NOW) == 0
+
+
+def pod(name, node="a", *, phase="Running", bound=None, cpu="100m", memory="1Gi", uid=None):
+    conditions = []
+    if bound is not None:
+        at = bound.strftime("%Y-%m-%dT%H:%M:%SZ")
+        conditions = [{"type": "PodScheduled", "status": "True", "lastTransitionTime": at}]
+    return {
+        "metadata": {"namespace": "default", "name": name, "uid": uid or f"uid-{name}"},
+        "spec": {
+            "nodeName": node,
+            "containers": [{"resources": {"requests": {"cpu": cpu, "memory": memory}}}],
+        },
+        "status": {"phase": phase, "conditions": conditions},
+    }
+
+
+class Clock:
+    def __init__(self):
+        self.now = NOW
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def bindings(clock):
+    return PodBindings(Rules(hot_values=SHIPPED), clock)
+
+
+def test_a_pod_counts_once_however_often_it_is_told(bindings):
+    for phase in ("Pending", "Running", "Running"):
+        for name in ("one", "two"):
+            bindings.set(pod(name, phase=phase))
+    assert bindings.hot("a", NOW) == 1
+    assert bindings.requested("a") == {"cpu": 200.0, "memory": 2 * 2**30, "pods": 2.0}
+
+
+def test_who_has_come_still_counts_when_it_is_gone(bindings, clock):
+    for name in ("one", "two"):
+        bindings.set(pod(name))
+        bindings.remove(pod(name))
+    assert bindings.hot("a", NOW) == 1
+    assert bindings.requested("a") == {"pods": 0.0}
+    clock.now += 61
+    assert bindings.hot("a", clock.now) == 0
+
+
+def test_pods_that_have_ended_request_nothing(bindings):
+    bindings.set(pod("one"))
+    bindings.set(pod("one", phase="Succeeded"))
+    bindings.set(pod("two", phase="Failed"))
+    assert bindings.requested("a") == {"pods": 0.0}
+
+
+def test_a_pod_that_was_made_anew_is_another_one(bindings):
+    bindings.set(pod("one", uid="1"))
+    bindings.remove(pod("one", uid="1"))
+    bindings.set(pod("one", uid="2"))
+    assert bindings.hot("a", NOW) == 1
+
+
+def test_pods_of_long_ago_make_no_node_hot(bindings):
+    import datetime
+
+    for number in range(100):
+        old = datetime.datetime.fromtimestamp(NOW - 4000 - number, datetime.UTC)
+        bindings.set(pod(f"p{number}", bound=old))
+    assert bindings.hot("a", NOW) == 0
+    assert bindings.requested("a")["pods"] == 100
+
+
+def test_a_resize_in_place_is_seen(bindings):
+    bindings.set(pod("one"))
+    bindings.set(pod("one", cpu="300m"))
+    assert bindings.requested("a")["cpu"] == 300
+    assert bindings.hot("a", NOW) == 0
+
+
+def test_the_node_is_told(bindings):
+    told = []
+    bindings.changed = told.append
+    bindings.set(pod("one"))
+    bindings.set(pod("one"))
+    bindings.set(pod("two", node="b"))
+    bindings.set(pod("three", node=""))
+    assert told == ["a", "b"]
+    assert bindings.hot("nobody", NOW) == 0

@@ -1,0 +1,411 @@
+"""When nodes are asked and written, and what neither the sick nor an absent API can stop."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+
+from kube_scheduler_operator.base.names import LOAD_ANNOTATION
+from kube_scheduler_operator.kube.errors import Request, Unavailable
+from kube_scheduler_operator.load.policy import LoadPolicy, Predicate, Rules
+from kube_scheduler_operator.load.policy import Source as Where
+from kube_scheduler_operator.programs.annotator.annotation import KEYS
+from kube_scheduler_operator.programs.annotator.bindings import PodBindings
+from kube_scheduler_operator.programs.annotator.reported_state import groups, take_state
+
+CYCLE = 60.0
+
+
+def fill(world, count):
+    names = [f"n{number:03}" for number in range(count)]
+    for name in names:
+        world.nodes.add(name)
+    world.annotator.listed()
+    return names
+
+
+def test_every_node_is_asked_once_a_cycle_and_they_are_spread(play):
+    async def test(world):
+        names = fill(world, 200)
+        await asyncio.sleep(CYCLE / 2 + 1)
+        assert {name for _, name in world.source.asked} == set(names)
+        assert world.annotator.counters.first_cycle < CYCLE
+        world.source.asked.clear()
+        await asyncio.sleep(CYCLE * 10)
+        counts = Counter(name for _, name in world.source.asked)
+        assert set(counts) == set(names)
+        assert set(counts.values()) <= {9, 10, 11}
+        per_second = Counter(int(at) for at, _ in world.source.asked)
+        assert max(per_second.values()) < 20
+
+    play(test)
+
+
+def test_an_unchanged_node_is_written_only_to_stay_fresh(play):
+    async def test(world):
+        fill(world, 20)
+        await asyncio.sleep(3600)
+        counts = Counter(name for _, name, _ in world.nodes.patches)
+        assert all(14 <= count <= 17 for count in counts.values()), counts
+        for name in counts:
+            at = world.nodes.of(name)
+            assert all(180 < later - before <= 300 for before, later in pairwise(at))
+
+    play(test)
+
+
+def test_a_change_that_matters_is_written_within_a_cycle(play):
+    async def test(world):
+        fill(world, 1)
+        await asyncio.sleep(CYCLE)
+        count = len(world.nodes.patches)
+        world.source.usage["n000"] = 0.9
+        await asyncio.sleep(CYCLE + 1)
+        assert len(world.nodes.patches) == count + 1
+        assert world.nodes.told("n000")["cpu_usage_avg_5m"] == 0.9
+        assert world.nodes.told("n000")["free_cpu_mean"] == 400
+        assert world.nodes.told("n000")["congestion"] == 71  # (.9 - .65) / .35
+
+    play(test)
+
+
+def test_one_patch_has_everything_and_its_conditions(play):
+    bodies = []
+
+    async def test(world):
+        original = world.nodes.patch
+
+        async def patch(ref, body, **flags):
+            bodies.append(body)
+            return await original(ref, body, **flags)
+
+        world.nodes.patch = patch
+        fill(world, 1)
+        await asyncio.sleep(CYCLE)
+
+    play(test, LoadPolicy(write=("crane", "safe")), PodBindings(Rules(), lambda: 0.0))
+    (body,) = bodies
+    assert set(body["metadata"]) == {"uid", "resourceVersion", "annotations"}
+    written = set(body["metadata"]["annotations"])
+    assert written == {*KEYS["own"], *KEYS["crane"], *KEYS["safe"]}
+
+
+def test_a_node_that_changed_meanwhile_is_looked_at_again(play):
+    async def test(world):
+        fill(world, 1)
+        unseen = iter([True])
+
+        def change(name):
+            if next(unseen, False):
+                world.nodes.annotations(name)["other"] = "theirs"
+                world.nodes.touch(name, seen=False)
+
+        world.nodes.before_patch = change
+        await asyncio.sleep(CYCLE)
+        assert world.annotator.counters.results["conflict"] == 1
+        assert world.nodes.annotations("n000")["other"] == "theirs"
+        assert LOAD_ANNOTATION in world.nodes.annotations("n000")
+
+    play(test)
+
+
+def test_a_node_that_never_stops_changing_costs_two_requests_a_cycle(play):
+    async def test(world):
+        fill(world, 1)
+        asked = []
+
+        def change(name):
+            asked.append(name)
+            world.nodes.touch(name, seen=False)
+
+        world.nodes.before_patch = change
+        await asyncio.sleep(10 * CYCLE)
+        assert 18 <= len(asked) <= 24
+
+    play(test)
+
+
+def test_who_wrote_better_is_not_overwritten(play):
+    async def test(world):
+        fill(world, 1)
+        await asyncio.sleep(CYCLE)
+        fresh = world.nodes.annotations("n000")[LOAD_ANNOTATION]
+        count = len(world.nodes.patches)
+
+        def other(name):
+            text = fresh.replace("0.3,", "0.89,", 1)
+            world.nodes.annotations(name)[LOAD_ANNOTATION] = text.replace("0.3,", "0.9,")
+            world.nodes.touch(name, seen=False)
+            world.nodes.before_patch = lambda _: None
+
+        world.nodes.before_patch = other
+        world.source.usage["n000"] = 0.9
+        await asyncio.sleep(CYCLE)
+        assert world.annotator.counters.results["conflict"] == 1
+        assert len(world.nodes.patches) <= count + 1
+
+    play(test)
+
+
+def test_an_annotation_that_somebody_removed_comes_back(play):
+    async def test(world):
+        fill(world, 1)
+        await asyncio.sleep(CYCLE)
+        del world.nodes.annotations("n000")[LOAD_ANNOTATION]
+        world.nodes.touch("n000")
+        await asyncio.sleep(CYCLE + 1)
+        assert LOAD_ANNOTATION in world.nodes.annotations("n000")
+
+    play(test)
+
+
+def test_nodes_come_and_go_and_come_again(play):
+    async def test(world):
+        fill(world, 3)
+        await asyncio.sleep(CYCLE)
+        world.nodes.remove("n001")
+        world.nodes.add("n003")
+        world.source.asked.clear()
+        await asyncio.sleep(2 * CYCLE)
+        assert {name for _, name in world.source.asked} == {"n000", "n002", "n003"}
+        assert LOAD_ANNOTATION in world.nodes.annotations("n003")
+        world.nodes.add("n001", uid="another")
+        await asyncio.sleep(CYCLE)
+        assert LOAD_ANNOTATION in world.nodes.annotations("n001")
+        world.nodes.add("n001", uid="yet-another")
+        await asyncio.sleep(CYCLE)
+        assert LOAD_ANNOTATION in world.nodes.annotations("n001")
+
+    play(test)
+
+
+def test_sick_nodes_delay_nobody_and_are_asked_more_and_more_rarely(play):
+    async def test(world):
+        names = fill(world, 600)
+        sick = set(names[::2])  # more than there are places
+        world.source.hanging = set(sick)
+        await asyncio.sleep(8 * CYCLE)
+        world.source.asked.clear()
+        await asyncio.sleep(10 * CYCLE)
+        counts = Counter(name for _, name in world.source.asked)
+        assert all(9 <= counts[name] <= 11 for name in names if name not in sick)
+        assert all(counts[name] <= 3 for name in sick)
+        assert world.annotator.counters.cycle < CYCLE
+        well = [name for name in names if name not in sick]
+        gaps = [later - before for name in well for before, later in pairwise(world.nodes.of(name))]
+        assert max(gaps) <= 300
+        world.source.hanging.clear()
+        await asyncio.sleep(8 * CYCLE)
+        known, stale, missing = groups(world.annotator.fleet, 480, world.now())
+        assert (known, stale, missing) == (600, [], [])
+
+    play(test)
+
+
+def test_a_source_for_all_is_asked_again_the_next_cycle(play):
+    async def test(world):
+        world.source.per_node = False
+        names = fill(world, 10)
+        world.source.broken = dict.fromkeys(names, "down")
+        await asyncio.sleep(60 * CYCLE)
+        world.source.broken.clear()
+        world.source.asked.clear()
+        await asyncio.sleep(CYCLE + 1)
+        assert {name for _, name in world.source.asked} == set(names)
+
+    play(test)
+
+
+def test_stale_nodes_are_named(play):
+    async def test(world):
+        fill(world, 4)
+        world.nodes.add("never")
+        world.source.broken = {"never": "connection refused"}
+        await asyncio.sleep(10 * CYCLE)
+        world.source.broken["n002"] = "no route to host"
+        await asyncio.sleep(12 * CYCLE)
+        state = take_state(world.annotator, "digest", "", world.now())
+        assert (state.nodes, state.known) == (5, 3)
+        assert (state.stale, state.missing) == (["n002"], ["never"])
+        assert state.error.startswith("2 of 5 nodes cannot be measured; n002: no route to host")
+        # Old data is left as it is: readers see by its time that it is old.
+        assert LOAD_ANNOTATION in world.nodes.annotations("n002")
+
+    play(test)
+
+
+def test_an_api_server_that_is_away_gets_pauses_and_one_line(play, caplog):
+    request = Request("patch", "/api/v1/nodes/x")
+
+    async def test(world):
+        fill(world, 200)
+        await asyncio.sleep(CYCLE)
+        world.nodes.errors = [Unavailable(request, status=503) for _ in range(100_000)]
+        before = len(world.nodes.errors)
+        await asyncio.sleep(600)
+        assert before - len(world.nodes.errors) < 400
+        world.nodes.errors.clear()
+        await asyncio.sleep(CYCLE + 31)
+        known, _, _ = groups(world.annotator.fleet, 480, world.now())
+        assert known == 200
+        assert not world.annotator.api_trouble
+
+    with caplog.at_level(logging.INFO):
+        play(test)
+    assert len([r for r in caplog.records if "cannot be written" in r.message]) == 1
+    assert len([r for r in caplog.records if "can be written again" in r.message]) == 1
+
+
+def test_another_policy_counts_at_once(play):
+    async def test(world):
+        fill(world, 5)
+        world.source.usage = {"n001": 0.32}
+        await asyncio.sleep(5 * CYCLE)
+        count = len(world.nodes.patches)
+        strict = Rules(predicates=(Predicate("cpu_usage_avg_5m", 0.31),))
+        world.source.usage = {"n001": 0.30}
+        world.annotator.use(replace(world.annotator.policy, rules=strict))
+        await asyncio.sleep(CYCLE)
+        reasons = world.annotator.counters.patches
+        assert reasons["limit"] == 1
+        assert len(world.nodes.patches) > count
+
+    play(test)
+
+
+def test_a_shorter_cycle_and_another_source(play):
+    async def test(world):
+        fill(world, 5)
+        await asyncio.sleep(CYCLE)
+        other = type(world.source)()
+        policy = replace(world.annotator.policy, cycle=2.0, source=Where(type="Prometheus"))
+        world.annotator.use(policy, other)
+        await asyncio.sleep(20)
+        assert 35 <= len(other.asked) <= 60
+        assert world.nodes.told("n000")["source"] == "Prometheus"
+
+    play(test)
+
+
+def test_families_that_are_wanted_no_more_go(play):
+    async def test(world):
+        fill(world, 2)
+        world.nodes.add("theirs", {"cpu_usage_avg_5m": "0.5,2026-11-23T00:00:00Z", "mine": "x"})
+        assert world.annotator.removed() == ()
+        await asyncio.sleep(CYCLE)
+        assert world.annotator.removed() == ("crane",)
+        assert set(world.nodes.annotations("theirs")) == {"mine", LOAD_ANNOTATION}
+
+    play(test, LoadPolicy(remove=("crane",)))
+
+
+def test_a_node_that_is_down_keeps_nothing_that_is_wanted_no_more(play):
+    async def test(world):
+        world.nodes.add("down", {"cpu_usage_avg_5m": "0.5,2026-11-23T00:00:00Z", "mine": "x"})
+        world.source.broken = {"down": "no route to host"}
+        await asyncio.sleep(CYCLE)
+        assert world.nodes.annotations("down") == {"mine": "x"}
+
+    play(test, LoadPolicy(remove=("crane",)))
+
+
+def test_another_source_while_one_is_asked_loses_no_node(play):
+    async def test(world):
+        names = fill(world, 20)
+        world.source.hanging = set(names)
+        await asyncio.sleep(CYCLE / 2 + 1)
+        other = type(world.source)()
+        world.annotator.use(replace(world.annotator.policy, source=Where(type="Prometheus")), other)
+        for task in list(world.annotator._looking.values()):
+            task.cancel()  # as closing the old one may
+        await asyncio.sleep(2 * CYCLE)
+        assert {name for _, name in other.asked} == set(names)
+
+    play(test)
+
+
+def test_what_is_not_listed_is_not_removed(play):
+    async def test(world):
+        world.nodes.add("theirs", {"cpu_usage_avg_5m": "0.5,2026-11-23T00:00:00Z"})
+        await asyncio.sleep(CYCLE)
+        assert "cpu_usage_avg_5m" in world.nodes.annotations("theirs")
+
+    play(test)
+
+
+def pod(name):
+    return {
+        "metadata": {"namespace": "default", "name": name, "uid": name},
+        "spec": {"nodeName": "n000", "containers": [{"resources": {"requests": {"cpu": "1"}}}]},
+        "status": {"phase": "Running"},
+    }
+
+
+def test_hot_values_are_written_soon_and_cool_down(play):
+    async def test(world):
+        bindings = world.annotator.bindings = PodBindings(Rules(), world.now)
+        bindings.changed = world.annotator.nudge
+        fill(world, 1)
+        await asyncio.sleep(5 * CYCLE)
+        for number in range(4):
+            bindings.set(pod(f"p{number}"))
+        await asyncio.sleep(11)
+        assert world.nodes.annotations("n000")["node_hot_value"].startswith("2,")
+        await asyncio.sleep(2 * CYCLE + 1)
+        assert world.nodes.annotations("n000")["node_hot_value"].startswith("0,")
+        written = len(world.nodes.patches)
+        for number in range(4, 300):
+            bindings.set(pod(f"p{number}"))
+            await asyncio.sleep(0.1)
+        assert len(world.nodes.patches) - written <= 4
+
+    play(test, LoadPolicy(write=("crane",)))
+
+
+def test_sums_of_requests_are_written(play):
+    async def test(world):
+        bindings = world.annotator.bindings = PodBindings(Rules(), world.now)
+        fill(world, 1)
+        await asyncio.sleep(CYCLE)
+        assert world.nodes.annotations("n000")["requested-cpu"] == "0"
+        bindings.set(pod("one"))
+        await asyncio.sleep(CYCLE + 1)
+        assert world.nodes.annotations("n000")["requested-cpu"] == "1000"
+        assert world.annotator.counters.patches["requested"] == 1
+
+    play(test, LoadPolicy(write=("safe",)))
+
+
+@pytest.mark.parametrize("count", [1, 1000])
+def test_the_first_looks_take_half_a_cycle(play, count):
+    async def test(world):
+        fill(world, count)
+        await asyncio.sleep(CYCLE)
+        assert world.annotator.counters.first_cycle <= CYCLE / 2 + 2
+        assert len(world.nodes.patches) == count
+
+    play(test)
+
+
+def test_after_a_restart_nothing_that_is_fresh_is_written_again(play):
+    kept = {}
+
+    async def before(world):
+        fill(world, 50)
+        await asyncio.sleep(CYCLE)
+        kept.update({name: world.nodes.annotations(name) for name in world.nodes.objects})
+
+    async def after(world):
+        for name, told in kept.items():
+            world.nodes.add(name, told)
+        world.annotator.listed()
+        await asyncio.sleep(CYCLE)
+        assert not world.nodes.patches
+
+    play(before)
+    play(after)

@@ -1,0 +1,168 @@
+"""What the annotator adds of its own: windows where the source has none, the forecast, the past."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from kube_scheduler_operator.load.policy import METRICS, Predicate, Priority, Rules
+from kube_scheduler_operator.programs.annotator.annotation import own, read_own
+from kube_scheduler_operator.programs.annotator.measurement import (
+    KEYS,
+    Measurement,
+    congestion,
+    score,
+)
+from kube_scheduler_operator.programs.annotator.node_history import Track
+
+CAPACITIES = (4000.0, 8e9)
+RULES = Rules()
+AT = 1_700_000_000.0
+
+
+def take(track, at, cpu, mem=0.5):
+    measured = Measurement(at, {}, {"cpu": cpu, "mem": mem})
+    return track.take(measured, "MetricsServer", CAPACITIES, 60.0, RULES)
+
+
+def test_a_source_of_the_moment_gets_windows():
+    track = Track()
+    for number in range(30):
+        load = take(track, AT + 60 * number, 0.9 if 10 <= number < 15 else 0.2)
+    assert load["cpu_usage_avg_5m"] == pytest.approx(0.2)
+    assert load["cpu_usage_max_avg_1h"] == load["cpu_usage_max_avg_1d"] == pytest.approx(0.9)
+    assert load["mem_usage_max_avg_1d"] == pytest.approx(0.5)
+    mean = (25 * 0.2 + 5 * 0.9) / 30
+    std = math.sqrt((25 * 0.2**2 + 5 * 0.9**2) / 30 - mean**2)
+    assert load["free_cpu_mean"] == pytest.approx((1 - mean) * 4000, abs=2)
+    assert load["free_cpu_std"] == pytest.approx(std * 4000, abs=2)
+    assert load["free_memory_mean"] == pytest.approx(4e9, rel=1e-4)
+    assert not any(map(math.isnan, load.values))
+
+
+def test_the_same_sample_counts_once():
+    track, twice = Track(), Track()
+    for number in range(20):
+        at, usage = AT + 60 * number, 0.9 if number > 10 else 0.1
+        load = take(track, at, usage)
+        take(twice, at, usage)
+        again = take(twice, at, usage)
+    assert load == again
+
+
+def test_a_source_that_knows_everything_is_believed():
+    usage = {name: 0.1 * number for number, name in enumerate(METRICS)}
+    measured = Measurement(
+        AT, usage, {"cpu": 0.2, "mem": 0.3}, {"cpu": 0.25, "mem": 0.35}, {"cpu": 0.1, "mem": 0.01},
+        8000.0, 16e9,
+    )  # fmt: skip
+    track = Track()
+    load = track.take(measured, "NodeMetrics", CAPACITIES, 60.0, RULES)
+    assert [load[name] for name in METRICS] == [pytest.approx(value) for value in usage.values()]
+    assert (load["free_cpu_mean"], load["free_cpu_std"]) == (6000, 800)
+    assert load["free_memory_forecast"] == pytest.approx(0.7 * 16e9)
+    assert load.capacities == (8000.0, 16e9)
+    assert not track._windows
+
+
+def test_averages_alone_are_completed():
+    measured = Measurement(AT, {"cpu_usage_avg_5m": 0.4, "cpu_usage_max_avg_1h": 0.6})
+    load = Track().take(measured, "Prometheus", CAPACITIES, 60.0, RULES)
+    assert load["cpu_usage_max_avg_1h"] == 0.6
+    assert load["cpu_usage_max_avg_1d"] == 0.4  # all that was ever seen
+    assert load["free_cpu_mean"] == 2400
+    assert math.isnan(load["mem_usage_avg_5m"])
+    assert math.isnan(load["free_memory_mean"])
+
+
+def test_a_node_without_capacity_has_no_amounts():
+    track = Track()
+    measured = Measurement(AT, dict.fromkeys(METRICS, 0.5))
+    load = track.take(measured, "Prometheus", (0.0, 0.0), 60.0, RULES)
+    assert load["cpu_usage_avg_5m"] == 0.5
+    assert math.isnan(load["free_cpu_mean"])
+
+
+def test_rising_load_is_forecast_to_rise():
+    track = Track()
+    for number in range(20):
+        load = take(track, AT + 60 * number, 0.02 * number)
+    assert 4000 * (1 - 0.6) < load["free_cpu_forecast"] < 4000 * (1 - 0.38)
+    for number in range(20, 40):
+        load = take(track, AT + 60 * number, 1.0)
+    assert 0 <= load["free_cpu_forecast"] < 400
+
+
+def test_after_a_restart_the_past_is_as_it_was_told():
+    track = Track()
+    for number in range(120):
+        before = take(track, AT + 60 * number, 0.9 if number < 10 else 0.2)
+    (text,) = own(before).values()
+    resumed = Track()
+    resumed.resume(read_own(text))
+    for number in range(120, 125):
+        after = take(resumed, AT + 60 * number, 0.2)
+    assert after["cpu_usage_max_avg_1d"] == pytest.approx(0.9)
+    assert after["cpu_usage_max_avg_1h"] == pytest.approx(0.2)
+    assert after["free_cpu_mean"] == pytest.approx(before["free_cpu_mean"], rel=0.02)
+    assert after["free_cpu_std"] == pytest.approx(before["free_cpu_std"], rel=0.05)
+    assert after["cpu_usage_avg_5m"] == pytest.approx(0.2)
+
+
+def test_what_was_not_known_before_a_restart_is_not_known_after_it():
+    track = Track()
+    track.resume(read_own('{"at":"2023-11-14T00:00:00Z","source":"x","mem_usage_avg_5m":0.5}'))
+    measured = Measurement(AT, {}, {"mem": 0.4})
+    load = track.take(measured, "MetricsServer", CAPACITIES, 60.0, RULES)
+    assert math.isnan(load["cpu_usage_avg_5m"])
+    assert load["mem_usage_avg_5m"] == pytest.approx(0.4)
+
+
+def test_a_clock_that_was_set_back_stops_nothing():
+    track = Track()
+    take(track, AT + 100_000, 0.9)
+    for number in range(10):
+        load = take(track, AT + 60 * number, 0.2)
+    assert load["cpu_usage_avg_5m"] == pytest.approx(0.2)
+    assert load["cpu_usage_max_avg_1h"] == pytest.approx(0.2)
+
+
+@pytest.mark.parametrize(
+    ("usage", "expected"),
+    [
+        ({}, 0),
+        ({"cpu_usage_avg_5m": 0.65}, 0),
+        ({"cpu_usage_avg_5m": 0.825}, 50),
+        ({"cpu_usage_avg_5m": 0.7, "mem_usage_max_avg_1h": 0.875}, 50),
+        ({"cpu_usage_avg_5m": 1.0}, 100),
+        ({"cpu_usage_avg_5m": math.nan}, 0),
+        ({"cpu_usage_max_avg_1d": 1.0}, 0),  # nothing limits it
+    ],
+)
+def test_congestion(usage, expected):
+    assert congestion(usage, RULES) == pytest.approx(expected)
+    assert congestion(usage, Rules(predicates=(Predicate("cpu_usage_avg_5m", 1.0),))) == 0
+
+
+@pytest.mark.parametrize(
+    ("usage", "expected"),
+    [
+        ((0.63012, 0.66, 0.7, 0.3, 0.35, 0.4), 48),
+        ((0.1, 0.2, 0.3, 0.1, 0.2, 0.3), 77),
+        ((0.0,) * 6, 100),
+        ((1.0,) * 6, 0),
+    ],
+)
+def test_the_score_is_crane_s(usage, expected):
+    assert int(score(dict(zip(METRICS, usage, strict=True)), RULES)) == expected
+
+
+def test_a_score_of_nothing_is_zero():
+    assert score({}, RULES) == 0
+    rules = Rules(priorities=(Priority("cpu_usage_avg_5m", 0.0),))
+    assert score({"cpu_usage_avg_5m": 0.5}, rules) == 0
+
+
+def test_figures_are_in_order():
+    assert KEYS[:6] == METRICS

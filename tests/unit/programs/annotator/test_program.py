@@ -1,0 +1,111 @@
+"""The annotator's process: its policy's file, and what it does not load."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kube_scheduler_operator.__main__ import main
+from kube_scheduler_operator.load.policy import LoadPolicy, LoadPolicyError
+from kube_scheduler_operator.programs.annotator.program import PolicyFile
+
+OPERATOR = Path(__file__).resolve().parents[4] / "operator"
+
+
+def test_a_changed_policy_is_taken(tmp_path):
+    path = tmp_path / "policy.json"
+    path.write_text(LoadPolicy().text())
+    file = PolicyFile(path)
+    assert file.policy == LoadPolicy()
+    assert file.digest == hashlib.sha256(path.read_bytes()).hexdigest()[:10]
+    assert not file.changed()
+    path.write_text(LoadPolicy(cycle=30.0).text())
+    assert file.changed()
+    assert file.policy.cycle == 30
+    assert not file.changed()
+
+
+def test_a_wrong_policy_is_named_once_and_the_one_before_stays(tmp_path, caplog):
+    path = tmp_path / "policy.json"
+    path.write_text(LoadPolicy().text())
+    file = PolicyFile(path)
+    before = file.digest
+    path.write_text(json.dumps({"cycleSeconds": "often"}))
+    with caplog.at_level(logging.INFO):
+        assert not file.changed()
+        assert not file.changed()
+    assert len(caplog.records) == 1
+    assert "cycleSeconds" in file.problem
+    assert file.digest == before
+    path.unlink()
+    assert not file.changed()
+    assert "No such file" in file.problem
+    path.write_text(LoadPolicy().text())
+    assert not file.changed()
+    assert not file.problem
+
+
+def test_it_does_not_start_with_a_wrong_policy(tmp_path):
+    path = tmp_path / "policy.json"
+    path.write_text("{")
+    with pytest.raises(LoadPolicyError):
+        PolicyFile(path)
+
+
+def test_crane_s_own_file_will_do(tmp_path):
+    path = tmp_path / "policy.yaml"
+    path.write_text(
+        "apiVersion: scheduler.policy.crane.io/v1alpha1\nkind: DynamicSchedulerPolicy\n"
+        "spec: {predicate: [{name: cpu_usage_avg_5m, maxLimitPecent: 0.5}],"
+        " syncPolicy: [{name: cpu_usage_avg_5m, period: 3m}]}\n"
+    )
+    assert PolicyFile(path).policy.rules.predicates[0].limit == 0.5
+
+
+@pytest.mark.parametrize(
+    ("module", "absent"),
+    [
+        ("kube_scheduler_operator.programs.annotator.program", {"numpy", "kopf", "kubernetes"}),
+        (
+            "kube_scheduler_operator.programs.annotator.annotation",
+            {"numpy", "orjson", "aiohttp", "yaml"},
+        ),
+        ("kube_scheduler_operator.cli.programs.annotator", {"numpy", "orjson", "aiohttp", "yaml"}),
+    ],
+)
+def test_it_loads_no_more_than_it_needs(module, absent):
+    code = f"import sys, {module}; print(sorted({absent!r} & set(sys.modules)))"
+    environment = {**os.environ, "PYTHONPATH": str(OPERATOR)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "[]\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--listen-address=here", "--namespace=x"], "is not HOST:PORT"),
+        (["--cleanup", "--namespace=x"], "--annotations must name"),
+        (["--cleanup", "--namespace=x", "--annotations=everything"], "own, crane, safe"),
+        ([], "--namespace must say"),
+    ],
+)
+def test_wrong_flags_are_explained(words, said, capsys, monkeypatch):
+    monkeypatch.delenv("POD_NAMESPACE", raising=False)
+    with pytest.raises(SystemExit) as ended:
+        main(["annotator", *words])
+    assert ended.value.code == 2
+    assert said in capsys.readouterr().err
+
+
+def test_a_missing_policy_is_named(capsys, tmp_path, monkeypatch):
+    assert main(["annotator", f"--config={tmp_path / 'none'}", "--namespace=x"]) == 1
+    assert "No such file" in capsys.readouterr().err

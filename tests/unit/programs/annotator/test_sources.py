@@ -1,0 +1,487 @@
+"""Sources as they really answer, over real connections."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import ssl
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+import pytest
+from aiohttp import web
+
+from kube_scheduler_operator.kube.credentials import Access, Credentials
+from kube_scheduler_operator.kube.errors import NotFound, Request
+from kube_scheduler_operator.load.policy import METRICS, LoadPolicy, Source
+from kube_scheduler_operator.programs.annotator.measurement import SourceError
+from kube_scheduler_operator.programs.annotator.nodes import Node
+from kube_scheduler_operator.programs.annotator.sources import make_source
+from kube_scheduler_operator.programs.annotator.sources.kubelet_summary import read_summary
+from kube_scheduler_operator.programs.annotator.sources.node_metrics import read_statistics
+from kube_scheduler_operator.programs.annotator.sources.prometheus import read_vector
+from kube_scheduler_operator.programs.exporter.recorder import Recorder
+from kube_scheduler_operator.programs.exporter.usage_source import Reading
+
+NOW = 1_700_000_000.0
+
+
+def node(name="a", address="127.0.0.1", cpu="4", memory="1000"):
+    found = Node(name, "uid")
+    addresses = [{"type": "Hostname", "address": name}]
+    if address:
+        addresses.append({"type": "InternalIP", "address": address})
+    capacity = {"cpu": cpu, "memory": memory}
+    status = {"addresses": addresses, "capacity": capacity}
+    found.see({"metadata": {"name": name, "uid": "uid"}, "status": status})
+    return found
+
+
+@asynccontextmanager
+async def serving(handler, tls=None):
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", handler)
+    runner = web.AppRunner(app, shutdown_timeout=0.1)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls)
+    await site.start()
+    try:
+        yield runner.addresses[0][1]
+    finally:
+        await runner.cleanup()
+
+
+@asynccontextmanager
+async def source(kind, api=None, cycle=60.0, **fields):
+    policy = LoadPolicy(source=Source(type=kind, timeout=fields.pop("timeout", 5.0), **fields))
+    made = make_source(replace(policy, cycle=cycle), api)
+    try:
+        yield made
+    finally:
+        await made.close()
+
+
+# --- NodeMetrics ----------------------------------------------------------------------------------
+
+
+class Machine:
+    """Half busy, a quarter of the memory in use."""
+
+    now = 0.0
+
+    def read(self, now):
+        return Reading(now, now * 2, now * 4, 250.0, 1000.0, 4)
+
+
+def statistics():
+    machine = Machine()
+    recorder = Recorder(machine, lambda: machine.now)
+    for at in (15.0, 30.0):
+        machine.now = at
+        recorder.sample()
+    machine.now = 40.0
+    return recorder.statistics()
+
+
+async def test_our_exporter_says_everything():
+    async def answer(request):
+        assert request.path == "/statistics"
+        return web.json_response(statistics())
+
+    async with serving(answer) as port, source("NodeMetrics", port=port) as exporter:
+        found = await exporter.measure(node())
+    assert found.usage == {m: 0.5 if m.startswith("cpu") else 0.25 for m in METRICS}
+    assert found.active == {"cpu": 0.5, "mem": 0.25}
+    assert found.mean == {"cpu": 0.5, "mem": 0.25}
+    assert found.std == {"cpu": 0.0, "mem": 0.0}
+    assert (found.cpu, found.memory) == (4000, 1000)
+
+
+def test_the_node_s_clock_does_not_matter():
+    assert read_statistics({**statistics(), "timestamp": 5.0}, NOW).at == NOW - 10
+
+
+def test_crane_scheduler_plus_exporter_says_less():
+    said = {f"{p}_usage_{w}": 30.0 for p in ("cpu", "mem") for w in ("active", "avg_5m")}
+    found = read_statistics(said, NOW)
+    assert found.usage == {"cpu_usage_avg_5m": 0.3, "mem_usage_avg_5m": 0.3}
+    assert (found.at, found.mean, found.cpu) == (NOW, {}, 0)
+
+
+@pytest.mark.parametrize(
+    "said", [None, [], {}, {"cpu_usage_avg_5m": "3"}, {"cpu_usage_avg_5m": -1.0},
+             {"cpu_usage_avg_5m": math.nan}, {"cpu_usage_avg_5m": True}]
+)  # fmt: skip
+def test_statistics_without_usage_say_nothing(said):
+    with pytest.raises(SourceError):
+        read_statistics(said, NOW)
+
+
+def test_more_than_all_is_all():
+    assert read_statistics({"cpu_usage_avg_5m": 101.0}, NOW).usage == {"cpu_usage_avg_5m": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (lambda: web.Response(status=503, text="no sample: starting"), "503: no sample"),
+        (lambda: web.Response(text="<html>"), "not JSON"),
+        (lambda: web.Response(text="1" * 100_000), "longer than"),
+        (lambda: web.HTTPFound("http://169.254.169.254/"), "302"),
+        (lambda: web.Response(text=""), "not JSON"),
+    ],
+)
+async def test_bad_answers_are_explained(answer, said):
+    async def handler(_):
+        made = answer()
+        if isinstance(made, web.HTTPException):
+            raise made
+        return made
+
+    async with serving(handler) as port, source("NodeMetrics", port=port) as exporter:
+        with pytest.raises(SourceError, match=said):
+            await exporter.measure(node())
+
+
+async def test_silence_ends():
+    gone = asyncio.Event()
+
+    async def handler(_):
+        await gone.wait()
+        return web.Response()
+
+    async with serving(handler) as port, source("NodeMetrics", port=port, timeout=0.2) as exporter:
+        with pytest.raises(SourceError, match="no answer in time"):
+            await exporter.measure(node())
+        gone.set()
+
+
+async def test_nobody_there_and_no_address():
+    async with serving(prometheus({})) as port:
+        pass  # from now on nobody listens there
+    async with source("NodeMetrics", port=port) as exporter:
+        with pytest.raises(SourceError, match="refused"):
+            await exporter.measure(node())
+        nameless = Node("a", "uid")
+        with pytest.raises(SourceError, match="no address"):
+            await exporter.measure(nameless)
+
+
+def test_an_address_of_version_6_is_put_in_brackets():
+    from kube_scheduler_operator.programs.annotator.sources.http import at_host
+
+    assert at_host("http", "fd00::1", 19101, "/x") == "http://[fd00::1]:19101/x"
+
+
+# --- MetricsServer --------------------------------------------------------------------------------
+
+
+class Api:
+    """`get_path` of an API server with metrics-server."""
+
+    def __init__(self, *items):
+        self.items, self.asked, self.error = items, 0, None
+        self.credentials = None
+
+    async def get_path(self, path):
+        assert path == "/apis/metrics.k8s.io/v1beta1/nodes"
+        self.asked += 1
+        await asyncio.sleep(0.01)
+        if self.error:
+            raise self.error
+        return {"items": list(self.items)}
+
+
+def item(name, cpu, memory, timestamp="2023-11-14T22:13:00Z"):
+    usage = {"cpu": cpu, "memory": memory}
+    return {"metadata": {"name": name}, "timestamp": timestamp, "usage": usage}
+
+
+async def test_metrics_server_is_asked_once_for_all():
+    api = Api(item("a", "1000000000n", "250"), item("b", "500m", "1Ki"), item("c", "2", "1M"))
+    async with source("MetricsServer", api) as metrics:
+        a, b, c = await asyncio.gather(*(metrics.measure(node(name)) for name in "abc"))
+        assert a.active == {"cpu": 0.25, "mem": 0.25}
+        assert b.active == {"cpu": 0.125, "mem": 1.0}
+        assert c.active == {"cpu": 0.5, "mem": 1.0}
+        assert a.at == 1_699_999_980
+        assert not a.usage
+        assert api.asked == 1
+        with pytest.raises(SourceError, match="does not know the node"):
+            await metrics.measure(node("d"))
+        with pytest.raises(SourceError, match="neither CPU nor memory"):
+            await metrics.measure(node("a", cpu="0", memory="0"))
+
+
+async def test_metrics_server_is_asked_anew_each_cycle():
+    api = Api(item("a", "1", "1"))
+    async with source("MetricsServer", api, cycle=0.05) as metrics:
+        await metrics.measure(node())
+        await asyncio.sleep(0.1)
+        await metrics.measure(node())
+    assert api.asked == 2
+
+
+async def test_without_metrics_server_the_fix_is_named():
+    api = Api()
+    api.error = NotFound(Request("get", "/apis/metrics.k8s.io/v1beta1/nodes"), status=404)
+    async with source("MetricsServer", api) as metrics:
+        for _ in range(3):
+            with pytest.raises(SourceError, match="is it installed"):
+                await metrics.measure(node())
+    assert api.asked == 1
+
+
+async def test_one_who_gives_up_does_not_take_the_answer_from_others():
+    api = Api(item("a", "1", "1"))
+    async with source("MetricsServer", api) as metrics:
+        impatient = asyncio.create_task(metrics.measure(node()))
+        patient = asyncio.create_task(metrics.measure(node()))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        impatient.cancel()
+        assert (await patient).active["cpu"] == 0.25
+
+
+async def test_a_question_that_is_given_up_is_no_answer():
+    api = Api(item("a", "1", "1"))
+    async with source("MetricsServer", api) as metrics:
+        waiting = asyncio.create_task(metrics.measure(node()))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        await metrics.close()
+        with pytest.raises(SourceError, match="longer than a cycle"):
+            await waiting
+
+
+async def test_a_source_that_was_closed_has_no_answer():
+    async with source("NodeMetrics", port=1) as exporter:
+        await exporter.close()
+        with pytest.raises(SourceError, match="closed"):
+            await exporter.measure(node())
+
+
+# --- KubeletSummary -------------------------------------------------------------------------------
+
+SUMMARY = {
+    "node": {
+        "nodeName": "a",
+        "cpu": {"time": "2023-11-14T22:13:00Z", "usageNanoCores": 1_000_000_000},
+        "memory": {"time": "2023-11-14T22:13:00Z", "workingSetBytes": 250, "usageBytes": 900},
+    },
+    "pods": [],
+}
+
+
+async def test_a_kubelet_is_asked_with_our_token(served, first_certificate):
+    seen = []
+
+    async def handler(request):
+        seen.append((request.path_qs, request.headers["Authorization"]))
+        return web.json_response(SUMMARY)
+
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(served.certificate, served.key)
+    api = Api()
+    ca = str(first_certificate.certificate)
+    access = Access("https://api.example", authorization="Bearer secret", ca_file=ca)
+    api.credentials = Credentials(lambda: access)
+    async with serving(handler, tls) as port:
+        async with source("KubeletSummary", api, port=port) as kubelet:
+            found = await kubelet.measure(node())
+            assert found.active == {"cpu": 0.25, "mem": 0.25}
+            assert found.at == 1_699_999_980
+        api.credentials = Credentials(lambda: replace(access, ca_file=None))
+        async with source("KubeletSummary", api, port=port) as kubelet:
+            with pytest.raises(SourceError):
+                await kubelet.measure(node())
+        async with source("KubeletSummary", api, port=port, insecure_skip_verify=True) as kubelet:
+            assert await kubelet.measure(node())
+    assert seen[0] == ("/stats/summary?only_cpu_and_memory=true", "Bearer secret")
+    assert len(seen) == 2
+
+
+@pytest.mark.parametrize(
+    "said", [None, [], {}, {"node": {}}, {"node": {"cpu": {"usageNanoCores": "1"}}}]
+)
+def test_a_summary_without_the_node_says_nothing(said):
+    with pytest.raises(SourceError):
+        read_summary(said, (4000.0, 1000.0), NOW)
+
+
+def test_a_kubelet_whose_clock_is_ahead_is_not_believed():
+    assert read_summary(SUMMARY, (4000.0, 1000.0), 1_600_000_000.0).at == 1_600_000_000.0
+
+
+# --- Prometheus -----------------------------------------------------------------------------------
+
+
+def vector(*series, **more):
+    result = [
+        {"metric": {"__name__": "m", **labels}, "value": [NOW, value]} for labels, value in series
+    ]
+    return {"status": "success", "data": {"resultType": "vector", "result": result}, **more}
+
+
+def prometheus(answers):
+    """A handler; answers by query, {} for the others."""
+    asked = []
+
+    async def handler(request):
+        assert (request.method, request.path) == ("POST", "/api/v1/query")
+        query = (await request.post())["query"]
+        asked.append((query, request.headers.get("Authorization")))
+        made = answers.get(query, vector())
+        return made() if callable(made) else web.json_response(made)
+
+    handler.asked = asked
+    return handler
+
+
+async def test_prometheus_knows_nodes_by_address_with_a_port_or_by_name():
+    handler = prometheus(
+        {
+            "cpu_usage_avg_5m": vector(
+                ({"instance": "10.0.0.1"}, "10"),
+                ({"instance": "10.0.0.2:9100"}, "20"),
+                ({"instance": "c"}, "30"),
+                ({"instance": "[fd00::4]:9100"}, "40"),
+                ({}, "99"),
+            ),
+            "mem_usage_avg_5m": vector(({"instance": "10.0.0.1"}, "1"), ({"instance": "a"}, "2")),
+        }
+    )
+    async with (
+        serving(handler) as port,
+        source("Prometheus", url=f"http://127.0.0.1:{port}") as found,
+    ):
+        a = await found.measure(node("a", "10.0.0.1"))
+        assert a.usage == {"cpu_usage_avg_5m": 0.1, "mem_usage_avg_5m": 0.01}
+        assert a.at == NOW
+        assert (await found.measure(node("b", "10.0.0.2"))).usage == {"cpu_usage_avg_5m": 0.2}
+        assert (await found.measure(node("c", "10.0.0.3"))).usage == {"cpu_usage_avg_5m": 0.3}
+        assert (await found.measure(node("d", "fd00::4"))).usage == {"cpu_usage_avg_5m": 0.4}
+        with pytest.raises(SourceError, match="no series has the instance"):
+            await found.measure(node("e", "10.0.0.9"))
+        assert "are the rules recorded?" in found.warning
+    assert sorted(query for query, _ in handler.asked) == sorted(METRICS)
+
+
+async def test_nan_and_negative_are_not_an_idle_node():
+    handler = prometheus(
+        {
+            "cpu_usage_avg_5m": vector(({"instance": "10.0.0.1"}, "NaN")),
+            "cpu_usage_max_avg_1h": vector(({"instance": "10.0.0.1"}, "-3")),
+            "cpu_usage_max_avg_1d": vector(({"instance": "10.0.0.1"}, "+Inf")),
+            "mem_usage_avg_5m": vector(({"instance": "10.0.0.1"}, "140")),
+        }
+    )
+    async with (
+        serving(handler) as port,
+        source("Prometheus", url=f"http://127.0.0.1:{port}") as found,
+    ):
+        a = await found.measure(node("a", "10.0.0.1"))
+    assert a.usage == {"mem_usage_avg_5m": 1.0}
+
+
+async def test_fractions_queries_and_a_token(tmp_path):
+    (tmp_path / "token").write_text("secret\n")
+    handler = prometheus({"my:cpu": vector(({"instance": "10.0.0.1"}, "0.5"))})
+    async with (
+        serving(handler) as port,
+        source(
+            "Prometheus",
+            url=f"http://127.0.0.1:{port}",
+            percent=False,
+            queries={"cpu_usage_avg_5m": "my:cpu"},
+            token_file=str(tmp_path / "token"),
+        ) as found,
+    ):
+        assert (await found.measure(node("a", "10.0.0.1"))).usage == {"cpu_usage_avg_5m": 0.5}
+    assert ("my:cpu", "Bearer secret") in handler.asked
+
+
+async def test_a_warning_is_told_and_what_is_there_is_used():
+    answer = vector(({"instance": "10.0.0.1"}, "50"), warnings=["remote read failed"])
+    handler = prometheus(dict.fromkeys(METRICS, answer))
+    async with (
+        serving(handler) as port,
+        source("Prometheus", url=f"http://127.0.0.1:{port}") as found,
+    ):
+        assert len((await found.measure(node("a", "10.0.0.1"))).usage) == 6
+        assert found.warning.endswith("remote read failed")
+
+
+async def test_one_query_that_fails_takes_nothing_from_the_others():
+    handler = prometheus(
+        {
+            "cpu_usage_avg_5m": vector(({"instance": "10.0.0.1"}, "50")),
+            "mem_usage_avg_5m": lambda: web.Response(status=422, text='{"error":"bad"}'),
+        }
+    )
+    async with (
+        serving(handler) as port,
+        source("Prometheus", url=f"http://127.0.0.1:{port}") as found,
+    ):
+        assert (await found.measure(node("a", "10.0.0.1"))).usage == {"cpu_usage_avg_5m": 0.5}
+        assert found.warning
+
+
+async def test_a_prometheus_without_the_rules_is_named():
+    async with (
+        serving(prometheus({})) as port,
+        source("Prometheus", url=f"http://127.0.0.1:{port}") as found,
+    ):
+        with pytest.raises(SourceError, match="are the rules recorded"):
+            await found.measure(node())
+
+
+async def test_a_token_that_is_missing_is_named():
+    async with source("Prometheus", url="http://127.0.0.1:1", token_file="/no/token") as found:
+        with pytest.raises(SourceError, match="/no/token"):
+            await found.measure(node())
+
+
+async def test_prometheus_over_https(served, first_certificate):
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(served.certificate, served.key)
+    handler = prometheus({"cpu_usage_avg_5m": vector(({"instance": "10.0.0.1"}, "50"))})
+    async with serving(handler, tls) as port:
+        url = f"https://127.0.0.1:{port}"
+        a = node("a", "10.0.0.1")
+        async with source("Prometheus", url=url) as found:
+            with pytest.raises(SourceError):
+                await found.measure(a)
+        ca = str(first_certificate.certificate)
+        async with source("Prometheus", url=url, ca_file=ca) as found:
+            assert await found.measure(a)
+        async with source("Prometheus", url=url, insecure_skip_verify=True) as found:
+            assert await found.measure(a)
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (None, "no reason given"),
+        ({"status": "error", "error": "parse error"}, "parse error"),
+        ({"status": "success", "data": {"resultType": "matrix"}}, "a matrix, not a vector"),
+        ({"status": "success"}, "not a vector"),
+    ],
+)
+def test_other_answers_are_explained(answer, said):
+    with pytest.raises(SourceError, match=said):
+        read_vector(answer)
+
+
+def test_a_sample_that_is_none_is_not_known():
+    series = {"metric": {"instance": "a"}}
+    answer = json.loads(json.dumps(vector()))
+    answer["data"]["result"] = [{**series, "value": value} for value in (None, [], [1], ["x", "y"])]
+    found, _ = read_vector(answer)
+    assert math.isnan(found["a"][0])
+
+
+def test_the_last_series_of_an_instance_counts():
+    found, _ = read_vector(vector(({"instance": "a"}, "1"), ({"instance": "a"}, "2")))
+    assert found["a"][0] == 2

@@ -1,0 +1,143 @@
+"""The history survives restarts and reboots; what is damaged is left out."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from kube_scheduler_operator.programs.exporter.recorder import Recorder
+from kube_scheduler_operator.programs.exporter.saved_windows import StateError, StateFile
+from kube_scheduler_operator.programs.exporter.usage_source import Reading
+
+
+class Machine:
+    """Two clocks and a load."""
+
+    def __init__(self):
+        self.now, self.wall = 1000.0, 1_700_000_000.0
+        self.busy, self.load = 0.0, 0.5
+
+    def pass_time(self, seconds):
+        self.now, self.wall = self.now + seconds, self.wall + seconds
+        self.busy += self.load * seconds * 2
+
+    def read(self, now):
+        return Reading(now, self.busy, now * 2, self.load * 1000, 1000.0, 2)
+
+    def state(self, path, boot="this"):
+        return StateFile(path, lambda: self.now, lambda: self.wall, boot)
+
+    def recorder(self):
+        return Recorder(self, lambda: self.now)
+
+    def run(self, recorder, seconds):
+        for _ in range(int(seconds / 15)):
+            recorder.sample()
+            self.pass_time(15)
+        recorder.sample()
+
+
+def test_a_restart_keeps_the_maximum_of_a_day(tmp_path):
+    machine = Machine()
+    recorder, state = machine.recorder(), machine.state(tmp_path / "state")
+    machine.load = 0.9
+    machine.run(recorder, 900)
+    machine.load = 0.2
+    machine.run(recorder, 7200)
+    before = recorder.statistics()
+    assert before["cpu_usage_max_avg_1d"] == pytest.approx(90)
+    state.save(recorder.dump())
+    machine.pass_time(30)
+    resumed = machine.recorder()
+    resumed.load(*state.load())
+    machine.run(resumed, 30)
+    after = resumed.statistics()
+    assert after["cpu_usage_max_avg_1d"] == pytest.approx(90)
+    assert after["cpu_usage_max_avg_1h"] == pytest.approx(20)
+    assert after["free_cpu_mean"] == pytest.approx(before["free_cpu_mean"], rel=0.01)
+
+
+def test_after_a_reboot_the_wall_clock_says_how_old_it_is(tmp_path):
+    machine = Machine()
+    recorder = machine.recorder()
+    machine.load = 0.9
+    machine.run(recorder, 900)
+    machine.state(tmp_path / "state").save(recorder.dump())
+    machine.now, machine.wall, machine.busy = 20.0, machine.wall + 23 * 3600, 0.0
+    machine.load = 0.2
+    resumed = machine.recorder()
+    resumed.load(*machine.state(tmp_path / "state", boot="next").load())
+    machine.run(resumed, 600)
+    assert resumed.statistics()["cpu_usage_max_avg_1d"] == pytest.approx(90)
+    assert resumed.statistics()["cpu_usage_max_avg_1h"] == pytest.approx(20)
+    machine.run(resumed, 3600)
+    assert resumed.statistics()["cpu_usage_max_avg_1d"] == pytest.approx(20)
+
+
+def test_a_wall_clock_that_was_set_back_makes_no_future(tmp_path):
+    machine = Machine()
+    machine.state(tmp_path / "state").save({})
+    machine.now, machine.wall = 5.0, machine.wall - 1e6
+    assert machine.state(tmp_path / "state", boot="next").load() == ({}, 5.0 - 1000.0)
+
+
+def test_no_file_is_no_trouble(tmp_path):
+    assert Machine().state(tmp_path / "state").load() is None
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"null",
+        b"\xff\xfe",
+        b"[" * 100_000,
+        b'{"version": 2}',
+        b'{"version": 1}',
+        b'{"version": 1, "boot": "x", "clock": "soon", "wall": 0, "content": {}}',
+        b"x" * (4 * 2**20 + 1),
+    ],
+)
+def test_a_damaged_file_is_refused(tmp_path, content):
+    (tmp_path / "state").write_bytes(content)
+    with pytest.raises(StateError):
+        Machine().state(tmp_path / "state").load()
+
+
+def test_a_directory_is_refused(tmp_path):
+    with pytest.raises(StateError, match="directory"):
+        Machine().state(tmp_path).load()
+
+
+@pytest.mark.parametrize("content", [{}, {"cpu": {}}, {"cpu": {"average": [float("nan")] * 3}}, 5])
+def test_damaged_windows_leave_none_behind(tmp_path, content):
+    machine = Machine()
+    recorder = machine.recorder()
+    with pytest.raises(StateError):
+        recorder.load(content, 0.0)
+    machine.run(recorder, 60)
+    assert recorder.statistics()["cpu_usage_avg_5m"] == pytest.approx(50)
+
+
+def test_it_is_whole_or_as_it_was(tmp_path):
+    machine = Machine()
+    state = machine.state(tmp_path / "state")
+    state.save({"number": 1})
+    (tmp_path / "state.new").mkdir()  # as if the disk refused
+    with pytest.raises(IsADirectoryError):
+        state.save({"number": 2})
+    assert state.load() == ({"number": 1}, 0.0)
+
+
+def test_it_stays_small(tmp_path):
+    machine = Machine()
+    recorder = machine.recorder()
+    for number in range(6000):
+        machine.load = number % 97 / 97
+        machine.run(recorder, 15)
+    machine.state(tmp_path / "state").save(recorder.dump())
+    assert (tmp_path / "state").stat().st_size < 60_000
+    assert json.loads((tmp_path / "state").read_bytes())["version"] == 1

@@ -1,0 +1,338 @@
+"""What kube-scheduler sends is understood in every spelling, and answered in its own."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kube_scheduler_operator.policies.cluster import Cluster
+from kube_scheduler_operator.programs.extender import wire
+from kube_scheduler_operator.programs.extender.prioritize_response import Fragments
+from kube_scheduler_operator.programs.extender.wire import Reader, WireError
+from kube_scheduler_operator.programs.extender.wire_bind_preempt import (
+    Binding,
+    preempted,
+    read_preemption,
+)
+
+from .conftest import POD, names_body, node, nodes_body
+
+
+def read(body: bytes) -> wire.Args:
+    return Reader().read(body)
+
+
+def test_the_form_with_names() -> None:
+    args = read(names_body("a", "b"))
+    assert args.names == ["a", "b"]
+    assert args.items is None
+    assert (args.pod.namespace, args.pod.name, args.pod.uid) == ("shop", "web", "u-1")
+
+
+def test_the_form_with_nodes() -> None:
+    args = read(nodes_body(node("a"), node("b")))
+    assert args.names == ["a", "b"]
+    assert args.items is not None
+    assert args.items[1]["metadata"]["name"] == "b"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"pod": POD, "nodenames": ["a", "b"]},
+        {"NODENAMES": ["a", "b"], "nodes": None, "POD": POD},
+        {"nodeNames": ["a", "b"], "Pod": POD, "unknown": {"x": [1]}},
+        {"pod": POD, "nodes": {"Items": [node("a"), node("b")]}},
+        {"pod": POD, "nodes": {"items": [node("a"), node("b")]}, "nodenames": None},
+    ],
+)
+def test_keys_are_read_in_any_case_and_order(body: Any) -> None:
+    assert read(json.dumps(body).encode()).names == ["a", "b"]
+    assert read(json.dumps(body, indent=2).encode() + b"\n").names == ["a", "b"]
+
+
+def test_names_come_before_nodes_if_there_are_both() -> None:
+    body = {"Pod": POD, "Nodes": {"items": [node("a")]}, "NodeNames": ["b"]}
+    args = read(json.dumps(body).encode())
+    assert (args.names, args.items) == (["b"], None)
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        (b"", "not JSON"),
+        (b"{", "not JSON"),
+        (b"[]", "must be a JSON object"),
+        (b"null", "must be a JSON object"),
+        (b'{"Pod":{},"NodeNames":[NaN]}', "not JSON"),
+        (b'{"Pod":{"a":"\\ud800"},"NodeNames":[]}', "not JSON"),
+        (b'{"Pod":{"a":"\xff"},"NodeNames":[]}', "not JSON"),
+        (b'{"Pod":' + b"[" * 100_000, "not JSON"),
+        (b'{"NodeNames":[]}', "Pod is missing"),
+        (b'{"Pod":null,"NodeNames":[]}', "Pod is missing"),
+        (b'{"Pod":[],"Nodes":null,"NodeNames":["a"]}', "Pod is missing"),
+        (b'{"Pod":{}}', "neither NodeNames nor Nodes"),
+        (b'{"Pod":{},"Nodes":null,"NodeNames":null}', "neither NodeNames nor Nodes"),
+        (b'{"Pod":{},"NodeNames":"a"}', "NodeNames must be a list"),
+        (b'{"Pod":{},"NodeNames":["a",1]}', "NodeNames must be a list"),
+        (b'{"Pod":{},"Nodes":[]}', "neither"),
+        (b'{"Pod":{},"Nodes":{"items":{}}}', "Nodes.items must be a list"),
+        (b'{"Pod":{},"Nodes":{"items":[null]}}', "metadata.name"),
+        (b'{"Pod":{},"Nodes":{"items":[{"metadata":{"name":7}}]}}', "metadata.name"),
+    ],
+)
+def test_what_makes_no_sense_is_said(body: bytes, told: str) -> None:
+    with pytest.raises(WireError, match=told.replace(".", r"\.")):
+        read(body)
+
+
+@pytest.mark.parametrize("names", ['["a",1]', '["a",null]', '["a",["b"]]', '["a",{"b":"c"}]'])
+def test_names_that_are_no_texts_are_found_on_the_quick_way_as_well(
+    names: str, cluster: Cluster
+) -> None:
+    args = read(b'{"Pod":{},"Nodes":null,"NodeNames":%b}' % names.encode())
+    with pytest.raises(WireError, match="list of texts"):
+        args.locate(cluster)
+
+
+def test_the_same_body_is_parsed_once() -> None:
+    reader = Reader()
+    args = reader.read(names_body("a", "b"))
+    assert reader.read(names_body("a", "b")) is args
+
+
+def test_the_same_pod_is_parsed_once() -> None:
+    reader = Reader()
+    first = reader.read(names_body("a", "b"))
+    pod = first.pod
+    second = reader.read(names_body("b"))
+    assert second.names == ["b"]
+    assert second.pod is pod
+    other = reader.read(names_body("b", pod={**POD, "x": 1}))
+    assert other.pod is not pod
+
+
+def test_whole_nodes_are_not_kept() -> None:
+    reader = Reader()
+    body = nodes_body(node("a"))
+    assert reader.read(body) is not reader.read(body)
+
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | TEXTS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
+    max_leaves=8,
+)
+TRICKY = st.sampled_from(
+    ['x","Nodes":null,"NodeNames":["y', ',"Nodes":null,"NodeNames":[', "]}", '"]}', "\\", '\\"']
+)
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.dictionaries(TEXTS | TRICKY, JSON | TRICKY, max_size=4),
+            st.lists(TEXTS | TRICKY, max_size=4),
+            st.booleans(),
+        ),
+        max_size=4,
+    )
+)
+def test_the_quick_way_reads_what_the_long_way_reads(
+    requests: list[tuple[dict[str, Any], list[str], bool]],
+) -> None:
+    reader = Reader()
+    for pod, names, plain in requests:
+        body = json.dumps(
+            {"Pod": pod, "Nodes": None, "NodeNames": names},
+            separators=(",", ":") if plain else None,
+            ensure_ascii=not plain,
+        ).encode()
+        quick = reader.read(body)
+        assert (quick.object, quick.names) == (pod, names)
+        assert json.loads(quick.nodes.json) == names
+
+
+@given(st.dictionaries(TEXTS | TRICKY, JSON | TRICKY, max_size=4), st.lists(JSON, max_size=3))
+def test_whole_nodes_are_read_and_sent_back_as_they_came(pod: dict[str, Any], rest: Any) -> None:
+    items = [{"metadata": {"name": f"n{at}"}, "rest": each} for at, each in enumerate(rest)]
+    body = {"Pod": pod, "Nodes": {"metadata": {}, "items": items}, "NodeNames": None}
+    for separators in ((",", ":"), None):
+        args = read(json.dumps(body, separators=separators).encode())
+        assert (args.object, args.items) == (pod, items)
+        assert json.loads(wire.accepted(args))["Nodes"]["items"] == items
+
+
+@given(st.binary(max_size=40), st.binary(max_size=20))
+def test_the_quick_way_takes_nothing_that_is_no_json(before: bytes, after: bytes) -> None:
+    body = b'{"Pod":{}' + before + b',"Nodes":null,"NodeNames":[' + after + b"]}"
+    try:
+        expected = {key.lower(): value for key, value in json.loads(body).items()}
+    except ValueError:
+        with pytest.raises(WireError):
+            read(body)
+        return
+    try:
+        args = read(body)
+    except WireError:
+        return  # stricter than Python's JSON, which takes NaN, or names that are no texts
+    assert args.names == expected["nodenames"]
+    assert args.object == expected["pod"]
+
+
+def test_nodes_are_found_in_the_cluster(cluster: Cluster) -> None:
+    args = read(names_body("c", "a"))
+    args.locate(cluster)
+    assert [cluster.names[index] for index in args.indices] == ["c", "a"]
+    assert args.positions is None
+
+
+def test_unknown_nodes_are_told_apart(cluster: Cluster) -> None:
+    args = read(names_body("x", "c", "y", "a"))
+    args.locate(cluster)
+    assert [cluster.names[index] for index in args.indices] == ["c", "a"]
+    assert args.positions is not None
+    assert args.positions.tolist() == [1, 3]
+    cluster.set_node(node("x"))
+    args.locate(cluster)
+    assert args.positions.tolist() == [0, 1, 3]
+
+
+def test_a_filter_that_takes_all_answers_in_the_form_of_the_request() -> None:
+    names = json.loads(wire.accepted(read(names_body("a", "ü", 'q"'))))
+    assert names == {
+        "Nodes": None,
+        "NodeNames": ["a", "ü", 'q"'],
+        "FailedNodes": {},
+        "FailedAndUnresolvableNodes": {},
+        "Error": "",
+    }
+    nodes = json.loads(wire.accepted(read(nodes_body(node("a")))))
+    assert nodes["NodeNames"] is None
+    assert nodes["Nodes"]["items"] == [node("a")]
+
+
+def test_rejected_nodes_are_told_apart() -> None:
+    for body in (names_body("a", "b", "c"), nodes_body(node("a"), node("b"), node("c"))):
+        answer = json.loads(wire.filtered(read(body), {0: "hot", 2: "never"}, {2}))
+        left = answer["NodeNames"] or [n["metadata"]["name"] for n in answer["Nodes"]["items"]]
+        assert left == ["b"]
+        assert answer["FailedNodes"] == {"a": "hot"}
+        assert answer["FailedAndUnresolvableNodes"] == {"c": "never"}
+        assert answer["Error"] == ""
+
+
+@pytest.mark.parametrize("asked", [("c", "a", "b"), ("c", "x", "a", "b")])
+def test_names_that_a_filter_left_are_found_before_they_are_asked_about(
+    cluster: Cluster, asked: tuple[str, ...]
+) -> None:
+    reader = Reader()
+    first = reader.read(names_body(*asked))
+    first.locate(cluster)
+    answer = json.loads(wire.filtered(first, {0: "hot"}, ()))
+    assert answer["NodeNames"] == list(asked[1:])
+    then = reader.read(names_body(*asked[1:]))
+    assert then.nodes is first.left
+    assert reader.read(names_body(*asked[1:])) is then
+    then.locate(cluster)
+    anew = read(names_body(*asked[1:]))
+    anew.locate(cluster)
+    assert (then.names, then.pod.uid) == (anew.names, anew.pod.uid)
+    assert then.indices.tolist() == anew.indices.tolist()
+    assert (then.positions is None) == (anew.positions is None)
+    # What was found counts as long as the names in the cluster are the same.
+    cluster.remove_node("a")
+    then.locate(cluster)
+    assert then.positions is not None
+    # Names that are others by one are others.
+    assert reader.read(names_body("b")).names == ["b"]
+
+
+def test_no_text_is_a_format_for_kube_scheduler() -> None:
+    read_args = read(names_body("a", "b"))
+    answer = json.loads(wire.filtered(read_args, {0: "90 % is more than 65%", 1: "%"}, {1}))
+    assert answer["FailedNodes"] == {"a": "90 percent is more than 65 percent"}
+    assert answer["FailedAndUnresolvableNodes"] == {"b": " percent"}
+    assert json.loads(wire.failed("5% off")) == {"Error": "5 percent off"}
+
+
+def test_scores_are_put_together_from_parts(cluster: Cluster) -> None:
+    fragments = Fragments(cluster)
+    for number in range(200):
+        cluster.set_node(node(f'n"{number}'))
+    args = read(names_body("c", 'n"7', "a"))
+    args.locate(cluster)
+    import numpy as np
+
+    answer = json.loads(fragments.answer(args.indices, np.array([10, 0, 7])))
+    assert answer == [
+        {"Host": "c", "Score": 10},
+        {"Host": 'n"7', "Score": 0},
+        {"Host": "a", "Score": 7},
+    ]
+    assert json.loads(wire.scored(args.names, [10, 0, 7])) == answer
+    assert json.loads(fragments.answer(args.indices[:0], np.array([], np.intp))) == []
+
+
+def test_a_name_that_takes_the_place_of_another_gets_its_parts(cluster: Cluster) -> None:
+    import numpy as np
+
+    fragments = Fragments(cluster)
+    index = cluster.index["b"]
+    cluster.remove_node("b")
+    cluster.set_node(node("d"))
+    assert cluster.index["d"] == index
+    answer = fragments.answer(np.array([index]), np.array([3]))
+    assert json.loads(answer) == [{"Host": "d", "Score": 3}]
+
+
+def test_a_binding_is_read_in_any_case() -> None:
+    for spell in (str, str.lower, str.upper):
+        given = {"PodName": "p", "PodNamespace": "n", "PodUID": "u", "Node": "a"}
+        binding = Binding(json.dumps({spell(k): v for k, v in given.items()}).encode())
+        assert (binding.name, binding.namespace, binding.uid, binding.node) == ("p", "n", "u", "a")
+
+
+@pytest.mark.parametrize("missing", ["PodName", "PodNamespace", "Node"])
+def test_a_binding_needs_its_parts(missing: str) -> None:
+    given: dict[str, Any] = {"PodName": "p", "PodNamespace": "n", "PodUID": "u", "Node": "a"}
+    for wrong in ({**given, missing: 7}, {**given, missing: ""}):
+        with pytest.raises(WireError):
+            Binding(json.dumps(wrong).encode())
+
+
+META = {"Pods": [{"UID": "v-1"}, {"UID": "v-2"}], "NumPDBViolations": 1}
+WHOLE = {
+    "Pods": [{"metadata": {"uid": "v-1"}}, {"metadata": {"uid": "v-2"}}],
+    "NumPDBViolations": 1,
+}
+
+
+@pytest.mark.parametrize(
+    "victims",
+    [
+        {"NodeNameToVictims": {}, "NodeNameToMetaVictims": {"a": META, "b": META}},
+        {"NodeNameToVictims": {"a": WHOLE, "b": WHOLE}, "NodeNameToMetaVictims": {}},
+        {"NodeNameToVictims": {"a": WHOLE, "b": WHOLE}, "NodeNameToMetaVictims": None},
+        {"nodenametometavictims": {"a": META, "b": {"pods": META["Pods"], "numPDBViolations": 1}}},
+    ],
+)
+def test_victims_are_answered_by_their_uids(victims: dict[str, Any]) -> None:
+    args, found = read_preemption(json.dumps({"Pod": POD, **victims}).encode())
+    assert args.names == ["a", "b"]
+    assert json.loads(preempted(args.names[1:], found[1:])) == {
+        "NodeNameToMetaVictims": {"b": META}
+    }
+
+
+@pytest.mark.parametrize(
+    "victims", [7, {"a": 7}, {"a": {"Pods": 7}}, {"a": {"Pods": [7]}}, {"a": {"Pods": [{}]}}]
+)
+def test_victims_that_make_no_sense_are_refused(victims: Any) -> None:
+    with pytest.raises(WireError):
+        read_preemption(json.dumps({"Pod": POD, "NodeNameToMetaVictims": victims}).encode())

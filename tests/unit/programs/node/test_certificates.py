@@ -1,0 +1,115 @@
+"""Certificates on a node: whole or not at all, and only pairs that fit."""
+
+from __future__ import annotations
+
+import stat
+
+import pytest
+
+from kube_scheduler_operator.base.files import Disk, UnsafeNameError, mounted
+from kube_scheduler_operator.programs.node.certificates import Certificates, PairError
+
+
+@pytest.fixture
+def first(first_certificate):
+    return pair(first_certificate, first_certificate)
+
+
+@pytest.fixture
+def second(second_certificate):
+    return pair(second_certificate, second_certificate)
+
+
+def pair(certificate, key):
+    return {"tls.crt": certificate.certificate.read_bytes(), "tls.key": key.key.read_bytes()}
+
+
+@pytest.fixture
+def certificates(tmp_path):
+    return Certificates(tmp_path / "kube-scheduler-certs", Disk())
+
+
+def on_disk(tmp_path):
+    directory = tmp_path / "kube-scheduler-certs/secrets/client"
+    return {path.name: path.read_bytes() for path in directory.iterdir()}
+
+
+def test_a_new_pair_is_written_for_root_alone(certificates, tmp_path, first):
+    assert not certificates.has("client")
+    assert certificates.put("client", first)
+    assert certificates.has("client")
+    assert on_disk(tmp_path) == first
+    for path in (tmp_path / "kube-scheduler-certs/secrets/client").iterdir():
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_the_same_pair_again_changes_nothing(certificates, tmp_path, first):
+    certificates.put("client", first)
+    inode = (tmp_path / "kube-scheduler-certs/secrets/client").stat().st_ino
+    assert not certificates.put("client", dict(first))
+    assert (tmp_path / "kube-scheduler-certs/secrets/client").stat().st_ino == inode
+
+
+def test_a_renewed_pair_replaces_the_old_one_whole(certificates, tmp_path, first, second):
+    certificates.put("client", {**first, "ca.crt": b"old"})
+    assert certificates.put("client", second)
+    assert on_disk(tmp_path) == second
+    left = sorted(path.name for path in (tmp_path / "kube-scheduler-certs").iterdir())
+    assert left == ["secrets"]
+
+
+def test_a_reader_never_sees_half_a_pair(certificates, tmp_path, first, second, monkeypatch):
+    """Every step of the disk can be the last one."""
+    certificates.put("client", first)
+    seen = []
+    for name in ("mkdir", "write", "sync", "rename", "exchange", "remove_tree"):
+        real = getattr(Disk, name)
+
+        def watched(self, *args, real=real):
+            seen.append(on_disk(tmp_path))
+            return real(self, *args)
+
+        monkeypatch.setattr(Disk, name, watched)
+    certificates.put("client", second)
+    assert [one for one in seen if one not in (first, second)] == []
+    assert (seen[0], seen[-1]) == (first, second)
+
+
+@pytest.mark.parametrize("missing", ["tls.crt", "tls.key"])
+def test_half_a_pair_is_refused(certificates, tmp_path, first, missing):
+    certificates.put("client", first)
+    with pytest.raises(PairError, match=r"tls\.crt and tls\.key must both be there"):
+        certificates.put("client", {k: v for k, v in first.items() if k != missing})
+    assert on_disk(tmp_path) == first
+
+
+def test_a_key_of_another_certificate_is_refused(
+    certificates, tmp_path, first, first_certificate, second_certificate
+):
+    certificates.put("client", first)
+    with pytest.raises(PairError, match="cannot be used together"):
+        certificates.put("client", pair(first_certificate, second_certificate))
+    assert on_disk(tmp_path) == first
+
+
+def test_a_key_that_is_no_file_name_is_refused(certificates, tmp_path, first):
+    with pytest.raises(UnsafeNameError):
+        certificates.put("client", {**first, "../evil": b""})
+    assert not certificates.has("client")
+
+
+def test_removing(certificates, first):
+    certificates.put("client", first)
+    assert certificates.remove("client")
+    assert not certificates.has("client")
+    assert not certificates.remove("client")
+
+
+def test_mounted_secrets_are_their_keys(tmp_path):
+    hidden = tmp_path / "client" / "..2026_11_22"
+    hidden.mkdir(parents=True)
+    (hidden / "tls.crt").write_bytes(b"c")
+    (tmp_path / "client" / "..data").symlink_to("..2026_11_22")
+    (tmp_path / "client" / "tls.crt").symlink_to("..data/tls.crt")
+    (tmp_path / "optional").mkdir()
+    assert mounted(tmp_path) == {"client": {"tls.crt": b"c"}, "optional": {}}

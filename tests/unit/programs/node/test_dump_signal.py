@@ -1,0 +1,76 @@
+"""SIGUSR2 reaches the scheduler of this static pod and nobody else."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+
+from kube_scheduler_operator.programs.node import dump_signal
+
+STATIC = "0123456789abcdef0123456789abcdef"
+OTHER = "fedcba9876543210fedcba9876543210"
+HANDLED = "SigCgt:\tffffffffffffffff\n"
+BARE = f"SigCgt:\t{0xFFFFFFFFFFFFFFFF & ~(1 << (signal.SIGUSR2 - 1)):016x}\n"
+
+
+def process(proc, pid, cmdline, uid=STATIC, status=HANDLED):
+    directory = proc / str(pid)
+    directory.mkdir()
+    (directory / "cmdline").write_bytes(cmdline.replace(" ", "\0").encode() + b"\0")
+    (directory / "mountinfo").write_text(
+        f"2 1 8:1 /var/lib/kubelet/pods/{uid}/containers/x/1 /dev/termination-log rw - ext4 x rw\n"
+    )
+    (directory / "stat").write_text(f"{pid} (x) S " + " ".join(["0"] * 18) + " 1 0\n")
+    (directory / "status").write_text(f"Name:\tx\n{status}")
+
+
+def send(proc):
+    sent = []
+    problem = dump_signal.send(STATIC, proc, lambda pid, number: sent.append((pid, number)))
+    return problem, sent
+
+
+def test_only_the_scheduler_of_this_pod_is_signalled(tmp_path):
+    process(tmp_path, 10, "/usr/local/bin/kube-scheduler --config=x")
+    process(tmp_path, 11, "kube-scheduler --config=x", uid=OTHER)
+    process(tmp_path, 12, "kube-scheduler-operator cert-syncer --name=kube-scheduler")
+    process(tmp_path, 13, "sh -c kube-scheduler")
+    assert send(tmp_path) == ("", [(10, signal.SIGUSR2)])
+
+
+def test_a_scheduler_may_be_a_command_of_hyperkube(tmp_path):
+    process(tmp_path, 10, "hyperkube kube-scheduler --config=x")
+    assert send(tmp_path)[1] == [(10, signal.SIGUSR2)]
+
+
+@pytest.mark.parametrize("status", [BARE, ""])
+def test_one_without_a_handler_would_die_of_it_and_is_left_alone(tmp_path, status):
+    process(tmp_path, 10, "kube-scheduler --config=x", status=status)
+    problem, sent = send(tmp_path)
+    assert sent == []
+    assert "no process" in problem
+
+
+def test_two_of_them_are_left_alone(tmp_path):
+    process(tmp_path, 10, "kube-scheduler --config=x")
+    process(tmp_path, 11, "kube-scheduler --config=x")
+    problem, sent = send(tmp_path)
+    assert sent == []
+    assert "more than one process ([10, 11])" in problem
+
+
+def test_a_refusal_of_the_kernel_is_told(tmp_path):
+    def refuse(pid, number):
+        raise PermissionError(1, "Operation not permitted")
+
+    process(tmp_path, 10, "kube-scheduler --config=x")
+    assert dump_signal.send(STATIC, tmp_path, refuse) == (
+        "process 10 cannot be signalled: Operation not permitted"
+    )
+
+
+def test_the_problem_is_the_termination_message(tmp_path):
+    options = dump_signal.Options("no such pod", tmp_path / "log")
+    assert dump_signal.main(options) == 1
+    assert "static pod no such pod" in (tmp_path / "log").read_text()

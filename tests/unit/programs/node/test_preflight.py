@@ -1,0 +1,67 @@
+"""The installer goes on once the check of its own pod has written its result and ended."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from kube_scheduler_operator.programs.node import preflight
+
+from .test_processes import OTHER, STATIC, mountinfo, process
+
+CHECK = "kube-scheduler --config=x --write-config-to=/preflight/effective-config.yaml"
+
+
+@pytest.fixture
+def proc(tmp_path):
+    directory = tmp_path / "proc"
+    (directory / "self").mkdir(parents=True)
+    (directory / "self" / "mountinfo").write_text(mountinfo(STATIC))
+    return directory
+
+
+class Waiting:
+    """An installer that waits, in a thread."""
+
+    def __init__(self, effective, proc):
+        self.found = b""
+        self.thread = threading.Thread(target=self._wait, args=(effective, proc), daemon=True)
+        self.thread.start()
+
+    def _wait(self, effective, proc):
+        self.found = preflight.wait(effective, proc)
+
+    def is_over(self, seconds):
+        self.thread.join(seconds)
+        return not self.thread.is_alive()
+
+
+def test_it_waits_until_the_result_is_there(tmp_path, proc):
+    effective = tmp_path / "effective.yaml"
+    waiting = Waiting(effective, proc)
+    assert not waiting.is_over(0.2)
+    effective.write_bytes(b"")  # created, and not written yet
+    assert not waiting.is_over(0.2)
+    effective.write_bytes(b"a: 1\n")
+    assert waiting.is_over(10)
+    assert waiting.found == b"a: 1\n"
+
+
+def test_a_half_written_result_does_not_count(tmp_path, proc):
+    effective = tmp_path / "effective.yaml"
+    effective.write_bytes(b"a:")
+    process(proc, 77, CHECK, mountinfo(STATIC))
+    waiting = Waiting(effective, proc)
+    assert not waiting.is_over(0.2)
+    effective.write_bytes(b"a: 1\n")
+    (proc / "77" / "cmdline").write_bytes(b"")  # what an ended process has
+    assert waiting.is_over(10)
+    assert waiting.found == b"a: 1\n"
+
+
+def test_checks_of_other_pods_do_not_matter(tmp_path, proc):
+    effective = tmp_path / "effective.yaml"
+    effective.write_bytes(b"a: 1\n")
+    process(proc, 77, CHECK, mountinfo(OTHER))
+    assert Waiting(effective, proc).is_over(10)

@@ -1,0 +1,112 @@
+"""Health is what the kubelet would say: 200 over HTTPS with any certificate."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import threading
+from contextlib import ExitStack
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import pytest
+
+from kube_scheduler_operator.programs.node.health_probe import answers, is_port_free, is_ready
+from kube_scheduler_operator.programs.node.manifest import Probe
+
+
+@pytest.fixture
+def listener():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server
+
+
+def probe(server):
+    return Probe("127.0.0.1", server.getsockname()[1], "/readyz")
+
+
+def test_nobody_listens(listener):
+    where = probe(listener)
+    listener.close()
+    assert is_port_free(where)
+    assert not is_ready(where)
+
+
+def test_somebody_listens(listener):
+    assert not is_port_free(probe(listener))
+
+
+def test_somebody_listens_on_all_addresses():
+    with socket.create_server(("0.0.0.0", 0)) as server:
+        assert not is_port_free(probe(server))
+
+
+def test_a_connection_that_was_closed_just_now_does_not_keep_the_port(listener):
+    where = probe(listener)
+    with socket.create_connection(listener.getsockname()):
+        accepted, _ = listener.accept()
+        accepted.close()  # the server closes first: its port is in TIME_WAIT for a minute
+    listener.close()
+    assert is_port_free(where)
+
+
+@pytest.mark.parametrize("host", ["203.0.113.77", "2001:db8::77", "no.such.host.invalid"])
+def test_an_address_of_nobody_is_nothing_to_wait_for(host):
+    assert is_port_free(Probe(host, 10259, "/readyz"))
+
+
+def test_who_does_not_speak_tls_is_not_ready(listener):
+    def answer():
+        connection, _ = listener.accept()
+        with connection:
+            connection.recv(1000)
+            connection.sendall(b"HTTP/1.0 200 OK\r\n\r\nok")
+
+    thread = threading.Thread(target=answer)
+    thread.start()
+    assert not is_ready(probe(listener))
+    thread.join()
+
+
+@pytest.fixture
+def server(first_certificate):
+    """A function that makes a TLS server, which answers everything with a status."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(first_certificate.certificate, first_certificate.key)
+    with ExitStack() as stack:
+
+        def start(status):
+            class Handler(BaseHTTPRequestHandler):
+                def do_GET(self):
+                    self.send_response(status)
+                    self.end_headers()
+
+                def log_message(self, *_):
+                    pass
+
+            httpd = HTTPServer(("127.0.0.1", 0), Handler)
+            httpd.socket = context.wrap_socket(httpd.socket, server_side=True)
+            thread = threading.Thread(target=httpd.serve_forever, args=(0.02,))
+            thread.start()
+            stack.callback(httpd.server_close)
+            stack.callback(thread.join)
+            stack.callback(httpd.shutdown)
+            return Probe("127.0.0.1", httpd.server_port, "/readyz")
+
+        yield start
+
+
+@pytest.mark.parametrize(
+    ("status", "ready", "there"),
+    [(200, True, True), (401, False, True), (403, False, True), (500, False, False)],
+)
+def test_an_api_server_that_says_no_is_there_and_one_that_fails_is_not(
+    server, status, ready, there
+):
+    where = server(status)
+    assert (is_ready(where), answers(where)) == (ready, there)
+
+
+def test_an_api_server_that_is_away_does_not_answer(listener):
+    where = probe(listener)
+    listener.close()
+    assert not answers(where)

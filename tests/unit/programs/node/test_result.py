@@ -1,0 +1,83 @@
+"""Results survive the way through a termination message."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kube_scheduler_operator.programs.node.result import MESSAGE_LIMIT, Result, Verdict
+
+texts = st.text(st.characters(blacklist_categories=["Cs"]), max_size=6000)
+results = st.builds(
+    Result,
+    result=st.sampled_from(Verdict),
+    revision=st.integers(1, 10**6),
+    node=st.text("abc-.", min_size=1, max_size=253),
+    last_good_revision=st.integers(0, 10**6),
+    retry=st.integers(0, 1000),
+    reason=texts,
+    last_words=texts,
+    steps=st.dictionaries(
+        st.sampled_from(["stage", "remove", "release", "write", "ready"]),
+        st.floats(0, 1000).map(lambda f: round(f, 3)),
+    ),
+    strangers=st.lists(st.text(max_size=30), max_size=200).map(tuple),
+)
+
+
+@given(results)
+def test_a_result_always_fits_and_says_what_a_machine_decides_by(result):
+    text = result.serialise()
+    assert len(text.encode()) <= MESSAGE_LIMIT
+    parsed = Result.parse(text)
+    assert parsed is not None
+    for name in ("result", "revision", "node", "last_good_revision", "retry"):
+        assert getattr(parsed, name) == getattr(result, name)
+
+
+@given(
+    results.filter(
+        lambda r: len(r.reason) + len(r.last_words) < 600 and sum(map(len, r.strangers)) < 300
+    )
+)
+def test_a_short_result_comes_back_whole(result):
+    assert Result.parse(result.serialise()) == result
+
+
+def test_shortening_keeps_both_ends():
+    text = Result(Verdict.ROLLED_BACK, 3, "n", 2, reason="begin " + "x" * 5000 + " end").serialise()
+    parsed = Result.parse(text)
+    assert parsed is not None
+    assert parsed.reason.startswith("begin x")
+    assert parsed.reason.endswith("x end")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "E1121 09:00:00.000000 1 run.go:72] boom",
+        "null",
+        "[]",
+        "{}",
+        '{"result":"Perhaps","revision":1,"node":"n","lastGoodRevision":0}',
+        '{"result":"Installed","revision":"x","node":"n","lastGoodRevision":0}',
+        '{"result":"Installed","revision":1,"node":"n","lastGoodRevision":0,"steps":[1]}',
+    ],
+)
+def test_anything_else_is_no_result(text):
+    assert Result.parse(text) is None
+
+
+@pytest.mark.parametrize(
+    ("verdict", "failed"),
+    [
+        (Verdict.INSTALLED, False),
+        (Verdict.ROLLED_BACK, True),
+        (Verdict.UNHEALTHY, True),
+        (Verdict.SUPERSEDED, False),
+    ],
+)
+def test_failed_means_tried_and_did_not_work(verdict, failed):
+    assert Result(verdict, 1, "n", 0).failed is failed

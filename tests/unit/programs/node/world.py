@@ -1,0 +1,88 @@
+"""One node with its disk and a kubelet in virtual time; installers on it can be killed anywhere."""
+
+from __future__ import annotations
+
+from kube_scheduler_operator.programs.node import manifest
+from kube_scheduler_operator.programs.node.layout import Layout
+from kube_scheduler_operator.programs.node.swap import Request, Swap
+
+from .fake_node import STOCK, FakeDisk, FakeNode, Killed, revision_manifest, revision_of
+
+CONTENT = {"configmaps/config/config.yaml": b"{}\n"}
+
+
+class World:
+    """One node with its disk, and installers that come and go."""
+
+    def __init__(self, directory, behaviour=None, stock=STOCK):
+        self.manifests = directory / "manifests"
+        self.manifests.mkdir()
+        self.path = self.manifests / "kube-scheduler.yaml"
+        self.resources = directory / "static-pod-resources"
+        self.resources.mkdir()
+        self.foreign = [STOCK]
+        self.steps = 0
+        self.checked = 0
+        self.kill_at = None
+        self.kill_if = lambda: False
+        self.node = FakeNode(self.path, behaviour, self.step)
+        self.layout = Layout(self.resources, self.path, "kube-scheduler", FakeDisk(self.step))
+        if stock is not None:
+            self.path.write_bytes(stock)
+        self.node.settle(10)
+
+    def step(self):
+        self.steps += 1
+        self.check_manifest_is_whole()
+        self.node.look()  # inotify: the kubelet misses nothing
+        if self.steps == self.kill_at or self.kill_if():
+            raise Killed
+
+    def check_manifest_is_whole(self):
+        status = self.manifests.stat()
+        if status.st_mtime_ns == self.checked:
+            return  # no name in it has changed, and nobody writes in place
+        self.checked = status.st_mtime_ns
+        # The kubelet ignores names that begin with a dot.
+        files = [path.name for path in self.manifests.iterdir() if path.name[0] != "."]
+        assert files in ([], ["kube-scheduler.yaml"])
+        if files:
+            data = self.path.read_bytes()
+            revision = revision_of(data)
+            whole = self.foreign if revision is None else [revision_manifest(revision)]
+            assert data in whole
+
+    def swap(self, revision, **changes):
+        data = manifest.parse(revision_manifest(revision), "kube-scheduler")
+        values = {"retry": 0, "node": "cp-1", "content": CONTENT, "health_timeout": 30.0}
+        request = Request(revision=revision, target=data, **{**values, **changes})
+        return Swap(request, self.layout, self.node)
+
+    def install(self, revision, **changes):
+        return self.swap(revision, **changes).run()
+
+    def install_killed_at(self, step, revision, **changes):
+        """Whether the installer was killed before it ended."""
+        self.steps, self.kill_at = 0, step
+        try:
+            self.install(revision, **changes)
+        except Killed:
+            return True
+        finally:
+            self.kill_at = None
+        return False
+
+    @property
+    def current(self):
+        found = self.layout.current()
+        return "nothing" if found is None else found.revision
+
+    def check_is_tidy(self):
+        self.check_manifest_is_whole()
+        assert self.layout.journal() is None
+        assert not (self.resources / ".kube-scheduler-staging").exists()
+        assert (self.resources / "kube-scheduler-stock/kube-scheduler.yaml").read_bytes() == STOCK
+
+
+def make_world(tmp_path, **behaviour):
+    return World(tmp_path, {int(name[1:]): kind for name, kind in behaviour.items()})

@@ -1,0 +1,103 @@
+"""The effective table: who put every plugin where it is, or switched it off."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kube_scheduler_operator.schedulerconfig.effective_plugins import effective_plugins
+from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
+from kube_scheduler_operator.schedulerconfig.merge import merge_by_meaning
+from kube_scheduler_operator.schedulerconfig.plugin_origins import Layer, Row, Table, tables
+from kube_scheduler_operator.schedulerconfig.presets import profile_fragment
+from kube_scheduler_operator.schedulerconfig.versions import Version
+
+GATES = Gates(Version(1, 35))
+
+
+def config(name: str = "default-scheduler", **points: Any) -> dict[str, Any]:
+    return {"profiles": [{"schedulerName": name, "plugins": points}]}
+
+
+def table(*layers: Layer, gates: Gates = GATES) -> Table:
+    merged = merge_by_meaning([layer.config for layer in layers])
+    (found,) = tables(merged, layers, gates)
+    return found
+
+
+def on(*names: str) -> list[dict[str, str]]:
+    return [{"name": name} for name in names]
+
+
+def origins(rows: tuple[Row, ...]) -> dict[str, str]:
+    return {row.name: row.origin for row in rows}
+
+
+def test_without_a_word_everything_is_kube_schedulers_default() -> None:
+    found = table(Layer("profile", {}))
+    assert found.scheduler_name == "default-scheduler"
+    assert {row.origin for rows in found.points.values() for row in rows} == {"default"}
+    assert (found.off, found.unknown) == ({}, ())
+
+
+def test_order_and_weights_are_those_that_run() -> None:
+    profile = profile_fragment("HighNodeUtilization")
+    found = table(Layer("base", profile))
+    effective = effective_plugins(profile["profiles"][0], GATES)
+    for point, rows in found.points.items():
+        assert [row.name for row in rows] == [entry.name for entry in effective.points[point]]
+    assert found.points["score"][0] == Row("NodeResourcesFit", 5, "base")
+    assert Row("ImageLocality", 1, "default") in found.points["score"]
+    assert {row.weight for row in found.points["filter"]} == {0}
+    assert found.off == {"score": (Row("NodeResourcesBalancedAllocation", 1, "base"),)}
+
+
+def test_each_list_comes_from_the_last_layer_that_has_it() -> None:
+    found = table(
+        Layer("base", profile_fragment("HighNodeUtilization")),
+        Layer("profile", config(filter={"disabled": on("NodePorts")})),
+        Layer("override", config(score={"enabled": [{"name": "ImageLocality", "weight": 9}]})),
+    )
+    assert found.points["score"][0] == Row("ImageLocality", 9, "override")
+    # The override's list of what is enabled took the place of the base's.
+    assert Row("NodeResourcesFit", 1, "default") in found.points["score"]
+    assert found.off == {
+        "filter": (Row("NodePorts", 0, "profile"),),
+        "score": (Row("NodeResourcesBalancedAllocation", 1, "base"),),
+    }
+
+
+def test_what_multi_point_says_has_its_origin_at_every_point() -> None:
+    lists = {"disabled": on("*"), "enabled": on("PrioritySort", "DefaultBinder", "NodeAffinity")}
+    found = table(
+        Layer("base", config(multiPoint={"disabled": on("ImageLocality")})),
+        Layer("override", config(multiPoint=lists)),
+    )
+    assert origins(found.points["preFilter"]) == {"NodeAffinity": "override"}
+    assert origins(found.points["bind"]) == {"DefaultBinder": "override"}
+    assert origins(found.off["score"])["ImageLocality"] == "override"
+    assert found.off["score"][0] == Row("TaintToleration", 3, "override")
+
+
+def test_profiles_have_their_own_origins() -> None:
+    layers = [
+        Layer("base", config(filter={"disabled": on("NodePorts")})),
+        Layer("override", config("second", filter={"disabled": on("NodeName")})),
+    ]
+    first, second = tables(merge_by_meaning([each.config for each in layers]), layers, GATES)
+    assert (first.scheduler_name, origins(first.off["filter"])) == (
+        "default-scheduler", {"NodePorts": "base"},
+    )  # fmt: skip
+    assert (second.scheduler_name, origins(second.off["filter"])) == (
+        "second", {"NodeName": "override"},
+    )  # fmt: skip
+
+
+def test_plugins_of_a_custom_image_are_told_apart() -> None:
+    found = table(Layer("override", config(multiPoint={"enabled": on("Own")})))
+    assert found.unknown == (Row("Own", 0, "override"),)
+
+
+def test_points_that_a_version_does_not_have_are_left_out() -> None:
+    assert "placementScore" not in table(Layer("profile", {})).points
+    newer = table(Layer("profile", {}), gates=Gates(Version(1, 36)))
+    assert newer.points["placementScore"][0] == Row("NodeResourcesFit", 1, "default")

@@ -1,0 +1,135 @@
+"""YAML and JSON with positions; what kube-scheduler makes of scalars is in tests/integration."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import yaml
+
+from kube_scheduler_operator.schedulerconfig import source
+from kube_scheduler_operator.schedulerconfig.source import Position, read
+
+
+@pytest.fixture(params=["libyaml", "python"], autouse=True)
+def parser(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both of PyYAML's parsers: not every machine has libyaml."""
+    loader = yaml.SafeLoader if request.param == "python" else yaml.CSafeLoader
+    monkeypatch.setattr(source, "_LOADER", loader)
+
+
+def value(text: str) -> Any:
+    (document,), error = read(text)
+    assert error is None
+    return document.value
+
+
+TEXT = """\
+# a comment
+profiles:
+- schedulerName: a
+  plugins:
+    score: {enabled: [{name: X, weight: 1}, {name: Y}]}
+- schedulerName: b
+"""
+
+
+@pytest.mark.parametrize(
+    ("path", "line", "column", "depth"),
+    [
+        ((), 2, 1, 0),
+        (("profiles",), 2, 1, 1),
+        (("profiles", 0), 3, 3, 2),
+        (("profiles", 1, "schedulerName"), 6, 3, 3),
+        (("profiles", 0, "plugins", "score", "enabled", 1, "name"), 5, 46, 7),
+        (("profiles", 0, "plugins", "filter"), 4, 3, 3),
+        (("profiles", 2), 2, 1, 1),
+        (("nothing", "of", "it"), 2, 1, 0),
+    ],
+)
+def test_a_path_is_found_or_where_it_would_belong(
+    path: Any, line: int, column: int, depth: int
+) -> None:
+    ((document,), _) = read(TEXT)
+    assert document.position(path) == Position(line, column)
+    assert document.depth(path) == depth
+
+
+def test_json_has_positions_as_well() -> None:
+    ((document,), error) = read('{\n\t"a": [1, {"b":\t2}],\n\t"ü": "\\/\\ud83d\\ude00"\n}\n')
+    assert error is None
+    assert document.position(("a", 1, "b")) == Position(2, 12)
+    assert document.position(("ü",)) == Position(3, 2)
+    assert document.value == {"a": [1, {"b": 2}], "ü": "/😀"}
+
+
+def test_several_documents_and_empty_ones() -> None:
+    documents, error = read("---\n---\na: 1\n---\nb: 2\n")
+    assert error is None
+    assert [each.value for each in documents] == [{"a": 1}, {"b": 2}]
+    assert documents[1].root.position == Position(5, 1)
+    assert read("# nothing\n") == ([], None)
+
+
+def test_nulls_are_as_if_they_were_not_there() -> None:
+    assert value("a: ~\nb: {c: null, d: [null, {e: }]}\n") == {"b": {"d": [None, {}]}}
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "column", "said"),
+    [
+        ("a: 1\nb: 2\na: 3\n", 3, 1, '"a" is there twice, first in line 1'),
+        ('{"a": 1,\n "a": 2}', 2, 2, '"a" is there twice, first in line 1'),
+        ("- &x {a: 1}\n- <<: *x\n  a: 2\n", 3, 3, '"a" is there twice'),
+        ("1: a\n'1': b\n", 2, 1, '"1" is there twice'),
+        ("a: .inf\n", 1, 4, "is no number"),
+        ("? [a]\n: 1\n", 1, 3, "must be a string"),
+    ],
+)
+def test_flaws_are_told_where_they_are(text: str, line: int, column: int, said: str) -> None:
+    ((document,), error) = read(text)
+    assert error is None
+    (flaw,) = document.flaws
+    assert (flaw.position, said in flaw.message) == (Position(line, column), True)
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("a: [b\n", 2),
+        ("a:\n\t- b\n", 2),
+        ("a: b: c\n", 1),
+        ("a: *nowhere\n", 1),
+        ("a: &x [*x]\n", 1),
+        ("a: \x01\n", 1),
+        ("a: &x\n  <<: *x\n", 1),
+        ('{"a": 1,}', 1),
+        ("{a: 1}", 1),
+        ('{"a": 1}\n---\n{}', 2),
+        ('{"a": tru}', 1),
+        ('{"a": "x\n"}', 1),
+        ("{" * 3, 1),
+        ('{"a":' * 600, 1),
+    ],
+)
+def test_what_cannot_be_read_says_in_which_line(text: str, line: int) -> None:
+    documents, error = read(text)
+    assert documents == []
+    assert error is not None
+    assert error.position.line == line
+    assert error.message
+
+
+def test_what_stands_before_a_mistake_is_returned_all_the_same() -> None:
+    documents, error = read("a: 1\n---\nb: [\n")
+    assert [each.value for each in documents] == [{"a": 1}]
+    assert error is not None
+
+
+def test_aliases_of_aliases_end() -> None:
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    for index in range(1, 9):
+        lines.append(f"a{index}: &a{index} [{', '.join([f'*a{index - 1}'] * 10)}]")
+    _, error = read("\n".join(lines))
+    assert error is not None
+    assert "aliases" in error.message

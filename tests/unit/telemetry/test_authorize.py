@@ -1,0 +1,126 @@
+"""Who may read metrics is the API server's decision, remembered for a while."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from kube_scheduler_operator.kube.resource import SUBJECT_ACCESS_REVIEWS, TOKEN_REVIEWS, Resource
+from kube_scheduler_operator.telemetry import authorize
+from kube_scheduler_operator.telemetry.authorize import Decision, cached, delegated
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+PROMETHEUS = "system:serviceaccount:monitoring:prometheus"
+
+
+class FakeApi:
+    """Knows the tokens "good" (allowed) and "poor" (known, not allowed)."""
+
+    def __init__(self) -> None:
+        self.created: list[tuple[Resource, dict[str, Any]]] = []
+
+    async def create(self, resource: Resource, obj: Mapping[str, Any]) -> dict[str, Any]:
+        self.created.append((resource, dict(obj)))
+        spec = obj["spec"]
+        if resource == TOKEN_REVIEWS:
+            user = {"username": PROMETHEUS, "groups": ["g"], "uid": "u", "extra": {"k": ["v"]}}
+            if spec["token"] == "poor":
+                user = {"username": "poor"}
+            known = spec["token"] in ("good", "poor")
+            return {**obj, "status": {"authenticated": known, "user": user} if known else {}}
+        return {**obj, "status": {"allowed": spec["user"] == PROMETHEUS}}
+
+
+async def test_allowed_user_is_asked_about_with_all_that_is_known_of_it() -> None:
+    api = FakeApi()
+    decision = await delegated(api)("good", "/metrics")
+    assert decision == Decision(authenticated=True, allowed=True)
+    (_, token_review), (resource, access_review) = api.created
+    assert token_review == {
+        "apiVersion": "authentication.k8s.io/v1",
+        "kind": "TokenReview",
+        "spec": {"token": "good"},
+    }
+    assert resource == SUBJECT_ACCESS_REVIEWS
+    assert access_review["spec"] == {
+        "user": PROMETHEUS,
+        "groups": ["g"],
+        "uid": "u",
+        "extra": {"k": ["v"]},
+        "nonResourceAttributes": {"path": "/metrics", "verb": "get"},
+    }
+
+
+async def test_refused_user_is_told_what_to_grant() -> None:
+    decision = await delegated(FakeApi())("poor", "/metrics")
+    assert (decision.authenticated, decision.allowed) == (True, False)
+    assert 'user "poor" may not read /metrics' in decision.reason
+    assert 'verb "get" on the nonResourceURL "/metrics"' in decision.reason
+
+
+async def test_unknown_token_is_nobody_and_nothing_further_is_asked() -> None:
+    api = FakeApi()
+    decision = await delegated(api)("forged", "/metrics")
+    assert (decision.authenticated, decision.allowed) == (False, False)
+    assert [resource for resource, _ in api.created] == [TOKEN_REVIEWS]
+
+
+class Counting:
+    def __init__(self, *, allowed: bool) -> None:
+        self.calls: list[tuple[str, str]] = []
+        self.allowed = allowed
+        self.error: Exception | None = None
+
+    async def __call__(self, token: str, path: str) -> Decision:
+        self.calls.append((token, path))
+        if self.error:
+            raise self.error
+        return Decision(authenticated=True, allowed=self.allowed)
+
+
+@pytest.mark.parametrize(
+    ("allowed", "seconds"), [pytest.param(True, 35, id="yes"), pytest.param(False, 10, id="no")]
+)
+async def test_answer_is_remembered_for_as_long_as_it_may_be(allowed: bool, seconds: int) -> None:
+    asked = Counting(allowed=allowed)
+    now = 0.0
+    ask = cached(asked, lambda: now)
+    await ask("t", "/metrics")
+    now = seconds - 0.1
+    await ask("t", "/metrics")
+    assert len(asked.calls) == 1
+    now = seconds
+    await ask("t", "/metrics")
+    assert len(asked.calls) == 2
+
+
+async def test_each_token_and_path_has_its_own_answer() -> None:
+    asked = Counting(allowed=True)
+    ask = cached(asked, lambda: 0.0)
+    for token, path in [("a", "/x"), ("b", "/x"), ("a", "/y"), ("a", "/x")]:
+        await ask(token, path)
+    assert asked.calls == [("a", "/x"), ("b", "/x"), ("a", "/y")]
+
+
+async def test_error_is_not_remembered() -> None:
+    asked = Counting(allowed=True)
+    ask = cached(asked, lambda: 0.0)
+    asked.error = ConnectionError("no API server")
+    with pytest.raises(ConnectionError):
+        await ask("t", "/metrics")
+    asked.error = None
+    assert (await ask("t", "/metrics")).allowed
+
+
+async def test_flood_of_tokens_does_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(authorize, "_CACHE_SIZE", 2)
+    asked = Counting(allowed=True)
+    ask = cached(asked, lambda: 0.0)
+    for token in ("a", "b", "c"):
+        await ask(token, "/")
+    await ask("c", "/")
+    await ask("a", "/")
+    assert [token for token, _ in asked.calls] == ["a", "b", "c", "a"]

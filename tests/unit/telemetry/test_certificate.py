@@ -1,0 +1,162 @@
+"""The serving certificate follows its files and never stops serving."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import ssl
+from typing import TYPE_CHECKING
+
+import pytest
+
+from kube_scheduler_operator.telemetry.certificate import CertificateError, ServingCertificate
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ..conftest import CertificateFiles
+
+
+def handshake(
+    server: ssl.SSLContext,
+    *,
+    server_name: str | None = "localhost",
+    maximum: ssl.TLSVersion = ssl.TLSVersion.MAXIMUM_SUPPORTED,
+) -> bytes:
+    """The certificate (DER) that a client gets, without a network in between."""
+    client_context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    client_context.check_hostname = False
+    client_context.verify_mode = ssl.CERT_NONE
+    client_context.minimum_version = ssl.TLSVersion.MINIMUM_SUPPORTED
+    client_context.maximum_version = maximum
+    client_context.set_ciphers("ALL:@SECLEVEL=0")  # else the client itself refuses what is old
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    client = client_context.wrap_bio(to_client, to_server, server_hostname=server_name)
+    peer = server.wrap_bio(to_server, to_client, server_side=True)
+    pending = [client, peer]
+    for _ in range(10):
+        for side in list(pending):
+            try:
+                side.do_handshake()
+            except ssl.SSLWantReadError:
+                continue
+            pending.remove(side)
+        if not pending:
+            break
+    assert not pending
+    der = client.getpeercert(binary_form=True)
+    assert der is not None
+    return der
+
+
+def der(files: CertificateFiles) -> bytes:
+    return ssl.PEM_cert_to_DER_cert(files.certificate.read_text())
+
+
+def copy(source: CertificateFiles, target: CertificateFiles) -> None:
+    target.certificate.write_bytes(source.certificate.read_bytes())
+    target.key.write_bytes(source.key.read_bytes())
+
+
+@pytest.mark.parametrize("server_name", ["localhost", None], ids=["with-sni", "without-sni"])
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+def test_given_certificate_is_served(
+    served: CertificateFiles, server_name: str | None, version: ssl.TLSVersion
+) -> None:
+    serving = ServingCertificate(served.certificate, served.key)
+    assert handshake(serving.context, server_name=server_name, maximum=version) == der(served)
+
+
+@pytest.mark.filterwarnings("ignore:ssl.TLSVersion.TLSv1_1 is deprecated")
+def test_old_tls_is_refused(served: CertificateFiles) -> None:
+    serving = ServingCertificate(served.certificate, served.key)
+    with pytest.raises(ssl.SSLError, match="UNSUPPORTED_PROTOCOL"):
+        handshake(serving.context, maximum=ssl.TLSVersion.TLSv1_1)
+
+
+def test_rotated_certificate_is_used_by_the_next_handshake(
+    served: CertificateFiles, second_certificate: CertificateFiles
+) -> None:
+    serving = ServingCertificate(served.certificate, served.key)
+    context = serving.context
+    assert serving.reload() is False
+    copy(second_certificate, served)
+    assert serving.reload() is True
+    assert handshake(context) == der(second_certificate)
+    assert serving.reload() is False
+
+
+def test_half_rotated_pair_changes_nothing_until_it_is_whole(
+    served: CertificateFiles,
+    first_certificate: CertificateFiles,
+    second_certificate: CertificateFiles,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    serving = ServingCertificate(served.certificate, served.key)
+    served.certificate.write_bytes(second_certificate.certificate.read_bytes())
+    with caplog.at_level(logging.WARNING):
+        assert serving.reload() is False
+        assert serving.reload() is False
+    assert len(caplog.records) == 1, "the same useless pair is reported once"
+    assert handshake(serving.context) == der(first_certificate)
+    served.key.write_bytes(second_certificate.key.read_bytes())
+    assert serving.reload() is True
+    assert handshake(serving.context) == der(second_certificate)
+
+
+def test_removed_files_change_nothing(
+    served: CertificateFiles, first_certificate: CertificateFiles
+) -> None:
+    serving = ServingCertificate(served.certificate, served.key)
+    served.certificate.unlink()
+    assert serving.reload() is False
+    assert handshake(serving.context) == der(first_certificate)
+
+
+def test_self_signed_certificate_when_no_files_are_given() -> None:
+    serving = ServingCertificate(None, None)
+    assert handshake(serving.context)
+    assert serving.reload() is False
+
+
+def test_self_signed_certificate_when_the_files_do_not_exist_yet(tmp_path: Path) -> None:
+    serving = ServingCertificate(tmp_path / "tls.crt", tmp_path / "tls.key")
+    assert handshake(serving.context, server_name=None)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        pytest.param("not a certificate", "must be unencrypted PEM", id="garbage"),
+        pytest.param("", "must be unencrypted PEM", id="empty"),
+    ],
+)
+def test_unusable_certificate_at_start_is_an_error(
+    served: CertificateFiles, content: str, said: str
+) -> None:
+    served.certificate.write_text(content)
+    with pytest.raises(CertificateError, match=said):
+        ServingCertificate(served.certificate, served.key)
+
+
+def test_certificate_without_its_key_file_is_an_error(served: CertificateFiles) -> None:
+    with pytest.raises(CertificateError, match="both files or neither"):
+        ServingCertificate(served.certificate, None)
+    served.key.unlink()
+    with pytest.raises(CertificateError, match=r"tls\.key: No such file"):
+        ServingCertificate(served.certificate, served.key)
+
+
+def test_without_openssl_the_error_names_the_flags(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "which", lambda _name: None)
+    with pytest.raises(CertificateError, match="--tls-cert-file and --tls-private-key-file"):
+        ServingCertificate(None, None)
+
+
+def test_what_openssl_says_is_passed_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    fake = tmp_path / "openssl"
+    fake.write_text("#!/bin/sh\necho 'unknown option -addext' >&2\nexit 1\n")
+    fake.chmod(0o755)
+    monkeypatch.setattr(shutil, "which", lambda _name: str(fake))
+    with pytest.raises(CertificateError, match="unknown option -addext"):
+        ServingCertificate(None, None)
