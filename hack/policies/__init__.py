@@ -1,1 +1,1 @@
-"""The admission policies of deploy/admission, made from the tables of the operator's own check."""
+"""Generates the policies of deploy/admission from the tables of the operator's own validation."""

@@ -1,7 +1,7 @@
-"""Rules for plugin arguments, as in schedulerconfig/check_plugin_args.py.
+"""Rules for plugin arguments, as in schedulerconfig/validate_plugin_args.py.
 
-Only what no other layer could complete is refused: a value that is there, never a missing one.
-What depends on feature gates is left to the operator, which knows them.
+Only values that are set are refused, never missing ones, which another layer may set. Rules that
+depend on feature gates are left to the operator, which knows them.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Final
 
 from kube_scheduler_operator.schedulerconfig.schema import API_VERSION, ARGS, ARGS_SINCE, Struct
 
-from .cel import at, before, decode, each, get, joined, let, lines, said, text, when
+from .cel import at, before, decode, each, get, joined, let, lines, problem, text, when
 from .settings import LABEL_VALUE, QUALIFIED
 
 _RATIO: Final = "RequestedToCapacityRatio"
@@ -18,11 +18,11 @@ _RATIO_ALONE: Final = 36
 _STRATEGIES: Final = ["LeastAllocated", "MostAllocated", _RATIO]
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
-_LOCKED: Final = 35  # since when DynamicResources cannot be turned off, so that its rules count
+_LOCKED: Final = 35  # since then DynamicResources cannot be disabled, so its rules apply
 
 
 PLACE: Final = "c.p"
-"""Where the arguments are that `entries` found; `c.a` are they, `c.f` is their profile."""
+"""Path of an element of `entries`; `c.a` are its arguments, `c.f` is its profile."""
 
 
 def entries(listed: str, path: str, *, alone: bool = False) -> str:
@@ -46,7 +46,7 @@ def entries(listed: str, path: str, *, alone: bool = False) -> str:
 
 
 def types(variable: str) -> dict[str, str]:
-    """What strict decoding says of the arguments, by plugin."""
+    """Errors of strict decoding of arguments, by plugin."""
     found = {}
     for plugin, struct in ARGS.items():
         since = ARGS_SINCE.get(plugin, 0)
@@ -56,7 +56,7 @@ def types(variable: str) -> dict[str, str]:
 
 
 def rules(variable: str) -> dict[str, str]:
-    """What the plugins say of their arguments, by plugin."""
+    """Violated rules of arguments, by plugin."""
     return {plugin: _of(plugin, variable, rule) for plugin, rule in _rules(PLACE).items()}
 
 
@@ -67,15 +67,15 @@ def _of(plugin: str, variable: str, body: str, condition: str = "") -> str:
 
 
 def _types(plugin: str, struct: Struct) -> str:
-    wanted = [("apiVersion", API_VERSION), ("kind", f"{plugin}Args")]
+    expected = [("apiVersion", API_VERSION), ("kind", f"{plugin}Args")]
     meta = [
         when(
             f"!({get('a', key, text(''))} in {text(['', value])})",
-            said(at(PLACE, key), f"this must be {value}; it can be left out"),
+            problem(at(PLACE, key), f"must be {value}; correct it or remove it"),
         )
-        for key, value in wanted
+        for key, value in expected
     ]
-    wrong = said(PLACE, "this must be an object")
+    wrong = problem(PLACE, "must be an object")
     return f"(type(a) != map ? {wrong} : {lines([decode(struct, 'a', PLACE), *meta])})"
 
 
@@ -95,14 +95,14 @@ def _rules(place: str) -> dict[str, str]:
 def _range(place: str, field: str, low: int, high: int | None, of: str = "a") -> str:
     value = get(of, field, str(low))
     beyond = f"{value} < {low}" + ("" if high is None else f" || {value} > {high}")
-    wanted = f"{low} or more" if high is None else f"from {low} to {high}"
-    return when(beyond, said(at(place, field), f"this is out of range; use {wanted}"))
+    allowed = f"{low} or more" if high is None else f"from {low} to {high}"
+    return when(beyond, problem(at(place, field), f"is out of range; use {allowed}"))
 
 
 def _one_of(value: str, place: str, choices: list[str]) -> str:
     shown = [choice for choice in choices if choice]
     names = f"{', '.join(shown[:-1])} or {shown[-1]}"
-    return when(f"!({value} in {text(choices)})", said(place, f"this is not known; use {names}"))
+    return when(f"!({value} in {text(choices)})", problem(place, f"is not supported; use {names}"))
 
 
 def _preemption(place: str) -> str:
@@ -113,7 +113,10 @@ def _preemption(place: str) -> str:
         _range(place, absolute, 0, None),
         when(
             both,
-            said(at(place, percentage), f"this and {absolute} are both 0; raise one of them"),
+            problem(
+                at(place, percentage),
+                f"{percentage} and {absolute} are both 0; raise one of them",
+            ),
         ),
     ])  # fmt: skip
 
@@ -123,7 +126,7 @@ def _dynamic_resources(place: str) -> str:
     for field, least in (("filterTimeout", "0s"), ("bindingTimeout", "1s")):
         value = f"duration({get('a', field, text(least))})"
         short = f"variables.minor >= {_LOCKED} && {value} < duration({text(least)})"
-        parts.append(when(short, said(at(place, field), f"this is too short; use {least} or more")))
+        parts.append(when(short, problem(at(place, field), f"is too short; use {least} or more")))
     return lines(parts)
 
 
@@ -133,10 +136,10 @@ def _balanced(place: str) -> str:
     again = before("m", "x", "name", name)
     one = lines(
         [
-            when(again, said(at(where, "name"), "this is listed twice; remove one")),
+            when(again, problem(at(where, "name"), "is listed twice; remove one")),
             when(
                 f"!({get('r', 'weight', '0')} in [0, 1])",
-                said(at(where, "weight"), "this must be 1; set 1 or remove it"),
+                problem(at(where, "weight"), "is not supported; set 1 or remove it"),
             ),
         ]
     )
@@ -144,13 +147,13 @@ def _balanced(place: str) -> str:
 
 
 def _fit(place: str) -> str:
-    """Not looked at where the plugin is not built: disabled at multiPoint and enabled nowhere."""
+    """Skipped if the plugin is not built: disabled at multiPoint and not enabled elsewhere."""
     strategy = at(place, "scoringStrategy")
     shape = _shape(at(strategy, "requestedToCapacityRatio", "shape"))
     kind = get("g", "type", text("LeastAllocated"))
     weight = when(
         f"{get('r', 'weight', '0')} < 0 || {get('r', 'weight', '0')} > 100",
-        said(at(strategy, "resources", "[x]", "weight"), "this is out of range; use from 1 to 100"),
+        problem(at(strategy, "resources", "[x]", "weight"), "is out of range; use from 1 to 100"),
     )
     not_alone = (
         f'variables.minor >= {_RATIO_ALONE} && "requestedToCapacityRatio" in g && '
@@ -162,9 +165,9 @@ def _fit(place: str) -> str:
             let(get("g", "resources", "[]"), "m", each("m", weight, "x", "r")),
             when(
                 not_alone,
-                said(
+                problem(
                     at(strategy, "requestedToCapacityRatio"),
-                    f"only type {_RATIO} may have this since 1.{_RATIO_ALONE}; remove it",
+                    f"only type {_RATIO} allows this since 1.{_RATIO_ALONE}; remove it",
                 ),
             ),
             let(
@@ -178,18 +181,18 @@ def _fit(place: str) -> str:
         let(
             get("a", field, "[]"),
             "m",
-            each("m", when(wrong, said(at(place, field, "[x]"), message)), "x", "r"),
+            each("m", when(wrong, problem(at(place, field, "[x]"), message)), "x", "r"),
         )
         for field, wrong, message in (
             (
                 "ignoredResources",
                 f"!r.matches({text(QUALIFIED)})",
-                "this is not a resource name; write one such as example.com/gpu",
+                "is not a resource name; write one such as example.com/gpu",
             ),
             (
                 "ignoredResourceGroups",
                 f'r.contains("/") || !r.matches({text(QUALIFIED)})',
-                'this is not a resource group; write what comes before the "/"',
+                'is not a resource group; write what comes before the "/"',
             ),
         )
     ]
@@ -212,15 +215,15 @@ def _shape(place: str) -> str:
     one = lines([
         when(
             f"x > 0 && {before} >= {now}",
-            said(
+            problem(
                 at(where, "utilization"),
-                "this does not come after the one before; sort the points",
+                "is not greater than the one before; sort the points",
             ),
         ),
         _range(where, "utilization", 0, 100, "r"),
         _range(where, "score", 0, 10, "r"),
     ])  # fmt: skip
-    empty = said(place, "the shape is empty; add at least one point")
+    empty = problem(place, "the shape is empty; add at least one point")
     return f"(m.size() == 0 ? {empty} : {each('m', one, 'x', 'r')})"
 
 
@@ -237,30 +240,32 @@ def _spread(place: str) -> str:
     one = lines([
         when(
             f"{get('r', 'maxSkew', '0')} <= 0",
-            said(at(where, "maxSkew"), "this is out of range; use 1 or more"),
+            problem(at(where, "maxSkew"), "is out of range; use 1 or more"),
         ),
         when(
             f"!{key}.matches({text(QUALIFIED)})",
-            said(
+            problem(
                 at(where, "topologyKey"),
-                "this is not a label key; write one such as example.com/rack",
+                "is not a label key; write one such as example.com/rack",
             ),
         ),
         _one_of(reason, at(where, "whenUnsatisfiable"), ["DoNotSchedule", "ScheduleAnyway"]),
         when(
             '"labelSelector" in r && r.labelSelector != null',
-            said(at(where, "labelSelector"), "a default constraint takes none; remove it"),
+            problem(
+                at(where, "labelSelector"), "is not allowed in a default constraint; remove it"
+            ),
         ),
-        when(again, said(where, "a constraint before has the same key and effect; remove one")),
+        when(again, problem(where, "an earlier one has the same key and effect; remove one")),
     ])  # fmt: skip
     system = f'{kind} in ["", "System"] && m.size() > 0'
     constraints = lines(
         [
             when(
                 system,
-                said(
+                problem(
                     at(place, "defaultingType"),
-                    "default constraints are given but the type is System; set it to List",
+                    "System does not allow defaultConstraints; set List",
                 ),
             ),
             each("m", one, "x", "r"),
@@ -306,7 +311,9 @@ def _term(place: str) -> str:
             _one_of("o", at(by_field, "operator"), ["In", "NotIn"]),
             when(
                 one_value,
-                said(at(by_field, "values"), "a field is compared with one value; give one"),
+                problem(
+                    at(by_field, "values"), "a field is compared with exactly one value; set one"
+                ),
             ),
         ]
     )
@@ -329,22 +336,22 @@ def _requirement(place: str) -> str:
         (
             f"!{key}.matches({text(QUALIFIED)})",
             at(place, "key"),
-            "this is not a label key; write one",
+            "is not a label key; correct it",
         ),
         (
             'o in ["In", "NotIn"] && w.size() == 0',
             values,
-            "this operator needs values; give at least one",
+            "this operator requires values; add at least one",
         ),
         (
             'o in ["Exists", "DoesNotExist"] && w.size() > 0',
             values,
-            "this operator takes no values; remove them",
+            "this operator does not allow values; remove them",
         ),
         (
             'o in ["Gt", "Lt"] && (w.size() != 1 || !w[0].matches("^[+-]?[0-9]+$"))',
             values,
-            "this operator compares with one integer; give one",
+            "this operator requires exactly one integer; set one",
         ),
         (
             f"w.exists(v, !v.matches({text(LABEL_VALUE)}))",
@@ -352,6 +359,6 @@ def _requirement(place: str) -> str:
             "one of these is not a label value; use letters, digits, -, _ and .",
         ),
     )
-    inside = lines(when(wrong, said(where, message)) for wrong, where, message in rules_)
+    inside = lines(when(wrong, problem(where, message)) for wrong, where, message in rules_)
     known = f"o in {text(operators)}"
     return f"({known} ? {inside} : {_one_of('o', at(place, 'operator'), operators)})"

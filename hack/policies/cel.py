@@ -1,12 +1,12 @@
-"""CEL as text: small pieces, and strict decoding made from the types of schedulerconfig/schema.py.
+"""CEL expressions as text, and strict decoding generated from schedulerconfig/schema.py.
 
-Expressions are plain strings. One that looks for mistakes has a string as its value: a line for
-each mistake, `PATH: MESSAGE`, so that an empty one means that all is well. CEL of Kubernetes 1.30
-is enough for all of it: no ranges, no flattening, no loops over keys and values at once.
+Expressions are plain strings. A validating expression evaluates to a string with one line per
+mistake, `PATH: MESSAGE`; empty means valid. Only CEL of Kubernetes 1.30 is used: no ranges, no
+flattening, no loops over keys and values at once.
 
-The time in which an API server compiles an expression grows with the square of its lists, maps,
-fields and choices, because the type checker copies what it knows at each of them. Hence many small
-variables, and constants where a list could be computed.
+An API server's time to compile an expression grows with the square of its lists, maps, fields and
+choices, because the type checker copies its state at each of them. Hence many small variables, and
+constants instead of computed lists.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from typing import Any, Final
 from kube_scheduler_operator.schedulerconfig.schema import List, Map, Scalar, Struct, Type
 
 LONGEST: Final = 64
-"""Entries of a list that are looked at; what comes after them only the operator sees."""
+"""Validated entries of a list; further ones are left to the operator."""
 DURATION: Final = r"^[+-]?(0|(([0-9]+[.]?[0-9]*|[.][0-9]+)(ns|us|µs|μs|ms|s|m|h))+)$"
 BASE64: Final = r"^[A-Za-z0-9+/\r\n]*={0,2}[\r\n]*$"
 
-_WANTED: Final[Mapping[str, str]] = {
+_EXPECTED: Final[Mapping[str, str]] = {
     "string": "a string",
     "bool": "true or false",
     "int32": "an integer of 32 bits",
@@ -37,12 +37,12 @@ _numbers = count()
 
 
 def fresh(stem: str) -> str:
-    """A variable's name that no other loop has."""
+    """A unique variable name."""
     return f"{stem}{next(_numbers)}"
 
 
 def restart() -> None:
-    """Number variables from the beginning, so that the same rules are the same text."""
+    """Restart the numbering of variables, so that equal rules generate equal text."""
     global _numbers
     _numbers = count()
 
@@ -83,12 +83,12 @@ def each(items: str, body: str, index: str, item: str) -> str:
 
 
 def when(condition: str, message: str) -> str:
-    """The line, if the condition is met."""
+    """The line if the condition is true, else an empty string."""
     return f'({condition} ? {message} : "")'
 
 
 def at(path: str, *steps: str) -> str:
-    """A path, as an expression, that goes on: a literal key, or `[variable]`."""
+    """A path expression extended by literal keys or `[variable]`."""
     for step in steps:
         if step.startswith("["):
             path = f'{path} + "[" + string({step[1:-1]}) + "]"'
@@ -99,44 +99,44 @@ def at(path: str, *steps: str) -> str:
     return path
 
 
-def said(path: str, message: str) -> str:
-    """A line: a path as an expression, and words."""
+def problem(path: str, message: str) -> str:
+    """A line with a path expression and a message."""
     return f"{path} + {text(': ' + message)}"
 
 
-def before(items: str, index: str, field: str, wanted: str) -> str:
+def before(items: str, index: str, field: str, expected: str) -> str:
     """Whether an earlier entry of a list has the same value in a field."""
     value = let(f"{items}[h]", "o", get("o", field, text("")))
-    return f"variables.indices.exists(h, h < {index} && {value} == {wanted})"
+    return f"variables.indices.exists(h, h < {index} && {value} == {expected})"
 
 
 def decode(kind: Type, value: str, path: str) -> str:
-    """What strict decoding complains about, as in schedulerconfig/schema.py.
+    """The errors of strict decoding, as in schedulerconfig/decode.py.
 
     Args:
-        kind: the type that is wanted.
-        value: an expression without effort, such as a variable's name.
-        path: an expression: where it is.
+        kind: the required type.
+        value: a cheap expression, such as a variable's name.
+        path: an expression for its path.
     """
     if isinstance(kind, Struct):
-        wrong = said(path, "this must be an object")
+        wrong = problem(path, "must be an object")
         return f"(type({value}) != map ? {wrong} : {_fields(kind, value, path)})"
     if isinstance(kind, List):
-        wrong = said(path, "this must be a list")
+        wrong = problem(path, "must be a list")
         return f"(type({value}) != list ? {wrong} : {_entries(kind, value, path)})"
     if isinstance(kind, Map):
         key = fresh("k")
-        wrong = said(path, "this must be an object")
-        item = said(f'{path} + "." + {key}', f"this must be {_WANTED[str(kind.item)]}")
+        wrong = problem(path, "must be an object")
+        item = problem(f'{path} + "." + {key}', f"must be {_EXPECTED[str(kind.item)]}")
         inside = f"{value}.map({key}, !({is_a(str(kind.item), f'{value}[{key}]')}), {item})"
         return f'(type({value}) != map ? {wrong} : {inside}.join("\\n"))'
     if kind == "any":
         return '""'
-    return when(f"!({is_a(kind, value)})", said(path, f"this must be {_WANTED[kind]}"))
+    return when(f"!({is_a(kind, value)})", problem(path, f"must be {_EXPECTED[kind]}"))
 
 
 def is_a(kind: str, value: str) -> str:
-    """Whether a value has a scalar's type; kube-scheduler is given 5 for 5.0."""
+    """Whether a value has a scalar's type; the API server stores 5.0 as 5."""
     if kind == "string":
         return f"type({value}) == string"
     if kind == "bool":
@@ -179,7 +179,7 @@ def _fields(kind: Struct, value: str, path: str) -> str:
         below = f'{path} + "." + {key}'
         here = f"{text(fields)}.map({key}, {key} in {value} && {value}[{key}] != null"
         if isinstance(of, str):
-            wrong = said(below, f"this must be {_WANTED[of]}")
+            wrong = problem(below, f"must be {_EXPECTED[of]}")
             parts.append(f'{here} && !({is_a(of, f"{value}[{key}]")}), {wrong}).join("\\n")')
         else:
             inside = decode(of, item, below)
@@ -188,7 +188,7 @@ def _fields(kind: Struct, value: str, path: str) -> str:
 
 
 def _unknown(value: str, path: str, always: list[str], since: Mapping[str, int]) -> str:
-    """Fields that there are not: never, or not yet."""
+    """Fields that no version has, or that a later version adds."""
     key = fresh("k")
     below = f'{path} + "." + {key}'
     everything = [*always, *since]
@@ -198,7 +198,7 @@ def _unknown(value: str, path: str, always: list[str], since: Mapping[str, int])
     found = [f'{value}.map({key}, {never}, {message}).join("\\n")']
     for first in sorted(set(since.values())):
         new = [field for field, minor in since.items() if minor == first]
-        later = said(below, f"this field came with Kubernetes 1.{first}; remove it")
+        later = problem(below, f"this field was added in Kubernetes 1.{first}; remove it")
         found.append(
             f"(variables.minor >= 0 && variables.minor < {first} ? "
             f'{text(new)}.map({key}, {key} in {value}, {later}).join("\\n") : "")'
@@ -220,7 +220,7 @@ def _alike(kind: Struct) -> list[tuple[list[str], Type]]:
 
 def wrapped(expression: str, indent: int, width: int = 100) -> str:
     """An expression in lines; spaces inside of its strings stay together."""
-    # A space in a literal would be lost at the end of a line, so it is hidden meanwhile.
+    # Wrapping would drop a space in a literal at the end of a line, so spaces are masked.
     hidden, inside, escaped = [], False, False
     for character in expression:
         if character == '"' and not escaped:
@@ -234,6 +234,20 @@ def wrapped(expression: str, indent: int, width: int = 100) -> str:
 
 
 __all__ = [
-    "Scalar", "at", "before", "decode", "each", "fresh", "get", "is_a", "joined", "let", "lines",
-    "restart", "said", "text", "when", "wrapped",
+    "Scalar",
+    "at",
+    "before",
+    "decode",
+    "each",
+    "fresh",
+    "get",
+    "is_a",
+    "joined",
+    "let",
+    "lines",
+    "problem",
+    "restart",
+    "text",
+    "when",
+    "wrapped",
 ]  # fmt: skip

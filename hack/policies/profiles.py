@@ -1,8 +1,8 @@
-"""Rules for profiles: which plugins there are and where, who sorts and binds, arguments once.
+"""Rules for profiles: plugins and their extension points, queueSort and bind, unique arguments.
 
-They restate schedulerconfig/check.py as far as one object alone can be validated. Lists of a later
-layer replace those of an earlier one, so a list that is there is final; one that is missing may
-come from another layer, and what it would complete is let through.
+They restate schedulerconfig/validate_profiles.py where a single object is sufficient. A list
+replaces that of an earlier layer, so a list that is set is final; a missing one may come from
+another layer and is accepted.
 """
 
 from __future__ import annotations
@@ -10,21 +10,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from kube_scheduler_operator.schedulerconfig.catalogue import NEVER_IN_V1, NEWEST, OLDEST, PLUGINS
+from kube_scheduler_operator.schedulerconfig.in_tree_plugins import (
+    INVALID_PLUGINS,
+    NEWEST,
+    OLDEST,
+    PLUGINS,
+)
 from kube_scheduler_operator.schedulerconfig.schema import POINTS
 
-from .cel import at, before, each, get, joined, let, lines, said, text, when
+from .cel import at, before, each, get, joined, let, lines, problem, text, when
 from .settings import percentage
 
-_REMOVED: Final = 32  # since when NEVER_IN_V1 are refused, even as names of arguments
+_REMOVED: Final = 32  # since then INVALID_PLUGINS are rejected even as names of arguments
 _EVERYWHERE: Final = "multiPoint"
 _STOCK: Final = "variables.checkNames && variables.extraPlugins.size() == 0"
 
 
 def table() -> dict[str, dict[str, tuple[int, int]]]:
-    """Plugin -> extension point -> first and last minor version that has it there.
+    """Plugin -> extension point -> first and last minor in which it implements the point.
 
-    The point "multiPoint" stands for the plugin itself.
+    "multiPoint" stands for the plugin itself.
     """
     found: dict[str, dict[str, tuple[int, int]]] = {}
     minors = range(OLDEST.minor, NEWEST.minor + 1)
@@ -39,7 +44,7 @@ def table() -> dict[str, dict[str, tuple[int, int]]]:
 
 
 def there(name: str, point: str) -> str:
-    """Whether the version of the operand has a plugin, that is in the table, at a point."""
+    """Whether a plugin of the table implements a point in the operand's version."""
     of = f"variables.plugins[{name}]"
     return (
         f"({point} in {of} && (variables.minor < 0 || "
@@ -63,7 +68,7 @@ def profiles(path: str, *, alone: bool = False, first_is_named: bool = False) ->
 
 
 def same_queue(path: str) -> str:
-    """Profiles that say how their common queue is sorted say the same."""
+    """Profiles that list queueSort plugins list the same ones."""
     listed = (
         'variables.profiles.map(f, "plugins" in f && f.plugins != null && '
         '"queueSort" in f.plugins && f.plugins.queueSort != null && '
@@ -71,9 +76,7 @@ def same_queue(path: str) -> str:
         "f.plugins.queueSort.enabled != null, "
         f"f.plugins.queueSort.enabled.map(e, {get('e', 'name', text(''))}))"
     )
-    message = said(
-        path, "all profiles share one queue, so queueSort must be the same in all; make them equal"
-    )
+    message = problem(path, "all profiles share one queue; use the same queueSort plugin in all")
     return let(listed, "q", when("q.exists(o, o != q[0])", message))
 
 
@@ -89,14 +92,14 @@ def _names(where: str, *, first_is_named: bool) -> str:
     place = at(where, "schedulerName")
     return lines(
         [
-            when(missing, said(place, "this is missing; every profile needs a name of its own")),
-            when(again, said(place, "an earlier profile has this name as well; rename one")),
+            when(missing, problem(place, "is required; give every profile a name of its own")),
+            when(again, problem(place, "is also the name of an earlier profile; rename one")),
         ]
     )
 
 
 def _lists(where: str) -> str:
-    """Which plugins are enabled at every point."""
+    """The plugins that are enabled at each point."""
     name = get("n", "name", '""')
     place = f'{where} + ".plugins." + t + ".enabled[" + string(j) + "].name"'
     known = "n in variables.plugins"
@@ -106,22 +109,22 @@ def _lists(where: str) -> str:
     no_such = f'{place} + ": kube-scheduler" + variables.version + " has no plugin " + n + {hint}'
     points = "variables.points.filter(o, " + there("n", "o") + ').join(", ")'
     elsewhere = (
-        f'{place} + ": plugin " + n + " does not extend " + t + "; it can be at " + {points}'
+        f'{place} + ": plugin " + n + " does not implement " + t + "; list it at " + {points}'
     )
     twice = before("l", "j", "name", "n")
-    again = said(place, "the plugin is enabled twice here; remove one")
-    looked_at = "variables.checkNames && !(n in variables.extraPlugins)"
-    star = said(place, "* is only for disabled; name the plugins to enable")
-    # At multiPoint a plugin that is there twice may still be nowhere twice.
-    judged = (
+    again = problem(place, "this plugin is enabled twice; remove one")
+    checked = "variables.checkNames && !(n in variables.extraPlugins)"
+    star = problem(place, "* is only allowed in disabled; name the plugins to enable")
+    # A duplicate at multiPoint is not always one after its expansion.
+    result = (
         f'(n == "*" ? {star} : '
-        f"{looked_at} && !({known} && {there('n', text(_EVERYWHERE))}) ? {no_such} : "
-        f'{looked_at} && t != "{_EVERYWHERE}" && !{there("n", "t")} ? {elsewhere} : '
+        f"{checked} && !({known} && {there('n', text(_EVERYWHERE))}) ? {no_such} : "
+        f'{checked} && t != "{_EVERYWHERE}" && !{there("n", "t")} ? {elsewhere} : '
         f'(t != "{_EVERYWHERE}" && {twice} ? {again} : ""))'
     )
-    entry = let(name, "n", judged)
+    entry = let(name, "n", result)
     enabled = let(get("g[t]", "enabled", "[]"), "l", each("l", entry, "j", "n"))
-    # The loop's own variable is rebound to the name, which is all that counts.
+    # The loop variable is rebound to the plugin's name.
     all_points = text([*POINTS, _EVERYWHERE])
     return let(
         get("f", "plugins", "{}"),
@@ -131,11 +134,12 @@ def _lists(where: str) -> str:
 
 
 def _framework(where: str) -> str:
-    """A queue that nobody sorts, and pods that nobody binds."""
+    """Profiles without a queueSort or bind plugin."""
     parts = []
     for point, fix in (("queueSort", "PrioritySort"), ("bind", "DefaultBinder")):
-        message = said(
-            at(where, "plugins", point), f"nothing is left at this extension point; enable {fix}"
+        message = problem(
+            at(where, "plugins", point),
+            f"no plugin is enabled at this extension point; enable {fix}",
         )
         empty = (
             f'"enabled" in g && g.enabled != null && g.enabled.size() == 0 && '
@@ -157,10 +161,10 @@ def _arguments_once(where: str) -> str:
     again = before("l", "j", "name", name)
     body = lines(
         [
-            when(again, said(place, "this plugin is there already; merge the two")),
+            when(again, problem(place, "this plugin is listed twice; merge both entries")),
             when(
-                f"variables.minor >= {_REMOVED} && {name} in {text(list(NEVER_IN_V1))}",
-                said(place, f"this plugin was removed in Kubernetes 1.{_REMOVED}; remove it"),
+                f"variables.minor >= {_REMOVED} && {name} in {text(list(INVALID_PLUGINS))}",
+                problem(place, f"this plugin was removed in Kubernetes 1.{_REMOVED}; remove it"),
             ),
         ]
     )

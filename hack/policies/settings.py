@@ -1,8 +1,7 @@
-"""Rules for what a KubeSchedulerConfiguration says at its top: numbers, leader election, extenders.
+"""Rules for top-level fields of a KubeSchedulerConfiguration: numbers, leader election, extenders.
 
-They restate schedulerconfig/check.py and controlplane/overrides.py as far as one object alone can
-be validated: what another layer could still complete (the profile, a SchedulerProfile) is let
-through.
+They restate schedulerconfig/validation.py and controlplane/overrides.py where a single object is
+sufficient; values that another layer (the profile, a SchedulerProfile) may set are accepted.
 """
 
 from __future__ import annotations
@@ -14,10 +13,10 @@ from kube_scheduler_operator.base.platform import PLATFORMS
 from kube_scheduler_operator.schedulerconfig.flags import ON_RECORD, flag_names
 from kube_scheduler_operator.schedulerconfig.schema import API_VERSION, KIND
 
-from .cel import at, each, get, joined, let, lines, said, text, when
+from .cel import at, each, get, joined, let, lines, problem, text, when
 
 _TIMINGS: Final = ("leaseDuration", "renewDeadline", "retryPeriod")
-_DEFAULTS: Final = ("15s", "10s", "2s")  # kube-scheduler's own, where there is null or zero
+_DEFAULTS: Final = ("15s", "10s", "2s")  # kube-scheduler's, for null and zero
 _LABEL: Final = "[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
 _DNS: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
 QUALIFIED: Final = f"^({_DNS}/)?{_LABEL}$"
@@ -25,25 +24,25 @@ LABEL_VALUE: Final = f"^({_LABEL})?$"
 _SCALARS: Final = ("string", "bool", "int", "double")
 _FLAG: Final = "^[A-Za-z0-9][A-Za-z0-9_-]*$"
 
-OURS: Final = {
-    "config": "the operator renders this file; put its content beside arguments",
-    "kubeconfig": "it is ignored beside the configuration file",
+OPERATOR_FLAGS: Final = {
+    "config": "the operator renders this file; put its content next to arguments",
+    "kubeconfig": "it is ignored if there is a configuration file",
     "write-config-to": "the scheduler would write its configuration and exit",
     "help": "the scheduler would print its help and exit",
     "version": "the scheduler would print its version and exit",
 }
-"""Flags that are not for overriding, and why."""
+"""Flags that cannot be overridden, and why."""
 SERVING: Final = ("cipherSuites", "minTLSVersion")
 """Fields of servingInfo that become flags."""
 
 
 def type_meta(config: str, path: str) -> str:
-    """A configuration that says what it is says it right."""
+    """ApiVersion and kind are correct if they are set."""
     version, kind = (get(config, key, '""') for key in ("apiVersion", "kind"))
     right = f"{version} == {text(API_VERSION)} && {kind} == {text(KIND)}"
     unsaid = f'{version} == "" && {kind} == ""'
     message = f"overrides are for {API_VERSION} {KIND}; write that or leave both out"
-    return when(f"!({unsaid}) && !({right})", said(at(path, "apiVersion"), message))
+    return when(f"!({unsaid}) && !({right})", problem(at(path, "apiVersion"), message))
 
 
 def numbers(config: str, path: str) -> str:
@@ -54,36 +53,36 @@ def numbers(config: str, path: str) -> str:
     return lines([
         when(
             f"{get(config, 'parallelism', '16')} <= 0",
-            said(at(path, "parallelism"), "this must be more than 0; the default is 16"),
+            problem(at(path, "parallelism"), "must be greater than 0; the default is 16"),
         ),
         percentage(config, path),
         when(
             f"{initial} <= 0",
-            said(at(path, "podInitialBackoffSeconds"), "this must be more than 0"),
+            problem(at(path, "podInitialBackoffSeconds"), "must be greater than 0"),
         ),
         when(
             f"{longest} < {initial}",
-            said(
+            problem(
                 at(path, "podMaxBackoffSeconds"),
-                "this must not be less than podInitialBackoffSeconds; raise it",
+                "must not be less than podInitialBackoffSeconds; raise it",
             ),
         ),
         when(
             let(connection, "c", f"{get('c', 'burst', '0')} < 0"),
-            said(at(path, "clientConnection", "burst"), "this must not be negative"),
+            problem(at(path, "clientConnection", "burst"), "must not be negative"),
         ),
     ])  # fmt: skip
 
 
 def percentage(owner: str, path: str) -> str:
-    """How many nodes are scored, of all profiles or of one."""
+    """percentageOfNodesToScore, of all profiles or of one."""
     value = get(owner, "percentageOfNodesToScore", "0")
-    message = said(at(path, "percentageOfNodesToScore"), "this is out of range; use 0 to 100")
+    message = problem(at(path, "percentageOfNodesToScore"), "is out of range; use 0 to 100")
     return when(f"{value} < 0 || {value} > 100", message)
 
 
 def election(config: str, path: str, defaults: Sequence[Sequence[str]]) -> str:
-    """The relations of the three timings, refused only if they fail whatever the defaults are.
+    """The relations of the three timings, refused only if they fail with all defaults.
 
     Args:
         config: the configuration.
@@ -98,7 +97,7 @@ def election(config: str, path: str, defaults: Sequence[Sequence[str]]) -> str:
         for index, (name, own) in enumerate(zip(_TIMINGS, _DEFAULTS, strict=True))
     ]
     lease, renew, retry = timings
-    # 1.2 times, in whole numbers; what is equal is left to the operator, which computes as Go does.
+    # 1.2 times in integers; equality is left to the operator, which computes like Go.
     five = " + ".join(["r"] * 5)
     six = " + ".join(["t"] * 6)
     jitter = let(renew, "r", let(retry, "t", f"{five} < {six}"))
@@ -107,15 +106,15 @@ def election(config: str, path: str, defaults: Sequence[Sequence[str]]) -> str:
     )
     every = text([list(one) for one in defaults])
     body = lines([
-        when(negative, said(where, "every timing must be more than zero")),
+        when(negative, problem(where, "every timing must be greater than 0")),
         when(
             f"{every}.all(d, {lease} <= {renew})",
-            said(at(where, "leaseDuration"), "this must be more than renewDeadline; raise it"),
+            problem(at(where, "leaseDuration"), "must be greater than renewDeadline; raise it"),
         ),
         when(
             f"{every}.all(d, {jitter})",
-            said(
-                at(where, "renewDeadline"), "this must be more than 1.2 times retryPeriod; raise it"
+            problem(
+                at(where, "renewDeadline"), "must be greater than 1.2 times retryPeriod; raise it"
             ),
         ),
     ])  # fmt: skip
@@ -123,13 +122,13 @@ def election(config: str, path: str, defaults: Sequence[Sequence[str]]) -> str:
 
 
 def platform_timings() -> list[tuple[str, str, str]]:
-    """What the operator's default configurations say, without repetitions."""
+    """The timings of all platforms' default configurations, without duplicates."""
     leases = (platform.operand_lease for platform in PLATFORMS.values())
     return list(dict.fromkeys((e.lease_duration, e.renew_deadline, e.retry_period) for e in leases))
 
 
 def owned(config: str, path: str) -> str:
-    """Settings with which a scheduler would look healthy and schedule nothing."""
+    """Settings with which a scheduler is healthy but schedules no pods."""
     leases = {
         "resourceLock": ["leases"],
         "resourceName": _of_platforms("operand_lease_name"),
@@ -139,7 +138,7 @@ def owned(config: str, path: str) -> str:
     parts = [
         when(
             f"{get('l', 'leaderElect', 'true')} == false",
-            said(
+            problem(
                 at(where, "leaderElect"),
                 "leaderElect must stay true: several schedulers would be active at once; remove it",
             ),
@@ -147,7 +146,7 @@ def owned(config: str, path: str) -> str:
         *(
             when(
                 f"!({get('l', key, text(''))} in {text(['', *allowed])})",
-                said(
+                problem(
                     at(where, key),
                     f"{key} must stay {' or '.join(allowed)}: no scheduler would become active; "
                     "remove it",
@@ -163,9 +162,9 @@ def owned(config: str, path: str) -> str:
             "c",
             f"!({get('c', 'kubeconfig', text(''))} in {text(['', *files])})",
         ),
-        said(
+        problem(
             at(path, "clientConnection", "kubeconfig"),
-            "kubeconfig must stay as it is: the pod has no other file; remove it",
+            "kubeconfig must not change: the pod has no other file; remove it",
         ),
     )
     return lines([let(get(config, "leaderElection", "{}"), "l", lines(parts)), file])
@@ -176,23 +175,21 @@ def _of_platforms(attribute: str) -> list[str]:
 
 
 def flags(overrides: str, path: str) -> str:
-    """`arguments` and `servingInfo`: names of flags, and those that are not for overriding."""
+    """`arguments` and `servingInfo`: names of flags, and flags that cannot be overridden."""
     where = at(path, "arguments")
     here = f'{where} + "." + f'
     normal = 'f.replace("_", "-")'
     all_ever = sorted(set().union(*(flag_names(minor) for minor in ON_RECORD)))
-    malformed = said(
-        here, "this is not a flag's name; write it without dashes and without its value"
-    )
-    unknown = said(here, "kube-scheduler has no such flag; remove it")
+    malformed = problem(here, "is not a flag's name; write it without dashes and without its value")
+    unknown = problem(here, "kube-scheduler has no such flag; remove it")
     value = "a[f]"
     one, every = (
         "(" + " || ".join(f"type({name}) == {kind}" for kind in _SCALARS) + ")"
         for name in (value, "x")
     )
     typed = f"({value} == null || {one} || type({value}) == list && {value}.all(x, {every}))"
-    wrong = said(here, "a flag's value must be a string, number, boolean or list of those")
-    because = f'" is not for overriding: " + {text(OURS)}[{normal}] + "; remove it"'
+    wrong = problem(here, "a flag's value must be a string, number, boolean or list of those")
+    because = f'" cannot be overridden: " + {text(OPERATOR_FLAGS)}[{normal}] + "; remove it"'
     why = f'{here} + ": --" + {normal} + {because}'
     stock = (
         "variables.checkNames && variables.extraPlugins.size() == 0 && "
@@ -203,13 +200,13 @@ def flags(overrides: str, path: str) -> str:
         f'a.map(f, !{is_flag}, {malformed}).join("\\n")',
         f'({stock} ? a.map(f, {is_flag} && !({normal} in {text(all_ever)}), {unknown})'
         '.join("\\n") : "")',
-        f'a.map(f, {normal} in {text(OURS)}, {why}).join("\\n")',
+        f'a.map(f, {normal} in {text(OPERATOR_FLAGS)}, {why}).join("\\n")',
         f'a.map(f, !{typed}, {wrong}).join("\\n")',
     ])  # fmt: skip
-    no_map = said(where, "arguments must be a map from flags to values")
+    no_map = problem(where, "arguments must be a map from flags to values")
     serving = at(path, "servingInfo")
     fields = list(SERVING)
-    only = said(
+    only = problem(
         f'{serving} + "." + f',
         f"only {' and '.join(fields)} can be set here; set other flags in arguments",
     )
@@ -222,14 +219,14 @@ def flags(overrides: str, path: str) -> str:
         let(
             get(overrides, "servingInfo", "{}"),
             "a",
-            f"(type(a) != map ? {said(serving, 'servingInfo must be an object')} : "
+            f"(type(a) != map ? {problem(serving, 'servingInfo must be an object')} : "
             f"a.map(f, !(f in {text(fields)}) && a[f] != null, {only}).join(\"\\n\"))",
         ),
     ])  # fmt: skip
 
 
 def extenders(owner: str, path: str) -> str:
-    """Who prioritizes has a weight, one binds, resources are extended and have one owner."""
+    """Extenders: weights, a single bindVerb, unique extended resources."""
     where = at(path, "extenders", "[i]")
     tls = let(
         get("e", "tlsConfig", "{}"),
@@ -257,12 +254,15 @@ def extenders(owner: str, path: str) -> str:
             lines([
                 when(
                     native,
-                    said(
+                    problem(
                         place,
-                        "this is not an extended resource; write one such as example.com/gpu",
+                        "is not an extended resource; write one such as example.com/gpu",
                     ),
                 ),
-                when(f"{times} > 1", said(place, "two extenders manage this; remove one")),
+                when(
+                    f"{times} > 1",
+                    problem(place, "is listed twice in managedResources; remove one"),
+                ),
             ]),
             "j",
             "r",
@@ -271,17 +271,23 @@ def extenders(owner: str, path: str) -> str:
     one = lines([
         when(
             f"{get('e', 'prioritizeVerb', text(''))} != \"\" && {get('e', 'weight', '0')} <= 0",
-            said(at(where, "weight"), "an extender that prioritizes needs 1 or more"),
+            problem(
+                at(where, "weight"),
+                "an extender with a prioritizeVerb needs a weight; set 1 or more",
+            ),
         ),
         when(
             f"{get('e', 'bindVerb', text(''))} != \"\" && {before}",
-            said(at(where, "bindVerb"), "another extender binds already; remove one bindVerb"),
+            problem(
+                at(where, "bindVerb"),
+                "an earlier extender has a bindVerb, and only one can; remove one",
+            ),
         ),
         when(
             tls,
-            said(
+            problem(
                 at(where, "tlsConfig", "insecure"),
-                "an insecure client takes no CA; remove insecure or the CA",
+                "insecure cannot be combined with a CA; remove insecure or the CA",
             ),
         ),
         resources,

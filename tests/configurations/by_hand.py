@@ -1,4 +1,4 @@
-"""Configurations that somebody thought of, one for every rule, and the pieces to write them."""
+"""Hand-written configurations, one for every rule, and their building blocks."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ BAD: dict[str, dict[str, Any]] = {
     "empty duration": election(leaseDuration=""),
     "not base64": extenders({"tlsConfig": {"caData": "%"}}),
     "arguments of another type": args(FIT, kind="InterPodAffinityArgs"),
-    "arguments that are no object": profile(pluginConfig=[{"name": FIT, "args": [1]}]),
+    "arguments that are not an object": profile(pluginConfig=[{"name": FIT, "args": [1]}]),
     "parallelism": {"parallelism": 0},
     "percentage": {"percentageOfNodesToScore": 101},
     "percentage of a profile": profile(percentageOfNodesToScore=-1),

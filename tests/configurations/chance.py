@@ -1,11 +1,11 @@
-"""Configurations put together by chance from what is right, and sometimes from what is not."""
+"""Random configurations, mostly of valid parts."""
 
 from __future__ import annotations
 
 from random import Random
 from typing import Any
 
-from kube_scheduler_operator.schedulerconfig.catalogue import PLUGINS, plugins
+from kube_scheduler_operator.schedulerconfig.in_tree_plugins import PLUGINS, plugins
 from kube_scheduler_operator.schedulerconfig.schema import POINTS, POINTS_SINCE
 from kube_scheduler_operator.schedulerconfig.versions import Version
 

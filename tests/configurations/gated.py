@@ -1,4 +1,4 @@
-"""Configurations whose verdict depends on feature gates."""
+"""Configurations whose validity depends on feature gates."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SETS: tuple[Gates, ...] = (
     {"PodSchedulingReadiness": False},
     {"AllAlpha": False},
 )
-"""A set is tried where the version has all of its gates and lets them be set so."""
+"""A set is used for versions that have all of its gates and allow these values."""
 
 _SHAPES: tuple[Any, ...] = (
     None, [], [{"utilization": 0, "score": 0}], [{"utilization": 101, "score": 11}],
@@ -37,7 +37,7 @@ _SHAPES: tuple[Any, ...] = (
 
 
 def gated(minor: int) -> Iterator[tuple[str, dict[str, Any], Gates]]:
-    """(what it is, configuration, gates)."""
+    """(description, configuration, gates)."""
     for gates in SETS:
         if not _possible(gates, minor):
             continue

@@ -1,7 +1,7 @@
-"""At least two thousand configurations for one version of kube-scheduler, always the same ones.
+"""At least two thousand configurations for one version of kube-scheduler, deterministically.
 
-They are drawn from what can be done to valid configurations and from what chance puts together;
-the drawing is seeded, so that a number in the documentation stays true until this changes.
+They are drawn from mutations of valid configurations and from random ones. The random generator is
+seeded with the names of the groups, so counts in the documentation stay valid.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from functools import cache, partial
 from random import Random
 from typing import Any
 
-from kube_scheduler_operator.schedulerconfig.catalogue import PLUGINS
+from kube_scheduler_operator.schedulerconfig.in_tree_plugins import PLUGINS
 from kube_scheduler_operator.schedulerconfig.schema import POINTS
 
 from . import chance, mutations
@@ -33,7 +33,7 @@ MUTATED: dict[str, tuple[Mutation, int]] = {
     "names and other texts": (mutations.texts, 160),
     "durations": (mutations.durations, 120),
 }
-"""Groups of one change at one place: what makes them, and how many are drawn."""
+"""Group of mutations at one path -> (generator, number drawn)."""
 CHANCE = {
     "plugin lists": 200,
     "several profiles, one queue": 120,
@@ -41,17 +41,17 @@ CHANCE = {
     "extenders": 130,
     "leader election": 100,
 }
-"""Groups put together by chance, and how many."""
+"""Random group -> number of configurations."""
 AT_POINTS = 170
 GROUPS = (
-    "thought of", "types and versions", "every plugin at every extension point", *MUTATED, *CHANCE,
-    "feature gates",
+    "written by hand", "types and versions", "every plugin at every extension point", *MUTATED,
+    *CHANCE, "feature gates",
 )  # fmt: skip
 
 
 @cache
 def configurations(minor: int) -> tuple[Made, ...]:
-    """All configurations for 1.`minor`, in the order of GROUPS; no two are the same."""
+    """All configurations for 1.`minor`, in the order of GROUPS, without duplicates."""
     seen: set[tuple[str, tuple[str, ...]]] = set()
     found = []
     for made in _all(minor):
@@ -64,7 +64,7 @@ def configurations(minor: int) -> tuple[Made, ...]:
 
 def _all(minor: int) -> Iterator[Made]:
     for name, config in {**GOOD, **BAD}.items():
-        yield Made("thought of", name, typed(config))
+        yield Made("written by hand", name, typed(config))
     for name, config in _types():
         yield Made("types and versions", name, config)
     group = "every plugin at every extension point"
@@ -84,7 +84,7 @@ def _all(minor: int) -> Iterator[Made]:
 def _drawn(
     minor: int, group: str, changes: Iterable[mutations.Change], number: int
 ) -> Iterator[Made]:
-    """`number` of the changes, another choice for every version."""
+    """A random selection of `number` changes, which depends on the version."""
     every = list(changes)
     chosen = Random(f"{group} {minor}").sample(range(len(every)), min(number, len(every)))
     for index in sorted(chosen):

@@ -1,4 +1,4 @@
-"""What the generator makes: one configuration, what it is an example of, and how it is run."""
+"""A generated configuration: its group, name, document and feature gates."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class Made:
     """One configuration.
 
     Attributes:
-        group: the class of configurations that it belongs to (generate.GROUPS).
-        name: what was done, for people.
+        group: one of generate.GROUPS.
+        name: description of the change.
         config: the document.
         gates: the value of --feature-gates, by name.
     """
@@ -28,7 +28,7 @@ class Made:
 
     @property
     def text(self) -> str:
-        """The file, which is as long as the configuration is complicated."""
+        """The content of the file."""
         return json.dumps(self.config, sort_keys=True, separators=(",", ":"))
 
     @property
@@ -41,5 +41,5 @@ class Made:
 
 
 def typed(config: dict[str, Any]) -> dict[str, Any]:
-    """The configuration with its type, unless it says another."""
+    """The configuration with apiVersion and kind, unless it has its own."""
     return {**TYPE, **config}

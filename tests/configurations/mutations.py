@@ -1,4 +1,4 @@
-"""One change at one place of a valid configuration: every field, at every depth."""
+"""Mutations of a valid configuration: one change at one path, for all paths."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 Path = tuple[str | int, ...]
 Change = tuple[str, Callable[[], Any]]
-"""What is done, and what makes the whole configuration after it; few of them are asked for."""
+"""Description of a change, and a function that applies it; few of them are called."""
 
 OTHER_TYPES: tuple[Any, ...] = ("1", "", 1, 0, 1.5, True, [], ["x"], {}, {"x": 1})
 NUMBERS: tuple[Any, ...] = (
@@ -31,7 +31,7 @@ DURATIONS = (
 
 
 def nodes(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
-    """Every place in a document, from the top down."""
+    """Every path in a document with its value, from the top down."""
     yield path, value
     if isinstance(value, dict):
         for key, item in value.items():
@@ -42,7 +42,7 @@ def nodes(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
 
 
 def changed(config: dict[str, Any], path: Path, change: Callable[[Any, Any], None]) -> Any:
-    """A copy after `change(parent, key)` at a place that is not the top."""
+    """A copy after `change(parent, key)` at a nonempty path."""
     copied = copy.deepcopy(config)
     parent: Any = copied
     for part in path[:-1]:
@@ -52,7 +52,7 @@ def changed(config: dict[str, Any], path: Path, change: Callable[[Any, Any], Non
 
 
 def replaced(config: dict[str, Any], path: Path, value: Any) -> Any:
-    """A copy with something else at a place; at the top that is all there is."""
+    """A copy with another value at a path."""
     if not path:
         return copy.deepcopy(value)
 
@@ -84,7 +84,7 @@ def nulls(config: dict[str, Any]) -> Iterator[Change]:
 
 
 def misspelt(config: dict[str, Any]) -> Iterator[Change]:
-    """A field under a name that is almost its own."""
+    """A misspelled field name."""
 
     def rename(new: str) -> Callable[[Any, Any], None]:
         def change(parent: Any, key: Any) -> None:
@@ -99,7 +99,7 @@ def misspelt(config: dict[str, Any]) -> Iterator[Change]:
 
 
 def unknown(config: dict[str, Any]) -> Iterator[Change]:
-    """A field that nobody knows in every object."""
+    """An unknown field in every object."""
     for path, value in nodes(config):
         if isinstance(value, dict):
             for name, item in (("noSuchField", 1), ("nothing", None)):
@@ -115,7 +115,7 @@ def other_types(config: dict[str, Any]) -> Iterator[Change]:
 
 
 def entries(config: dict[str, Any]) -> Iterator[Change]:
-    """Lists with an entry twice, in another order, with nothing in them."""
+    """Lists with a duplicate entry, in reverse order, empty, or with null."""
     for path, value in nodes(config):
         if isinstance(value, list) and value:
             yield f"{shown(path)} begins twice", partial(replaced, config, path, [value[0], *value])
@@ -132,7 +132,7 @@ def numbers(config: dict[str, Any]) -> Iterator[Change]:
 
 
 def texts(config: dict[str, Any]) -> Iterator[Change]:
-    """Names of all kinds for a text; the case of what has a few values."""
+    """Various names for a string, and its lower and upper case."""
     for path, value in nodes(config):
         if isinstance(value, str) and not _is_duration(value) and len(value) < 100:
             for text in (*TEXTS, value.lower(), value.upper()):

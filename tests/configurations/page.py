@@ -1,39 +1,39 @@
-"""The tables of docs/checking.md: which configurations are tried, and how many are refused."""
+"""The tables of docs/checking.md: numbers of generated and rejected configurations."""
 
 from __future__ import annotations
 
 from collections import Counter
 from functools import cache
 
-from kube_scheduler_operator.schedulerconfig.catalogue import NEWEST, OLDEST
-from kube_scheduler_operator.schedulerconfig.check import Target, check_config
 from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
+from kube_scheduler_operator.schedulerconfig.in_tree_plugins import NEWEST, OLDEST
+from kube_scheduler_operator.schedulerconfig.validation import Target, validate_config
 from kube_scheduler_operator.schedulerconfig.versions import Version
 
 from .generate import GROUPS, configurations
 from .model import Made
 
 RUN = (34, 35, 36)
-"""Versions whose program there is to compare with."""
+"""Versions whose kube-scheduler is available for comparison."""
 BEGIN, END = "<!-- tables -->\n", "<!-- end of the tables -->\n"
 
 
 @cache
-def verdicts(minor: int) -> tuple[tuple[Made, bool], ...]:
-    """Every configuration for 1.`minor`, and whether it is refused."""
+def results(minor: int) -> tuple[tuple[Made, bool], ...]:
+    """Every configuration for 1.`minor`, and whether it is rejected."""
     return tuple(
-        (made, bool(check_config(made.config, Target(Gates(Version(1, minor), made.gates)))))
+        (made, bool(validate_config(made.config, Target(Gates(Version(1, minor), made.gates)))))
         for made in configurations(minor)
     )
 
 
 def tables() -> str:
-    """Both tables: by class for the versions that are run, and by version."""
+    """Both tables: by class for the versions in RUN, and by version."""
     tried: dict[int, Counter[str]] = {}
     refused: dict[int, Counter[str]] = {}
     for minor in range(OLDEST.minor, NEWEST.minor + 1):
-        tried[minor] = Counter(made.group for made, _ in verdicts(minor))
-        refused[minor] = Counter(made.group for made, is_refused in verdicts(minor) if is_refused)
+        tried[minor] = Counter(made.group for made, _ in results(minor))
+        refused[minor] = Counter(made.group for made, is_rejected in results(minor) if is_rejected)
     heads = " | ".join(f"1.{minor}: tried | refused" for minor in RUN)
     lines = [f"| Class | {heads} |", "|---|" + "---:|---:|" * len(RUN)]
     for group in GROUPS:

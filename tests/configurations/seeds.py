@@ -5,8 +5,8 @@ from __future__ import annotations
 import base64
 from typing import Any
 
-from kube_scheduler_operator.schedulerconfig.catalogue import default_plugins, plugins
 from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
+from kube_scheduler_operator.schedulerconfig.in_tree_plugins import default_plugins, plugins
 from kube_scheduler_operator.schedulerconfig.versions import Version
 
 from .model import API_VERSION, typed
@@ -81,7 +81,7 @@ def top() -> dict[str, Any]:
 
 
 def lists(minor: int) -> dict[str, Any]:
-    """Every extension point that any plugin has, with something enabled and disabled there."""
+    """Every extension point of any plugin, with an enabled and a disabled plugin."""
     known = plugins(Version(1, minor))
     defaults = [name for name, _ in default_plugins(Gates(Version(1, minor)))]
     points: dict[str, Any] = {

@@ -1,6 +1,8 @@
-"""Old scheduler configurations to KubeSchedulerConfiguration v1, with every change told.
+"""Conversion of old scheduler configurations to KubeSchedulerConfiguration v1, with all changes.
 
-`convert.py` is the way in. What an old version enabled by itself is a table (`defaults.py`), what a
-document wrote into its plugin lists is expanded with it to what really ran (`plugin_lists.py`), and
-the lists of the result are written so that the same runs in the version that will read them.
+The entry point is `convert.py`. The old version's defaults (`old_defaults.py`) and the document's
+plugin lists determine which plugins ran (`old_profile.py`); `plugin_lists.py` writes lists with
+which the target version runs the same plugins.
+
+May import: policies and below. May be imported by: programs and above.
 """

@@ -1,4 +1,4 @@
-"""What a conversion says: one value for every change, and the error for what it cannot read."""
+"""The changes that a conversion reports, and the error for invalid input."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..base.findings import Path, Problem, format_path
 
 
 class Severity(Enum):
-    """What a change means to whoever ran the old configuration; the value is for people."""
+    """The effect of a change on scheduling; the value is displayed."""
 
     SAME = "same behaviour"
     DIFFERS = "behaviour differs"
@@ -19,13 +19,13 @@ class Severity(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One thing that is not in the result as it was in the old document.
+    """One difference between the old document and the result.
 
     Attributes:
-        path: where in the old document.
-        what: what became of it, without the path.
-        why: the reason, and for what differs or is lost what to do instead.
-        severity: whether the scheduler does the same as before.
+        path: of the field in the old document.
+        what: the change, without the path.
+        why: the reason, and what to do instead if the behaviour differs or is lost.
+        severity: effect on scheduling.
     """
 
     path: Path
@@ -41,33 +41,33 @@ class Change:
 
 
 class ConversionError(ValueError):
-    """The document cannot be converted; `problems` name the fields and the fixes."""
+    """The document cannot be converted; `problems` contain fields and fixes."""
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = tuple(problems)
         super().__init__("\n".join(problem_text(problem) for problem in self.problems))
 
 
-class Report:
-    """Collects the changes of one conversion, in the order in which they are found."""
+class ConversionLog:
+    """Collects the changes of one conversion, in order and without duplicates."""
 
     def __init__(self) -> None:
         self._changes: dict[Change, None] = {}
 
     def same(self, path: Path, what: str, why: str) -> None:
-        """The scheduler does what it did."""
+        """Add a change without effect on scheduling."""
         self._add(Change(path, what, why, Severity.SAME))
 
     def differs(self, path: Path, what: str, why: str) -> None:
-        """The scheduler does something like it."""
+        """Add a change after which the behaviour is similar."""
         self._add(Change(path, what, why, Severity.DIFFERS))
 
     def lost(self, path: Path, what: str, why: str) -> None:
-        """The scheduler does not do it any more."""
+        """Add a change after which the behaviour is lost."""
         self._add(Change(path, what, why, Severity.LOST))
 
     def changes(self) -> tuple[Change, ...]:
-        """All of them, each once."""
+        """All changes."""
         return tuple(self._changes)
 
     def _add(self, change: Change) -> None:
@@ -75,6 +75,6 @@ class Report:
 
 
 def problem_text(problem: Problem) -> str:
-    """A problem with the field that it is about in front."""
+    """A problem's message with the field in front."""
     where = format_path(problem.path)
     return f"{where}: {problem.message}" if where else problem.message

@@ -1,8 +1,7 @@
-"""Any scheduler configuration to KubeSchedulerConfiguration v1: what it is, and what comes of it.
+"""Conversion of any scheduler configuration to KubeSchedulerConfiguration v1.
 
-The result does in the version that will read it what the old one did, as far as that is possible;
-what is changed, and why, is told with it. The check of the operator looks at the result as it looks
-at every configuration.
+As far as possible, the target version behaves with the result as the old version did. Every change
+is reported with its reason, and the result is validated like every other configuration.
 """
 
 from __future__ import annotations
@@ -12,16 +11,16 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ..base.findings import Path, Problem, did_you_mean
-from ..schedulerconfig.check import Target, check_config
 from ..schedulerconfig.go_values import without_nulls
 from ..schedulerconfig.schema import KIND
-from .changes import Change, ConversionError, Report
+from ..schedulerconfig.validation import Target, validate_config
+from .changes import Change, ConversionError, ConversionLog
 from .component_config import convert_component, convert_policy
-from .current_version import convert_current
-from .old_schema import GROUP, SOURCES, UNREADABLE, V1, Source
+from .component_config_v1 import convert_v1
+from .old_schema import GROUP, SOURCE_VERSIONS, UNREADABLE, V1, SourceVersion
 
 POLICY_KEY: Final = "policy.cfg"
-"""The key of a ConfigMap in which kube-scheduler looked for a Policy."""
+"""The key of a ConfigMap from which kube-scheduler read a Policy."""
 _POLICY_FIELDS: Final = frozenset((
     "predicates", "priorities", "extenders", "hardPodAffinitySymmetricWeight",
     "alwaysCheckAllPredicates",
@@ -30,12 +29,12 @@ _POLICY_FIELDS: Final = frozenset((
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """What comes of one document.
+    """The result of converting one document.
 
     Attributes:
         config: KubeSchedulerConfiguration v1.
-        changes: what is different, in no order that means something.
-        problems: why the scheduler would not start with it.
+        changes: differences from the document, unordered.
+        problems: errors with which the scheduler does not start.
     """
 
     config: dict[str, Any]
@@ -45,11 +44,11 @@ class Conversion:
 
 @dataclass(frozen=True, slots=True)
 class PolicyReference:
-    """Where a v1alpha1 document says that its Policy is.
+    """A v1alpha1 document's reference to its Policy.
 
     Attributes:
         path: of the reference in the document.
-        file: of a file on the node, or "".
+        file: path of a file on the node, or "".
         config_map: namespace and name, or None.
     """
 
@@ -66,37 +65,36 @@ class PolicyReference:
 def convert(
     document: Mapping[str, Any], target: Target, policy: Mapping[str, Any] | None = None
 ) -> Conversion:
-    """Convert a Policy or a KubeSchedulerConfiguration of any version.
+    """Convert a Policy or a KubeSchedulerConfiguration of any version for the scheduler `target`.
 
-    Args:
-        document: what YAML or JSON held.
-        target: the scheduler that will read the result.
-        policy: what `policy_reference` of the document stands for.
+    `policy` is the Policy to which `policy_reference` of the document refers.
 
     Raises:
-        ConversionError: it is neither, or has a value that no kube-scheduler took.
+        ConversionError: it is neither, or has a value that every kube-scheduler rejects.
     """
-    report = Report()
+    report = ConversionLog()
     if is_policy(document):
         config = convert_policy(document, target.gates, report)
     else:
         source = source_of(document)
         reference = policy_reference(document)
         if reference and policy is None:
-            message = f"the Policy is in {reference}; give that as well"
+            message = f"the Policy is in {reference}; pass it as well"
             raise _unreadable(reference.path, message)
         if reference and not is_policy(policy):
-            message = f"what is given for {reference} is no Policy; give that"
+            message = f"the document passed for {reference} is not a Policy; pass the Policy"
             raise _unreadable(reference.path, message)
         if source is V1:
-            config = convert_current(document, target.gates, report)
+            config = convert_v1(document, target.gates, report)
         else:
             config = convert_component(document, source, policy, target.gates, report)
-    return Conversion(config, report.changes(), tuple(check_config(without_nulls(config), target)))
+    return Conversion(
+        config, report.changes(), tuple(validate_config(without_nulls(config), target))
+    )
 
 
 def is_policy(document: Any) -> bool:
-    """True for a Policy, also for one without apiVersion and kind."""
+    """Whether the document is a Policy, with or without apiVersion and kind."""
     if not isinstance(document, Mapping):
         return False
     kind, version = document.get("kind"), document.get("apiVersion")
@@ -105,33 +103,33 @@ def is_policy(document: Any) -> bool:
     return not kind and not version and bool(_POLICY_FIELDS & document.keys())
 
 
-def source_of(document: Any) -> Source:
+def source_of(document: Any) -> SourceVersion:
     """The version of a KubeSchedulerConfiguration.
 
     Raises:
-        ConversionError: it is none, or of a version that never was.
+        ConversionError: it is another kind, or has an unknown version.
     """
     if not isinstance(document, Mapping):
-        raise _unreadable((), "this is no object; give a KubeSchedulerConfiguration or a Policy")
+        raise _unreadable((), "must be an object; pass a KubeSchedulerConfiguration or a Policy")
     version, kind = document.get("apiVersion"), document.get("kind")
     group, _slash, name = str(version or "").partition("/")
     if group == "componentconfig":
         name, group = name or "v1alpha1", GROUP
     if group != GROUP or kind != KIND:
-        given = " ".join(str(each) for each in (version, kind) if each) or "no apiVersion and kind"
-        message = f"this has {given}; give a {KIND} of {GROUP} or a Policy"
+        actual = " ".join(str(each) for each in (version, kind) if each) or "no apiVersion and kind"
+        message = f"the document has {actual}; pass a {KIND} of {GROUP} or a Policy"
         raise _unreadable(("kind",) if kind != KIND else ("apiVersion",), message)
-    if name not in SOURCES:
-        hint = did_you_mean(name, SOURCES) or f"; use one of {', '.join(SOURCES)}"
-        raise _unreadable(("apiVersion",), f'{GROUP} never had "{name}"{hint}')
-    return SOURCES[name]
+    if name not in SOURCE_VERSIONS:
+        hint = did_you_mean(name, SOURCE_VERSIONS) or f"; use one of {', '.join(SOURCE_VERSIONS)}"
+        raise _unreadable(("apiVersion",), f'{GROUP} has no version "{name}"{hint}')
+    return SOURCE_VERSIONS[name]
 
 
 def policy_reference(document: Mapping[str, Any]) -> PolicyReference | None:
-    """Where the Policy of a v1alpha1 document is, None if it has none.
+    """The Policy reference of a v1alpha1 document, if any.
 
     Raises:
-        ConversionError: it says so in no way or in two.
+        ConversionError: the reference is incomplete or ambiguous.
     """
     source = document.get("algorithmSource")
     policy = source.get("policy") if isinstance(source, Mapping) else None
@@ -139,7 +137,7 @@ def policy_reference(document: Mapping[str, Any]) -> PolicyReference | None:
         return None
     path: Path = ("algorithmSource", "policy")
     if isinstance(source, Mapping) and source.get("provider"):
-        message = "a policy and a provider exclude each other; remove one of them"
+        message = "policy and provider are mutually exclusive; remove one of them"
         raise _unreadable(("algorithmSource",), message)
     file, config_map = policy.get("file"), policy.get("configMap")
     if isinstance(file, Mapping) and file.get("path") and not config_map:
@@ -149,7 +147,7 @@ def policy_reference(document: Mapping[str, Any]) -> PolicyReference | None:
         return PolicyReference(
             (*path, "configMap"), config_map=(namespace, str(config_map["name"]))
         )
-    raise _unreadable(path, "this names no Policy; set file.path or configMap.name, one of them")
+    raise _unreadable(path, "does not name a Policy; set either file.path or configMap.name")
 
 
 def _unreadable(path: Path, message: str) -> ConversionError:

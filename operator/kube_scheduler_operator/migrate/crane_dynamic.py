@@ -1,4 +1,4 @@
-"""crane's plugins in a scheduler configuration: what uses them, and what is left without them."""
+"""crane's plugins in a scheduler configuration: their use, and the configuration without them."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ..base.findings import Path
-from ..schedulerconfig.warnings import DEFAULT_SCHEDULER
-from .changes import Change, Report
+from ..schedulerconfig.schema import DEFAULT_SCHEDULER
+from .changes import Change, ConversionLog
 
 DYNAMIC: Final = "Dynamic"
 TOPOLOGY: Final = "NodeResourceTopologyMatch"
 DEFAULT_PATH: Final = "/etc/kubernetes/dynamic-scheduler-policy.yaml"
-"""Where the plugin looks if its arguments do not say where."""
+"""Default of the plugin's argument policyConfigPath."""
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
+class DynamicUse:
     """How a profile uses Dynamic.
 
     Attributes:
         path: of the profile.
         name: its schedulerName.
-        filters: it filters.
-        scores: it scores.
+        filters: whether it filters.
+        scores: whether it scores.
         weight: of its scores.
-        policy_path: the file that has its policy, on the node.
+        policy_path: path of its policy on the node.
     """
 
     path: Path
@@ -39,90 +39,90 @@ class Use:
 
 
 @dataclass(frozen=True, slots=True)
-class Dynamic:
+class DynamicConfig:
     """A configuration without crane's plugins, and how it used them.
 
     Attributes:
-        rest: the configuration, as old as it was.
-        uses: profiles that use Dynamic.
+        rest: the configuration without them, in its old version.
+        uses: of Dynamic, by profile.
         names: the schedulerNames of all profiles.
-        changes: what was taken out beside Dynamic.
+        changes: changes other than those for Dynamic.
     """
 
     rest: Mapping[str, Any]
-    uses: tuple[Use, ...]
+    uses: tuple[DynamicUse, ...]
     names: tuple[str, ...]
     changes: tuple[Change, ...] = ()
 
     @property
     def policy_path(self) -> str:
-        """Where the policy is on the node; of several, the first."""
+        """Path of the policy on the node; the first one of several."""
         return self.uses[0].policy_path
 
 
 @dataclass(slots=True)
-class _Taken:
-    """What was found of Dynamic in one profile."""
+class _Usage:
+    """The use of Dynamic in one profile."""
 
     points: dict[str, int] = field(default_factory=dict)
     policy_path: str = DEFAULT_PATH
 
 
-def read_dynamic(document: Any) -> Dynamic | None:
+def read_dynamic(document: Any) -> DynamicConfig | None:
     """The configuration without crane's plugins; None if it does not enable Dynamic."""
     profiles = document.get("profiles") if isinstance(document, Mapping) else None
     if not isinstance(profiles, list):
         return None
     rest = copy.deepcopy(dict(document))
-    report = Report()
+    report = ConversionLog()
     uses = []
     found = []
     for index, profile in enumerate(rest["profiles"]):
         if not isinstance(profile, dict):
-            return None  # which the conversion tells
+            return None  # the conversion reports it
         path: Path = ("profiles", index)
         name = str(profile.get("schedulerName") or DEFAULT_SCHEDULER)
         found.append(name)
-        taken = _take(profile, path, report)
-        if taken.points:
-            points = taken.points
+        usage = _take(profile, path, report)
+        if usage.points:
+            points = usage.points
             both = "multiPoint" in points
             uses.append(
-                Use(
+                DynamicUse(
                     path,
                     name,
                     filters=both or "filter" in points,
                     scores=both or "score" in points,
                     weight=points.get("score") or points.get("multiPoint") or 1,
-                    policy_path=taken.policy_path,
+                    policy_path=usage.policy_path,
                 )
             )
     if not uses:
         return None
-    return Dynamic(rest, tuple(uses), tuple(found), report.changes())
+    return DynamicConfig(rest, tuple(uses), tuple(found), report.changes())
 
 
-def _take(profile: dict[str, Any], path: Path, report: Report) -> _Taken:
-    taken = _Taken()
+def _take(profile: dict[str, Any], path: Path, report: ConversionLog) -> _Usage:
+    usage = _Usage()
     plugins = profile.get("plugins")
     if isinstance(plugins, dict):
         for point, sets in list(plugins.items()):
             if isinstance(sets, dict):
-                _take_point(point, sets, (*path, "plugins", point), taken, report)
+                _take_point(point, sets, (*path, "plugins", point), usage, report)
                 if not any(sets.values()):
                     del plugins[point]
         if not plugins:
             del profile["plugins"]
     configs = profile.get("pluginConfig")
     if isinstance(configs, list):
-        _take_arguments(configs, (*path, "pluginConfig"), taken, report)
+        _take_arguments(configs, (*path, "pluginConfig"), usage, report)
         if not configs:
             del profile["pluginConfig"]
-    return taken
+    return usage
 
 
 def _take_point(
-    point: str, sets: dict[str, Any], path: Path, taken: _Taken, report: Report
+    point: str, sets: dict[str, Any], path: Path, usage: _Usage, report: ConversionLog
 ) -> None:
     for key in ("enabled", "disabled"):
         entries = sets.get(key)
@@ -130,30 +130,30 @@ def _take_point(
             continue
         for index, name, entry in _named(entries):
             if name == DYNAMIC and key == "enabled":
-                taken.points[point] = int(entry.get("weight") or 0)
+                usage.points[point] = int(entry.get("weight") or 0)
             elif name == TOPOLOGY and key == "enabled":
                 why = (
-                    "no policy here knows the NUMA topology that crane's agent publishes "
-                    "(NodeResourceTopology of topology.crane.io); pods are placed without it, and "
-                    "the kubelet's own topology manager still aligns or refuses them"
+                    "no policy of the operator uses the NUMA topology of crane's agent "
+                    "(NodeResourceTopology of topology.crane.io): pods are placed without it, and "
+                    "the kubelet's topology manager still aligns or rejects them"
                 )
-                report.lost((*path, key, index), f"{name} left out", why)
-        sets[key] = [entry for entry in entries if not _is_cranes(entry)]
+                report.lost((*path, key, index), f"{name} removed", why)
+        sets[key] = [entry for entry in entries if not _is_crane_plugin(entry)]
         if not sets[key]:
             del sets[key]
 
 
-def _take_arguments(configs: list[Any], path: Path, taken: _Taken, report: Report) -> None:
+def _take_arguments(configs: list[Any], path: Path, usage: _Usage, report: ConversionLog) -> None:
     for index, name, entry in _named(configs):
         arguments = entry.get("args")
         if name == DYNAMIC and isinstance(arguments, Mapping):
-            taken.policy_path = str(arguments.get("policyConfigPath") or DEFAULT_PATH)
+            usage.policy_path = str(arguments.get("policyConfigPath") or DEFAULT_PATH)
         if name in (DYNAMIC, TOPOLOGY):
-            why = "the plugin is not there any more"
+            why = "the plugin is removed as well"
             if name == DYNAMIC:
-                why = f"the policy is in the LoadPolicy, and not in {taken.policy_path} on nodes"
-            report.same((*path, index), f"arguments of {name} left out", why)
-    configs[:] = [entry for entry in configs if not _is_cranes(entry)]
+                why = f"the LoadPolicy replaces {usage.policy_path} on the nodes"
+            report.same((*path, index), f"arguments of {name} removed", why)
+    configs[:] = [entry for entry in configs if not _is_crane_plugin(entry)]
 
 
 def _named(entries: Sequence[Any]) -> Iterator[tuple[int, str, Mapping[str, Any]]]:
@@ -162,5 +162,5 @@ def _named(entries: Sequence[Any]) -> Iterator[tuple[int, str, Mapping[str, Any]
             yield index, str(entry.get("name") or ""), entry
 
 
-def _is_cranes(entry: Any) -> bool:
+def _is_crane_plugin(entry: Any) -> bool:
     return isinstance(entry, Mapping) and entry.get("name") in (DYNAMIC, TOPOLOGY)

@@ -1,34 +1,34 @@
-"""From crane-scheduler to a LoadPolicy: a configuration with the plugin Dynamic, converted.
+"""Conversion of crane-scheduler's configuration to a LoadPolicy and a SchedulerExtender.
 
-crane's plugins are in a scheduler binary of its own. What Dynamic does, an extender with the policy
-load-aware does beside kube-scheduler itself; the rest of the configuration stays and is converted
-like any other. Every difference is told.
+crane's plugin Dynamic needs crane's scheduler image. An extender with the policy load-aware does
+the same for the stock kube-scheduler; the rest of the configuration is converted like any other.
+Every difference is reported.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from ..base.findings import Path, Problem, format_path
+from ..base.findings import Path, Problem
 from ..load.policy import LoadPolicy, LoadPolicyError, Rules
-from ..load.policy_files import CRANE_GROUP, CRANE_KIND, Loaded, from_document
-from ..schedulerconfig.check import Target
+from ..load.policy_files import CRANE_GROUP, CRANE_KIND, LoadedPolicy, from_document
 from ..schedulerconfig.go_values import duration_text
-from ..schedulerconfig.warnings import DEFAULT_SCHEDULER
-from .changes import Change, Report
+from ..schedulerconfig.schema import DEFAULT_SCHEDULER
+from ..schedulerconfig.validation import Target
+from .changes import Change, ConversionLog
 from .convert import convert
-from .crane_dynamic import DYNAMIC, Dynamic
-from .objects import Converted, own_object, scheduler_profiles, secondary_scheduler
+from .crane_dynamic import DYNAMIC, DynamicConfig
+from .objects import ConvertedObjects, operator_object, scheduler_profiles, secondary_scheduler
 
 POLICY_NAME: Final = "default"
 EXTENDER_NAME: Final = "load-aware"
 SECOND_NAME: Final = "crane-scheduler"
-"""What crane's own charts and manuals call a second scheduler."""
+"""Name of a second scheduler in crane's charts and manuals."""
 
 
 def is_dynamic_policy(document: Any) -> bool:
-    """True for crane's DynamicSchedulerPolicy."""
+    """Whether the document is crane's DynamicSchedulerPolicy."""
     return (
         isinstance(document, Mapping)
         and document.get("kind") == CRANE_KIND
@@ -36,35 +36,33 @@ def is_dynamic_policy(document: Any) -> bool:
     )
 
 
-def convert_policy(document: Any) -> tuple[Loaded, tuple[Change, ...]]:
-    """(the policy of a DynamicSchedulerPolicy, what of it counts for nothing or reads otherwise).
+def convert_dynamic_policy(document: Any) -> tuple[LoadedPolicy, tuple[Change, ...]]:
+    """(policy of a DynamicSchedulerPolicy, its ignored or differently interpreted parts).
 
     Raises:
-        LoadPolicyError: it is none.
+        LoadPolicyError: it is another kind, or invalid.
     """
     if not is_dynamic_policy(document):
-        message = f"this is no {CRANE_KIND} of {CRANE_GROUP}; give one"
+        message = f"must be a {CRANE_KIND} of {CRANE_GROUP}; pass one"
         raise LoadPolicyError([Problem("UnknownKind", ("kind",), message)])
     loaded = from_document(document)
-    report = Report()
+    report = ConversionLog()
     for note in loaded.notes:
         if note.reason == "Percentages":
             why = (
-                "the filter keeps its limits; the score of crane-scheduler-plus was 0 on every "
-                "node whose load was 1 % or more, and now says what its weights mean"
+                "the filter keeps its limits; crane-scheduler-plus scored 0 for every node with a "
+                "load of 1 % or more, and now the weights apply"
             )
-            report.differs(note.path, "limits above 1 are percentages", why)
+            report.differs(note.path, "limits above 1 converted from percentages", why)
         else:
-            report.same(note.path, "left out", note.message)
+            report.same(note.path, "removed", note.message)
     return loaded, report.changes()
 
 
 def load_policy_object(policy: LoadPolicy, *, prometheus: str = "") -> dict[str, Any]:
-    """A LoadPolicy that says the same.
+    """A LoadPolicy with the same rules.
 
-    Args:
-        policy: its rules.
-        prometheus: URL of the Prometheus that has crane's recording rules; empty: node-metrics.
+    `prometheus` is the URL of the Prometheus with crane's recording rules; empty: node-metrics.
     """
     source = {"type": "Prometheus", "prometheus": {"url": prometheus}} if prometheus else {}
     rules = policy.rules
@@ -77,36 +75,31 @@ def load_policy_object(policy: LoadPolicy, *, prometheus: str = "") -> dict[str,
             {"timeRange": _duration(hot.seconds), "count": hot.count} for hot in rules.hot_values
         ],
     }
-    return own_object("LoadPolicy", POLICY_NAME, spec)
+    return operator_object("LoadPolicy", POLICY_NAME, spec)
 
 
 def convert_dynamic(
-    dynamic: Dynamic,
-    loaded: Loaded,
+    dynamic: DynamicConfig,
+    loaded: LoadedPolicy,
     changes: Sequence[Change],
     target: Target,
     *,
     second: str | None = None,
     namespace: str = "",
     prometheus: str = "",
-) -> Converted:
-    """Convert to objects that do the same beside kube-scheduler.
+) -> ConvertedObjects:
+    """Convert to objects with which the stock kube-scheduler does the same.
 
-    Args:
-        dynamic: the configuration.
-        loaded: its policy.
-        changes: what that said of itself.
-        target: the scheduler that will read the result.
-        second: the name of a SecondaryScheduler; None: the control plane's scheduler is configured.
-        namespace: where that runs.
-        prometheus: URL of the Prometheus that has crane's recording rules; empty: node-metrics.
+    `changes` are those of the policy's conversion. `second` and `namespace` are of the
+    SecondaryScheduler; without `second`, the control plane's scheduler gets the settings.
+    `prometheus` is as in `load_policy_object`.
 
     Raises:
         ConversionError: the rest of the configuration cannot be converted.
     """
-    report = Report()
+    report = ConversionLog()
     conversion = convert(dynamic.rest, target)
-    policy = _asked(dynamic, loaded.policy)
+    policy = _used_rules(dynamic, loaded.policy)
     served = {name: _served(name, second) for name in dynamic.names}
     objects = [load_policy_object(policy, prometheus=prometheus)]
     if second is None:
@@ -114,16 +107,16 @@ def convert_dynamic(
     else:
         objects.append(secondary_scheduler(conversion.config, second, namespace, served, report))
     objects.append(_extender(dynamic, second, served, report))
-    _tell(dynamic, report, prometheus=prometheus)
+    _report_replacement(dynamic, report, prometheus=prometheus)
     all_changes = (*dynamic.changes, *changes, *conversion.changes, *report.changes())
-    return Converted(tuple(objects), tuple(dict.fromkeys(all_changes)), conversion.problems)
+    return ConvertedObjects(tuple(objects), tuple(dict.fromkeys(all_changes)), conversion.problems)
 
 
-# --- what stands for them ---------------------------------------------------------------------
+# --- objects ----------------------------------------------------------------------------------
 
 
-def _asked(dynamic: Dynamic, policy: LoadPolicy) -> LoadPolicy:
-    """The policy without what no profile asked Dynamic for."""
+def _used_rules(dynamic: DynamicConfig, policy: LoadPolicy) -> LoadPolicy:
+    """The policy without rules that no profile uses."""
     rules = policy.rules
     filters = any(use.filters for use in dynamic.uses)
     scores = any(use.scores for use in dynamic.uses)
@@ -139,7 +132,7 @@ def _asked(dynamic: Dynamic, policy: LoadPolicy) -> LoadPolicy:
 
 
 def _extender(
-    dynamic: Dynamic, second: str | None, served: Mapping[str, str], report: Report
+    dynamic: DynamicConfig, second: str | None, served: Mapping[str, str], report: ConversionLog
 ) -> dict[str, Any]:
     agent: dict[str, Any] = {
         "policies": [{"name": "load-aware", "weight": 1}],
@@ -155,37 +148,37 @@ def _extender(
     users = [use.name for use in dynamic.uses]
     if set(users) != set(dynamic.names):
         agent["schedulerNames"] = [served[name] for name in users]
-        why = "an extender is for all profiles of a scheduler, so the agent looks at schedulerName"
-        report.same(first.path, f"load counts for pods of {', '.join(users)} only", why)
+        why = "an extender applies to all profiles, so the agent selects pods by schedulerName"
+        report.same(first.path, f"load applied to pods of {', '.join(users)} only", why)
     weights = {use.weight for use in dynamic.uses if use.scores}
     if len(weights) > 1:
-        what = f"the weight is {first.weight} in all profiles"
+        what = f"weight set to {first.weight} for all profiles"
         report.differs((*first.path, "plugins", "score"), what, "an extender has one weight")
     for use in dynamic.uses[1:]:
         if (use.filters, use.scores) != (first.filters, first.scores):
-            why = "an extender filters and scores in all profiles that it is for, or in none"
-            report.differs((*use.path, "plugins"), f"{DYNAMIC} is as in {first.name}", why)
+            why = "an extender filters and scores in all its profiles or in none"
+            report.differs((*use.path, "plugins"), f"{DYNAMIC} used as in {first.name}", why)
         if use.policy_path != first.policy_path:
-            why = f"one LoadPolicy has all nodes; the policy of {first.name} is used"
-            report.lost((*use.path, "pluginConfig"), f"{use.policy_path} left out", why)
+            why = f"one LoadPolicy applies to all nodes; the policy of {first.name} is used"
+            report.lost((*use.path, "pluginConfig"), f"{use.policy_path} removed", why)
     spec: dict[str, Any] = {"scheduler": second} if second is not None else {}
     spec |= {"agent": agent, "weight": first.weight}
-    return own_object("SchedulerExtender", EXTENDER_NAME, spec)
+    return operator_object("SchedulerExtender", EXTENDER_NAME, spec)
 
 
-def _for_control_plane(config: Mapping[str, Any], report: Report) -> list[dict[str, Any]]:
-    """SchedulerProfiles for what is left; none for a profile that is kube-scheduler's own."""
+def _for_control_plane(config: Mapping[str, Any], report: ConversionLog) -> list[dict[str, Any]]:
+    """SchedulerProfiles for the other settings; none for a default profile."""
     objects, left = scheduler_profiles(config)
     for name in left:
         why = (
-            "no SchedulerProfile says this; if it is still wanted, put it into "
+            "a SchedulerProfile does not have this field; if it is still needed, set it in "
             "spec.unsupportedConfigOverrides of KubeScheduler"
         )
-        report.lost((name,), "left out", why)
+        report.lost((name,), "removed", why)
     for name in ("leaderElection", "clientConnection"):
         if name in config:
-            why = "the control plane's scheduler has its own, which the operator knows"
-            report.same((name,), "left out", why)
+            why = "the operator sets it for the control plane's scheduler"
+            report.same((name,), "removed", why)
     return [
         obj
         for obj in objects
@@ -194,40 +187,40 @@ def _for_control_plane(config: Mapping[str, Any], report: Report) -> list[dict[s
 
 
 def _served(name: str, second: str | None) -> str:
-    """Under which name a profile runs: nobody but the control plane has the default one."""
+    """The new schedulerName of a profile; only the control plane serves the default one."""
     return second if second is not None and name == DEFAULT_SCHEDULER else name
 
 
-def _tell(dynamic: Dynamic, report: Report, *, prometheus: str) -> None:
+def _report_replacement(dynamic: DynamicConfig, report: ConversionLog, *, prometheus: str) -> None:
     first = dynamic.uses[0]
     at: Path = (*first.path, "plugins")
-    what = f"{DYNAMIC} is the extender {EXTENDER_NAME} with the policy load-aware"
-    report.same(at, what, "kube-scheduler itself runs then, of any version, without crane's image")
+    what = f"{DYNAMIC} replaced by SchedulerExtender {EXTENDER_NAME} with policy load-aware"
+    report.same(at, what, "any stock kube-scheduler can use it, without crane's image")
     if any(use.scores for use in dynamic.uses):
         score = (*first.path, "plugins", "score")
-        why = "an extender's scores are 0 to 10, and 10 counts like a plugin's 100 of that weight"
-        report.differs(score, "scores have steps of 10 of 100", why)
+        why = "an extender scores from 0 to 10, and 10 counts like a plugin's 100 with that weight"
+        report.differs(score, "scores rounded to steps of 10 of 100", why)
         why = (
-            "crane counts it as fully used and so prefers every other node; here it has the median "
-            "of the others"
+            "crane treats it as fully used and prefers every other node; load-aware gives it the "
+            "median score of the others"
         )
-        report.differs(score, "a node whose load is not known, or stale, is average", why)
+        report.differs(score, "nodes with unknown or stale load scored as average", why)
         why = (
-            "the extender sees pods as they are bound, each of them once, also while nothing is "
-            "measured; crane counts events and publishes them with the load"
+            "the extender counts every bound pod once, even while load is not measured; crane "
+            "counts events and publishes them with the load"
         )
-        report.differs(score, "hot values are counted from pods", why)
+        report.differs(score, "hot values counted from pods", why)
     if prometheus:
-        why = f"the annotator asks {prometheus} for the same recording rules"
-        report.same(at, "load is what Prometheus says", why)
+        why = f"the annotator queries the same recording rules at {prometheus}"
+        report.same(at, "load read from Prometheus", why)
     else:
         why = (
-            "no Prometheus is needed; crane-scheduler-controller and its exporter can go, or give "
-            "--prometheus URL to go on with recording rules that are there"
+            "Prometheus is not needed; remove crane-scheduler-controller and its exporter, or "
+            "pass --prometheus URL to keep using existing recording rules"
         )
-        report.differs(at, "load is measured by node-metrics", why)
-    why = "under our own key, in UTC; spec.write: [crane] writes those of crane as well"
-    report.differs(at, "nodes have one annotation instead of seven", why)
+        report.differs(at, "load measured by node-metrics", why)
+    why = "it has the operator's key and is in UTC; spec.write: [crane] also writes crane's"
+    report.differs(at, "seven node annotations replaced by one", why)
 
 
 # --- values -----------------------------------------------------------------------------------
@@ -248,10 +241,3 @@ def _limit(limit: float) -> str | float:
 
 def _number(weight: float) -> float | int:
     return int(weight) if weight == int(weight) else weight
-
-
-def policy_problem_text(error: LoadPolicyError) -> Iterator[str]:
-    """What is wrong with a policy, one line each."""
-    for problem in error.problems:
-        where = format_path(problem.path)
-        yield f"{where}: {problem.sentence}" if where else problem.sentence

@@ -1,4 +1,4 @@
-"""Extenders: their fields in old spellings, and the time-out of a Policy, which is nanoseconds."""
+"""Extenders: field names of old versions, and timeouts of a Policy in nanoseconds."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from ..base.findings import Path
-from .changes import Report
+from .changes import ConversionLog
 from .old_schema import EXTENDER_FIELDS, TLS_FIELDS
 
 _UNITS: Final = ((3_600_000_000_000, "h"), (60_000_000_000, "m"), (1_000_000_000, "s"),
                  (1_000_000, "ms"), (1_000, "us"))  # fmt: skip
 
 
-def spell(extenders: Any, report: Report) -> Any:
-    """The extenders with their fields spelled as v1 has them.
+def spell(extenders: Any, report: ConversionLog) -> Any:
+    """The extenders with v1's spelling of field names.
 
-    Old versions read these fields whatever their case: a Policy has `enableHttps`, the oldest ones
-    have `BindVerb` and a TLS configuration without any lower case.
+    Old versions ignored the case of these fields: a Policy has `enableHttps`, the oldest ones have
+    `BindVerb` and TLS fields in capitals.
     """
     if not isinstance(extenders, list):
         return extenders
@@ -28,15 +28,15 @@ def spell(extenders: Any, report: Report) -> Any:
 
 
 def duration(nanoseconds: int) -> str:
-    """A Go duration in the largest unit that it is a multiple of: 5000000000 is `5s`."""
+    """A Go duration in the largest unit that divides it: 5000000000 is `5s`."""
     for size, unit in _UNITS:
         if nanoseconds and nanoseconds % size == 0:
             return f"{nanoseconds // size}{unit}"
     return f"{nanoseconds}ns" if nanoseconds else "0s"
 
 
-def from_policy(extenders: list[dict[str, Any]], report: Report) -> list[dict[str, Any]]:
-    """The extenders of a Policy that has been read."""
+def from_policy(extenders: list[dict[str, Any]], report: ConversionLog) -> list[dict[str, Any]]:
+    """Convert the extenders of a Policy with valid types."""
     converted = []
     for index, extender in enumerate(extenders):
         fields = dict(extender)
@@ -44,22 +44,22 @@ def from_policy(extenders: list[dict[str, Any]], report: Report) -> list[dict[st
             text = duration(fields["httpTimeout"])
             report.same(
                 ("extenders", index, "httpTimeout"),
-                f"{fields['httpTimeout']} is {text}",
-                "a Policy has nanoseconds, v1 has a duration",
+                f"{fields['httpTimeout']} converted to {text}",
+                "a Policy has nanoseconds, v1 a duration",
             )
             fields["httpTimeout"] = text
         converted.append(fields)
     return converted
 
 
-def _spelled(value: Any, known: Mapping[str, str], path: Path, report: Report) -> Any:
+def _spelled(value: Any, known: Mapping[str, str], path: Path, report: ConversionLog) -> Any:
     if not isinstance(value, Mapping):
         return value
     fields: dict[str, Any] = {}
     for key, item in value.items():
         name = known.get(str(key).lower(), str(key))
         if name != key:
-            report.same((*path, key), f"this is {name} in v1", "old versions took any case")
+            report.same((*path, key), f"renamed to {name}", "v1 field names are case-sensitive")
         if name == "tlsConfig":
             item = _spelled(item, TLS_FIELDS, (*path, key), report)
         fields[name] = item

@@ -1,8 +1,8 @@
-"""From kube-safe-scheduler to a SecondaryScheduler and SchedulerExtenders.
+"""Conversion of kube-safe-scheduler to a SecondaryScheduler and SchedulerExtenders.
 
-Its manifests run an old kube-scheduler and the agents in one pod; the Policy names them by port
-and verb (`predicates/safe-overload`). What each agent did, a policy of the same name does in a
-container of the scheduler's pod, and every difference is told.
+Its manifests run an old kube-scheduler and its agents in one pod; the Policy refers to them by port
+and verb (`predicates/safe-overload`). A policy of the same name replaces each agent, in a container
+of the scheduler's pod. Every difference is reported.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from ..base.findings import Path, Problem
 from ..base.objects import mapping
 from ..policies.arguments import described
 from ..policies.policy import UnknownPolicyError, policy_class
-from ..schedulerconfig.merge import DEFAULT_SCHEDULER
-from .changes import Change, Report
-from .objects import Converted, own_object, secondary_scheduler
+from ..schedulerconfig.schema import DEFAULT_SCHEDULER
+from .changes import Change, ConversionLog
+from .objects import ConvertedObjects, operator_object, secondary_scheduler
 
 DEFAULT_NAME: Final = "my-scheduler"
 DEFAULT_PORT: Final = 80
@@ -30,20 +30,20 @@ _AGENTS: Final = {
     "safe-overload": "safe", "safe-balance": "safe", "pigeon-holing": "pigeon",
     "rl-priority": "rl",
 }  # fmt: skip
-"""Policy -> the agent of kube-safe-scheduler that has it, where that is called otherwise."""
+"""Policy -> its agent in kube-safe-scheduler, if that has another name."""
 _LEVELS: Final = ("TRACE", "DEBUG", "INFO", "WARNING", "ERROR", "ALERT")
 
 
 @dataclass(slots=True)
-class Container:
-    """What one container of agents is asked.
+class AgentContainer:
+    """The use of one container of agents.
 
     Attributes:
-        port: where it listens.
-        env: its environment.
-        filters: policies that filter, with the places where the configuration says so.
-        weights: policy that scores -> its weight.
-        paths: the entries of the configuration that are about it.
+        port: on which it listens.
+        env: its environment variables.
+        filters: filtering policy -> path of the field that uses it.
+        weights: scoring policy -> its weight.
+        paths: of the configuration's entries that use it.
     """
 
     port: int
@@ -54,7 +54,7 @@ class Container:
 
     @property
     def policies(self) -> tuple[str, ...]:
-        """All of them, in the order in which the configuration has them."""
+        """All policies, in the order of the configuration."""
         return tuple(dict.fromkeys((*self.filters, *self.weights)))
 
 
@@ -66,30 +66,26 @@ def convert_agents(
     *,
     name: str = "",
     namespace: str = "",
-) -> Converted | None:
-    """The objects that do the same; None: no workload here runs agents that this configuration has.
+) -> ConvertedObjects | None:
+    """The replacing objects; None if no workload runs agents that the configuration uses.
 
-    Args:
-        config: KubeSchedulerConfiguration v1, as converted.
-        changes: what that conversion said.
-        problems: why a scheduler would not start with it.
-        documents: of the same file; the Deployment among them has the agents' environment.
-        name: of the SecondaryScheduler; empty: what pods ask for.
-        namespace: where it is to run.
+    `config` is a converted KubeSchedulerConfiguration v1, with the changes and the problems of that
+    conversion. The Deployment in `documents` has the agents' environment variables. `name` and
+    `namespace` are of the SecondaryScheduler; an empty name means the schedulerName.
     """
     running = dict(_containers(documents))
-    found: dict[int, Container] = {}
+    found: dict[int, AgentContainer] = {}
     others = []
     for index, extender in enumerate(config.get("extenders") or ()):
         port = _agent_port(extender)
         if port in running:
-            known = found.setdefault(port, Container(port, running[port]))
+            known = found.setdefault(port, AgentContainer(port, running[port]))
             _take(known, extender, ("extenders", index))
         else:
             others.append(extender)
     if not found:
         return None
-    report = Report()
+    report = ConversionLog()
     served = _served(config, name)
     rest = {key: value for key, value in config.items() if key != "extenders"}
     if others:
@@ -98,23 +94,23 @@ def convert_agents(
     objects = [secondary_scheduler(rest, scheduler, namespace, served, report)]
     used: set[str] = set()
     objects += [_extender(each, scheduler, used, report) for each in found.values()]
-    _tell(report)
+    _report_removal(report)
     every = tuple(dict.fromkeys((*changes, *report.changes())))
-    return Converted(tuple(objects), every, tuple(problems))
+    return ConvertedObjects(tuple(objects), every, tuple(problems))
 
 
 def _served(config: Mapping[str, Any], name: str) -> dict[str, str]:
-    """SchedulerName -> what it is called now: nobody but the control plane has the default one."""
-    asked = [
+    """Old -> new schedulerName; only the control plane serves the default one."""
+    names = [
         str(mapping(profile).get("schedulerName") or DEFAULT_SCHEDULER)
         for profile in config.get("profiles") or [{}]
     ]
     other = name or DEFAULT_NAME
-    return {each: other if each == DEFAULT_SCHEDULER else each for each in asked}
+    return {each: other if each == DEFAULT_SCHEDULER else each for each in names}
 
 
 def _agent_port(extender: Any) -> int:
-    """The port of an extender of which every verb is an agent's; -1: it is not one of them."""
+    """The port of an extender whose verbs are all those of agents; -1 for another extender."""
     entry = mapping(extender)
     try:
         url = urlsplit(str(entry.get("urlPrefix") or ""))
@@ -135,7 +131,7 @@ def _exists(policy: str) -> bool:
     return True
 
 
-def _take(container: Container, extender: Any, path: Path) -> None:
+def _take(container: AgentContainer, extender: Any, path: Path) -> None:
     entry = mapping(extender)
     container.paths.append(path)
     for key in ("filterVerb", "prioritizeVerb"):
@@ -149,9 +145,9 @@ def _take(container: Container, extender: Any, path: Path) -> None:
 
 
 def _containers(documents: Sequence[Any]) -> Iterator[tuple[int, dict[str, str]]]:
-    """(port, environment) of all containers that may be agents: HTTP_PORT says where they listen.
+    """(port, environment) of all containers that may be agents; HTTP_PORT is their port.
 
-    One that does not say it listens at 80; then it must have no other port.
+    Without HTTP_PORT the port is 80, which the container or its image must confirm.
     """
     for document in documents:
         spec = mapping(mapping(document).get("spec"))
@@ -174,7 +170,7 @@ def _containers(documents: Sequence[Any]) -> Iterator[tuple[int, dict[str, str]]
 
 
 def _extender(
-    container: Container, scheduler: str, used: set[str], report: Report
+    container: AgentContainer, scheduler: str, used: set[str], report: ConversionLog
 ) -> dict[str, Any]:
     name = _name(container, used)
     path = container.paths[0]
@@ -187,24 +183,25 @@ def _extender(
     if container.port >= 1024:
         agent["port"] = container.port
     else:
-        why = "an agent has no privileges, so the operator chooses one from 5401 on"
-        report.same((*path, "urlPrefix"), f"not port {container.port}", why)
+        why = "an agent has no privileges, so the operator chooses a port from 5401"
+        report.same((*path, "urlPrefix"), f"port {container.port} replaced", why)
     total = sum(container.weights.values())
     if len(container.weights) > 1:
         why = (
-            f"the policies of one agent make one score, their weighted mean, whose weight is "
-            f"{total}; it is a whole number from 0 to 10, so differences get smaller"
+            f"an agent returns the weighted mean of its policies' scores with weight {total}; it "
+            "is an integer from 0 to 10, so differences get smaller"
         )
-        report.differs((*path, "weight"), f"one extender of {len(container.weights)}", why)
+        what = f"{len(container.weights)} policies combined into one extender"
+        report.differs((*path, "weight"), what, why)
     spec = {"scheduler": scheduler, "agent": agent, "weight": max(total, 1)}
     if not container.weights:
         del spec["weight"]
     _behaviour(path, report)
-    return own_object("SchedulerExtender", name, spec)
+    return operator_object("SchedulerExtender", name, spec)
 
 
-def _name(container: Container, used: set[str]) -> str:
-    """As the agent was called; further ones of the same kind are numbered."""
+def _name(container: AgentContainer, used: set[str]) -> str:
+    """The agent's old name, numbered if several agents have it."""
     kinds = dict.fromkeys(_AGENTS.get(each, each) for each in container.policies)
     base = "-".join(kinds)[:36].rstrip("-")
     name, number = base, 1
@@ -215,23 +212,25 @@ def _name(container: Container, used: set[str]) -> str:
     return name
 
 
-def _policy(name: str, container: Container, path: Path, report: Report) -> dict[str, Any]:
+def _policy(
+    name: str, container: AgentContainer, path: Path, report: ConversionLog
+) -> dict[str, Any]:
     entry: dict[str, Any] = {"name": name, "weight": container.weights.get(name, 0)}
     cls = policy_class(name)
     if any(each.name == "annotations" for each in described(cls.Arguments)):
         entry["arguments"] = {"annotations": "safe"}
         why = (
-            "those of kube-safe-scheduler's node-annotator; without it make a LoadPolicy and leave "
-            "the argument annotations out"
+            "kube-safe-scheduler's node-annotator writes them; without it, create a LoadPolicy and "
+            "remove the argument annotations"
         )
-        report.same(path, f"{name} reads the annotations that it read", why)
+        report.same(path, f"{name} set to read the same annotations", why)
     if container.filters and cls.filters and name not in container.filters:
-        why = "the policies of an agent filter all or none; give it a SchedulerExtender of its own"
-        report.differs(path, f"{name} filters as well", why)
+        why = "all policies of an agent filter or none; give it its own SchedulerExtender"
+        report.differs(path, f"{name} set to filter as well", why)
     return entry
 
 
-def _environment(container: Container, path: Path, report: Report) -> dict[str, Any]:
+def _environment(container: AgentContainer, path: Path, report: ConversionLog) -> dict[str, Any]:
     env = {key: value for key, value in container.env.items() if key != "LOG_LEVEL"}
     found: dict[str, Any] = {}
     level = container.env.get("LOG_LEVEL", "")
@@ -239,23 +238,23 @@ def _environment(container: Container, path: Path, report: Report) -> dict[str, 
         found["logLevel"] = level
     known = {each for name in container.policies for each in policy_class(name).env}
     for key in env.keys() - known:
-        report.same(path, f"the environment variable {key} is left out", "no policy here reads it")
-    kept = {key: value for key, value in env.items() if key in known}
-    return {**found, "env": kept} if kept else found
+        report.same(path, f"environment variable {key} removed", "no policy uses it")
+    variables = {key: value for key, value in env.items() if key in known}
+    return {**found, "env": variables} if variables else found
 
 
-def _behaviour(path: Path, report: Report) -> None:
-    why = "set ignorable: false for what it was: then no pod is scheduled while the agent is away"
-    report.differs((*path, "ignorable"), "pods are scheduled without it while it is away", why)
-    why = "it was 5s, for which all pods wait when the agent hangs"
-    report.differs((*path, "httpTimeout"), "each call may take 500ms", why)
-    why = "the agent watches them itself, so whole Node objects do not travel with every call"
-    report.same((*path, "nodeCacheCapable"), "only names of nodes are sent", why)
+def _behaviour(path: Path, report: ConversionLog) -> None:
+    why = "pods are scheduled while the agent is unavailable; set ignorable: false to prevent that"
+    report.differs((*path, "ignorable"), "set to true", why)
+    why = "with the old 5s every pod waits that long when the agent hangs"
+    report.differs((*path, "httpTimeout"), "set to 500ms", why)
+    why = "the agent watches Nodes itself, so calls carry node names only"
+    report.same((*path, "nodeCacheCapable"), "set to true", why)
 
 
-def _tell(report: Report) -> None:
+def _report_removal(report: ConversionLog) -> None:
     why = (
-        "the operator's own agents have the same policies; images, Deployment, account and rights "
-        "of kube-safe-scheduler can go"
+        "its agents have the same policies; remove the Deployment, ServiceAccount and RBAC of "
+        "kube-safe-scheduler"
     )
-    report.same((), "the scheduler's pods are made by the operator", why)
+    report.same((), "the scheduler's pods replaced by pods of the operator", why)

@@ -1,4 +1,4 @@
-"""A KubeSchedulerConfiguration as the objects that people apply."""
+"""A KubeSchedulerConfiguration as objects of the operator's API."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ..base.findings import Problem
-from ..schedulerconfig.merge import DEFAULT_SCHEDULER
-from .changes import Change, Report
+from ..schedulerconfig.schema import DEFAULT_SCHEDULER
+from .changes import Change, ConversionLog
 
 _API_VERSION: Final = "kube-scheduler-operator.dev/v1alpha1"
 _KIND: Final = "SchedulerProfile"
@@ -17,18 +17,18 @@ _SECOND_FIELDS: Final = (
     "parallelism", "percentageOfNodesToScore", "podInitialBackoffSeconds", "podMaxBackoffSeconds",
     "enableProfiling", "enableContentionProfiling", "delayCacheUntilActive", "extenders",
 )  # fmt: skip
-_OURS: Final = ("apiVersion", "kind", "profiles", "clientConnection", "leaderElection")
-"""What is the operator's own business: the connection to the API server and the election."""
+_OPERATOR_FIELDS: Final = ("apiVersion", "kind", "profiles", "clientConnection", "leaderElection")
+"""Fields that the operator sets, or that SchedulerProfiles contain."""
 
 
 @dataclass(frozen=True, slots=True)
-class Converted:
-    """What comes of it.
+class ConvertedObjects:
+    """The result of a conversion to objects.
 
     Attributes:
         objects: for `kubectl apply`.
-        changes: what is different, in no order that means something.
-        problems: why the scheduler would not start with it.
+        changes: differences from the old documents, unordered.
+        problems: errors with which the scheduler does not start.
     """
 
     objects: tuple[dict[str, Any], ...]
@@ -36,24 +36,24 @@ class Converted:
     problems: tuple[Problem, ...] = ()
 
 
-def own_object(kind: str, name: str, spec: Mapping[str, Any]) -> dict[str, Any]:
-    """An object of our own group."""
+def operator_object(kind: str, name: str, spec: Mapping[str, Any]) -> dict[str, Any]:
+    """An object of the operator's API group."""
     metadata = {"name": name}
     return {"apiVersion": _API_VERSION, "kind": kind, "metadata": metadata, "spec": dict(spec)}
 
 
 def scheduler_profiles(config: Mapping[str, Any]) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
-    """(SchedulerProfiles, fields of the configuration that no SchedulerProfile can say).
+    """(SchedulerProfiles, fields of the configuration that SchedulerProfiles do not have).
 
-    The base is None, kube-scheduler's own defaults, because that is what a file's lists are merged
-    with. An object has the name of its profile, which is that of pods' `spec.schedulerName`.
+    The base is None, kube-scheduler's defaults, with which a file's lists are merged. An object's
+    name is the schedulerName of its profile.
     """
     objects = []
     for profile in config.get("profiles") or [{}]:
         name = profile.get("schedulerName") or DEFAULT_SCHEDULER
         spec = {key: value for key, value in profile.items() if key != "schedulerName"}
-        objects.append(own_object(_KIND, name, {"base": "None", **spec}))
-    return objects, tuple(key for key in config if key not in _OURS)
+        objects.append(operator_object(_KIND, name, {"base": "None", **spec}))
+    return objects, tuple(key for key in config if key not in _OPERATOR_FIELDS)
 
 
 def secondary_scheduler(
@@ -61,45 +61,40 @@ def secondary_scheduler(
     name: str,
     namespace: str,
     served: Mapping[str, str],
-    report: Report,
+    report: ConversionLog,
 ) -> dict[str, Any]:
-    """A SecondaryScheduler that does what a scheduler with this configuration did.
+    """A SecondaryScheduler equivalent to a scheduler with this configuration (v1).
 
-    Args:
-        config: KubeSchedulerConfiguration v1.
-        name: of the object.
-        namespace: where it is to run.
-        served: schedulerName -> the one under which the profile runs now, where it is another.
-        report: is told what differs.
+    `served` maps old to new schedulerNames, for renamed profiles.
     """
-    kept = {key: config[key] for key in _SECOND_FIELDS if key in config}
+    settings = {key: config[key] for key in _SECOND_FIELDS if key in config}
     election = config.get("leaderElection") or {}
     timings = {key: election[key] for key in _ELECTION if key in election}
     if timings:
-        kept["leaderElection"] = timings
+        settings["leaderElection"] = timings
     if election.keys() - timings.keys():
-        why = f"its replicas elect by the Lease {namespace}/{name}, which nobody else has"
-        report.same(("leaderElection",), "only its timings are kept", why)
+        why = f"its replicas use the Lease {namespace}/{name}, which belongs to it alone"
+        report.same(("leaderElection",), "reduced to its timings", why)
     connection = config.get("clientConnection") or {}
-    kept_connection = {key: value for key, value in connection.items() if key != "kubeconfig"}
-    if kept_connection:
-        kept["clientConnection"] = kept_connection
+    client = {key: value for key, value in connection.items() if key != "kubeconfig"}
+    if client:
+        settings["clientConnection"] = client
     if "kubeconfig" in connection:
         path = ("clientConnection", "kubeconfig")
-        report.same(path, "left out", "a SecondaryScheduler has an account of its own")
+        report.same(path, "removed", "a SecondaryScheduler has its own ServiceAccount")
     profiles = []
     for index, profile in enumerate(config.get("profiles") or [{}]):
         before = str(profile.get("schedulerName") or DEFAULT_SCHEDULER)
         after = served.get(before, before)
         if after != before:
             why = (
-                "pods that ask for it are the control plane's scheduler's, and two would fight "
-                f'over them; pods have to ask for "{after}" (spec.schedulerName)'
+                "the control plane's scheduler serves that name, and two schedulers would place "
+                f'the same pods; set spec.schedulerName of pods to "{after}"'
             )
             where = ("profiles", index, "schedulerName")
-            report.differs(where, f"{before} is {after}", why)
+            report.differs(where, f"{before} renamed to {after}", why)
         profiles.append({**profile, "schedulerName": after})
     spec: dict[str, Any] = {"namespace": namespace}
-    if kept:
-        spec["config"] = kept
-    return own_object("SecondaryScheduler", name, {**spec, "profiles": profiles})
+    if settings:
+        spec["config"] = settings
+    return operator_object("SecondaryScheduler", name, {**spec, "profiles": profiles})

@@ -1,9 +1,9 @@
-"""What old versions of kube-scheduler enabled by themselves, and what became of their plugins.
+"""Default plugins of old kube-scheduler versions, and the fate of removed plugins.
 
-The tables restate Kubernetes' own, without what feature gates added that were off by default:
+The tables restate those of Kubernetes, without plugins of feature gates that were off by default:
 `getDefaultConfig` of pkg/scheduler/algorithmprovider/registry.go (1.18 to 1.21), from 1.22 on
 `getDefaultPlugins` of default_plugins.go in pkg/scheduler/apis/config/v1beta1 and v1beta2.
-v1beta3 has the defaults of v1; `catalogue.py` has those.
+v1beta3 has the defaults of v1, which are in `in_tree_plugins.py`.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from ..schedulerconfig.effective_plugins import Entry
+from ..schedulerconfig.effective_plugins import PluginEntry
 
-Lists = Mapping[str, tuple[Entry, ...]]
+PointPlugins = Mapping[str, tuple[PluginEntry, ...]]
 """Extension point -> the plugins that run there, in order, with their weights."""
 
 FIT: Final = "NodeResourcesFit"
@@ -27,23 +27,23 @@ AVOID: Final = "NodePreferAvoidPods"
 RESOURCE_LIMITS: Final = "NodeResourceLimits"
 
 
-def _names(text: str) -> tuple[Entry, ...]:
-    return tuple(Entry(name) for name in text.split())
+def _names(text: str) -> tuple[PluginEntry, ...]:
+    return tuple(PluginEntry(name) for name in text.split())
 
 
-def _weights(text: str) -> tuple[Entry, ...]:
+def _weights(text: str) -> tuple[PluginEntry, ...]:
     pairs = (item.split("=") for item in text.split())
-    return tuple(Entry(name, int(weight)) for name, weight in pairs)
+    return tuple(PluginEntry(name, int(weight)) for name, weight in pairs)
 
 
-_AROUND: Final[Lists] = {
+_COMMON: Final[PointPlugins] = {
     "queueSort": _names("PrioritySort"),
     "postFilter": _names("DefaultPreemption"),
     "reserve": _names("VolumeBinding"),
     "preBind": _names("VolumeBinding"),
     "bind": _names("DefaultBinder"),
 }
-"""The same in all of them. Before 1.19 preemption and volume binding were built in instead."""
+"""Common to all versions. Before 1.19 preemption and volume binding were built in."""
 
 _FILTERS: Final = _names(
     "NodeUnschedulable NodeName TaintToleration NodeAffinity NodePorts NodeResourcesFit "
@@ -51,8 +51,8 @@ _FILTERS: Final = _names(
     "VolumeZone PodTopologySpread InterPodAffinity"
 )
 
-ALPHA: Final[Lists] = {
-    **_AROUND,
+ALPHA: Final[PointPlugins] = {
+    **_COMMON,
     "preFilter": _names("NodeResourcesFit NodePorts InterPodAffinity PodTopologySpread"),
     "filter": _FILTERS,
     "preScore": _names(
@@ -64,10 +64,10 @@ ALPHA: Final[Lists] = {
         "DefaultPodTopologySpread=1 TaintToleration=1 PodTopologySpread=1"
     ),
 }
-"""Of v1alpha1 and v1alpha2: Kubernetes 1.18."""
+"""Defaults of v1alpha1 and v1alpha2: Kubernetes 1.18."""
 
-BETA1: Final[Lists] = {
-    **_AROUND,
+BETA1: Final[PointPlugins] = {
+    **_COMMON,
     "preFilter": _names(
         "NodeResourcesFit NodePorts PodTopologySpread InterPodAffinity VolumeBinding NodeAffinity"
     ),
@@ -79,10 +79,10 @@ BETA1: Final[Lists] = {
         "PodTopologySpread=2 TaintToleration=1"
     ),
 }
-"""Of v1beta1, and of what a Policy leaves out: Kubernetes 1.20 to 1.22."""
+"""Defaults of v1beta1, and of lists that a Policy does not set: Kubernetes 1.20 to 1.22."""
 
-BETA2: Final[Lists] = {
-    **_AROUND,
+BETA2: Final[PointPlugins] = {
+    **_COMMON,
     "preFilter": _names(
         "NodeResourcesFit NodePorts VolumeRestrictions PodTopologySpread InterPodAffinity "
         "VolumeBinding NodeAffinity"
@@ -94,18 +94,19 @@ BETA2: Final[Lists] = {
         "NodeResourcesFit=1 NodeAffinity=1 PodTopologySpread=2 TaintToleration=1"
     ),
 }
-"""Of v1beta2: Kubernetes 1.22 and later."""
+"""Defaults of v1beta2: Kubernetes 1.22 and later."""
 
 
-def packing(lists: Lists) -> Lists:
-    """The algorithm provider ClusterAutoscalerProvider: most instead of least allocated."""
+def packing(lists: PointPlugins) -> PointPlugins:
+    """The lists of ClusterAutoscalerProvider: most instead of least allocated."""
     scores = tuple(
-        Entry(MOST, entry.weight) if entry.name == LEAST else entry for entry in lists["score"]
+        PluginEntry(MOST, entry.weight) if entry.name == LEAST else entry
+        for entry in lists["score"]
     )
     return {**lists, "score": scores}
 
 
-def points_of(lists: Lists) -> dict[str, frozenset[str]]:
+def points_of(lists: PointPlugins) -> dict[str, frozenset[str]]:
     """The extension points of every plugin in the lists."""
     found: dict[str, set[str]] = {}
     for point, entries in lists.items():
@@ -119,22 +120,24 @@ STRATEGIES: Final[Mapping[str, str]] = {
     MOST: "MostAllocated",
     RATIO: "RequestedToCapacityRatio",
 }
-"""Score plugins that are a scoringStrategy of NodeResourcesFit since v1beta2."""
+"""Score plugin -> scoringStrategy of NodeResourcesFit that replaces it since v1beta2."""
 
 SPREADING: Final = ("SelectorSpread", "DefaultPodTopologySpread")
-"""Names of the plugin that spread the pods of a Service or ReplicaSet; the second one is 1.18's."""
+"""Names of the plugin that spread the pods of a Service or ReplicaSet; the second in 1.18."""
 
 CLOUD_LIMITS: Final = ("EBSLimits", "GCEPDLimits", "AzureDiskLimits", "CinderLimits")
-"""Limits of volumes that CSI drivers attach today, so that NodeVolumeLimits counts them."""
+"""Limits of volumes that CSI drivers attach today, which NodeVolumeLimits counts."""
 
-GONE: Final[Mapping[str, str]] = {
-    AVOID: "no plugin reads the annotation scheduler.alpha.kubernetes.io/preferAvoidPods of nodes; "
-    "taint those that have it with effect PreferNoSchedule",
+WITHOUT_REPLACEMENT: Final[Mapping[str, str]] = {
+    AVOID: "no plugin reads the node annotation scheduler.alpha.kubernetes.io/preferAvoidPods; "
+    "taint nodes that have it with PreferNoSchedule",
     RESOURCE_LIMITS: "no plugin scores limits; set requests, which NodeResourcesFit scores",
-    SERVICE_AFFINITY: "no plugin keeps the pods of a Service in one group of nodes; give "
-    "them a podAffinity with that label as topologyKey",
+    SERVICE_AFFINITY: "no plugin keeps the pods of a Service on nodes with equal labels; "
+    "give them a podAffinity with that label as topologyKey",
 }
-"""Plugins without a successor, and what to do instead."""
+"""Removed plugin without a replacement -> what to do instead."""
 
-FORMER: Final = frozenset((*STRATEGIES, *SPREADING, *CLOUD_LIMITS, *GONE, NODE_LABEL))
-"""Every plugin that was kube-scheduler's own and is not any more."""
+FORMER_PLUGINS: Final = frozenset(
+    (*STRATEGIES, *SPREADING, *CLOUD_LIMITS, *WITHOUT_REPLACEMENT, NODE_LABEL)
+)
+"""Every plugin that was in-tree and has been removed."""

@@ -1,8 +1,7 @@
-"""The fields of the old versions, and reading a document strictly against them.
+"""The schemas of old versions, and strict decoding of documents against them.
 
-The tables restate the Go structs of k8s.io/kube-scheduler/config in the last release that had each
-version. What has the wrong type is an error; a field that the version never had is left out and
-reported.
+The tables restate the Go structs of k8s.io/kube-scheduler/config in the last release with each
+version. A type error is an error; an unknown field is removed and reported.
 """
 
 from __future__ import annotations
@@ -12,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ..base.findings import Path, Problem
-from ..schedulerconfig.catalogue import PLUGINS
-from ..schedulerconfig.decode import UNKNOWN_FIELD, decode, decoded
+from ..schedulerconfig.decode import UNKNOWN_FIELD, decode_problems, decoded
 from ..schedulerconfig.go_values import without_nulls
+from ..schedulerconfig.in_tree_plugins import PLUGINS
 from ..schedulerconfig.schema import (
     ARGS,
     BOOL,
@@ -28,29 +27,29 @@ from ..schedulerconfig.schema import (
     Type,
 )
 from . import old_defaults
-from .changes import ConversionError, Report
-from .old_defaults import FORMER
+from .changes import ConversionError, ConversionLog
+from .old_defaults import FORMER_PLUGINS
 
 GROUP: Final = "kubescheduler.config.k8s.io"
 UNREADABLE: Final = "Unreadable"
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SourceVersion:
     """A version of the configuration.
 
     Attributes:
-        name: as in its apiVersion; for people.
-        last_minor: the last minor of 1.x that read it.
+        name: as in its apiVersion; for display.
+        last_minor: last minor of 1.x that reads it.
         schema: its fields.
-        defaults: what ran by default, None where that is as in v1.
-        strict: False if kube-scheduler passed over fields that it did not know.
+        defaults: its default plugins; None if they are those of v1.
+        strict: False if kube-scheduler ignored unknown fields.
     """
 
     name: str
     last_minor: int
     schema: Struct
-    defaults: old_defaults.Lists | None = None
+    defaults: old_defaults.PointPlugins | None = None
     strict: bool = True
 
 
@@ -182,20 +181,20 @@ TLS_FIELDS: Final[Mapping[str, str]] = {
     name.lower(): name for name in _fields(_V1_EXTENDER["tlsConfig"])
 }
 
-POLICY: Final = Source("the Policy", 22, _POLICY, old_defaults.BETA1, strict=False)
-V1: Final = Source("v1", 0, CONFIGURATION)
-SOURCES: Final[Mapping[str, Source]] = {
+POLICY: Final = SourceVersion("the Policy", 22, _POLICY, old_defaults.BETA1, strict=False)
+V1: Final = SourceVersion("v1", 0, CONFIGURATION)
+SOURCE_VERSIONS: Final[Mapping[str, SourceVersion]] = {
     source.name: source
     for source in (
-        Source("v1alpha1", 18, _ALPHA1, old_defaults.ALPHA, strict=False),
-        Source("v1alpha2", 18, _ALPHA2, old_defaults.ALPHA),
-        Source("v1beta1", 24, _BETA1, old_defaults.BETA1),
-        Source("v1beta2", 27, _BETA2, old_defaults.BETA2),
-        Source("v1beta3", 28, _BETA3),
+        SourceVersion("v1alpha1", 18, _ALPHA1, old_defaults.ALPHA, strict=False),
+        SourceVersion("v1alpha2", 18, _ALPHA2, old_defaults.ALPHA),
+        SourceVersion("v1beta1", 24, _BETA1, old_defaults.BETA1),
+        SourceVersion("v1beta2", 27, _BETA2, old_defaults.BETA2),
+        SourceVersion("v1beta3", 28, _BETA3),
         V1,
     )
 }
-"""By the version of their group."""
+"""Version of the API group -> its schema and defaults."""
 
 
 def _args(**fields: Any) -> Struct:
@@ -219,18 +218,20 @@ _OLD_ARGS: Final[Mapping[str, Struct]] = {
 }
 
 
-def is_own(name: str) -> bool:
-    """True for a plugin that is or was kube-scheduler's own."""
-    return name in PLUGINS or name in FORMER
+def is_in_tree(name: str) -> bool:
+    """Whether the plugin is or was in-tree."""
+    return name in PLUGINS or name in FORMER_PLUGINS
 
 
-def read(document: Mapping[str, Any], source: Source, report: Report) -> dict[str, Any]:
-    """A copy of the document with what the version knew; the rest is reported.
+def read(
+    document: Mapping[str, Any], source: SourceVersion, report: ConversionLog
+) -> dict[str, Any]:
+    """A copy of the document with the version's fields; removed fields are reported.
 
     Raises:
         ConversionError: a value has the wrong type.
     """
-    problems = list(decode(without_nulls(document), source.schema, (), source.last_minor))
+    problems = list(decode_problems(without_nulls(document), source.schema, (), source.last_minor))
     unknown = [problem for problem in problems if problem.reason == UNKNOWN_FIELD]
     _raise(problem for problem in problems if problem.reason != UNKNOWN_FIELD)
     known: dict[str, Any] = decoded(document, source.schema, source.last_minor)
@@ -239,15 +240,17 @@ def read(document: Mapping[str, Any], source: Source, report: Report) -> dict[st
             struct = _OLD_ARGS.get(entry.get("name", ""))
             if struct is None or "args" not in entry:
                 continue
-            found = list(decode(entry["args"], struct, (*path, index, "args"), source.last_minor))
+            found = list(
+                decode_problems(entry["args"], struct, (*path, index, "args"), source.last_minor)
+            )
             unknown += [problem for problem in found if problem.reason == UNKNOWN_FIELD]
             _raise(problem for problem in found if problem.reason != UNKNOWN_FIELD)
     for problem in unknown:
         _remove(known, problem.path)
         if source.strict:
-            report.lost(problem.path, "left out", problem.message)
+            report.lost(problem.path, "removed", problem.message)
         else:
-            report.same(problem.path, "left out, as kube-scheduler did", problem.message)
+            report.same(problem.path, "removed, as kube-scheduler ignored it", problem.message)
     return known
 
 
@@ -265,7 +268,7 @@ def _raise(problems: Iterable[Problem]) -> None:
 
 
 def _remove(document: Any, path: Path) -> None:
-    """Take out an unknown field; what decodes a whole document has left it out already."""
+    """Remove an unknown field; decoding removed those outside of arguments already."""
     for part in path[:-1]:
         document = document[part]
     document.pop(path[-1], None)

@@ -1,4 +1,4 @@
-"""Plugin arguments: those of plugins that are gone become arguments of what replaces them."""
+"""Plugin arguments: those of removed plugins become arguments of their replacements."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ..base.findings import Path
-from ..schedulerconfig.catalogue import listable
 from ..schedulerconfig.feature_gates import Gates
-from .changes import Report
+from ..schedulerconfig.in_tree_plugins import listable_plugins
+from .changes import ConversionLog
 from .old_defaults import (
     CLOUD_LIMITS,
     FIT,
-    GONE,
     LEAST,
     NODE_LABEL,
     SERVICE_AFFINITY,
     SPREAD,
     STRATEGIES,
-    Lists,
+    WITHOUT_REPLACEMENT,
+    PointPlugins,
 )
-from .old_schema import GROUP, is_own
+from .old_schema import GROUP, is_in_tree
 from .plugin_lists import chosen_strategy
 
 _ALL_OF_A_TERM: Final = 100
-"""The largest weight of a preferred term; the labels of NodeLabel share it evenly."""
+"""The maximum weight of a preferred term, shared evenly by the labels of NodeLabel."""
 _SYSTEM: Final = (
     {"maxSkew": 3, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "ScheduleAnyway"},
     {
@@ -34,12 +34,12 @@ _SYSTEM: Final = (
         "whenUnsatisfiable": "ScheduleAnyway",
     },
 )
-"""What defaultingType System stands for in PodTopologySpread."""
+"""The constraints of defaultingType System in PodTopologySpread."""
 
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """The arguments of one plugin, None if there are none, and where they are in the document."""
+    """The arguments of one plugin, if any, and their path in the document."""
 
     name: str
     args: Any
@@ -47,7 +47,7 @@ class Argument:
 
 
 def read_arguments(entries: list[dict[str, Any]], path: Path) -> list[Argument]:
-    """`pluginConfig` of a profile that has the right shape."""
+    """Read `pluginConfig` of a profile with valid types."""
     return [
         Argument(entry.get("name", ""), entry.get("args"), (*path, index, "args"))
         for index, entry in enumerate(entries)
@@ -55,31 +55,27 @@ def read_arguments(entries: list[dict[str, Any]], path: Path) -> list[Argument]:
 
 
 def convert_arguments(
-    arguments: list[Argument], ran: Lists, gates: Gates, report: Report
+    arguments: list[Argument], ran: PointPlugins, gates: Gates, report: ConversionLog
 ) -> list[dict[str, Any]]:
     """`pluginConfig` for a profile of the new version.
 
-    Args:
-        arguments: of the old profile.
-        ran: per point what the old scheduler ran, under its own names.
-        gates: of the scheduler that will read the result.
-        report: where the changes go.
+    `ran` maps each point to the plugins that the old scheduler ran, with their old names.
     """
-    kept: list[dict[str, Any]] = []
+    converted: list[dict[str, Any]] = []
     former: dict[str, Argument] = {}
-    known = listable(gates.version)
+    known = listable_plugins(gates.version)
     for argument in arguments:
         if argument.name in (*STRATEGIES, NODE_LABEL, SERVICE_AFFINITY):
             former[argument.name] = argument
-        elif is_own(argument.name) and argument.name not in known:
-            _tell_gone(argument, gates, report)
+        elif is_in_tree(argument.name) and argument.name not in known:
+            _report_removed(argument, gates, report)
         else:
-            kept.append(_entry(argument, report))
-    _strategy(kept, former, ran, report)
-    _labels(kept, former.get(NODE_LABEL), ran, report)
-    _services(kept, former.get(SERVICE_AFFINITY), ran, report)
-    _constraints(kept, arguments, report)
-    return kept
+            converted.append(_entry(argument, report))
+    _strategy(converted, former, ran, report)
+    _labels(converted, former.get(NODE_LABEL), ran, report)
+    _services(converted, former.get(SERVICE_AFFINITY), ran, report)
+    _constraints(converted, arguments, report)
+    return converted
 
 
 def set_argument(entries: list[dict[str, Any]], plugin: str, name: str, value: Any) -> None:
@@ -88,54 +84,59 @@ def set_argument(entries: list[dict[str, Any]], plugin: str, name: str, value: A
 
 
 def has_argument(entries: list[dict[str, Any]], plugin: str, name: str) -> bool:
-    """True if an argument of a plugin is set in `pluginConfig`."""
+    """Whether an argument of a plugin is set in `pluginConfig`."""
     return any(entry["name"] == plugin and name in (entry.get("args") or {}) for entry in entries)
 
 
-def _entry(argument: Argument, report: Report) -> dict[str, Any]:
+def _entry(argument: Argument, report: ConversionLog) -> dict[str, Any]:
     if argument.args is None:
         return {"name": argument.name}
-    if not isinstance(argument.args, Mapping):  # it is for the plugin to read, if any does
+    if not isinstance(argument.args, Mapping):  # an out-of-tree plugin may read it
         return {"name": argument.name, "args": argument.args}
     args = dict(argument.args)
     version = args.get("apiVersion", "")
     if version.startswith(f"{GROUP}/") and version != f"{GROUP}/v1":
         where = (*argument.path, "apiVersion")
-        if is_own(argument.name):
+        if is_in_tree(argument.name):
             args["apiVersion"] = f"{GROUP}/v1"
-            report.same(where, f"{version} is {args['apiVersion']}", "the fields are the same")
+            report.same(
+                where, f"{version} changed to {args['apiVersion']}", "the fields are the same"
+            )
         else:
             report.differs(
                 where,
-                f"{version} stays",
-                f"{argument.name} is not kube-scheduler's own; its image must read these arguments "
-                "in a configuration of v1",
+                f"{version} kept",
+                f"{argument.name} is not in-tree; its image must read these arguments in a v1 "
+                "configuration",
             )
     return {"name": argument.name, "args": args}
 
 
-def _tell_gone(argument: Argument, gates: Gates, report: Report) -> None:
+def _report_removed(argument: Argument, gates: Gates, report: ConversionLog) -> None:
     name, version = argument.name, gates.version.short
     if name in CLOUD_LIMITS or not argument.args:
-        why = f"kube-scheduler {version} has no plugin {name}, and it took no arguments"
-        report.same(argument.path, f"arguments of {name} left out", why)
+        why = f"kube-scheduler {version} has no plugin {name}, and it had no arguments"
+        report.same(argument.path, f"arguments of {name} removed", why)
     else:
-        why = GONE.get(name, f"kube-scheduler {version} has no plugin {name}")
-        report.lost(argument.path, f"arguments of {name} left out", why)
+        why = WITHOUT_REPLACEMENT.get(name, f"kube-scheduler {version} has no plugin {name}")
+        report.lost(argument.path, f"arguments of {name} removed", why)
 
 
 def _strategy(
-    kept: list[dict[str, Any]], former: Mapping[str, Argument], ran: Lists, report: Report
+    converted: list[dict[str, Any]],
+    former: Mapping[str, Argument],
+    ran: PointPlugins,
+    report: ConversionLog,
 ) -> None:
-    """Arguments of the three old score plugins of resources become one scoringStrategy."""
+    """Convert the arguments of the three old resource score plugins to one scoringStrategy."""
     chosen = chosen_strategy(ran)
     scored = {entry.name for entry in ran.get("score", ())}
     for name, argument in former.items():
         if name in STRATEGIES and name not in scored:
-            report.same(argument.path, f"arguments of {name} left out", "it was not enabled")
+            report.same(argument.path, f"arguments of {name} removed", "the plugin was not enabled")
         elif name in STRATEGIES and name != chosen:
             why = f"{FIT} has one scoringStrategy per profile; use a second profile"
-            report.lost(argument.path, f"arguments of {name} left out", why)
+            report.lost(argument.path, f"arguments of {name} removed", why)
     own = former.get(chosen or "")
     args = dict(own.args or {}) if own else {}
     if chosen is None or (chosen == LEAST and not args.get("resources")):
@@ -145,16 +146,19 @@ def _strategy(
         strategy["resources"] = args["resources"]
     if "shape" in args:
         strategy["requestedToCapacityRatio"] = {"shape": args["shape"]}
-    set_argument(kept, FIT, "scoringStrategy", strategy)
+    set_argument(converted, FIT, "scoringStrategy", strategy)
     if own:
         why = f"{STRATEGIES[chosen]} is a scoringStrategy of {FIT}"
-        report.same(own.path, f"arguments of {chosen} are scoringStrategy of {FIT}", why)
+        report.same(own.path, f"arguments of {chosen} moved to {FIT}", why)
 
 
 def _labels(
-    kept: list[dict[str, Any]], argument: Argument | None, ran: Lists, report: Report
+    converted: list[dict[str, Any]],
+    argument: Argument | None,
+    ran: PointPlugins,
+    report: ConversionLog,
 ) -> None:
-    """Labels that nodes must or should have become an affinity of all pods."""
+    """Convert required and preferred node labels to an affinity of all pods."""
     if argument is None:
         return
     args = argument.args or {}
@@ -173,22 +177,22 @@ def _labels(
     ]
     where = argument.path
     if requirements and _runs(ran, "filter", NODE_LABEL):
-        added = _added_affinity(kept)
+        added = _added_affinity(converted)
         required = added.setdefault("requiredDuringSchedulingIgnoredDuringExecution", {})
         terms = required.setdefault("nodeSelectorTerms", [{}])
-        for term in terms:  # one of them has to hold, so each gets the labels
+        for term in terms:  # terms are ORed, so each gets the labels
             term.setdefault("matchExpressions", []).extend(dict(each) for each in requirements)
         if _runs(ran, "filter", "NodeAffinity"):
-            why = "it asks every pod's node for the same labels"
-            report.same(where, "labels are required by addedAffinity of NodeAffinity", why)
+            why = "it requires the same labels for every pod"
+            report.same(where, "required labels moved to addedAffinity of NodeAffinity", why)
         else:
-            why = "NodeAffinity has to filter for it, which minds the pods' own affinities too"
-            report.differs(where, "labels are required by addedAffinity of NodeAffinity", why)
+            why = "NodeAffinity must filter for it, and then also applies the pods' own affinity"
+            report.differs(where, "required labels moved to addedAffinity of NodeAffinity", why)
     elif requirements:
-        report.same(where, "required labels left out", f"{NODE_LABEL} was no enabled filter")
+        report.same(where, "required labels removed", f"{NODE_LABEL} was not enabled at filter")
     if preferences and _runs(ran, "score", NODE_LABEL):
         weight = max(1, _ALL_OF_A_TERM // len(preferences))
-        added = _added_affinity(kept)
+        added = _added_affinity(converted)
         added.setdefault("preferredDuringSchedulingIgnoredDuringExecution", []).extend(
             {
                 "weight": weight,
@@ -198,30 +202,33 @@ def _labels(
         )
         report.differs(
             where,
-            "labels are preferred by addedAffinity of NodeAffinity",
+            "preferred labels moved to addedAffinity of NodeAffinity",
             "they share the score and the weight of the pods' own preferences, and the best node "
             "gets the full score",
         )
     elif preferences:
-        report.same(where, "preferred labels left out", f"{NODE_LABEL} was no enabled score")
+        report.same(where, "preferred labels removed", f"{NODE_LABEL} was not enabled at score")
 
 
 def _services(
-    kept: list[dict[str, Any]], argument: Argument | None, ran: Lists, report: Report
+    converted: list[dict[str, Any]],
+    argument: Argument | None,
+    ran: PointPlugins,
+    report: ConversionLog,
 ) -> None:
-    """Labels over which the pods of a Service are spread become default constraints."""
+    """Convert the spreading of a Service's pods over labels to default constraints."""
     args = (argument.args or {}) if argument else {}
     if argument is None:
         return
     if args.get("affinityLabels"):
-        what = f"affinity by {', '.join(args['affinityLabels'])} left out"
-        report.lost(argument.path, what, GONE[SERVICE_AFFINITY])
+        what = f"affinity by {', '.join(args['affinityLabels'])} removed"
+        report.lost(argument.path, what, WITHOUT_REPLACEMENT[SERVICE_AFFINITY])
     labels = args.get("antiAffinityLabelsPreference", [])
     if labels and not _runs(ran, "score", SERVICE_AFFINITY):
-        what = f"anti-affinity by {', '.join(labels)} left out"
-        report.same(argument.path, what, f"{SERVICE_AFFINITY} was no enabled score")
+        what = f"anti-affinity by {', '.join(labels)} removed"
+        report.same(argument.path, what, f"{SERVICE_AFFINITY} was not enabled at score")
     elif labels:
-        spread = _of(kept, SPREAD)
+        spread = _of(converted, SPREAD)
         constraints = spread.get("defaultConstraints") or []
         if spread.get("defaultingType", "List" if constraints else "System") == "System":
             constraints = [dict(each) for each in _SYSTEM]
@@ -234,22 +241,24 @@ def _services(
         spread |= {"defaultingType": "List", "defaultConstraints": constraints}
         report.differs(
             argument.path,
-            f"{', '.join(labels)}: defaultConstraints of {SPREAD}",
-            "they hold for pods of Services, ReplicaSets and StatefulSets without constraints of "
-            "their own, and share the weight of its other constraints",
+            f"anti-affinity by {', '.join(labels)} moved to defaultConstraints of {SPREAD}",
+            "they apply to pods of Services, ReplicaSets and StatefulSets without their own "
+            "constraints, and share the weight of its other constraints",
         )
 
 
-def _constraints(kept: list[dict[str, Any]], arguments: list[Argument], report: Report) -> None:
-    """v1beta1 and before took constraints without a type for a List; v1 refuses that."""
+def _constraints(
+    converted: list[dict[str, Any]], arguments: list[Argument], report: ConversionLog
+) -> None:
+    """Set defaultingType List, which versions up to v1beta1 inferred from constraints."""
     for argument in arguments:
         args = argument.args or {}
         if argument.name != SPREAD or not args.get("defaultConstraints"):
             continue
         if "defaultingType" not in args:
-            set_argument(kept, SPREAD, "defaultingType", "List")
-            why = "old versions took it from the constraints, v1 does not"
-            report.same(argument.path, "defaultingType List is written down", why)
+            set_argument(converted, SPREAD, "defaultingType", "List")
+            why = "old versions inferred it from the constraints, v1 does not"
+            report.same(argument.path, "defaultingType set to List", why)
 
 
 def _added_affinity(entries: list[dict[str, Any]]) -> dict[str, Any]:
@@ -259,7 +268,7 @@ def _added_affinity(entries: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _of(entries: list[dict[str, Any]], plugin: str) -> dict[str, Any]:
-    """The arguments of a plugin, to be changed."""
+    """The arguments of a plugin, created if missing."""
     for entry in entries:
         if entry["name"] == plugin:
             args: dict[str, Any] = entry.setdefault("args", {})
@@ -269,5 +278,5 @@ def _of(entries: list[dict[str, Any]], plugin: str) -> dict[str, Any]:
     return args
 
 
-def _runs(ran: Lists, point: str, name: str) -> bool:
+def _runs(ran: PointPlugins, point: str, name: str) -> bool:
     return any(entry.name == name for entry in ran.get(point, ()))

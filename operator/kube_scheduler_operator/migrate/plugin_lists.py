@@ -1,9 +1,8 @@
-"""Plugin lists that make the new version run what the old one ran.
+"""Plugin lists with which the target version runs the plugins that the old version ran.
 
-What ran is the old version's defaults with the profile's lists over them. What shall run is the
-same under today's names, and at the points that these plugins came to implement since. The lists of
-the result are what the profile had written, and then whatever `effective.py` says is still missing,
-too many, or weighted otherwise: so they stay as short as the user had them.
+The desired plugins are those that ran, with their current names, also at points that they have
+implemented since. The result starts with the profile's own lists; where `effective_plugins.py`
+shows a missing plugin, an extra one or another weight, entries are added. So lists stay short.
 """
 
 from __future__ import annotations
@@ -11,112 +10,113 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from ..schedulerconfig.catalogue import PLUGINS, Plugin, default_plugins, listable
-from ..schedulerconfig.effective_plugins import EVERYTHING, Entry, effective_plugins
+from ..schedulerconfig.effective_plugins import WILDCARD, PluginEntry, effective_plugins
 from ..schedulerconfig.feature_gates import Gates
+from ..schedulerconfig.in_tree_plugins import PLUGINS, Plugin, default_plugins, listable_plugins
 from ..schedulerconfig.schema import POINTS
-from .changes import Report
-from .expansion import MULTI, Listed, OldProfile, Written
+from .changes import ConversionLog
 from .old_defaults import (
     AVOID,
     CLOUD_LIMITS,
     FIT,
-    GONE,
     NODE_LABEL,
     SERVICE_AFFINITY,
     SPREADING,
     STRATEGIES,
-    Lists,
+    WITHOUT_REPLACEMENT,
+    PointPlugins,
 )
-from .old_schema import is_own
-from .successors import BEFORE, FOLLOWS, successor
+from .old_profile import MULTI, ListedPlugin, OldProfile, PluginLists
+from .old_schema import is_in_tree
+from .replacements import BEFORE, FOLLOWS, replacement
 
 _ORDERED: Final = (
     "preEnqueue", "queueSort", "postFilter", "reserve", "permit", "preBind", "bind", "postBind",
 )  # fmt: skip
-"""Points at which the order decides what happens; all filters and scores count in any order."""
+"""Points at which order matters; filters and scores are independent of it."""
 _TOGETHER: Final = frozenset(("preFilter", "filter", "reserve", "preBind"))
-"""Points at which a plugin counts on what it did at an earlier one: all of them or none."""
+"""Points at which a plugin depends on an earlier one: all of them or none."""
 
 
-def convert_lists(old: OldProfile, gates: Gates, report: Report) -> dict[str, Any]:
-    """`plugins` for a profile of the new version; empty if the defaults do."""
-    known = listable(gates.version)
-    shall, new = _wanted(old, known, gates)
+def convert_lists(old: OldProfile, gates: Gates, report: ConversionLog) -> dict[str, Any]:
+    """`plugins` for a profile of the target version; empty if the defaults suffice."""
+    known = listable_plugins(gates.version)
+    desired, new = _desired_plugins(old, known, gates)
     lists = {
-        point: _translated(point, item, old, shall, known, gates, report)
+        point: _translated(point, item, old, desired, known, gates, report)
         for point, item in old.written.items()
     }
     disabled = [name for name in new if _add_disabled(lists, MULTI, name)]
     if disabled:
-        report.same(
-            (*old.path, "plugins"),
-            f"{', '.join(disabled)} disabled at multiPoint",
-            f'lists that were closed with "*" get no plugin that came after {old.source}',
-        )
-    _tell_defaults(old, report)
-    _correct(lists, old, shall, gates, report)
+        why = f'a list that disables "*" gets no plugins that were added after {old.source}'
+        report.same((*old.path, "plugins"), f"{', '.join(disabled)} disabled at multiPoint", why)
+    _report_defaults(old, report)
+    _correct(lists, old, desired, gates, report)
     return {point: sets for point, sets in lists.items() if sets}
 
 
-def _wanted(
+def _desired_plugins(
     old: OldProfile, known: Mapping[str, Plugin], gates: Gates
-) -> tuple[dict[str, dict[str, Entry]], list[str]]:
-    """(per point what shall run in the new version, newer plugins that shall not run at all)."""
-    shall: dict[str, dict[str, Entry]] = {point: {} for point in POINTS}
+) -> tuple[dict[str, dict[str, PluginEntry]], list[str]]:
+    """(point -> plugins to run in the target version, newer plugins to disable everywhere)."""
+    desired: dict[str, dict[str, PluginEntry]] = {point: {} for point in POINTS}
     strategy = chosen_strategy(old.ran)
     for point, entries in old.ran.items():
         own = {entry.name: entry for entry in entries if entry.name not in STRATEGIES}
         for entry in entries:
-            name = successor(entry.name, point, known)
+            name = replacement(entry.name, point, known)
             if name is None or (entry.name in STRATEGIES and entry.name != strategy):
                 continue
-            if _unwanted_limit(entry.name, name, point, old):
+            if _superseded_limit(entry.name, name, point, old):
                 continue
             weight = own[name].weight if name in own else entry.weight
-            if entry.name in (NODE_LABEL, SERVICE_AFFINITY):  # what it preferred must not get less
+            if entry.name in (NODE_LABEL, SERVICE_AFFINITY):  # its preferences must not count less
                 weight = max(weight or 1, entry.weight or 1)
-                shall[point].pop(name, None)
-            shall[point].setdefault(name, Entry(name, weight))
+                desired[point].pop(name, None)
+            desired[point].setdefault(name, PluginEntry(name, weight))
             before = BEFORE.get(point)
-            if name != entry.name and before and before in known[name].points_at(_minor(gates)):
-                shall[before].setdefault(name, Entry(name))
+            if (
+                name != entry.name
+                and before
+                and before in known[name].points_at(gates.version.minor)
+            ):
+                desired[before].setdefault(name, PluginEntry(name))
     closed = {point for point, item in old.written.items() if item.closed}
     mentioned = {entry.name for entries in old.ran.values() for entry in entries}
     off = []
     for name, weight in default_plugins(gates):
-        points = known[name].points_at(_minor(gates))
+        points = known[name].points_at(gates.version.minor)
         if name not in old.points and name not in mentioned:
             if MULTI in closed or closed & _TOGETHER & set(points):
                 off.append(name)
                 continue
             for point in points:
-                if point not in closed and not old.turned_off(point, name):
-                    _put_in_default_order(shall[point], Entry(name, weight))
+                if point not in closed and not old.disables(point, name):
+                    _put_in_default_order(desired[point], PluginEntry(name, weight))
             continue
         for point in sorted(points, key=lambda point: point in FOLLOWS):
-            if point in old.points.get(name, ()) or name in shall[point]:
+            if point in old.points.get(name, ()) or name in desired[point]:
                 continue
             main = FOLLOWS.get(point)
             if main is None:
-                # NodeResourcesFit scores for the plugins whose strategies it has, or not at all.
-                there = name != FIT and point not in closed and name in _of_all(shall)
+                # NodeResourcesFit only scores in place of the plugins that it replaced.
+                there = name != FIT and point not in closed and name in _of_all(desired)
             else:
-                there = name in shall[main] and (point == "preFilter" or point not in closed)
+                there = name in desired[main] and (point == "preFilter" or point not in closed)
             if there:
-                shall[point][name] = Entry(name, weight)
-    return shall, [] if MULTI in closed else off
+                desired[point][name] = PluginEntry(name, weight)
+    return desired, [] if MULTI in closed else off
 
 
-def _unwanted_limit(name: str, now: str, point: str, old: OldProfile) -> bool:
-    """True for a limit of cloud volumes that only ran by default beside a NodeVolumeLimits off."""
-    if name not in CLOUD_LIMITS or name == now or not old.turned_off(point, now):
+def _superseded_limit(name: str, now: str, point: str, old: OldProfile) -> bool:
+    """Whether a default cloud limit would enable a NodeVolumeLimits that the document disables."""
+    if name not in CLOUD_LIMITS or name == now or not old.disables(point, now):
         return False
-    return all(item.name != name for item in old.written.get(point, Written()).enabled)
+    return all(item.name != name for item in old.written.get(point, PluginLists()).enabled)
 
 
-def chosen_strategy(ran: Lists) -> str | None:
-    """The score plugin whose strategy NodeResourcesFit gets: the one with the largest weight."""
+def chosen_strategy(ran: PointPlugins) -> str | None:
+    """The resource score plugin with the largest weight, whose strategy NodeResourcesFit gets."""
     candidates = [entry for entry in ran.get("score", ()) if entry.name in STRATEGIES]
     if not candidates:
         return None
@@ -125,218 +125,205 @@ def chosen_strategy(ran: Lists) -> str | None:
 
 def _translated(
     point: str,
-    item: Written,
+    item: PluginLists,
     old: OldProfile,
-    shall: Mapping[str, Mapping[str, Entry]],
+    desired: Mapping[str, Mapping[str, PluginEntry]],
     known: Mapping[str, Plugin],
     gates: Gates,
-    report: Report,
+    report: ConversionLog,
 ) -> dict[str, Any]:
-    """One point's lists under today's names, without what does not exist any more."""
+    """One point's lists with current names, without plugins that no longer exist."""
     enabled: dict[str, dict[str, Any]] = {}
     repeated: list[dict[str, Any]] = []
     for listed in item.enabled:
-        name = successor(listed.name, point, known)
+        name = replacement(listed.name, point, known)
         if name != listed.name:
-            _tell(listed, name, point, old, gates, report)
-        if name is None or (point != MULTI and name in PLUGINS and name not in shall[point]):
+            _report_entry(listed, name, point, old, gates, report)
+        if name is None or (point != MULTI and name in PLUGINS and name not in desired[point]):
             continue
         entry: dict[str, Any] = {"name": name}
         if listed.weight:
             entry["weight"] = listed.weight
         if name not in enabled:
             enabled[name] = entry
-        elif name == listed.name and name in (other.name for other in _earlier(item, listed)):
-            repeated.append(entry)  # kube-scheduler refuses this, then and now
+        elif name == listed.name and name in (
+            other.name for other in item.enabled[: item.enabled.index(listed)]
+        ):
+            repeated.append(entry)  # old and new kube-schedulers reject this
         elif name == listed.name:
             enabled[name] = entry
     defaults = {name for name, _weight in default_plugins(gates)}
     disabled: dict[str, dict[str, Any]] = {}
     for listed in item.disabled:
-        name = successor(listed.name, point, known)
-        if listed.name == EVERYTHING or not is_own(listed.name):
+        name = replacement(listed.name, point, known)
+        if listed.name == WILDCARD or not is_in_tree(listed.name):
             disabled[listed.name] = {"name": listed.name}
-        elif name in defaults and (point == MULTI or known[name].implements(point, _minor(gates))):
+        elif name in defaults and (
+            point == MULTI or known[name].implements(point, gates.version.minor)
+        ):
             moved = name == listed.name and (point == MULTI or name in enabled)
-            if moved or point == MULTI or name not in shall[point]:
+            if moved or point == MULTI or name not in desired[point]:
                 disabled[name] = {"name": name}
                 if name != listed.name:
-                    why = f"{name} does today what it did"
-                    report.same(listed.path, f"{listed.name}: {name} disabled", why)
+                    why = f"{name} replaced it"
+                    report.same(listed.path, f"{name} disabled instead of {listed.name}", why)
             else:
-                what = f"{listed.name} left out of the disabled plugins"
-                why = f"{name} does today what it did, and something else that is wanted"
+                what = f"{listed.name} removed from the disabled plugins"
+                why = f"{name} replaced it, but also an enabled plugin"
                 report.same(listed.path, what, why)
         else:
-            report.same(
-                listed.path,
-                f"{listed.name} left out of the disabled plugins",
-                f"kube-scheduler {gates.version.short} has nothing of it at {point}",
-            )
+            why = f"kube-scheduler {gates.version.short} does not run it at {point} by default"
+            report.same(listed.path, f"{listed.name} removed from the disabled plugins", why)
     sets = {"enabled": [*enabled.values(), *repeated], "disabled": list(disabled.values())}
     return {key: value for key, value in sets.items() if value}
 
 
-def _tell_defaults(old: OldProfile, report: Report) -> None:
-    """Plugins that ran by default, so that the document does not name them, and that are gone."""
+def _report_defaults(old: OldProfile, report: ConversionLog) -> None:
+    """Report default plugins, which the document does not name, that no longer exist."""
     named = {item.name for written in old.written.values() for item in written.enabled}
     for entry in old.ran.get("score", ()):
         path = (*old.path, "plugins", "score")
         if entry.name in named:
             continue
         if entry.name == AVOID:
-            what = f"{AVOID}, a default of {old.source}, left out"
-            report.differs(path, what, GONE[AVOID])
+            what = f"{AVOID}, a default plugin of {old.source}, removed"
+            report.differs(path, what, WITHOUT_REPLACEMENT[AVOID])
         elif entry.name in SPREADING:
-            what = f"PodTopologySpread is in the place of {entry.name}, a default of {old.source}"
+            what = f"{entry.name}, a default plugin of {old.source}, replaced by PodTopologySpread"
             report.differs(path, what, _SPREADS[0])
 
 
-def _earlier(item: Written, listed: Listed) -> Sequence[Listed]:
-    return item.enabled[: item.enabled.index(listed)]
-
-
-def _tell(
-    listed: Listed, name: str | None, point: str, old: OldProfile, gates: Gates, report: Report
+def _report_entry(
+    listed: ListedPlugin,
+    name: str | None,
+    point: str,
+    old: OldProfile,
+    gates: Gates,
+    report: ConversionLog,
 ) -> None:
-    """Say what became of a plugin that somebody had written down."""
+    """Report the change of a plugin that the document lists."""
     if listed.name in STRATEGIES:
         if name is None:
-            report.lost(listed.path, f"{listed} left out", f"it never was a {point} plugin")
+            report.lost(listed.path, f"{listed} removed", f"it never implemented {point}")
         elif listed.name == chosen_strategy(old.ran):
-            report.same(
-                listed.path,
-                f"{listed} is {name}",
-                f"its scoringStrategy {STRATEGIES[listed.name]} does what the plugin did",
-            )
+            why = f"its scoringStrategy {STRATEGIES[listed.name]} is equivalent"
+            report.same(listed.path, f"{listed} replaced by {name}", why)
         else:
             report.lost(
                 listed.path,
-                f"{listed} left out",
+                f"{listed} removed",
                 f"{name} has one scoringStrategy per profile, and {chosen_strategy(old.ran)} has "
                 "the larger weight; use a second profile",
             )
     elif name is not None:
         why, differs = _SUCCESSION.get((listed.name, point), _LIMITS_NOW)
-        say = report.differs if differs else report.same
-        say(listed.path, f"{listed} is {name}", why)
+        add = report.differs if differs else report.same
+        add(listed.path, f"{listed} replaced by {name}", why)
     elif listed.name == "VolumeBinding":
-        report.same(listed.path, f"VolumeBinding left out of {point}", "preBind does all of it")
-    elif listed.name == NODE_LABEL or listed.name not in GONE:
-        report.lost(
-            listed.path,
-            f"{listed} left out",
-            f"kube-scheduler {gates.version.short} has no such plugin at {point}",
-        )
+        report.same(listed.path, f"VolumeBinding removed from {point}", "it does this at preBind")
+    elif listed.name == NODE_LABEL or listed.name not in WITHOUT_REPLACEMENT:
+        why = f"kube-scheduler {gates.version.short} has no such plugin at {point}"
+        report.lost(listed.path, f"{listed} removed", why)
     elif listed.name == SERVICE_AFFINITY and point == "preFilter":
-        report.same(listed.path, f"{listed} left out", "it only prepared its filter")
+        report.same(listed.path, f"{listed} removed", "it only prepared its filter")
     else:
-        report.lost(listed.path, f"{listed} left out", GONE[listed.name])
+        report.lost(listed.path, f"{listed} removed", WITHOUT_REPLACEMENT[listed.name])
 
 
 _SPREADS: Final = (
-    "its System constraints spread the pods of a Service or ReplicaSet that have none of their own",
+    "its System constraints spread pods of a Service or ReplicaSet without their own constraints",
     True,
 )
 _SUCCESSION: Final = {
     **{(name, point): _SPREADS for name in SPREADING for point in ("preScore", "score", MULTI)},
-    (NODE_LABEL, "filter"): ("its addedAffinity asks for the labels", False),
+    (NODE_LABEL, "filter"): ("its addedAffinity requires the labels", False),
     (NODE_LABEL, "score"): ("its addedAffinity prefers the labels, with the larger weight", True),
     (SERVICE_AFFINITY, "score"): ("its defaultConstraints spread over the labels", True),
 }
-"""(Plugin, point) -> (why its successor is one, whether it does something else)."""
-_LIMITS_NOW: Final = ("CSI drivers attach these volumes, and it counts what they attach", False)
+"""(plugin, point) -> (reason for its replacement, whether the behaviour differs)."""
+_LIMITS_NOW: Final = ("it counts volumes of CSI drivers, which attach these volumes today", False)
 
 
 def _correct(
     lists: dict[str, dict[str, Any]],
     old: OldProfile,
-    shall: Mapping[str, Mapping[str, Entry]],
+    desired: Mapping[str, Mapping[str, PluginEntry]],
     gates: Gates,
-    report: Report,
+    report: ConversionLog,
 ) -> None:
-    """Add to the lists what makes them do what shall be done."""
+    """Add entries to the lists until they run the desired plugins."""
     runs = effective_plugins({"plugins": lists}, gates)
-    anywhere = _of_all(shall)
+    anywhere = _of_all(desired)
     weights: list[str] = []
     added: dict[str, list[str]] = {}
     removed: dict[str, list[str]] = {}
     for point, entries in runs.points.items():
         here = {entry.name: entry for entry in entries if entry.name in PLUGINS}
-        for name in here.keys() - shall[point].keys():
+        for name in here.keys() - desired[point].keys():
             where = point if name in anywhere else MULTI
             if _add_disabled(lists, where, name):
                 removed.setdefault(where, []).append(name)
-        for name, entry in shall[point].items():
+        for name, entry in desired[point].items():
             if name not in PLUGINS:
                 continue
             if name not in here:
                 _set_enabled(lists, point, entry)
                 added.setdefault(point, []).append(name)
             elif point == "score" and (here[name].weight or 1) != (entry.weight or 1):
-                _set_enabled(lists, point, Entry(name, entry.weight or 1))
+                _set_enabled(lists, point, PluginEntry(name, entry.weight or 1))
                 weights.append(f"{name} {entry.weight or 1}")
-    _keep_order(lists, old, shall, gates, report)
-    _tell_corrections(old, gates, sorted(weights), added, removed, report)
+    _keep_order(lists, old, desired, gates, report)
+    _report_corrections(old, gates, sorted(weights), added, removed, report)
 
 
-def _tell_corrections(
+def _report_corrections(
     old: OldProfile,
     gates: Gates,
     weights: Sequence[str],
     added: Mapping[str, Sequence[str]],
     removed: Mapping[str, Sequence[str]],
-    report: Report,
+    report: ConversionLog,
 ) -> None:
     path, version = (*old.path, "plugins"), gates.version.short
     if weights:
-        report.same(
-            (*path, "score"),
-            f"weights written down: {', '.join(weights)}",
-            f"without them kube-scheduler {version} has other ones than {old.source} had",
-        )
+        why = f"kube-scheduler {version} has other default weights than {old.source}"
+        report.same((*path, "score"), f"weights set: {', '.join(weights)}", why)
     for point, names in added.items():
-        report.same(
-            (*path, point),
-            f"{', '.join(sorted(names))} enabled at {point}",
-            f"kube-scheduler {version} has it there, and {old.source} ran it",
-        )
+        why = f"{old.source} ran it, and kube-scheduler {version} only does with this entry"
+        report.same((*path, point), f"{', '.join(sorted(names))} enabled at {point}", why)
     for point, names in removed.items():
-        report.same(
-            (*path, point),
-            f"{', '.join(sorted(names))} disabled at {point}",
-            f"nothing of it ran there with {old.source}, and kube-scheduler {version} would run it",
-        )
+        why = f"{old.source} did not run it there, and kube-scheduler {version} does by default"
+        report.same((*path, point), f"{', '.join(sorted(names))} disabled at {point}", why)
 
 
 def _keep_order(
     lists: dict[str, dict[str, Any]],
     old: OldProfile,
-    shall: Mapping[str, Mapping[str, Entry]],
+    desired: Mapping[str, Mapping[str, PluginEntry]],
     gates: Gates,
-    report: Report,
+    report: ConversionLog,
 ) -> None:
-    """Where the order of plugins matters and would be another one, list all of them in order."""
+    """List all plugins of a point in order if their order matters and would change."""
     runs = effective_plugins({"plugins": lists}, gates).points
     for point in _ORDERED:
         before = {entry.name for entry in old.ran.get(point, ())}
         now = [entry.name for entry in runs[point] if entry.name in before]
-        wanted = [name for name in shall[point] if name in before]
-        if now == wanted or sorted(now) != sorted(wanted):
+        expected = [name for name in desired[point] if name in before]
+        if now == expected or sorted(now) != sorted(expected):
             continue
         lists[point] = {
-            "enabled": [{"name": name} for name in shall[point]],
-            "disabled": [{"name": EVERYTHING}],
+            "enabled": [{"name": name} for name in desired[point]],
+            "disabled": [{"name": WILDCARD}],
         }
         why = f"kube-scheduler {gates.version.short} would run them in another order"
         where = (*old.path, "plugins", point)
-        report.same(where, f"all plugins of {point} written down in their order", why)
-        for item in old.written.get(point, Written()).disabled:
-            report.same(item.path, f'{item} is part of "*"', "the whole list is written down")
+        report.same(where, f"all plugins of {point} listed in order", why)
+        for item in old.written.get(point, PluginLists()).disabled:
+            report.same(item.path, f'{item} replaced by "*"', "all plugins are listed in order")
 
 
-def _put_in_default_order(here: dict[str, Entry], entry: Entry) -> None:
-    """Insert a plugin before the first one that comes after it by default."""
+def _put_in_default_order(here: dict[str, PluginEntry], entry: PluginEntry) -> None:
+    """Insert a plugin at its position in the default order."""
     order = list(PLUGINS)
     items = list(here.items())
     later = [
@@ -349,12 +336,12 @@ def _put_in_default_order(here: dict[str, Entry], entry: Entry) -> None:
     here.update(items)
 
 
-def _of_all(shall: Mapping[str, Iterable[str]]) -> set[str]:
-    return {name for names in shall.values() for name in names}
+def _of_all(desired: Mapping[str, Iterable[str]]) -> set[str]:
+    return {name for names in desired.values() for name in names}
 
 
 def _add_disabled(lists: dict[str, dict[str, Any]], point: str, name: str) -> bool:
-    """Disable a plugin at a point; False if it is disabled there already."""
+    """Disable a plugin at a point; return False if it already is."""
     entries = lists.setdefault(point, {}).setdefault("disabled", [])
     if any(entry["name"] == name for entry in entries):
         return False
@@ -362,7 +349,7 @@ def _add_disabled(lists: dict[str, dict[str, Any]], point: str, name: str) -> bo
     return True
 
 
-def _set_enabled(lists: dict[str, dict[str, Any]], point: str, entry: Entry) -> None:
+def _set_enabled(lists: dict[str, dict[str, Any]], point: str, entry: PluginEntry) -> None:
     entries = lists.setdefault(point, {}).setdefault("enabled", [])
     for item in entries:
         if item["name"] == entry.name:
@@ -373,7 +360,3 @@ def _set_enabled(lists: dict[str, dict[str, Any]], point: str, entry: Entry) -> 
         if point == "score" and entry.weight
         else {"name": entry.name}
     )
-
-
-def _minor(gates: Gates) -> int:
-    return gates.version.minor

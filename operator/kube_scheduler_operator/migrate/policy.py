@@ -1,8 +1,8 @@
-"""A Policy (up to Kubernetes 1.22): predicates and priorities as plugin lists and arguments.
+"""Conversion of a Policy's predicates and priorities to plugin lists and arguments.
 
-The mapping is the one by which kube-scheduler 1.19 to 1.22 itself ran a Policy on plugins
-(pkg/scheduler/framework/plugins/legacy_registry.go): a list that is absent means the defaults, one
-that is there means exactly its entries, and for predicates the two mandatory ones beside them.
+The mapping is that of kube-scheduler 1.19 to 1.22
+(pkg/scheduler/framework/plugins/legacy_registry.go): an absent list means the defaults, and a
+present one exactly its entries, plus the two mandatory predicates.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ..base.findings import Path, Problem, did_you_mean
-from .changes import ConversionError, Report
-from .expansion import Listed, Written
+from .changes import ConversionError, ConversionLog
 from .old_defaults import (
     AVOID,
     FIT,
@@ -25,6 +24,7 @@ from .old_defaults import (
     SERVICE_AFFINITY,
     SPREAD,
 )
+from .old_profile import ListedPlugin, PluginLists
 from .old_schema import UNREADABLE
 from .plugin_arguments import Argument
 
@@ -56,7 +56,7 @@ _PREDICATES: Final[Mapping[str, tuple[tuple[str, tuple[str, ...]], ...]]] = {
     "EvenPodsSpread": ((SPREAD, _BOTH),),
     "MatchInterPodAffinity": (("InterPodAffinity", _BOTH),),
 }
-"""Predicate -> (plugin, its points), in the order in which predicates ran."""
+"""Predicate -> (plugin, its points), in the order of execution."""
 _MANDATORY: Final = ("CheckNodeUnschedulable", "PodToleratesNodeTaints")
 _OTHER_NAMES: Final = {
     "PodFitsPorts": "PodFitsHostPorts",
@@ -65,7 +65,7 @@ _OTHER_NAMES: Final = {
 _TAINTS_NOW: Final = frozenset(
     f"CheckNode{what}" for what in ("Condition", "MemoryPressure", "DiskPressure", "PIDPressure")
 )
-"""Predicates of Kubernetes before 1.18: nodes in such a condition have a taint instead."""
+"""Predicates of Kubernetes before 1.18; taints on nodes in such a condition replace them."""
 
 _PRIORITIES: Final[Mapping[str, tuple[str, bool]]] = {
     "BalancedResourceAllocation": ("NodeResourcesBalancedAllocation", False),
@@ -80,31 +80,31 @@ _PRIORITIES: Final[Mapping[str, tuple[str, bool]]] = {
     "SelectorSpreadPriority": (SPREAD, True),
     "TaintTolerationPriority": ("TaintToleration", True),
 }
-"""Priority -> (plugin, whether it prepares at preScore), in the order in which they were added."""
+"""Priority -> (plugin, whether it implements preScore), in the order in which they were added."""
 _SPREADS_SERVICES: Final = "SelectorSpreadPriority"
 _EQUAL: Final = "EqualPriority"
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyProfile:
-    """What a Policy says about a profile.
+    """Plugin lists and arguments of a Policy.
 
     Attributes:
-        written: plugin lists, per point.
+        written: point -> plugin lists.
         arguments: of plugins.
     """
 
-    written: Mapping[str, Written]
+    written: Mapping[str, PluginLists]
     arguments: list[Argument]
 
 
-def read_policy(policy: Mapping[str, Any], report: Report) -> PolicyProfile:
-    """The plugin lists and arguments of a Policy whose fields have the right types.
+def read_policy(policy: Mapping[str, Any], report: ConversionLog) -> PolicyProfile:
+    """Convert a Policy with valid types to plugin lists and arguments.
 
     Raises:
-        ConversionError: it names what no kube-scheduler had, or leaves out what it needs.
+        ConversionError: a name is unknown, or a required value is missing.
     """
-    written: dict[str, Written] = {}
+    written: dict[str, PluginLists] = {}
     arguments: dict[str, dict[str, Any]] = {}
     paths: dict[str, Path] = {}
     if "predicates" in policy:
@@ -117,21 +117,22 @@ def read_policy(policy: Mapping[str, Any], report: Report) -> PolicyProfile:
         if "EvenPodsSpreadPriority" in scores and _SPREADS_SERVICES not in scores:
             arguments[SPREAD] = {"defaultingType": "List"}
             paths[SPREAD] = scores["EvenPodsSpreadPriority"][1]
-            why = f"without {_SPREADS_SERVICES} only the pods' own constraints counted"
-            report.same(paths[SPREAD], f"defaultingType List for {SPREAD}", why)
+            why = f"without {_SPREADS_SERVICES} only the pods' own constraints applied"
+            report.same(paths[SPREAD], f"defaultingType of {SPREAD} set to List", why)
     weight = policy.get("hardPodAffinitySymmetricWeight", 0)
     if weight:
         path = ("hardPodAffinitySymmetricWeight",)
         arguments["InterPodAffinity"] = {"hardPodAffinityWeight": weight}
         paths["InterPodAffinity"] = path
-        report.same(path, f"hardPodAffinityWeight {weight} of InterPodAffinity", "it moved there")
+        why = "v1 has it in the plugin's arguments"
+        report.same(path, f"moved to hardPodAffinityWeight {weight} of InterPodAffinity", why)
     if "alwaysCheckAllPredicates" in policy:
-        path, what = ("alwaysCheckAllPredicates",), "left out"
+        path, what = ("alwaysCheckAllPredicates",), "removed"
         if policy["alwaysCheckAllPredicates"]:
-            why = "the first filter that rejects a node ends its checks; only the reasons that "
-            report.differs(path, what, why + "are told about a node get fewer")
+            why = "kube-scheduler stops at the first filter that rejects a node, and reports fewer "
+            report.differs(path, what, why + "reasons for it")
         else:
-            report.same(path, what, "it is never done any more")
+            report.same(path, what, "it is the only behaviour now")
     return PolicyProfile(
         written, [Argument(name, args, paths.get(name, ())) for name, args in arguments.items()]
     )
@@ -141,18 +142,18 @@ def _predicates(
     predicates: list[dict[str, Any]],
     arguments: dict[str, dict[str, Any]],
     paths: dict[str, Path],
-    report: Report,
+    report: ConversionLog,
 ) -> dict[str, Path]:
-    """The predicates by the names that kube-scheduler gave them, and where each is asked for."""
+    """Predicate, with its canonical name -> its path in the Policy."""
     found: dict[str, Path] = {}
     for index, predicate in enumerate(predicates):
         path: Path = ("predicates", index)
-        given = predicate.get("name", "")
-        name = _OTHER_NAMES.get(given, given)
+        original = predicate.get("name", "")
+        name = _OTHER_NAMES.get(original, original)
         argument = _one_argument(predicate, path)
         if name in _TAINTS_NOW:
-            why = "nodes in such a condition have a taint, which TaintToleration looks at"
-            report.same(path, f"{name} left out", why)
+            why = "nodes in such a condition have a taint, which TaintToleration filters"
+            report.same(path, f"{name} removed", why)
             continue
         if name not in _PREDICATES:
             if argument is None:
@@ -168,23 +169,27 @@ def _predicates(
             paths.setdefault(field[0], (*path, "argument", kind))
         plugins = ", ".join(plugin for plugin, _points in _PREDICATES[name])
         if name not in ("CheckServiceAffinity", "CheckNodeLabelPresence"):
-            report.same(path, f"{given} is filter {plugins}", "predicates are filter plugins")
+            report.same(
+                path, f"{original} replaced by filter {plugins}", "predicates are filter plugins"
+            )
         found.setdefault(name, path)
     for name in _MANDATORY:
         found.setdefault(name, ("predicates",))
     return found
 
 
-def _filters(names: Mapping[str, Path]) -> dict[str, Written]:
-    lists: dict[str, dict[str, Listed]] = {"preFilter": {}, "filter": {}}
+def _filters(names: Mapping[str, Path]) -> dict[str, PluginLists]:
+    lists: dict[str, dict[str, ListedPlugin]] = {"preFilter": {}, "filter": {}}
     for predicate, plugins in _PREDICATES.items():
         for plugin, points in plugins if predicate in names else ():
             for point in points:
-                lists[point].setdefault(plugin, Listed(plugin, names[predicate], label=predicate))
+                lists[point].setdefault(
+                    plugin, ListedPlugin(plugin, names[predicate], label=predicate)
+                )
     path: Path = ("predicates",)
     written = {point: _exactly(list(items.values()), path) for point, items in lists.items()}
     if "CheckVolumeBinding" not in names:
-        off = Written(disabled=(Listed("VolumeBinding", path),))
+        off = PluginLists(disabled=(ListedPlugin("VolumeBinding", path),))
         written |= {"reserve": off, "preBind": off}
     return written
 
@@ -193,38 +198,40 @@ def _priorities(
     priorities: list[dict[str, Any]],
     arguments: dict[str, dict[str, Any]],
     paths: dict[str, Path],
-    report: Report,
+    report: ConversionLog,
 ) -> dict[str, tuple[int, Path]]:
-    """Weight and place by priority; those with arguments by the plugin that they stand for."""
+    """Priority, or the plugin of one with arguments -> (weight, path)."""
     found: dict[str, tuple[int, Path]] = {}
     for index, priority in enumerate(priorities):
         path: Path = ("priorities", index)
-        given = priority.get("name", "")
-        name = _SPREADS_SERVICES if given == "ServiceSpreadingPriority" else given
+        original = priority.get("name", "")
+        name = _SPREADS_SERVICES if original == "ServiceSpreadingPriority" else original
         weight = priority.get("weight", 0)
         if weight <= 0:
-            message = f"{weight} is no weight of a priority; set it to 1 or more"
+            message = f"{weight} is out of range; use 1 or more"
             raise ConversionError([Problem(UNREADABLE, (*path, "weight"), message)])
         argument = _one_argument(priority, path)
         if name == _EQUAL:
-            report.same(path, f"{name} left out", "it gave every node the same")
+            report.same(path, f"{name} removed", "it scored all nodes equally")
             continue
         if name in _PRIORITIES:
             plugin = _PRIORITIES[name][0]
             if plugin not in (AVOID, RESOURCE_LIMITS, LEAST, MOST):
                 why = "priorities are score plugins"
-                report.same(path, f"{given} is score {plugin} with weight {weight}", why)
+                report.same(
+                    path, f"{original} replaced by score {plugin} with weight {weight}", why
+                )
         elif argument is None:
             raise _unknown(path, "priority", name, (*_PRIORITIES, _EQUAL))
         else:
             name = _argued(argument, arguments)
             paths.setdefault(name, (*path, "argument", argument[0]))
-        found[name] = (weight, path)  # the last one counts, as it did
+        found[name] = (weight, path)  # the last entry counts, as in kube-scheduler
     return found
 
 
 def _argued(argument: tuple[str, Mapping[str, Any]], arguments: dict[str, dict[str, Any]]) -> str:
-    """Take over the argument of a priority; returns the plugin that it stands for."""
+    """Add the argument of a priority to its plugin; return the plugin."""
     kind, values = argument
     if kind == "requestedToCapacityRatioArguments":
         arguments[RATIO] = dict(values)
@@ -242,14 +249,14 @@ def _argued(argument: tuple[str, Mapping[str, Any]], arguments: dict[str, dict[s
 
 def _scores(
     scores: Mapping[str, tuple[int, Path]], arguments: Mapping[str, Mapping[str, Any]]
-) -> dict[str, Written]:
-    """Lists of score and preScore; a plugin that two priorities stand for keeps the first weight.
+) -> dict[str, PluginLists]:
+    """The score and preScore lists; a plugin of two priorities keeps the first weight.
 
-    That is what kube-scheduler did, which went through them by name: EvenPodsSpreadPriority before
-    SelectorSpreadPriority. Several priorities with labels counted their weight once per label.
+    kube-scheduler iterated over them by name: EvenPodsSpreadPriority before
+    SelectorSpreadPriority. Priorities with labels counted their weight once per label.
     """
-    listed: dict[str, Listed] = {}
-    before: dict[str, Listed] = {}
+    listed: dict[str, ListedPlugin] = {}
+    before: dict[str, ListedPlugin] = {}
     for name in sorted(scores):
         weight, path = scores[name]
         plugin, prepares = _PRIORITIES.get(name, (name, False))
@@ -259,9 +266,9 @@ def _scores(
             weight *= sum(len(args.get(each, ())) for each in names)
         elif plugin == SERVICE_AFFINITY:
             weight *= len(args.get("antiAffinityLabelsPreference", ()))
-        listed.setdefault(plugin, Listed(plugin, path, weight, name))
+        listed.setdefault(plugin, ListedPlugin(plugin, path, weight, name))
         if prepares:
-            before.setdefault(plugin, Listed(plugin, path, label=name))
+            before.setdefault(plugin, ListedPlugin(plugin, path, label=name))
     path = ("priorities",)
     return {
         "preScore": _exactly(list(before.values()), path),
@@ -269,8 +276,8 @@ def _scores(
     }
 
 
-def _exactly(listed: list[Listed], path: Path) -> Written:
-    return Written(tuple(listed), (Listed("*", path),))
+def _exactly(listed: list[ListedPlugin], path: Path) -> PluginLists:
+    return PluginLists(tuple(listed), (ListedPlugin("*", path),))
 
 
 def _one_argument(entry: Mapping[str, Any], path: Path) -> tuple[str, Mapping[str, Any]] | None:
@@ -278,13 +285,13 @@ def _one_argument(entry: Mapping[str, Any], path: Path) -> tuple[str, Mapping[st
     if arguments is None:
         return None
     if len(arguments) != 1:
-        message = f"there are {len(arguments)} arguments and one is needed; keep one"
+        message = f"{len(arguments)} arguments are set, and exactly one is required; keep one"
         raise ConversionError([Problem(UNREADABLE, (*path, "argument"), message)])
     kind, values = next(iter(arguments.items()))
     return str(kind), values
 
 
 def _unknown(path: Path, kind: str, name: str, known: Any) -> ConversionError:
-    hint = did_you_mean(name, known) or "; remove it, or give the argument that defines it"
-    message = f'there is no {kind} "{name}"{hint}'
+    hint = did_you_mean(name, known) or "; remove it, or set the argument that defines it"
+    message = f'unknown {kind} "{name}"{hint}'
     return ConversionError([Problem(UNREADABLE, (*path, "name"), message)])

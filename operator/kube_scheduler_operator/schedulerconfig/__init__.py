@@ -1,1 +1,4 @@
-"""What the scheduler's configuration should be: from API objects to a checked file and flags."""
+"""KubeSchedulerConfiguration: schema, decoding, defaults, validation, warnings, merging, flags.
+
+May import: base and below. May be imported by: load and above.
+"""

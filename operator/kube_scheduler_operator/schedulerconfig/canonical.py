@@ -1,4 +1,4 @@
-"""One text for one configuration: empty values removed, keys sorted."""
+"""The canonical form of a configuration: without empty values, keys sorted."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 
 
 def config_text(config: Mapping[str, Any]) -> str:
-    """The configuration as the file holds it: compact JSON, sorted keys, trailing newline."""
+    """The content of the configuration file: compact JSON, sorted keys, trailing newline."""
     return json.dumps(config, sort_keys=True, separators=(",", ":"), ensure_ascii=False) + "\n"
 
 
-def tidy(config: dict[str, Any]) -> dict[str, Any]:
-    """A copy without the empty lists and maps that are equivalent to an absent field."""
+def without_empty_values(config: dict[str, Any]) -> dict[str, Any]:
+    """A copy without empty lists and maps, which are equivalent to absent fields."""
     result = {key: value for key, value in config.items() if value not in ({}, [])}
     if isinstance(result.get("profiles"), list):
         result["profiles"] = [_tidy_profile(profile) for profile in result["profiles"]]

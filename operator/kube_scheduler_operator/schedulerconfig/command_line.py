@@ -1,4 +1,4 @@
-"""The scheduler's command line: which flags, in which order, and who owns them."""
+"""The scheduler's command line: composing, rendering and parsing its flags."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .flags import BOOLEANS
 from .go_values import integer
 
 CONFIG_PATH: Final = "/etc/kubernetes/static-pod-resources/configmaps/config/config.yaml"
-"""Where the configuration is in the static pod and in the preflight alike, on every platform."""
+"""Path of the configuration in the static Pod and in the preflight, on every platform."""
 
 DEFAULT_PORT: Final = 10259
 
@@ -38,9 +38,9 @@ def compose_arguments(
 ) -> dict[str, list[str]]:
     """All flags of the scheduler, in the order of its command line.
 
-    First the files, then the platform's defaults with the observed flags and the bind address over
-    them, feature gates, verbosity, TLS settings; last the overrides, by name. A flag appears in one
-    place only: an override replaces it, and an override without values removes it.
+    First the files, then the platform's defaults overridden by the observed flags and the bind
+    address, feature gates, verbosity, TLS settings; last the overrides, by name. Each flag has one
+    position: an override replaces it, and an override without values removes it.
     """
     kubeconfig = platform.scheduler_kubeconfig
     defaults = {name: [value] for name, value in platform.default_arguments}
@@ -78,9 +78,9 @@ def render(flags: Flags) -> tuple[str, ...]:
 
 
 def parse(arguments: Iterable[str]) -> dict[str, list[str]]:
-    """Read a command line back: `--name=value`, `--name value`, and `--name` for booleans.
+    """Parse a command line: `--name=value`, `--name value`, and `--name` for booleans.
 
-    Words that belong to no flag, the program's name among them, are left out.
+    Other arguments, such as the program's name, are ignored.
     """
     flags: dict[str, list[str]] = {}
     pending: str | None = None
@@ -90,7 +90,7 @@ def parse(arguments: Iterable[str]) -> dict[str, list[str]]:
             pending = None
         elif word.startswith("-") and word.strip("-"):
             name, equals, value = word.lstrip("-").partition("=")
-            name = normal(name)
+            name = normalized_name(name)
             if equals:
                 flags.setdefault(name, []).append(value)
             elif name in BOOLEANS:
@@ -100,13 +100,13 @@ def parse(arguments: Iterable[str]) -> dict[str, list[str]]:
     return flags
 
 
-def normal(name: str) -> str:
-    """A flag's name as kube-scheduler compares it: it takes `_` for `-`."""
+def normalized_name(name: str) -> str:
+    """A flag's name as kube-scheduler compares it: `_` is equal to `-`."""
     return name.replace("_", "-")
 
 
-def text_of(value: Any) -> str | None:
-    """A flag's value from JSON: a string, number or boolean as text, None for anything else."""
+def flag_text(value: Any) -> str | None:
+    """A string, number or boolean of JSON as a flag's value; None for anything else."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float) and value.is_integer():
@@ -119,8 +119,8 @@ def text_of(value: Any) -> str | None:
 def probe_target(arguments: Sequence[str], platform: Platform) -> tuple[str, int]:
     """Host and port at which the kubelet can probe a scheduler started with `arguments`.
 
-    A scheduler that listens on all addresses is probed at the platform's probe host. A port that is
-    no number counts as the default; the check of the flags reports it.
+    A scheduler that listens on all addresses is probed at the platform's probe host. An invalid
+    port counts as the default; the validation of flags reports it.
     """
     flags = parse(arguments)
     host = (flags.get(BIND_ADDRESS) or [""])[-1].strip()

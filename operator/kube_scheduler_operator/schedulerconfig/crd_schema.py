@@ -1,6 +1,6 @@
-"""Objects against the schema of their CustomResourceDefinition, as the API server checks them.
+"""Validation of objects against the schema of their CustomResourceDefinition.
 
-Only structural rules: types, fields, enumerations, ranges. Rules in CEL stay with the API server.
+Structural rules only: types, fields, enumerations, ranges. CEL rules are left to the API server.
 """
 
 from __future__ import annotations
@@ -30,13 +30,10 @@ _ARTICLES: Final = {"object": "an object", "array": "a list", "integer": "an int
 _META: Final = ("apiVersion", "kind", "metadata")
 
 
-def check_object(value: Mapping[str, Any], definition: str, version: str) -> Iterator[Problem]:
-    """What an API server with this CustomResourceDefinition would refuse or drop.
+def validate_object(value: Mapping[str, Any], definition: str, version: str) -> Iterator[Problem]:
+    """What an API server with this CustomResourceDefinition rejects or drops.
 
-    Args:
-        value: the object, without nulls.
-        definition: its file in crds/.
-        version: the API version, such as v1alpha1.
+    `definition` is its file in crds/; the object has no nulls.
 
     Raises:
         KeyError: the definition has no such version.
@@ -50,11 +47,11 @@ def check_object(value: Mapping[str, Any], definition: str, version: str) -> Ite
 @cache
 def _schema(definition: str, version: str) -> Mapping[str, Any]:
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    document = yaml.load(assets.text("crds", definition), loader)  # noqa: S506  # it is a safe one
+    document = yaml.load(assets.text("crds", definition), loader)  # noqa: S506  # a safe loader
     for served in document["spec"]["versions"]:
         if served["name"] == version:
-            found: Mapping[str, Any] = served["schema"]["openAPIV3Schema"]
-            return found
+            schema: Mapping[str, Any] = served["schema"]["openAPIV3Schema"]
+            return schema
     raise KeyError(version)
 
 
@@ -64,13 +61,13 @@ def _check(value: Any, schema: Mapping[str, Any], path: Path) -> Iterator[Proble
     kind = schema.get("type", "")
     if schema.get("x-kubernetes-int-or-string"):
         wrong = isinstance(value, bool) or not isinstance(value, int | str)
-        wanted = "a number or a string"
+        expected = "a number or a string"
     else:
         wrong = bool(kind) and not isinstance(value, _TYPES[kind])
         wrong = wrong or (isinstance(value, bool) and kind in ("integer", "number"))
-        wanted = _ARTICLES.get(kind, f"a {kind}")
+        expected = _ARTICLES.get(kind, f"a {kind}")
     if wrong:
-        yield Problem(INVALID_TYPE, path, f"this must be {wanted}", f"write {wanted}")
+        yield Problem(INVALID_TYPE, path, f"must be {expected}", f"write {expected}")
     elif isinstance(value, dict):
         yield from _fields(value, schema, path)
     elif isinstance(value, list):
@@ -87,7 +84,7 @@ def _fields(value: Mapping[str, Any], schema: Mapping[str, Any], path: Path) -> 
     open_ = schema.get("x-kubernetes-preserve-unknown-fields") or (not known and others is None)
     for key in schema.get("required", ()):
         if key not in value:
-            yield Problem(MISSING_FIELD, (*path, key), "this is required", f"write {key}")
+            yield Problem(MISSING_FIELD, (*path, key), "is required", f"set {key}")
     for key, item in value.items():
         if key in known:
             yield from _check(item, known[key], (*path, key))
@@ -96,7 +93,7 @@ def _fields(value: Mapping[str, Any], schema: Mapping[str, Any], path: Path) -> 
         elif not open_ and not others:
             hint = did_you_mean(key, known).removeprefix("; ")
             yield Problem(
-                UNKNOWN_FIELD, (*path, key), f'there is no field "{key}" here', hint or "remove it"
+                UNKNOWN_FIELD, (*path, key), f'unknown field "{key}"', hint or "remove it"
             )
 
 
@@ -106,14 +103,17 @@ def _scalar(value: Any, schema: Mapping[str, Any], path: Path) -> Iterator[Probl
         names = [str(each) for each in allowed if each != ""]
         hint = did_you_mean(str(value), names).removeprefix("; ")
         yield Problem(
-            INVALID_VALUE, path, f'"{value}" is not one of them', hint or f"use {listing(names)}"
+            INVALID_VALUE, path, f'"{value}" is not supported', hint or f"use {listing(names)}"
         )
     if isinstance(value, str):
         yield from _length(len(value), schema, "Length", "characters", path)
         pattern = schema.get("pattern")
         if pattern and not re.search(pattern, value):
             yield Problem(
-                INVALID_VALUE, path, f'"{value}" does not match {pattern}', "write one that does"
+                INVALID_VALUE,
+                path,
+                f'"{value}" does not match {pattern}',
+                "write a value that does",
             )
     elif isinstance(value, int | float) and not isinstance(value, bool):
         if value < schema.get("minimum", value):
@@ -129,6 +129,6 @@ def _length(
 ) -> Iterator[Problem]:
     least, most = schema.get(f"min{suffix}", 0), schema.get(f"max{suffix}")
     if length < least:
-        yield Problem(INVALID_VALUE, path, f"{length} {what} are too few", f"at least {least}")
+        yield Problem(INVALID_VALUE, path, f"{length} {what} are too few", f"use at least {least}")
     if most is not None and length > most:
-        yield Problem(INVALID_VALUE, path, f"{length} {what} are too many", f"at most {most}")
+        yield Problem(INVALID_VALUE, path, f"{length} {what} are too many", f"use at most {most}")

@@ -1,8 +1,7 @@
-"""Strict decoding, as kube-scheduler does it: what is wrong with the types of a document.
+"""Strict decoding like kube-scheduler's: unknown fields and type errors of a document.
 
-An unknown field is an error, and so is a number for a string. `null` is what Go makes of it:
-nothing for a field, something empty in a list; only a duration cannot be null, unless the field is
-optional.
+`null` is decoded as Go does it: an absent field, or the zero value in a list. A duration cannot be
+null unless its field is optional.
 """
 
 from __future__ import annotations
@@ -23,15 +22,15 @@ INVALID_VALUE: Final = "InvalidValue"
 
 _LIMITS: Final = {INT32: 2**31, INT64: 2**63}
 _LARGEST_FLOAT: Final = (2 - 2**-24) * 2.0**127
-"""What is rounded to infinity when Go reads a float32."""
+"""The limit from which Go rounds a float32 to infinity."""
 
 
-def decode(
+def decode_problems(
     value: Any, kind: Type, path: Path, minor: int, *, strict: bool = True
 ) -> Iterator[Problem]:
-    """What strict decoding of `value` as `kind` by kube-scheduler 1.`minor` complains about.
+    """The errors of decoding `value` as `kind` in kube-scheduler 1.`minor`.
 
-    With `strict=False` unknown fields pass: a newer or custom scheduler may know them.
+    `strict=False` allows unknown fields: a newer or custom scheduler may have them.
     """
     if isinstance(kind, Struct):
         if not isinstance(value, Mapping):
@@ -43,10 +42,12 @@ def decode(
                 if strict:
                     yield _unknown_field(key, kind, known, path, minor)
             elif item is not None:
-                yield from decode(item, kind.fields[key], (*path, key), minor, strict=strict)
+                yield from decode_problems(
+                    item, kind.fields[key], (*path, key), minor, strict=strict
+                )
             elif kind.fields[key] == DURATION and key not in kind.optional:
-                # Go asks the duration itself to read the null, and it takes it for "".
-                message = "null is not a duration; write one such as 15s or remove the field"
+                # metav1.Duration decodes null itself, as the string "".
+                message = "null is not a duration; set one such as 15s or remove the field"
                 yield Problem(INVALID_VALUE, (*path, key), message)
     elif isinstance(kind, List):
         if not isinstance(value, list):
@@ -54,20 +55,20 @@ def decode(
             return
         for index, item in enumerate(value):
             if item is not None:
-                yield from decode(item, kind.item, (*path, index), minor, strict=strict)
+                yield from decode_problems(item, kind.item, (*path, index), minor, strict=strict)
     elif isinstance(kind, Map):
         if not isinstance(value, Mapping):
             yield _wrong_type(value, "an object", path)
             return
         for key, item in value.items():
             if item is not None:
-                yield from decode(item, kind.item, (*path, key), minor, strict=strict)
+                yield from decode_problems(item, kind.item, (*path, key), minor, strict=strict)
     else:
         yield from _decode_scalar(value, kind, path)
 
 
 def decoded(value: Any, kind: Type, minor: int) -> Any:
-    """A copy of what `decode` found right, as Go holds it: no nulls, no unknown fields.
+    """A copy of a valid document as Go decodes it: without nulls and unknown fields.
 
     A null in a list is the item type's zero value: `{}`, `[]`, `""`, 0 or false.
     """
@@ -93,7 +94,7 @@ def decoded(value: Any, kind: Type, minor: int) -> Any:
 
 
 def zero(kind: Type) -> Any:
-    """What Go has where nothing was given."""
+    """Go's zero value of a type."""
     if isinstance(kind, Struct | Map):
         return {}
     if isinstance(kind, List):
@@ -105,7 +106,7 @@ def zero(kind: Type) -> Any:
 
 def _unknown_field(key: str, kind: Struct, known: Sequence[str], path: Path, minor: int) -> Problem:
     if kind.since and key in kind.since:
-        hint = f", it came with 1.{kind.since[key]}; remove it"
+        hint = f", which was added in 1.{kind.since[key]}; remove it"
     else:
         hint = did_you_mean(key, known) or "; remove it"
     return Problem(
@@ -115,14 +116,14 @@ def _unknown_field(key: str, kind: Struct, known: Sequence[str], path: Path, min
 
 def _decode_scalar(value: Any, kind: Scalar, path: Path) -> Iterator[Problem]:
     if kind == "bytes":
-        # Go also takes a list of numbers for bytes.
+        # Go also decodes a list of numbers as bytes.
         if not isinstance(value, str | list):
             yield _wrong_type(value, "base64 in a string", path)
             return
         try:
             _bytes(value)
         except (binascii.Error, ValueError, TypeError):
-            yield Problem(INVALID_VALUE, path, "the value is not base64; encode it")
+            yield Problem(INVALID_VALUE, path, "is not base64; encode the value")
     elif kind in (STRING, DURATION):
         if not isinstance(value, str):
             yield _wrong_type(
@@ -132,7 +133,7 @@ def _decode_scalar(value: Any, kind: Scalar, path: Path) -> Iterator[Problem]:
             try:
                 nanoseconds(value)
             except ValueError as error:
-                yield Problem(INVALID_VALUE, path, f"{error}; write a Go duration")
+                yield Problem(INVALID_VALUE, path, f"{error}; use a Go duration")
     elif kind == BOOL:
         if not isinstance(value, bool):
             yield _wrong_type(value, "true or false", path)
@@ -140,15 +141,16 @@ def _decode_scalar(value: Any, kind: Scalar, path: Path) -> Iterator[Problem]:
         if isinstance(value, bool) or not isinstance(value, int | float):
             yield _wrong_type(value, "a number", path)
         elif not -_LARGEST_FLOAT < value < _LARGEST_FLOAT:
-            yield Problem(INVALID_VALUE, path, f"{value} does not fit; use a smaller one")
+            yield Problem(
+                INVALID_VALUE, path, f"{value} does not fit into a float32; use a smaller number"
+            )
     elif kind in (INT32, INT64):
         limit = _LIMITS[kind]
         if isinstance(value, bool) or not isinstance(value, int):
             yield _wrong_type(value, "an integer", path)
         elif not -limit <= value < limit:
-            yield Problem(
-                INVALID_VALUE, path, f"{value} does not fit into {kind}; use a smaller one"
-            )
+            message = f"{value} does not fit into an {kind}; use a smaller number"
+            yield Problem(INVALID_VALUE, path, message)
 
 
 def _bytes(value: str | list[Any]) -> bytes:
@@ -159,7 +161,7 @@ def _bytes(value: str | list[Any]) -> bytes:
     return base64.b64decode(value.replace("\r", "").replace("\n", ""), validate=True)
 
 
-def _wrong_type(value: Any, wanted: str, path: Path) -> Problem:
+def _wrong_type(value: Any, expected: str, path: Path) -> Problem:
     names = {bool: "a boolean", str: "a string", dict: "an object", list: "a list"}
-    got = names.get(type(value), "a number")
-    return Problem(INVALID_TYPE, path, f"this is {got} but must be {wanted}")
+    actual = names.get(type(value), "a number")
+    return Problem(INVALID_TYPE, path, f"must be {expected}, not {actual}")

@@ -1,7 +1,7 @@
-"""Which plugins run where: kube-scheduler's two-stage expansion of a profile's plugin lists.
+"""Effective plugins: kube-scheduler's two-stage expansion of a profile's plugin lists.
 
-First each list is merged with the defaults, which all stand at multiPoint; then multiPoint is
-expanded to the extension points that each plugin implements.
+First each list is merged with the default list of its point, which only multiPoint has; then
+multiPoint is expanded to the extension points that each plugin implements.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from typing import Any, Final
 
-from .catalogue import default_plugins, plugins
 from .feature_gates import Gates
+from .in_tree_plugins import default_plugins, plugins
 from .schema import POINTS
 from .versions import Version
 
-EVERYTHING: Final = "*"
+WILDCARD: Final = "*"
 WEIGHTED: Final = ("score", "placementScore")
 """Extension points at which a plugin's weight counts."""
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """A plugin in a list; weight 0 means that none was given."""
+class PluginEntry:
+    """A plugin in a list; weight 0 means unset."""
 
     name: str
     weight: int = 0
@@ -32,71 +32,73 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class PluginSet:
-    """What is enabled and disabled at one point."""
+    """The plugins enabled and disabled at one extension point."""
 
-    enabled: tuple[Entry, ...] = ()
+    enabled: tuple[PluginEntry, ...] = ()
     disabled: frozenset[str] = frozenset()
 
 
-_NOTHING: Final = PluginSet()
+_EMPTY: Final = PluginSet()
 
 
 @dataclass(frozen=True, slots=True)
-class Effective:
-    """The plugins of one profile.
+class EffectivePlugins:
+    """The effective plugins of one profile.
 
     Attributes:
-        points: per extension point the plugins that run there, in order, with their weights.
-        twice: (point, name) of plugins that kube-scheduler would refuse to register twice.
-        weights: per point that has weights, those in the order in which kube-scheduler adds them
-            up; disabled ones too.
-        named: every plugin that is enabled in some list.
-        unknown: those of them that the catalogue does not know, so that neither are their points.
+        points: extension point -> the plugins that run there, in order, with their weights.
+        duplicates: (point, name) of plugins that kube-scheduler rejects as registered twice.
+        weights: extension point -> the weights in the order in which kube-scheduler adds them up,
+            including those of disabled plugins.
+        named: every plugin that is enabled in a list.
+        unknown: named plugins that are not in-tree, whose extension points are unknown.
     """
 
-    points: Mapping[str, tuple[Entry, ...]]
-    twice: tuple[tuple[str, str], ...]
+    points: Mapping[str, tuple[PluginEntry, ...]]
+    duplicates: tuple[tuple[str, str], ...]
     weights: Mapping[str, tuple[int, ...]]
     named: tuple[str, ...]
     unknown: tuple[str, ...]
 
 
-def effective_plugins(profile: Mapping[str, Any], gates: Gates) -> Effective:
-    """Expand the plugin lists of a profile that has the right shape (schema.decode).
+def effective_plugins(profile: Mapping[str, Any], gates: Gates) -> EffectivePlugins:
+    """Expand the plugin lists of a profile with valid types (decode.py).
 
-    The result is the same object for the same lists: nobody may change it.
+    Results are cached and must not be modified.
     """
     lists = profile.get("plugins") or {}
     explicit = frozenset(gates.explicit.items())
-    return _effective(_Case(json.dumps(lists, default=str), lists), gates.version, explicit)
+    return _effective(_PluginLists(json.dumps(lists, default=str), lists), gates.version, explicit)
 
 
 @dataclass(frozen=True, slots=True)
-class _Case:
-    """Plugin lists, the same if their content is."""
+class _PluginLists:
+    """A profile's plugin lists, equal if their content is equal."""
 
     key: str
     lists: Mapping[str, Any] = field(compare=False)
 
 
-# A profile is asked about when it is judged, with all others, and for its scheduler's status.
+# A profile is expanded for its validation, its scheduler's validation, and the status.
 @lru_cache(maxsize=512)
-def _effective(case: _Case, version: Version, explicit: frozenset[tuple[str, bool]]) -> Effective:
-    lists = case.lists
+def _effective(
+    key: _PluginLists, version: Version, explicit: frozenset[tuple[str, bool]]
+) -> EffectivePlugins:
+    lists = key.lists
     known = _points(version)
     defaults = _defaults(version, explicit)
     sets = {
-        # Of most profiles most points say nothing.
-        point: merge_with_defaults(_NOTHING, _read(lists[point])) if lists.get(point) else _NOTHING
+        # Most profiles have no lists at most points.
+        point: merge_with_defaults(_EMPTY, _read(lists[point])) if lists.get(point) else _EMPTY
         for point in POINTS
     }
     multi = merge_with_defaults(defaults, _read(lists.get("multiPoint")))
 
-    points: dict[str, tuple[Entry, ...]] = {}
-    twice: list[tuple[str, str]] = []
+    points: dict[str, tuple[PluginEntry, ...]] = {}
+    duplicates: list[tuple[str, str]] = []
     for point, here in sets.items():
         points[point], repeated = _expand(point, here, multi, known)
-        twice.extend((point, name) for name in repeated)
+        duplicates.extend((point, name) for name in repeated)
     lists_of_all = (*sets.values(), multi)
     named = tuple(dict.fromkeys(entry.name for each in lists_of_all for entry in each.enabled))
     unknown = tuple(name for name in named if name not in known)
@@ -107,19 +109,19 @@ def _effective(case: _Case, version: Version, explicit: frozenset[tuple[str, boo
             if point in known.get(entry.name, ()):
                 summed.setdefault(entry.name, entry.weight or 1)
         weights[point] = tuple(summed.values())
-    return Effective(points, tuple(twice), weights, named, unknown)
+    return EffectivePlugins(points, tuple(duplicates), weights, named, unknown)
 
 
 @lru_cache(maxsize=16)
 def _defaults(version: Version, explicit: frozenset[tuple[str, bool]]) -> PluginSet:
-    """What is enabled by default at multiPoint."""
+    """The default plugins, which are enabled at multiPoint."""
     enabled = default_plugins(Gates(version, dict(explicit)))
-    return PluginSet(tuple(Entry(name, weight) for name, weight in enabled))
+    return PluginSet(tuple(PluginEntry(name, weight) for name, weight in enabled))
 
 
 @cache
 def _points(version: Version) -> Mapping[str, frozenset[str]]:
-    """Where each plugin of a version can run; asked thousands of times for hundreds of profiles."""
+    """Plugin -> its extension points; cached for thousands of calls with hundreds of profiles."""
     known = plugins(version)
     return {name: frozenset(plugin.points_at(version.minor)) for name, plugin in known.items()}
 
@@ -127,15 +129,15 @@ def _points(version: Version) -> Mapping[str, frozenset[str]]:
 def merge_with_defaults(default: PluginSet, custom: PluginSet) -> PluginSet:
     """First stage: one point's list of a profile merged with the default list of that point."""
     disabled = custom.disabled | default.disabled
-    wanted = {entry.name: index for index, entry in enumerate(custom.enabled)}
-    enabled: list[Entry] = []
+    listed = {entry.name: index for index, entry in enumerate(custom.enabled)}
+    enabled: list[PluginEntry] = []
     replaced: set[int] = set()
-    if EVERYTHING not in disabled:
+    if WILDCARD not in disabled:
         for entry in default.enabled:
             if entry.name in disabled:
                 continue
-            if entry.name in wanted:
-                index = wanted[entry.name]
+            if entry.name in listed:
+                index = listed[entry.name]
                 replaced.add(index)
                 enabled.append(custom.enabled[index])
             else:
@@ -146,38 +148,38 @@ def merge_with_defaults(default: PluginSet, custom: PluginSet) -> PluginSet:
 
 def _expand(
     point: str, here: PluginSet, multi: PluginSet, known: Mapping[str, frozenset[str]]
-) -> tuple[tuple[Entry, ...], list[str]]:
-    """Second stage: (plugins at the point in order, names that are there twice).
+) -> tuple[tuple[PluginEntry, ...], list[str]]:
+    """Second stage: (plugins at the point in order, duplicate names).
 
-    A plugin that is listed here keeps the weight that it has here.
+    The weight at the point takes precedence over the one at multiPoint.
     """
-    explicit: dict[str, Entry] = {}
-    twice: list[str] = []
+    explicit: dict[str, PluginEntry] = {}
+    duplicates: list[str] = []
     for entry in here.enabled:
         if entry.name in explicit:
-            twice.append(entry.name)
+            duplicates.append(entry.name)
         explicit.setdefault(entry.name, entry)
     overriding: list[str] = []
-    from_multi: dict[str, Entry] = {}
-    for entry in multi.enabled if EVERYTHING not in here.disabled else ():
+    from_multi: dict[str, PluginEntry] = {}
+    for entry in multi.enabled if WILDCARD not in here.disabled else ():
         if point not in known.get(entry.name, ()) or entry.name in here.disabled:
             continue
         if entry.name in explicit:
             overriding.append(entry.name)
         elif entry.name in from_multi:
-            twice.append(entry.name)
+            duplicates.append(entry.name)
         else:
             from_multi[entry.name] = entry
     ordered = [entry for name, entry in explicit.items() if name in overriding]
     ordered += from_multi.values()
     ordered += [entry for name, entry in explicit.items() if name not in overriding]
-    return tuple(ordered), twice
+    return tuple(ordered), duplicates
 
 
 def _read(value: Any) -> PluginSet:
     lists = value or {}
     enabled = tuple(
-        Entry(item.get("name") or "", item.get("weight") or 0)
+        PluginEntry(item.get("name") or "", item.get("weight") or 0)
         for item in lists.get("enabled") or ()
     )
     disabled = frozenset(item.get("name") or "" for item in lists.get("disabled") or ())

@@ -1,4 +1,4 @@
-"""Feature gates: which ones a version knows, and which are on by default."""
+"""Feature gates: which ones a version has, and their defaults."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ FLAG: Final = "feature-gates"
 
 @dataclass(frozen=True, slots=True)
 class Gates:
-    """The gates of one scheduler: what its flags say, else the defaults of its version."""
+    """The feature gates of one scheduler: explicit ones, and the defaults of its version."""
 
     version: Version
     explicit: Mapping[str, bool] = field(default_factory=dict)
 
     def enabled(self, name: str) -> bool | None:
-        """Whether the gate is on; None if this cannot be told."""
+        """Whether the gate is enabled; None if unknown."""
         if name in self.explicit:
             return self.explicit[name]
-        # A version that is not on record yet is taken to be like the newest one that is.
+        # A newer version is assumed to be like the newest recorded one.
         state = _states(min(self.version.minor, max(_record().patches))).get(name)
         if state is None:
             return None
-        # Alpha gates are off by default, beta gates may be on; which a gate is, is not on record.
+        # Alpha gates are off by default, beta gates may be on; the stage is not recorded.
         kinds = ("AllBeta",) if state.default else ("AllAlpha", "AllBeta")
         turned = any(self.explicit.get(kind) is (not state.default) for kind in kinds)
         return None if turned and not state.locked else state.default
@@ -53,9 +53,9 @@ def parse_gates(values: Iterable[str]) -> dict[str, bool]:
 
 
 def known_gates(minor: int) -> Mapping[str, bool | None] | None:
-    """The gates that kube-scheduler 1.`minor` knows, None where this is not on record.
+    """The gates of kube-scheduler 1.`minor`; None if that version is not recorded.
 
-    The value is None for a gate that can be set, else the only value that it may be set to.
+    The value is None for a gate that can be set, and the locked value otherwise.
     """
     if minor not in _record().patches:
         return None
@@ -63,11 +63,11 @@ def known_gates(minor: int) -> Mapping[str, bool | None] | None:
     return {name: state.default if state.locked else None for name, state in states}
 
 
-def knows(version: Version, name: str) -> bool | None:
-    """Whether a version has a gate; None if this cannot be told.
+def has_gate(version: Version, name: str) -> bool | None:
+    """Whether a version has a gate; None if unknown.
 
-    A patch release that is newer than the one on record may have brought it: some mitigations come
-    that way. What an earlier minor version had was removed, and does not come back.
+    A patch release newer than the recorded one may add a gate, as some mitigations do. A gate that
+    an earlier minor had was removed and does not return.
     """
     record = _record()
     if version.minor not in record.patches:
@@ -80,7 +80,7 @@ def knows(version: Version, name: str) -> bool | None:
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """What is true of a gate: its default, and whether it may have no other value."""
+    """A gate's default, and whether it is locked to it."""
 
     default: bool
     locked: bool
@@ -88,7 +88,7 @@ class _State:
 
 @dataclass(frozen=True, slots=True)
 class _Record:
-    """What hack/feature-gates wrote: patch versions by minor, and states by gate and minor."""
+    """The output of hack/feature-gates: patch versions by minor, states by gate and minor."""
 
     patches: Mapping[int, int]
     minors: Mapping[str, Mapping[int, _State]]

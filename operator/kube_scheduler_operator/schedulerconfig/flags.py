@@ -1,7 +1,7 @@
-"""kube-scheduler's flags: their types, and what is wrong with a value before it ever runs.
+"""kube-scheduler's flags: types and validation of their values.
 
-The preflight starts the scheduler without serving, so that it does not see wrong cipher names, TLS
-versions or addresses: for those this check is the only one before a node is touched.
+The preflight runs the scheduler without serving, so it does not detect wrong cipher suites, TLS
+versions or addresses: only this validation does before a node is changed.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from ..base.findings import WARNING, Problem, did_you_mean, listing
-from .feature_gates import known_gates, knows, parse_gates
+from .feature_gates import has_gate, known_gates, parse_gates
 from .go_values import boolean, integer, seconds
 from .versions import Version
 
@@ -20,14 +20,14 @@ UNKNOWN_ARGUMENT: Final = "UnknownArgument"
 UNKNOWN_FEATURE_GATE: Final = "UnknownFeatureGate"
 VOID_ARGUMENT: Final = "VoidArgument"
 
-VOID_BESIDE_CONFIG: Final[Mapping[str, str]] = {
+VOID_WITH_CONFIG: Final[Mapping[str, str]] = {
     "contention-profiling": "enableContentionProfiling",
     "kube-api-burst": "clientConnection.burst",
     "kube-api-content-type": "clientConnection.contentType",
     "kube-api-qps": "clientConnection.qps",
     "profiling": "enableProfiling",
 }
-"""Flags that kube-scheduler ignores beside --config -> the field that counts instead."""
+"""Flags that kube-scheduler ignores if --config is set -> the field to set instead."""
 
 TLS_VERSIONS: Final = ("VersionTLS10", "VersionTLS11", "VersionTLS12", "VersionTLS13")
 _ECDHE_GCM: Final = ("AES_128_GCM_SHA256", "AES_256_GCM_SHA384", "CHACHA20_POLY1305_SHA256")
@@ -52,12 +52,12 @@ CIPHER_SUITES: Final = frozenset({
     ),
     "TLS_ECDHE_RSA_WITH_3DES_EDE_CBC_SHA",
 })  # fmt: skip
-"""What Go's crypto/tls can do, the insecure ones and two old names of Kubernetes included."""
+"""The suites of Go's crypto/tls, including insecure ones and two old names of Kubernetes."""
 
 HTTP2_SUITES: Final = frozenset(
     {"TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256", "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"}
 )
-"""One of them must be there below TLS 1.3, because HTTP/2 demands it."""
+"""HTTP/2 below TLS 1.3 requires one of these."""
 
 _STRINGS: Final = (
     "allow-metric-labels", "authentication-kubeconfig", "authorization-kubeconfig",
@@ -90,9 +90,9 @@ _DURATIONS: Final = (
 )  # fmt: skip
 
 ON_RECORD: Final = (34, 35, 36)
-"""The minors whose flags are recorded in full; others may have a flag more or less."""
+"""The minors whose flags are fully recorded; others may have a few more or fewer."""
 _SINCE: Final[Mapping[str, int]] = {"min-compatibility-version": 35, "tls-curve-preferences": 36}
-"""The minor that brought a flag, if not all on record have it."""
+"""The minor that added a flag, unless all recorded minors have it."""
 
 
 def _port(text: str) -> None:
@@ -109,7 +109,7 @@ def _address(text: str) -> None:
 
 
 def _absolute(text: str) -> None:
-    # The scheduler's working directory is the image's business.
+    # The working directory depends on the image.
     if text and not text.startswith("/"):
         raise ValueError(f'"{text}" is not an absolute path; start it with /')
 
@@ -123,20 +123,18 @@ def _tls_version(text: str) -> None:
 def _cipher_suites(text: str) -> None:
     for name in text.split(",") if text else ():
         if name not in CIPHER_SUITES:
-            hint = did_you_mean(name, CIPHER_SUITES) or "; use the IANA names that Go knows"
+            hint = did_you_mean(name, CIPHER_SUITES) or "; use an IANA name that Go supports"
             raise ValueError(f'"{name}" is not a cipher suite{hint}')
 
 
 def _curves(text: str) -> None:
-    # Which of them exist depends on the Go that the program was built with.
+    # Which curves exist depends on the Go version of the build.
     found = [integer(part) for part in text.split(",")] if text else []
     for curve in found:
         if not 1 <= curve <= 65535:
-            raise ValueError(
-                f"{curve} is not a curve; use 1 to 65535, as Go's crypto/tls numbers them"
-            )
+            raise ValueError(f"{curve} is not a CurveID of Go's crypto/tls; use 1 to 65535")
     if len(set(found)) != len(found):
-        raise ValueError(f'"{text}" has a curve twice; remove one')
+        raise ValueError(f'"{text}" lists a curve twice; remove one')
 
 
 def _verbosity(text: str) -> None:
@@ -169,28 +167,25 @@ _TYPES: Final[Mapping[str, Callable[[str], object]]] = {
 
 
 def flag_names(minor: int) -> frozenset[str]:
-    """The flags that kube-scheduler 1.`minor` has, without dashes."""
+    """The flags of kube-scheduler 1.`minor`, without dashes."""
     return frozenset(name for name in _TYPES if _SINCE.get(name, 0) <= minor)
 
 
-def check_flags(
+def validate_flags(
     flags: Mapping[str, Sequence[str]], version: Version, *, stock: bool = True
 ) -> Iterator[Problem]:
-    """What is wrong with flags (name without dashes -> values); paths start with the name.
+    """Problems of flags (name without dashes -> values); a path is the flag's name.
 
-    After `feature-gates` a path may have the gate.
+    For `feature-gates` the path may continue with the gate.
     """
     recorded = stock and version.major == 1 and version.minor in ON_RECORD
     known = flag_names(version.minor)
     for name, values in flags.items():
         if recorded and name not in known:
             since = _SINCE.get(name)
-            hint = f"; it came with 1.{since}" if since else did_you_mean(name, sorted(known))
-            yield Problem(
-                UNKNOWN_ARGUMENT,
-                (name,),
-                f"kube-scheduler {version.short} has no flag --{name}{hint or '; remove it'}",
-            )
+            hint = f"; it was added in 1.{since}" if since else did_you_mean(name, sorted(known))
+            message = f"kube-scheduler {version.short} has no flag --{name}{hint or '; remove it'}"
+            yield Problem(UNKNOWN_ARGUMENT, (name,), message)
             continue
         check = _TYPES.get(name, _anything)
         for value in values:
@@ -203,44 +198,42 @@ def check_flags(
 
 
 def void_flags(names: Iterable[str], where: str) -> Iterator[Problem]:
-    """Warnings about flags that do nothing, because kube-scheduler always gets a file here.
+    """Warnings about users' flags without effect, because the operator always sets --config.
 
-    Args:
-        names: of the flags that users gave, without dashes; paths are the name.
-        where: what the fields that count instead are fields of.
+    `where` is the path of the configuration whose fields replace them; a problem's path is the
+    flag.
     """
     for name in names:
-        if name in VOID_BESIDE_CONFIG:
-            message = f"kube-scheduler ignores --{name} beside --config, with which it is started"
-            fix = f"set {where}.{VOID_BESIDE_CONFIG[name]}"
+        if name in VOID_WITH_CONFIG:
+            message = f"kube-scheduler ignores --{name} when --config is set, as it is here"
+            fix = f"set {where}.{VOID_WITH_CONFIG[name]}"
             yield Problem(VOID_ARGUMENT, (name,), message, fix, WARNING)
 
 
 def _http2(flags: Mapping[str, Sequence[str]]) -> Iterator[Problem]:
-    """What golang.org/x/net/http2 demands of a server (ConfigureServer), or it does not start."""
+    """Cipher suites with which golang.org/x/net/http2 (ConfigureServer) refuses to start."""
     suites = {name for value in flags.get("tls-cipher-suites", ()) for name in value.split(",")}
     suites.discard("")
     if not suites or suites & HTTP2_SUITES or not suites <= CIPHER_SUITES:
-        return  # nothing set, nothing missing, or told about already
+        return  # unset, sufficient, or already reported
     if _last(flags, "tls-min-version") == "VersionTLS13":
         return
     try:
         if boolean(_last(flags, "disable-http2-serving") or "false"):
             return
     except ValueError:
-        return  # told about already
+        return  # already reported
     yield Problem(
         INVALID_ARGUMENT,
         ("tls-cipher-suites",),
-        "--tls-cipher-suites: the scheduler would not start, because HTTP/2 needs "
+        "--tls-cipher-suites: the scheduler does not start, because HTTP/2 below TLS 1.3 requires "
         "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256 or TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256 "
-        "(OpenSSL: ECDHE-RSA-AES128-GCM-SHA256, ECDHE-ECDSA-AES128-GCM-SHA256) below TLS 1.3; add "
-        "one",
+        "(OpenSSL: ECDHE-RSA-AES128-GCM-SHA256, ECDHE-ECDSA-AES128-GCM-SHA256); add one",
     )
 
 
 def _last(flags: Mapping[str, Sequence[str]], name: str) -> str:
-    """The value that counts of a flag that is no list."""
+    """The effective value of a flag that is not a list."""
     return (flags.get(name) or ("",))[-1]
 
 
@@ -255,18 +248,12 @@ def _feature_gates(values: Sequence[str], version: Version, *, stock: bool) -> I
         return
     for name, value in gates.items():
         if name not in known:
-            if knows(version, name) is None:
-                continue  # the preflight asks the program itself
+            if has_gate(version, name) is None:
+                continue  # left to the preflight
             hint = did_you_mean(name, known) or "; remove it"
-            yield Problem(
-                UNKNOWN_FEATURE_GATE,
-                ("feature-gates", name),
-                f"kube-scheduler {version.short} has no feature gate {name}{hint}",
-            )
+            message = f"kube-scheduler {version.short} has no feature gate {name}{hint}"
+            yield Problem(UNKNOWN_FEATURE_GATE, ("feature-gates", name), message)
         elif known[name] not in (None, value):
             locked = str(known[name]).lower()
-            yield Problem(
-                INVALID_ARGUMENT,
-                ("feature-gates", name),
-                f"feature gate {name} is locked to {locked} in {version.short}; remove it",
-            )
+            message = f"feature gate {name} is locked to {locked} in {version.short}; remove it"
+            yield Problem(INVALID_ARGUMENT, ("feature-gates", name), message)

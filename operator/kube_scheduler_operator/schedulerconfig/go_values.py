@@ -1,4 +1,4 @@
-"""Values as Go reads them: durations, booleans, qualified names, label values, null."""
+"""Go's and Kubernetes' syntax of values: durations, booleans, names, labels, null."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TERM: Final = r"(?:\d+\.?\d*|\.\d+)(?:ns|us|µs|μs|ms|s|m|h)"
 _DURATION: Final = re.compile(rf"[+-]?(?:0|(?:{_TERM})+)", re.ASCII)
 _ONE_TERM: Final = re.compile(r"(\d*)\.?(\d*)(ns|us|µs|μs|ms|s|m|h)", re.ASCII)
 _LONGEST: Final = 2**63
-"""Nanoseconds: some 292 years, where Go's durations end."""
+"""Nanoseconds: Go's longest duration, about 292 years."""
 _INTEGER: Final = re.compile(r"[+-]?\d+", re.ASCII)
 _TRUE: Final = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 _FALSE: Final = frozenset({"0", "f", "F", "FALSE", "false", "False"})
@@ -34,7 +34,7 @@ def nanoseconds(text: str) -> int:
     """A Go duration in nanoseconds, rounded as Go's time.ParseDuration rounds.
 
     Raises:
-        ValueError: it is none, or longer than Go can hold.
+        ValueError: not a duration, or longer than Go's maximum.
     """
     if _DURATION.fullmatch(text) is None:
         raise ValueError(f'"{text}" is not a duration such as 15s or 1m30s')
@@ -45,7 +45,7 @@ def nanoseconds(text: str) -> int:
         digits, scale = 0, 1.0
         for digit in fraction:
             if digits * 10 + int(digit) > _LONGEST:
-                break  # Go keeps as many digits as fit into 63 bits
+                break  # Go keeps the digits that fit into 63 bits
             digits, scale = digits * 10 + int(digit), scale * 10
         total += int(float(digits) * (float(size) / scale))
     negative = text.startswith("-")
@@ -58,7 +58,7 @@ def seconds(text: str) -> float:
     """A Go duration in seconds: `1h30m`, `1.5s`, `300ms`, `0`.
 
     Raises:
-        ValueError: it is none.
+        ValueError: not a valid value.
     """
     return nanoseconds(text) / 1e9
 
@@ -87,7 +87,7 @@ def boolean(text: str) -> bool:
     """A boolean flag's value.
 
     Raises:
-        ValueError: it is none.
+        ValueError: not a valid value.
     """
     if text in _TRUE:
         return True
@@ -100,7 +100,7 @@ def integer(text: str) -> int:
     """A decimal integer.
 
     Raises:
-        ValueError: it is none.
+        ValueError: not a valid value.
     """
     if _INTEGER.fullmatch(text) is None:
         raise ValueError(f'"{text}" is not an integer')
@@ -108,12 +108,12 @@ def integer(text: str) -> int:
 
 
 def is_label_value(text: str) -> bool:
-    """True for what a label may have as its value."""
+    """Whether the text is a valid label value."""
     return text == "" or (len(text) <= 63 and _LABEL.fullmatch(text) is not None)
 
 
 def is_qualified_name(text: str) -> bool:
-    """True for a label's key or a resource's name: a name, with or without `dns.prefix/`."""
+    """Whether the text is a valid label key or resource name: `[dns.prefix/]name`."""
     prefix, slash, name = text.rpartition("/")
     if slash and not (len(prefix) <= 253 and _DNS.fullmatch(prefix)):
         return False
@@ -121,11 +121,11 @@ def is_qualified_name(text: str) -> bool:
 
 
 def is_extended_resource(text: str) -> bool:
-    """True for a resource that Kubernetes itself does not know, such as `example.com/gpu`."""
+    """Whether the text names an extended resource, such as `example.com/gpu`."""
     native = "/" not in text or "kubernetes.io/" in text
     if native or text.startswith("requests."):
         return False
-    # Such a name must still be one when a quota puts its own prefix before it.
+    # The name must stay valid with the prefix of a ResourceQuota.
     return is_qualified_name(text) and is_qualified_name(f"requests.{text}")
 
 
@@ -140,13 +140,9 @@ OBJECT_LISTS: Final = frozenset(
 
 
 def without_nulls(value: Any, key: str = "") -> Any:
-    """A copy without nulls, at any depth: neither Go nor a merge sees them.
+    """A copy without nulls at any depth, as Go and merges ignore them.
 
-    A null in a list of objects stays an entry: Go reads it as an object without fields.
-
-    Args:
-        value: as JSON has it.
-        key: under which the value stands.
+    A null in a list of objects, as the field `key` has them, becomes an empty object, as in Go.
     """
     if isinstance(value, Mapping):
         return {name: without_nulls(item, name) for name, item in value.items() if item is not None}

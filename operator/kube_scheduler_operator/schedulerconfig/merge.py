@@ -1,9 +1,8 @@
-"""Merging configurations: the plain process merge of OpenShift's operators, and one by meaning.
+"""Merging of configurations: the process merge of OpenShift's operators, and a semantic merge.
 
-The plain merge knows maps only, so that naming one plugin's arguments would replace all
-profiles. `merge_by_meaning` says with a jsonmerge schema what belongs together: profiles with the
-same schedulerName, arguments of the same plugin; extenders are added to those already there.
-Neither changes its arguments nor shares a list or a map with them.
+The process merge replaces lists, so setting one plugin's arguments would replace all profiles.
+The semantic merge combines profiles by schedulerName and arguments by plugin, and appends
+extenders. Neither modifies its inputs or shares lists or maps with them.
 """
 
 from __future__ import annotations
@@ -16,24 +15,24 @@ from functools import cache
 from itertools import chain
 from typing import Any, Final
 
+# jsonmerge, because the merge strategy depends on the field: its schema assigns one to each.
 from jsonmerge import Merger, Walk, WalkInstance
 from jsonmerge.jsonvalue import JSONValue
 from jsonmerge.strategies import Append, ArrayMergeById, ObjectMerge
 
 from .go_values import without_nulls
+from .schema import DEFAULT_SCHEDULER
 
-DEFAULT_SCHEDULER: Final = "default-scheduler"
-
-_BY_NAME_OF_PLUGIN: Final = {
+_BY_PLUGIN_NAME: Final = {
     "mergeStrategy": "byName",
     "mergeOptions": {"idRef": "name"},
 }
-_MEANING: Final = {
+_SEMANTIC: Final = {
     "properties": {
         "profiles": {
             "mergeStrategy": "byName",
             "mergeOptions": {"idRef": "schedulerName"},
-            "items": {"properties": {"pluginConfig": _BY_NAME_OF_PLUGIN}},
+            "items": {"properties": {"pluginConfig": _BY_PLUGIN_NAME}},
         },
         "extenders": {"mergeStrategy": "appendOrReplace"},
     }
@@ -41,55 +40,55 @@ _MEANING: Final = {
 
 
 class TypeMetaError(ValueError):
-    """Two documents that are to be merged are of different kinds."""
+    """Documents of different kinds cannot be merged."""
 
 
 def merge_process(documents: Sequence[Mapping[str, Any] | None]) -> dict[str, Any]:
     """Merge configurations of one kind, the later one over the earlier one.
 
-    Maps merge deep; anything else replaces what was there, `null` and `""` included; empty
-    documents are skipped.
+    Maps merge recursively; any other value replaces the earlier one, including `null` and `""`.
+    Empty documents are skipped.
 
     Raises:
-        TypeMetaError: a later document says another apiVersion or kind than the first.
+        TypeMetaError: a document has another apiVersion or kind than an earlier one.
     """
-    merger = _merger(by_meaning=False)
+    merger = _merger(semantic=False)
     result: dict[str, Any] = {}
     for document in documents:
         if not document:
             continue
-        check_type_meta(result, document)
-        result = merger.merge(result, plain(document))
+        validate_type_meta(result, document)
+        result = merger.merge(result, normalized_json(document))
     return result
 
 
-def merge_by_meaning(documents: Iterable[Mapping[str, Any] | None]) -> dict[str, Any]:
+def merge_semantically(documents: Iterable[Mapping[str, Any] | None]) -> dict[str, Any]:
     """Merge KubeSchedulerConfigurations, the later one over the earlier one.
 
     Like `merge_process`, but profiles merge by schedulerName (a single profile without a name is
     the default scheduler's), a profile's pluginConfig by name, and extenders are appended. A list
-    whose entries have no such names, or the same one twice, replaces what was there.
+    with missing or duplicate names replaces the earlier one.
 
     Raises:
-        TypeMetaError: a later document says another apiVersion or kind than the first.
+        TypeMetaError: a document has another apiVersion or kind than an earlier one.
     """
-    merger = _merger(by_meaning=True)
+    merger = _merger(semantic=True)
     result: dict[str, Any] = {}
     for document in documents:
         if not document:
             continue
-        check_type_meta(result, document)
-        result = merger.merge(result, _with_scheduler_name(plain(document)))
+        validate_type_meta(result, document)
+        result = merger.merge(result, _with_scheduler_name(normalized_json(document)))
     return result
 
 
 @dataclass(frozen=True, slots=True)
 class Layers:
-    """Configurations, each to be laid over the one before: what a merge can be remembered by.
+    """Configurations to merge in order; a cache key of their merge.
 
     Attributes:
-        content: two with the same content are equal.
-        documents: the configurations; their keys are in the order in which the merge has them.
+        content: the configurations as JSON, which determines equality.
+        documents: the configurations.
     """
 
     content: str
@@ -97,49 +96,51 @@ class Layers:
 
     @classmethod
     def of(cls, *documents: Mapping[str, Any]) -> Layers:
-        """Of these documents, the later ones over the earlier ones."""
+        """Layers of documents, the later ones over the earlier ones."""
         return cls(json.dumps(documents, default=str), documents)
 
     def merged(self) -> dict[str, Any]:
-        """What they come to, by meaning and without what is null; it shares data with them.
+        """The semantic merge without nulls; it shares data with the documents.
 
-        Profiles that only the first document has are as they were, so they take no part in the
-        merge: there may be hundreds of them.
+        Profiles that only the first document has are excluded from the merge and then put back:
+        there may be hundreds of them.
         """
         first, *others = self.documents
-        apart = _profiles_apart(first, others)
-        if apart:
+        unmerged = _unmerged_profiles(first, others)
+        if unmerged:
             stubs = [
-                {"schedulerName": each["schedulerName"]} if each["schedulerName"] in apart else each
+                {"schedulerName": each["schedulerName"]}
+                if each["schedulerName"] in unmerged
+                else each
                 for each in first["profiles"]
             ]
             first = {**first, "profiles": stubs}
-        found: dict[str, Any] = without_nulls(merge_by_meaning((first, *others)))
+        found: dict[str, Any] = without_nulls(merge_semantically((first, *others)))
         profiles = found.get("profiles")
-        if apart and isinstance(profiles, list):
-            found["profiles"] = [apart.get(_name_of(each), each) for each in profiles]
+        if unmerged and isinstance(profiles, list):
+            found["profiles"] = [unmerged.get(_name_of(each), each) for each in profiles]
         return found
 
 
-def _profiles_apart(
+def _unmerged_profiles(
     first: Mapping[str, Any], others: Iterable[Mapping[str, Any]]
 ) -> dict[str | None, Any]:
-    """Those of the first document's profiles that the others do not name, by name."""
+    """The first document's profiles that no other document names, by name."""
     profiles = first.get("profiles") or []
-    known = names_of(profiles, "schedulerName")
+    known = unique_names(profiles, "schedulerName")
     if known is None:
         return {}
     lists = (document.get("profiles") for document in others)
     named = {_name_of(each) for each in chain(*(one for one in lists if isinstance(one, list)))}
     return {
-        name: profile if _is_clean(profile) else without_nulls(plain(profile))
+        name: profile if _is_normalized(profile) else without_nulls(normalized_json(profile))
         for name, profile in zip(known, profiles, strict=True)
         if name not in named
     }
 
 
 def _name_of(profile: Any) -> str | None:
-    """A profile's schedulerName, and that of one without; None if it has none that can be one."""
+    """A profile's schedulerName, or the default one; None if it is invalid."""
     if not isinstance(profile, Mapping):
         return None
     name = profile.get("schedulerName")
@@ -147,22 +148,22 @@ def _name_of(profile: Any) -> str | None:
     return name if isinstance(name, str) else None
 
 
-def _is_clean(value: Any) -> bool:
-    """Whether neither `plain` nor `without_nulls` would change anything about it."""
+def _is_normalized(value: Any) -> bool:
+    """Whether `normalized_json` and `without_nulls` leave the value unchanged."""
     if isinstance(value, dict):
         return all(
-            item is not None and isinstance(key, str) and _is_clean(item)
+            item is not None and isinstance(key, str) and _is_normalized(item)
             for key, item in value.items()
         )
     if isinstance(value, list):
-        return all(item is not None and _is_clean(item) for item in value)
+        return all(item is not None and _is_normalized(item) for item in value)
     return isinstance(value, str | int | None) or (
         isinstance(value, float) and not value.is_integer()
     )
 
 
-def check_type_meta(base: Mapping[str, Any], overlay: Mapping[str, Any]) -> None:
-    """Refuse to lay a document over one of another kind; one that does not say is welcome.
+def validate_type_meta(base: Mapping[str, Any], overlay: Mapping[str, Any]) -> None:
+    """Reject an overlay of another kind than its base; one without a kind is accepted.
 
     Raises:
         TypeMetaError: `<apiVersion>/<kind> does not equal <apiVersion>/<kind>`.
@@ -173,22 +174,22 @@ def check_type_meta(base: Mapping[str, Any], overlay: Mapping[str, Any]) -> None
         raise TypeMetaError(f"{theirs[0]}/{theirs[1]} does not equal {ours[0]}/{ours[1]}")
 
 
-def plain(value: Any) -> Any:
-    """A copy of JSON data in dicts and lists of its own; integral floats become integers.
+def normalized_json(value: Any) -> Any:
+    """A deep copy of JSON data, with integral floats as integers.
 
-    The API server stores `5.0` as `5`, and kube-scheduler refuses `5.0` where it wants an integer.
+    The API server stores `5.0` as `5`, and kube-scheduler rejects `5.0` for an integer field.
     """
     if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
+        return {str(key): normalized_json(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
+        return [normalized_json(item) for item in value]
     if isinstance(value, float) and value.is_integer():
         return int(value)
     return value
 
 
-def names_of(items: Any, key: str) -> list[str] | None:
-    """The names by which a list's entries can be told apart, None if they cannot be."""
+def unique_names(items: Any, key: str) -> list[str] | None:
+    """The unique names of a list's entries; None if a name is missing or a duplicate."""
     if not isinstance(items, list):
         return None
     names = [item.get(key) if isinstance(item, Mapping) else None for item in items]
@@ -200,13 +201,13 @@ def names_of(items: Any, key: str) -> list[str] | None:
 def _with_scheduler_name(document: dict[str, Any]) -> dict[str, Any]:
     profiles = document.get("profiles")
     if isinstance(profiles, list) and len(profiles) == 1 and isinstance(profiles[0], dict):
-        # kube-scheduler itself names a single nameless profile like this.
+        # kube-scheduler's default for a single profile without a name.
         profiles[0]["schedulerName"] = profiles[0].get("schedulerName", DEFAULT_SCHEDULER)
     return document
 
 
 class _Lenient(ObjectMerge):  # type: ignore[misc]  # jsonmerge ships no types
-    """A map over something else replaces it; jsonmerge itself would refuse."""
+    """A map over another type replaces it; jsonmerge raises an error."""
 
     def merge(self, walk: Any, base: Any, head: Any, schema: Any, **options: Any) -> Any:
         if not base.is_undef() and not isinstance(base.val, Mapping):
@@ -215,30 +216,30 @@ class _Lenient(ObjectMerge):  # type: ignore[misc]  # jsonmerge ships no types
 
 
 def _map_over_list(walk: Any, base: Any, head: Any) -> Any:
-    """A map where a list belongs merges like any other; the check will say that it is wrong."""
+    """Merge a map in place of a list like any other map; the validation reports it."""
     return walk.descend(JSONValue(undef=True), base, head)
 
 
 class _ByName(ArrayMergeById):  # type: ignore[misc]  # jsonmerge ships no types
-    """Entries with the same name merge, where names tell entries apart; otherwise replace."""
+    """Merge entries by name if all names are unique; otherwise replace the list."""
 
     def merge(self, walk: Any, base: Any, head: Any, schema: Any, **options: Any) -> Any:
         if isinstance(head.val, Mapping):
             return _map_over_list(walk, base, head)
         known = [] if base.is_undef() else base.val
         key = options["idRef"]
-        if names_of(known, key) is None or names_of(head.val, key) is None:
+        if unique_names(known, key) is None or unique_names(head.val, key) is None:
             return head
-        # The stock merge takes the names for JSON pointers and compares each with each.
-        places = {item[key]: place for place, item in enumerate(known)}
+        # ArrayMergeById interprets names as JSON pointers and compares all pairs.
+        positions = {item[key]: position for position, item in enumerate(known)}
         merged = list(known)
         for item in head.val:
-            place = places.get(item[key])
-            if place is None:
+            position = positions.get(item[key])
+            if position is None:
                 merged.append(item)
             else:
-                pair = JSONValue(known[place]), JSONValue(item)
-                merged[place] = walk.descend(schema.get("items"), *pair).val
+                pair = JSONValue(known[position]), JSONValue(item)
+                merged[position] = walk.descend(schema.get("items"), *pair).val
         return JSONValue(merged)
 
 
@@ -256,10 +257,10 @@ class _AppendOrReplace(Append):  # type: ignore[misc]  # jsonmerge ships no type
 
 
 class _Walk(WalkInstance):  # type: ignore[misc]  # jsonmerge ships no types
-    """A walk that does not look every value up again by its JSON pointer.
+    """A walk without jsonmerge's lookup of every value by its JSON pointer.
 
-    The stock walk asserts at each step that the pointer leads to the value at hand. That is most of
-    a merge's time, and it fails for keys that its URL decoding changes (`""`, `a%41`).
+    That lookup takes most of a merge's time and fails for keys that its URL decoding changes (`""`,
+    `a%41`).
     """
 
     def __init__(self, merger: Merger) -> None:
@@ -274,7 +275,7 @@ class _Walk(WalkInstance):  # type: ignore[misc]  # jsonmerge ships no types
 class _Merger(Merger):  # type: ignore[misc]  # jsonmerge ships no types
     def __init__(self, schema: Mapping[str, Any], strategies: Mapping[str, Any]) -> None:
         with warnings.catch_warnings():
-            # jsonmerge 1.9 needs jsonschema's deprecated resolver; our pin of jsonschema keeps it.
+            # jsonmerge 1.9 uses jsonschema's deprecated resolver, which the pinned version has.
             warnings.simplefilter("ignore", DeprecationWarning)
             super().__init__(schema, strategies=strategies)
             self._walk = _Walk(self)
@@ -287,10 +288,10 @@ class _Merger(Merger):  # type: ignore[misc]  # jsonmerge ships no types
 
 
 @cache
-def _merger(*, by_meaning: bool) -> _Merger:
+def _merger(*, semantic: bool) -> _Merger:
     strategies = {
         "objectMerge": _Lenient(),
         "byName": _ByName(),
         "appendOrReplace": _AppendOrReplace(),
     }
-    return _Merger(_MEANING if by_meaning else {}, strategies)
+    return _Merger(_SEMANTIC if semantic else {}, strategies)

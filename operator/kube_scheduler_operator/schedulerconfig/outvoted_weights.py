@@ -1,11 +1,11 @@
-"""Score weights with which some plugins cannot decide anything any more.
+"""Score weights with which some plugins can only break ties.
 
-A plugin scores a node with an integer from 0 to 100, an extender with one from 0 to 10 that counts
-ten times. The node with the greatest weighted sum wins. Take the heaviest scorers, and let g be the
-greatest common divisor of what one point of each is worth: their sum is a multiple of g, so two
-nodes that differ in it differ by at least g. All the others together can make up at most the sum of
-their own greatest contributions. If that is less than g, they only choose among nodes on which the
-heavy ones agree to the point: they are silenced.
+A plugin scores a node from 0 to 100 in integers, an extender from 0 to 10, multiplied by ten. The
+node with the greatest weighted sum wins. Take the heaviest scorers, and let g be the greatest
+common divisor of the weighted values of one point of each: their sum is a multiple of g, so two
+nodes that differ in it differ by at least g. All other scorers together contribute at most the sum
+of their maximum scores. If that is less than g, they only choose among nodes with equal scores of
+the heavy ones: they are outvoted.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from typing import Final
 
 MAX_NODE_SCORE: Final = 100
 EXTENDER_POINTS: Final = 10
-"""What one point of an extender, of its 10, is worth beside a plugin's 100."""
+"""Points of a plugin's 100 that one of an extender's 10 points is worth."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scorer:
-    """Something that scores nodes.
+    """A plugin or an extender that scores nodes.
 
     Attributes:
-        name: of the plugin, or how to call the extender.
-        point: what one point of it adds to a node's sum, at least 1.
-        most: what its greatest score adds.
-        optional: True for one that does not score every pod, so that nothing follows from it.
+        name: of the plugin, or a label for the extender.
+        point: weighted value of one point, at least 1.
+        most: weighted value of the maximum score.
+        optional: whether it scores some pods only, and so cannot outvote others.
     """
 
     name: str
@@ -38,7 +38,7 @@ class Scorer:
 
     @classmethod
     def plugin(cls, name: str, weight: int) -> Scorer:
-        """A plugin with its weight, 0 counting as 1; below zero it tells nodes apart as well."""
+        """A plugin with its weight; 0 means 1, and a negative weight has the same effect."""
         point = abs(weight) or 1
         return cls(name, point, MAX_NODE_SCORE * point)
 
@@ -49,33 +49,33 @@ class Scorer:
 
 
 @dataclass(frozen=True, slots=True)
-class Silence:
-    """Who decides alone.
+class Outvoted:
+    """Scorers that decide alone, and those that they outvote.
 
     Attributes:
-        loud: those who decide, heaviest first.
-        silent: those who only break their ties.
-        unit: the least difference between two nodes in the sum of the loud ones.
-        reach: the most that the silent ones can make up together; less than `unit`.
+        deciding: scorers that decide, heaviest first.
+        outvoted: scorers that only break ties.
+        unit: smallest difference of two nodes in the sum of the deciding scorers.
+        reach: maximum sum of the outvoted scorers, less than `unit`.
     """
 
-    loud: tuple[str, ...]
-    silent: tuple[str, ...]
+    deciding: tuple[str, ...]
+    outvoted: tuple[str, ...]
     unit: int
     reach: int
 
 
-def silenced(scorers: Iterable[Scorer]) -> Silence | None:
-    """The fewest scorers that silence all others; None if everybody has a say."""
+def outvoted(scorers: Iterable[Scorer]) -> Outvoted | None:
+    """The smallest set of scorers that outvotes all others; None if there is no such set."""
     ordered = sorted(scorers, key=lambda scorer: -scorer.point)
     for count in range(1, len(ordered)):
-        loud, quiet = ordered[:count], ordered[count:]
-        if loud[-1].optional:
+        deciding, others = ordered[:count], ordered[count:]
+        if deciding[-1].optional:
             return None
-        unit = math.gcd(*(scorer.point for scorer in loud))
-        reach = sum(scorer.most for scorer in quiet)
+        unit = math.gcd(*(scorer.point for scorer in deciding))
+        reach = sum(scorer.most for scorer in others)
         if unit > reach:
-            return Silence(_names(loud), _names(quiet), unit, reach)
+            return Outvoted(_names(deciding), _names(others), unit, reach)
     return None
 
 

@@ -1,4 +1,4 @@
-"""Plugin lists that kube-scheduler accepts and that do not do what somebody had in mind."""
+"""Warnings about plugin lists that kube-scheduler accepts but that rarely do what is intended."""
 
 from __future__ import annotations
 
@@ -6,15 +6,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ..base.findings import WARNING, Path, Problem, did_you_mean
-from .catalogue import NEVER_IN_V1, NEVER_IN_V1_SINCE, PLUGINS, Plugin, default_plugins, plugins
-from .check import Target
-from .effective_plugins import EVERYTHING, Effective, effective_plugins
-from .outvoted_weights import Scorer, silenced
+from ..base.findings import WARNING, Path, Problem, did_you_mean, listing
+from .effective_plugins import WEIGHTED, WILDCARD, EffectivePlugins, effective_plugins
+from .in_tree_plugins import (
+    INVALID_PLUGINS,
+    INVALID_PLUGINS_SINCE,
+    PLUGINS,
+    Plugin,
+    default_plugins,
+    plugins,
+)
+from .outvoted_weights import Scorer, outvoted
+from .target_scheduler import Target
 
 SAFETY_FILTER_OFF: Final = "SafetyFilterOff"
 NOT_PREPARED: Final = "NotPrepared"
-SILENCED: Final = "SilencedPlugins"
+OUTVOTED: Final = "OutvotedPlugins"
 NEGATIVE_WEIGHT: Final = "NegativeWeight"
 WEIGHT_RESET: Final = "WeightReset"
 USELESS_WEIGHT: Final = "UselessWeight"
@@ -24,22 +31,22 @@ REMOVED_LATER: Final = "RemovedLater"
 IMAGES_ALONE: Final = "ImagesAlone"
 
 SAFETY_FILTERS: Final[Mapping[str, str]] = {
-    "NodeUnschedulable": "only the taint that follows a moment later keeps pods off cordoned "
-    "nodes, and without TaintToleration not even that: a node that is drained fills up again",
-    "NodeName": "a node's name is no longer compared with spec.nodeName, and the kubelet refuses "
-    "a pod that names another node",
-    "NodeResourcesFit": "pods land on full nodes, and the kubelet refuses them with OutOfcpu, "
-    "OutOfmemory or OutOfpods: they are Failed, and their controllers make new ones without end",
-    "NodePorts": "pods land where their hostPort is taken, and the kubelet refuses them with "
-    "NodePorts",
-    "TaintToleration": "pods land on tainted nodes: on the control plane, and on nodes that are "
-    "not Ready, from which they are evicted",
-    "NodeAffinity": "nodeSelector and required node affinity count for nothing, and the kubelet "
-    "refuses pods on the wrong nodes with NodeAffinity",
-    "VolumeBinding": "claims that wait for their first consumer are never bound, and pods land on "
+    "NodeUnschedulable": "only the taint that is added a moment later keeps pods off cordoned "
+    "nodes, and without TaintToleration nothing does: a drained node fills up again",
+    "NodeName": "the scheduler ignores spec.nodeName, and the kubelet rejects pods that name "
+    "another node",
+    "NodeResourcesFit": "pods are bound to full nodes, and the kubelet rejects them with OutOfcpu, "
+    "OutOfmemory or OutOfpods: they end as Failed, and controllers replace them indefinitely",
+    "NodePorts": "pods are bound to nodes where their hostPort is in use, and the kubelet rejects "
+    "them with NodePorts",
+    "TaintToleration": "pods are bound to tainted nodes: to the control plane, and to nodes that "
+    "are not Ready, from which they are evicted",
+    "NodeAffinity": "the scheduler ignores nodeSelector and required node affinity, and the "
+    "kubelet rejects pods on other nodes with NodeAffinity",
+    "VolumeBinding": "claims with WaitForFirstConsumer are never bound, and pods are bound to "
     "nodes that cannot reach their volumes: they stay in ContainerCreating",
 }
-"""Filters that nobody should be without, and what happens then."""
+"""Filters that every profile should run, and what happens without them."""
 
 NEEDS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
     "filter": (
@@ -51,51 +58,50 @@ NEEDS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
     ),
     "score": ("preScore", ("TaintToleration", "PodTopologySpread", "InterPodAffinity")),
 }  # fmt: skip
-"""Point -> (the one before it, plugins that end a pod's cycle in error when that did not run)."""
+"""Point -> (preparing point, plugins whose pods fail with an error if they skip that point)."""
 
 _IMAGES: Final = "ImageLocality"  # its thresholds: 23 MiB, and 1000 MiB for each container
 
-_REACHES: Final = {"filter": "finds a node to try", "score": "fits on more than one node"}
+_REACHES: Final = {"filter": "has a candidate node", "score": "fits on more than one node"}
 
-_WEIGHED: Final = ("score", "placementScore", "multiPoint")
-_SCORES: Final = ("score", "placementScore")
+_WEIGHTED_LISTS: Final = (*WEIGHTED, "multiPoint")
 
-_FIT: Final = "the strategy is NodeResourcesFit's argument scoringStrategy"
+_FIT: Final = "use scoringStrategy in the arguments of NodeResourcesFit"
 _OLD_NAMES: Final[Mapping[str, str]] = {
     "NodeResourcesLeastAllocated": _FIT,
     "NodeResourcesMostAllocated": _FIT,
     "RequestedToCapacityRatio": _FIT,
-    "NodeLabel": "NodeAffinity does this with its argument addedAffinity",
-    "ServiceAffinity": "PodTopologySpread does this with its argument defaultConstraints",
-    "SelectorSpread": "PodTopologySpread does this",
-    "NodePreferAvoidPods": "taints do this",
+    "NodeLabel": "use addedAffinity in the arguments of NodeAffinity",
+    "ServiceAffinity": "use defaultConstraints in the arguments of PodTopologySpread",
+    "SelectorSpread": "use PodTopologySpread",
+    "NodePreferAvoidPods": "use taints",
 }
-"""Plugins of the API versions before v1, and what does their work now."""
+"""Plugins of API versions before v1, and what replaces them."""
 
 
 @dataclass(frozen=True, slots=True)
-class Profile:
-    """A profile of the right shape with what it leads to.
+class ExpandedProfile:
+    """A profile with valid types, and its effective plugins.
 
     Attributes:
         document: as written.
-        path: where it is in the configuration.
-        effective: its plugins, expanded.
+        path: of the profile in the configuration.
+        effective: its effective plugins.
         target: the scheduler that reads it.
-        known: all plugins of this scheduler, by name.
-        defaults: those that are on by default, with their weights.
+        known: all in-tree plugins of this scheduler, by name.
+        defaults: its default plugins, with their weights.
     """
 
     document: Mapping[str, Any]
     path: Path
-    effective: Effective
+    effective: EffectivePlugins
     target: Target
     known: Mapping[str, Plugin]
     defaults: Mapping[str, int]
 
     @classmethod
-    def read(cls, document: Mapping[str, Any], path: Path, target: Target) -> Profile:
-        """Expand its plugins."""
+    def read(cls, document: Mapping[str, Any], path: Path, target: Target) -> ExpandedProfile:
+        """Expand the plugin lists of a profile."""
         gates = target.gates
         effective = effective_plugins(document, gates)
         known, defaults = plugins(gates.version), dict(default_plugins(gates))
@@ -103,54 +109,49 @@ class Profile:
 
     @property
     def lists(self) -> Mapping[str, Any]:
-        """Its plugin lists, by extension point."""
+        """The plugin lists, by extension point."""
         return {point: value or {} for point, value in (self.document.get("plugins") or {}).items()}
 
     def running(self, point: str) -> list[str]:
-        """The plugins that run at a point."""
+        """The plugins that run at an extension point."""
         return [entry.name for entry in self.effective.points.get(point, ())]
 
     def find(self, name: str, points: Sequence[str], key: str) -> Path:
-        """Where a list of these points has the name, or `*`; else where the lists are."""
+        """Path of the entry with the name or `*` in a list of these points; else of the lists."""
         for point in points:
             for index, entry in enumerate(self.lists.get(point, {}).get(key) or ()):
-                if entry.get("name") in (name, EVERYTHING):
+                if entry.get("name") in (name, WILDCARD):
                     return (*self.path, "plugins", point, key, index)
         return (*self.path, "plugins")
 
 
-def plugin_hazards(
-    profile: Profile, extenders: Sequence[Mapping[str, Any]] = ()
+def plugin_warnings(
+    profile: ExpandedProfile, extenders: Sequence[Mapping[str, Any]] = ()
 ) -> Iterator[Problem]:
-    """What hurts about one profile.
-
-    Args:
-        profile: the profile.
-        extenders: of the same configuration, because they score as well.
-    """
-    yield from _safety(profile)
+    """Warnings about one profile; the extenders of the same configuration also score."""
+    yield from _safety_filters(profile)
     yield from _unprepared(profile)
     yield from _weights(profile)
-    yield from _silence(profile, extenders)
+    yield from _outvoted(profile, extenders)
     yield from _disabled(profile)
     yield from _arguments(profile)
     yield from _removed_later(profile)
 
 
-def _safety(profile: Profile) -> Iterator[Problem]:
+def _safety_filters(profile: ExpandedProfile) -> Iterator[Problem]:
     running = profile.running("filter")
     for name, consequence in SAFETY_FILTERS.items():
         if name in profile.defaults and name not in running:
             at = profile.find(name, ("filter", "multiPoint"), "disabled")
             fix = f"enable {name} at filter"
             if at[-1] != "plugins":
-                fix = f"take it out of this list, or enable {name} beside it"
+                fix = f"remove this entry, or also enable {name} here"
             yield _warning(
                 SAFETY_FILTER_OFF, at, f"{name} does not run at filter: {consequence}", fix
             )
 
 
-def _unprepared(profile: Profile) -> Iterator[Problem]:
+def _unprepared(profile: ExpandedProfile) -> Iterator[Problem]:
     for point, (before, names) in NEEDS.items():
         prepared = profile.running(before)
         for name in profile.running(point):
@@ -158,48 +159,50 @@ def _unprepared(profile: Profile) -> Iterator[Problem]:
                 yield _warning(
                     NOT_PREPARED,
                     profile.find(name, (before, "multiPoint"), "disabled"),
-                    f"{name} runs at {point} without having run at {before}, so every pod that "
+                    f"{name} runs at {point} but not at {before}, so every pod that "
                     f"{_REACHES[point]} fails there with an error",
-                    f"enable {name} at {before} too, or at multiPoint instead",
+                    f"also enable {name} at {before}, or enable it at multiPoint instead",
                 )
 
 
-def _weights(profile: Profile) -> Iterator[Problem]:
+def _weights(profile: ExpandedProfile) -> Iterator[Problem]:
     defaults, known, minor = profile.defaults, profile.known, profile.target.minor
     for point, lists in profile.lists.items():
         for index, entry in enumerate(lists.get("enabled") or ()):
             name, weight = entry.get("name", ""), entry.get("weight") or 0
             path = (*profile.path, "plugins", point, "enabled", index)
             plugin = known.get(name)
-            points = plugin.points_at(minor) if plugin else _SCORES
-            scores = point in _WEIGHED and any(each in points for each in _SCORES)
+            points = plugin.points_at(minor) if plugin else WEIGHTED
+            scores = point in _WEIGHTED_LISTS and any(each in points for each in WEIGHTED)
             if weight and not scores:
                 yield _warning(
                     USELESS_WEIGHT,
                     (*path, "weight"),
-                    f"{name} does not score at {point}, so its weight counts for nothing",
-                    "remove it, or write it at score",
+                    f"{name} does not score at {point}, so its weight has no effect",
+                    "remove the weight, or set it at score",
                 )
             elif weight < 0:
                 yield _warning(
                     NEGATIVE_WEIGHT,
                     (*path, "weight"),
-                    f"a weight of {weight} makes {name} prefer the nodes that it finds worst",
-                    "use 1 or more, or disable the plugin at score",
+                    f"weight {weight} makes {name} prefer the nodes that it scores lowest",
+                    "set 1 or more, or disable the plugin at score",
                 )
             elif not weight and scores and point != "placementScore" and defaults.get(name, 0) > 1:
                 yield _warning(
                     WEIGHT_RESET,
                     path,
-                    f"{name} is listed without a weight and so counts 1, no longer "
-                    f"{defaults[name]} as by default",
-                    f"write weight: {defaults[name]}, or weight: 1 if that is meant",
+                    f"{name} is listed without a weight, which means 1 instead of its default "
+                    f"weight {defaults[name]}",
+                    f"set weight: {defaults[name]}, or weight: 1 if this is intended",
                 )
 
 
-def _silence(profile: Profile, extenders: Sequence[Mapping[str, Any]]) -> Iterator[Problem]:
+def _outvoted(
+    profile: ExpandedProfile, extenders: Sequence[Mapping[str, Any]]
+) -> Iterator[Problem]:
     if profile.effective.unknown:
-        return  # who else scores is not known
+        return  # unknown plugins may score
     scorers = [
         Scorer.plugin(entry.name, entry.weight) for entry in profile.effective.points["score"]
     ]
@@ -216,33 +219,33 @@ def _silence(profile: Profile, extenders: Sequence[Mapping[str, Any]]) -> Iterat
         yield _warning(
             IMAGES_ALONE,
             profile.find(_IMAGES, ("score", "multiPoint"), "enabled"),
-            f"only {_IMAGES} scores, and it tells nodes apart only by images of more than 23 MiB, "
-            "counted by the share of nodes that have them, and no better from 1000 MiB for each "
-            "container on; among all other nodes chance decides, or with 1.35 mostly their order",
+            f"only {_IMAGES} scores, and it distinguishes nodes only by images of more than 23 "
+            "MiB, weighted by the share of nodes that have them, up to 1000 MiB per container; "
+            "among all other nodes the choice is random, or with 1.35 mostly by their order",
             "enable a second plugin at score, unless all images are of that size",
         )
-    found = silenced(scorers)
+    found = outvoted(scorers)
     if found is None:
         return
-    loud, silent = ", ".join(found.loud), ", ".join(found.silent)
-    name = found.loud[0]
+    deciding, others = ", ".join(found.deciding), ", ".join(found.outvoted)
+    name = found.deciding[0]
     at: Path = (*profile.path, "plugins")
     if not name.startswith("extenders["):
         at = profile.find(name, ("score", "multiPoint"), "enabled")
-    they = "decides" if len(found.loud) == 1 else "decide"
+    verb = "decides" if len(found.deciding) == 1 else "decide"
     yield _warning(
-        SILENCED,
+        OUTVOTED,
         at,
-        f"{loud} {they} alone: a difference of one point there is {found.unit}, and all others "
-        f"together add at most {found.reach}; {silent} only choose among equals",
-        f"bring the weights closer together, or disable {silent} at score if that is meant",
+        f"{deciding} {verb} alone: the smallest difference of two nodes counts {found.unit}, and "
+        f"all other scores together at most {found.reach}, so {others} can only break ties",
+        f"set weights that are closer together, or disable {others} at score if this is intended",
     )
 
 
-def _disabled(profile: Profile) -> Iterator[Problem]:
-    """Entries of `disabled` that change nothing, so that whoever wrote them meant something else.
+def _disabled(profile: ExpandedProfile) -> Iterator[Problem]:
+    """Entries of `disabled` without effect.
 
-    What another list switches off as well is off, as it says: that is not told.
+    An entry that repeats another list's entry is correct and gets no warning.
     """
     target = profile.target
     known, defaults = profile.known, profile.defaults
@@ -252,7 +255,7 @@ def _disabled(profile: Profile) -> Iterator[Problem]:
     for point, lists in profile.lists.items():
         for index, entry in enumerate(lists.get("disabled") or ()):
             name = entry.get("name") or ""
-            if name == EVERYTHING:
+            if name == WILDCARD:
                 continue
             path = (*profile.path, "plugins", point, "disabled", index)
             plugin = known.get(name)
@@ -260,37 +263,37 @@ def _disabled(profile: Profile) -> Iterator[Problem]:
                 if target.plugins_on_record:
                     yield _useless(path, *_missing(name, target))
             elif point != "multiPoint" and not plugin.implements(point, target.minor):
-                points = ", ".join(plugin.points_at(target.minor))
+                points = listing(plugin.points_at(target.minor))
                 yield _useless(
-                    path, f"{name} never runs at {point}", f"disable it where it runs: {points}"
+                    path, f"{name} does not implement {point}", f"disable it at {points}"
                 )
             elif name not in defaults and (point == "multiPoint" or name not in added):
                 yield _useless(
                     path,
-                    f"{name} is off by default in Kubernetes 1.{target.minor}",
+                    f"{name} is not enabled by default in Kubernetes 1.{target.minor}",
                     "remove this entry",
                 )
 
 
 def _missing(name: str, target: Target) -> tuple[str, str]:
-    """(why there is no such plugin, what to do)."""
+    """(why the target has no such plugin, the fix)."""
     minor = target.minor
     if name in _OLD_NAMES:
-        return f"v1 of the API has no plugin {name}", f"remove this entry: {_OLD_NAMES[name]}"
+        return f"API version v1 has no plugin {name}", f"remove this entry and {_OLD_NAMES[name]}"
     other = PLUGINS.get(name)
     if other is not None and other.until is not None and other.until < minor:
         return f"{name} was removed in Kubernetes 1.{other.until + 1}", "remove this entry"
     if other is not None:
-        return f"{name} comes with Kubernetes 1.{other.since}", "remove this entry"
+        return f"{name} was added in Kubernetes 1.{other.since}", "remove this entry"
     hint = did_you_mean(name, plugins(target.gates.version)).removeprefix("; ")
     return f"kube-scheduler 1.{minor} has no plugin {name}", hint or "remove this entry"
 
 
 def _useless(path: Path, why: str, fix: str) -> Problem:
-    return _warning(USELESS_DISABLED, path, f"this entry does nothing: {why}", fix)
+    return _warning(USELESS_DISABLED, path, f"this entry has no effect: {why}", fix)
 
 
-def _arguments(profile: Profile) -> Iterator[Problem]:
+def _arguments(profile: ExpandedProfile) -> Iterator[Problem]:
     target = profile.target
     running = {entry.name for entries in profile.effective.points.values() for entry in entries}
     running |= set(profile.effective.unknown)
@@ -301,21 +304,21 @@ def _arguments(profile: Profile) -> Iterator[Problem]:
         if (
             not name
             or name in running
-            or (name in NEVER_IN_V1 and target.minor >= NEVER_IN_V1_SINCE)
+            or (name in INVALID_PLUGINS and target.minor >= INVALID_PLUGINS_SINCE)
         ):
-            continue  # the last is an error, which says enough
-        why = f"{name} runs nowhere in this profile"
+            continue  # the last case is an error
+        why = f"{name} is not enabled in this profile"
         fix = f"enable {name}, or remove its arguments"
         if name not in known and target.plugins_on_record:
             why, fix = _missing(name, target)
             fix = fix.replace("this entry", "its arguments")
         elif name in known and not known[name].points_at(target.minor):
             continue
-        yield _warning(UNUSED_ARGUMENTS, path, f"nobody reads these arguments: {why}", fix)
+        yield _warning(UNUSED_ARGUMENTS, path, f"these arguments have no effect: {why}", fix)
 
 
-def _removed_later(profile: Profile) -> Iterator[Problem]:
-    """What the next minor versions of kube-scheduler refuse: they would not start any more."""
+def _removed_later(profile: ExpandedProfile) -> Iterator[Problem]:
+    """Entries with which a later kube-scheduler does not start."""
     minor = profile.target.minor
     for point, lists in profile.lists.items():
         for index, entry in enumerate(lists.get("enabled") or ()):
@@ -325,21 +328,21 @@ def _removed_later(profile: Profile) -> Iterator[Problem]:
                 continue
             path = (*profile.path, "plugins", point, "enabled", index)
             if plugin.until is not None:
-                yield _later(path, f"the plugin {name}", plugin.until)
+                yield _later(path, name, plugin.until)
             elif point in plugin.points_until and minor <= plugin.points_until[point]:
-                yield _later(path, f"{name} at {point}", plugin.points_until[point])
+                yield _later(path, f"{name} from {point}", plugin.points_until[point])
     for index, entry in enumerate(profile.document.get("pluginConfig") or ()):
         plugin = PLUGINS.get(entry.get("name") or "")
         if plugin is not None and plugin.until is not None and minor <= plugin.until:
             path = (*profile.path, "pluginConfig", index)
-            yield _later(path, f"the plugin {entry['name']}", plugin.until)
+            yield _later(path, entry["name"], plugin.until)
 
 
 def _later(path: Path, what: str, until: int) -> Problem:
     return _warning(
         REMOVED_LATER,
         path,
-        f"Kubernetes 1.{until + 1} has no longer {what} and does not start with this entry",
+        f"Kubernetes 1.{until + 1} removes {what}, and its kube-scheduler rejects this entry",
         "remove it before the upgrade",
     )
 

@@ -1,4 +1,4 @@
-"""The named profiles and the default configuration, as they ship in bindata/."""
+"""The named profiles and the default configuration of bindata/."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ import yaml
 
 from ..base import assets
 from ..base.platform import Platform
-from .merge import plain
+from .merge import normalized_json
 
 DEFAULT_PROFILE: Final = "LowNodeUtilization"
 PROFILES: Final = (DEFAULT_PROFILE, "HighNodeUtilization", "NoScoring")
 
 
 def profile_fragment(name: str) -> dict[str, Any]:
-    """The configuration of a named profile; the empty name is the default's.
+    """The configuration of a named profile; the empty name means the default one.
 
     Raises:
-        KeyError: there is no such profile.
+        KeyError: the profile does not exist.
     """
     name = name or DEFAULT_PROFILE
     if name not in PROFILES:
@@ -28,7 +28,7 @@ def profile_fragment(name: str) -> dict[str, Any]:
 
 
 def default_config(platform: Platform) -> dict[str, Any]:
-    """The configuration that overlays every profile, with the platform's values."""
+    """The configuration that is merged over every profile, with the platform's values."""
     lease = platform.operand_lease
     values = {
         "KUBECONFIG": platform.scheduler_kubeconfig,
@@ -53,5 +53,5 @@ def _load(path: str) -> Any:
 
 
 def _copy(value: Any) -> dict[str, Any]:
-    copied: dict[str, Any] = plain(value)
+    copied: dict[str, Any] = normalized_json(value)
     return copied

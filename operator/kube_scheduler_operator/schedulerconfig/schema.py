@@ -1,7 +1,7 @@
-"""The fields of KubeSchedulerConfiguration v1: their types, since when, and how they are written.
+"""The fields of KubeSchedulerConfiguration v1: types, versions, and JSON encoding.
 
-The tables restate the Go structs of k8s.io/kube-scheduler/config/v1 and what they embed. decode.py
-reads documents with them, complete.py writes what kube-scheduler makes of one.
+The tables restate the Go structs of k8s.io/kube-scheduler/config/v1 and their embedded structs, for
+decode.py and defaulting.py.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from typing import Final, Literal
 GROUP: Final = "kubescheduler.config.k8s.io"
 API_VERSION: Final = f"{GROUP}/v1"
 KIND: Final = "KubeSchedulerConfiguration"
+DEFAULT_SCHEDULER: Final = "default-scheduler"
+"""The schedulerName of a single profile without one, and of Pods without one."""
 
 Scalar = Literal["string", "bool", "int32", "int64", "float", "duration", "bytes", "any"]
 STRING: Final = "string"
@@ -25,14 +27,14 @@ DURATION: Final = "duration"
 
 @dataclass(frozen=True, slots=True)
 class List:
-    """A list of one type."""
+    """A list of values of one type."""
 
     item: Type
 
 
 @dataclass(frozen=True, slots=True)
 class Map:
-    """A map from strings to one type."""
+    """A map from strings to values of one type."""
 
     item: Type
 
@@ -43,10 +45,10 @@ class Struct:
 
     Attributes:
         fields: their types, in any order.
-        since: the minor of 1.x that brought a field, if not all have it.
-        always: fields that are written even where nothing was given (no `omitempty` in Go).
-        optional: fields that know "not given" from zero (pointers in Go): zero is written, and null
-            is nothing.
+        since: field -> minor of 1.x that added it.
+        always: fields that are written even if unset (no `omitempty` in Go).
+        optional: fields that distinguish unset from zero (pointers in Go): zero is written, null
+            means unset.
     """
 
     fields: Mapping[str, Type]
@@ -55,7 +57,7 @@ class Struct:
     optional: frozenset[str] = frozenset()
 
     def known(self, minor: int) -> tuple[str, ...]:
-        """The fields that exist in 1.`minor`."""
+        """The fields of 1.`minor`."""
         return _known(self, minor)
 
 
@@ -91,7 +93,7 @@ PROFILE: Final = _struct({
     "schedulerName": STRING,
     "percentageOfNodesToScore": INT32,
     "plugins": _PLUGINS,
-    # The arguments' own types depend on the plugin: ARGS below.
+    # The type of args depends on the plugin: ARGS below.
     "pluginConfig": List(_struct({"name": STRING, "args": "any"}, "name")),
 }, optional="schedulerName percentageOfNodesToScore plugins")  # fmt: skip
 _EXTENDER: Final = _struct({
@@ -202,10 +204,10 @@ ARGS: Final[Mapping[str, Struct]] = {
         {"bindTimeoutSeconds": INT64, "shape": _SHAPE}, optional="bindTimeoutSeconds"
     ),
 }  # fmt: skip
-"""The arguments that kube-scheduler decodes; those of other plugins it passes on unread."""
+"""The arguments that kube-scheduler decodes; it passes those of other plugins on as they are."""
 ARGS_SINCE: Final = {"DynamicResources": 34}
 
 
 def args_struct(plugin: str, minor: int) -> Struct | None:
-    """The type of a plugin's arguments in 1.`minor`; None if kube-scheduler does not read them."""
+    """The type of a plugin's arguments in 1.`minor`; None if kube-scheduler decodes none."""
     return ARGS.get(plugin) if minor >= ARGS_SINCE.get(plugin, 0) else None

@@ -1,9 +1,8 @@
-"""YAML and JSON as kube-scheduler reads them, with the line and column of every value.
+"""YAML and JSON as kube-scheduler parses them, with the line and column of every value.
 
-kube-scheduler's reader is not PyYAML's: `y` is true, `010` is 8, `1e1` is 10, `1:30` is a string, a
-key that is there twice is an error, and what begins with `{` must be JSON. The rules here are
-those of sigs.k8s.io/yaml and of encoding/json; tests/integration/test_source_against_binary.py asks
-the program itself.
+Unlike in PyYAML, `y` is true, `010` is 8, `1e1` is 10, `1:30` is a string, a duplicate key is an
+error, and a file that begins with `{` must be JSON. These are the rules of sigs.k8s.io/yaml and
+encoding/json; tests/integration/test_source_against_binary.py compares with kube-scheduler.
 """
 
 from __future__ import annotations
@@ -19,9 +18,9 @@ import yaml
 from ..base.findings import Path
 from . import source_json
 from .go_values import without_nulls
-from .source_tree import Flaw, Node, Position, SourceError
+from .source_tree import Flaw, ParseError, Position, SourceNode
 
-__all__ = ["Document", "Flaw", "Position", "SourceError", "read"]
+__all__ = ["Document", "Flaw", "ParseError", "Position", "read"]
 
 _TAG: Final = "tag:yaml.org,2002:"
 _INTEGER: Final = re.compile(r"[-+]?(?:0[bB][01]+|0[xX][0-9a-fA-F]+|0[oO]?[0-7]+|0|[1-9][0-9]*)")
@@ -39,7 +38,7 @@ _WORDS: Final[dict[str, Any]] = {
     **dict.fromkeys((".nan", ".NaN", ".NAN"), math.nan),
 }
 _MOST_NODES: Final = 100_000
-"""More than any configuration has; aliases of aliases get there with a few lines."""
+"""Above any real configuration; a few lines of nested aliases exceed it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,23 +47,23 @@ class Document:
 
     Attributes:
         root: its values with their positions.
-        flaws: what the reader of kube-scheduler would refuse although it can be read.
+        flaws: errors after which the document could still be parsed.
     """
 
-    root: Node
+    root: SourceNode
     flaws: tuple[Flaw, ...] = ()
 
     @property
     def value(self) -> Any:
-        """The document as plain data, without the keys that hold null, at any depth."""
+        """The document as plain data, without null fields at any depth."""
         return without_nulls(self.root.data)
 
     def position(self, path: Path) -> Position:
-        """Where a path is written: its key, or its list entry; else where it would belong."""
+        """Position of a path's key or list entry, or of its deepest existing parent."""
         return self._walk(path)[0]
 
     def depth(self, path: Path) -> int:
-        """How many parts of a path this document has."""
+        """Number of leading parts of a path that the document contains."""
         return self._walk(path)[1]
 
     def _walk(self, path: Path) -> tuple[Position, int]:
@@ -77,20 +76,20 @@ class Document:
         return found, len(path)
 
 
-def read(text: str) -> tuple[list[Document], SourceError | None]:
-    """The documents of a file and, if it cannot be read to its end, why; empty ones are left out.
+def read(text: str) -> tuple[list[Document], ParseError | None]:
+    """The nonempty documents of a file, and the error that ended parsing, if any.
 
-    What stands before a mistake is returned all the same.
+    Documents before the error are returned.
     """
     if text.lstrip().startswith("{"):
         try:
             root, flaws = source_json.parse(text)
-        except SourceError as error:
+        except ParseError as error:
             return [], error
         return [Document(root, tuple(flaws))], None
     documents: list[Document] = []
     try:
-        # Only nodes are composed, nothing is constructed: what is loaded is text.
+        # Composing only creates nodes and constructs no objects, so the input is safe.
         for node in yaml.compose_all(text, Loader=_LOADER):
             if node is not None:
                 builder = _Builder()
@@ -100,53 +99,51 @@ def read(text: str) -> tuple[list[Document], SourceError | None]:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = Position(mark.line + 1, mark.column + 1) if mark else Position(1, 1)
-        return documents, SourceError(where, _said(error))
+        return documents, ParseError(where, _message(error))
     except yaml.reader.ReaderError as error:
         before = text[: error.position]
         where = Position(before.count("\n") + 1, len(before) - before.rfind("\n"))
-        return documents, SourceError(
-            where, f"a character that YAML does not allow: {error.reason}"
-        )
+        return documents, ParseError(where, f"a character that YAML does not allow: {error.reason}")
     except yaml.YAMLError as error:
-        return documents, SourceError(Position(1, 1), str(error))
-    except SourceError as error:
+        return documents, ParseError(Position(1, 1), str(error))
+    except ParseError as error:
         return documents, error
     except RecursionError:
-        return documents, SourceError(Position(1, 1), "this is nested too deep to be read")
+        return documents, ParseError(Position(1, 1), "nested too deeply")
     return documents, None
 
 
 _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-"""libyaml where it is there: ten times as fast."""
+"""libyaml if available: ten times as fast."""
 
 
-def _said(error: yaml.MarkedYAMLError) -> str:
+def _message(error: yaml.MarkedYAMLError) -> str:
     context = f"{error.context}: " if error.context else ""
     return f"{context}{error.problem}"
 
 
 @dataclass(slots=True)
 class _Builder:
-    """From nodes of PyYAML to ours."""
+    """Converts PyYAML's nodes to SourceNodes."""
 
     flaws: list[Flaw] = field(default_factory=list)
     open: set[int] = field(default_factory=set)
     count: int = 0
 
-    def node(self, node: Any) -> Node:
+    def node(self, node: Any) -> SourceNode:
         where = _position(node)
         self.count += 1
         if id(node) in self.open:
-            raise SourceError(where, "an anchor contains itself; write the value out")
+            raise ParseError(where, "an anchor contains itself; write the value out")
         if self.count > _MOST_NODES:
-            raise SourceError(where, "aliases make this file too large; write the values out")
+            raise ParseError(where, "aliases make this file too large; write the values out")
         if isinstance(node, yaml.ScalarNode):
-            return Node(where, self._scalar(node, where))
+            return SourceNode(where, self._scalar(node, where))
         self.open.add(id(node))
         try:
             if isinstance(node, yaml.SequenceNode):
                 items = [self.node(item) for item in node.value]
-                return Node(where, [item.data for item in items], items=items)
+                return SourceNode(where, [item.data for item in items], items=items)
             return self._mapping(node, where)
         finally:
             self.open.discard(id(node))
@@ -154,26 +151,28 @@ class _Builder:
     def _scalar(self, node: yaml.ScalarNode, where: Position) -> Any:
         value = scalar(node)
         if isinstance(value, float) and not math.isfinite(value):
-            self.flaws.append(Flaw(where, (), f"{node.value} is no number of JSON; write another"))
+            self.flaws.append(
+                Flaw(where, (), f"{node.value} is not a JSON number; write a finite one")
+            )
         return value
 
-    def _mapping(self, node: yaml.MappingNode, where: Position) -> Node:
-        fields: dict[str, tuple[Position, Node]] = {}
+    def _mapping(self, node: yaml.MappingNode, where: Position) -> SourceNode:
+        fields: dict[str, tuple[Position, SourceNode]] = {}
         for key, child in self._pairs(node):
             at = _position(key)
             if not isinstance(key, yaml.ScalarNode):
-                self.flaws.append(Flaw(at, (), "a key must be a string; this is a list or a map"))
+                self.flaws.append(Flaw(at, (), "a list or a map cannot be a key; write a string"))
                 continue
             name = _key(scalar(key))
             if name in fields:
                 line = fields[name][0].line
-                message = f'"{name}" is there twice, first in line {line}; remove one'
+                message = f'duplicate key "{name}", first in line {line}; remove one'
                 self.flaws.append(Flaw(at, (), message))
             fields[name] = (at, self.node(child))
-        return Node(where, {name: child.data for name, (_, child) in fields.items()}, fields)
+        return SourceNode(where, {name: child.data for name, (_, child) in fields.items()}, fields)
 
     def _pairs(self, node: yaml.MappingNode) -> Iterator[tuple[yaml.Node, yaml.Node]]:
-        """The keys and values, those of `<<` as well: they must not be there twice either."""
+        """The keys and values, including those of `<<`, which must not be duplicates either."""
         for key, child in node.value:
             if key.tag != f"{_TAG}merge" or key.value != "<<":
                 yield key, child
@@ -181,16 +180,16 @@ class _Builder:
             merged = child.value if isinstance(child, yaml.SequenceNode) else [child]
             for each in merged:
                 if not isinstance(each, yaml.MappingNode):
-                    raise SourceError(_position(each), "only maps can be merged with <<")
+                    raise ParseError(_position(each), "<< can only merge maps")
                 if id(each) in self.open:
-                    raise SourceError(_position(each), "an anchor contains itself")
+                    raise ParseError(_position(each), "an anchor contains itself")
                 self.open.add(id(each))
                 yield from self._pairs(each)
                 self.open.discard(id(each))
 
 
 def scalar(node: yaml.ScalarNode) -> Any:
-    """What kube-scheduler makes of a scalar; a number without a fraction is an integer."""
+    """A scalar as kube-scheduler parses it; a number without a fraction is an integer."""
     text = str(node.value)
     tag = str(node.tag).removeprefix(_TAG)
     plain = not node.style  # None, and "" from libyaml
@@ -202,7 +201,7 @@ def scalar(node: yaml.ScalarNode) -> Any:
         return text
     value = _resolve(text)
     if plain and tag == "str" and _implicit(text) != "str":
-        return text  # !!str was written before it
+        return text  # tagged !!str
     return value
 
 
@@ -229,7 +228,7 @@ def _integer(digits: str) -> int:
 
 
 def _implicit(text: str) -> str:
-    """The tag that PyYAML gives to a plain scalar by itself."""
+    """The tag that PyYAML infers for a plain scalar."""
     resolver: Any = yaml.resolver.Resolver()
     tag = resolver.resolve(yaml.ScalarNode, text, (True, False))
     return str(tag).removeprefix(_TAG)

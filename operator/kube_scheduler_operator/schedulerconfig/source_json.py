@@ -1,6 +1,6 @@
-"""Strict JSON with the line and column of every value; numbers stay as they are written.
+"""A strict JSON parser with the line and column of every value.
 
-kube-scheduler takes `5.0` for an integer in YAML and refuses it in JSON, so floats are kept.
+kube-scheduler reads `5.0` as an integer in YAML but rejects it in JSON, so floats stay floats.
 """
 
 from __future__ import annotations
@@ -10,26 +10,26 @@ from dataclasses import dataclass, field
 from json.decoder import JSONDecodeError, scanstring  # type: ignore[attr-defined]  # not in stubs
 from typing import Any, Final, NoReturn
 
-from .source_tree import Flaw, Node, Position, SourceError
+from .source_tree import Flaw, ParseError, Position, SourceNode
 
 _SPACE: Final = re.compile(r"[ \t\r\n]*")
 _NUMBER: Final = re.compile(r"(-?(?:0|[1-9]\d*))(\.\d+)?([eE][-+]?\d+)?", re.ASCII)
 _WORDS: Final = {"true": True, "false": False, "null": None}
-_DEEPEST: Final = 100  # twice as deep as any configuration, and far from what Python can do
+_DEEPEST: Final = 100  # twice as deep as any configuration, and far below Python's limit
 
 
-def parse(text: str) -> tuple[Node, list[Flaw]]:
-    """(the only value in the text, keys that are there twice).
+def parse(text: str) -> tuple[SourceNode, list[Flaw]]:
+    """(the single value of the text, duplicate keys).
 
     Raises:
-        SourceError: it is no JSON, or something follows.
+        ParseError: not JSON, or followed by other text.
     """
     parser = _Parser(text)
     parser.skip()
     root = parser.value(0)
     parser.skip()
     if parser.at < len(text):
-        parser.fail("something follows the JSON document; it must be the only one in its file")
+        parser.fail("text follows the JSON document; keep one document in the file")
     return root, parser.flaws
 
 
@@ -42,7 +42,7 @@ class _Parser:
 
     def skip(self) -> None:
         found = _SPACE.match(self.text, self.at)
-        assert found  # noqa: S101  # the expression matches nothing, too
+        assert found  # noqa: S101  # it also matches an empty string
         self.at = found.end()
 
     def position(self, at: int) -> Position:
@@ -54,22 +54,22 @@ class _Parser:
         return Position(line, at - self._lines[line - 1] + 1)
 
     def fail(self, message: str) -> NoReturn:
-        raise SourceError(self.position(self.at), message)
+        raise ParseError(self.position(self.at), message)
 
     def peek(self) -> str:
         return self.text[self.at : self.at + 1]
 
-    def value(self, depth: int) -> Node:
+    def value(self, depth: int) -> SourceNode:
         if depth > _DEEPEST:
-            self.fail("nested too deep")
+            self.fail("nested too deeply")
         where, first = self.position(self.at), self.peek()
         if first == "{":
             return self._object(where, depth)
         if first == "[":
             return self._array(where, depth)
         if first == '"':
-            return Node(where, self._string())
-        return Node(where, self._literal())
+            return SourceNode(where, self._string())
+        return SourceNode(where, self._literal())
 
     def _literal(self) -> Any:
         number = _NUMBER.match(self.text, self.at)
@@ -81,43 +81,43 @@ class _Parser:
             if self.text.startswith(word, self.at):
                 self.at += len(word)
                 return _WORDS[word]
-        return self.fail("a JSON value is expected here (the text begins with {, so it is JSON)")
+        return self.fail("expected a JSON value (a file that begins with { is JSON)")
 
     def _string(self) -> str:
         try:
             value, self.at = scanstring(self.text, self.at + 1, True)
         except JSONDecodeError as error:
-            raise SourceError(self.position(error.pos), error.msg) from None
+            raise ParseError(self.position(error.pos), error.msg) from None
         return str(value)
 
-    def _object(self, where: Position, depth: int) -> Node:
-        fields: dict[str, tuple[Position, Node]] = {}
+    def _object(self, where: Position, depth: int) -> SourceNode:
+        fields: dict[str, tuple[Position, SourceNode]] = {}
         self.at += 1
         self.skip()
         while self.peek() != "}":
             if self.peek() != '"':
-                self.fail('a key in "quotes" is expected here (the text begins with {: JSON)')
+                self.fail('expected a key in "quotes" (a file that begins with { is JSON)')
             at = self.position(self.at)
             key = self._string()
-            self._expect(":", "a colon is expected after a key")
+            self._expect(":", "expected a colon after the key")
             if key in fields:
-                message = f'"{key}" is there twice, first in line {fields[key][0].line}; remove one'
+                message = f'duplicate key "{key}", first in line {fields[key][0].line}; remove one'
                 self.flaws.append(Flaw(at, (), message))
             fields[key] = (at, self.value(depth + 1))
             self._separator("}")
         self.at += 1
         data: dict[str, Any] = {key: node.data for key, (_, node) in fields.items()}
-        return Node(where, data, fields)
+        return SourceNode(where, data, fields)
 
-    def _array(self, where: Position, depth: int) -> Node:
-        items: list[Node] = []
+    def _array(self, where: Position, depth: int) -> SourceNode:
+        items: list[SourceNode] = []
         self.at += 1
         self.skip()
         while self.peek() != "]":
             items.append(self.value(depth + 1))
             self._separator("]")
         self.at += 1
-        return Node(where, [item.data for item in items], items=items)
+        return SourceNode(where, [item.data for item in items], items=items)
 
     def _expect(self, character: str, message: str) -> None:
         self.skip()
@@ -127,10 +127,10 @@ class _Parser:
         self.skip()
 
     def _separator(self, end: str) -> None:
-        """A comma, or the end, before which none may stand."""
+        """A comma, or the end; a trailing comma is an error."""
         self.skip()
         if self.peek() == end:
             return
-        self._expect(",", f"a comma or {end} is expected here")
+        self._expect(",", f"expected a comma or {end}")
         if self.peek() == end:
-            self.fail("a comma must not stand before the end")
+            self.fail(f"trailing comma before {end}")

@@ -1,4 +1,4 @@
-"""What the readers of YAML and JSON make: values that know where they stand."""
+"""Parsed YAML and JSON: values with their positions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..base.findings import Path
 
 @dataclass(frozen=True, slots=True, order=True)
 class Position:
-    """A place in a file; both count from 1, columns in characters."""
+    """Line and column in a file, from 1; columns in characters."""
 
     line: int
     column: int
@@ -19,12 +19,12 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class Flaw:
-    """Something that can be read and is wrong all the same.
+    """An error in a document that could still be parsed.
 
     Attributes:
-        position: where.
-        path: the field, if that is known.
-        message: what is wrong; what to do after a semicolon.
+        position: of the error.
+        path: of the field, if known.
+        message: the error, and the fix after a semicolon.
     """
 
     position: Position
@@ -33,23 +33,23 @@ class Flaw:
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class SourceNode:
     """A value of a document.
 
     Attributes:
-        position: where it begins.
+        position: of its first character.
         data: the value as plain data.
-        fields: of a map: where the key is, and the value.
+        fields: of a map: key -> (position of the key, value).
         items: of a list.
     """
 
     position: Position
     data: Any
-    fields: dict[str, tuple[Position, Node]] = field(default_factory=dict)
-    items: Sequence[Node] = ()
+    fields: dict[str, tuple[Position, SourceNode]] = field(default_factory=dict)
+    items: Sequence[SourceNode] = ()
 
-    def child(self, part: str | int) -> tuple[Position, Node] | None:
-        """(where it is written, the value) of a key or a list index; None if it is not there."""
+    def child(self, part: str | int) -> tuple[Position, SourceNode] | None:
+        """(position, value) of a key or a list index; None if absent."""
         if isinstance(part, str):
             return self.fields.get(part)
         if 0 <= part < len(self.items):
@@ -57,12 +57,12 @@ class Node:
         return None
 
 
-class SourceError(Exception):
-    """A text that cannot be read.
+class ParseError(Exception):
+    """A file that cannot be parsed.
 
     Attributes:
-        position: where.
-        message: what is wrong there.
+        position: of the error.
+        message: the error.
     """
 
     def __init__(self, position: Position, message: str) -> None:

@@ -1,4 +1,4 @@
-"""Versions of kube-scheduler, comparable, because what it understands depends on its minor."""
+"""Kubernetes versions, which determine what kube-scheduler accepts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _VERSION: Final = re.compile(
 
 @dataclass(frozen=True, slots=True, order=True)
 class Version:
-    """A release of Kubernetes; ordered, so `Version(1, 34) <= version` reads as it should."""
+    """A Kubernetes release; ordered, for comparisons such as `Version(1, 34) <= version`."""
 
     major: int
     minor: int
@@ -25,9 +25,9 @@ class Version:
         """Read `v1.35.4`, `1.35`, or a tag with a suffix (`v1.35.4-rc.1`, `1.35.4_vendor.2`).
 
         Raises:
-            ValueError: the text is no version.
+            ValueError: not a version.
         """
-        # Image tags cannot hold a "+", so build metadata comes as "_" there.
+        # Image tags cannot contain "+", so "_" separates build metadata there.
         match = _VERSION.fullmatch(text.strip().replace("_", "+"))
         if match is None:
             raise ValueError(f"{text!r} is not a Kubernetes version such as v1.35.4")
@@ -35,16 +35,16 @@ class Version:
 
     @classmethod
     def of_image(cls, image: str) -> Version:
-        """Read the tag of an image, with or without a digest behind it.
+        """Read the tag of an image, with or without a digest.
 
         Raises:
-            ValueError: it has none, or that is no version.
+            ValueError: the image has no tag, or it is not a version.
         """
         return cls.parse(image.partition("@")[0].rpartition("/")[2].partition(":")[2])
 
     @property
     def short(self) -> str:
-        """Major and minor, as people say it: `1.35`."""
+        """Major and minor: `1.35`."""
         return f"{self.major}.{self.minor}"
 
     def __str__(self) -> str:

@@ -1,6 +1,6 @@
-"""What starts but hurts: warnings about a configuration that kube-scheduler accepts.
+"""Warnings about configurations that kube-scheduler accepts.
 
-They never change a verdict. Each says what will happen, so that whoever means it can go on.
+A warning never rejects a configuration. It states the consequence and the fix.
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
-from ..base.findings import WARNING, Path, Problem, listing
+from ..base.findings import WARNING, Path, Problem
 from ..base.platform import PLATFORMS
-from .check import Target
 from .effective_plugins import effective_plugins
-from .extender_warnings import extender_hazards
-from .memo import REMEMBERED, Part, within
-from .plugin_warnings import Profile, plugin_hazards
+from .extender_warnings import extender_warnings
+from .plugin_warnings import ExpandedProfile, plugin_warnings
+from .result_cache import CACHE_SIZE, CacheKey, prefixed
+from .schema import DEFAULT_SCHEDULER
+from .target_scheduler import Target
 
 SHARED_LEASE: Final = "SharedLease"
 SECOND_DEFAULT_SCHEDULER: Final = "SecondDefaultScheduler"
@@ -25,87 +26,76 @@ SAME_SCHEDULER_NAME: Final = "SameSchedulerName"
 SAME_NODES: Final = "SameNodes"
 NO_DEFAULT_SCHEDULER: Final = "NoDefaultScheduler"
 
-DEFAULT_SCHEDULER: Final = "default-scheduler"
-_LEASE: Final = ("kube-system", "kube-scheduler")  # kube-scheduler's own defaults
-MAIN_LEASES: Final = frozenset(
+_LEASE: Final = ("kube-system", "kube-scheduler")  # kube-scheduler's defaults
+CONTROL_PLANE_LEASES: Final = frozenset(
     (platform.operand_lease_namespace, platform.operand_lease_name)
     for platform in PLATFORMS.values()
 )
-"""(namespace, name) of the Leases with which clusters elect their own scheduler."""
+"""(namespace, name) of the Leases of control planes' schedulers."""
 
 LEAST_PERCENTAGE: Final = 5
-"""The lowest that kube-scheduler chooses by itself (minFeasibleNodesPercentageToFind)."""
+"""The lowest percentage of the adaptive default (minFeasibleNodesPercentageToFind)."""
 _LEAST_NODES: Final = 100  # minFeasibleNodesToFind
-_MANY: Final = 5000  # nodes of the largest cluster that Kubernetes promises to work in
+_MANY: Final = 5000  # nodes of the largest cluster that Kubernetes supports
 
 
-def hazards(
+def config_warnings(
     config: Mapping[str, Any], target: Target, election: Mapping[str, Any] | None = None
 ) -> list[Problem]:
-    """Warnings about one configuration.
-
-    Args:
-        config: a configuration in which the check (check.py) found nothing, without nulls.
-        target: the scheduler that will read it.
-        election: leaderElection with the flags of the command line over it, if there are any.
-    """
+    """Warnings about a valid configuration without nulls; `election` as for `validate_config`."""
     found = [*_leader_election(config, election or config.get("leaderElection") or {})]
-    return found + own_hazards(config, target)
+    return found + standalone_warnings(config, target)
 
 
-def own_hazards(config: Mapping[str, Any], target: Target) -> list[Problem]:
-    """Warnings about one configuration alone, whichever scheduler of a cluster it is for."""
+def standalone_warnings(config: Mapping[str, Any], target: Target) -> list[Problem]:
+    """Warnings about a configuration that do not depend on its role in the cluster."""
     found = [*_percentage(config, ())]
     extenders: Sequence[Mapping[str, Any]] = config.get("extenders") or ()
     profiles: Sequence[Mapping[str, Any]] = config.get("profiles") or [{}]
     for index, document in enumerate(profiles):
-        found += profile_hazards(document, ("profiles", index), target, extenders)
+        found += profile_warnings(document, ("profiles", index), target, extenders)
     for index, extender in enumerate(extenders):
-        found += extender_hazards(extender, ("extenders", index), len(profiles))
+        found += extender_warnings(extender, ("extenders", index), len(profiles))
     return found
 
 
-def profile_hazards(
+def profile_warnings(
     document: Mapping[str, Any],
     path: Path,
     target: Target,
     extenders: Sequence[Mapping[str, Any]] = (),
 ) -> Iterator[Problem]:
-    """Warnings about one profile; worked out once for each content.
+    """Warnings about one profile, cached by its content.
 
-    Args:
-        document: the profile.
-        path: where it is in the configuration.
-        target: the scheduler that will read it.
-        extenders: of the same configuration, because they score as well.
+    `path` is that of the profile; the extenders of the same configuration also score.
     """
-    profile, others = Part.of(document, target), Part.of(extenders, target)
+    profile, others = CacheKey.of(document, target), CacheKey.of(extenders, target)
     if profile is None or others is None:
-        return within(_hazards_of(document, target, extenders), path)
-    return within(_profile_hazards(profile, others), path)
+        return prefixed(_warnings_of(document, target, extenders), path)
+    return prefixed(_cached_warnings(profile, others), path)
 
 
-@lru_cache(maxsize=REMEMBERED)
-def _profile_hazards(profile: Part, extenders: Part) -> tuple[Problem, ...]:
-    return _hazards_of(profile.value, profile.target, extenders.value)
+@lru_cache(maxsize=CACHE_SIZE)
+def _cached_warnings(profile: CacheKey, extenders: CacheKey) -> tuple[Problem, ...]:
+    return _warnings_of(profile.value, profile.target, extenders.value)
 
 
-def _hazards_of(
+def _warnings_of(
     document: Mapping[str, Any], target: Target, extenders: Sequence[Mapping[str, Any]]
 ) -> tuple[Problem, ...]:
-    profile = Profile.read(document, (), target)
-    return (*_percentage(document, ()), *plugin_hazards(profile, extenders))
+    profile = ExpandedProfile.read(document, (), target)
+    return (*_percentage(document, ()), *plugin_warnings(profile, extenders))
 
 
-def main_hazards(config: Mapping[str, Any], target: Target) -> list[Problem]:
+def control_plane_warnings(config: Mapping[str, Any], target: Target) -> list[Problem]:
     """Warnings about the configuration of the control plane's scheduler."""
-    found = own_hazards(config, target)
+    found = standalone_warnings(config, target)
     if DEFAULT_SCHEDULER not in scheduler_names(config):
         message = (
-            f"no profile is {DEFAULT_SCHEDULER}, so pods that name no scheduler stay Pending, "
-            "without an event"
+            f"no profile is named {DEFAULT_SCHEDULER}, so pods without a spec.schedulerName of "
+            "their own stay Pending, without an event"
         )
-        fix = f"name one of them {DEFAULT_SCHEDULER}, or add a profile of that name"
+        fix = f"name a profile {DEFAULT_SCHEDULER}, or add one with that name"
         found.append(_warning(NO_DEFAULT_SCHEDULER, ("profiles",), message, fix))
     return found
 
@@ -114,28 +104,28 @@ def _leader_election(config: Mapping[str, Any], election: Mapping[str, Any]) -> 
     path: Path = ("leaderElection",)
     lease = lease_of(election)
     names = scheduler_names(config)
-    if lease in MAIN_LEASES and DEFAULT_SCHEDULER not in names:
+    if lease in CONTROL_PLANE_LEASES and DEFAULT_SCHEDULER not in names:
         yield _warning(
             SHARED_LEASE,
             path,
-            f"no profile is {DEFAULT_SCHEDULER}, but the Lease is the main scheduler's "
-            f"{'/'.join(lease)}: of the two only one is ever active",
-            f"set leaderElection.resourceName to {names[0]} and resourceNamespace to its own",
+            f"no profile is named {DEFAULT_SCHEDULER}, but the Lease {'/'.join(lease)} is that of "
+            "the control plane's scheduler: only one of the two is ever active",
+            f"set leaderElection.resourceName to {names[0]} and resourceNamespace to its namespace",
         )
-    elif lease not in MAIN_LEASES and DEFAULT_SCHEDULER in names:
+    elif lease not in CONTROL_PLANE_LEASES and DEFAULT_SCHEDULER in names:
         how = f"with the Lease {'/'.join(lease)}" if lease else "without leader election"
         yield _warning(
             SECOND_DEFAULT_SCHEDULER,
             path,
-            f"this serves {DEFAULT_SCHEDULER} {how}, so beside the main scheduler two at once "
-            "place the same pods",
-            "give the profile a schedulerName of its own, or leave leaderElection as it is by "
-            "default in the main scheduler",
+            f"this scheduler serves {DEFAULT_SCHEDULER} {how}, so it and the control plane's "
+            "scheduler both place the same pods",
+            "give the profile its own schedulerName, or use the default leaderElection in the "
+            "control plane's scheduler",
         )
 
 
 def lease_of(election: Mapping[str, Any]) -> tuple[str, str] | None:
-    """(namespace, name) of the Lease, with kube-scheduler's defaults; None without election."""
+    """(namespace, name) of the Lease, with defaults; None without leader election."""
     if election.get("leaderElect") is False:
         return None
     return (
@@ -145,23 +135,23 @@ def lease_of(election: Mapping[str, Any]) -> tuple[str, str] | None:
 
 
 def scheduler_names(config: Mapping[str, Any]) -> list[str]:
-    """The schedulerNames that a configuration serves."""
+    """The schedulerNames of a configuration."""
     profiles = config.get("profiles") or [{}]
     return [profile.get("schedulerName") or DEFAULT_SCHEDULER for profile in profiles]
 
 
 def _percentage(owner: Mapping[str, Any], path: Path) -> Iterator[Problem]:
-    """kube-scheduler stops looking at max(100, N * percentage // 100) feasible nodes of N."""
+    """kube-scheduler stops filtering at max(100, N * percentage // 100) feasible nodes of N."""
     percentage = owner.get("percentageOfNodesToScore") or 0
     if not 0 < percentage < LEAST_PERCENTAGE:
         return
-    looked_at = max(_LEAST_NODES, _MANY * percentage // 100)
+    scored = max(_LEAST_NODES, _MANY * percentage // 100)
     yield _warning(
         SAMPLED_TOO_FEW,
         (*path, "percentageOfNodesToScore"),
-        f"with {percentage} % kube-scheduler compares the first {looked_at} nodes of {_MANY} that "
-        "fit and not the best: preferred affinity, images and extenders often count for nothing",
-        f"use 0, which chooses {LEAST_PERCENTAGE} to 50 by the size of the cluster",
+        f"with {percentage} % kube-scheduler scores only the first {scored} nodes of {_MANY} that "
+        "fit: preferred affinity, images and extenders often have no effect",
+        f"set 0, an adaptive default of {LEAST_PERCENTAGE} to 50 % by cluster size",
     )
 
 
@@ -169,13 +159,13 @@ def _percentage(owner: Mapping[str, Any], path: Path) -> Iterator[Problem]:
 
 
 @dataclass(frozen=True, slots=True)
-class Process:
-    """A kube-scheduler as its configuration makes it.
+class ConfiguredScheduler:
+    """One kube-scheduler process.
 
     Attributes:
-        name: how to call it: a file, an object.
-        config: as for `hazards`.
-        target: the scheduler that will read it.
+        name: for messages: a file, an object.
+        config: as for `config_warnings`.
+        target: the scheduler that reads it.
     """
 
     name: str
@@ -183,28 +173,30 @@ class Process:
     target: Target
 
 
-def hazards_between(processes: Sequence[Process]) -> list[tuple[Process, Problem]]:
-    """Warnings about schedulers that run beside each other: (the process, warning).
+def warnings_between(
+    processes: Sequence[ConfiguredScheduler],
+) -> list[tuple[ConfiguredScheduler, Problem]]:
+    """Warnings about schedulers in one cluster: (process, warning).
 
-    Profiles of one process share its view of the nodes; processes do not.
+    The profiles of one process share a view of the nodes; processes do not.
     """
-    found: list[tuple[Process, Problem]] = []
+    found: list[tuple[ConfiguredScheduler, Problem]] = []
     for index, later in enumerate(processes):
         for earlier in processes[:index]:
             found += [(later, problem) for problem in _between(earlier, later)]
     return found
 
 
-def _between(earlier: Process, later: Process) -> Iterator[Problem]:
+def _between(earlier: ConfiguredScheduler, later: ConfiguredScheduler) -> Iterator[Problem]:
     elections = [each.config.get("leaderElection") or {} for each in (earlier, later)]
     lease, other = map(lease_of, elections)
     if lease is not None and lease == other:
         yield _warning(
             SHARED_LEASE,
             ("leaderElection",),
-            f"{earlier.name} elects with the same Lease {'/'.join(lease)}: of the two only one is "
-            "ever active",
-            "give each its own leaderElection.resourceName",
+            f"{earlier.name} uses the same Lease {'/'.join(lease)}: only one of the two is ever "
+            "active",
+            "give each scheduler its own leaderElection.resourceName",
         )
         return
     names = scheduler_names(earlier.config)
@@ -213,41 +205,35 @@ def _between(earlier: Process, later: Process) -> Iterator[Problem]:
         yield _warning(
             SAME_SCHEDULER_NAME,
             ("profiles", scheduler_names(later.config).index(both[0]), "schedulerName"),
-            f"{earlier.name} serves {listing(both)} as well: both place the same pods, and one of "
-            "the two bindings fails",
-            "give each its own schedulerName",
+            f"{earlier.name} also serves schedulerName {', '.join(both)}: both place the same "
+            "pods, and one of the two bindings fails",
+            "give each scheduler its own schedulerName",
         )
         return
-    one, two = (common_filters(each.config, each.target) for each in (earlier, later))
-    yield same_nodes(earlier.name, filter_difference(earlier.name, one, later.name, two))
+    one, two = (filters_of_all_profiles(each.config, each.target) for each in (earlier, later))
+    yield shared_nodes_warning(earlier.name, filter_difference(earlier.name, one, later.name, two))
 
 
-def same_nodes(other: str, difference: str) -> Problem:
+def shared_nodes_warning(other: str, difference: str) -> Problem:
     """The warning that another process places pods on the same nodes.
 
-    Args:
-        other: how to call that one.
-        difference: what `filter_difference` says; empty: both have the same filters.
+    `difference` is the result of `filter_difference`; empty if the filters are equal.
     """
     why = f", and {difference}" if difference else ""
     return _warning(
         SAME_NODES,
         ("profiles",),
-        f"{other} places pods on the same nodes without knowing of this one's decisions"
-        f"{why}: the kubelet refuses what is too much with OutOfcpu and the like",
-        "make them profiles of one process, or keep their nodes apart with taints and "
+        f"{other} places pods on the same nodes without knowing this scheduler's decisions"
+        f"{why}: the kubelet rejects pods that no longer fit, e.g. with OutOfcpu",
+        "make them profiles of one scheduler, or separate their nodes with taints and "
         "addedAffinity of NodeAffinity",
     )
 
 
 def filter_difference(one: str, ones: frozenset[str], two: str, twos: frozenset[str]) -> str:
-    """How the filters of two processes differ, in words; empty if they do not.
+    """The difference of two processes' filters as text; empty if they are equal.
 
-    Args:
-        one: how to call the first one.
-        ones: the filters that all its profiles have.
-        two: how to call the second one.
-        twos: its filters.
+    `ones` and `twos` are the filters that all profiles of the first and the second process have.
     """
     only = [
         f"only {name} filters by {', '.join(sorted(names))}"
@@ -257,8 +243,8 @@ def filter_difference(one: str, ones: frozenset[str], two: str, twos: frozenset[
     return " and ".join(only)
 
 
-def common_filters(config: Mapping[str, Any], target: Target) -> frozenset[str]:
-    """The plugins that filter in every profile of a configuration."""
+def filters_of_all_profiles(config: Mapping[str, Any], target: Target) -> frozenset[str]:
+    """The filter plugins that every profile of a configuration runs."""
     profiles = config.get("profiles") or [{}]
     found = (effective_plugins(profile, target.gates).points["filter"] for profile in profiles)
     return frozenset.intersection(*(frozenset(row.name for row in rows) for rows in found))

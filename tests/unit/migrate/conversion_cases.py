@@ -1,4 +1,4 @@
-"""The table of old configurations: each with what ran then."""
+"""Old configurations, and the plugins that ran with each of them."""
 
 from __future__ import annotations
 

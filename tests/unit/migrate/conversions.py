@@ -1,4 +1,4 @@
-"""Old configurations, and what the kube-scheduler of their time ran with them.
+"""Old configurations, and the plugins that kube-scheduler of their time ran with them.
 
 What ran is written down by hand, under today's names, from Kubernetes' own sources: the defaults
 from pkg/scheduler/algorithmprovider/registry.go (v1.18) and from default_plugins.go in
@@ -62,7 +62,7 @@ class Case:
     """A document and its profiles.
 
     Attributes:
-        document: as somebody wrote it.
+        document: the old document.
         ran: one per profile.
         policy: the Policy that it names.
         own: False if it needs an image with plugins of its own.

@@ -1,4 +1,4 @@
-"""What an old configuration made the scheduler do, the converted one makes it do."""
+"""A converted configuration runs the same plugins as the old one."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from kube_scheduler_operator.migrate.convert import Conversion, convert
-from kube_scheduler_operator.schedulerconfig.check import Target
 from kube_scheduler_operator.schedulerconfig.effective_plugins import effective_plugins
 from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
+from kube_scheduler_operator.schedulerconfig.validation import Target
 from kube_scheduler_operator.schedulerconfig.versions import Version
 
 from .conversion_cases import CASES
@@ -53,7 +53,7 @@ def compare(made: dict[str, Any], ran: Ran, gates: Gates) -> None:
         point: [entry for entry in entries if entry.name not in LATER]
         for point, entries in runs.items()
     }
-    # Up to 1.31 the cloud limits are plugins of their own beside NodeVolumeLimits, which counts.
+    # Up to 1.31 the cloud limits are separate plugins beside NodeVolumeLimits, which counts.
     limits = {"EBSLimits", "GCEPDLimits", "AzureDiskLimits", "CinderLimits"}
     assert {entry.name for entry in old["filter"]} - limits == {
         name for name in ran.filters.split() if name != "NodeVolumeLimits"
@@ -76,7 +76,7 @@ def compare(made: dict[str, Any], ran: Ran, gates: Gates) -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_what_is_done_at_one_point_is_prepared_at_the_one_before(name: str) -> None:
+def test_plugins_that_score_or_filter_also_run_at_the_preparing_point(name: str) -> None:
     for made in converted(CASES[name]).config.get("profiles") or [{}]:
         runs = effective_plugins(made, target().gates).points
         at = {point: {entry.name for entry in runs[point]} for point in runs}
@@ -100,21 +100,21 @@ def test_converting_twice_changes_nothing(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_the_document_stays_as_it_is(name: str) -> None:
+def test_the_document_is_not_modified(name: str) -> None:
     case = CASES[name]
     before = copy.deepcopy((case.document, case.policy))
     converted(case)
     assert (case.document, case.policy) == before
 
 
-def test_weights_are_written_only_where_they_differ() -> None:
+def test_weights_are_only_set_where_they_differ() -> None:
     made = converted(CASES["v1beta2: nothing"]).config["profiles"]
     score = named("InterPodAffinity=1", "NodeAffinity=1", "TaintToleration=1")
     assert made == [{"plugins": {"score": {"enabled": score}}}]
     assert "profiles" not in converted(CASES["v1beta3: nothing"]).config
 
 
-def test_lists_stay_as_somebody_wrote_them() -> None:
+def test_lists_of_the_document_are_kept() -> None:
     lists = {
         "filter": sets("Mine VolumeZone", "VolumeZone"),
         "permit": sets("Mine", "*"),
@@ -125,14 +125,14 @@ def test_lists_stay_as_somebody_wrote_them() -> None:
     assert made == {"schedulerName": "mine", "plugins": lists}
 
 
-def test_a_plugin_that_is_off_gets_no_point_that_it_implements_since() -> None:
+def test_a_disabled_plugin_gets_no_new_extension_point() -> None:
     document = profile("v1beta2", filter=sets(disabled="VolumeZone"))
     made = convert(document, target()).config["profiles"][0]["plugins"]
     assert made["filter"] == sets(disabled="VolumeZone")
     assert made["multiPoint"] == sets(disabled="VolumeZone")
 
 
-def test_plugins_that_came_later_are_not_let_into_closed_lists() -> None:
+def test_later_plugins_are_not_added_to_closed_lists() -> None:
     document = profile("v1beta2", preFilter=sets("NodeResourcesFit", "*"))
     result = convert(document, target("1.36"))
     made = result.config["profiles"][0]["plugins"]
@@ -140,14 +140,14 @@ def test_plugins_that_came_later_are_not_let_into_closed_lists() -> None:
     assert any("DynamicResources" in change.what for change in result.changes)
 
 
-def test_what_later_plugins_are_switched_off_by_name_stays_off() -> None:
+def test_later_plugins_disabled_by_name_stay_disabled() -> None:
     document = profile("v1beta2", preEnqueue=sets(disabled="SchedulingGates"))
     made = convert(document, target()).config["profiles"][0]
     names = [e.name for e in effective_plugins(made, target().gates).points["preEnqueue"]]
     assert names == ["DynamicResources", "DefaultPreemption"]
 
 
-def test_several_profiles_are_converted_each_for_itself() -> None:
+def test_profiles_are_converted_independently() -> None:
     document = component(
         "v1beta2",
         profiles=[
@@ -160,10 +160,10 @@ def test_several_profiles_are_converted_each_for_itself() -> None:
     assert {"name": "NodeAffinity", "weight": 1} in second["plugins"]["score"]["enabled"]
 
 
-def test_an_order_that_matters_is_written_down() -> None:
+def test_an_order_that_matters_is_kept() -> None:
     lists = {"postFilter": sets("First DefaultPreemption", "DefaultPreemption")}
     made = convert(profile("v1beta2", **lists), target(stock=False)).config["profiles"][0]
-    assert made["plugins"]["postFilter"] == lists["postFilter"]  # it says so by itself
+    assert made["plugins"]["postFilter"] == lists["postFilter"]  # the list is explicit
     lists = {"multiPoint": sets("Later"), "bind": sets("DefaultBinder Mine", "*")}
     made = convert(profile("v1beta3", **lists), target(stock=False)).config["profiles"][0]
     names = [entry.name for entry in effective_plugins(made, target().gates).points["bind"]]

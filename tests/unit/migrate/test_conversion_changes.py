@@ -1,4 +1,4 @@
-"""Every change of a conversion is told: where it was, what it means, and what to do."""
+"""Every change of a conversion is reported with its field, reason and severity."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from kube_scheduler_operator.base.findings import format_path
 from kube_scheduler_operator.migrate.changes import ConversionError, Severity
 from kube_scheduler_operator.migrate.convert import Conversion, convert
 from kube_scheduler_operator.migrate.extenders import duration
-from kube_scheduler_operator.schedulerconfig.check import Target
 from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
 from kube_scheduler_operator.schedulerconfig.go_values import seconds
+from kube_scheduler_operator.schedulerconfig.validation import Target
 from kube_scheduler_operator.schedulerconfig.versions import Version
 
 from .conversions import (
@@ -47,20 +47,21 @@ def argued(kind: str, **values: Any) -> dict[str, Any]:
 
 SPREAD_MANY = {"NodeLabel": {"presentLabelsPreference": ["ssd"], "absentLabelsPreference": ["old"]}}
 CASES: dict[str, tuple[dict[str, Any], str, Severity, str]] = {
-    "version": (component("v1beta2"), "apiVersion", SAME, "v1beta2 is v1"),
+    "version": (component("v1beta2"), "apiVersion", SAME, "v1beta2 converted to v1"),
     "health was served": (
         component("v1beta1", healthzBindAddress="0.0.0.0:10251"),
         "healthzBindAddress", DIFFERS, "--secure-port (10259)",
     ),
     "metrics were served": (
         component("v1beta2", metricsBindAddress="127.0.0.1"),
-        "metricsBindAddress", DIFFERS, "for who may get that URL",
+        "metricsBindAddress", DIFFERS, "to clients that may get that URL",
     ),
     "health was off": (
-        component("v1beta2", healthzBindAddress=""), "healthzBindAddress", SAME, "nothing was",
+        component("v1beta2", healthzBindAddress=""), "healthzBindAddress", SAME, "it was disabled",
     ),
     "port 0": (
-        component("v1alpha1", metricsBindAddress="0.0.0.0:0"), "metricsBindAddress", SAME, "left",
+        component("v1alpha1", metricsBindAddress="0.0.0.0:0"), "metricsBindAddress", SAME,
+        "removed",
     ),
     "lock of endpoints": (
         elect("v1beta1", resourceLock="endpoints"),
@@ -68,15 +69,15 @@ CASES: dict[str, tuple[dict[str, Any], str, Severity, str]] = {
     ),
     "lock in migration": (
         elect("v1beta1", resourceLock="configmapsleases"),
-        "leaderElection.resourceLock", SAME, "both hold the Lease",
+        "leaderElection.resourceLock", SAME, "both use the Lease",
     ),
     "name of the lock": (
         elect("v1alpha1", lockObjectName="mine"),
-        "leaderElection.lockObjectName", SAME, "resourceName mine",
+        "leaderElection.lockObjectName", SAME, "renamed to resourceName (mine)",
     ),
     "namespace of the lock": (
         elect("v1alpha1", lockObjectNamespace="there", resourceNamespace="there"),
-        "leaderElection.lockObjectNamespace", SAME, "resourceNamespace there",
+        "leaderElection.lockObjectNamespace", SAME, "renamed to resourceNamespace (there)",
     ),
     "feature gates": (
         component("v1beta1", featureGates={"A": True, "B": False}),
@@ -93,7 +94,7 @@ CASES: dict[str, tuple[dict[str, Any], str, Severity, str]] = {
     ),
     "provider": (
         component("v1alpha1", algorithmSource={"provider": "DefaultProvider"}),
-        "algorithmSource.provider", SAME, "the plugins that it enabled are kept",
+        "algorithmSource.provider", SAME, "the provider's plugins are kept",
     ),
     "unknown field": (
         component("v1beta2", parallelsm=3),
@@ -111,7 +112,7 @@ CASES: dict[str, tuple[dict[str, Any], str, Severity, str]] = {
     ),
     "weights": (
         component("v1beta2"), "profiles[0].plugins.score", SAME,
-        "weights written down: InterPodAffinity 1, NodeAffinity 1, TaintToleration 1",
+        "weights set: InterPodAffinity 1, NodeAffinity 1, TaintToleration 1",
     ),
     "most allocated": (
         profile("v1beta1", score=sets(MOST, LEAST)),
@@ -136,10 +137,10 @@ CASES: dict[str, tuple[dict[str, Any], str, Severity, str]] = {
     ),
     "arguments of a strategy that is off": (
         profile("v1beta1", config={RATIO: {"shape": SHAPE}}),
-        "profiles[0].pluginConfig[0].args", SAME, "it was not enabled",
+        "profiles[0].pluginConfig[0].args", SAME, "the plugin was not enabled",
     ),
     "avoided pods by default": (
-        component("v1beta1"), "profiles[0].plugins.score", SAME, "weights written down",
+        component("v1beta1"), "profiles[0].plugins.score", SAME, "weights set",
     ),
     "avoided pods": (
         profile("v1beta1", score=sets("NodePreferAvoidPods=5", "NodePreferAvoidPods")),
@@ -155,17 +156,17 @@ CASES: dict[str, tuple[dict[str, Any], str, Severity, str]] = {
     ),
     "labels without the plugin": (
         profile("v1beta1", config=SPREAD_MANY),
-        "profiles[0].pluginConfig[0].args", SAME, "was no enabled score",
+        "profiles[0].pluginConfig[0].args", SAME, "was not enabled at score",
     ),
     "labels that nodes must have": (
         profile("v1beta1", config={"NodeLabel": {"presentLabels": ["a"]}},
                 filter=sets("NodeLabel")),
-        "profiles[0].pluginConfig[0].args", SAME, "asks every pod's node for the same",
+        "profiles[0].pluginConfig[0].args", SAME, "requires the same labels for every pod",
     ),
     "labels without node affinity": (
         profile("v1beta1", config={"NodeLabel": {"presentLabels": ["a"]}},
                 filter=sets("NodeLabel", "NodeAffinity")),
-        "profiles[0].pluginConfig[0].args", DIFFERS, "the pods' own affinities",
+        "profiles[0].pluginConfig[0].args", DIFFERS, "the pods' own affinity",
     ),
     "services together": (
         profile("v1beta1", config={"ServiceAffinity": {"affinityLabels": ["rack"]}},
@@ -179,23 +180,23 @@ CASES: dict[str, tuple[dict[str, Any], str, Severity, str]] = {
     "services apart": (
         profile("v1beta1", config={"ServiceAffinity": {"antiAffinityLabelsPreference": ["rack"]}},
                 score=sets("ServiceAffinity")),
-        "profiles[0].pluginConfig[0].args", DIFFERS, "rack: defaultConstraints",
+        "profiles[0].pluginConfig[0].args", DIFFERS, "rack moved to defaultConstraints",
     ),
     "cloud limits": (
         profile("v1beta3", filter=sets("EBSLimits")),
-        "profiles[0].plugins.filter.enabled[0]", SAME, "EBSLimits is NodeVolumeLimits",
+        "profiles[0].plugins.filter.enabled[0]", SAME, "EBSLimits replaced by NodeVolumeLimits",
     ),
     "nothing to disable": (
         profile("v1beta2", score=sets(disabled="SelectorSpread VolumeZone")),
-        "profiles[0].plugins.score.disabled[1]", SAME, "has nothing of it at score",
+        "profiles[0].plugins.score.disabled[1]", SAME, "does not run it at score by default",
     ),
     "unreserve": (
         component("v1alpha2", profiles=[{"plugins": {"unreserve": sets("VolumeBinding")}}]),
-        "profiles[0].plugins.unreserve.enabled[0]", SAME, "reserve takes care",
+        "profiles[0].plugins.unreserve.enabled[0]", SAME, "since 1.20 reserve includes it",
     ),
     "a point that got another name": (
         component("v1alpha1", plugins={"postFilter": sets(disabled="InterPodAffinity")}),
-        "plugins.postFilter", SAME, "this is preScore",
+        "plugins.postFilter", SAME, "renamed to preScore",
     ),
     "a Policy and flags": (policy(), "kind", DIFFERS, "clientConnection.kubeconfig"),
     "a predicate": (
@@ -211,13 +212,13 @@ CASES: dict[str, tuple[dict[str, Any], str, Severity, str]] = {
     ),
     "a priority of avoided pods": (
         policy(priorities=priorities(NodePreferAvoidPodsPriority=4)), "priorities[0]", LOST,
-        "NodePreferAvoidPodsPriority left out",
+        "NodePreferAvoidPodsPriority removed",
     ),
     "limits": (
         policy(priorities=priorities(ResourceLimitsPriority=4)), "priorities[0]", LOST,
         "set requests",
     ),
-    "equal": (policy(priorities=priorities(EqualPriority=1)), "priorities[0]", SAME, "the same"),
+    "equal": (policy(priorities=priorities(EqualPriority=1)), "priorities[0]", SAME, "equally"),
     "preferred label": (
         policy(priorities=[argued("labelPreference", label="ssd", presence=True)]),
         "priorities[0].argument.labelPreference", DIFFERS, "addedAffinity",
@@ -228,18 +229,18 @@ CASES: dict[str, tuple[dict[str, Any], str, Severity, str]] = {
     ),
     "affinity of a Service": (
         policy(predicates=[argued("serviceAffinity", labels=["rack"]) | {"weight": None}]),
-        "predicates[0].argument.serviceAffinity", LOST, "affinity by rack left out",
+        "predicates[0].argument.serviceAffinity", LOST, "affinity by rack removed",
     ),
     "all predicates checked": (
         policy(alwaysCheckAllPredicates=True), "alwaysCheckAllPredicates", DIFFERS, "fewer",
     ),
     "symmetric weight": (
         policy(hardPodAffinitySymmetricWeight=5), "hardPodAffinitySymmetricWeight", SAME,
-        "hardPodAffinityWeight 5",
+        "moved to hardPodAffinityWeight 5",
     ),
     "nanoseconds": (
         policy(extenders=[{"urlPrefix": "http://a", "httpTimeout": 5_000_000_000}]),
-        "extenders[0].httpTimeout", SAME, "5000000000 is 5s",
+        "extenders[0].httpTimeout", SAME, "5000000000 converted to 5s",
     ),
     "spelling": (
         policy(extenders=[{"urlPrefix": "http://a", "BindVerb": "b"}]),
@@ -253,7 +254,7 @@ CASES: dict[str, tuple[dict[str, Any], str, Severity, str]] = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_change_is_told(name: str) -> None:
+def test_a_change_is_reported(name: str) -> None:
     document, path, severity, part = CASES[name]
     found = [change for change in conversion(document).changes if format_path(change.path) == path]
     assert [change.severity for change in found if part in f"{change.what}; {change.why}"] == [
@@ -261,16 +262,16 @@ def test_a_change_is_told(name: str) -> None:
     ], found
 
 
-def test_a_default_that_is_gone_is_told_as_well() -> None:
+def test_a_removed_default_plugin_is_reported() -> None:
     changes = conversion(component("v1beta1")).changes
     (gone,) = [change for change in changes if change.severity is not SAME]
     assert gone.severity is DIFFERS
-    assert gone.what == "NodePreferAvoidPods, a default of v1beta1, left out"
+    assert gone.what == "NodePreferAvoidPods, a default plugin of v1beta1, removed"
     spread = [change.what for change in conversion(component("v1alpha2")).changes]
-    assert any("DefaultPodTopologySpread, a default of v1alpha2" in what for what in spread)
+    assert any("DefaultPodTopologySpread, a default plugin of v1alpha2" in what for what in spread)
 
 
-def test_arguments_of_anothers_plugin_stay_with_a_word_about_their_version() -> None:
+def test_arguments_of_an_out_of_tree_plugin_are_kept_and_their_version_reported() -> None:
     args = {"apiVersion": f"{GROUP}/v1beta2", "kind": "DynamicArgs", "policyConfigPath": "/x"}
     document = profile("v1beta2", config={"Dynamic": args}, filter=sets("Dynamic"))
     result = conversion(document, stock=False)
@@ -280,14 +281,14 @@ def test_arguments_of_anothers_plugin_stay_with_a_word_about_their_version() -> 
     assert change.path == ("profiles", 0, "pluginConfig", 0, "args", "apiVersion")
 
 
-def test_the_version_of_own_arguments_is_changed() -> None:
+def test_the_version_of_in_tree_arguments_is_changed() -> None:
     args = {"apiVersion": f"{GROUP}/v1beta2", "kind": "VolumeBindingArgs"}
     made = conversion(profile("v1beta2", config={"VolumeBinding": args}))
     assert made.problems == ()
     assert made.config["profiles"][0]["pluginConfig"][0]["args"]["apiVersion"] == f"{GROUP}/v1"
 
 
-def test_the_weight_of_a_policy_counts_more_than_the_one_beside_it() -> None:
+def test_the_weight_of_a_policy_takes_precedence() -> None:
     document = {**AGENT_SCHEDULER, "hardPodAffinitySymmetricWeight": 3}
     given = policy(hardPodAffinitySymmetricWeight=8)
     result = convert(document, Target(Gates(Version(1, 35))), given)
@@ -296,12 +297,12 @@ def test_the_weight_of_a_policy_counts_more_than_the_one_beside_it() -> None:
     assert ("hardPodAffinitySymmetricWeight",) in [change.path for change in result.changes]
 
 
-def test_what_is_given_as_a_policy_must_be_one() -> None:
-    with pytest.raises(ConversionError, match="is no Policy; give that"):
+def test_the_policy_must_be_a_policy() -> None:
+    with pytest.raises(ConversionError, match="is not a Policy; pass the Policy"):
         convert(AGENT_SCHEDULER, Target(Gates(Version(1, 35))), {"kind": "Pod"})
 
 
-def test_services_are_spread_beside_what_is_spread_by_default() -> None:
+def test_service_constraints_are_added_to_the_system_constraints() -> None:
     document = policy(priorities=[argued("serviceAntiAffinity", label="rack")])
     (made,) = conversion(document).config["profiles"]
     (args,) = [each["args"] for each in made["pluginConfig"]]
@@ -311,7 +312,7 @@ def test_services_are_spread_beside_what_is_spread_by_default() -> None:
     assert {"name": "PodTopologySpread"} in made["plugins"]["preScore"]["enabled"]
 
 
-def test_labels_share_the_weight_once_per_label() -> None:
+def test_preferred_labels_share_the_weight() -> None:
     document = policy(
         priorities=[
             argued("labelPreference", label="ssd", presence=True),
@@ -334,7 +335,7 @@ def test_cloud_limits_are_kept_where_they_exist() -> None:
     assert [each["name"] for each in now] == ["NodeVolumeLimits", "NodeName"]
 
 
-def test_v1_loses_only_what_its_scheduler_has_not() -> None:
+def test_v1_loses_only_plugins_that_its_scheduler_does_not_have() -> None:
     lists = {"filter": sets("EBSLimits NodeName", "* GCEPDLimits")}
     document = profile("v1", config={"CinderLimits": None}, **lists)
     assert conversion(document, "1.30").config["profiles"][0]["plugins"] == lists
@@ -347,14 +348,14 @@ def test_v1_loses_only_what_its_scheduler_has_not() -> None:
     assert result.problems == ()
 
 
-def test_v1_is_checked() -> None:
+def test_v1_is_validated() -> None:
     document = component("v1", parallelism="16")
     result = conversion(document)
     assert result.config == document
     assert [problem.path for problem in result.problems] == [("parallelism",)]
 
 
-def test_a_result_that_would_not_start_says_why() -> None:
+def test_a_result_that_does_not_start_has_problems() -> None:
     result = conversion(profile("v1beta1", score=sets(RATIO, LEAST)))
     assert ["requestedToCapacityRatio" in problem.message for problem in result.problems] == [True]
 
@@ -378,6 +379,6 @@ def test_nanoseconds_as_a_duration(nanoseconds: int, text: str) -> None:
         {"extenders": [], "predicates": []},
     ],
 )
-def test_a_policy_is_known_without_its_version(document: dict[str, Any]) -> None:
+def test_a_policy_is_recognized_without_its_version(document: dict[str, Any]) -> None:
     made = conversion(document).config["profiles"][0]["plugins"]["filter"]["enabled"]
     assert [each["name"] for each in made] == ["NodeUnschedulable", "TaintToleration"]

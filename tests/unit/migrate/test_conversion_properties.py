@@ -1,4 +1,4 @@
-"""Whatever plugin lists somebody wrote: the same runs after the conversion, and it is final."""
+"""For any plugin lists, the same plugins run after the conversion, which is idempotent."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from kube_scheduler_operator.base.findings import Problem
 from kube_scheduler_operator.migrate.changes import ConversionError
 from kube_scheduler_operator.migrate.convert import Conversion, convert
-from kube_scheduler_operator.schedulerconfig.check import Target
 from kube_scheduler_operator.schedulerconfig.effective_plugins import effective_plugins
 from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
+from kube_scheduler_operator.schedulerconfig.validation import Target
 from kube_scheduler_operator.schedulerconfig.versions import Version
 
 from .conversion_cases import CASES
@@ -44,7 +44,7 @@ SINCE = {
     "preScore": ("NodeResourcesFit", "NodeResourcesBalancedAllocation", "VolumeBinding"),
     "score": ("VolumeBinding",),
 }
-"""Points that plugins of that time came to implement; what they do there is no new decision."""
+"""Points that these plugins implement since then; they make no new decision there."""
 CLOUD = ("EBSLimits", "GCEPDLimits", "AzureDiskLimits")
 VERSIONS = ("1.29", "1.31", "1.34", "1.35", "1.36")
 
@@ -90,7 +90,7 @@ def test_the_same_plugins_run_with_the_same_weights(written: dict[str, Any], ver
     (made,) = converted(document, version).config.get("profiles") or [{}]
     runs = effective_plugins(made, Gates(Version.parse(version))).points
     for point in DEFAULTS:
-        wanted = ran(point, written)
+        expected = ran(point, written)
         found = {
             entry.name: (entry.weight or 1) if point == "score" else 1
             for entry in runs[point]
@@ -99,9 +99,9 @@ def test_the_same_plugins_run_with_the_same_weights(written: dict[str, Any], ver
         found = {
             name: weight
             for name, weight in found.items()
-            if name in wanted or name not in SINCE.get(point, ())
+            if name in expected or name not in SINCE.get(point, ())
         }
-        assert found == (wanted if point == "score" else dict.fromkeys(wanted, 1)), point
+        assert found == (expected if point == "score" else dict.fromkeys(expected, 1)), point
 
 
 @settings(max_examples=100)
@@ -125,9 +125,9 @@ def test_a_result_is_converted_to_itself(
 
 
 @given(written=lists())
-def test_what_was_written_is_told_or_still_there(written: dict[str, Any]) -> None:
+def test_every_entry_is_kept_or_reported(written: dict[str, Any]) -> None:
     result = converted(component("v1beta2", profiles=[{"plugins": written}]), "1.35")
-    told = {change.path for change in result.changes}
+    reported = {change.path for change in result.changes}
     profiles = result.config.get("profiles") or [{}]
     made = profiles[0].get("plugins", {})
     for point, sets in written.items():
@@ -135,7 +135,7 @@ def test_what_was_written_is_told_or_still_there(written: dict[str, Any]) -> Non
             left = {each["name"] for each in made.get(point, {}).get(key, [])}
             for index, each in enumerate(sets[key]):
                 path = ("profiles", 0, "plugins", point, key, index)
-                assert each["name"] in left or path in told, path
+                assert each["name"] in left or path in reported, path
 
 
 JUNK: tuple[Any, ...] = (
@@ -167,7 +167,7 @@ def replaced(document: Any, path: tuple[Any, ...], value: Any) -> Any:
 
 @settings(max_examples=400)
 @given(data=st.data(), name=st.sampled_from(sorted(CASES)), junk=st.sampled_from(JUNK))
-def test_junk_anywhere_is_refused_with_a_sentence_or_converted(
+def test_invalid_values_are_converted_or_rejected_with_a_message(
     data: st.DataObject, name: str, junk: Any
 ) -> None:
     document, given_policy = CASES[name].document, CASES[name].policy

@@ -1,4 +1,4 @@
-"""What cannot be converted is refused with one sentence that names the field and the fix."""
+"""What cannot be converted is rejected with a message that names the field and the fix."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ import pytest
 from kube_scheduler_operator.base.findings import format_path
 from kube_scheduler_operator.migrate.changes import ConversionError
 from kube_scheduler_operator.migrate.convert import convert
-from kube_scheduler_operator.schedulerconfig.check import Target
 from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
+from kube_scheduler_operator.schedulerconfig.validation import Target
 from kube_scheduler_operator.schedulerconfig.versions import Version
 
 from .conversions import AGENT_SCHEDULER, component, policy, predicates, priorities, profile
 
 NONSENSE: dict[str, tuple[Any, str, str]] = {
-    "no object": ([], "", "give a KubeSchedulerConfiguration or a Policy"),
-    "nothing": ({}, "kind", "give a KubeSchedulerConfiguration"),
+    "no object": ([], "", "pass a KubeSchedulerConfiguration or a Policy"),
+    "nothing": ({}, "kind", "pass a KubeSchedulerConfiguration"),
     "another kind": (
-        {"apiVersion": "v1", "kind": "Pod"}, "kind", "this has v1 Pod; give a",
+        {"apiVersion": "v1", "kind": "Pod"}, "kind", "the document has v1 Pod; pass a",
     ),
     "another version": (component("v1beta4"), "apiVersion", 'did you mean "v1beta3"?'),
     "another group": (
@@ -47,7 +47,7 @@ NONSENSE: dict[str, tuple[Any, str, str]] = {
     ),
     "a Policy elsewhere": (
         AGENT_SCHEDULER, "algorithmSource.policy.configMap",
-        "the Policy is in ConfigMap my-scheduler-policy in kube-system; give that as well",
+        "the Policy is in ConfigMap my-scheduler-policy in kube-system; pass it as well",
     ),
     "a Policy in a file": (
         component("v1alpha1", algorithmSource={"policy": {"file": {"path": "/etc/policy"}}}),
@@ -55,12 +55,12 @@ NONSENSE: dict[str, tuple[Any, str, str]] = {
     ),
     "a Policy nowhere": (
         component("v1alpha1", algorithmSource={"policy": {}}),
-        "algorithmSource.policy", "set file.path or configMap.name",
+        "algorithmSource.policy", "set either file.path or configMap.name",
     ),
     "a Policy and a provider": (
         component("v1alpha1", algorithmSource={
             "provider": "DefaultProvider", "policy": {"file": {"path": "/etc/policy"}}}),
-        "algorithmSource", "exclude each other",
+        "algorithmSource", "mutually exclusive",
     ),
     "a predicate": (
         policy(predicates=predicates("PodFitsResource")),
@@ -68,11 +68,11 @@ NONSENSE: dict[str, tuple[Any, str, str]] = {
     ),
     "a priority": (
         policy(priorities=priorities(Mine=1)),
-        "priorities[0].name", "remove it, or give the argument that defines it",
+        "priorities[0].name", "remove it, or set the argument that defines it",
     ),
     "a weight": (
         policy(priorities=[{"name": "ImageLocalityPriority"}]),
-        "priorities[0].weight", "set it to 1 or more",
+        "priorities[0].weight", "use 1 or more",
     ),
     "two arguments": (
         policy(predicates=[{"name": "a", "argument": {
@@ -87,7 +87,7 @@ NONSENSE: dict[str, tuple[Any, str, str]] = {
 
 
 @pytest.mark.parametrize("name", NONSENSE)
-def test_what_cannot_be_read_is_named_with_the_fix(name: str) -> None:
+def test_invalid_documents_are_rejected_with_field_and_fix(name: str) -> None:
     document, path, part = NONSENSE[name]
     with pytest.raises(ConversionError) as raised:
         convert(document, Target(Gates(Version(1, 35))))

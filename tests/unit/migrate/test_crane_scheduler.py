@@ -1,4 +1,4 @@
-"""A scheduler configuration of crane becomes objects that do the same beside kube-scheduler."""
+"""Conversion of crane-scheduler's configuration to objects with the same effect."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from kube_scheduler_operator.load.policy import (
     Rules,
     Sync,
 )
-from kube_scheduler_operator.load.policy_files import Loaded, read_spec
+from kube_scheduler_operator.load.policy_files import LoadedPolicy, read_spec
 from kube_scheduler_operator.migrate.changes import Severity
-from kube_scheduler_operator.migrate.crane_dynamic import Dynamic, read_dynamic
+from kube_scheduler_operator.migrate.crane_dynamic import DynamicConfig, read_dynamic
 from kube_scheduler_operator.migrate.crane_scheduler import (
-    Converted,
+    ConvertedObjects,
     convert_dynamic,
-    convert_policy,
+    convert_dynamic_policy,
     load_policy_object,
 )
-from kube_scheduler_operator.schedulerconfig.check import Target
 from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
+from kube_scheduler_operator.schedulerconfig.validation import Target
 from kube_scheduler_operator.schedulerconfig.versions import Version
 
 TARGET = Target(Gates(Version(1, 35, 0)))
@@ -49,31 +49,31 @@ def profile(name: str = "", weight: int = 3, **plugins: Any) -> dict[str, Any]:
     return {**({"schedulerName": name} if name else {}), "plugins": lists}
 
 
-def found(document: dict[str, Any]) -> Dynamic:
+def found(document: dict[str, Any]) -> DynamicConfig:
     dynamic = read_dynamic(document)
     assert dynamic is not None
     return dynamic
 
 
-def converted(document: dict[str, Any], **options: Any) -> Converted:
-    return convert_dynamic(found(document), Loaded(LoadPolicy()), (), TARGET, **options)
+def converted(document: dict[str, Any], **options: Any) -> ConvertedObjects:
+    return convert_dynamic(found(document), LoadedPolicy(LoadPolicy()), (), TARGET, **options)
 
 
-def kinds(result: Converted) -> list[str]:
+def kinds(result: ConvertedObjects) -> list[str]:
     return [f"{obj['kind']} {obj['metadata']['name']}" for obj in result.objects]
 
 
-def one(result: Converted, kind: str) -> dict[str, Any]:
+def one(result: ConvertedObjects, kind: str) -> dict[str, Any]:
     (obj,) = (obj for obj in result.objects if obj["kind"] == kind)
     spec: dict[str, Any] = obj["spec"]
     return spec
 
 
-def said(result: Converted, severity: Severity) -> str:
+def changes_of(result: ConvertedObjects, severity: Severity) -> str:
     return "\n".join(change.text for change in result.changes if change.severity is severity)
 
 
-# --- what uses Dynamic ------------------------------------------------------------------------
+# --- uses of Dynamic --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def said(result: Converted, severity: Severity) -> str:
         ),
     ],
 )
-def test_how_it_is_used(plugins: dict[str, Any], filters: bool, scores: bool, weight: int) -> None:
+def test_uses_of_dynamic(plugins: dict[str, Any], filters: bool, scores: bool, weight: int) -> None:
     (use,) = found(config(profile(**plugins))).uses
     assert (use.filters, use.scores, use.weight) == (filters, scores, weight)
 
@@ -111,11 +111,11 @@ def test_how_it_is_used(plugins: dict[str, Any], filters: bool, scores: bool, we
         None,
     ],
 )
-def test_what_does_not_use_it(document: Any) -> None:
+def test_configurations_without_dynamic(document: Any) -> None:
     assert read_dynamic(document) is None
 
 
-def test_where_the_policy_is() -> None:
+def test_the_path_of_the_policy() -> None:
     arguments = {"name": "Dynamic", "args": {"policyConfigPath": "/etc/kubernetes/policy.yaml"}}
 
     own = found(config({**profile(), "pluginConfig": [arguments]}))
@@ -125,7 +125,7 @@ def test_where_the_policy_is() -> None:
     assert default.policy_path == "/etc/kubernetes/dynamic-scheduler-policy.yaml"
 
 
-def test_nothing_of_crane_is_left_and_everything_else_is() -> None:
+def test_cranes_plugins_are_removed_and_other_fields_kept() -> None:
     lists = {
         "filter": {"enabled": [DYNAMIC, {"name": "NodeResourceTopologyMatch"}]},
         "score": {
@@ -143,7 +143,7 @@ def test_nothing_of_crane_is_left_and_everything_else_is() -> None:
 
     rest = found(before).rest
 
-    assert yaml.safe_dump(before) == text, "what was given stays as it is"
+    assert yaml.safe_dump(before) == text, "the input is not modified"
     (left,) = rest["profiles"]
     assert left["plugins"] == {
         "score": {
@@ -154,12 +154,12 @@ def test_nothing_of_crane_is_left_and_everything_else_is() -> None:
     assert left["pluginConfig"] == [{"name": "NodeAffinity", "args": {}}]
 
 
-def test_a_plugin_without_an_equivalent_is_told() -> None:
+def test_a_plugin_without_an_equivalent_is_reported() -> None:
     lists = {
         "filter": {"enabled": [DYNAMIC, {"name": "NodeResourceTopologyMatch"}]},
     }
-    lost = said(converted(config(profile(**lists))), Severity.LOST)
-    assert "profiles[0].plugins.filter.enabled[1]: NodeResourceTopologyMatch left out" in lost
+    lost = changes_of(converted(config(profile(**lists))), Severity.LOST)
+    assert "profiles[0].plugins.filter.enabled[1]: NodeResourceTopologyMatch removed" in lost
     assert "topology.crane.io" in lost
 
 
@@ -177,7 +177,7 @@ def test_the_control_planes_scheduler() -> None:
     assert result.problems == ()
 
 
-def test_what_else_there_is_in_a_profile_becomes_a_profile() -> None:
+def test_other_settings_become_a_scheduler_profile() -> None:
     lists = {
         "filter": {"enabled": [DYNAMIC]},
         "score": {"disabled": [{"name": "ImageLocality"}]},
@@ -186,7 +186,7 @@ def test_what_else_there_is_in_a_profile_becomes_a_profile() -> None:
     (obj,) = (obj for obj in result.objects if obj["kind"] == "SchedulerProfile")
     assert obj["metadata"]["name"] == "default-scheduler"
     assert obj["spec"]["plugins"] == {"score": {"disabled": [{"name": "ImageLocality"}]}}
-    assert "parallelism: left out" in said(result, Severity.LOST)
+    assert "parallelism: removed" in changes_of(result, Severity.LOST)
 
 
 @pytest.mark.parametrize("version", ["v1beta2", "v1beta3"])
@@ -194,10 +194,10 @@ def test_old_versions_keep_the_weights_of_their_time(version: str) -> None:
     result = converted(config(version=version))
     names = kinds(result)
     assert ("SchedulerProfile default-scheduler" in names) == (version == "v1beta2")
-    assert f"{version} is v1" in said(result, Severity.SAME)
+    assert f"{version} converted to v1" in changes_of(result, Severity.SAME)
 
 
-def test_only_what_was_asked_for_is_answered() -> None:
+def test_unused_verbs_and_rules_are_removed() -> None:
     result = converted(config(profile(filter={"enabled": [DYNAMIC]})))
     assert one(result, "SchedulerExtender")["agent"]["verbs"] == {
         "filter": True,
@@ -218,7 +218,7 @@ def test_only_the_profiles_that_used_it() -> None:
     plain = {"schedulerName": "plain"}
     result = converted(config(profile("loaded"), plain))
     assert one(result, "SchedulerExtender")["agent"]["schedulerNames"] == ["loaded"]
-    assert "load counts for pods of loaded only" in said(result, Severity.SAME)
+    assert "load applied to pods of loaded only" in changes_of(result, Severity.SAME)
 
 
 def test_profiles_that_used_it_differently() -> None:
@@ -228,10 +228,10 @@ def test_profiles_that_used_it_differently() -> None:
     result = converted(config(profile("a"), second, third))
     assert one(result, "SchedulerExtender")["weight"] == 3
     assert "schedulerNames" not in one(result, "SchedulerExtender")["agent"]
-    differs = said(result, Severity.DIFFERS)
-    assert "profiles[0].plugins.score: the weight is 3 in all profiles" in differs
-    assert "profiles[1].plugins: Dynamic is as in a" in differs
-    assert "/other.yaml left out" in said(result, Severity.LOST)
+    differs = changes_of(result, Severity.DIFFERS)
+    assert "profiles[0].plugins.score: weight set to 3 for all profiles" in differs
+    assert "profiles[1].plugins: Dynamic used as in a" in differs
+    assert "/other.yaml removed" in changes_of(result, Severity.LOST)
 
 
 # --- a second scheduler -----------------------------------------------------------------------
@@ -264,23 +264,23 @@ def test_a_second_scheduler() -> None:
         "profiles": [{"schedulerName": "crane-scheduler"}],
     }
     assert one(result, "SchedulerExtender")["scheduler"] == "crane-scheduler"
-    same = said(result, Severity.SAME)
-    assert "leaderElection: only its timings are kept" in same
-    assert "clientConnection.kubeconfig: left out" in same
+    same = changes_of(result, Severity.SAME)
+    assert "leaderElection: reduced to its timings" in same
+    assert "clientConnection.kubeconfig: removed" in same
 
 
-def test_nobody_but_the_control_plane_serves_pods_that_name_nobody() -> None:
+def test_only_the_control_plane_serves_the_default_scheduler_name() -> None:
     result = converted(config(), second="crane-scheduler", namespace="x")
     (left,) = one(result, "SecondaryScheduler")["profiles"]
     assert left["schedulerName"] == "crane-scheduler"
-    differs = said(result, Severity.DIFFERS)
-    assert "profiles[0].schedulerName: default-scheduler is crane-scheduler" in differs
+    differs = changes_of(result, Severity.DIFFERS)
+    assert "profiles[0].schedulerName: default-scheduler renamed to crane-scheduler" in differs
 
 
 # --- the policy -------------------------------------------------------------------------------
 
 
-def test_a_load_policy_says_the_same() -> None:
+def test_a_load_policy_has_the_same_rules() -> None:
     policy = LoadPolicy(
         Rules(
             (Sync("cpu_usage_avg_5m", 90.0), Sync("mem_usage_avg_5m", 10800.0)),
@@ -297,14 +297,14 @@ def test_a_load_policy_says_the_same() -> None:
     assert read_spec(load_policy_object(LoadPolicy())["spec"]).policy == LoadPolicy()
 
 
-def test_prometheus_can_go_on_measuring() -> None:
+def test_prometheus_can_stay_the_source() -> None:
     result = converted(config(), prometheus="http://prometheus:9090")
     source = one(result, "LoadPolicy")["source"]
     assert source == {"type": "Prometheus", "prometheus": {"url": "http://prometheus:9090"}}
-    assert "load is what Prometheus says" in said(result, Severity.SAME)
+    assert "load read from Prometheus" in changes_of(result, Severity.SAME)
 
 
-def test_what_a_policy_says_of_itself() -> None:
+def test_changes_of_a_policy() -> None:
     document = {
         "apiVersion": "scheduler.policy.crane.io/v1alpha1",
         "kind": "DynamicSchedulerPolicy",
@@ -316,33 +316,33 @@ def test_what_a_policy_says_of_itself() -> None:
             ],
         },
     }
-    loaded, changes = convert_policy(document)
+    loaded, changes = convert_dynamic_policy(document)
     assert loaded.policy.rules.predicates == (Predicate("cpu_usage_avg_5m", 0.65),)
     texts = [f"{change.severity.value}: {change.text}" for change in changes]
     assert any(text.startswith("behaviour differs: spec.predicate[0]") for text in texts)
     assert any('"gpu" has no entry in syncPolicy' in text for text in texts)
 
 
-def test_what_is_no_policy() -> None:
-    with pytest.raises(LoadPolicyError, match="this is no DynamicSchedulerPolicy"):
-        convert_policy({"kind": "Pod"})
+def test_another_kind_is_rejected() -> None:
+    with pytest.raises(LoadPolicyError, match="must be a DynamicSchedulerPolicy"):
+        convert_dynamic_policy({"kind": "Pod"})
 
 
 @pytest.mark.parametrize("second", [None, "crane-scheduler"])
-def test_every_object_is_one_that_the_checks_accept(second: str | None) -> None:
-    from kube_scheduler_operator.offline.kinds import Setting
-    from kube_scheduler_operator.offline.secondary_schedulers import ALL_KINDS
+def test_every_object_is_valid(second: str | None) -> None:
+    from kube_scheduler_operator.offline.checks import CheckOptions
     from kube_scheduler_operator.offline.validate import validate
-    from kube_scheduler_operator.schedulerconfig.crd_schema import check_object
+    from kube_scheduler_operator.schedulerconfig.crd_schema import validate_object
 
     document = config(version="v1beta2", leaderElection={"leaderElect": True})
     result = converted(document, second=second, namespace="kube-scheduler-operator")
     for obj in result.objects:
         plural = obj["kind"].lower().replace("policy", "policie") + "s"
         definition = f"{plural}.kube-scheduler-operator.dev.yaml"
-        assert list(check_object(obj, definition, "v1alpha1")) == []
+        assert list(validate_object(obj, definition, "v1alpha1")) == []
     known = [obj for obj in result.objects if obj["kind"] != "SchedulerExtender"]
-    verdict = validate(
-        [("result.yaml", yaml.safe_dump_all(known))], Setting(Gates(Version(1, 35, 0))), ALL_KINDS
+    validation = validate(
+        [("result.yaml", yaml.safe_dump_all(known))],
+        CheckOptions(Gates(Version(1, 35, 0))),
     )
-    assert verdict.findings == ()
+    assert validation.findings == ()

@@ -1,4 +1,4 @@
-"""kube-safe-scheduler's manifests as a SecondaryScheduler and SchedulerExtenders."""
+"""Conversion of kube-safe-scheduler's manifests to a SecondaryScheduler and SchedulerExtenders."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ import pytest
 import yaml
 
 from kube_scheduler_operator.__main__ import main
-from kube_scheduler_operator.offline.kinds import Setting
-from kube_scheduler_operator.offline.secondary_schedulers import ALL_KINDS
+from kube_scheduler_operator.offline.checks import CheckOptions
 from kube_scheduler_operator.offline.validate import validate
 from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
 from kube_scheduler_operator.schedulerconfig.versions import Version
@@ -83,25 +82,27 @@ def manifests(extenders: list[Any], *containers: Any) -> list[dict[str, Any]]:
 
 @pytest.fixture
 def convert(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Any:
-    """The objects by kind and name, and what was said; everything that comes out is accepted."""
+    """The objects by kind and name, and the messages; all objects are valid."""
 
     def run(documents: Any, *options: str) -> tuple[dict[str, Any], str]:
         file = tmp_path / "in.yaml"
         file.write_text(yaml.safe_dump_all(documents))
         code = main(["convert", "-f", str(file), *options])
-        said = capsys.readouterr()
-        assert code == 0, said.err
-        found = [one for one in yaml.safe_load_all(said.out) if one]
-        verdict = validate([("f", said.out)], Setting(Gates(Version(1, 35))), ALL_KINDS)
-        assert verdict.starts, verdict.findings
-        return {f"{o['kind']} {o.get('metadata', {}).get('name', '')}": o for o in found}, said.err
+        printed = capsys.readouterr()
+        assert code == 0, printed.err
+        found = [one for one in yaml.safe_load_all(printed.out) if one]
+        result = validate([("f", printed.out)], CheckOptions(Gates(Version(1, 35))))
+        assert result.starts, result.findings
+        return {
+            f"{o['kind']} {o.get('metadata', {}).get('name', '')}": o for o in found
+        }, printed.err
 
     return run
 
 
 def test_one_agent_with_two_policies(convert: Any) -> None:
     agent = container("ext-1", "kube-sched-ext-safe:0.0", LOG_LEVEL="TRACE", SAFEUTILIZATION="90")
-    found, said = convert(manifests(SAFE, agent))
+    found, messages = convert(manifests(SAFE, agent))
     assert list(found) == ["SecondaryScheduler my-scheduler", "SchedulerExtender safe"]
     scheduler = found["SecondaryScheduler my-scheduler"]["spec"]
     assert scheduler["namespace"] == "kube-scheduler-operator"
@@ -119,9 +120,9 @@ def test_one_agent_with_two_policies(convert: Any) -> None:
         },
         "weight": 11,
     }
-    assert "weighted mean, whose weight is 11" in said
-    assert "ignorable: false" in said
-    assert "not port 80" in said
+    assert "weighted mean of its policies' scores with weight 11" in messages
+    assert "ignorable: false" in messages
+    assert "port 80 replaced" in messages
 
 
 def test_two_agents_in_one_pod_on_two_ports(convert: Any) -> None:
@@ -143,7 +144,7 @@ def test_two_agents_in_one_pod_on_two_ports(convert: Any) -> None:
     assert "verbs" not in safe["agent"]
 
 
-def test_a_policy_that_was_only_asked_to_filter_does_not_score(convert: Any) -> None:
+def test_a_policy_used_only_as_filter_does_not_score(convert: Any) -> None:
     agent = container("e", "safe:0", HTTP_PORT="5401")
     found, _ = convert(manifests([entry(5401, filterVerb="predicates/safe-overload")], agent))
     spec = found["SchedulerExtender safe"]["spec"]
@@ -152,7 +153,7 @@ def test_a_policy_that_was_only_asked_to_filter_does_not_score(convert: Any) -> 
     assert "weight" not in spec
 
 
-def test_a_policy_that_was_only_asked_to_score_does_not_filter(convert: Any) -> None:
+def test_a_policy_used_only_as_score_does_not_filter(convert: Any) -> None:
     agent = container("e", "safe:0", HTTP_PORT="5401")
     verbs = {"prioritizeVerb": "priorities/safe-overload", "weight": 3}
     found, _ = convert(manifests([entry(5401, **verbs)], agent))
@@ -161,16 +162,16 @@ def test_a_policy_that_was_only_asked_to_score_does_not_filter(convert: Any) -> 
     assert spec["weight"] == 3
 
 
-def test_what_no_policy_reads_is_told(convert: Any) -> None:
+def test_unused_environment_variables_are_reported(convert: Any) -> None:
     agent = container("e", "pigeon:0", HTTP_PORT="5401", POLICY_OBJECTIVE="CONSOLIDATE", X="1")
     verbs = {"prioritizeVerb": "priorities/pigeon-holing", "weight": 1}
-    found, said = convert(manifests([entry(5401, **verbs)], agent))
+    found, messages = convert(manifests([entry(5401, **verbs)], agent))
     spec = found["SchedulerExtender pigeon"]["spec"]
     assert spec["agent"]["env"] == {"POLICY_OBJECTIVE": "CONSOLIDATE"}
-    assert "the environment variable X is left out" in said
+    assert "environment variable X removed" in messages
 
 
-def test_extenders_of_others_stay_with_their_scheduler(convert: Any) -> None:
+def test_other_extenders_stay_with_their_scheduler(convert: Any) -> None:
     other = {"urlPrefix": "http://10.0.0.9/x", "filterVerb": "filter", "nodeCacheCapable": True}
     agent = container("e", "safe:0", HTTP_PORT="5401")
     own = entry(5401, filterVerb="predicates/safe-overload")
@@ -179,7 +180,7 @@ def test_extenders_of_others_stay_with_their_scheduler(convert: Any) -> None:
     assert [one["urlPrefix"] for one in kept] == ["http://10.0.0.9/x"]
 
 
-def test_name_and_namespace_can_be_said(convert: Any) -> None:
+def test_name_and_namespace_can_be_set(convert: Any) -> None:
     agent = container("ext-1", "kube-sched-ext-safe:0.0")
     found, _ = convert(manifests(SAFE, agent), "--name", "safe-one", "--namespace", "batch")
     spec = found["SecondaryScheduler safe-one"]["spec"]
@@ -196,14 +197,12 @@ def test_name_and_namespace_can_be_said(convert: Any) -> None:
         [{**entry(filterVerb="predicates/foo"), "urlPrefix": "http://localhost:port/x"}],
     ],
 )
-def test_what_is_not_kube_safe_schedulers_is_converted_as_it_was(
-    convert: Any, extenders: list[Any]
-) -> None:
+def test_other_documents_are_converted_as_usual(convert: Any, extenders: list[Any]) -> None:
     agent = container("e", "x:0", HTTP_PORT="5401")
     found, _ = convert(manifests(extenders, agent))
     assert [name.split()[0] for name in found] == ["KubeSchedulerConfiguration"]
 
 
-def test_without_the_deployment_nobody_knows_what_listens(convert: Any) -> None:
+def test_without_the_deployment_agents_stay_extenders(convert: Any) -> None:
     found, _ = convert(manifests(SAFE)[:2])
     assert [name.split()[0] for name in found] == ["KubeSchedulerConfiguration"]

@@ -42,7 +42,7 @@ def arguments(
     )
 
 
-def test_a_bind_address_goes_over_what_was_found_and_below_overrides() -> None:
+def test_bind_address_precedence_is_between_observed_flags_and_overrides() -> None:
     found = {"bind-address": ["10.0.0.5"]}
     listening = arguments(observed=found, bind_address="0.0.0.0")
     assert listening == (*FIRST, "--bind-address=0.0.0.0", "-v=2")
@@ -76,7 +76,7 @@ def test_the_order_of_the_command_line() -> None:
     )
 
 
-def test_nothing_set_leaves_the_platforms_defaults() -> None:
+def test_platform_defaults_apply_if_nothing_is_set() -> None:
     assert arguments() == (*FIRST, "--bind-address=127.0.0.1", "-v=2")
 
 
@@ -94,7 +94,7 @@ def test_observed_flags_replace_defaults_in_place() -> None:
         ({"tls-min-version": ["VersionTLS13"]}, ("-v=2", "--tls-min-version=VersionTLS13")),
     ],
 )
-def test_an_override_replaces_our_flag_instead_of_repeating_it(
+def test_an_override_replaces_a_flag_instead_of_repeating_it(
     overrides: Flags, tail: tuple[str, ...]
 ) -> None:
     serving = {"tls-min-version": ["VersionTLS12"]} if "tls-min-version" in overrides else {}
@@ -115,11 +115,11 @@ def test_an_override_replaces_our_flag_instead_of_repeating_it(
         (["--x=", "--last"], {"x": [""]}),
     ],
 )
-def test_command_lines_are_read_as_pflag_does(line: list[str], flags: Flags) -> None:
+def test_command_lines_are_parsed_like_pflag(line: list[str], flags: Flags) -> None:
     assert parse(line) == flags
 
 
-def test_what_was_composed_can_be_read_back() -> None:
+def test_composed_arguments_can_be_parsed_back() -> None:
     flags = compose_arguments(
         KUBEADM, log_level=2, observed={}, serving={}, overrides={"x-y": ["a", "b=c", ""]}
     )

@@ -1,4 +1,4 @@
-"""The configurations that are compared with kube-scheduler: enough, half bad, every rule."""
+"""The generated configurations: number, share of invalid ones, coverage of all rules."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from typing import Any
 import pytest
 
 from kube_scheduler_operator.schedulerconfig import (
-    check,
-    check_extenders,
-    check_plugin_args,
-    check_profiles,
     decode,
+    validate_extenders,
+    validate_plugin_args,
+    validate_profiles,
+    validation,
 )
-from kube_scheduler_operator.schedulerconfig.catalogue import NEWEST, OLDEST
-from kube_scheduler_operator.schedulerconfig.check import Target, check_config
-from kube_scheduler_operator.schedulerconfig.complete import complete
+from kube_scheduler_operator.schedulerconfig.defaulting import defaulted_config
 from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
+from kube_scheduler_operator.schedulerconfig.in_tree_plugins import NEWEST, OLDEST
+from kube_scheduler_operator.schedulerconfig.validation import Target, validate_config
 from kube_scheduler_operator.schedulerconfig.versions import Version
 
 from ...configurations.generate import GROUPS, configurations
 from ...configurations.model import Made
-from ...configurations.page import verdicts, with_tables
+from ...configurations.page import results, with_tables
 from ...configurations.seeds import seeds
 from ...conftest import Golden
 
 ROOT = Path(__file__).resolve().parents[3]
 MINORS = range(OLDEST.minor, NEWEST.minor + 1)
-CHECKS = (check, check_extenders, check_profiles, decode, check_plugin_args)
+CHECKS = (validation, validate_extenders, validate_profiles, decode, validate_plugin_args)
 COMPLAINTS = {"Problem", "_problem", "_wrong_type", "_unknown_field", "_between", "_one_of"}
 
 
@@ -41,43 +41,43 @@ def target(made: Made, minor: int) -> Target:
 
 
 @pytest.mark.parametrize("minor", MINORS)
-def test_there_are_two_thousand_and_half_of_them_are_refused(minor: int) -> None:
+def test_there_are_two_thousand_and_half_of_them_are_rejected(minor: int) -> None:
     made = configurations(minor)
-    refused = sum(is_refused for _, is_refused in verdicts(minor))
+    refused = sum(is_rejected for _, is_rejected in results(minor))
     assert len(made) >= 2000
     assert 0.4 < refused / len(made) < 0.6
     assert {one.group for one in made} == set(GROUPS)
     assert len({(one.text, one.flags) for one in made}) == len(made)
 
 
-def test_they_are_the_same_every_time_and_others_for_every_version() -> None:
+def test_generation_is_deterministic_and_differs_between_versions() -> None:
     first, other = configurations(35), configurations(36)
-    again = configurations.__wrapped__(35)  # what it makes, not what it remembers
+    again = configurations.__wrapped__(35)  # without the cache
     assert [one.text for one in first] == [one.text for one in again]
     shared = {one.text for one in first} & {one.text for one in other}
     assert len(shared) < len(first) / 2
 
 
 @pytest.mark.parametrize("minor", MINORS)
-def test_what_is_mutated_is_right_before(minor: int) -> None:
+def test_seeds_are_valid_before_mutation(minor: int) -> None:
     for name, config in seeds(minor).items():
-        assert check_config(config, Target(Gates(Version(1, minor)))) == [], name
+        assert validate_config(config, Target(Gates(Version(1, minor)))) == [], name
 
 
 @pytest.mark.timeout(300)  # thousands of configurations
 @pytest.mark.parametrize("minor", [29, 34, 36])
-def test_a_completed_configuration_is_right_and_complete(minor: int) -> None:
-    for made, is_refused in verdicts(minor):
-        if is_refused:
+def test_a_defaulted_configuration_is_valid_and_stable(minor: int) -> None:
+    for made, is_rejected in results(minor):
+        if is_rejected:
             continue
         where = target(made, minor)
-        completed = complete(made.config, where)
-        assert check_config(completed, where) == [], made.name
-        assert complete(completed, where) == completed, made.name
+        completed = defaulted_config(made.config, where)
+        assert validate_config(completed, where) == [], made.name
+        assert defaulted_config(completed, where) == completed, made.name
 
 
 def complaints(module: ModuleType) -> set[tuple[str, int]]:
-    """(function, line) of every place of a module that says that something is wrong."""
+    """(function, line) of every statement of a module that creates a problem."""
     assert module.__file__ is not None
     return {
         (module.__file__, node.lineno)
@@ -89,7 +89,7 @@ def complaints(module: ModuleType) -> set[tuple[str, int]]:
 
 
 def reached(missing: set[tuple[str, int]], tried: Iterator[tuple[Made, int]]) -> None:
-    """Take out of `missing` what is reached when the configurations are checked."""
+    """Remove from `missing` the lines that the validation of the configurations reaches."""
     files = {file for file, _ in missing}
 
     def trace(frame: FrameType, event: str, _: Any) -> Any:
@@ -104,7 +104,7 @@ def reached(missing: set[tuple[str, int]], tried: Iterator[tuple[Made, int]]) ->
             break
         sys.settrace(trace)
         try:
-            check_config(made.config, target(made, minor))
+            validate_config(made.config, target(made, minor))
         finally:
             sys.settrace(before)
 
@@ -112,18 +112,18 @@ def reached(missing: set[tuple[str, int]], tried: Iterator[tuple[Made, int]]) ->
 def test_every_rule_is_broken_by_some_configuration() -> None:
     places = set().union(*(complaints(module) for module in CHECKS))
     missing = set(places)
-    # Only what is refused reaches any of them.
+    # Only rejected configurations reach any of them.
     refused = (
         (made, minor)
         for minor in (35, 31, 36)
-        for made, is_refused in verdicts(minor)
-        if is_refused
+        for made, is_rejected in results(minor)
+        if is_rejected
     )
     reached(missing, refused)
     assert len(places) > 60
     assert sorted(missing) == []
 
 
-def test_the_page_tells_what_is_tried(golden: Golden) -> None:
+def test_the_page_lists_the_configurations(golden: Golden) -> None:
     page = ROOT / "docs" / "checking.md"
     golden(page, with_tables(page.read_text(encoding="utf-8")))

@@ -1,4 +1,4 @@
-"""Objects against their CustomResourceDefinitions."""
+"""Validation of objects against their CustomResourceDefinitions."""
 
 from __future__ import annotations
 
@@ -71,18 +71,18 @@ def test_what_the_schema_allows(fields: dict[str, Any]) -> None:
         ({"levl": "Debug"}, "UnknownField", "spec.levl"),
     ],
 )
-def test_what_it_does_not(fields: dict[str, Any], reason: str, path: str) -> None:
+def test_what_the_schema_rejects(fields: dict[str, Any], reason: str, path: str) -> None:
     assert problems({"name": "abc", **fields}) == [(reason, path)]
 
 
-def test_what_is_required() -> None:
+def test_required_fields() -> None:
     assert problems({}) == [("MissingField", "spec.name")]
-    found = crd_schema.check_object(
+    found = crd_schema.validate_object(
         {"kind": "KubeScheduler"}, "kubeschedulers.operator.openshift.io.yaml", "v1"
     )
     assert [format_path(each.path) for each in found] == ["spec"]
 
 
-def test_a_version_that_is_not_served_is_a_mistake_of_ours() -> None:
+def test_a_missing_version_is_a_programming_error() -> None:
     with pytest.raises(KeyError):
-        list(crd_schema.check_object({}, "schedulers.config.openshift.io.yaml", "v9"))
+        list(crd_schema.validate_object({}, "schedulers.config.openshift.io.yaml", "v9"))

@@ -1,4 +1,4 @@
-"""Nulls, bytes and floats, as Go reads them; and what TLS data can be used."""
+"""Decoding of nulls, bytes and floats like Go, and validation of TLS data."""
 
 from __future__ import annotations
 
@@ -8,9 +8,13 @@ from typing import Any
 import pytest
 
 from kube_scheduler_operator.base.findings import format_path
-from kube_scheduler_operator.schedulerconfig.check import Target, check_config, decoded_config
 from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
-from kube_scheduler_operator.schedulerconfig.tls_files import unusable_authority, unusable_pair
+from kube_scheduler_operator.schedulerconfig.tls_data import unusable_authority, unusable_pair
+from kube_scheduler_operator.schedulerconfig.validation import (
+    Target,
+    decoded_config,
+    validate_config,
+)
 from kube_scheduler_operator.schedulerconfig.versions import Version
 
 from ...configurations.model import typed
@@ -18,7 +22,7 @@ from ...configurations.seeds import CERTIFICATE, KEY, OTHER_KEY
 
 
 def paths(config: dict[str, Any]) -> list[str]:
-    problems = check_config(typed(config), Target(Gates(Version(1, 35))))
+    problems = validate_config(typed(config), Target(Gates(Version(1, 35))))
     return [format_path(problem.path) for problem in problems]
 
 
@@ -52,7 +56,7 @@ def test_nulls_bytes_and_floats(config: dict[str, Any], expected: list[str]) -> 
     assert paths(config) == expected
 
 
-def test_what_is_decoded_has_no_nulls_and_shares_nothing() -> None:
+def test_a_decoded_copy_has_no_nulls_and_shares_no_data() -> None:
     config = args("NodeResourcesFit", scoringStrategy={"resources": [None, {"name": None}]})
     found = decoded_config({**config, "extenders": None, "noSuch": 1}, 35)
     entry = {"name": "NodeResourcesFit", "args": {"scoringStrategy": {"resources": [{}, {}]}}}
@@ -60,7 +64,7 @@ def test_what_is_decoded_has_no_nulls_and_shares_nothing() -> None:
     assert found["profiles"] is not config["profiles"]
 
 
-def test_arguments_that_nobody_reads_stay_as_they_are() -> None:
+def test_arguments_of_out_of_tree_plugins_are_unchanged() -> None:
     config = args("ImageLocality", x=None, y=[None])
     assert decoded_config(config, 35) == config
 
@@ -72,12 +76,12 @@ def test_arguments_that_nobody_reads_stay_as_they_are() -> None:
         (CERTIFICATE, CERTIFICATE, False),
     ],
 )  # fmt: skip
-def test_a_certificate_needs_its_own_key(certificate: str, key: str, usable: bool) -> None:
+def test_a_certificate_needs_its_matching_key(certificate: str, key: str, usable: bool) -> None:
     found = unusable_pair(base64.b64decode(certificate), base64.b64decode(key))
     assert (found == "") == usable
 
 
-def test_one_certificate_is_enough_for_an_authority() -> None:
+def test_a_ca_bundle_needs_one_certificate() -> None:
     good = base64.b64decode(CERTIFICATE)
     damaged = b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
     assert unusable_authority(damaged + good) == ""

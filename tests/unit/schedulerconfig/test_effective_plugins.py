@@ -1,4 +1,4 @@
-"""Which plugins run where: kube-scheduler's two-stage expansion."""
+"""Effective plugins: kube-scheduler's two-stage expansion."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from kube_scheduler_operator.schedulerconfig.catalogue import default_plugins
-from kube_scheduler_operator.schedulerconfig.effective_plugins import Entry, effective_plugins
+from kube_scheduler_operator.schedulerconfig.effective_plugins import PluginEntry, effective_plugins
 from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
+from kube_scheduler_operator.schedulerconfig.in_tree_plugins import default_plugins
 from kube_scheduler_operator.schedulerconfig.versions import Version
 
 GATES = Gates(Version(1, 35))
@@ -19,7 +19,7 @@ def points(plugins: Any, gates: Gates = GATES) -> dict[str, list[str]]:
     return {point: [entry.name for entry in entries] for point, entries in effective.points.items()}
 
 
-def test_defaults_stand_at_every_point_that_they_implement() -> None:
+def test_defaults_run_at_every_point_that_they_implement() -> None:
     found = points({})
     assert found["preEnqueue"] == ["SchedulingGates", "DynamicResources", "DefaultPreemption"]
     assert found["queueSort"] == ["PrioritySort"]
@@ -52,22 +52,22 @@ def test_a_disabled_star_at_multi_point_clears_everything() -> None:
     assert found == {**{point: [] for point in found}, "queueSort": ["PrioritySort"]}
 
 
-def test_a_weight_at_the_point_wins_and_comes_first() -> None:
+def test_a_weight_at_the_point_takes_precedence_and_comes_first() -> None:
     effective = effective_plugins(
         {"plugins": {"score": {"enabled": [{"name": "NodeResourcesFit", "weight": 5}]}}}, GATES
     )
-    assert effective.points["score"][0] == Entry("NodeResourcesFit", 5)
-    assert effective.twice == ()
+    assert effective.points["score"][0] == PluginEntry("NodeResourcesFit", 5)
+    assert effective.duplicates == ()
 
 
-def test_a_default_named_again_at_multi_point_keeps_its_place() -> None:
+def test_a_default_listed_at_multi_point_keeps_its_position() -> None:
     found = effective_plugins(
         {"plugins": {"multiPoint": {"enabled": [{"name": "TaintToleration", "weight": 9}]}}}, GATES
     )
-    assert found.points["score"][0] == Entry("TaintToleration", 9)
+    assert found.points["score"][0] == PluginEntry("TaintToleration", 9)
 
 
-def test_a_default_disabled_and_enabled_again_goes_to_the_end() -> None:
+def test_a_default_disabled_and_enabled_again_moves_to_the_end() -> None:
     found = points(
         {
             "multiPoint": {
@@ -79,17 +79,17 @@ def test_a_default_disabled_and_enabled_again_goes_to_the_end() -> None:
     assert found["score"][-1] == "TaintToleration"
 
 
-def test_a_plugin_enabled_twice_is_reported_where_it_is() -> None:
+def test_a_plugin_enabled_twice_is_reported_at_its_point() -> None:
     twice = [{"name": "ImageLocality"}, {"name": "ImageLocality"}]
     at_point = effective_plugins({"plugins": {"score": {"enabled": twice}}}, GATES)
-    assert at_point.twice == (("score", "ImageLocality"),)
+    assert at_point.duplicates == (("score", "ImageLocality"),)
     at_multi = effective_plugins(
         {"plugins": {"multiPoint": {"disabled": [{"name": "*"}], "enabled": twice}}}, GATES
     )
-    assert at_multi.twice == (("score", "ImageLocality"),)
+    assert at_multi.duplicates == (("score", "ImageLocality"),)
 
 
-def test_plugins_that_nobody_knows_are_named() -> None:
+def test_unknown_plugins_are_listed() -> None:
     effective = effective_plugins({"plugins": {"multiPoint": {"enabled": [{"name": "X"}]}}}, GATES)
     assert effective.unknown == ("X",)
 

@@ -1,4 +1,4 @@
-"""How the feature gates of a release are read from its sources, and kept."""
+"""Reading of a release's feature gates from its sources, and their record."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def tree(folder: Path, minor: int, *, cached: bool) -> str:
 
 @pytest.mark.parametrize("cached", [True, False])
 @pytest.mark.parametrize(("minor", "plain"), [(31, "off"), (32, "on"), (33, "on"), (34, "on!")])
-def test_what_a_version_has_is_read_from_its_sources(
+def test_the_gates_of_a_version_are_read_from_its_sources(
     script: dict[str, Any], tmp_path: Path, cached: bool, minor: int, plain: str
 ) -> None:
     found = script["Tree"](tree(tmp_path, minor, cached=cached)).gates()
@@ -96,7 +96,7 @@ def test_what_a_version_has_is_read_from_its_sources(
 
 
 @pytest.mark.parametrize("argument", ["/nowhere", "/nowhere@v1.36.3", "/nowhere@main"])
-def test_what_is_no_release_is_refused(script: dict[str, Any], argument: str) -> None:
+def test_an_invalid_release_is_rejected(script: dict[str, Any], argument: str) -> None:
     with pytest.raises(SystemExit, match="nowhere"):
         script["Tree"](argument)
 
@@ -112,6 +112,6 @@ def test_versions_that_agree_share_a_field(script: dict[str, Any]) -> None:
     assert script["read"](text) == ({29: 1, 30: 2, 31: 3}, known)
 
 
-def test_the_record_is_as_it_would_be_written(script: dict[str, Any]) -> None:
+def test_the_record_is_up_to_date(script: dict[str, Any]) -> None:
     text = RECORD.read_text()
     assert script["write"](*script["read"](text)) == text

@@ -1,4 +1,4 @@
-"""Whether a gate is on, where the flags say it of whole kinds of gates."""
+"""State of feature gates with AllAlpha and AllBeta."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
 from kube_scheduler_operator.schedulerconfig.versions import Version
 
-# In 1.34: alpha and off; beta and on; generally available, so that nothing can turn it off.
+# In 1.34: alpha and off; beta and on; generally available and locked.
 OFF, ON, LOCKED = "StorageCapacityScoring", "DRASchedulerFilterTimeout", "PodSchedulingReadiness"
 
 
@@ -27,7 +27,7 @@ OFF, ON, LOCKED = "StorageCapacityScoring", "DRASchedulerFilterTimeout", "PodSch
         ({"AllBeta": True, ON: False}, ON, False),
     ],
 )
-def test_a_kind_of_gates_leaves_open_only_what_it_may_change(
+def test_all_alpha_and_all_beta_make_only_affected_gates_unknown(
     explicit: dict[str, bool], gate: str, expected: bool | None
 ) -> None:
     assert Gates(Version(1, 34), explicit).enabled(gate) is expected

@@ -1,4 +1,4 @@
-"""Flags: the only check of serving settings before a node is touched."""
+"""Validation of flags, which is the only one of serving settings before a node is changed."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import pytest
 
 from kube_scheduler_operator.schedulerconfig.feature_gates import (
     Gates,
+    has_gate,
     known_gates,
-    knows,
     parse_gates,
 )
-from kube_scheduler_operator.schedulerconfig.flags import check_flags
+from kube_scheduler_operator.schedulerconfig.flags import validate_flags
 from kube_scheduler_operator.schedulerconfig.versions import Version
 
 V135 = Version(1, 35, 4)
 
 
 def messages(name: str, *values: str, version: Version = V135, stock: bool = True) -> list[str]:
-    return [p.message for p in check_flags({name: list(values)}, version, stock=stock)]
+    return [p.message for p in validate_flags({name: list(values)}, version, stock=stock)]
 
 
 @pytest.mark.parametrize(
@@ -45,12 +45,12 @@ def test_good_values_pass(name: str, value: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "said"),
+    ("name", "value", "part"),
     [
         ("tls-min-version", "VersionTLS1.2", 'did you mean "VersionTLS12"?'),
         ("tls-min-version", "1.2", "use VersionTLS10, VersionTLS11, VersionTLS12 or VersionTLS13"),
         ("tls-cipher-suites", "TLS_AES_128_GCM", 'did you mean "TLS_AES_128_GCM_SHA256"?'),
-        ("tls-cipher-suites", "ECDHE-RSA-AES128", "use the IANA names"),
+        ("tls-cipher-suites", "ECDHE-RSA-AES128", "use an IANA name"),
         ("bind-address", "localhost", "is not an IP address"),
         ("secure-port", "0", "use 1 to 65535"),
         ("secure-port", "https", "is not an integer"),
@@ -64,10 +64,10 @@ def test_good_values_pass(name: str, value: str) -> None:
         ("secure-prot", "1", 'did you mean "secure-port"?'),
     ],
 )
-def test_bad_values_are_named_with_their_fix(name: str, value: str, said: str) -> None:
+def test_bad_values_are_named_with_their_fix(name: str, value: str, part: str) -> None:
     (message,) = messages(name, value)
     assert f"--{name}" in message
-    assert said in message
+    assert part in message
 
 
 ONE, TWO = "TLS_AES_128_GCM_SHA256", "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256"
@@ -90,15 +90,15 @@ ONE, TWO = "TLS_AES_128_GCM_SHA256", "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256"
 def test_cipher_suites_with_which_http2_does_not_start(
     flags: dict[str, list[str]], starts: bool
 ) -> None:
-    problems = list(check_flags(flags, V135))
+    problems = list(validate_flags(flags, V135))
     assert [problem.path for problem in problems] == ([] if starts else [("tls-cipher-suites",)])
-    assert all("because HTTP/2 needs" in problem.message for problem in problems)
+    assert all("because HTTP/2 below TLS 1.3 requires" in problem.message for problem in problems)
 
 
-def test_a_wrong_flag_is_told_about_once() -> None:
+def test_a_wrong_flag_is_reported_once() -> None:
     assert len(messages("tls-cipher-suites", "NOPE")) == 1
     flags = {"tls-cipher-suites": [ONE], "disable-http2-serving": ["maybe"]}
-    assert [problem.path for problem in check_flags(flags, V135)] == [("disable-http2-serving",)]
+    assert [problem.path for problem in validate_flags(flags, V135)] == [("disable-http2-serving",)]
 
 
 def test_unknown_flags_are_left_to_a_custom_image_and_to_versions_not_on_record() -> None:
@@ -111,28 +111,28 @@ def test_unknown_flags_are_left_to_a_custom_image_and_to_versions_not_on_record(
     ("name", "value", "since"),
     [("min-compatibility-version", "1.34", 35), ("tls-curve-preferences", "29,23", 36)],
 )
-def test_flags_that_came_later_are_unknown_before(name: str, value: str, since: int) -> None:
+def test_later_flags_are_unknown_in_earlier_versions(name: str, value: str, since: int) -> None:
     assert messages(name, value, version=Version(1, since)) == []
-    (said,) = messages(name, value, version=Version(1, since - 1))
-    assert said.endswith(f"has no flag --{name}; it came with 1.{since}")
+    (message,) = messages(name, value, version=Version(1, since - 1))
+    assert message.endswith(f"has no flag --{name}; it was added in 1.{since}")
 
 
 @pytest.mark.parametrize("value", ["P256", "0", "65536", "29,29", "29,"])
-def test_curves_are_different_numbers(value: str) -> None:
+def test_curves_are_unique_numbers(value: str) -> None:
     assert len(messages("tls-curve-preferences", value, version=Version(1, 36))) == 1
 
 
 @pytest.mark.parametrize(
-    ("value", "said"),
+    ("value", "part"),
     [
         ("StorageCapacityScorin=true", 'did you mean "StorageCapacityScoring"?'),
         ("kube:NoSuchThing=true", "has no feature gate NoSuchThing; remove it"),
         ("DynamicResourceAllocation=false", "is locked to true in 1.35"),
     ],
 )
-def test_feature_gates_of_a_version_on_record(value: str, said: str) -> None:
-    (problem,) = check_flags({"feature-gates": [value]}, V135)
-    assert said in problem.message
+def test_feature_gates_of_a_version_on_record(value: str, part: str) -> None:
+    (problem,) = validate_flags({"feature-gates": [value]}, V135)
+    assert part in problem.message
     assert problem.path == ("feature-gates", value.rpartition(":")[2].partition("=")[0])
     assert messages("feature-gates", value, stock=False) == []
     assert messages("feature-gates", value, version=Version(1, 99)) == []
@@ -161,7 +161,7 @@ def test_feature_gates_that_a_version_knows_pass() -> None:
     ],
 )
 def test_whether_a_version_knows_a_gate(gate: str, version: Version, known: bool | None) -> None:
-    assert knows(version, gate) is known
+    assert has_gate(version, gate) is known
     refused = messages("feature-gates", f"{gate}=true", version=version) != []
     assert refused == (known is False)
 
@@ -176,7 +176,7 @@ def test_every_supported_version_is_on_record(minor: int) -> None:
     assert locked is (True if minor >= 35 else None)
 
 
-def test_gates_are_read_from_all_forms_and_the_last_one_wins() -> None:
+def test_gates_are_parsed_in_all_forms_and_the_last_one_counts() -> None:
     assert parse_gates(["A=true,kube:B=false", " C=T ,", "A=false"]) == {
         "A": False,
         "B": False,

@@ -1,4 +1,4 @@
-"""Scalars as Go reads them."""
+"""Scalars with Go's syntax."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from kube_scheduler_operator.schedulerconfig.versions import Version
         ("0", 0), (".5s", 0.5), ("1.s", 1), ("1us", 1e-6), ("2m0s", 120),
     ],
 )  # fmt: skip
-def test_durations_are_read_as_go_does(text: str, value: float) -> None:
+def test_durations_are_parsed_like_go(text: str, value: float) -> None:
     assert seconds(text) == pytest.approx(value)
 
 
 @pytest.mark.parametrize("text", ["", "15", "1d", "s", "1 s", "1s ", "-", "\uff11s"])
-def test_what_go_does_not_take_for_a_duration_is_refused(text: str) -> None:
+def test_durations_that_go_rejects_are_rejected(text: str) -> None:
     with pytest.raises(ValueError, match="is not a duration such as 15s"):
         seconds(text)
 
@@ -43,7 +43,7 @@ def test_what_go_does_not_take_for_a_duration_is_refused(text: str) -> None:
         ("-2562047h47m16.854775808s", -(2**63), "-2562047h47m16.854775808s"),
     ],
 )  # fmt: skip
-def test_durations_are_exact_and_printed_as_go_does(
+def test_durations_are_exact_and_printed_like_go(
     text: str, nanoseconds_: int, printed: str
 ) -> None:
     assert nanoseconds(text) == nanoseconds_
@@ -51,7 +51,7 @@ def test_durations_are_exact_and_printed_as_go_does(
 
 
 @pytest.mark.parametrize("text", ["2562047h47m16.854775808s", "-2562047h47m16.854775809s"])
-def test_a_duration_ends_where_go_s_does(text: str) -> None:
+def test_the_longest_duration_is_that_of_go(text: str) -> None:
     with pytest.raises(ValueError, match="longer than 292 years"):
         nanoseconds(text)
 
@@ -62,7 +62,7 @@ def test_booleans(text: str, value: bool) -> None:
 
 
 @pytest.mark.parametrize("text", ["yes", "TrUe", ""])
-def test_other_words_are_no_booleans(text: str) -> None:
+def test_other_words_are_not_booleans(text: str) -> None:
     with pytest.raises(ValueError, match="neither true nor false"):
         boolean(text)
 
@@ -115,7 +115,7 @@ def test_versions_are_read_from_tags(text: str, version: Version) -> None:
 
 
 @pytest.mark.parametrize("text", ["latest", "1", "v1.x", "", "1.2.3.4", "v01.2"])
-def test_other_tags_are_no_versions(text: str) -> None:
+def test_other_tags_are_not_versions(text: str) -> None:
     with pytest.raises(ValueError, match=r"is not a Kubernetes version such as v1\.35\.4"):
         Version.parse(text)
 

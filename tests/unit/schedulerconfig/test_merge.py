@@ -1,4 +1,4 @@
-"""Merging: OpenShift's process merge by its table, the merge by meaning against an oracle."""
+"""Merging: OpenShift's process merge by its table, the semantic merge against an oracle."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from kube_scheduler_operator.schedulerconfig.go_values import without_nulls
 from kube_scheduler_operator.schedulerconfig.merge import (
     TypeMetaError,
-    merge_by_meaning,
     merge_process,
-    plain,
+    merge_semantically,
+    normalized_json,
 )
 
 KIND = {"apiVersion": "foo", "kind": "the-kind"}
@@ -71,7 +71,7 @@ def test_documents_of_one_kind_merge(overlay: Any) -> None:
         pytest.param({"apiVersion": "bar"}, "bar/ does not equal foo/the-kind", id="apiVersion"),
     ],
 )
-@pytest.mark.parametrize("merge", [merge_process, merge_by_meaning])
+@pytest.mark.parametrize("merge", [merge_process, merge_semantically])
 def test_documents_of_two_kinds_do_not_merge(merge: Any, overlay: Any, message: str) -> None:
     with pytest.raises(TypeMetaError, match=message):
         merge([KIND, overlay])
@@ -139,7 +139,7 @@ PROFILE = {"schedulerName": "default-scheduler", "plugins": {"score": {"enabled"
             {"profiles": [PROFILE]},
             {"profiles": [{"schedulerName": "x"}, {"schedulerName": "x"}]},
             {"profiles": [{"schedulerName": "x"}, {"schedulerName": "x"}]},
-            id="names that are not unique tell nothing apart",
+            id="names that are not unique",
         ),
         pytest.param(
             {"profiles": [PROFILE]},
@@ -164,8 +164,8 @@ PROFILE = {"schedulerName": "default-scheduler", "plugins": {"score": {"enabled"
         ),
     ],
 )
-def test_merge_by_meaning(base: Any, overlay: Any, merged: Any) -> None:
-    assert merge_by_meaning([base, overlay]) == merged
+def test_semantic_merge(base: Any, overlay: Any, merged: Any) -> None:
+    assert merge_semantically([base, overlay]) == merged
 
 
 def test_null_removes_a_key_at_any_depth() -> None:
@@ -174,7 +174,7 @@ def test_null_removes_a_key_at_any_depth() -> None:
 
 
 def test_integral_floats_become_integers_and_others_stay() -> None:
-    result = plain({"a": 5.0, "b": [0.5, True]})
+    result = normalized_json({"a": 5.0, "b": [0.5, True]})
     assert result == {"a": 5, "b": [0.5, True]}
     assert isinstance(result["a"], int)
 
@@ -252,12 +252,12 @@ def test_process_merge_equals_plain_recursion(base: Any, overlay: Any) -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(configurations, configurations)
-def test_merge_by_meaning_equals_plain_recursion(base: Any, overlay: Any) -> None:
+def test_semantic_merge_equals_plain_recursion(base: Any, overlay: Any) -> None:
     for document in (base, overlay):
         items = document.get("profiles")
         if isinstance(items, list) and len(items) == 1 and isinstance(items[0], dict):
             items[0].setdefault("schedulerName", "default-scheduler")
-    assert merge_by_meaning([base, overlay]) == oracle(base, overlay, meaning=True)
+    assert merge_semantically([base, overlay]) == oracle(base, overlay, meaning=True)
 
 
 def containers(value: Any) -> list[int]:
@@ -273,6 +273,6 @@ def containers(value: Any) -> list[int]:
 @given(configurations, configurations)
 def test_a_merge_neither_changes_nor_shares_its_inputs(base: Any, overlay: Any) -> None:
     before = copy.deepcopy((base, overlay))
-    merged = merge_by_meaning([base, overlay])
+    merged = merge_semantically([base, overlay])
     assert (base, overlay) == before
     assert not set(containers(merged)) & set(containers([base, overlay]))

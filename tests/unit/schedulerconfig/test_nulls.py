@@ -1,4 +1,4 @@
-"""Null, wherever JSON may have one: what kube-scheduler takes for an empty object is one here."""
+"""Null anywhere in the overrides: handled as kube-scheduler does."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kube_scheduler_operator.model.inputs import Inputs
 from kube_scheduler_operator.schedulerconfig import schema
 from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
 from kube_scheduler_operator.schedulerconfig.go_values import OBJECT_LISTS, without_nulls
-from kube_scheduler_operator.schedulerconfig.plugin_origins import tables
+from kube_scheduler_operator.schedulerconfig.plugin_origins import profile_tables
 from kube_scheduler_operator.schedulerconfig.schema import List, Map, Struct
 from kube_scheduler_operator.schedulerconfig.versions import Version
 
@@ -98,13 +98,13 @@ def with_null(path: tuple[Any, ...]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("path", list(places(FULL)), ids=lambda path: ".".join(map(str, path)))
-def test_a_null_in_the_overrides_is_checked_or_read_and_never_ends_a_pass(
+def test_a_null_in_the_overrides_is_reported_or_accepted_and_never_fails_a_reconcile(
     path: tuple[Any, ...],
 ) -> None:
     spec = {"spec": {"unsupportedConfigOverrides": with_null(path)}}
     made = compose(Inputs(KUBEADM, Version(1, 35), {"spec": {}}, spec))
     if not any(finding.blocking for finding in made.findings):
-        assert tables(made.config, (), Gates(Version(1, 35), {}))
+        assert profile_tables(made.config, (), Gates(Version(1, 35), {}))
 
 
 def test_entries_of_lists_of_objects_stay_and_are_empty() -> None:
@@ -113,7 +113,7 @@ def test_entries_of_lists_of_objects_stay_and_are_empty() -> None:
 
 
 def test_all_lists_of_objects_are_known() -> None:
-    """What the schema has is what is read as such, and no list of texts has the same name."""
+    """The schema has the same lists, and no list of strings has one of their names."""
     objects: set[str] = set()
     others: set[str] = set()
     seen: set[int] = set()

@@ -1,4 +1,4 @@
-"""The effective table: who put every plugin where it is, or switched it off."""
+"""The effective plugins with the origin of every entry."""
 
 from __future__ import annotations
 
@@ -6,8 +6,13 @@ from typing import Any
 
 from kube_scheduler_operator.schedulerconfig.effective_plugins import effective_plugins
 from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
-from kube_scheduler_operator.schedulerconfig.merge import merge_by_meaning
-from kube_scheduler_operator.schedulerconfig.plugin_origins import Layer, Row, Table, tables
+from kube_scheduler_operator.schedulerconfig.merge import merge_semantically
+from kube_scheduler_operator.schedulerconfig.plugin_origins import (
+    Layer,
+    PluginRow,
+    ProfileTable,
+    profile_tables,
+)
 from kube_scheduler_operator.schedulerconfig.presets import profile_fragment
 from kube_scheduler_operator.schedulerconfig.versions import Version
 
@@ -18,9 +23,9 @@ def config(name: str = "default-scheduler", **points: Any) -> dict[str, Any]:
     return {"profiles": [{"schedulerName": name, "plugins": points}]}
 
 
-def table(*layers: Layer, gates: Gates = GATES) -> Table:
-    merged = merge_by_meaning([layer.config for layer in layers])
-    (found,) = tables(merged, layers, gates)
+def table(*layers: Layer, gates: Gates = GATES) -> ProfileTable:
+    merged = merge_semantically([layer.config for layer in layers])
+    (found,) = profile_tables(merged, layers, gates)
     return found
 
 
@@ -28,27 +33,27 @@ def on(*names: str) -> list[dict[str, str]]:
     return [{"name": name} for name in names]
 
 
-def origins(rows: tuple[Row, ...]) -> dict[str, str]:
+def origins(rows: tuple[PluginRow, ...]) -> dict[str, str]:
     return {row.name: row.origin for row in rows}
 
 
-def test_without_a_word_everything_is_kube_schedulers_default() -> None:
+def test_without_lists_every_origin_is_the_default() -> None:
     found = table(Layer("profile", {}))
     assert found.scheduler_name == "default-scheduler"
     assert {row.origin for rows in found.points.values() for row in rows} == {"default"}
     assert (found.off, found.unknown) == ({}, ())
 
 
-def test_order_and_weights_are_those_that_run() -> None:
+def test_order_and_weights_are_the_effective_ones() -> None:
     profile = profile_fragment("HighNodeUtilization")
     found = table(Layer("base", profile))
     effective = effective_plugins(profile["profiles"][0], GATES)
     for point, rows in found.points.items():
         assert [row.name for row in rows] == [entry.name for entry in effective.points[point]]
-    assert found.points["score"][0] == Row("NodeResourcesFit", 5, "base")
-    assert Row("ImageLocality", 1, "default") in found.points["score"]
+    assert found.points["score"][0] == PluginRow("NodeResourcesFit", 5, "base")
+    assert PluginRow("ImageLocality", 1, "default") in found.points["score"]
     assert {row.weight for row in found.points["filter"]} == {0}
-    assert found.off == {"score": (Row("NodeResourcesBalancedAllocation", 1, "base"),)}
+    assert found.off == {"score": (PluginRow("NodeResourcesBalancedAllocation", 1, "base"),)}
 
 
 def test_each_list_comes_from_the_last_layer_that_has_it() -> None:
@@ -57,16 +62,16 @@ def test_each_list_comes_from_the_last_layer_that_has_it() -> None:
         Layer("profile", config(filter={"disabled": on("NodePorts")})),
         Layer("override", config(score={"enabled": [{"name": "ImageLocality", "weight": 9}]})),
     )
-    assert found.points["score"][0] == Row("ImageLocality", 9, "override")
-    # The override's list of what is enabled took the place of the base's.
-    assert Row("NodeResourcesFit", 1, "default") in found.points["score"]
+    assert found.points["score"][0] == PluginRow("ImageLocality", 9, "override")
+    # The override's list of enabled plugins replaced the base's.
+    assert PluginRow("NodeResourcesFit", 1, "default") in found.points["score"]
     assert found.off == {
-        "filter": (Row("NodePorts", 0, "profile"),),
-        "score": (Row("NodeResourcesBalancedAllocation", 1, "base"),),
+        "filter": (PluginRow("NodePorts", 0, "profile"),),
+        "score": (PluginRow("NodeResourcesBalancedAllocation", 1, "base"),),
     }
 
 
-def test_what_multi_point_says_has_its_origin_at_every_point() -> None:
+def test_an_entry_at_multi_point_has_its_origin_at_every_point() -> None:
     lists = {"disabled": on("*"), "enabled": on("PrioritySort", "DefaultBinder", "NodeAffinity")}
     found = table(
         Layer("base", config(multiPoint={"disabled": on("ImageLocality")})),
@@ -75,7 +80,7 @@ def test_what_multi_point_says_has_its_origin_at_every_point() -> None:
     assert origins(found.points["preFilter"]) == {"NodeAffinity": "override"}
     assert origins(found.points["bind"]) == {"DefaultBinder": "override"}
     assert origins(found.off["score"])["ImageLocality"] == "override"
-    assert found.off["score"][0] == Row("TaintToleration", 3, "override")
+    assert found.off["score"][0] == PluginRow("TaintToleration", 3, "override")
 
 
 def test_profiles_have_their_own_origins() -> None:
@@ -83,7 +88,9 @@ def test_profiles_have_their_own_origins() -> None:
         Layer("base", config(filter={"disabled": on("NodePorts")})),
         Layer("override", config("second", filter={"disabled": on("NodeName")})),
     ]
-    first, second = tables(merge_by_meaning([each.config for each in layers]), layers, GATES)
+    first, second = profile_tables(
+        merge_semantically([each.config for each in layers]), layers, GATES
+    )
     assert (first.scheduler_name, origins(first.off["filter"])) == (
         "default-scheduler", {"NodePorts": "base"},
     )  # fmt: skip
@@ -92,12 +99,12 @@ def test_profiles_have_their_own_origins() -> None:
     )  # fmt: skip
 
 
-def test_plugins_of_a_custom_image_are_told_apart() -> None:
+def test_plugins_of_a_custom_image_are_listed_as_unknown() -> None:
     found = table(Layer("override", config(multiPoint={"enabled": on("Own")})))
-    assert found.unknown == (Row("Own", 0, "override"),)
+    assert found.unknown == (PluginRow("Own", 0, "override"),)
 
 
-def test_points_that_a_version_does_not_have_are_left_out() -> None:
+def test_points_that_a_version_does_not_have_are_omitted() -> None:
     assert "placementScore" not in table(Layer("profile", {})).points
     newer = table(Layer("profile", {}), gates=Gates(Version(1, 36)))
-    assert newer.points["placementScore"][0] == Row("NodeResourcesFit", 1, "default")
+    assert newer.points["placementScore"][0] == PluginRow("NodeResourcesFit", 1, "default")

@@ -1,4 +1,4 @@
-"""YAML and JSON with positions; what kube-scheduler makes of scalars is in tests/integration."""
+"""YAML and JSON with positions; tests/integration compares scalars with kube-scheduler."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ profiles:
         (("nothing", "of", "it"), 2, 1, 0),
     ],
 )
-def test_a_path_is_found_or_where_it_would_belong(
+def test_the_position_of_a_path_or_of_its_deepest_parent(
     path: Any, line: int, column: int, depth: int
 ) -> None:
     ((document,), _) = read(TEXT)
@@ -71,26 +71,26 @@ def test_several_documents_and_empty_ones() -> None:
     assert read("# nothing\n") == ([], None)
 
 
-def test_nulls_are_as_if_they_were_not_there() -> None:
+def test_nulls_are_absent_fields() -> None:
     assert value("a: ~\nb: {c: null, d: [null, {e: }]}\n") == {"b": {"d": [None, {}]}}
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "column", "said"),
+    ("text", "line", "column", "part"),
     [
-        ("a: 1\nb: 2\na: 3\n", 3, 1, '"a" is there twice, first in line 1'),
-        ('{"a": 1,\n "a": 2}', 2, 2, '"a" is there twice, first in line 1'),
-        ("- &x {a: 1}\n- <<: *x\n  a: 2\n", 3, 3, '"a" is there twice'),
-        ("1: a\n'1': b\n", 2, 1, '"1" is there twice'),
-        ("a: .inf\n", 1, 4, "is no number"),
-        ("? [a]\n: 1\n", 1, 3, "must be a string"),
+        ("a: 1\nb: 2\na: 3\n", 3, 1, 'duplicate key "a", first in line 1'),
+        ('{"a": 1,\n "a": 2}', 2, 2, 'duplicate key "a", first in line 1'),
+        ("- &x {a: 1}\n- <<: *x\n  a: 2\n", 3, 3, 'duplicate key "a"'),
+        ("1: a\n'1': b\n", 2, 1, 'duplicate key "1"'),
+        ("a: .inf\n", 1, 4, "is not a JSON number"),
+        ("? [a]\n: 1\n", 1, 3, "write a string"),
     ],
 )
-def test_flaws_are_told_where_they_are(text: str, line: int, column: int, said: str) -> None:
+def test_flaws_have_their_positions(text: str, line: int, column: int, part: str) -> None:
     ((document,), error) = read(text)
     assert error is None
     (flaw,) = document.flaws
-    assert (flaw.position, said in flaw.message) == (Position(line, column), True)
+    assert (flaw.position, part in flaw.message) == (Position(line, column), True)
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_flaws_are_told_where_they_are(text: str, line: int, column: int, said: 
         ('{"a":' * 600, 1),
     ],
 )
-def test_what_cannot_be_read_says_in_which_line(text: str, line: int) -> None:
+def test_parse_errors_have_their_line(text: str, line: int) -> None:
     documents, error = read(text)
     assert documents == []
     assert error is not None
@@ -120,13 +120,13 @@ def test_what_cannot_be_read_says_in_which_line(text: str, line: int) -> None:
     assert error.message
 
 
-def test_what_stands_before_a_mistake_is_returned_all_the_same() -> None:
+def test_documents_before_a_parse_error_are_returned() -> None:
     documents, error = read("a: 1\n---\nb: [\n")
     assert [each.value for each in documents] == [{"a": 1}]
     assert error is not None
 
 
-def test_aliases_of_aliases_end() -> None:
+def test_nested_aliases_are_limited() -> None:
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     for index in range(1, 9):
         lines.append(f"a{index}: &a{index} [{', '.join([f'*a{index - 1}'] * 10)}]")

@@ -1,4 +1,4 @@
-"""Warnings: each where it belongs and nowhere else, and none of them an error."""
+"""Warnings at the right path and nowhere else, and never as errors."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from kube_scheduler_operator.base.platform import PLATFORMS
 from kube_scheduler_operator.schedulerconfig import extender_warnings as ext
 from kube_scheduler_operator.schedulerconfig import plugin_warnings as plug
 from kube_scheduler_operator.schedulerconfig import warnings as top
-from kube_scheduler_operator.schedulerconfig.check import Target, check_config
 from kube_scheduler_operator.schedulerconfig.effective_plugins import effective_plugins
 from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
-from kube_scheduler_operator.schedulerconfig.merge import merge_by_meaning
+from kube_scheduler_operator.schedulerconfig.merge import merge_semantically
 from kube_scheduler_operator.schedulerconfig.presets import (
     PROFILES,
     default_config,
     profile_fragment,
 )
+from kube_scheduler_operator.schedulerconfig.validation import Target, validate_config
 from kube_scheduler_operator.schedulerconfig.versions import Version
-from kube_scheduler_operator.schedulerconfig.warnings import hazards
+from kube_scheduler_operator.schedulerconfig.warnings import config_warnings
 
 Found = list[tuple[str, str]]
 
@@ -51,60 +51,63 @@ def on(*names: str, **weights: int) -> list[dict[str, Any]]:
     return listed + [{"name": name, "weight": weight} for name, weight in weights.items()]
 
 
-def look(document: dict[str, Any], minor: int = 35, *, stock: bool = True) -> list[Problem]:
-    """The warnings; the configuration must be one that kube-scheduler accepts."""
-    assert check_config(document, target(minor, stock=stock)) == []
-    found = hazards(document, target(minor, stock=stock))
+def warnings_of(document: dict[str, Any], minor: int = 35, *, stock: bool = True) -> list[Problem]:
+    """The warnings about a configuration that kube-scheduler accepts."""
+    assert validate_config(document, target(minor, stock=stock)) == []
+    found = config_warnings(document, target(minor, stock=stock))
     assert {problem.severity for problem in found} <= {WARNING}
     assert all(problem.message and problem.fix for problem in found)
     return found
 
 
 def found_in(document: dict[str, Any], minor: int = 35) -> Found:
-    return [(problem.reason, format_path(problem.path)) for problem in look(document, minor)]
+    return [(problem.reason, format_path(problem.path)) for problem in warnings_of(document, minor)]
 
 
 @pytest.mark.parametrize("minor", range(29, 37))
 @pytest.mark.parametrize("platform", PLATFORMS.values(), ids=lambda each: each.name)
 @pytest.mark.parametrize("name", PROFILES)
-def test_what_ships_has_no_warning(name: str, platform: Any, minor: int) -> None:
-    assert look(merge_by_meaning([profile_fragment(name), default_config(platform)]), minor) == []
+def test_default_configurations_have_no_warning(name: str, platform: Any, minor: int) -> None:
+    assert (
+        warnings_of(merge_semantically([profile_fragment(name), default_config(platform)]), minor)
+        == []
+    )
 
 
-def test_nothing_is_no_hazard() -> None:
-    assert look(config()) == []
+def test_an_empty_configuration_has_no_warning() -> None:
+    assert warnings_of(config()) == []
 
 
 # --- safety filters ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", plug.SAFETY_FILTERS)
-def test_a_safety_filter_that_is_off_is_told_with_what_happens_then(name: str) -> None:
+def test_a_disabled_safety_filter_is_reported_with_its_consequence(name: str) -> None:
     for point in ("filter", "multiPoint"):
         document = plugins(**{point: {"disabled": on(name)}})
-        warnings = [each for each in look(document) if each.reason == plug.SAFETY_FILTER_OFF]
+        warnings = [each for each in warnings_of(document) if each.reason == plug.SAFETY_FILTER_OFF]
         (warning,) = warnings
         assert format_path(warning.path) == f"profiles[0].plugins.{point}.disabled[0]"
         assert warning.message == f"{name} does not run at filter: {plug.SAFETY_FILTERS[name]}"
 
 
-def test_disabling_all_filters_tells_all_seven() -> None:
+def test_disabling_all_filters_reports_all_seven() -> None:
     found = found_in(plugins(filter={"disabled": on("*")}))
     off = (plug.SAFETY_FILTER_OFF, "profiles[0].plugins.filter.disabled[0]")
     assert found == [off] * 7
 
 
-def test_other_filters_may_be_off() -> None:
+def test_other_filters_may_be_disabled() -> None:
     document = plugins(filter={"disabled": on("VolumeZone", "PodTopologySpread")})
     assert found_in(document) == []
 
 
-def test_a_safety_filter_that_another_list_puts_back_is_no_hazard() -> None:
+def test_a_safety_filter_that_another_list_enables_has_no_warning() -> None:
     document = plugins(filter={"disabled": on("NodeName"), "enabled": on("NodeName")})
     assert found_in(document) == []
 
 
-# --- what a plugin needs from the point before ------------------------------------------------
+# --- preparation at an earlier point ----------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -123,7 +126,7 @@ def test_a_plugin_without_its_preparation_fails_every_pod(
     )
 
 
-def test_a_filter_that_is_kept_alone_lacks_its_preparation() -> None:
+def test_a_filter_without_its_pre_filter_is_reported() -> None:
     document = plugins(
         multiPoint={"disabled": on("*"), "enabled": on("PrioritySort", "DefaultBinder")},
         filter={"enabled": on("NodeResourcesFit", "TaintToleration")},
@@ -143,47 +146,47 @@ def heavy(weight: int) -> dict[str, Any]:
     return plugins(score={"enabled": on(ImageLocality=weight)})
 
 
-def test_the_sum_of_the_other_weights_is_what_the_defaults_say() -> None:
+def test_the_sum_of_the_default_weights() -> None:
     score = effective_plugins({}, target().gates).points["score"]
     assert sum(entry.weight or 1 for entry in score if entry.name != "ImageLocality") == OTHERS
 
 
-def test_a_weight_silences_the_others_from_a_hundred_times_their_sum_on() -> None:
+def test_a_weight_outvotes_the_others_above_a_hundred_times_their_sum() -> None:
     assert found_in(heavy(100 * OTHERS)) == []
-    (warning,) = look(heavy(100 * OTHERS + 1))
-    assert warning.reason == plug.SILENCED
+    (warning,) = warnings_of(heavy(100 * OTHERS + 1))
+    assert warning.reason == plug.OUTVOTED
     assert format_path(warning.path) == "profiles[0].plugins.score.enabled[0]"
     assert "ImageLocality decides alone" in warning.message
-    assert "add at most 1400;" in warning.message
+    assert "all other scores together at most 1400," in warning.message
 
 
-def test_images_alone_tell_few_nodes_apart() -> None:
+def test_image_locality_as_the_only_score_is_reported() -> None:
     only = {"disabled": on("*"), "enabled": on("ImageLocality")}
-    (warning,) = look(plugins(score=only))
+    (warning,) = warnings_of(plugins(score=only))
     assert warning.reason == plug.IMAGES_ALONE
     assert format_path(warning.path) == "profiles[0].plugins.score.enabled[0]"
     also = {**only, "enabled": on("ImageLocality", "NodeResourcesFit")}
-    assert look(plugins(score=also)) == []
+    assert warnings_of(plugins(score=also)) == []
     score = {"extenders": [{**CALM, "filterVerb": "", "prioritizeVerb": "p", "weight": 1}]}
     assert found_in({**plugins(score=only), **score}) == []
 
 
-def test_an_extender_counts_with_ten_points_of_its_own() -> None:
+def test_an_extender_counts_with_its_ten_points() -> None:
     extender = {
         "urlPrefix": "http://x", "prioritizeVerb": "p", "nodeCacheCapable": True,
         "httpTimeout": "1s",
     }  # fmt: skip
     most = 100 * (OTHERS + 1)
-    for weight, told in ((most // 10, False), (most // 10 + 1, True)):
+    for weight, reported in ((most // 10, False), (most // 10 + 1, True)):
         document = {**config(), "extenders": [{**extender, "weight": weight}]}
-        assert [each.reason for each in look(document)] == [plug.SILENCED] * told
+        assert [each.reason for each in warnings_of(document)] == [plug.OUTVOTED] * reported
     limited = {**extender, "weight": most, "managedResources": [{"name": "example.com/gpu"}]}
-    assert look({**config(), "extenders": [limited]}) == []
+    assert warnings_of({**config(), "extenders": [limited]}) == []
 
 
-def test_an_unknown_plugin_of_a_custom_image_may_score_so_nothing_is_said() -> None:
+def test_an_unknown_plugin_may_score_so_no_weight_is_reported() -> None:
     document = plugins(score={"enabled": on(ImageLocality=9000)}, multiPoint={"enabled": on("Own")})
-    assert look(document, stock=False) == []
+    assert warnings_of(document, stock=False) == []
 
 
 @pytest.mark.parametrize(
@@ -200,7 +203,7 @@ def test_an_unknown_plugin_of_a_custom_image_may_score_so_nothing_is_said() -> N
          plug.WEIGHT_RESET, "multiPoint.enabled[0]"),
     ],
 )  # fmt: skip
-def test_weights_that_do_something_else(points: Any, reason: str, path: str) -> None:
+def test_weights_with_another_effect_than_intended(points: Any, reason: str, path: str) -> None:
     assert found_in(plugins(**points)) == [(reason, f"profiles[0].plugins.{path}")]
 
 
@@ -213,29 +216,29 @@ def test_weights_that_do_something_else(points: Any, reason: str, path: str) -> 
         {"multiPoint": {"enabled": on(ImageLocality=2)}},
     ],
 )
-def test_weights_that_do_what_they_say(points: Any) -> None:
+def test_weights_with_the_intended_effect(points: Any) -> None:
     assert found_in(plugins(**points)) == []
 
 
-# --- lists that do nothing --------------------------------------------------------------------
+# --- lists without effect ---------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("point", "name", "minor", "said"),
+    ("point", "name", "minor", "part"),
     [
-        ("score", "NodeResourcesLeastAllocated", 35, "v1 of the API has no plugin"),
+        ("score", "NodeResourcesLeastAllocated", 35, "API version v1 has no plugin"),
         ("score", "NodeResourceFit", 35, "has no plugin NodeResourceFit"),
         ("multiPoint", "NoSuch", 35, "has no plugin NoSuch"),
         ("filter", "EBSLimits", 35, "was removed in Kubernetes 1.32"),
-        ("filter", "NodeDeclaredFeatures", 34, "comes with Kubernetes 1.35"),
-        ("filter", "NodeDeclaredFeatures", 35, "is off by default"),
-        ("multiPoint", "GangScheduling", 35, "is off by default"),
-        ("score", "NodeName", 35, "never runs at score"),
+        ("filter", "NodeDeclaredFeatures", 34, "was added in Kubernetes 1.35"),
+        ("filter", "NodeDeclaredFeatures", 35, "is not enabled by default"),
+        ("multiPoint", "GangScheduling", 35, "is not enabled by default"),
+        ("score", "NodeName", 35, "does not implement score"),
     ],
 )
-def test_a_disabled_entry_that_does_nothing(point: str, name: str, minor: int, said: str) -> None:
-    (warning,) = look(plugins(**{point: {"disabled": on(name)}}), minor)
-    assert (warning.reason, said in warning.message) == (plug.USELESS_DISABLED, True)
+def test_a_disabled_entry_without_effect(point: str, name: str, minor: int, part: str) -> None:
+    (warning,) = warnings_of(plugins(**{point: {"disabled": on(name)}}), minor)
+    assert (warning.reason, part in warning.message) == (plug.USELESS_DISABLED, True)
     assert format_path(warning.path) == f"profiles[0].plugins.{point}.disabled[0]"
 
 
@@ -249,31 +252,31 @@ def test_a_disabled_entry_that_does_nothing(point: str, name: str, minor: int, s
          "permit": {"disabled": on("GangScheduling")}},
     ],
 )  # fmt: skip
-def test_a_disabled_entry_that_says_what_is(points: Any) -> None:
+def test_a_disabled_entry_that_repeats_another_one(points: Any) -> None:
     found = [reason for reason, _ in found_in(plugins(**points))]
     assert plug.USELESS_DISABLED not in found
 
 
-def test_what_a_custom_image_has_may_be_disabled() -> None:
-    assert look(plugins(score={"disabled": on("Own")}), stock=False) == []
+def test_plugins_of_a_custom_image_may_be_disabled() -> None:
+    assert warnings_of(plugins(score={"disabled": on("Own")}), stock=False) == []
 
 
 def args(name: str, **fields: Any) -> dict[str, Any]:
     return {"pluginConfig": [{"name": name, "args": fields}]}
 
 
-def test_arguments_that_nobody_reads() -> None:
+def test_arguments_without_effect() -> None:
     where = "profiles[0].pluginConfig[0]"
     off = {"plugins": {"multiPoint": {"disabled": on("InterPodAffinity")}}}
     assert found_in(profile(**args("NoSuch"))) == [(plug.UNUSED_ARGUMENTS, where)]
     assert found_in(profile(**off, **args("InterPodAffinity"))) == [(plug.UNUSED_ARGUMENTS, where)]
     assert found_in(profile(**args("InterPodAffinity"))) == []
     own = {"plugins": {"multiPoint": {"enabled": on("Own")}}}
-    assert look(profile(**own, **args("Own")), stock=False) == []
+    assert warnings_of(profile(**own, **args("Own")), stock=False) == []
 
 
 @pytest.mark.parametrize(
-    ("fields", "minor", "told"),
+    ("fields", "minor", "reported"),
     [
         ({"plugins": {"filter": {"enabled": on("EBSLimits")}}}, 30, True),
         ({"plugins": {"multiPoint": {"enabled": on("CinderLimits")}}}, 30, True),
@@ -282,11 +285,13 @@ def test_arguments_that_nobody_reads() -> None:
         ({"plugins": {"filter": {"enabled": on("NodeVolumeLimits")}}}, 31, False),
     ],
 )
-def test_what_the_next_versions_refuse_is_told_before(
-    fields: dict[str, Any], minor: int, told: bool
+def test_entries_that_a_later_version_rejects_are_reported(
+    fields: dict[str, Any], minor: int, reported: bool
 ) -> None:
-    found = [each for each in look(profile(**fields), minor) if each.reason == plug.REMOVED_LATER]
-    assert len(found) == told
+    found = [
+        each for each in warnings_of(profile(**fields), minor) if each.reason == plug.REMOVED_LATER
+    ]
+    assert len(found) == reported
     assert all("Kubernetes 1.32" in each.message for each in found)
 
 
@@ -315,23 +320,23 @@ def test_leases(document: dict[str, Any], reason: str) -> None:
     assert found_in(document) == ([(reason, "leaderElection")] if reason else [])
 
 
-def test_flags_count_before_the_file() -> None:
+def test_flags_take_precedence_over_the_file() -> None:
     document = election("mine")
-    assert hazards(document, target(), {"resourceName": "mine"}) == []
+    assert config_warnings(document, target(), {"resourceName": "mine"}) == []
 
 
-@pytest.mark.parametrize(("percentage", "told"), [(0, 0), (1, 1), (4, 1), (5, 0), (100, 0)])
-def test_a_low_percentage_of_nodes(percentage: int, told: int) -> None:
+@pytest.mark.parametrize(("percentage", "reported"), [(0, 0), (1, 1), (4, 1), (5, 0), (100, 0)])
+def test_a_low_percentage_of_nodes(percentage: int, reported: int) -> None:
     whole = config(percentageOfNodesToScore=percentage)
     one = profile(percentageOfNodesToScore=percentage)
-    assert found_in(whole) == [(top.SAMPLED_TOO_FEW, "percentageOfNodesToScore")] * told
+    assert found_in(whole) == [(top.SAMPLED_TOO_FEW, "percentageOfNodesToScore")] * reported
     where = "profiles[0].percentageOfNodesToScore"
-    assert found_in(one) == [(top.SAMPLED_TOO_FEW, where)] * told
+    assert found_in(one) == [(top.SAMPLED_TOO_FEW, where)] * reported
 
 
-def test_how_few_nodes_are_compared_is_told() -> None:
-    (one,) = look(config(percentageOfNodesToScore=1))
-    (four,) = look(config(percentageOfNodesToScore=4))
+def test_the_number_of_scored_nodes_is_reported() -> None:
+    (one,) = warnings_of(config(percentageOfNodesToScore=1))
+    (four,) = warnings_of(config(percentageOfNodesToScore=4))
     assert "the first 100 nodes of 5000" in one.message
     assert "the first 200 nodes of 5000" in four.message
 
@@ -365,19 +370,21 @@ GPU = [{"name": "example.com/gpu"}]
     ],
 )
 def test_extenders(change: dict[str, Any], reasons: list[str]) -> None:
-    assert [each.reason for each in look(config(extenders=[{**CALM, **change}]))] == reasons
+    assert [each.reason for each in warnings_of(config(extenders=[{**CALM, **change}]))] == reasons
 
 
-def test_an_extender_is_for_all_profiles() -> None:
+def test_an_extender_applies_to_all_profiles() -> None:
     several = [{"schedulerName": name} for name in ("default-scheduler", "b", "c")]
-    (warning,) = look(config(extenders=[CALM], profiles=several))
+    (warning,) = warnings_of(config(extenders=[CALM], profiles=several))
     assert (warning.reason, warning.path) == (ext.ALL_PROFILES, ("extenders", 0))
     assert "all 3 profiles" in warning.message
-    assert look(config(extenders=[{**CALM, "managedResources": GPU}], profiles=several)) == []
-    assert look(config(extenders=[CALM], profiles=several[:1])) == []
+    assert (
+        warnings_of(config(extenders=[{**CALM, "managedResources": GPU}], profiles=several)) == []
+    )
+    assert warnings_of(config(extenders=[CALM], profiles=several[:1])) == []
 
 
-def test_a_bare_extender_has_all_three() -> None:
+def test_a_minimal_extender_has_three_warnings() -> None:
     found = found_in(config(extenders=[{"urlPrefix": "http://x", "filterVerb": "f"}]))
     assert sorted(found) == [
         (ext.LONG_TIMEOUT, "extenders[0].httpTimeout"),

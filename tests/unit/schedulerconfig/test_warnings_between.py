@@ -1,4 +1,4 @@
-"""Several schedulers beside each other: what two processes do to each other."""
+"""Warnings about two schedulers in one cluster."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ import pytest
 
 from kube_scheduler_operator.base.findings import WARNING
 from kube_scheduler_operator.schedulerconfig import warnings as top
-from kube_scheduler_operator.schedulerconfig.check import Target
 from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
+from kube_scheduler_operator.schedulerconfig.validation import Target
 from kube_scheduler_operator.schedulerconfig.versions import Version
-from kube_scheduler_operator.schedulerconfig.warnings import Process, hazards_between
+from kube_scheduler_operator.schedulerconfig.warnings import ConfiguredScheduler, warnings_between
 
 OWN = {"resourceName": "own"}
 
 
-def process(name: str, **fields: Any) -> Process:
-    return Process(name, fields, Target(Gates(Version(1, 35))))
+def process(name: str, **fields: Any) -> ConfiguredScheduler:
+    return ConfiguredScheduler(name, fields, Target(Gates(Version(1, 35))))
 
 
 def served(*names: str, **fields: Any) -> dict[str, Any]:
@@ -27,12 +27,12 @@ def served(*names: str, **fields: Any) -> dict[str, Any]:
 MAIN = process("main")
 
 
-def test_one_process_alone_is_no_hazard_whatever_its_profiles_filter() -> None:
+def test_profiles_of_one_process_may_have_different_filters() -> None:
     profiles = [
         {"schedulerName": "a"},
         {"schedulerName": "b", "plugins": {"filter": {"disabled": [{"name": "*"}]}}},
     ]
-    assert hazards_between([process("one", profiles=profiles)]) == []
+    assert warnings_between([process("one", profiles=profiles)]) == []
 
 
 @pytest.mark.parametrize(
@@ -47,25 +47,25 @@ def test_one_process_alone_is_no_hazard_whatever_its_profiles_filter() -> None:
 )
 def test_two_processes(second: dict[str, Any], reason: str) -> None:
     ours = process("second", **second)
-    ((where, warning),) = hazards_between([MAIN, ours])
+    ((where, warning),) = warnings_between([MAIN, ours])
     assert where is ours
     assert (warning.reason, warning.severity) == (reason, WARNING)
     assert warning.message.startswith("main ")
     assert warning.fix
 
 
-def test_different_filters_are_named() -> None:
+def test_different_filters_are_listed() -> None:
     lists = {"plugins": {"filter": {"disabled": [{"name": "NodePorts"}, {"name": "NodeName"}]}}}
     second = process("second", **served("mine", **lists), leaderElection=OWN)
-    ((_, warning),) = hazards_between([MAIN, second])
+    ((_, warning),) = warnings_between([MAIN, second])
     assert "and only main filters by NodeName, NodePorts:" in warning.message
     alike = process("second", **served("mine"), leaderElection=OWN)
-    ((_, warning),) = hazards_between([MAIN, alike])
+    ((_, warning),) = warnings_between([MAIN, alike])
     assert "filters by" not in warning.message
 
 
-def test_every_pair_is_looked_at_once() -> None:
+def test_every_pair_is_compared_once() -> None:
     third = process("third", **served("third"), leaderElection={"resourceName": "third"})
     second = process("second", **served("mine"), leaderElection=OWN)
-    found = hazards_between([MAIN, second, third])
+    found = warnings_between([MAIN, second, third])
     assert [where.name for where, _ in found] == ["second", "third", "third"]

@@ -1,4 +1,4 @@
-"""Where a mistake in the composed configuration was written: the path that a user can edit."""
+"""From a path of the effective configuration to the path of the override that set it."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..base.findings import Path
-from .merge import DEFAULT_SCHEDULER
+from .schema import DEFAULT_SCHEDULER
 
 
-def locate(path: Path, config: Any, overrides: Any) -> Path | None:
-    """Where in the overrides a path of the composed configuration comes from, None if nowhere.
+def override_path(path: Path, config: Any, overrides: Any) -> Path | None:
+    """The path in the overrides that set a path of the effective configuration; None if none did.
 
-    Entries that merge by name are found by name, appended ones count from the end.
+    Entries that merge by name are found by name; appended entries count from the end.
     """
     found: list[str | int] = []
     lists: dict[str, str] = {"profiles": "schedulerName", "pluginConfig": "name"}

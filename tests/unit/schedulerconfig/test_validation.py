@@ -1,4 +1,4 @@
-"""The check of a configuration: precise where it complains, silent where kube-scheduler is."""
+"""Validation of a configuration with the same result as kube-scheduler's."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from kube_scheduler_operator.base.findings import format_path
-from kube_scheduler_operator.schedulerconfig.check import Target, check_config
 from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
+from kube_scheduler_operator.schedulerconfig.validation import Target, validate_config
 from kube_scheduler_operator.schedulerconfig.versions import Version
 
 from ...configurations.by_hand import FIT, args, plugins, profile
@@ -21,7 +21,7 @@ def target(minor: int = 35, stock: bool = True, **gates: bool) -> Target:
 
 
 def found(config: Any, where: Target | None = None) -> list[tuple[str, str]]:
-    problems = check_config({**TYPE, **config}, where or target())
+    problems = validate_config({**TYPE, **config}, where or target())
     return [(problem.reason, format_path(problem.path)) for problem in problems]
 
 
@@ -32,9 +32,9 @@ def found(config: Any, where: Target | None = None) -> list[tuple[str, str]]:
         pytest.param({"leaderElection": {"leaderElect": False, "retryPeriod": "9s"}}, id="alone"),
         pytest.param({"leaderElection": {"leaseDuration": "0s"}}, id="zero means the default"),
         pytest.param({"clientConnection": {"qps": 0.5, "burst": 0}}, id="client"),
-        pytest.param(plugins("score", disabled=("NoSuch",)), id="disabling what is not there"),
-        pytest.param(args("NoSuch", anything=1), id="arguments of what is not there"),
-        pytest.param(args("ImageLocality", anything=1), id="arguments of what takes none"),
+        pytest.param(plugins("score", disabled=("NoSuch",)), id="disabled unknown plugin"),
+        pytest.param(args("NoSuch", anything=1), id="arguments of an unknown plugin"),
+        pytest.param(args("ImageLocality", anything=1), id="arguments of a plugin without any"),
         pytest.param(args(FIT, apiVersion=TYPE["apiVersion"], kind=f"{FIT}Args"), id="typed args"),
         pytest.param(args("NodeResourcesFit", scoringStrategy={
             "type": "LeastAllocated",
@@ -51,11 +51,11 @@ def found(config: Any, where: Target | None = None) -> list[tuple[str, str]]:
                     "pluginConfig": [{"name": FIT, "args": {"scoringStrategy": {"type": "x"}}}],
                 }]
             },
-            id="wrong arguments of what is not built",
+            id="invalid arguments of a disabled plugin",
         ),
     ],
 )  # fmt: skip
-def test_what_kube_scheduler_accepts_passes(config: Any) -> None:
+def test_configurations_that_kube_scheduler_accepts_are_accepted(config: Any) -> None:
     assert found(config) == []
 
 
@@ -178,7 +178,7 @@ def test_profiles(config: Any, reason: str, path: str) -> None:
     assert found(config) == [(reason, path)]
 
 
-def test_profiles_must_sort_the_one_queue_alike() -> None:
+def test_profiles_must_have_equal_queue_sort() -> None:
     other = {"schedulerName": "b", "pluginConfig": [{"name": "PrioritySort", "args": {"x": 1}}]}
     assert found({"profiles": [{"schedulerName": "a"}, other]}) == [
         ("InvalidProfile", "profiles[1].plugins.queueSort")
@@ -191,14 +191,14 @@ def test_profiles_must_sort_the_one_queue_alike() -> None:
         (plugins("score", "NodeResourceFit"), 35, 'did you mean "NodeResourcesFit"?'),
         (plugins("score", "Zzz"), 35, "remove it"),
         (plugins("filter", "GCEPDLimits"), 32, "was removed in Kubernetes 1.32; remove it"),
-        (plugins("filter", "NodeDeclaredFeatures"), 34, "came with Kubernetes 1.35"),
-        (plugins("filter", "ImageLocality"), 35, "it can be at score"),
+        (plugins("filter", "NodeDeclaredFeatures"), 34, "was added in Kubernetes 1.35"),
+        (plugins("filter", "ImageLocality"), 35, "list it at score"),
         ({"paralellism": 1}, 35, 'did you mean "parallelism"?'),
-        (plugins("placementScore"), 35, "it came with 1.36; remove it"),
+        (plugins("placementScore"), 35, "which was added in 1.36; remove it"),
     ],
 )
-def test_messages_say_what_to_do(config: Any, minor: int, fix: str) -> None:
-    (problem,) = check_config({**TYPE, **config}, target(minor))
+def test_messages_contain_the_fix(config: Any, minor: int, fix: str) -> None:
+    (problem,) = validate_config({**TYPE, **config}, target(minor))
     assert problem.message.endswith(fix) or fix in problem.message
 
 
@@ -206,27 +206,27 @@ def test_messages_say_what_to_do(config: Any, minor: int, fix: str) -> None:
     "config",
     [
         pytest.param(plugins("score", "Mine"), id="plugin"),
-        pytest.param(plugins("multiPoint", "Mine", disabled=("*",)), id="nothing but a plugin"),
+        pytest.param(plugins("multiPoint", "Mine", disabled=("*",)), id="only a plugin"),
         pytest.param(plugins("permit", "ImageLocality"), id="point"),
     ],
 )
-def test_a_custom_image_may_know_more_plugins(config: Any) -> None:
+def test_a_custom_image_may_have_more_plugins(config: Any) -> None:
     assert found(config) != []
     assert found(config, target(stock=False)) == []
 
 
-def test_a_version_that_is_not_on_record_may_know_more_fields() -> None:
+def test_an_unrecorded_version_may_have_more_fields() -> None:
     assert found({"newField": 1, **plugins("score", "New")}, target(minor=37)) == []
 
 
 @pytest.mark.parametrize(("minor", "expected"), [(29, []), (31, []), (32, ["UnknownPlugin"])])
-def test_cloud_volume_limits_are_there_until_1_31(minor: int, expected: list[str]) -> None:
+def test_cloud_volume_limits_exist_until_1_31(minor: int, expected: list[str]) -> None:
     config = plugins("multiPoint", "AzureDiskLimits")
     assert [reason for reason, _ in found(config, target(minor))] == expected
 
 
 @pytest.mark.parametrize(("minor", "expected"), [(30, []), (31, ["UnknownPlugin"])])
-def test_in_1_31_they_are_refused_where_they_are_named_alone(
+def test_cloud_volume_limits_are_rejected_at_single_points_in_1_31(
     minor: int, expected: list[str]
 ) -> None:
     config = plugins("filter", "AzureDiskLimits")
@@ -267,7 +267,7 @@ def test_extenders(extenders: Any, reason: str, path: str) -> None:
     assert found({"extenders": extenders}) == [(reason, path)]
 
 
-def test_resources_that_the_scheduler_ignores_need_the_plugin_that_ignores_them() -> None:
+def test_ignored_resources_require_node_resources_fit() -> None:
     extender = {**EXTENDER, "managedResources": [{**GPU, "ignoredByScheduler": True}]}
     config = {**plugins("multiPoint", disabled=(FIT,)), "extenders": [extender]}
     assert found(config) == [("InvalidProfile", "profiles[0].plugins")]

@@ -1,4 +1,4 @@
-"""The rules for the arguments of kube-scheduler's own plugins."""
+"""Rules for the arguments of in-tree plugins."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from kube_scheduler_operator.base.findings import format_path
-from kube_scheduler_operator.schedulerconfig.check_plugin_args import check_args
 from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
+from kube_scheduler_operator.schedulerconfig.validate_plugin_args import validate_args
 from kube_scheduler_operator.schedulerconfig.versions import Version
 
 FIT = "NodeResourcesFit"
@@ -19,7 +19,7 @@ PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 def found(plugin: str, args: Any, minor: int = 35, **gates: bool) -> list[str]:
-    problems = check_args(plugin, args, (), Gates(Version(1, minor), gates))
+    problems = validate_args(plugin, args, (), Gates(Version(1, minor), gates))
     return [format_path(problem.path) for problem in problems]
 
 
@@ -58,7 +58,7 @@ def required(**requirement: Any) -> dict[str, Any]:
         ("ImageLocality", {"whatever": 1}),
     ],
 )  # fmt: skip
-def test_right_arguments_pass(plugin: str, args: Any) -> None:
+def test_valid_arguments_are_accepted(plugin: str, args: Any) -> None:
     assert found(plugin, args) == []
 
 
@@ -101,7 +101,7 @@ def test_right_arguments_pass(plugin: str, args: Any) -> None:
          f"addedAffinity.{PREFERRED}[0].preference.matchFields[0].values"),
     ],
 )  # fmt: skip
-def test_wrong_arguments_are_found_where_they_are(plugin: str, args: Any, path: str) -> None:
+def test_invalid_arguments_are_reported_at_their_path(plugin: str, args: Any, path: str) -> None:
     assert found(plugin, args) == [path]
 
 
@@ -122,7 +122,7 @@ def test_default_constraints(change: Any, path: str) -> None:
 @pytest.mark.parametrize(
     ("minor", "expected"), [(35, []), (36, ["scoringStrategy.requestedToCapacityRatio"])]
 )
-def test_a_shape_that_is_not_used_is_refused_from_1_36_on(minor: int, expected: list[str]) -> None:
+def test_an_unused_shape_is_rejected_from_1_36(minor: int, expected: list[str]) -> None:
     args = fit(
         type="LeastAllocated",
         requestedToCapacityRatio={"shape": [{"utilization": 0, "score": 0}]},
@@ -131,7 +131,7 @@ def test_a_shape_that_is_not_used_is_refused_from_1_36_on(minor: int, expected: 
     assert found(FIT, ratio((0, 0), (100, 10)), minor) == []
 
 
-def test_a_default_constraint_that_is_there_twice() -> None:
+def test_a_duplicate_default_constraint() -> None:
     args = {"defaultingType": "List", "defaultConstraints": [ZONE, {**ZONE, "maxSkew": 2}]}
     assert found(SPREAD, args) == ["defaultConstraints[1]"]
 

@@ -1,20 +1,20 @@
-"""The scheduler that is to read a configuration."""
+"""The scheduler for which a configuration is validated."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .catalogue import on_record
 from .feature_gates import Gates
+from .in_tree_plugins import on_record
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The scheduler that will read the configuration.
+    """A scheduler that reads a configuration.
 
     Attributes:
         gates: its version and feature gates.
-        stock: False for an image that may have more plugins than the catalogue.
+        stock: False for an image that may contain out-of-tree plugins.
     """
 
     gates: Gates
@@ -22,15 +22,15 @@ class Target:
 
     @property
     def minor(self) -> int:
-        """The minor of 1.x."""
+        """The minor version."""
         return self.gates.version.minor
 
     @property
     def identity(self) -> tuple[object, ...]:
-        """Its content as something that can be a key."""
+        """Its content as a hashable value."""
         return self.gates.version, frozenset(self.gates.explicit.items()), self.stock
 
     @property
     def plugins_on_record(self) -> bool:
-        """True if a plugin that the catalogue does not know cannot exist."""
+        """Whether in_tree_plugins.py lists every plugin of this scheduler."""
         return self.stock and on_record(self.gates.version)

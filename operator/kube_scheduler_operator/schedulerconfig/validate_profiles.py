@@ -1,7 +1,7 @@
-"""What kube-scheduler demands of profiles: names, plugin lists, arguments, one queue for all.
+"""Rules for profiles: names, plugin lists, plugin arguments, the shared queue.
 
-A profile is read by itself first, and that is kept by its content: where there are hundreds, an
-edit is of one. What then is left to look at are their names and the queue that they share.
+Each profile is first validated by itself, and the result is cached by its content, because a
+cluster can have hundreds. Only names and the shared queue need all profiles.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from functools import lru_cache
 from itertools import accumulate
 from typing import Any, Final
 
-from ..base.findings import Path, Problem, did_you_mean
+from ..base.findings import Path, Problem, did_you_mean, listing
 from ..base.objects import mapping
-from .catalogue import NEVER_IN_V1, NEVER_IN_V1_SINCE, PLUGINS, on_record, plugins
-from .check_plugin_args import check_args
-from .decode import INVALID, UNKNOWN_FIELD, decode, decoded
-from .effective_plugins import Effective, effective_plugins
-from .memo import REMEMBERED, Part, within
+from .decode import INVALID, UNKNOWN_FIELD, decode_problems, decoded
+from .effective_plugins import EffectivePlugins, effective_plugins
+from .in_tree_plugins import INVALID_PLUGINS, INVALID_PLUGINS_SINCE, PLUGINS, on_record, plugins
+from .result_cache import CACHE_SIZE, CacheKey, prefixed
 from .schema import API_VERSION, GROUP, PROFILE, args_struct
-from .target import Target
+from .target_scheduler import Target
+from .validate_plugin_args import validate_args
 
 UNKNOWN_PLUGIN: Final = "UnknownPlugin"
 WRONG_POINT: Final = "WrongExtensionPoint"
@@ -31,8 +31,8 @@ INVALID_PROFILE: Final = "InvalidProfile"
 FIT: Final = "NodeResourcesFit"
 
 
-def check_percentage(owner: Mapping[str, Any], path: Path) -> Iterator[Problem]:
-    """The rule for a share of nodes, at the top and in a profile."""
+def validate_percentage(owner: Mapping[str, Any], path: Path) -> Iterator[Problem]:
+    """The rule for percentageOfNodesToScore, at the top and in a profile."""
     value = owner.get("percentageOfNodesToScore", 0)
     if not 0 <= value <= 100:
         yield Problem(
@@ -41,14 +41,14 @@ def check_percentage(owner: Mapping[str, Any], path: Path) -> Iterator[Problem]:
 
 
 @dataclass(frozen=True, slots=True)
-class Queue:
-    """How a profile sorts the queue, which must be the same in all profiles of a process.
+class QueueSort:
+    """The queueSort settings of a profile, which must be equal in all profiles of a process.
 
     Attributes:
         enabled: names and weights, as listed.
         disabled: names, as listed.
-        sorter: the plugin that comes of it; None: none does.
-        arguments: its arguments as text, in which 1 and true are not the same as in Python.
+        sorter: the effective plugin, if any.
+        arguments: its arguments as JSON, where 1 and true differ, unlike in Python.
     """
 
     enabled: tuple[tuple[str, int], ...]
@@ -58,64 +58,63 @@ class Queue:
 
 
 @dataclass(frozen=True, slots=True)
-class ReadProfile:
-    """What can be said of a profile without the others; paths begin in it.
+class ValidatedProfile:
+    """Problems and data of one profile; paths are relative to it.
 
     Attributes:
-        types: fields that are unknown or of the wrong type.
-        arguments: the same in the arguments of plugins.
-        rules: what else is wrong; nothing where types are.
-        name: its schedulerName; None if there is none.
-        queue: how it sorts the queue; None where types are wrong.
+        types: unknown fields and type errors.
+        arguments: unknown fields and type errors in plugin arguments.
+        rules: violated rules; not evaluated if there is a type error.
+        name: its schedulerName, if any.
+        queue: its queueSort settings; None if there is a type error.
     """
 
     types: tuple[Problem, ...]
     arguments: tuple[Problem, ...]
     rules: tuple[Problem, ...] = ()
     name: str | None = None
-    queue: Queue | None = None
+    queue: QueueSort | None = None
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        """Everything that is wrong."""
+        """All problems."""
         return (*self.types, *self.arguments, *self.rules)
 
 
-def read_profile(profile: Any, target: Target, *, drops: bool = False) -> ReadProfile:
-    """Decode and check one profile by itself; worked out once for each content.
+def validate_profile(profile: Any, target: Target, *, ignores: bool = False) -> ValidatedProfile:
+    """Decode and validate one profile of any type by itself, cached by its content.
 
-    Args:
-        profile: as JSON has it, whatever it is.
-        target: the scheduler that will read it.
-        drops: whether extenders say what NodeResourcesFit ignores.
+    `ignores`: whether extenders determine what NodeResourcesFit ignores.
     """
-    part = Part.of(profile, target)
-    return _kept(part, drops=drops) if part is not None else _read(profile, target, drops=drops)
+    key = CacheKey.of(profile, target)
+    if key is None:
+        return _validate(profile, target, ignores=ignores)
+    return _cached(key, ignores=ignores)
 
 
-# A profile is asked about when it is judged, beside others, and again with all of its scheduler's.
-@lru_cache(maxsize=REMEMBERED)
-def _kept(part: Part, *, drops: bool) -> ReadProfile:
-    return _read(part.value, part.target, drops=drops)
+# A profile is validated alone, with its neighbours, and in its scheduler's configuration.
+@lru_cache(maxsize=CACHE_SIZE)
+def _cached(key: CacheKey, *, ignores: bool) -> ValidatedProfile:
+    return _validate(key.value, key.target, ignores=ignores)
 
 
-def _read(profile: Any, target: Target, *, drops: bool) -> ReadProfile:
+def _validate(profile: Any, target: Target, *, ignores: bool) -> ValidatedProfile:
     minor, strict = target.minor, on_record(target.gates.version)
-    types = tuple(decode(profile, PROFILE, (), minor, strict=strict))
+    types = tuple(decode_problems(profile, PROFILE, (), minor, strict=strict))
     arguments: tuple[Problem, ...] = ()
     if isinstance(profile, Mapping):
         arguments = tuple(_decode_args(profile, target, strict=strict))
     if any(problem.reason != UNKNOWN_FIELD for problem in (*types, *arguments)):
-        return ReadProfile(types, arguments)
+        return ValidatedProfile(types, arguments)
     profile = decoded_profile(profile, minor)
     effective = effective_plugins(profile, target.gates)
-    rules = tuple(_rules(profile, effective, target, drops=drops))
+    rules = tuple(_rules(profile, effective, target, ignores=ignores))
     queue = _queue(profile, effective)
-    return ReadProfile(types, arguments, rules, profile.get("schedulerName"), queue)
+    return ValidatedProfile(types, arguments, rules, profile.get("schedulerName"), queue)
 
 
 def decoded_profile(profile: Mapping[str, Any], minor: int) -> dict[str, Any]:
-    """A copy of a profile whose types are right, as kube-scheduler 1.`minor` holds it."""
+    """A copy of a profile with valid types, as kube-scheduler 1.`minor` decodes it."""
     copied: dict[str, Any] = decoded(profile, PROFILE, minor)
     for entry in copied.get("pluginConfig", ()):
         struct = args_struct(entry.get("name", ""), minor)
@@ -131,8 +130,8 @@ def _decode_args(profile: Mapping[str, Any], target: Target, *, strict: bool) ->
         if struct is None or args is None:
             continue
         where = ("pluginConfig", index, "args")
-        yield from decode(args, struct, where, target.minor, strict=strict)
-        # What is left out is taken for what it must be, also the version after the group.
+        yield from decode_problems(args, struct, where, target.minor, strict=strict)
+        # kube-scheduler fills in a missing group, version or kind.
         known = {
             "apiVersion": (None, "", "/", f"{GROUP}/", API_VERSION),
             "kind": (None, "", f"{name}Args"),
@@ -140,12 +139,12 @@ def _decode_args(profile: Mapping[str, Any], target: Target, *, strict: bool) ->
         for key, values in known.items():
             if isinstance(args, Mapping) and args.get(key) not in values:
                 yield Problem(
-                    INVALID, (*where, key), f'this must be "{values[-1]}"; it can be left out'
+                    INVALID, (*where, key), f'must be "{values[-1]}"; correct it or remove it'
                 )
 
 
-def drops_resources(extenders: Any) -> bool:
-    """Whether extenders say what NodeResourcesFit ignores."""
+def ignores_resources(extenders: Any) -> bool:
+    """Whether extenders determine what NodeResourcesFit ignores."""
     return any(
         mapping(resource).get("ignoredByScheduler")
         for extender in _entries(extenders)
@@ -157,8 +156,8 @@ def _entries(items: Any) -> list[Any]:
     return items if isinstance(items, list) else []
 
 
-def check_profiles(profiles: Sequence[ReadProfile]) -> Iterator[Problem]:
-    """The rules for all profiles of a configuration, all of whose types are right."""
+def validate_profiles(profiles: Sequence[ValidatedProfile]) -> Iterator[Problem]:
+    """Problems of all profiles of a configuration with valid types."""
     seen: dict[str, int] = {}
     for index, profile in enumerate(profiles):
         path: Path = ("profiles", index)
@@ -166,42 +165,32 @@ def check_profiles(profiles: Sequence[ReadProfile]) -> Iterator[Problem]:
         if name is None and len(profiles) == 1:
             name = "default-scheduler"
         if not name:
-            yield Problem(
-                INVALID_PROFILE,
-                (*path, "schedulerName"),
-                "this is missing; every profile needs a name of its own",
-            )
+            message = "is required; give every profile a name of its own"
+            yield Problem(INVALID_PROFILE, (*path, "schedulerName"), message)
         elif name in seen:
-            yield Problem(
-                DUPLICATE,
-                (*path, "schedulerName"),
-                f'profiles[{seen[name]}] has the name "{name}" as well; rename one',
-            )
+            message = f'"{name}" is also the name of profiles[{seen[name]}]; rename one'
+            yield Problem(DUPLICATE, (*path, "schedulerName"), message)
         seen.setdefault(name or "", index)
-        yield from within(profile.rules, path)
+        yield from prefixed(profile.rules, path)
         if profile.queue != profiles[0].queue:
-            # All must sort it alike, and say so with the same lists.
+            # kube-scheduler compares the lists themselves, not their effect.
             yield Problem(
                 INVALID_PROFILE,
                 (*path, "plugins", "queueSort"),
-                "all profiles share one queue, so queueSort and its arguments must be the same in "
-                "all",
+                "all profiles share one queue; use the same queueSort plugin and arguments in all",
             )
 
 
 def _rules(
-    profile: Mapping[str, Any], effective: Effective, target: Target, *, drops: bool
+    profile: Mapping[str, Any], effective: EffectivePlugins, target: Target, *, ignores: bool
 ) -> Iterator[Problem]:
-    yield from check_percentage(profile, ())
+    yield from validate_percentage(profile, ())
     yield from _plugin_lists(profile, target)
     yield from _framework(effective, target)
-    yield from _plugin_config(profile, effective, target, drops=drops)
-    if drops and FIT not in (*effective.named, *_configured(profile)):
-        yield Problem(
-            INVALID_PROFILE,
-            ("plugins",),
-            "ignoredByScheduler resources of extenders need NodeResourcesFit; enable it",
-        )
+    yield from _plugin_config(profile, effective, target, ignores=ignores)
+    if ignores and FIT not in (*effective.named, *_configured(profile)):
+        message = "extenders with ignoredByScheduler resources require NodeResourcesFit; enable it"
+        yield Problem(INVALID_PROFILE, ("plugins",), message)
 
 
 def _plugin_lists(profile: Mapping[str, Any], target: Target) -> Iterator[Problem]:
@@ -211,8 +200,12 @@ def _plugin_lists(profile: Mapping[str, Any], target: Target) -> Iterator[Proble
             name = entry.get("name", "")
             where = ("plugins", point, "enabled", index, "name")
             plugin = known.get(name)
-            if name in NEVER_IN_V1 and target.minor == NEVER_IN_V1_SINCE and point != "multiPoint":
-                # The name is refused where it stands alone; the plugins went one version later.
+            if (
+                name in INVALID_PLUGINS
+                and target.minor == INVALID_PLUGINS_SINCE
+                and point != "multiPoint"
+            ):
+                # 1.31 rejects the name here, and 1.32 removed the plugins.
                 yield Problem(UNKNOWN_PLUGIN, where, _unknown_plugin(name, target))
             elif plugin is None:
                 if target.plugins_on_record:
@@ -222,94 +215,85 @@ def _plugin_lists(profile: Mapping[str, Any], target: Target) -> Iterator[Proble
                 and point != "multiPoint"
                 and not plugin.implements(point, target.minor)
             ):
-                points = ", ".join(plugin.points_at(target.minor))
-                yield Problem(
-                    WRONG_POINT,
-                    where,
-                    f'plugin "{name}" does not extend {point}; it can be at {points}',
-                )
+                points = listing(plugin.points_at(target.minor))
+                message = f'plugin "{name}" does not implement {point}; list it at {points}'
+                yield Problem(WRONG_POINT, where, message)
 
 
 def _unknown_plugin(name: str, target: Target) -> str:
-    """Why a plugin is not there, and what to do."""
+    """Why the target has no such plugin, and the fix."""
     minor = target.minor
     other = PLUGINS.get(name)
-    if name in NEVER_IN_V1 and minor == NEVER_IN_V1_SINCE:
-        return f'kube-scheduler 1.{minor} refuses the name "{name}" here; remove it'
+    if name in INVALID_PLUGINS and minor == INVALID_PLUGINS_SINCE:
+        return f'kube-scheduler 1.{minor} rejects plugin "{name}" here; remove it'
     if other is not None and other.until is not None and other.until < minor:
         return f'plugin "{name}" was removed in Kubernetes 1.{other.until + 1}; remove it'
     if other is not None and other.since > minor:
-        return f'plugin "{name}" came with Kubernetes 1.{other.since}, this is 1.{minor}; remove it'
+        since = f"added in Kubernetes 1.{other.since}, and this is 1.{minor}"
+        return f'plugin "{name}" was {since}; remove it'
     hint = did_you_mean(name, plugins(target.gates.version))
     return f'kube-scheduler 1.{minor} has no plugin "{name}"{hint or "; remove it"}'
 
 
-def _framework(effective: Effective, target: Target) -> Iterator[Problem]:
-    for point, name in dict.fromkeys(effective.twice):
+def _framework(effective: EffectivePlugins, target: Target) -> Iterator[Problem]:
+    for point, name in dict.fromkeys(effective.duplicates):
         yield Problem(
             DUPLICATE, ("plugins", point), f'plugin "{name}" is enabled twice; remove one'
         )
     if effective.unknown or not on_record(target.gates.version):
-        return  # what they implement is not known, so nothing can be counted
+        return  # the extension points of unknown plugins are unknown
     for point, weights in effective.weights.items():
         if any(total < 0 for total in list(accumulate(weights))[:-1]):
-            # It computes how much room is left for the next weight, which then overflows.
-            yield Problem(
-                INVALID_PROFILE,
-                ("plugins", point),
-                "a negative weight makes the sum of the weights negative; use 1 or more",
-            )
+            # kube-scheduler's overflow check of the sum fails then.
+            message = "a negative weight makes the sum of the weights negative; use 1 or more"
+            yield Problem(INVALID_PROFILE, ("plugins", point), message)
     sorters = [entry.name for entry in effective.points["queueSort"]]
     if len(sorters) != 1:
-        yield Problem(
-            INVALID_PROFILE,
-            ("plugins", "queueSort"),
-            f"{len(sorters)} plugins sort the queue and one must; enable PrioritySort alone",
-        )
+        message = f"{len(sorters)} queueSort plugins are enabled, not one; enable PrioritySort only"
+        yield Problem(INVALID_PROFILE, ("plugins", "queueSort"), message)
     if not effective.points["bind"]:
-        yield Problem(
-            INVALID_PROFILE,
-            ("plugins", "bind"),
-            "no bind plugin is left; enable DefaultBinder",
-        )
+        message = "no bind plugin is enabled; enable DefaultBinder"
+        yield Problem(INVALID_PROFILE, ("plugins", "bind"), message)
 
 
 def _plugin_config(
-    profile: Mapping[str, Any], effective: Effective, target: Target, *, drops: bool
+    profile: Mapping[str, Any], effective: EffectivePlugins, target: Target, *, ignores: bool
 ) -> Iterator[Problem]:
-    """The rules for pluginConfig; `drops` if extenders say what NodeResourcesFit ignores."""
+    """Problems of pluginConfig; `ignores`: extenders determine what NodeResourcesFit ignores."""
     seen: set[str] = set()
     for index, entry in enumerate(profile.get("pluginConfig", ())):
         name, where = entry.get("name", ""), ("pluginConfig", index)
         if name in seen:
-            yield Problem(DUPLICATE, (*where, "name"), f'"{name}" is there twice; merge the two')
+            yield Problem(
+                DUPLICATE, (*where, "name"), f'"{name}" is listed twice; merge both entries'
+            )
         seen.add(name)
-        if name in NEVER_IN_V1 and target.minor >= NEVER_IN_V1_SINCE:
+        if name in INVALID_PLUGINS and target.minor >= INVALID_PLUGINS_SINCE:
             yield Problem(UNKNOWN_PLUGIN, (*where, "name"), _unknown_plugin(name, target))
         args = entry.get("args") or {}
         if name == FIT:
-            # kube-scheduler reads these arguments only when it builds the plugin, and by then it
-            # has replaced the ignored resources with those of the extenders, if there are any.
+            # kube-scheduler validates these arguments only when it builds the plugin, after it
+            # replaced the ignored resources with those of the extenders, if any.
             if name not in effective.named:
                 continue
-            if drops:
+            if ignores:
                 args = {key: value for key, value in args.items() if key != "ignoredResources"}
         if args_struct(name, target.minor):
-            yield from check_args(name, args, (*where, "args"), target.gates)
+            yield from validate_args(name, args, (*where, "args"), target.gates)
 
 
-def _queue(profile: Mapping[str, Any], effective: Effective) -> Queue:
+def _queue(profile: Mapping[str, Any], effective: EffectivePlugins) -> QueueSort:
     lists = (profile.get("plugins") or {}).get("queueSort") or {}
     enabled = tuple(
         (item.get("name", ""), item.get("weight", 0)) for item in lists.get("enabled", ())
     )
-    # Weights of disabled plugins are gone before anything is compared.
+    # kube-scheduler drops the weights of disabled plugins before it compares.
     disabled = tuple(item.get("name", "") for item in lists.get("disabled", ()))
     sorters = effective.points["queueSort"]
     if not sorters:
-        return Queue(enabled, disabled)
+        return QueueSort(enabled, disabled)
     arguments = json.dumps(_configured(profile).get(sorters[0].name), sort_keys=True)
-    return Queue(enabled, disabled, sorters[0].name, arguments)
+    return QueueSort(enabled, disabled, sorters[0].name, arguments)
 
 
 def _configured(profile: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,6 +1,6 @@
-"""kube-scheduler's own plugins: since when, at which extension points, and which are on by default.
+"""kube-scheduler's in-tree plugins: versions, extension points, default weights.
 
-Kubernetes 1.29 to 1.36 are on record: the methods of the plugins' Go types, and the defaults of
+Recorded for Kubernetes 1.29 to 1.36 from the methods of the plugins' Go types and the defaults of
 pkg/scheduler/apis/config/v1.
 """
 
@@ -20,14 +20,14 @@ NEWEST: Final = Version(1, 36)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plugin:
-    """One plugin of kube-scheduler's own.
+    """An in-tree plugin.
 
     Attributes:
         points: extension points that it implements.
-        since: the minor of 1.x that brought it, 0 for before the oldest on record.
-        until: the last minor that had it, None for still there.
-        points_since: the minor that brought an extension point to it.
-        points_until: the last minor in which it had an extension point.
+        since: minor of 1.x that added it; 0: before the oldest recorded version.
+        until: last minor that includes it; None: not removed.
+        points_since: extension point -> minor in which the plugin began to implement it.
+        points_until: extension point -> last minor in which the plugin implements it.
     """
 
     points: tuple[str, ...]
@@ -37,15 +37,15 @@ class Plugin:
     points_until: Mapping[str, int] = field(default_factory=dict)
 
     def exists(self, minor: int) -> bool:
-        """True if kube-scheduler 1.`minor` has it."""
+        """Whether kube-scheduler 1.`minor` includes the plugin."""
         return self.since <= minor and (self.until is None or minor <= self.until)
 
     def implements(self, point: str, minor: int) -> bool:
-        """True if it may be listed at `point` in 1.`minor`."""
+        """Whether the plugin can be listed at `point` in 1.`minor`."""
         return point in self.points_at(minor)
 
     def points_at(self, minor: int) -> tuple[str, ...]:
-        """The extension points that it has for sure in 1.`minor`."""
+        """The extension points that the plugin implements in 1.`minor`."""
         return _points_at(self, minor)
 
 
@@ -103,10 +103,10 @@ PLUGINS: Final[Mapping[str, Plugin]] = {
 }
 """Every plugin, in the order in which kube-scheduler enables them by default."""
 
-NEVER_IN_V1: Final = ("AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits")
-"""Plugins whose names kube-scheduler refuses, even where it ignores unknown ones."""
-NEVER_IN_V1_SINCE: Final = 31
-"""Since this minor. In it the plugins are still there, and may be listed at multiPoint only."""
+INVALID_PLUGINS: Final = ("AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits")
+"""Plugins that kube-scheduler rejects by name, even where it ignores unknown names."""
+INVALID_PLUGINS_SINCE: Final = 31
+"""The minor from which it rejects them; 1.31 still includes them, for multiPoint only."""
 
 _WEIGHTS: Final = {
     "TaintToleration": 3,
@@ -129,7 +129,7 @@ _GATED: Final = {
 
 
 def on_record(version: Version) -> bool:
-    """True if the catalogue speaks for this version."""
+    """Whether the tables of this module cover the version."""
     return (
         (OLDEST.major, OLDEST.minor)
         <= (version.major, version.minor)
@@ -141,14 +141,14 @@ def on_record(version: Version) -> bool:
 
 
 def plugins(version: Version) -> Mapping[str, Plugin]:
-    """The plugins that the stock kube-scheduler of this version has."""
+    """The plugins of the stock kube-scheduler of this version."""
     return _plugins(version.minor)
 
 
-def listable(version: Version) -> Mapping[str, Plugin]:
-    """Those of them that may be listed at any extension point that they implement."""
+def listable_plugins(version: Version) -> Mapping[str, Plugin]:
+    """The plugins that can be listed at every extension point that they implement."""
     known = plugins(version)
-    refused = NEVER_IN_V1 if version.minor >= NEVER_IN_V1_SINCE else ()
+    refused = INVALID_PLUGINS if version.minor >= INVALID_PLUGINS_SINCE else ()
     return {name: plugin for name, plugin in known.items() if name not in refused}
 
 
@@ -160,17 +160,17 @@ def _plugins(minor: int) -> Mapping[str, Plugin]:
 def default_plugins(gates: Gates) -> list[tuple[str, int]]:
     """(name, weight) of the plugins that are enabled by default at multiPoint, in order.
 
-    A weight of 0 means that none is given; kube-scheduler then takes 1.
+    Weight 0 means unset; kube-scheduler then uses 1.
     """
     minor = gates.version.minor
     enabled: list[tuple[str, int]] = []
     known = list(plugins(gates.version))
     if minor == 29:
-        # It had a feature gate then, and what has a gate comes last.
+        # Plugins behind a feature gate come last, and this one had a gate then.
         known.append(known.pop(known.index("SchedulingGates")))
     for name in known:
-        if name == "CinderLimits" or (name in NEVER_IN_V1 and minor > 30):
-            continue  # there, but off by default
+        if name == "CinderLimits" or (name in INVALID_PLUGINS and minor > 30):
+            continue  # included, but not enabled by default
         if name in _GATED and not gates.enabled(_GATED[name]):
             continue
         weight = _WEIGHTS.get(name, 0)

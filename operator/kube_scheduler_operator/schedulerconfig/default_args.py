@@ -1,4 +1,4 @@
-"""The defaults of the arguments of kube-scheduler's own plugins."""
+"""Defaults of in-tree plugins' arguments."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ _CPU_AND_MEMORY: Final = ({"name": "cpu", "weight": 1}, {"name": "memory", "weig
 _HIGHEST_SCORE: Final = 10  # MaxCustomPriorityScore
 
 
-def complete_args(plugin: str, args: Mapping[str, Any], gates: Gates) -> dict[str, Any]:
-    """The decoded arguments of a plugin with every default; others than ours stay as they are."""
+def defaulted_args(plugin: str, args: Mapping[str, Any], gates: Gates) -> dict[str, Any]:
+    """Decoded arguments with all defaults; those of out-of-tree plugins are unchanged."""
     rule = _RULES.get(plugin)
     return rule(args, gates) if rule is not None else dict(args)
 
@@ -35,9 +35,9 @@ def _node_resources_fit(args: Mapping[str, Any], _: Gates) -> dict[str, Any]:
 
 
 def _resources(owner: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The resources that count; weight 0 means 1."""
-    given = owner.get("resources") or _CPU_AND_MEMORY
-    return [{**resource, "weight": resource.get("weight") or 1} for resource in given]
+    """The scored resources; weight 0 means 1."""
+    resources = owner.get("resources") or _CPU_AND_MEMORY
+    return [{**resource, "weight": resource.get("weight") or 1} for resource in resources]
 
 
 def _pod_topology_spread(args: Mapping[str, Any], _: Gates) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What kube-scheduler makes of a configuration: defaults, merged lists, arguments of what is built.
+"""Defaults of a configuration: top-level fields, merged lists, arguments of enabled plugins.
 
 That it is the same as the program's is an integration test; these say what the rules are.
 """
@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from kube_scheduler_operator.schedulerconfig.check import Target
-from kube_scheduler_operator.schedulerconfig.complete import complete
+from kube_scheduler_operator.schedulerconfig.defaulting import defaulted_config
 from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
+from kube_scheduler_operator.schedulerconfig.validation import Target
 from kube_scheduler_operator.schedulerconfig.versions import Version
 
 
 def completed(config: dict[str, Any], minor: int = 35, **gates: bool) -> dict[str, Any]:
-    return complete(config, Target(Gates(Version(1, minor), gates)))
+    return defaulted_config(config, Target(Gates(Version(1, minor), gates)))
 
 
 def profile(config: dict[str, Any], minor: int = 35, **gates: bool) -> dict[str, Any]:
@@ -55,15 +55,15 @@ def test_the_defaults_at_the_top() -> None:
     }  # fmt: skip
 
 
-def test_contention_profiling_goes_with_profiling() -> None:
+def test_contention_profiling_defaults_to_profiling() -> None:
     found = completed({"enableProfiling": False})
     assert (found["enableProfiling"], found["enableContentionProfiling"]) == (False, False)
 
 
-def test_flags_win_over_leader_election() -> None:
+def test_flags_take_precedence_over_leader_election() -> None:
     target = Target(Gates(Version(1, 35)))
     election = {"leaseDuration": "60s", "leaderElect": False}
-    found = complete({"leaderElection": {"leaseDuration": "20s"}}, target, election)
+    found = defaulted_config({"leaderElection": {"leaseDuration": "20s"}}, target, election)
     assert found["leaderElection"]["leaseDuration"] == "1m0s"
     assert found["leaderElection"]["leaderElect"] is False
 
@@ -83,11 +83,11 @@ def test_lists_are_merged_and_not_expanded() -> None:
 
 
 @pytest.mark.parametrize(("minor", "there"), [(35, False), (36, True)])
-def test_a_version_has_the_points_that_it_knows(minor: int, there: bool) -> None:
+def test_a_version_has_its_own_extension_points(minor: int, there: bool) -> None:
     assert ("placementScore" in profile({}, minor)["plugins"]) == there
 
 
-def test_arguments_are_those_of_plugins_that_are_built() -> None:
+def test_arguments_are_those_of_enabled_plugins() -> None:
     off = {"multiPoint": {"disabled": [{"name": "NodeResourcesFit"}]}}
     given = [
         {"name": "NodeResourcesFit", "args": {"scoringStrategy": {"type": "Nope"}}},
@@ -104,7 +104,7 @@ def test_arguments_are_those_of_plugins_that_are_built() -> None:
     }  # fmt: skip
 
 
-def test_extenders_say_what_is_ignored() -> None:
+def test_extenders_determine_ignored_resources() -> None:
     extender = {
         "urlPrefix": "http://127.0.0.1:1",
         "managedResources": [
@@ -132,7 +132,7 @@ def test_extenders_say_what_is_ignored() -> None:
         (36, {"DRADeviceBindingConditions": False}, {"filterTimeout": "10s"}),
     ],
 )
-def test_timeouts_come_with_their_gates(
+def test_timeouts_depend_on_their_feature_gates(
     minor: int, gates: dict[str, bool], expected: dict[str, Any]
 ) -> None:
     assert args(profile({}, minor, **gates))["DynamicResources"] == expected
@@ -142,12 +142,12 @@ def test_timeouts_come_with_their_gates(
     ("minor", "gate", "scores"),
     [(32, "VolumeCapacityPriority", [0, 10]), (33, "StorageCapacityScoring", [10, 0])],
 )
-def test_the_default_shape_was_turned_round(minor: int, gate: str, scores: list[int]) -> None:
+def test_the_default_shape_was_reversed_in_1_33(minor: int, gate: str, scores: list[int]) -> None:
     assert "shape" not in args(profile({}, minor))["VolumeBinding"]
     shape = args(profile({}, minor, **{gate: True}))["VolumeBinding"]["shape"]
     assert [point["score"] for point in shape] == scores
 
 
 @pytest.mark.parametrize(("given", "written"), [(0.1, 0.1), (123456789, 123456790), (1e-50, 50)])
-def test_qps_is_a_small_float(given: float, written: float) -> None:
+def test_qps_is_a_float32(given: float, written: float) -> None:
     assert completed({"clientConnection": {"qps": given}})["clientConnection"]["qps"] == written

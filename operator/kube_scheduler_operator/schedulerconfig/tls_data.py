@@ -1,4 +1,4 @@
-"""Whether certificates and keys that a configuration holds can be used; no file is written."""
+"""Validation of the certificates and keys in an extender's tlsConfig, without writing files."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _BLOCK: Final = re.compile(
     rb"-----BEGIN ([A-Z0-9 ]+)-----\s*?\n([A-Za-z0-9+/=\s]*?)-----END \1-----"
 )
 _KEYS: Final = ("PRIVATE KEY", "EC PRIVATE KEY", "RSA PRIVATE KEY")
-_NO_CERTIFICATE: Final = "this holds no certificate; encode a PEM file that has one"
+_NO_CERTIFICATE: Final = "contains no certificate; encode a PEM file that contains one"
 
 
 @lru_cache(maxsize=16)
 def unusable_authority(pem: bytes) -> str:
-    """Why a bundle of CAs cannot be used; empty if it can: one certificate that is one will do."""
-    import ssl  # which takes longer than everything else here, and is rarely needed
+    """Why a CA bundle cannot be used; empty if it contains at least one valid certificate."""
+    import ssl  # slower than all validation, and rarely needed
 
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     for kind, der in _blocks(pem):
@@ -41,26 +41,26 @@ def unusable_pair(certificate: bytes, key: bytes) -> str:
     if not chain:
         return _NO_CERTIFICATE
     if not keys:
-        return "keyData holds no private key; encode a PEM file that has one"
-    # OpenSSL believes what the block says of the key, Go tries all three.
-    if hasattr(os, "memfd_create") and not any(_belong(chain, kind, keys[0]) for kind in _KEYS):
-        return "certData and keyData do not belong together or are damaged; encode a pair"
+        return "keyData contains no private key; encode a PEM file that contains one"
+    # OpenSSL trusts the block's type of the key, Go tries all three.
+    if hasattr(os, "memfd_create") and not any(_match(chain, kind, keys[0]) for kind in _KEYS):
+        return "certData and keyData do not match or are damaged; encode a matching pair"
     return ""
 
 
-def _belong(chain: list[bytes], kind: str, key: bytes) -> bool:
-    """Whether OpenSSL takes the pair; it reads files only, which are in memory here (Linux)."""
+def _match(chain: list[bytes], kind: str, key: bytes) -> bool:
+    """Whether OpenSSL accepts the pair; it reads files only, so the file is in memory (Linux)."""
     import ssl
 
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.set_ciphers("DEFAULT:@SECLEVEL=0")  # what is too weak for OpenSSL may do for Go
+    context.set_ciphers("DEFAULT:@SECLEVEL=0")  # Go accepts keys that are too weak for OpenSSL
     body = base64.encodebytes(key).decode()
     text = "".join(map(ssl.DER_cert_to_PEM_cert, chain))
     text += f"-----BEGIN {kind}-----\n{body}-----END {kind}-----\n"
     file = os.memfd_create("pair")
     try:
         os.write(file, text.encode())
-        # Go reads no encrypted keys, and nobody shall be asked for a password here.
+        # Go reads no encrypted keys; without a password OpenSSL would prompt for one.
         context.load_cert_chain(f"/proc/self/fd/{file}", password=lambda: b"")
     except (ssl.SSLError, ValueError):
         return False
@@ -70,7 +70,7 @@ def _belong(chain: list[bytes], kind: str, key: bytes) -> bool:
 
 
 def _blocks(pem: bytes) -> list[tuple[str, bytes]]:
-    """(kind, content) of the PEM blocks that are base64."""
+    """(type, content) of the PEM blocks that are valid base64."""
     found = []
     for kind, text in _BLOCK.findall(pem):
         try:

@@ -1,4 +1,4 @@
-"""What is kept is what would come out anew, whatever is edited in whatever order."""
+"""Cached results equal fresh ones after any edits in any order."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from kube_scheduler_operator.controlplane import compose, target_config_maps
 from kube_scheduler_operator.controlplane.compose import Inputs
 from kube_scheduler_operator.profiles import check as profile_check
 from kube_scheduler_operator.profiles import status as profile_status
-from kube_scheduler_operator.schedulerconfig import check_profiles, effective_plugins, warnings
-from kube_scheduler_operator.schedulerconfig.check import Target
+from kube_scheduler_operator.schedulerconfig import effective_plugins, validate_profiles, warnings
 from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
 from kube_scheduler_operator.schedulerconfig.go_values import without_nulls
-from kube_scheduler_operator.schedulerconfig.memo import Part, by_identity
-from kube_scheduler_operator.schedulerconfig.merge import Layers, merge_by_meaning
+from kube_scheduler_operator.schedulerconfig.merge import Layers, merge_semantically
+from kube_scheduler_operator.schedulerconfig.result_cache import CacheKey, cached_by_identity
+from kube_scheduler_operator.schedulerconfig.validation import Target
 from kube_scheduler_operator.schedulerconfig.versions import Version
 
 MODULES = (
-    check_profiles,
+    validate_profiles,
     compose,
     effective_plugins,
     warnings,
@@ -33,7 +33,7 @@ MODULES = (
     target_config_maps,
     profile_status,
 )
-"""Those that keep what depends on what users write."""
+"""The caches whose keys depend on input of users."""
 
 
 def forget() -> None:
@@ -160,7 +160,7 @@ class Cluster:
 
 
 def everything(composition: compose.Composition) -> tuple[Any, ...]:
-    tables = [profile_status.plugin_table(verdict) for verdict in composition.verdicts]
+    tables = [profile_status.plugin_table(result) for result in composition.results]
     text = compose.config_text(composition.config or {})
     return composition, repr(composition.config), text, tables
 
@@ -168,14 +168,14 @@ def everything(composition: compose.Composition) -> tuple[Any, ...]:
 @settings(max_examples=150, deadline=None)
 @example([("overrides", {"profiles": [{"plugins": OLD}]}), ("version", 29), ("version", 35)])
 @given(st.lists(EDITS, min_size=2, max_size=9))
-def test_after_any_edits_all_is_as_if_nothing_had_been_kept(edits: list[tuple[str, Any]]) -> None:
+def test_after_any_edits_cached_results_equal_fresh_ones(edits: list[tuple[str, Any]]) -> None:
     forget()
-    cluster, kept = Cluster(), []
+    cluster, cached = Cluster(), []
     for what, value in edits:
         cluster.edit(what, value)
-        kept.append(everything(cluster.composed()))
+        cached.append(everything(cluster.composed()))
     cluster = Cluster()
-    for (what, value), found in zip(edits, kept, strict=True):
+    for (what, value), found in zip(edits, cached, strict=True):
         cluster.edit(what, value)
         forget()
         assert everything(cluster.composed()) == found, (what, value)
@@ -187,18 +187,20 @@ TARGET = Target(Gates(Version(1, 35, 1)))
 @settings(max_examples=400, deadline=None)
 @example({}, {"plugins": SORTERS[-1]}, False)
 @given(SPECS, PROFILE, st.booleans())
-def test_what_is_left_of_a_neighbour_is_all_that_matters_of_it(
+def test_the_reduced_neighbour_gives_the_same_result(
     spec: dict[str, Any], neighbour: dict[str, Any], stock: bool
 ) -> None:
     target = Target(TARGET.gates, stock=stock)
-    version = profile_check.Version("mine", "spec", {**spec, "schedulerName": "mine"})
+    version = profile_check.ProfileVersion("mine", "spec", {**spec, "schedulerName": "mine"})
     neighbour = {**neighbour, "schedulerName": "neighbour"}
     least = profile_check.Surroundings.of(neighbour, {}, target)
     whole = profile_check.Surroundings(f"{stock} {neighbour}", neighbour, {}, target)
-    assert profile_check.judge(version, None, least) == profile_check.judge(version, None, whole)
+    assert profile_check.check_profile(version, None, least) == profile_check.check_profile(
+        version, None, whole
+    )
 
 
-def test_an_edit_of_the_first_profile_is_of_no_interest_to_the_others_unless_of_the_queue() -> None:
+def test_an_edit_of_the_first_profile_affects_others_only_by_its_queue_sort() -> None:
     def beside(**fields: Any) -> profile_check.Surroundings:
         first = {"schedulerName": "default-scheduler", **fields}
         return profile_check.Surroundings.of(first, {}, TARGET)
@@ -207,7 +209,7 @@ def test_an_edit_of_the_first_profile_is_of_no_interest_to_the_others_unless_of_
     assert beside(plugins=LISTS[1], pluginConfig=[ARGUMENTS[0]]) == one
     assert beside(plugins=SORTERS[3]) != one
     assert beside(pluginConfig=[ARGUMENTS[2]]) != beside(pluginConfig=[ARGUMENTS[3]])
-    assert beside(plugins=LISTS[2]) != one, "what is wrong with it is told of no other as well"
+    assert beside(plugins=LISTS[2]) != one, "its problems are not reported for others"
 
 
 # --- merging --------------------------------------------------------------------------------------
@@ -229,25 +231,25 @@ DOCUMENTS = st.fixed_dictionaries({}, optional={"profiles": ODD_PROFILES, "exten
 )
 @example([{"profiles": [{"schedulerName": "default-scheduler"}]}, {"profiles": [{"plugins": {}}]}])
 @given(st.lists(DOCUMENTS, min_size=1, max_size=3))
-def test_profiles_that_take_no_part_in_a_merge_come_out_of_it_as_they_would(
+def test_profiles_excluded_from_a_merge_are_the_same_as_merged(
     documents: list[dict[str, Any]],
 ) -> None:
-    expected = without_nulls(merge_by_meaning(documents))
+    expected = without_nulls(merge_semantically(documents))
     merged = Layers.of(*documents).merged()
     assert repr(merged) == repr(expected), "also the order, and 5 for 5.0"
 
 
-# --- what is kept, and how much -------------------------------------------------------------------
+# --- size of the cache ----------------------------------------------------------------------------
 
 
 class Thing:
-    """Something that can be found out to be gone."""
+    """An object that can be referenced weakly."""
 
 
-def test_no_more_is_kept_by_identity_than_it_should_be() -> None:
+def test_a_cache_by_identity_is_bounded() -> None:
     asked: list[int] = []
 
-    @by_identity(2)
+    @cached_by_identity(2)
     def number(thing: Thing) -> int:
         asked.append(id(thing))
         return len(asked)
@@ -258,17 +260,17 @@ def test_no_more_is_kept_by_identity_than_it_should_be() -> None:
     assert number(third) == 3
     del first
     gc.collect()
-    assert gone() is None, "nothing holds what is not kept"
+    assert gone() is None, "evicted objects are not referenced"
     assert number(second) == 2
 
 
-def test_equal_content_is_the_same_part_for_the_same_scheduler_only() -> None:
+def test_cache_keys_are_equal_for_equal_content_and_scheduler() -> None:
     @cache
-    def asked(part: Part) -> object:
+    def asked(part: CacheKey) -> object:
         return object()
 
-    def part(value: Any, minor: int = 35, *, stock: bool = True, **gates: bool) -> Part:
-        made = Part.of(value, Target(Gates(Version(1, minor), gates), stock=stock))
+    def part(value: Any, minor: int = 35, *, stock: bool = True, **gates: bool) -> CacheKey:
+        made = CacheKey.of(value, Target(Gates(Version(1, minor), gates), stock=stock))
         assert made is not None
         return made
 
@@ -283,4 +285,4 @@ def test_equal_content_is_the_same_part_for_the_same_scheduler_only() -> None:
         part({"weight": 1}, AllAlpha=True),
     )
     assert all(asked(other) is not one for other in others)
-    assert Part.of({"when": object()}, Target(Gates(Version(1, 35)))) is None
+    assert CacheKey.of({"when": object()}, Target(Gates(Version(1, 35)))) is None

@@ -1,11 +1,11 @@
-"""Which plugin does today, at one extension point, what an old plugin did there."""
+"""Replacements of old plugins, by extension point."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Final
 
-from ..schedulerconfig.catalogue import PLUGINS, Plugin
+from ..schedulerconfig.in_tree_plugins import PLUGINS, Plugin
 from .old_defaults import (
     AVOID,
     CLOUD_LIMITS,
@@ -21,7 +21,7 @@ from .old_defaults import (
 LIMITS: Final = "NodeVolumeLimits"
 
 BEFORE: Final[Mapping[str, str]] = {"filter": "preFilter", "score": "preScore"}
-"""The point at which a plugin prepares what it does at another one."""
+"""Point -> the point at which a plugin prepares for it."""
 
 FOLLOWS: Final[Mapping[str, str]] = {
     "preFilter": "filter",
@@ -29,20 +29,14 @@ FOLLOWS: Final[Mapping[str, str]] = {
     "preEnqueue": "postFilter",
     "placementScore": "score",
 }
-"""A point that a plugin came to implement -> the one that it belongs to.
+"""Point that a plugin began to implement later -> the point that it belongs to.
 
-A plugin that was turned off at the second must not come back at the first.
+A plugin that is disabled at the second must not run at the first.
 """
 
 
-def successor(name: str, point: str, known: Mapping[str, Plugin]) -> str | None:
-    """The plugin of the target that stands for `name` at `point`; None if there is none.
-
-    Args:
-        name: a plugin of the old version, or one that is not kube-scheduler's own.
-        point: an extension point, or multiPoint.
-        known: the plugins of the target (catalogue.plugins).
-    """
+def replacement(name: str, point: str, known: Mapping[str, Plugin]) -> str | None:
+    """The target's plugin that replaces `name` at `point`, if any; `known` are its own plugins."""
     if name in STRATEGIES:
         return FIT if point == "score" else None
     if name in SPREADING:
@@ -54,7 +48,7 @@ def successor(name: str, point: str, known: Mapping[str, Plugin]) -> str | None:
     if name in CLOUD_LIMITS and name not in known:
         return LIMITS
     if name == "VolumeBinding" and point == "postBind":
-        return None  # 1.18 and before; preBind does all of it
+        return None  # up to 1.18; preBind covers it
     if name in known:
         return name
     gone = name in PLUGINS or name in _WITHOUT

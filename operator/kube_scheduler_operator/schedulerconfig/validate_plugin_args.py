@@ -1,4 +1,4 @@
-"""What kube-scheduler demands of its own plugins' arguments, after their types are right."""
+"""Rules for the arguments of in-tree plugins, for arguments with valid types."""
 
 from __future__ import annotations
 
@@ -13,21 +13,23 @@ REASON: Final = "InvalidPluginArgs"
 
 _RATIO: Final = "RequestedToCapacityRatio"
 _RATIO_ALONE: Final = 36
-"""The minor since which a shape is refused beside another strategy, where it was not looked at."""
+"""The minor from which a shape is rejected with another strategy; before, it was ignored."""
 _STRATEGIES: Final = ("LeastAllocated", "MostAllocated", _RATIO)
 _FIELD_OPERATORS: Final = ("In", "NotIn")
 _OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 
 
-def check_args(plugin: str, args: Mapping[str, Any], path: Path, gates: Gates) -> Iterator[Problem]:
-    """The rules for one plugin's arguments; those of unknown plugins have none."""
+def validate_args(
+    plugin: str, args: Mapping[str, Any], path: Path, gates: Gates
+) -> Iterator[Problem]:
+    """Problems of one plugin's arguments; out-of-tree plugins have no rules."""
     rule = _RULES.get(plugin)
     if rule is not None:
         yield from rule(args, path, gates)
 
 
-def _problem(path: Path, *tail: str | int, message: str) -> Problem:
-    return Problem(REASON, (*path, *tail), message)
+def _problem(path: Path, message: str) -> Problem:
+    return Problem(REASON, path, message)
 
 
 def _between(
@@ -36,14 +38,14 @@ def _between(
     value = args.get(name)
     if value is None or (value >= low and (high is None or value <= high)):
         return
-    wanted = f"{low} or more" if high is None else f"from {low} to {high}"
-    yield _problem(path, name, message=f"{value} is out of range; use {wanted}")
+    allowed = f"{low} or more" if high is None else f"from {low} to {high}"
+    yield _problem((*path, name), f"{value} is out of range; use {allowed}")
 
 
 def _one_of(value: str, choices: Sequence[str], path: Path) -> Iterator[Problem]:
     if value not in choices:
         hint = did_you_mean(value, choices) or f"; use {listing(choices)}"
-        yield _problem(path, message=f'"{value}" is not known here{hint}')
+        yield _problem(path, f'"{value}" is not supported{hint}')
 
 
 def _default_preemption(args: Mapping[str, Any], path: Path, _: Gates) -> Iterator[Problem]:
@@ -51,9 +53,8 @@ def _default_preemption(args: Mapping[str, Any], path: Path, _: Gates) -> Iterat
     yield from _between(args, path, percentage, 0, 100)
     yield from _between(args, path, absolute, 0, None)
     if args.get(percentage, 10) == 0 and args.get(absolute, 100) == 0:
-        yield _problem(
-            path, percentage, message=f"this and {absolute} are both 0; raise one of them"
-        )
+        message = f"{percentage} and {absolute} are both 0; raise one of them"
+        yield _problem((*path, percentage), message)
 
 
 def _inter_pod_affinity(args: Mapping[str, Any], path: Path, _: Gates) -> Iterator[Problem]:
@@ -63,69 +64,46 @@ def _inter_pod_affinity(args: Mapping[str, Any], path: Path, _: Gates) -> Iterat
 def _node_resources_fit(args: Mapping[str, Any], path: Path, gates: Gates) -> Iterator[Problem]:
     for index, name in enumerate(args.get("ignoredResources", ())):
         if not is_qualified_name(name):
-            yield _problem(
-                path,
-                "ignoredResources",
-                index,
-                message=f'"{name}" is not a resource name; write one such as example.com/gpu',
-            )
+            message = f'"{name}" is not a resource name; write one such as example.com/gpu'
+            yield _problem((*path, "ignoredResources", index), message)
     for index, name in enumerate(args.get("ignoredResourceGroups", ())):
         if "/" in name or not is_qualified_name(name):
-            yield _problem(
-                path,
-                "ignoredResourceGroups",
-                index,
-                message=f'"{name}" is not a resource group; write what comes before the "/"',
-            )
+            message = f'"{name}" is not a resource group; write what comes before the "/"'
+            yield _problem((*path, "ignoredResourceGroups", index), message)
     strategy = args.get("scoringStrategy")
     if strategy is None:
         return
     where = (*path, "scoringStrategy")
     kind = strategy.get("type", "")
     if not kind:
-        yield _problem(where, "type", message=f"this is missing; use {listing(_STRATEGIES)}")
+        yield _problem((*where, "type"), f"is required; use {listing(_STRATEGIES)}")
     else:
         yield from _one_of(kind, _STRATEGIES, (*where, "type"))
     for index, resource in enumerate(strategy.get("resources", ())):
         weight = resource.get("weight", 0)
         if weight and not 1 <= weight <= 100:
-            yield _problem(
-                where,
-                "resources",
-                index,
-                "weight",
-                message=f"{weight} is out of range; use from 1 to 100",
-            )
+            message = f"{weight} is out of range; use from 1 to 100"
+            yield _problem((*where, "resources", index, "weight"), message)
     ratio = strategy.get("requestedToCapacityRatio")
     if ratio is not None and kind != _RATIO and gates.version.minor >= _RATIO_ALONE:
-        yield _problem(
-            where,
-            "requestedToCapacityRatio",
-            message=f"only type {_RATIO} may have this in {gates.version.short}; remove it",
-        )
+        message = f"only type {_RATIO} allows this in {gates.version.short}; remove it"
+        yield _problem((*where, "requestedToCapacityRatio"), message)
     elif ratio is not None:
         yield from _shape(ratio.get("shape", ()), (*where, "requestedToCapacityRatio", "shape"))
     elif kind == _RATIO:
-        yield _problem(
-            where,
-            "requestedToCapacityRatio",
-            message=f"type {kind} needs requestedToCapacityRatio.shape; add at least one point",
-        )
+        message = f"is required for type {kind}; set requestedToCapacityRatio.shape"
+        yield _problem((*where, "requestedToCapacityRatio"), message)
 
 
 def _shape(shape: Sequence[Mapping[str, Any]], path: Path) -> Iterator[Problem]:
     if not shape:
-        yield _problem(path, message="the shape is empty; add at least one point")
+        yield _problem(path, "the shape is empty; add at least one point")
     previous: int | None = None
     for index, point in enumerate(shape):
         utilization = point.get("utilization", 0)
         if previous is not None and previous >= utilization:
-            yield _problem(
-                path,
-                index,
-                "utilization",
-                message=f"{utilization} does not come after {previous}; sort the points",
-            )
+            message = f"{utilization} is not greater than {previous}; sort the points"
+            yield _problem((*path, index, "utilization"), message)
         previous = utilization
         yield from _between(point, (*path, index), "utilization", 0, 100)
         yield from _between(point, (*path, index), "score", 0, 10)
@@ -137,18 +115,13 @@ def _balanced_allocation(args: Mapping[str, Any], path: Path, _: Gates) -> Itera
         name = resource.get("name", "")
         if name in seen:
             yield _problem(
-                path, "resources", index, "name", message=f'"{name}" is listed twice; remove one'
+                (*path, "resources", index, "name"), f'"{name}" is listed twice; remove one'
             )
         seen.add(name)
         weight = resource.get("weight", 0)
         if weight not in (0, 1):
-            yield _problem(
-                path,
-                "resources",
-                index,
-                "weight",
-                message=f"{weight} must be 1; set 1 or remove it",
-            )
+            message = f"{weight} is not supported; set 1 or remove it"
+            yield _problem((*path, "resources", index, "weight"), message)
 
 
 def _pod_topology_spread(args: Mapping[str, Any], path: Path, _: Gates) -> Iterator[Problem]:
@@ -157,9 +130,7 @@ def _pod_topology_spread(args: Mapping[str, Any], path: Path, _: Gates) -> Itera
     yield from _one_of(defaulting, ("System", "List"), (*path, "defaultingType"))
     if defaulting == "System" and constraints:
         yield _problem(
-            path,
-            "defaultingType",
-            message="default constraints are given but the type is System; set it to List",
+            (*path, "defaultingType"), "System does not allow defaultConstraints; set List"
         )
     seen: set[tuple[str, str]] = set()
     for index, constraint in enumerate(constraints):
@@ -167,20 +138,17 @@ def _pod_topology_spread(args: Mapping[str, Any], path: Path, _: Gates) -> Itera
         skew, key = constraint.get("maxSkew", 0), constraint.get("topologyKey", "")
         when = constraint.get("whenUnsatisfiable", "")
         if skew <= 0:
-            yield _problem(where, "maxSkew", message=f"{skew} is out of range; use 1 or more")
+            yield _problem((*where, "maxSkew"), f"{skew} is out of range; use 1 or more")
         if not is_qualified_name(key):
-            yield _problem(
-                where,
-                "topologyKey",
-                message=f'"{key}" is not a label key; write one such as example.com/rack',
-            )
+            message = f'"{key}" is not a label key; write one such as example.com/rack'
+            yield _problem((*where, "topologyKey"), message)
         yield from _one_of(when, ("DoNotSchedule", "ScheduleAnyway"), (*where, "whenUnsatisfiable"))
         if "labelSelector" in constraint:
             yield _problem(
-                where, "labelSelector", message="a default constraint takes none; remove it"
+                (*where, "labelSelector"), "is not allowed in a default constraint; remove it"
             )
         if (key, when) in seen:
-            yield _problem(where, message=f"{key} with {when} is there twice; remove one")
+            yield _problem(where, f"{key} with {when} is listed twice; remove one")
         seen.add((key, when))
 
 
@@ -190,9 +158,7 @@ def _volume_binding(args: Mapping[str, Any], path: Path, gates: Gates) -> Iterat
     scoring = gates.enabled(gate)
     shape = args.get("shape")
     if shape is not None and scoring is False:
-        yield _problem(
-            path, "shape", message=f"it needs the feature gate {gate}; turn that on or remove shape"
-        )
+        yield _problem((*path, "shape"), f"requires feature gate {gate}; enable it or remove shape")
     elif shape and scoring:
         yield from _shape(shape, (*path, "shape"))
 
@@ -208,12 +174,10 @@ def _dynamic_resources(args: Mapping[str, Any], path: Path, gates: Gates) -> Ite
         off = [gate for gate in needs[name] if gates.enabled(gate) is False]
         if off:
             yield _problem(
-                path,
-                name,
-                message=f"it needs the feature gate {off[0]}; turn that on or remove {name}",
+                (*path, name), f"requires feature gate {off[0]}; enable it or remove {name}"
             )
         elif nanoseconds(args[name]) < least * 10**9:
-            yield _problem(path, name, message=f"{args[name]} is too short; use {least}s or more")
+            yield _problem((*path, name), f"{args[name]} is too short; use {least}s or more")
 
 
 def _node_affinity(args: Mapping[str, Any], path: Path, _: Gates) -> Iterator[Problem]:
@@ -224,7 +188,7 @@ def _node_affinity(args: Mapping[str, Any], path: Path, _: Gates) -> Iterator[Pr
     for index, term in enumerate((added.get(required) or {}).get("nodeSelectorTerms", ())):
         yield from _selector_term(term, (*where, required, "nodeSelectorTerms", index))
     for index, weighted in enumerate(added.get(preferred, ())):
-        if weighted.get("weight", 0) != 0:  # kube-scheduler does not read the others
+        if weighted.get("weight", 0) != 0:  # kube-scheduler ignores the others
             term = weighted.get("preference") or {}
             yield from _selector_term(term, (*where, preferred, index, "preference"))
 
@@ -238,7 +202,9 @@ def _selector_term(term: Mapping[str, Any], path: Path) -> Iterator[Problem]:
         if operator not in _FIELD_OPERATORS:
             yield from _one_of(operator, _FIELD_OPERATORS, (*where, "operator"))
         elif len(requirement.get("values", ())) != 1:
-            yield _problem(where, "values", message="a field is compared with one value; give one")
+            yield _problem(
+                (*where, "values"), "a field is compared with exactly one value; set one"
+            )
 
 
 def _requirement(requirement: Mapping[str, Any], path: Path) -> Iterator[Problem]:
@@ -248,26 +214,27 @@ def _requirement(requirement: Mapping[str, Any], path: Path) -> Iterator[Problem
         yield from _one_of(operator, _OPERATORS, (*path, "operator"))
         return
     if not is_qualified_name(key):
-        yield _problem(path, "key", message=f'"{key}" is not a label key; write one')
+        yield _problem((*path, "key"), f'"{key}" is not a label key; correct it')
     if operator in ("In", "NotIn") and not values:
-        yield _problem(path, "values", message=f"{operator} needs values; give at least one")
+        yield _problem((*path, "values"), f"{operator} requires values; add at least one")
     if operator in ("Exists", "DoesNotExist") and values:
-        yield _problem(path, "values", message=f"{operator} takes no values; remove them")
+        yield _problem((*path, "values"), f"{operator} does not allow values; remove them")
     if operator in ("Gt", "Lt"):
         if len(values) != 1:
-            yield _problem(path, "values", message=f"{operator} compares with one value; give one")
+            yield _problem((*path, "values"), f"{operator} requires exactly one value; set one")
         for index, value in enumerate(values):
             try:
                 fits = -(2**63) <= integer(value) < 2**63
             except ValueError as error:
-                yield _problem(path, "values", index, message=f"{error}; {operator} needs one")
+                yield _problem((*path, "values", index), f"{error}; {operator} requires one")
             else:
                 if not fits:
                     message = f"{value} does not fit into 64 bits; use a smaller number"
-                    yield _problem(path, "values", index, message=message)
+                    yield _problem((*path, "values", index), message)
     for index, value in enumerate(values):
         if not is_label_value(value):
-            yield _problem(path, "values", index, message=f'"{value}" is not a label value')
+            message = f'"{value}" is not a label value; use letters, digits, -, _ and .'
+            yield _problem((*path, "values", index), message)
 
 
 _RULES: Final[Mapping[str, Callable[[Mapping[str, Any], Path, Gates], Iterator[Problem]]]] = {

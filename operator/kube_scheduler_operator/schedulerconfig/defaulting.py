@@ -1,8 +1,7 @@
-"""The configuration as kube-scheduler completes it: decoded, defaulted, all profiles built.
+"""A configuration with kube-scheduler's defaults (pkg/scheduler/apis/config/v1/defaults.go).
 
-This is what `kube-scheduler --config FILE --write-config-to OUT` writes: every default at the top,
-the plugin lists of every profile merged with the default ones, the arguments of all plugins that
-are built, and extenders. The defaults are those of pkg/scheduler/apis/config/v1/defaults.go.
+The result is what `kube-scheduler --config FILE --write-config-to OUT` writes: top-level defaults,
+plugin lists merged with the default ones, arguments of all enabled plugins, and extenders.
 """
 
 from __future__ import annotations
@@ -11,11 +10,10 @@ import struct
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from .catalogue import default_plugins
-from .check import TIMINGS, decoded_config
-from .complete_args import complete_args
-from .effective_plugins import Entry, PluginSet, merge_with_defaults
+from .default_args import defaulted_args
+from .effective_plugins import PluginEntry, PluginSet, merge_with_defaults
 from .go_values import duration_text, nanoseconds
+from .in_tree_plugins import default_plugins
 from .schema import (
     API_VERSION,
     CONFIGURATION,
@@ -29,49 +27,46 @@ from .schema import (
     args_struct,
 )
 from .schema import List as ListType
-from .target import Target
+from .target_scheduler import Target
+from .validation import TIMINGS, decoded_config
 
 _FIT: Final = "NodeResourcesFit"
 _EXTENDER_TIMEOUT: Final = "5s"
 
 
-def complete(
+def defaulted_config(
     config: Mapping[str, Any], target: Target, election: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """What kube-scheduler makes of a configuration in which `check_config` finds nothing.
+    """A valid configuration with all defaults, as kube-scheduler writes it.
 
-    A feature gate of which it cannot be told whether it is on counts as off.
-
-    Args:
-        config: the configuration, as JSON has it.
-        target: the scheduler that reads it.
-        election: leaderElection with the flags of the command line over it, if there are any.
+    A feature gate whose state is unknown counts as disabled. `election` is leaderElection merged
+    with the command line's flags.
 
     Returns:
-        The document as JSON has it; durations as Go prints them, `qps` as a float32.
+        The document as JSON; durations as Go prints them, `qps` as a float32.
     """
-    given = decoded_config(config, target.minor)
-    profiles = given.get("profiles") or [{}]
+    decoded = decoded_config(config, target.minor)
+    profiles = decoded.get("profiles") or [{}]
     ignored = [
         resource["name"]
-        for extender in given.get("extenders", ())
+        for extender in decoded.get("extenders", ())
         for resource in extender.get("managedResources", ())
         if resource.get("ignoredByScheduler")
     ]
-    profiling = given.get("enableProfiling", True)
-    client = given.get("clientConnection", {})
+    profiling = decoded.get("enableProfiling", True)
+    client = decoded.get("clientConnection", {})
     whole = {
         "parallelism": 16,
         "percentageOfNodesToScore": 0,
         "podInitialBackoffSeconds": 1,
         "podMaxBackoffSeconds": 10,
-        # Contention profiling comes with profiling, and without it only if it is asked for.
+        # Contention profiling defaults to the value of profiling.
         "enableContentionProfiling": profiling,
-        **given,
+        **decoded,
         "apiVersion": API_VERSION,
         "kind": KIND,
         "enableProfiling": profiling,
-        "leaderElection": _leader_election(election or given.get("leaderElection", {})),
+        "leaderElection": _leader_election(election or decoded.get("leaderElection", {})),
         "clientConnection": {
             **client,
             "contentType": client.get("contentType") or "application/vnd.kubernetes.protobuf",
@@ -83,7 +78,7 @@ def complete(
         ],
         "extenders": [
             {**extender, "httpTimeout": _duration(extender.get("httpTimeout"), _EXTENDER_TIMEOUT)}
-            for extender in given.get("extenders", ())
+            for extender in decoded.get("extenders", ())
         ],
     }
     written: dict[str, Any] = encode(whole, CONFIGURATION, target.minor)
@@ -91,7 +86,7 @@ def complete(
 
 
 def encode(value: Any, kind: Type, minor: int) -> Any:
-    """What Go writes of a decoded value: fields that are empty only where their struct says so."""
+    """A decoded value as Go writes it: empty fields only where their struct has no omitempty."""
     if isinstance(kind, Struct):
         found = {}
         for name in kind.known(minor):
@@ -113,7 +108,7 @@ def encode(value: Any, kind: Type, minor: int) -> Any:
 
 
 def _absent(name: str, kind: Struct) -> tuple[bool, Any]:
-    """(whether, what) is written of a field that was not given."""
+    """(whether an absent field is written, its value)."""
     field = kind.fields[name]
     if name in kind.optional:
         return name in kind.always, None
@@ -136,7 +131,7 @@ def _leader_election(election: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _duration(text: str | None, default: str) -> str:
-    """The duration; zero is taken for not given."""
+    """The duration, or the default if it is unset or zero."""
     return text if text and nanoseconds(text) else default
 
 
@@ -144,15 +139,17 @@ def _profile(
     profile: Mapping[str, Any], target: Target, ignored: Sequence[str], *, alone: bool
 ) -> dict[str, Any]:
     plugins, named = _plugins(profile.get("plugins", {}), target)
-    given = {entry.get("name", ""): entry.get("args") for entry in profile.get("pluginConfig", ())}
+    args_by_plugin = {
+        entry.get("name", ""): entry.get("args") for entry in profile.get("pluginConfig", ())
+    }
     entries = []
     for name in sorted(named):
         kind = args_struct(name, target.minor)
-        args = given.get(name)
+        args = args_by_plugin.get(name)
         if kind is not None:
-            args = complete_args(name, args or {}, target.gates)
+            args = defaulted_args(name, args or {}, target.gates)
             if name == _FIT and ignored:
-                args["ignoredResources"] = list(ignored)  # what the profile says is replaced
+                args["ignoredResources"] = list(ignored)  # replaces those of the profile
             typed = {"apiVersion": API_VERSION, "kind": f"{name}Args"}
             args = encode({**args, **typed}, kind, target.minor)
         if args is not None:
@@ -162,9 +159,9 @@ def _profile(
 
 
 def _plugins(lists: Mapping[str, Any], target: Target) -> tuple[dict[str, Any], set[str]]:
-    """(plugin lists merged with the default ones, the names of all plugins in them)."""
+    """(plugin lists merged with the default ones, names of all plugins in them)."""
     defaults = PluginSet(
-        tuple(Entry(name, weight) for name, weight in default_plugins(target.gates))
+        tuple(PluginEntry(name, weight) for name, weight in default_plugins(target.gates))
     )
     merged: dict[str, Any] = {}
     named: set[str] = set()
@@ -174,7 +171,8 @@ def _plugins(lists: Mapping[str, Any], target: Target) -> tuple[dict[str, Any], 
         here = lists.get(point, {})
         disabled = [item.get("name", "") for item in here.get("disabled", ())]
         enabled = tuple(
-            Entry(item.get("name", ""), item.get("weight", 0)) for item in here.get("enabled", ())
+            PluginEntry(item.get("name", ""), item.get("weight", 0))
+            for item in here.get("enabled", ())
         )
         result = merge_with_defaults(
             defaults if point == "multiPoint" else PluginSet(),
@@ -189,12 +187,12 @@ def _plugins(lists: Mapping[str, Any], target: Target) -> tuple[dict[str, Any], 
 
 
 def _float32(number: float) -> float:
-    """The shortest decimal that is the same float32, which is how Go writes one."""
-    wanted = struct.pack("f", number)
-    if not any(wanted):
-        return 0.0  # too small to be anything else
+    """The shortest decimal with the same float32 value, as Go writes it."""
+    packed = struct.pack("f", number)
+    if not any(packed):
+        return 0.0  # below the smallest float32
     for digits in range(1, 10):
         shortest = float(f"{number:.{digits}g}")
-        if struct.pack("f", shortest) == wanted:
+        if struct.pack("f", shortest) == packed:
             return shortest
     return number

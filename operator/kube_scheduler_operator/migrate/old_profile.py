@@ -1,0 +1,140 @@
+"""The plugins of an old profile: the version's defaults merged with the profile's lists."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ..base.findings import Path
+from ..schedulerconfig.effective_plugins import (
+    WILDCARD,
+    PluginEntry,
+    PluginSet,
+    effective_plugins,
+    merge_with_defaults,
+)
+from ..schedulerconfig.feature_gates import Gates
+from ..schedulerconfig.in_tree_plugins import default_plugins, plugins
+from ..schedulerconfig.schema import POINTS
+from ..schedulerconfig.versions import Version
+from .old_defaults import PointPlugins, points_of
+
+MULTI: Final = "multiPoint"
+_KEYS: Final = ("enabled", "disabled")
+_LAST_BETA: Final = Version(1, 29)
+"""The oldest recorded version; 1.28, the last with v1beta3, has the same defaults."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListedPlugin:
+    """A plugin in a list of the old document.
+
+    Attributes:
+        name: of the plugin.
+        path: of its entry in the document.
+        weight: 0 means unset.
+        label: name in the document, if it is not the plugin's.
+    """
+
+    name: str
+    path: Path
+    weight: int = 0
+    label: str = ""
+
+    def __str__(self) -> str:
+        """The name in the document."""
+        return self.label or self.name
+
+
+@dataclass(frozen=True, slots=True)
+class PluginLists:
+    """An old profile's lists of one point, in order."""
+
+    enabled: tuple[ListedPlugin, ...] = ()
+    disabled: tuple[ListedPlugin, ...] = ()
+
+    @property
+    def closed(self) -> bool:
+        """Whether all default plugins are disabled."""
+        return any(item.name == WILDCARD for item in self.disabled)
+
+    @property
+    def as_set(self) -> PluginSet:
+        """The lists as input of effective_plugins.py."""
+        return PluginSet(
+            tuple(PluginEntry(item.name, item.weight) for item in self.enabled),
+            frozenset(item.name for item in self.disabled),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class OldProfile:
+    """The plugins of one profile of an old document.
+
+    Attributes:
+        source: display name of the version.
+        path: of the profile.
+        written: point -> lists of the document.
+        ran: point -> plugins that the old scheduler ran, with their old names.
+        points: default plugin of the old version -> its extension points.
+    """
+
+    source: str
+    path: Path
+    written: Mapping[str, PluginLists]
+    ran: PointPlugins
+    points: Mapping[str, frozenset[str]]
+
+    def disables(self, point: str, name: str) -> bool:
+        """Whether the document disables the plugin by name at the point or at multiPoint."""
+        return any(
+            item.name == name
+            for where in (point, MULTI)
+            for item in self.written.get(where, PluginLists()).disabled
+        )
+
+
+def read_lists(lists: Mapping[str, Any], path: Path) -> dict[str, PluginLists]:
+    """Read `plugins` of a profile with valid types."""
+    return {
+        point: PluginLists(*(_listed(sets or {}, key, (*path, point)) for key in _KEYS))
+        for point, sets in lists.items()
+    }
+
+
+def _listed(sets: Mapping[str, Any], key: str, path: Path) -> tuple[ListedPlugin, ...]:
+    return tuple(
+        ListedPlugin(item.get("name", ""), (*path, key, index), item.get("weight", 0))
+        for index, item in enumerate(sets.get(key, ()))
+    )
+
+
+def expand(
+    source: str, path: Path, written: Mapping[str, PluginLists], defaults: PointPlugins | None
+) -> OldProfile:
+    """Determine the plugins that ran; without defaults the version is one with multiPoint."""
+    if defaults is None:
+        gates = Gates(_LAST_BETA)
+        lists = {point: _document(item) for point, item in written.items()}
+        ran = effective_plugins({"plugins": lists}, gates).points
+        known = plugins(_LAST_BETA)
+        points = {
+            name: frozenset(known[name].points_at(_LAST_BETA.minor))
+            for name, _weight in default_plugins(gates)
+        }
+        return OldProfile(source, path, written, ran, points)
+    ran = {
+        point: merge_with_defaults(
+            PluginSet(defaults.get(point, ())), written.get(point, PluginLists()).as_set
+        ).enabled
+        for point in POINTS
+    }
+    return OldProfile(source, path, written, ran, points_of(defaults))
+
+
+def _document(item: PluginLists) -> dict[str, Any]:
+    return {
+        "enabled": [{"name": each.name, "weight": each.weight} for each in item.enabled],
+        "disabled": [{"name": each.name} for each in item.disabled],
+    }

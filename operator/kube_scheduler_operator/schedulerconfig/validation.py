@@ -1,0 +1,159 @@
+"""Validation of a KubeSchedulerConfiguration with the result of kube-scheduler's own at startup.
+
+First the types (decode.py), then the rules. The configuration is accepted or rejected as
+kube-scheduler does it; messages add the field and the fix. The preflight with the real program
+decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from ..base.findings import Path, Problem
+from .decode import INVALID, UNKNOWN_FIELD, decode_problems, decoded
+from .go_values import duration_text, nanoseconds
+from .in_tree_plugins import on_record
+from .result_cache import prefixed
+from .schema import API_VERSION, CONFIGURATION, KIND
+from .target_scheduler import Target
+from .validate_extenders import DUPLICATE, INVALID_EXTENDER, validate_extenders
+from .validate_profiles import (
+    INVALID_PROFILE,
+    UNKNOWN_PLUGIN,
+    WRONG_POINT,
+    ValidatedProfile,
+    decoded_profile,
+    ignores_resources,
+    validate_percentage,
+    validate_profile,
+    validate_profiles,
+)
+
+__all__ = [
+    "DUPLICATE",
+    "INVALID",
+    "INVALID_EXTENDER",
+    "INVALID_LEADER_ELECTION",
+    "INVALID_PROFILE",
+    "UNKNOWN_PLUGIN",
+    "WRONG_POINT",
+    "Target",
+    "decoded_config",
+    "validate_config",
+]  # fmt: skip
+
+INVALID_LEADER_ELECTION: Final = "InvalidLeaderElection"
+
+TIMINGS: Final = {"leaseDuration": "15s", "renewDeadline": "10s", "retryPeriod": "2s"}
+"""Timings of leader election, with their defaults."""
+_JITTER: Final = 1.2  # client-go requires renewDeadline > 1.2 * retryPeriod
+
+
+def validate_config(
+    config: Mapping[str, Any], target: Target, election: Mapping[str, Any] | None = None
+) -> list[Problem]:
+    """All problems; rules are evaluated only if all types are right.
+
+    `election` is leaderElection merged with the command line's flags.
+    """
+    profiles = config.get("profiles")
+    ignores = ignores_resources(config.get("extenders"))
+    read = [
+        validate_profile({} if profile is None else profile, target, ignores=ignores)
+        for profile in (profiles if isinstance(profiles, list) else ())
+    ]
+    problems = [*_type_meta(config), *_types(config, read, target)]
+    for index, profile in enumerate(read):
+        problems += prefixed(profile.arguments, ("profiles", index))
+    if any(problem.reason != UNKNOWN_FIELD for problem in problems):
+        return problems
+    others = {key: value for key, value in config.items() if key != "profiles"}
+    config = decoded(others, CONFIGURATION, target.minor)
+    problems += _top_level(config)
+    problems += _leader_election(election or config.get("leaderElection", {}))
+    problems += validate_profiles(read or [validate_profile({}, target, ignores=ignores)])
+    problems += validate_extenders(config.get("extenders", ()))
+    return problems
+
+
+def _types(
+    config: Mapping[str, Any], profiles: Sequence[ValidatedProfile], target: Target
+) -> Iterator[Problem]:
+    """Type errors of a configuration whose profiles are validated already."""
+    strict = on_record(target.gates.version)
+    for key, value in config.items():
+        if key == "profiles" and isinstance(value, list):
+            for index, profile in enumerate(profiles):
+                yield from prefixed(profile.types, ("profiles", index))
+        else:
+            yield from decode_problems({key: value}, CONFIGURATION, (), target.minor, strict=strict)
+
+
+def decoded_config(config: Mapping[str, Any], minor: int) -> dict[str, Any]:
+    """A copy of a configuration with valid types, as kube-scheduler 1.`minor` decodes it.
+
+    Without nulls and unknown fields, including those in the arguments of in-tree plugins.
+    """
+    copied: dict[str, Any] = decoded(config, CONFIGURATION, minor)
+    if "profiles" in copied:
+        copied["profiles"] = [
+            decoded_profile(profile or {}, minor) for profile in config["profiles"]
+        ]
+    return copied
+
+
+def _leader_election(election: Mapping[str, Any]) -> Iterator[Problem]:
+    """The rules for the lock and the three timings, with kube-scheduler's defaults."""
+    if election.get("leaderElect") is False:
+        return
+    path: Path = ("leaderElection",)
+    lock = election.get("resourceLock")
+    if lock not in (None, "", "leases"):
+        message = f'"{lock}" is not supported; use "leases"'
+        yield Problem(INVALID_LEADER_ELECTION, (*path, "resourceLock"), message)
+    values = {}
+    for name, default in TIMINGS.items():
+        text = election.get(name) or default
+        values[name] = nanoseconds(text) or nanoseconds(default)  # zero means unset
+        if values[name] < 0:
+            yield Problem(INVALID_LEADER_ELECTION, (*path, name), f"{text} must be greater than 0")
+    lease, renew, retry = values.values()
+    if lease <= renew:
+        yield Problem(
+            INVALID_LEADER_ELECTION,
+            (*path, "leaseDuration"),
+            f"{duration_text(lease)} must be greater than renewDeadline ({duration_text(renew)}); "
+            "raise it",
+        )
+    # kube-scheduler reports this when leader election starts, after it accepted the configuration.
+    if renew <= int(_JITTER * retry):
+        yield Problem(
+            INVALID_LEADER_ELECTION,
+            (*path, "renewDeadline"),
+            f"{duration_text(renew)} must be greater than 1.2 times retryPeriod "
+            f"({duration_text(retry)}); raise it",
+        )
+
+
+def _type_meta(config: Mapping[str, Any]) -> Iterator[Problem]:
+    for key, expected in (("apiVersion", API_VERSION), ("kind", KIND)):
+        if config.get(key) != expected:
+            yield Problem(INVALID, (key,), f'must be "{expected}"')
+
+
+def _top_level(config: Mapping[str, Any]) -> Iterator[Problem]:
+    if config.get("parallelism", 16) <= 0:
+        yield Problem(INVALID, ("parallelism",), "must be greater than 0; the default is 16")
+    yield from validate_percentage(config, ())
+    initial, longest = (
+        config.get("podInitialBackoffSeconds", 1),
+        config.get("podMaxBackoffSeconds", 10),
+    )
+    if initial <= 0:
+        yield Problem(INVALID, ("podInitialBackoffSeconds",), "must be greater than 0")
+    if longest < initial:
+        message = f"{longest} must not be less than podInitialBackoffSeconds ({initial}); raise it"
+        yield Problem(INVALID, ("podMaxBackoffSeconds",), message)
+    if config.get("clientConnection", {}).get("burst", 0) < 0:
+        yield Problem(INVALID, ("clientConnection", "burst"), "must not be negative")
