@@ -1,4 +1,4 @@
-"""Keys and certificates, made once per test process because openssl takes a while; virtual time."""
+"""Fixtures: certificates, created once per test process because openssl is slow; virtual time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-# How long an example takes says more about the machine than about the code.
+# The duration of an example depends more on the machine than on the code.
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("busy")
 
@@ -53,7 +53,7 @@ def second_certificate(tmp_path_factory: pytest.TempPathFactory) -> CertificateF
 
 @pytest.fixture
 def served(tmp_path: Path, first_certificate: CertificateFiles) -> CertificateFiles:
-    """The files that a server under test reads; they hold the first certificate."""
+    """The certificate files of a server under test, with the first certificate."""
     files = CertificateFiles(tmp_path / "tls.crt", tmp_path / "tls.key")
     files.certificate.write_bytes(first_certificate.certificate.read_bytes())
     files.key.write_bytes(first_certificate.key.read_bytes())
@@ -61,14 +61,14 @@ def served(tmp_path: Path, first_certificate: CertificateFiles) -> CertificateFi
 
 
 class _JumpingSelector(selectors.DefaultSelector):
-    """Instead of waiting, moves the clock to when the wait would end."""
+    """Advances the clock instead of waiting."""
 
     now = 0.0
 
     def select(self, timeout: float | None = None) -> list[Any]:
         ready = super().select(0)
         if not ready and timeout is None:
-            raise RuntimeError("dead-lock: everything waits and no timer runs")
+            raise RuntimeError("deadlock: all tasks wait and no timer runs")
         if not ready and timeout:
             self.now += timeout
         return ready
@@ -76,7 +76,7 @@ class _JumpingSelector(selectors.DefaultSelector):
 
 @pytest.fixture
 def virtual_time() -> Iterator[asyncio.Runner]:
-    """A runner whose loop never waits: sleeping an hour takes no time."""
+    """A runner with virtual time: sleeps return at once."""
 
     def loop() -> asyncio.AbstractEventLoop:
         selector = _JumpingSelector()

@@ -1,4 +1,4 @@
-"""Objects as an API server keeps them, for the clusters of these tests."""
+"""Stored objects with resourceVersions, for test clusters."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kube_scheduler_operator.kube.store import Store
 
 
 class Stored:
-    """A store in which every write has a resourceVersion of its own."""
+    """A store that gives every write a new resourceVersion."""
 
     def __init__(self) -> None:
         self._store = Store()

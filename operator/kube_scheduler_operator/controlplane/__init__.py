@@ -1,1 +1,4 @@
-"""KubeScheduler and Scheduler: the schedulers in the control plane's static pods."""
+"""KubeScheduler and Scheduler: the schedulers in the static Pods of control-plane nodes; pure.
+
+May import: profiles, extenders and below. May be imported by: diagnostics and above.
+"""

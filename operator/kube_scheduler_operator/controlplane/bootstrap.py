@@ -1,13 +1,13 @@
 """The scheduler of a node that bootstraps a cluster: configuration and manifests, before any API.
 
-It elects where its successors do. Two schedulers that compete for different Leases are both active,
-and each takes the other's decisions for its own room on the nodes.
+It uses the same Lease as its successors. Two schedulers with different Leases are both active, and
+overcommit the nodes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 import jinja2
@@ -16,17 +16,17 @@ import yaml
 from ..base.findings import format_path
 from ..base.platform import Platform
 from ..kube.resource import SCHEDULER_PROFILES
-from ..manifests.pods import render_documents
+from ..manifests.templates import render_documents
 from ..model.attachment import CONTROL_PLANE
 from ..profiles.check import first_profile
-from ..profiles.validate import profiles_of
-from ..schedulerconfig.canonical import tidy
-from ..schedulerconfig.catalogue import NEWEST
-from ..schedulerconfig.check import Target, check_config
+from ..profiles.validate import validate_profiles
+from ..schedulerconfig.canonical import without_empty_values
 from ..schedulerconfig.feature_gates import Gates
 from ..schedulerconfig.go_values import without_nulls
-from ..schedulerconfig.merge import TypeMetaError, merge_by_meaning
+from ..schedulerconfig.in_tree_plugins import NEWEST
+from ..schedulerconfig.merge import TypeMetaError, merge_semantically
 from ..schedulerconfig.presets import default_config, profile_fragment
+from ..schedulerconfig.validation import Target, validate_config
 from ..schedulerconfig.versions import Version
 
 FEATURE_SET_ANNOTATION: Final = "release.openshift.io/feature-set"
@@ -37,39 +37,39 @@ _KUBECONFIG: Final = f"{_SECRETS_DIRECTORY}/kubeconfig"
 _CONFIG_DIRECTORY: Final = "/etc/kubernetes/config"
 _LEASE: Final = ("leaderElect", "resourceLock", "resourceNamespace", "resourceName")
 
-# Which version will read the configuration is not known: what may be new in it is not refused.
+# The version that will read the configuration is unknown: newer fields must not be refused.
 _SOME_VERSION: Final = Version(NEWEST.major, NEWEST.minor + 1)
 
 
 class BootstrapError(ValueError):
-    """Inputs from which nothing can be rendered; the message says which and what to do."""
+    """An input cannot be rendered; the message names it and the fix."""
 
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A template as it was read: what to call it, and its text."""
+    """A template: its name in messages, and its text."""
 
     name: str
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class File:
-    """What a file holds: what to call it, and its objects."""
+class ManifestFile:
+    """A file of manifests: its name in messages, and its objects."""
 
     name: str
     documents: tuple[Mapping[str, Any], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Pod:
-    """What decides about the bootstrap pod.
+class BootstrapPod:
+    """Parameters of the bootstrap pod.
 
     Attributes:
-        image: the scheduler's.
+        image: the scheduler's image.
         image_pull_policy: `Always`, `IfNotPresent` or `Never`.
         config_host_path: directory of the bootstrap node with the rendered configuration.
-        config_file_name: its name there.
+        config_file_name: name of the configuration there.
         secrets_host_path: directory of the bootstrap node with the file `kubeconfig`.
     """
 
@@ -80,14 +80,10 @@ class Pod:
     secrets_host_path: str
 
     def values(self, platform: Platform) -> dict[str, Any]:
-        """The names that templates can use."""
+        """The variables of templates."""
         return {
+            **asdict(self),
             "platform": platform,
-            "image": self.image,
-            "image_pull_policy": self.image_pull_policy,
-            "config_host_path": self.config_host_path,
-            "config_file_name": self.config_file_name,
-            "secrets_host_path": self.secrets_host_path,
             "secrets_directory": _SECRETS_DIRECTORY,
             "kubeconfig": _KUBECONFIG,
             "config": f"{_CONFIG_DIRECTORY}/{self.config_file_name}",
@@ -96,41 +92,41 @@ class Pod:
 
 def bootstrap_config(
     platform: Platform,
-    pod: Pod,
+    pod: BootstrapPod,
     template: Template,
-    overrides: Sequence[File],
-    manifests: Sequence[File] = (),
+    overrides: Sequence[ManifestFile],
+    manifests: Sequence[ManifestFile] = (),
 ) -> dict[str, Any]:
     """The configuration of the bootstrap scheduler.
 
-    What schedulers have in common and the SchedulerProfiles among the manifests, with the template
-    over it, with each override over that, merged as `spec.unsupportedConfigOverrides` is.
+    The default configuration and the SchedulerProfiles among the manifests, then the template, then
+    each override, merged as `spec.unsupportedConfigOverrides` is.
 
     Raises:
-        BootstrapError: a document is of another kind, a SchedulerProfile cannot run, kube-scheduler
-            would refuse the outcome, or it would elect somewhere else than its successors.
+        BootstrapError: a document is of another kind, a SchedulerProfile is invalid, kube-scheduler
+            would refuse the result, or it would use another Lease than its successors.
     """
     common = default_config(platform)
-    config = merge_by_meaning([_with_profiles(profile_fragment(""), manifests), common])
+    config = merge_semantically([_with_profiles(profile_fragment(""), manifests), common])
     for file in (_render(template, platform, pod), *overrides):
         for document in file.documents:
             try:
-                config = merge_by_meaning([config, document])
+                config = merge_semantically([config, document])
             except TypeMetaError as error:
                 raise BootstrapError(f"{file.name}: {error}") from error
     config = without_nulls(config)
     problems = [
         f"{format_path(('config', *problem.path))}: {problem.message}"
-        for problem in check_config(config, Target(Gates(_SOME_VERSION), stock=False))
+        for problem in validate_config(config, Target(Gates(_SOME_VERSION), stock=False))
     ]
     problems = problems or list(_other_lease(config, common))
     if problems:
         raise BootstrapError("\n".join(problems))
-    return tidy(config)
+    return without_empty_values(config)
 
 
-def _with_profiles(base: dict[str, Any], manifests: Sequence[File]) -> dict[str, Any]:
-    """The base with the SchedulerProfiles of the control plane; pods name them from the start."""
+def _with_profiles(base: dict[str, Any], manifests: Sequence[ManifestFile]) -> dict[str, Any]:
+    """The base with the SchedulerProfiles of the control plane: Pods use them from the start."""
     objects = {
         str((document.get("metadata") or {}).get("name") or ""): document
         for file in manifests
@@ -139,8 +135,8 @@ def _with_profiles(base: dict[str, Any], manifests: Sequence[File]) -> dict[str,
     }
     first = first_profile(base)
     target = Target(Gates(_SOME_VERSION), stock=False)
-    profiles, verdicts = profiles_of(CONTROL_PLANE, objects.values(), first, target)
-    problems = [finding.text for verdict in verdicts for finding in verdict.findings]
+    profiles, results = validate_profiles(CONTROL_PLANE, objects.values(), first, target)
+    problems = [finding.text for result in results for finding in result.findings]
     if problems:
         raise BootstrapError("\n".join(problems))
     return {**base, "profiles": list(profiles)} if profiles != (first,) else base
@@ -149,18 +145,18 @@ def _with_profiles(base: dict[str, Any], manifests: Sequence[File]) -> dict[str,
 def _other_lease(config: Mapping[str, Any], common: Mapping[str, Any]) -> Iterable[str]:
     election = config.get("leaderElection") or {}
     for key in _LEASE:
-        found, wanted = election.get(key), common["leaderElection"][key]
-        if found != wanted:
+        found, desired = election.get(key), common["leaderElection"][key]
+        if found != desired:
             yield (
-                f"config.leaderElection.{key}: {found!r} would make two schedulers active, for "
-                f"those that follow have {wanted!r}; leave it out"
+                f"config.leaderElection.{key}: {found!r} would make two schedulers active, because "
+                f"the schedulers that follow use {desired!r}; remove it"
             )
 
 
 def bootstrap_manifests(
-    platform: Platform, pod: Pod, templates: Iterable[Template], feature_set: str
-) -> list[File]:
-    """The manifests of templates, without those that are for other feature sets.
+    platform: Platform, pod: BootstrapPod, templates: Iterable[Template], feature_set: str
+) -> list[ManifestFile]:
+    """The rendered manifests, without those for other feature sets.
 
     Raises:
         BootstrapError: a template cannot be rendered.
@@ -170,7 +166,7 @@ def bootstrap_manifests(
         rendered = _render(template, platform, pod)
         documents = tuple(one for one in rendered.documents if _is_for(one, feature_set))
         if documents:
-            files.append(File(rendered.name, documents))
+            files.append(ManifestFile(rendered.name, documents))
     return files
 
 
@@ -180,23 +176,25 @@ def _is_for(document: Mapping[str, Any], feature_set: str) -> bool:
     return listed is None or feature_set in (name.strip() for name in str(listed).split(","))
 
 
-def _render(template: Template, platform: Platform, pod: Pod) -> File:
+def _render(template: Template, platform: Platform, pod: BootstrapPod) -> ManifestFile:
     try:
         documents = render_documents(template.text, **pod.values(platform))
-        return File(template.name, tuple(documents))
+        return ManifestFile(template.name, tuple(documents))
     except jinja2.TemplateSyntaxError as error:
         raise BootstrapError(
-            f"{template.name}, line {error.lineno}: {error.message}; templates are jinja2's, "
-            "values are written as {{ image | tojson }}"
+            f"{template.name}, line {error.lineno}: {error.message}; templates are "
+            "Jinja2: write values as {{ image | tojson }}"
         ) from error
     except jinja2.TemplateError as error:
         known = ", ".join(sorted(pod.values(platform)))
-        raise BootstrapError(f"{template.name}: {error.message}; there are {known}") from error
+        raise BootstrapError(
+            f"{template.name}: {error.message}; the variables are {known}"
+        ) from error
     except (yaml.YAMLError, ValueError) as error:
         raise BootstrapError(f"{template.name} does not render to YAML objects: {error}") from error
 
 
-def feature_set_of(manifests: Iterable[File]) -> str:
+def feature_set_of(manifests: Iterable[ManifestFile]) -> str:
     """`spec.featureSet` of the FeatureGate `cluster` among manifests; `Default` without one."""
     for file in manifests:
         for document in file.documents:
@@ -205,8 +203,8 @@ def feature_set_of(manifests: Iterable[File]) -> str:
     return DEFAULT_FEATURE_SET
 
 
-def contradictions(manifests: Iterable[File]) -> list[str]:
-    """Objects that several files define, and not in the same way."""
+def contradictions(manifests: Iterable[ManifestFile]) -> list[str]:
+    """Objects that several files define differently."""
     first: dict[tuple[str, str, str, str], tuple[str, Mapping[str, Any]]] = {}
     found = []
     for file in manifests:
@@ -224,7 +222,7 @@ def contradictions(manifests: Iterable[File]) -> list[str]:
 
 
 def _key(document: Mapping[str, Any]) -> tuple[str, str, str, str]:
-    """(group, kind, namespace, name); no name for what the API is to name."""
+    """(group, kind, namespace, name); no name if the API generates it."""
     group, slash, _ = str(document.get("apiVersion") or "").rpartition("/")
     metadata = document.get("metadata")
     metadata = metadata if isinstance(metadata, Mapping) else {}

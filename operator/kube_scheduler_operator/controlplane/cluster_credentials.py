@@ -1,7 +1,7 @@
-"""How schedulers find the API and whom they trust, where the cluster keeps that and not the node.
+"""Kubeconfig, CA bundle and client certificate of schedulers where the cluster keeps them.
 
 The kubeconfig and the CA bundle are parts of a revision. The client certificate is not: it is
-renewed every few weeks, and a scheduler reads it again while it runs.
+renewed every few weeks, and a running scheduler reloads it.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from functools import lru_cache
 from typing import Any, Final
 
 from ..base import names
-from ..base.platform import Credentials, Platform
-from ..manifests.pods import STATIC_POD_RESOURCES, canonical_json
+from ..base.platform import Platform, SchedulerCredentials
+from .node_pods import STATIC_POD_RESOURCES, kubeconfig_text
 
 _BLOCK: Final = re.compile(
     r"-----BEGIN CERTIFICATE-----\n[A-Za-z0-9+/=\s]+?\n-----END CERTIFICATE-----"
@@ -23,18 +23,16 @@ _BLOCK: Final = re.compile(
 
 
 class BundleError(ValueError):
-    """A CA bundle with something in it that is no certificate."""
+    """A CA bundle contains something that is not a certificate."""
 
 
 def ca_bundle(texts: Iterable[str], now: datetime) -> str:
-    """One bundle of several, as the reference combines them: in order, without expired ones.
+    """Combine PEM bundles as the reference does: in order, less what has expired by `now`.
 
-    Args:
-        texts: PEM; text around certificates is left out, as is a certificate seen before.
-        now: what counts as expired.
+    Text around certificates and duplicates are dropped.
 
     Raises:
-        BundleError: a text has no certificate, or one that cannot be read.
+        BundleError: a text has no certificate, or an unreadable one.
     """
     found: dict[bytes, str] = {}
     for text in texts:
@@ -44,10 +42,10 @@ def ca_bundle(texts: Iterable[str], now: datetime) -> str:
     return "".join(f"{block}\n" for block in found.values())
 
 
-# Every pass asks for the same bundles again.
+# Every reconcile reads the same bundles again.
 @lru_cache(maxsize=16)
 def _certificates(text: str) -> tuple[tuple[str, bytes, float | None], ...]:
-    """(PEM, DER, when it expires) of each certificate; None for one that is no CA's own."""
+    """(PEM, DER, expiry) of each certificate; the expiry is None if it is not a CA's."""
     blocks = _BLOCK.findall(text.replace("\r\n", "\n"))
     if not blocks or len(blocks) != text.count("-----BEGIN"):
         raise BundleError("it must consist of PEM certificates")
@@ -60,41 +58,18 @@ def _certificate(block: str) -> tuple[str, bytes, float | None]:
         der = ssl.PEM_cert_to_DER_cert(block)
         context.load_verify_locations(cadata=der)
     except (ValueError, ssl.SSLError) as error:
-        raise BundleError(f"a certificate in it cannot be read: {error}") from error
+        raise BundleError(f"it contains an unreadable certificate: {error}") from error
     expires = [str(one["notAfter"]) for one in context.get_ca_certs()]
     return block, der, float(ssl.cert_time_to_seconds(expires[0])) if expires else None
 
 
-def kubeconfig(kept: Credentials, server: str) -> str:
-    """The kubeconfig of schedulers: everything in it is a path that they see.
-
-    Args:
-        kept: where things are.
-        server: URL of the API server.
-    """
-    secret = f"{kept.mounted}/secrets/{kept.client_certificate}"
+def kubeconfig(source: SchedulerCredentials, server: str) -> str:
+    """The kubeconfig of schedulers; its paths are those inside their containers."""
+    secret = f"{source.mounted}/secrets/{source.client_certificate}"
     bundle = f"{STATIC_POD_RESOURCES}/configmaps/{names.CA_BUNDLE}/{names.CA_BUNDLE_KEY}"
-    user = names.OPERAND
-    return canonical_json(
-        {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "clusters": [
-                {"name": "lb-int", "cluster": {"server": server, "certificate-authority": bundle}}
-            ],
-            "users": [
-                {
-                    "name": user,
-                    "user": {
-                        "client-certificate": f"{secret}/tls.crt",
-                        "client-key": f"{secret}/tls.key",
-                    },
-                }
-            ],
-            "contexts": [{"name": user, "context": {"cluster": "lb-int", "user": user}}],
-            "current-context": user,
-        }
-    )
+    cluster = {"server": server, "certificate-authority": bundle}
+    user = {"client-certificate": f"{secret}/tls.crt", "client-key": f"{secret}/tls.key"}
+    return kubeconfig_text("lb-int", cluster, names.OPERAND, user)
 
 
 def client_certificate(platform: Platform, source: Mapping[str, Any]) -> dict[str, Any]:

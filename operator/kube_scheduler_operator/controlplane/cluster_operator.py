@@ -1,4 +1,4 @@
-"""What a pass says in the ClusterOperator, also when there is no KubeScheduler to say it in."""
+"""Reports to the ClusterOperator, also while there is no KubeScheduler."""
 
 from __future__ import annotations
 
@@ -17,12 +17,9 @@ from .operand_image import operand_version
 def report_cluster_operator(
     snapshot: Snapshot, conditions: Sequence[Mapping[str, Any]], progress: str = ""
 ) -> Plan:
-    """The write that makes the ClusterOperator say how things are, and when that may change.
+    """The write of the ClusterOperator, and when it may change without another change.
 
-    Args:
-        snapshot: what was seen.
-        conditions: `status.conditions` of KubeScheduler, as this pass leaves them.
-        progress: how far the way out is.
+    `conditions` are KubeScheduler's new ones; `progress` is that of a removal.
     """
     planned = plan_cluster_operator(
         platform=snapshot.platform,
@@ -36,23 +33,24 @@ def report_cluster_operator(
     if planned.object is None:
         return Plan(requeue_after=planned.requeue_after)
     if snapshot.cluster_operator is None:
-        # The API ignores status at creation; it follows as soon as the object is there.
-        bare = {key: value for key, value in planned.object.items() if key != "status"}
-        return Plan(reports=(Create(CLUSTER_OPERATORS, bare),), requeue_after=0.0)
+        # The API ignores status at creation; it is written once the object exists.
+        without_status = {key: value for key, value in planned.object.items() if key != "status"}
+        return Plan(reports=(Create(CLUSTER_OPERATORS, without_status),), requeue_after=0.0)
     write = Replace(CLUSTER_OPERATORS, planned.object, "status")
     return Plan(reports=(write,), requeue_after=planned.requeue_after)
 
 
 def report_without_kubescheduler(snapshot: Snapshot) -> Plan:
-    """KubeScheduler is gone, which is no uninstall: say so and leave everything as it runs."""
-    since = "2000-01-01T00:00:00Z"  # older than any inertia: this is a fact, not a disturbance
+    """Report that KubeScheduler is missing: not an uninstall, so everything keeps running."""
+    since = "2000-01-01T00:00:00Z"  # older than any inertia: not a transient problem
     ready = sum(operand_pods.read(pod).ready for pod in snapshot.operand_pods.values())
+    pods = "1 scheduler pod is" if ready == 1 else f"{ready} scheduler pods are"
     conditions = [
         {
             "type": names.STATIC_PODS_AVAILABLE,
             "status": "True" if ready else "False",
             "reason": "AsExpected" if ready else "NoReadyScheduler",
-            "message": f"{ready} scheduler pods are Ready",
+            "message": f"{pods} Ready",
             "lastTransitionTime": since,
         },
         {
@@ -60,8 +58,8 @@ def report_without_kubescheduler(snapshot: Snapshot) -> Plan:
             "status": "True",
             "reason": "NotFound",
             "message": (
-                'KubeScheduler "cluster" does not exist; schedulers keep running as they are; '
-                "create it to go on: "
+                'KubeScheduler "cluster" does not exist; schedulers keep running unchanged; to '
+                "continue, create it: "
                 'kubectl create -f - <<< \'{"apiVersion":"operator.openshift.io/v1",'
                 '"kind":"KubeScheduler","metadata":{"name":"cluster"},"spec":{}}\''
             ),
@@ -72,7 +70,7 @@ def report_without_kubescheduler(snapshot: Snapshot) -> Plan:
 
 
 def _versions(snapshot: Snapshot) -> dict[str, str]:
-    """Versions that are certain: the operand's only when all its pods run the same image."""
+    """The certain versions: the operand's only if all its pods run the same image."""
     versions = {"operator": snapshot.settings.operator_version}
     images = {operand_pods.read(pod).image for pod in snapshot.operand_pods.values()}
     if len(images) == 1:

@@ -1,40 +1,39 @@
-"""What the pass found, as the conditions of KubeScheduler (names.py has their types).
+"""The conditions of KubeScheduler (names.py has their types).
 
-Every condition is written in every pass, so that one that no longer holds is taken back at once.
+Every reconcile writes every condition, so that one that no longer holds is withdrawn at once.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Final
 
 from ..base import names
+from ..base.findings import Finding
 from ..base.objects import annotation
 from ..base.times import timestamp
-from ..status.conditions import AS_EXPECTED, Condition, aggregate
-from ..status.scheduler_lease import LEASE_GRACE, lease_holder, lease_problem
+from ..model.operand_pods import OperandPod
+from ..model.snapshot import Snapshot
+from ..schedulerconfig.presets import DEFAULT_PROFILE
+from ..status.conditions import AS_EXPECTED, Condition, aggregate, problem_condition
+from ..status.scheduler_lease import control_plane_lease, lease_holder
 from ..status.warnings import warnings_condition
-from .rollout.drift import is_astray
-from .rollout.installer_pods import Stage
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from datetime import datetime
-
-    from ..base.findings import Finding
-    from ..model.operand_pods import Operand
-    from ..model.snapshot import Snapshot
-    from .revision.history import Revision
-    from .rollout.installer_pods import Installer
-    from .rollout.node_statuses import Entry
-    from .rollout.removal import Removal
-    from .rollout.result import Stepped
+from .revision.history import Revision
+from .revision.inputs import read_inputs
+from .rollout.drift import has_drifted
+from .rollout.installer_pods import Installer, Stage
+from .rollout.node_statuses import NodeStatus
+from .rollout.observe import Observation
+from .rollout.removal import Removal
+from .rollout.result import RolloutResult, describe
 
 REVISION_FAILED: Final = "RevisionFailed"
-"""Reason of NodeInstallerDegraded: what is asked for did not stay healthy and is held back."""
+"""Reason of NodeInstallerDegraded: the desired content did not stay healthy and is quarantined."""
 
 
 def from_findings(findings: Sequence[Finding]) -> list[Condition]:
-    """Conditions of the observe, compose and check steps."""
+    """Conditions of the steps before revise, from their findings."""
     types = (
         names.CONFIG_OBSERVATION_DEGRADED,
         names.TARGET_CONFIG_DEGRADED,
@@ -43,7 +42,10 @@ def from_findings(findings: Sequence[Finding]) -> list[Condition]:
         names.SCHEDULER_EXTENDERS_DEGRADED,
         names.INEFFECTIVE_SETTINGS,
     )
-    conditions = [_found(type_, [f for f in findings if f.condition == type_]) for type_ in types]
+    conditions = [
+        problem_condition(type_, ((f.reason, f.text) for f in findings if f.condition == type_))
+        for type_ in types
+    ]
     warnings = names.CONFIGURATION_WARNINGS
     conditions.append(
         warnings_condition(warnings, (f for f in findings if f.condition == warnings))
@@ -61,12 +63,6 @@ def from_findings(findings: Sequence[Finding]) -> list[Condition]:
     return conditions
 
 
-def _found(type_: str, findings: Sequence[Finding]) -> Condition:
-    if not findings:
-        return Condition(type_, "False", AS_EXPECTED)
-    return Condition(type_, "True", findings[0].reason, aggregate(f.text for f in findings))
-
-
 def revision_conditions(error: str, note: str) -> list[Condition]:
     """Conditions of the revise step."""
     if error:
@@ -76,85 +72,76 @@ def revision_conditions(error: str, note: str) -> list[Condition]:
 
 def rollout_conditions(
     snapshot: Snapshot,
-    stepped: Stepped,
+    observation: Observation,
+    result: RolloutResult,
     *,
-    wanted: Revision | None,
+    desired: Revision | None,
     rejected: Revision | None,
-    description: str,
 ) -> list[Condition]:
-    """Conditions of the rollout step.
-
-    Args:
-        snapshot: what was seen.
-        stepped: what the step decided.
-        wanted: the revision that nodes move to.
-        rejected: a revision that is asked for but was refused or failed.
-        description: which nodes are where.
-    """
+    """Conditions of the rollout step; `rejected` is a revision that was refused or failed."""
     return [
-        _progressing(snapshot, stepped, wanted, rejected, description),
+        _progressing(snapshot, result, desired, rejected),
         _preflight(rejected),
-        _node_installer(stepped, wanted, rejected),
-        _collected(
-            names.INSTALLER_DEGRADED, "SyncError", [snapshot.trouble] if snapshot.trouble else []
-        ),
-        *_installer_pods(snapshot, stepped, wanted),
-        _available(snapshot, stepped, description),
+        _node_installer(observation, result, desired, rejected),
+        _write_error(snapshot),
+        *_installer_pods(snapshot, observation, result, desired),
+        _available(snapshot, observation, _healthy(snapshot, observation, result, desired)),
         lease_holder(snapshot),
-        _static_pods(snapshot, stepped),
-        _nodes(stepped, snapshot.nodes),
+        _static_pods(snapshot, observation, result),
+        _nodes(snapshot, observation),
     ]
 
 
 def removal_conditions(snapshot: Snapshot, removal: Removal) -> list[Condition]:
-    """Conditions of the way out: how far it is, what failed, and whether pods get scheduled."""
+    """Conditions of a removal: its progress, what failed, and whether Pods are scheduled."""
     progressing, failing = names.NODE_INSTALLER_PROGRESSING, names.NODE_INSTALLER_DEGRADED
     failures = [f'node "{node}": {why}' for node, why in sorted(removal.failures.items())]
+    observation = removal.observation
     return [
         Condition(progressing, "False", "Removed", removal.progress)
         if removal.done
         else Condition(progressing, "True", "Removing", removal.progress),
         _collected(failing, "RestoreFailed", failures),
-        _collected(
-            names.INSTALLER_DEGRADED, "SyncError", [snapshot.trouble] if snapshot.trouble else []
-        ),
-        _available(snapshot, removal.stepped, "the operator is on its way out"),
-        _nodes(removal.stepped, snapshot.nodes),
+        _write_error(snapshot),
+        _available(snapshot, observation, f"{_active(observation)}; the operator is being removed"),
+        _nodes(snapshot, observation),
     ]
 
 
 def _progressing(
     snapshot: Snapshot,
-    stepped: Stepped,
-    wanted: Revision | None,
+    result: RolloutResult,
+    desired: Revision | None,
     rejected: Revision | None,
-    description: str,
 ) -> Condition:
-    type_ = names.NODE_INSTALLER_PROGRESSING
+    type_, statuses = names.NODE_INSTALLER_PROGRESSING, result.node_statuses
+    description = describe(statuses, desired.number if desired is not None else 0)
     behind = [
-        entry
-        for entry in stepped.entries
-        if wanted is not None and (entry.current < wanted.number or entry.target)
+        status
+        for status in statuses
+        if desired is not None and (status.current < desired.number or status.target)
     ]
-    if behind and wanted is not None:
-        waits = [f"{node}: {what}" for node, what in sorted(stepped.waiting.items())]
-        message = "; ".join([f"moving to revision {wanted.number}", description, *waits])
-        if all(_joined_later(snapshot, entry, wanted) for entry in behind):
-            # The API asks operators not to call it progress when nodes join.
+    if behind and desired is not None:
+        waits = [f"{node}: {what}" for node, what in sorted(result.waiting.items())]
+        message = "; ".join([f"moving to revision {desired.number}", description, *waits])
+        if all(_joined_later(snapshot, status, desired) for status in behind):
+            # The API asks operators not to report Progressing when nodes join.
             return Condition(type_, "False", "NodesJoining", message)
         return Condition(type_, "True", "RollingOut", message)
     if rejected is not None:
         message = f"{description}; revision {rejected.number} was {rejected.outcome}"
         return Condition(type_, "False", "RevisionRejected", message)
+    if not snapshot.platform.cluster_config and len(statuses) > 1 and len(_currents(result)) == 1:
+        description = f"All {description}"
     return Condition(type_, "False", "AllNodesAtLatestRevision", description)
 
 
-def _joined_later(snapshot: Snapshot, entry: Entry, wanted: Revision) -> bool:
-    """Whether the revision was installed already when this node came."""
-    if entry.current or not wanted.status or entry.node not in snapshot.nodes:
+def _joined_later(snapshot: Snapshot, status: NodeStatus, desired: Revision) -> bool:
+    """Whether the node joined after the revision was installed on others."""
+    if status.current or not desired.status or status.node not in snapshot.nodes:
         return False
-    installed = timestamp(annotation(wanted.status, names.OUTCOME_TIME_ANNOTATION))
-    born = timestamp(snapshot.nodes[entry.node]["metadata"].get("creationTimestamp"))
+    installed = timestamp(annotation(desired.status, names.OUTCOME_TIME_ANNOTATION))
+    born = timestamp(snapshot.nodes[status.node]["metadata"].get("creationTimestamp"))
     return installed is not None and born is not None and born > installed
 
 
@@ -162,42 +149,48 @@ def _preflight(rejected: Revision | None) -> Condition:
     if rejected is None or rejected.outcome != names.OUTCOME_REFUSED:
         return Condition(names.PREFLIGHT_DEGRADED, "False", AS_EXPECTED)
     message = (
-        f"kube-scheduler refused revision {rejected.number}, no node was touched: "
+        f"kube-scheduler refused revision {rejected.number}; no node was changed: "
         f"{rejected.message}"
     )
     return Condition(names.PREFLIGHT_DEGRADED, "True", "ConfigurationRefused", message)
 
 
 def _node_installer(
-    stepped: Stepped, wanted: Revision | None, rejected: Revision | None
+    observation: Observation,
+    result: RolloutResult,
+    desired: Revision | None,
+    rejected: Revision | None,
 ) -> Condition:
     type_ = names.NODE_INSTALLER_DEGRADED
     if rejected is not None and rejected.outcome == names.OUTCOME_FAILED:
         return Condition(type_, "True", REVISION_FAILED, rejected.message)
-    number = wanted.number if wanted is not None else 0
+    number = desired.number if desired is not None else 0
     retrying = [
-        entry
-        for entry in stepped.entries
-        if entry.failed_revision and entry.failed_revision == (entry.target or number)
+        status
+        for status in result.node_statuses
+        if status.failed_revision and status.failed_revision == (status.target or number)
     ]
     if retrying:
-        lines = [f'node "{e.node}": {error}' for e in retrying for error in e.failed_errors]
+        lines = [f'node "{s.node}": {error}' for s in retrying for error in s.failed_errors]
         return Condition(type_, "True", retrying[0].failed_reason, aggregate(lines))
     stuck = [
-        f'node "{found.node}" cannot take revision {found.revision}: {found.problem}'
-        for found in _awaited(stepped, wanted)
+        f'node "{found.node}" cannot install revision {found.revision}: {found.problem}'
+        for found in _awaited(observation, result, desired)
         if found.stuck
     ]
     return _collected(type_, names.REASON_INSTALLER_FAILED, stuck)
 
 
 def _installer_pods(
-    snapshot: Snapshot, stepped: Stepped, wanted: Revision | None
+    snapshot: Snapshot,
+    observation: Observation,
+    result: RolloutResult,
+    desired: Revision | None,
 ) -> list[Condition]:
-    """An installer pod that cannot start is no failure at once, but soon."""
+    """An installer pod that cannot start is not a failure at once, but soon."""
     pending, waiting = [], []
     reasons: dict[str, str] = {}
-    for found in _awaited(stepped, wanted):
+    for found in _awaited(observation, result, desired):
         age = (snapshot.now - found.created).total_seconds() if found.created else 0.0
         late = age > snapshot.settings.rollout.pending_tolerance
         if found.waiting and (late or found.waiting[0] in _CANNOT_START):
@@ -218,22 +211,24 @@ def _installer_pods(
     ]
 
 
-def _awaited(stepped: Stepped, wanted: Revision | None) -> list[Installer]:
-    """Installers of whom something is still to come."""
-    number = wanted.number if wanted is not None else 0
+def _awaited(
+    observation: Observation, result: RolloutResult, desired: Revision | None
+) -> list[Installer]:
+    """Installer pods whose result is still to come."""
+    number = desired.number if desired is not None else 0
     targets = {
-        (entry.node, entry.target or number)
-        for entry in stepped.entries
-        if entry.target or entry.current < number
+        (status.node, status.target or number)
+        for status in result.node_statuses
+        if status.target or status.current < number
     }
     return [
         found
-        for found in stepped.installers
-        if (found.node, found.revision) in targets and not found.over and not found.leaving
+        for found in observation.installers
+        if (found.node, found.revision) in targets and not found.has_ended and not found.deleting
     ]
 
 
-# These do not go away by waiting a little longer for the container to be created.
+# These problems do not go away while the container is being created.
 _CANNOT_START = frozenset(
     {
         "ErrImagePull",
@@ -248,66 +243,101 @@ _CANNOT_START = frozenset(
 
 
 def _collected(type_: str, reason: str, messages: Sequence[str]) -> Condition:
-    if not messages:
-        return Condition(type_, "False", AS_EXPECTED)
-    return Condition(type_, "True", reason, aggregate(messages))
+    return problem_condition(type_, ((reason, message) for message in messages))
 
 
-def _available(snapshot: Snapshot, stepped: Stepped, description: str) -> Condition:
+def _write_error(snapshot: Snapshot) -> Condition:
+    errors = [snapshot.last_error] if snapshot.last_error else []
+    return _collected(names.INSTALLER_DEGRADED, "SyncError", errors)
+
+
+def _available(snapshot: Snapshot, observation: Observation, healthy: str) -> Condition:
     type_ = names.STATIC_PODS_AVAILABLE
-    ready = [pod for pod in stepped.operands.values() if pod.ready]
-    if not ready:
+    if not any(pod.ready for pod in observation.operands.values()):
         return Condition(type_, "False", "NoReadyScheduler", "no scheduler pod is Ready")
-    problem = lease_problem(snapshot)
+    problem, _ = control_plane_lease(snapshot)
     if problem:
         return Condition(type_, "False", "LeaseNotRenewed", problem)
-    nodes = "1 node is active" if len(ready) == 1 else f"{len(ready)} nodes are active"
-    return Condition(type_, "True", AS_EXPECTED, f"{nodes}; {description}")
+    return Condition(type_, "True", AS_EXPECTED, healthy)
 
 
-def _static_pods(snapshot: Snapshot, stepped: Stepped) -> Condition:
-    moving = {entry.node for entry in stepped.entries if entry.target}
-    calm = [
-        node for node in sorted(snapshot.nodes) if node not in moving | stepped.not_ready.keys()
-    ]
-    entries = {entry.node: entry for entry in stepped.entries}
+def _healthy(
+    snapshot: Snapshot,
+    observation: Observation,
+    result: RolloutResult,
+    desired: Revision | None,
+) -> str:
+    """The message of Available; on OpenShift in the reference's words."""
+    statuses, currents = result.node_statuses, _currents(result)
+    if snapshot.platform.cluster_config or len(currents) != 1 or 0 in currents:
+        description = describe(statuses, desired.number if desired is not None else 0)
+        return f"{_active(observation)}; {description}"
+    (number,) = currents
+    pods = (observation.operands.get(status.node) for status in statuses)
+    ready = sum(pod is not None and pod.ready and pod.revision == number for pod in pods)
+    nodes = "node" if len(statuses) == 1 else "nodes"
+    message = f"{ready} of {len(statuses)} {nodes} at revision {number}"
+    if desired is not None and desired.number == number:
+        profile = _profile(desired.inputs)
+        message += f", profile {profile}" if profile else ""
+    return message
+
+
+# Every reconcile reads the same inputs again.
+@lru_cache(maxsize=4)
+def _profile(inputs: str) -> str:
+    recorded = read_inputs(inputs)
+    return str(recorded.scheduler.get("profile") or DEFAULT_PROFILE) if recorded else ""
+
+
+def _active(observation: Observation) -> str:
+    ready = sum(pod.ready for pod in observation.operands.values())
+    return "1 node is active" if ready == 1 else f"{ready} nodes are active"
+
+
+def _currents(result: RolloutResult) -> set[int]:
+    return {status.current for status in result.node_statuses}
+
+
+def _static_pods(snapshot: Snapshot, observation: Observation, result: RolloutResult) -> Condition:
+    statuses = {status.node: status for status in result.node_statuses}
+    moving = {status.node for status in result.node_statuses if status.target}
+    settled = sorted(snapshot.nodes.keys() - moving - observation.not_ready.keys())
     problems = []
-    for node in calm:
-        pod = stepped.operands.get(node)
+    for node in settled:
+        pod = observation.operands.get(node)
         if pod is None:
             problems.append(f'no scheduler pod on node "{node}"')
         elif not pod.ready:
-            problems.append((pod.trouble or f"pod/{pod.name} is not Ready") + _last_words(pod))
-        elif is_astray(entries.get(node), pod):
+            problems.append((pod.trouble or f"pod/{pod.name} is not Ready") + _last_line(pod))
+        elif has_drifted(statuses.get(node), pod):
             runs = (
                 f"revision {pod.revision}" if pod.ours else "a manifest that is not the operator's"
             )
-            wanted = f"instead of revision {entries[node].current}, which will be put back"
-            problems.append(f'node "{node}" runs {runs} {wanted}; who changed its manifest?')
+            problems.append(
+                f'node "{node}" runs {runs} instead of revision {statuses[node].current}, which '
+                "will be put back: find out who changed the manifest"
+            )
     return _collected(names.STATIC_PODS_DEGRADED, "Error", problems)
 
 
-def _last_words(pod: Operand) -> str:
-    line = pod.last_words.splitlines()[-1] if pod.last_words else ""
+def _last_line(pod: OperandPod) -> str:
+    line = pod.termination_message.splitlines()[-1] if pod.termination_message else ""
     return f" ({line})" if line and line not in pod.trouble else ""
 
 
-def _nodes(stepped: Stepped, nodes: Mapping[str, object]) -> Condition:
-    type_ = names.NODES_DEGRADED
-    if not nodes:
-        message = "there is no control-plane node: no node has a control-plane role label"
+def _nodes(snapshot: Snapshot, observation: Observation) -> Condition:
+    type_, count = names.NODES_DEGRADED, len(snapshot.nodes)
+    if not count:
+        message = "no node has a control-plane role label"
         return Condition(type_, "True", "NoControlPlaneNodes", message)
-    if stepped.not_ready:
-        listed = ", ".join(why for _, why in sorted(stepped.not_ready.items()))
+    if observation.not_ready:
+        listed = ", ".join(why for _, why in sorted(observation.not_ready.items()))
         message = f"The master nodes not ready: {listed}"
         return Condition(type_, "True", "MasterNodesNotReady", message)
-    return Condition(type_, "False", "MasterNodesReady", "All master nodes are ready")
-
-
-def requeue_for_lease(snapshot: Snapshot, now: datetime) -> float | None:
-    """Seconds until the Lease would count as not renewed; None if it already does."""
-    if snapshot.lease_seen is None or lease_problem(snapshot):
-        return None
-    spec = (snapshot.operand_lease or {}).get("spec") or {}
-    allowed = float(spec.get("leaseDurationSeconds") or 15) + LEASE_GRACE
-    return max(allowed - (now - snapshot.lease_seen).total_seconds() + 0.5, 0.5)
+    if snapshot.platform.cluster_config:
+        message = "All master nodes are ready"  # the reference's words
+    else:
+        nodes = "control-plane node is" if count == 1 else f"{count} control-plane nodes are"
+        message = f"{'The' if count == 1 else 'All'} {nodes} Ready"
+    return Condition(type_, "False", "MasterNodesReady", message)

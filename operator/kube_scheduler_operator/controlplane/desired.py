@@ -1,4 +1,4 @@
-"""What users' settings come to: observed, composed, and as the content of a revision."""
+"""The desired state of the control plane: its configuration, and the content of a revision."""
 
 from __future__ import annotations
 
@@ -7,35 +7,31 @@ from collections.abc import Mapping
 
 from ..base import names
 from ..base.findings import Finding
+from ..base.objects import Object
 from ..model import operand_pods
 from ..model.attachment import CONTROL_PLANE
 from ..model.snapshot import Snapshot
 from .compose import Composition, Inputs, compose
 from .operand_image import operand_image, operand_version
-from .revision.content import Content
+from .revision.content import RevisionContent
 from .revision.credentials import has_serving_certificate
 from .revision.inputs import record
 from .target_config_maps import target_data
 
 
-def wanted(snapshot: Snapshot) -> tuple[Content | None, tuple[Finding, ...]]:
-    """What users' settings come to, for commands that ask "what if"; nothing is done about it.
+def desired_content(snapshot: Snapshot) -> tuple[RevisionContent | None, tuple[Finding, ...]]:
+    """The desired revision, for commands that preview an edit.
 
     Returns:
-        configuration and pod of the revision that they ask for (None if it would not be cut),
-        without the credentials that the cluster adds, and what somebody should know about it.
+        (configuration and Pod of the revision, without the cluster's credentials; None if an error
+        blocks it, all errors and warnings).
     """
     image = operand_image(snapshot)
-    composition = composed(snapshot, image)
+    composition = compose(inputs_of(snapshot, image))
     findings = (*composition.findings, *image_findings(image))
     if any(finding.blocking for finding in findings):
         return None, findings
     return content_of(snapshot, composition, image, {}), findings
-
-
-def composed(snapshot: Snapshot, image: str) -> Composition:
-    """The configuration that all settings in a snapshot come to, for the scheduler in `image`."""
-    return compose(_inputs(snapshot, image))
 
 
 def content_of(
@@ -43,29 +39,22 @@ def content_of(
     composition: Composition,
     image: str,
     credentials: Mapping[str, Mapping[str, str]],
-) -> Content | None:
-    """The revision that a composition asks for; None if it has no configuration.
-
-    Args:
-        snapshot: what was seen.
-        composition: of that.
-        image: kube-scheduler's.
-        credentials: further parts, which the cluster adds.
-    """
+) -> RevisionContent | None:
+    """The content of the revision for a composition; None if it has no configuration."""
     if composition.config is None:
         return None
     reason = str(snapshot.spec.get("forceRedeploymentReason") or "")
     target = target_data(snapshot.platform, composition, image, reason)
-    profiles = {v.name: v.spec for v in composition.verdicts if v.spec is not None}
+    profiles = {v.name: v.spec for v in composition.results if v.spec is not None}
     extenders = {
         v.name: v.spec for v in composition.extenders if v.spec is not None and v.entry is not None
     }
     inputs = record(snapshot.scheduler, snapshot.kubescheduler, profiles, extenders)
-    return Content({**target, **credentials}, inputs)
+    return RevisionContent({**target, **credentials}, inputs)
 
 
 def image_findings(image: str) -> tuple[Finding, ...]:
-    """What somebody should do if no image is known; nothing if one is."""
+    """The error that the image is unknown; empty if it is known."""
     if image:
         return ()
     return (
@@ -73,14 +62,15 @@ def image_findings(image: str) -> tuple[Finding, ...]:
             names.TARGET_CONFIG_DEGRADED,
             "NoOperandImage",
             "OPERAND_IMAGE",
-            "kube-scheduler's image is not known: no scheduler pod is visible to take it from; set "
+            "kube-scheduler's image is unknown, because no scheduler Pod is visible; set "
             "OPERAND_IMAGE on the operator's Deployment",
             blocking=True,
         ),
     )
 
 
-def _inputs(snapshot: Snapshot, image: str) -> Inputs:
+def inputs_of(snapshot: Snapshot, image: str) -> Inputs:
+    """Everything in a snapshot that the control plane's configuration depends on."""
     stock = next(
         (
             pod.arguments
@@ -95,7 +85,7 @@ def _inputs(snapshot: Snapshot, image: str) -> Inputs:
         scheduler=snapshot.scheduler,
         kubescheduler=snapshot.kubescheduler or {},
         stock_arguments=stock,
-        # Where the cluster brings its own scheduler, its image may be called anything.
+        # On OpenShift the image of the stock scheduler can have any name.
         stock_image=snapshot.platform.cluster_config
         or "/kube-scheduler:" in f"/{image}"
         or "/kube-scheduler@" in f"/{image}",
@@ -106,19 +96,19 @@ def _inputs(snapshot: Snapshot, image: str) -> Inputs:
         infrastructure=snapshot.infrastructure,
         serving_certificate=has_serving_certificate(snapshot),
         schedulers=frozenset({CONTROL_PLANE, *snapshot.secondaries.schedulers}),
-        scheduler_profiles=None
-        if snapshot.scheduler_profiles is None
-        else tuple(snapshot.scheduler_profiles.values()),
-        scheduler_extenders=None
-        if snapshot.scheduler_extenders is None
-        else tuple(snapshot.scheduler_extenders.values()),
+        scheduler_profiles=_values(snapshot.scheduler_profiles),
+        scheduler_extenders=_values(snapshot.scheduler_extenders),
     )
 
 
+def _values(objects: Mapping[str, Object] | None) -> tuple[Object, ...] | None:
+    return None if objects is None else tuple(objects.values())
+
+
 def _composed_arguments(snapshot: Snapshot) -> tuple[str, ...]:
-    """The scheduler's command line as it was composed last: what the target's pod has."""
+    """The scheduler's command line that was composed last, from the target Pod."""
     try:
         pod = json.loads(snapshot.config_maps[names.POD]["data"][names.POD_KEY])
         return operand_pods.read(pod).arguments
     except (KeyError, TypeError, AttributeError, ValueError):
-        return ()  # there is none yet, or somebody put something else there
+        return ()  # it does not exist yet, or another writer has changed it

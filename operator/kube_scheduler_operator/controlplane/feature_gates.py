@@ -1,8 +1,8 @@
-"""Which feature gates the scheduler gets, and who says so.
+"""The control plane's feature gates and their sources.
 
-From the weakest to the strongest, gate by gate: flags found at adoption, the cluster's FeatureGate,
-the Scheduler's dynamicResourceAllocation, the KubeScheduler's own featureGates. Overrides come
-later and replace the whole flag.
+Each source wins over those before it, gate by gate: flags found at adoption, the cluster's
+FeatureGate, the Scheduler's dynamicResourceAllocation, the KubeScheduler's own featureGates.
+Overrides come later and replace the whole flag.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ..base.findings import Finding, did_you_mean, format_path, listing
 from ..base.objects import mapping
 from ..model.inputs import Inputs
 from ..schedulerconfig.command_line import parse
-from ..schedulerconfig.feature_gates import FLAG, known_gates, knows, parse_gates
+from ..schedulerconfig.feature_gates import FLAG, has_gate, known_gates, parse_gates
 
 FIELD: Final = "featureGates"
 
@@ -31,13 +31,13 @@ Chosen = tuple[dict[str, bool], list[Finding]]
 
 
 @dataclass(frozen=True, slots=True)
-class Features:
-    """What was chosen.
+class SchedulerFeatureGates:
+    """The feature gates of the scheduler.
 
     Attributes:
-        values: of the flag --feature-gates; nothing if it is not needed.
-        own: the gates among them that KubeScheduler's own field names.
-        findings: what somebody should know or fix.
+        values: the values of the flag --feature-gates; empty if it is not needed.
+        own: the gates among them from KubeScheduler's own field.
+        findings: errors and warnings.
     """
 
     values: tuple[str, ...] = ()
@@ -45,13 +45,8 @@ class Features:
     findings: tuple[Finding, ...] = ()
 
 
-def choose(inputs: Inputs, observed: Sequence[str]) -> Features:
-    """The feature gates of the scheduler.
-
-    Args:
-        inputs: everything that may name one.
-        observed: the values of the flag that was found at adoption.
-    """
+def choose(inputs: Inputs, observed: Sequence[str]) -> SchedulerFeatureGates:
+    """The feature gates of the scheduler; `observed` has the flag's values found at adoption."""
     of_cluster, findings = _of_cluster(inputs)
     wished, found = _dynamic_resources(inputs)
     findings += found
@@ -62,9 +57,9 @@ def choose(inputs: Inputs, observed: Sequence[str]) -> Features:
     try:
         gates = {**parse_gates(adopted), **named}
     except ValueError:
-        named = {}  # the check of the flags says so
+        named = {}  # validation of the flags reports the error
     values = (_text(gates),) if named else adopted
-    return Features(values, frozenset(own), tuple(findings))
+    return SchedulerFeatureGates(values, frozenset(own), tuple(findings))
 
 
 def _text(gates: Mapping[str, bool]) -> str:
@@ -72,15 +67,15 @@ def _text(gates: Mapping[str, bool]) -> str:
 
 
 def _understood(inputs: Inputs, values: Sequence[str]) -> list[str]:
-    """Adopted gates without those that this version has no longer.
+    """The adopted gates that this version still has.
 
-    They were right when they were observed; that the operand moved on is nobody's mistake.
+    The others were valid when they were observed; an upgrade of the operand is not an error.
     """
     version = inputs.operand_version
     if not inputs.stock_image or known_gates(version.minor) is None:
         return list(values)
     entries = [entry for value in values for entry in value.split(",")]
-    kept = [entry for entry in entries if knows(version, _name(entry)) is not False]
+    kept = [entry for entry in entries if has_gate(version, _name(entry)) is not False]
     return [",".join(kept)] if kept else []
 
 
@@ -101,7 +96,7 @@ def _of_cluster(inputs: Inputs) -> Chosen:
         if gates:
             findings.append(_not_recorded(inputs, gates))
         return {}, findings
-    # FeatureGate speaks for the whole cluster; kube-scheduler ends at a gate that it does not have.
+    # FeatureGate has gates of all components, and kube-scheduler exits at an unknown gate.
     usable = {
         name: value
         for name, value in gates.items()
@@ -111,7 +106,7 @@ def _of_cluster(inputs: Inputs) -> Chosen:
 
 
 def _of_payload(inputs: Inputs) -> Chosen:
-    """All gates of the payload's version; those that were passed on last if it is not there."""
+    """All gates of the payload's version; the current ones if FeatureGate has no such version."""
     version = inputs.payload_version
     entries = [
         mapping(entry)
@@ -127,13 +122,14 @@ def _of_payload(inputs: Inputs) -> Chosen:
         path, message = "FeatureGate/cluster", "it does not exist"
     else:
         path = f"FeatureGate/cluster status.{FIELD}"
-        there = listing(str(entry.get("version")) for entry in entries) or "nothing"
-        message = f"there is no entry for version {version or '(not given)'}, only {there}"
+        existing = listing(str(entry.get("version")) for entry in entries)
+        only = f", only for {existing}" if existing else ""
+        message = f"it has no entry for version {version or '(unset)'}{only}"
     finding = Finding(
         names.CONFIG_OBSERVATION_DEGRADED,
         "FeatureGatesNotFound",
         path,
-        f"{message}; the scheduler keeps the feature gates that it has until there is one",
+        f"{message}; the scheduler keeps its current feature gates",
         blocking=False,
     )
     try:
@@ -154,8 +150,8 @@ def _items(value: Any) -> Sequence[Any]:
 def _not_recorded(inputs: Inputs, gates: Mapping[str, bool]) -> Finding:
     version = inputs.operand_version.short
     message = (
-        f"none of its {len(gates)} gates is passed on, because it is not on record which of them "
-        f"kube-scheduler {version} knows; name those that it needs in "
+        f"none of its {len(gates)} gates is used, because the operator has no list of the gates of "
+        f"kube-scheduler {version}; set the gates that it needs in "
         "spec.unsupportedConfigOverrides.arguments.feature-gates of the KubeScheduler"
     )
     return _ineffective("FeatureGatesNotRecorded", f"FeatureGate/cluster status.{FIELD}", message)
@@ -165,21 +161,21 @@ def _not_recorded(inputs: Inputs, gates: Mapping[str, bool]) -> Finding:
 
 
 def _dynamic_resources(inputs: Inputs) -> Chosen:
-    """What `dynamicResourceAllocation` asks for, where the version does not do so by itself."""
+    """The gates for `dynamicResourceAllocation`, on versions where they are not the default."""
     spec = mapping(mapping(inputs.scheduler).get("spec"))
     wish = mapping(spec.get("profileCustomizations")).get("dynamicResourceAllocation")
     if not wish:
         return {}, []
     if wish not in _WISHES:
         hint = did_you_mean(str(wish), _WISHES)
-        message = f'"{wish}" is not known; use {listing(_WISHES)}, or leave it out{hint}'
+        message = f'"{wish}" is not known; use {listing(_WISHES)}, or remove the field{hint}'
         return {}, [_mistake("UnknownCustomization", _DRA_PATH, message)]
     version = inputs.operand_version
     if wish == "Enabled" and version.minor >= _DRA_ON:
-        message = f"nothing needs to be done: since 1.{_DRA_ON} it is on by itself; leave it out"
+        message = f"this has no effect: since 1.{_DRA_ON} it is enabled by default; remove it"
         return {}, [_ineffective("EnabledByDefault", _DRA_PATH, message)]
     if wish == "Disabled" and version.minor >= _DRA_LOCKED:
-        message = f"kube-scheduler {version.short} cannot do without it any more; remove it"
+        message = f"kube-scheduler {version.short} cannot disable it any more; remove it"
         return {}, [_ineffective("CannotBeDisabled", _DRA_PATH, message)]
     return {_DRA: wish == "Enabled"}, []
 
@@ -188,12 +184,12 @@ def _dynamic_resources(inputs: Inputs) -> Chosen:
 
 
 def _own(inputs: Inputs) -> Chosen:
-    """What `spec.featureGates` says; whether the operand knows them is the flags' check."""
+    """The gates in `spec.featureGates`; validation of the flags checks their names."""
     value = inputs.spec.get(FIELD)
     if value is None or inputs.platform.cluster_config:
         return {}, []
     if not isinstance(value, Mapping):
-        message = "this is a map from feature gates to true or false"
+        message = "this must be a map from feature gates to true or false"
         return {}, [_mistake("Malformed", f"spec.{FIELD}", message)]
     findings = [
         _mistake("Malformed", own_path(str(name)), f'"{item}" is neither true nor false')

@@ -1,7 +1,7 @@
-"""Settings that do nothing for kube-scheduler, and who honours them instead.
+"""Settings that have no effect on kube-scheduler, and what to use instead.
 
-OpenShift's Scheduler has fields that are not about kube-scheduler; there, other operators honour
-them. Where there are none, the user is told what does the same.
+OpenShift's Scheduler has fields that other operators implement. On other platforms, a finding names
+the setting that has the same effect.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _TAINT: Final = f"{_ROLE}:NoSchedule"
 
 
 def ineffective_settings(inputs: Inputs) -> Iterator[Finding]:
-    """What was set and has no effect here; nothing of it blocks."""
+    """Findings about settings without effect; none of them blocks."""
     spec = mapping(mapping(inputs.scheduler).get("spec"))
     if inputs.platform.cluster_config:
         for key, instead in (
@@ -27,20 +27,20 @@ def ineffective_settings(inputs: Inputs) -> Iterator[Finding]:
             ("featureGates", "FeatureGate"),
         ):
             if inputs.spec.get(key) is not None:
-                message = f'on this platform {instead} "{names.CLUSTER}" counts; set it there'
+                message = f'on this platform, set {instead} "{names.CLUSTER}" instead'
                 yield _finding("SetElsewhere", f"spec.{key}", message)
         return
     schedulable = spec.get("mastersSchedulable")
     if schedulable is not None:
         change = f"{_TAINT}-" if schedulable else f"{_TAINT} --overwrite"
         message = (
-            f"what decides is the taint {_TAINT} of the nodes; "
+            f"the taint {_TAINT} of the nodes decides; "
             f"{'remove' if schedulable else 'add'} it: kubectl taint nodes -l {_ROLE} {change}"
         )
         yield _finding("DecidedByTaints", "spec.mastersSchedulable", message)
     if spec.get("defaultNodeSelector"):
         message = (
-            "what decides is the admission plugin PodNodeSelector of kube-apiserver; enable it "
+            "the admission plugin PodNodeSelector of kube-apiserver decides; enable it "
             "with --enable-admission-plugins=PodNodeSelector and put the selector into "
             "clusterDefaultNodeSelector of its configuration, or into the annotation "
             "scheduler.alpha.kubernetes.io/node-selector of namespaces"

@@ -1,8 +1,8 @@
-"""What is observed in the cluster and remembered in `KubeScheduler.spec.observedConfig`.
+"""The observed configuration: cluster settings, stored in `KubeScheduler.spec.observedConfig`.
 
-Each observer is a pure function from what can be seen now, and what was observed before, to a
-fragment of its own. observedConfig is their union and nothing else: what somebody else writes there
-is replaced.
+Each observer is a pure function from what is visible now, and what was observed before, to a
+fragment of its own. observedConfig is the union of the fragments; changes by other writers are
+replaced.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ..base.findings import Finding, format_path
 from ..base.objects import mapping
 from ..model.inputs import Inputs
 from ..schedulerconfig.command_line import CONFIG_PATH, parse
-from ..schedulerconfig.flags import VOID_BESIDE_CONFIG
+from ..schedulerconfig.flags import VOID_WITH_CONFIG
 from ..schedulerconfig.merge import merge_process
 from .overrides import ARGUMENTS, SERVING_INFO
 from .tls_profiles import UNSUPPORTED_SUITE, serving_info
@@ -25,14 +25,14 @@ Observation = tuple[dict[str, Any], list[Finding]]
 
 _OURS: Final = frozenset({
     "config", "kubeconfig", "authentication-kubeconfig", "authorization-kubeconfig", "v",
-    "write-config-to", "help", "version", *VOID_BESIDE_CONFIG,
+    "write-config-to", "help", "version", *VOID_WITH_CONFIG,
 })  # fmt: skip
 
 
 def observe(inputs: Inputs) -> tuple[dict[str, Any], tuple[Finding, ...]]:
-    """Ask every observer: (observedConfig, findings).
+    """Run all observers: (observedConfig, findings).
 
-    observedConfig as read, in the inputs, is not trusted to have the right types.
+    The current observedConfig, in the inputs, can have any type.
     """
     fragments: list[dict[str, Any]] = []
     findings: list[Finding] = []
@@ -45,13 +45,13 @@ def observe(inputs: Inputs) -> tuple[dict[str, Any], tuple[Finding, ...]]:
 
 @dataclass(frozen=True, slots=True)
 class TLSSource:
-    """Where a TLS security profile was written.
+    """The source of a TLS security profile.
 
     Attributes:
-        profile: as read.
-        owner: the object, in front of a path; empty for KubeScheduler.
-        condition: who reports what is wrong with it.
-        blocking: False where the rest of the cluster takes Intermediate instead.
+        profile: the profile, of any type.
+        owner: the object, as a prefix of paths; empty for KubeScheduler.
+        condition: the condition that reports its errors.
+        blocking: False if the rest of the cluster falls back to Intermediate.
     """
 
     profile: Any
@@ -60,12 +60,12 @@ class TLSSource:
     blocking: bool
 
     def path(self, *parts: str | int) -> str:
-        """The path of a field of the profile, from the top of its object."""
+        """The path of a field of the profile in its object."""
         return self.owner + format_path(("spec", "tlsSecurityProfile", *parts))
 
 
 def tls_source(inputs: Inputs) -> TLSSource | None:
-    """The TLS security profile that counts; None where nobody has written one."""
+    """The TLS security profile in use; None if none is set."""
     if inputs.platform.cluster_config:
         profile = mapping(mapping(inputs.apiserver).get("spec")).get("tlsSecurityProfile")
         return TLSSource(profile, "APIServer/cluster ", names.CONFIG_OBSERVATION_DEGRADED, False)
@@ -76,37 +76,37 @@ def tls_source(inputs: Inputs) -> TLSSource | None:
 
 
 def observe_serving(inputs: Inputs) -> Observation:
-    """TLS settings, from where the cluster has them for all its API servers, else from our own."""
+    """TLS settings: those of the cluster's API servers, otherwise KubeScheduler's own."""
     source = tls_source(inputs)
     if source is None:
         return {}, []
     info, problems = serving_info(source.profile)
     findings = []
     for problem in problems:
-        # A suite less is no reason for an alarm: profiles are shared with servers that have it.
-        only_told = problem.reason == UNSUPPORTED_SUITE
+        # A missing suite is not an error: servers that have it share the profile.
+        unsupported = problem.reason == UNSUPPORTED_SUITE
         findings.append(
             Finding(
-                names.INEFFECTIVE_SETTINGS if only_told else source.condition,
+                names.INEFFECTIVE_SETTINGS if unsupported else source.condition,
                 problem.reason,
                 source.path(*problem.path),
                 problem.message,
-                blocking=source.blocking and not only_told,
+                blocking=source.blocking and not unsupported,
             )
         )
     return ({SERVING_INFO: info} if info else {}), findings
 
 
 def observe_stock_arguments(inputs: Inputs) -> Observation:
-    """Flags that the users of kubeadm gave to the scheduler that was there before us.
+    """The flags of the adopted scheduler, which users set through kubeadm.
 
-    They are remembered: once our own pods run, the old command line cannot be seen any more.
+    They are stored, because the old command line is not visible once the operator's pods run.
     """
     platform = inputs.platform
     flags = parse(inputs.stock_arguments)
     files = [file for file in flags.get("config", ()) if file != CONFIG_PATH]
     if CONFIG_PATH in flags.get("config", ()):
-        flags = {}  # that is a pod of ours
+        flags = {}  # a pod of the operator
     if not flags:
         return _fragment(_remembered(inputs.spec.get("observedConfig"))), []
     defaults = {name: [value] for name, value in platform.default_arguments}
@@ -123,7 +123,7 @@ def observe_stock_arguments(inputs: Inputs) -> Observation:
             names.CONFIG_OBSERVATION_DEGRADED,
             "SchedulerHasConfigFile",
             f"{platform.manifest_path}: --config",
-            f"The running scheduler reads {file}, which cannot be seen through the API: move its "
+            f"The running scheduler reads {file}, which is not visible through the API: move its "
             "settings to spec.profile of the Scheduler or spec.unsupportedConfigOverrides of the "
             f"KubeScheduler, then remove --config from {platform.manifest_path}.",
             blocking=True,

@@ -1,4 +1,4 @@
-"""kube-scheduler's image and its version: as configured, or as a cluster shows them."""
+"""kube-scheduler's image and version: as configured, or as observed in the cluster."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from .revision.history import Revision, read
 
 
 def operand_image(snapshot: Snapshot) -> str:
-    """kube-scheduler's image: as configured, else as last installed, else as found running.
+    """kube-scheduler's image: as configured, else as last installed, else as running.
 
-    An image that was configured once and never ran, because it cannot be pulled, is not kept.
+    A formerly configured image that never ran, because it cannot be pulled, does not count.
     """
     if snapshot.settings.operand_image:
         return snapshot.settings.operand_image
@@ -27,7 +27,7 @@ def operand_image(snapshot: Snapshot) -> str:
     ]
     installed = [r for r in history if r.outcome == names.OUTCOME_INSTALLED]
     pods = [operand_pods.read(pod) for _, pod in sorted(snapshot.operand_pods.items())]
-    # Lazily: this is asked in every pass, and nearly always the first one answers.
+    # Lazy: every reconcile needs this, and nearly always the first candidate has it.
     candidates = chain(
         (_image_in(revision) for revision in installed),
         (pod.image for pod in pods),
@@ -46,7 +46,7 @@ def operand_version(snapshot: Snapshot, image: str) -> Version:
 
 
 def _image_in(revision: Revision) -> str:
-    """The image in a revision's pod; empty if that is gone or somebody put something else there."""
+    """The image in a revision's pod; empty if that is missing or was edited."""
     try:
         pod = json.loads(revision.copies[names.POD]["data"][names.POD_KEY])
         return str(pod["spec"]["containers"][0]["image"])

@@ -1,8 +1,8 @@
-"""`spec.unsupportedConfigOverrides`: the last word on configuration and flags, read with care.
+"""`spec.unsupportedConfigOverrides`: the last layer of configuration and flags.
 
-`arguments` are flags, `servingInfo` becomes flags, everything else is laid over the configuration.
-Some things are not for overriding, because then a scheduler that looks healthy would schedule
-nothing, or would run beside another one.
+`arguments` are flags, `servingInfo` becomes flags, everything else is merged over the
+configuration. Some settings cannot be overridden, because a scheduler that looks healthy would then
+schedule nothing, or two would be active at once.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import Any, Final
 from ..base import names
 from ..base.findings import Finding, Path, format_path, listing
 from ..base.platform import Platform
-from ..schedulerconfig.command_line import Flags, normal, text_of
+from ..schedulerconfig.command_line import Flags, flag_text, normalized_name
 from ..schedulerconfig.go_values import boolean
-from ..schedulerconfig.merge import TypeMetaError, check_type_meta, plain
+from ..schedulerconfig.merge import TypeMetaError, normalized_json, validate_type_meta
 from ..schedulerconfig.schema import API_VERSION, KIND
 
 ROOT: Final[Path] = ("spec", "unsupportedConfigOverrides")
@@ -25,19 +25,19 @@ ROOT: Final[Path] = ("spec", "unsupportedConfigOverrides")
 ARGUMENTS: Final = "arguments"
 SERVING_INFO: Final = "servingInfo"
 SERVING_FLAGS: Final = {"cipherSuites": "tls-cipher-suites", "minTLSVersion": "tls-min-version"}
-"""Field of servingInfo -> the flag that it becomes."""
+"""Field of servingInfo -> its flag."""
 _FLAG_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 
 
 @dataclass(frozen=True, slots=True)
 class Overrides:
-    """What the overrides say, as far as they can be read.
+    """The readable part of the overrides.
 
     Attributes:
-        config: what is laid over the configuration.
-        arguments: flags; one without values is removed.
-        serving: flags that `servingInfo` turned into.
-        findings: what is wrong, and that overrides are set at all.
+        config: the part that is merged over the configuration.
+        arguments: flags; a flag without values is removed.
+        serving: the flags from `servingInfo`.
+        findings: errors, and the fact that overrides are set.
     """
 
     config: Mapping[str, Any] = field(default_factory=dict)
@@ -67,11 +67,11 @@ def read_overrides(value: Any, platform: Platform) -> Overrides:
                 blocking=False,
             )
         )
-    config = plain(
+    config = normalized_json(
         {key: item for key, item in value.items() if key not in (ARGUMENTS, SERVING_INFO)}
     )
     try:
-        check_type_meta({"apiVersion": API_VERSION, "kind": KIND}, config)
+        validate_type_meta({"apiVersion": API_VERSION, "kind": KIND}, config)
     except TypeMetaError:
         path = ("kind",) if config.get("apiVersion") in (None, "", API_VERSION) else ("apiVersion",)
         findings.append(
@@ -82,7 +82,7 @@ def read_overrides(value: Any, platform: Platform) -> Overrides:
             )
         )
         config = {}
-    # What is left of the type says nothing that the default configuration does not say.
+    # apiVersion and kind add nothing to the default configuration.
     config = {key: item for key, item in config.items() if key not in ("apiVersion", "kind")}
     arguments, problems = read_flags(value.get(ARGUMENTS))
     findings += problems
@@ -105,15 +105,13 @@ def read_flags(value: Any) -> tuple[dict[str, list[str]], list[Finding]]:
         path: Path = (ARGUMENTS, key)
         if not _FLAG_NAME.fullmatch(key):
             bare = key.lstrip("-").partition("=")[0]
-            findings.append(
-                _malformed(path, f'"{key}" is not a flag\'s name; write {bare or "one"}')
-            )
+            findings.append(_malformed(path, f'"{key}" is not a flag name; write {bare or "one"}'))
             continue
-        if normal(key) in flags:
-            findings.append(_malformed(path, f"--{normal(key)} is there twice; remove one"))
+        if normalized_name(key) in flags:
+            findings.append(_malformed(path, f"--{normalized_name(key)} is set twice; remove one"))
             continue
         values = item if isinstance(item, list) else [] if item is None else [item]
-        texts = [text_of(entry) for entry in values]
+        texts = [flag_text(entry) for entry in values]
         for index, text in enumerate(texts):
             if text is None:
                 at = (*path, index) if isinstance(item, list) else path
@@ -122,12 +120,12 @@ def read_flags(value: Any) -> tuple[dict[str, list[str]], list[Finding]]:
                         at, "a flag's value must be a string, number, boolean or list of those"
                     )
                 )
-        flags[normal(key)] = [text for text in texts if text is not None]
+        flags[normalized_name(key)] = [text for text in texts if text is not None]
     return flags, findings
 
 
 def read_serving(value: Any) -> tuple[dict[str, list[str]], list[Finding]]:
-    """`servingInfo` as flags: kube-scheduler refuses it in its configuration file."""
+    """`servingInfo` as flags, because kube-scheduler's configuration file has no such field."""
     if value is None:
         return {}, []
     if not isinstance(value, Mapping):
@@ -160,7 +158,7 @@ def read_serving(value: Any) -> tuple[dict[str, list[str]], list[Finding]]:
 
 
 def set_keys(value: Any) -> list[str]:
-    """The dotted paths of everything that is set, sorted; list indices are part of a path."""
+    """The dotted paths of all values that are set, sorted; with list indices."""
 
     def walk(item: Any, path: str) -> Iterator[str]:
         parts: Sequence[tuple[Any, Any]] = ()
@@ -196,15 +194,15 @@ def _owned_settings(config: Mapping[str, Any], platform: Platform) -> Iterator[F
     for (section, key), (wanted, why) in owned.items():
         settings = config.get(section)
         value = settings.get(key) if isinstance(settings, Mapping) else None
-        # Other types than the wanted one are the check's business.
+        # Validation reports values of other types.
         if type(value) is type(wanted) and value not in (wanted, ""):
             yield _owned((section, key), f"{key} must stay {_literal(wanted)}: {why}; remove it")
 
 
 def _owned_flags(flags: Flags, platform: Platform) -> Iterator[Finding]:
     ours = {
-        "config": "the operator renders this file; put its content beside arguments",
-        "kubeconfig": "it is ignored beside the configuration file",
+        "config": "the operator renders this file; put its content next to arguments",
+        "kubeconfig": "it is ignored if there is a configuration file",
         "write-config-to": "the scheduler would write its configuration and exit",
         "help": "the scheduler would print its help and exit",
         "version": "the scheduler would print its version and exit",
@@ -217,13 +215,13 @@ def _owned_flags(flags: Flags, platform: Platform) -> Iterator[Finding]:
     for name, values in flags.items():
         path = (ARGUMENTS, name)
         if name in ours:
-            yield _owned(path, f"--{name} is not for overriding: {ours[name]}; remove it")
+            yield _owned(path, f"--{name} cannot be overridden: {ours[name]}; remove it")
         elif name in wanted and any(value != wanted[name] for value in values):
             yield _owned(
                 path, f"--{name} must stay {wanted[name]}, the operator watches it; remove it"
             )
         elif name == "secure-port" and "0" in values:
-            yield _owned(path, "--secure-port=0 leaves nothing to probe; use 1 to 65535")
+            yield _owned(path, "--secure-port=0 disables the probes; use 1 to 65535")
         elif name == "leader-elect" and any(_is_false(value) for value in values):
             yield _owned(path, "--leader-elect=false makes several schedulers active; remove it")
 

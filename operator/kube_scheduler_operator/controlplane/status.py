@@ -1,4 +1,4 @@
-"""The status of KubeScheduler: what it says of a pass, and the events when that changes."""
+"""The status of KubeScheduler, and the events of its changes."""
 
 from __future__ import annotations
 
@@ -10,21 +10,26 @@ from ..kube.resource import KUBE_SCHEDULERS
 from ..model.plan import Action, Event, Replace
 from ..model.snapshot import Snapshot
 from ..status.conditions import Condition, merge_conditions
-from .revision.revise import Revised
-from .rollout.node_statuses import write_entry
-from .rollout.result import Stepped
+from .revision.revise import RevisionResult
+from .rollout.node_statuses import write_node_status
+from .rollout.observe import Observation
+from .rollout.result import RolloutResult
 
 
 def status_of(
-    snapshot: Snapshot, revised: Revised, stepped: Stepped, conditions: Sequence[Condition]
+    snapshot: Snapshot,
+    revised: RevisionResult,
+    observation: Observation,
+    result: RolloutResult,
+    conditions: Sequence[Condition],
 ) -> dict[str, Any]:
-    """The status as it should be."""
+    """The desired status."""
     before = snapshot.status
     status = dict(before)
     if revised.latest:
         status["latestAvailableRevision"] = revised.latest
-    status["nodeStatuses"] = [write_entry(entry) for entry in stepped.entries]
-    status["readyReplicas"] = sum(pod.ready for pod in stepped.operands.values())
+    status["nodeStatuses"] = [write_node_status(node) for node in result.node_statuses]
+    status["readyReplicas"] = sum(pod.ready for pod in observation.operands.values())
     status["observedGeneration"] = (snapshot.kubescheduler or {})["metadata"].get("generation", 0)
     status["version"] = snapshot.settings.operator_version
     old = before.get("conditions") or ()
@@ -33,21 +38,21 @@ def status_of(
 
 
 def removal_status(
-    snapshot: Snapshot, stepped: Stepped, conditions: Sequence[Condition]
+    snapshot: Snapshot, result: RolloutResult, conditions: Sequence[Condition]
 ) -> dict[str, Any]:
-    """The status on the way out: what is left to do on nodes; the rest stays as it was."""
+    """The status during a removal: the nodes that are left; all else stays unchanged."""
     old = snapshot.status.get("conditions") or ()
     return {
         **snapshot.status,
         "observedGeneration": (snapshot.kubescheduler or {})["metadata"].get("generation", 0),
-        "nodeStatuses": [write_entry(entry) for entry in stepped.entries],
+        "nodeStatuses": [write_node_status(node) for node in result.node_statuses],
         "conditions": merge_conditions(old, conditions, snapshot.now),
     }
 
 
-def complaint(snapshot: Snapshot, conditions: Sequence[Condition]) -> tuple[Action, ...]:
-    """The write that says what is wrong and promises nothing; none if nothing is, or it is said."""
-    if not snapshot.trouble:
+def write_error(snapshot: Snapshot, conditions: Sequence[Condition]) -> tuple[Action, ...]:
+    """The write of new conditions only, after a failed reconcile; empty if nothing changed."""
+    if not snapshot.last_error:
         return ()
     before = snapshot.status
     old = before.get("conditions") or ()
@@ -59,7 +64,7 @@ def complaint(snapshot: Snapshot, conditions: Sequence[Condition]) -> tuple[Acti
 def write_status(
     snapshot: Snapshot, status: Mapping[str, Any], *events: Event
 ) -> tuple[Action, ...]:
-    """The write of KubeScheduler's status, if that changes it."""
+    """The write of KubeScheduler's status; empty if it is up to date."""
     before = snapshot.status
     if status == before:
         return ()
@@ -69,7 +74,7 @@ def write_status(
 
 
 def _condition_events(before: Object, after: Object) -> tuple[Event, ...]:
-    """One line for every condition that turned bad or good again."""
+    """One event for every Degraded condition that changed."""
     old = {c["type"]: c for c in before.get("conditions") or ()}
     events = []
     for condition in after["conditions"]:

@@ -1,4 +1,4 @@
-"""The objects that stand for the wanted configuration, before it gets a revision number."""
+"""The target ConfigMaps: the desired configuration, before it gets a revision number."""
 
 from __future__ import annotations
 
@@ -10,26 +10,21 @@ import yaml
 
 from ..base import assets, names
 from ..base.platform import Platform
-from ..manifests.pods import canonical_json, render_static_pod, stub_kubeconfig
+from ..manifests.templates import canonical_json
 from ..schedulerconfig.canonical import config_text
 from ..schedulerconfig.command_line import probe_target
-from ..schedulerconfig.memo import by_identity
+from ..schedulerconfig.result_cache import cached_by_identity
 from .compose import Composition
+from .node_pods import render_static_pod, stub_kubeconfig
 
 
 def target_data(
     platform: Platform, composition: Composition, image: str, force_redeployment_reason: str
 ) -> dict[str, dict[str, str]]:
-    """The data of the target ConfigMaps, by name; a revision is a copy of exactly these.
+    """The data of the target ConfigMaps, by name; a revision is a copy of them.
 
-    The operator's own version is not part of it: a new operator that renders the same bytes has no
-    reason to restart a scheduler.
-
-    Args:
-        platform: where things are.
-        composition: must have a configuration.
-        image: the operand's image.
-        force_redeployment_reason: `spec.forceRedeploymentReason`; new text makes a new revision.
+    The composition must have a configuration. The operator's version is not part of the data: a new
+    operator that renders the same bytes does not restart a scheduler.
     """
     assert composition.config is not None  # noqa: S101 - callers check `blocking`
     return {
@@ -42,10 +37,10 @@ def target_data(
     }
 
 
-_config_text = by_identity(4)(config_text)
+_config_text = cached_by_identity(4)(config_text)
 
 
-# A pass asks for the same pod again and again; a template costs more than the rest of the pass.
+# Cached, because rendering a template costs more than the rest of a reconcile.
 @lru_cache(maxsize=8)
 def _pod_text(platform: Platform, image: str, arguments: tuple[str, ...]) -> str:
     return canonical_json(
@@ -54,7 +49,7 @@ def _pod_text(platform: Platform, image: str, arguments: tuple[str, ...]) -> str
 
 
 def config_map(platform: Platform, name: str, data: Mapping[str, str]) -> dict[str, Any]:
-    """A ConfigMap of ours in the target namespace."""
+    """A target ConfigMap."""
     metadata = _metadata(platform, name)
     if name == names.CA_BUNDLE:
         metadata["annotations"] = {names.OWNING_COMPONENT_ANNOTATION: names.OPERAND}
@@ -67,7 +62,7 @@ def config_map(platform: Platform, name: str, data: Mapping[str, str]) -> dict[s
 
 
 def guard_disruption_budget(platform: Platform, nodes: int) -> dict[str, Any]:
-    """The PodDisruptionBudget of guard pods: all schedulers but one stay, for `nodes` of them."""
+    """The PodDisruptionBudget of guard pods: of `nodes` schedulers, one at a time may go."""
     return {
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",
@@ -75,7 +70,7 @@ def guard_disruption_budget(platform: Platform, nodes: int) -> dict[str, Any]:
         "spec": {
             "minAvailable": nodes - 1,
             "selector": {"matchLabels": {"app": names.GUARD}},
-            # A guard whose scheduler is down protects nothing and must not stop a drain.
+            # A guard whose scheduler is down protects nothing, so it must not block a drain.
             "unhealthyPodEvictionPolicy": "AlwaysAllow",
         },
     }

@@ -1,4 +1,4 @@
-"""TLS security profiles: what Old, Intermediate, Modern and Custom mean for kube-scheduler.
+"""TLS security profiles: the settings of kube-scheduler for Old, Intermediate, Modern and Custom.
 
 The profiles are those of openshift/api (config/v1/types_tlssecurityprofile.go), which follow
 Mozilla's (https://wiki.mozilla.org/Security/Server_Side_TLS) and name cipher suites as OpenSSL
@@ -61,13 +61,13 @@ TYPES: Final = (*_PROFILES, CUSTOM)
 def serving_info(profile: Any) -> tuple[dict[str, Any], list[Problem]]:
     """A tlsSecurityProfile as `servingInfo` (minTLSVersion, cipherSuites) without empty values.
 
-    None, and whatever cannot be understood, is Intermediate; the paths of problems start in the
-    profile.
+    None and invalid values become Intermediate; paths of problems start in the profile.
     """
     if profile is None:
         return _named(INTERMEDIATE), []
     if not isinstance(profile, Mapping):
-        problem = Problem(MALFORMED, (), "a TLS profile is an object; write {type: Intermediate}")
+        message = "a TLS profile must be an object, such as {type: Intermediate}"
+        problem = Problem(MALFORMED, (), message)
         return _named(INTERMEDIATE), [problem]
     type_ = profile.get("type") or INTERMEDIATE
     if type_ == CUSTOM:
@@ -87,7 +87,7 @@ def _named(name: str) -> dict[str, Any]:
 def _custom(custom: Any) -> tuple[dict[str, Any], list[Problem]]:
     path: Path = ("custom",)
     if not mapping(custom):
-        message = "type Custom needs minTLSVersion and ciphers here; add them or choose another"
+        message = "type Custom needs minTLSVersion and ciphers; add them or use another type"
         return _named(INTERMEDIATE), [Problem(MALFORMED, path, message)]
     problems: list[Problem] = []
     version, names = custom.get("minTLSVersion") or "", custom.get("ciphers") or []
@@ -96,7 +96,7 @@ def _custom(custom: Any) -> tuple[dict[str, Any], list[Problem]]:
         problems.append(Problem(MALFORMED, (*path, "minTLSVersion"), message))
         version = ""
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        message = "ciphers must be a list of names as OpenSSL has them"
+        message = "ciphers must be a list of OpenSSL's names"
         problems.append(Problem(MALFORMED, (*path, "ciphers"), message))
         names = []
     for index, name in enumerate(names):
@@ -106,8 +106,8 @@ def _custom(custom: Any) -> tuple[dict[str, Any], list[Problem]]:
     suites = [IANA[name] for name in names if name in IANA]
     if names and not suites and version != "VersionTLS13":
         message = (
-            "kube-scheduler has none of these, so it offers its own default instead; add one that "
-            "it has, such as ECDHE-RSA-AES128-GCM-SHA256"
+            "kube-scheduler supports none of these and would use its default instead; add a "
+            "supported one, such as ECDHE-RSA-AES128-GCM-SHA256"
         )
         problems.append(Problem(NO_SUITE, (*path, "ciphers"), message))
     info = {"minTLSVersion": version, "cipherSuites": suites}
@@ -115,7 +115,9 @@ def _custom(custom: Any) -> tuple[dict[str, Any], list[Problem]]:
 
 
 def _unsupported(name: str) -> str:
-    """Why a cipher suite is left out, and what to do."""
+    """Why a cipher suite is not used, and the fix."""
     if name in _OPENSSL:
-        return f'"{name}" is not used, names are those of OpenSSL here; write {_OPENSSL[name]}'
+        return (
+            f'"{name}" is not used, because this field has OpenSSL\'s names; write {_OPENSSL[name]}'
+        )
     return f'kube-scheduler has no cipher suite "{name}"{did_you_mean(name, IANA) or "; remove it"}'

@@ -1,1 +1,4 @@
-"""Who schedules what: schedulerNames that nobody serves, schedulers that nobody manages."""
+"""Cluster-wide findings: unknown schedulerNames, and unmanaged schedulers; pure.
+
+May import: controlplane, secondary, loadpolicy and below. May be imported by: engine and above.
+"""

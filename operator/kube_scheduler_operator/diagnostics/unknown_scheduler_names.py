@@ -1,8 +1,8 @@
-"""Pods that ask for a scheduler that there is none of: they wait for ever, and nobody tells them.
+"""Pods whose `spec.schedulerName` no scheduler serves: they stay Pending, without any event.
 
-Every scheduler that tries a pod and fails writes the condition PodScheduled on it. So a pod that
-has waited for a while without one has not been looked at, and if none of the schedulers that we
-know serves the name that it asks for, none will.
+A scheduler that fails to place a pod writes the pod's condition PodScheduled. A pod that has waited
+for a while without that condition has not been attempted, and if no known scheduler serves its
+schedulerName, it never will be.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from ..base.times import timestamp
 from ..model.snapshot import PendingPod
 from ..status.conditions import AS_EXPECTED, Condition
 
-PATIENCE: Final = 30.0
-"""Seconds that a scheduler has to look at a pod; the next one in line takes milliseconds."""
+GRACE_PERIOD: Final = 30.0
+"""Seconds within which a scheduler attempts a new pod; a pod's turn in the queue takes less."""
 
-LISTED: Final = 500
-"""So many pods are looked at; whoever has more of them that wait has been told already."""
+PAGE: Final = 500
+"""The number of pods in one list; a cluster with more of them has been warned already."""
 
-PATH: Final = f"/api/v1/pods?fieldSelector=spec.nodeName%3D,status.phase%3DPending&limit={LISTED}"
-"""Of the pods that wait for a scheduler, one page."""
+PATH: Final = f"/api/v1/pods?fieldSelector=spec.nodeName%3D,status.phase%3DPending&limit={PAGE}"
+"""One page of the pods that have no node."""
 
 
-def untouched(items: Iterable[Mapping[str, Any]]) -> tuple[PendingPod, ...]:
-    """Of listed pods those that no scheduler has looked at; nothing else of them is kept."""
+def not_attempted(items: Iterable[Mapping[str, Any]]) -> tuple[PendingPod, ...]:
+    """The listed pods that no scheduler has attempted, reduced to what is needed later."""
     return tuple(
         PendingPod(
             namespace=item["metadata"].get("namespace", ""),
@@ -47,34 +47,35 @@ def untouched(items: Iterable[Mapping[str, Any]]) -> tuple[PendingPod, ...]:
     )
 
 
-def unserved(
+def without_scheduler(
     pods: Iterable[PendingPod], served: Collection[str], now: datetime
 ) -> tuple[PendingPod, ...]:
-    """Those of the pods that ask for a scheduler that there is none of."""
+    """The pods older than GRACE_PERIOD whose schedulerName is not in `served`."""
     return tuple(
         pod
         for pod in pods
         if pod.scheduler not in served
         and pod.created is not None
-        and (now - pod.created).total_seconds() > PATIENCE
+        and (now - pod.created).total_seconds() > GRACE_PERIOD
     )
 
 
-def sentence(pod: PendingPod) -> str:
-    """What is said of a pod, with it."""
+def event_message(pod: PendingPod) -> str:
+    """The message of the event about one pod."""
     return (
-        f'no scheduler serves the name "{pod.scheduler}", so this pod waits for ever: correct '
-        "spec.schedulerName, or create a SecondaryScheduler with a profile of that name"
+        f'no scheduler serves spec.schedulerName "{pod.scheduler}", so this Pod stays Pending; '
+        "correct the name, or create a SecondaryScheduler with a profile of that name"
     )
 
 
 def condition(pods: Iterable[PendingPod]) -> Condition:
-    """Which names are asked for; how many ask is no part of it, for that changes all the time."""
-    asked = sorted({pod.scheduler for pod in pods})
-    if not asked:
+    """The condition; it lists names but no counts, so that it does not change with every pod."""
+    unknown = sorted({pod.scheduler for pod in pods})
+    if not unknown:
         return Condition(names.PODS_WITHOUT_SCHEDULER, "False", AS_EXPECTED)
+    listed = ", ".join(f'"{name}"' for name in unknown)
     message = (
-        f"pods ask for schedulers that there are none of: {', '.join(asked)}; correct their "
-        "spec.schedulerName, or create a SecondaryScheduler with a profile of that name"
+        f"no scheduler serves spec.schedulerName {listed}, and Pods with that name are Pending; "
+        "correct the name in the Pods, or create a SecondaryScheduler with a profile of that name"
     )
     return Condition(names.PODS_WITHOUT_SCHEDULER, "True", "NoSuchScheduler", message)

@@ -1,10 +1,9 @@
-"""Schedulers that the operator does not know and that serve a name which is served already.
+"""Unmanaged schedulers that serve a schedulerName which a managed scheduler serves already.
 
-Two processes that serve one schedulerName bind the same pods, each by its own idea of what is free,
-and nobody says so: Leases of their own keep them from noticing each other. But every binding leaves
-an event `Scheduled` that names the profile (reportingController) and who it was
-(reportingInstance: the profile's name, a dash, and the host's name, which in a pod with a network
-of its own is the pod's name).
+Two processes that serve one schedulerName bind the same pods, each by its own view of what is free,
+and overcommit nodes. Leases of their own keep them from noticing each other. Every binding leaves
+an event `Scheduled` with the profile (reportingController) and the process (reportingInstance: the
+profile's name, a dash, and the host's name, which in a pod with its own network is the pod's name).
 """
 
 from __future__ import annotations
@@ -15,23 +14,26 @@ from typing import Any, Final
 
 from ..base import names
 from ..base.times import timestamp
-from ..model.node_hostnames import hosts_of, short
-from ..model.snapshot import Binder, Snapshot
+from ..model.snapshot import BindingScheduler, Snapshot
 from ..secondary.filter_differences import CONTROL_PLANE
 from ..status.conditions import AS_EXPECTED, Condition
+from ..status.scheduler_lease import hosts_of, short
 
 RECENT: Final = 180.0
-"""Seconds for which a binding counts; events stay for an hour, schedulers may not."""
+"""Seconds for which a binding counts; events remain for an hour, schedulers may not."""
 
-LISTED: Final = 500
-"""So many events are looked at. They come in no order of time, so these are a sample."""
+PAGE: Final = 500
+"""The number of events in one list. They are not sorted by time, so a page is a sample."""
 
-PATH: Final = f"/apis/events.k8s.io/v1/events?fieldSelector=reason%3DScheduled&limit={LISTED}"
-"""Of the bindings of the last hour, one page."""
+PATH: Final = f"/apis/events.k8s.io/v1/events?fieldSelector=reason%3DScheduled&limit={PAGE}"
+"""One page of the bindings of the last hour."""
+
+SHOWN: Final = 5
+"""The number of schedulers that a message names."""
 
 
-def binders(items: Iterable[Mapping[str, Any]]) -> tuple[Binder, ...]:
-    """Who binds pods, and when it was last seen to; nothing else of the events is kept."""
+def binding_schedulers(items: Iterable[Mapping[str, Any]]) -> tuple[BindingScheduler, ...]:
+    """The processes that bound pods, with the time of their last binding, from listed events."""
     last: dict[tuple[str, str], datetime] = {}
     for item in items:
         name = str(item.get("reportingController") or "")
@@ -40,46 +42,42 @@ def binders(items: Iterable[Mapping[str, Any]]) -> tuple[Binder, ...]:
         if not name or not host or at is None:
             continue
         last[name, host] = max(at, last.get((name, host), at))
-    return tuple(Binder(name, host, at) for (name, host), at in sorted(last.items()))
+    return tuple(BindingScheduler(name, host, at) for (name, host), at in sorted(last.items()))
 
 
-def rivals(snapshot: Snapshot, served: Mapping[str, str]) -> tuple[Binder, ...]:
-    """Those that bind pods for a name that is served, and are none of the schedulers we know.
+def unmanaged(snapshot: Snapshot, served: Mapping[str, str]) -> tuple[BindingScheduler, ...]:
+    """The processes that bind pods for a served name and are not managed schedulers.
 
-    Pods of a SecondaryScheduler are known by its name, for those of a rollout come and go. Who was
-    seen before a control-plane node was taken away may have been on it, and on OpenShift another
-    machine binds pods first, which bootstraps the cluster.
-
-    Args:
-        snapshot: what was seen.
-        served: schedulerName -> who serves it.
+    Pods of a SecondaryScheduler are recognised by its name, because they change with every rollout.
+    A process that was last seen before a control-plane node was removed may have run there. On
+    OpenShift, the machine that bootstraps the cluster binds pods first.
     """
     known = {short(name) for node in snapshot.nodes.values() for name in hosts_of(node)}
     comparable = known and not snapshot.platform.cluster_config
     ours = tuple(f"{name}-" for name in snapshot.secondaries.schedulers)
-    gone = snapshot.node_left
+    removed = snapshot.node_left
     return tuple(
-        binder
-        for binder in snapshot.secondaries.binders
-        if binder.scheduler in served
-        and (comparable or served[binder.scheduler] != CONTROL_PLANE)
-        and (snapshot.now - binder.at).total_seconds() < RECENT
-        and (gone is None or (binder.at - gone).total_seconds() > 0)
-        and short(binder.host) not in known
-        and not binder.host.startswith(ours)
+        found
+        for found in snapshot.binding_schedulers
+        if found.scheduler in served
+        and (comparable or served[found.scheduler] != CONTROL_PLANE)
+        and (snapshot.now - found.at).total_seconds() < RECENT
+        and (removed is None or (found.at - removed).total_seconds() > 0)
+        and short(found.host) not in known
+        and not found.host.startswith(ours)
     )
 
 
-def rivals_condition(found: Iterable[Binder]) -> Condition:
-    """Who fights over which name; when it was seen is no part of it, for that changes."""
-    fights = sorted({(each.scheduler, each.host) for each in found})
-    if not fights:
+def condition(found: Iterable[BindingScheduler]) -> Condition:
+    """The condition; it omits the time of bindings, so that it does not change with each one."""
+    pairs = sorted({(each.scheduler, each.host) for each in found})
+    if not pairs:
         return Condition(names.UNKNOWN_SCHEDULER, "False", AS_EXPECTED)
-    listed = "; ".join(f'{host} serves "{name}"' for name, host in fights[:5])
-    more = f" and {len(fights) - 5} more" if len(fights) > 5 else ""
+    listed = "; ".join(f'{host} serves "{name}"' for name, host in pairs[:SHOWN])
+    more = f" and {len(pairs) - SHOWN} more" if len(pairs) > SHOWN else ""
     message = (
-        f"a scheduler that the operator does not know binds pods of a name that is served already: "
-        f"{listed}{more}; both place pods by their own idea of what is free, so stop it, or give "
-        "its profile another schedulerName"
+        "an unmanaged scheduler also binds Pods for the schedulerName of a managed one: "
+        f"{listed}{more}; two schedulers with one name overcommit nodes, so stop it, or give its "
+        "profile another schedulerName"
     )
     return Condition(names.UNKNOWN_SCHEDULER, "True", "NameServedTwice", message)

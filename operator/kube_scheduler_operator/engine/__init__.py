@@ -1,1 +1,4 @@
-"""The operator as a program: watches, snapshot, reconcile, executor, process."""
+"""The operator: kopf handlers, snapshots, reconcile, executor, process.
+
+May import: diagnostics and below. May be imported by: offline and above.
+"""

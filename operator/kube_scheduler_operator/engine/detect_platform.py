@@ -1,39 +1,37 @@
-"""Which kind of cluster this is, asked of its API once, for whoever did not say (`--platform`).
+"""Detects the platform of a cluster, once, when `--platform` does not name it.
 
-The questions need no more rights than the operator has anyway: discovery, which everybody has, and
-lists. A question that is refused or fails leaves the answer to the next one.
+Detection needs no rights beyond the operator's own: discovery, which every client has, and lists.
+After a request that is forbidden or fails, the next one decides.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ..base.names import CLUSTER
 from ..base.platform import PLATFORMS, Platform, recognize
+from ..kube.client import ApiClient
 from ..kube.errors import ApiError, NotFound, Unauthorized, Unavailable
 from ..kube.resource import INFRASTRUCTURES, NODES
 
-if TYPE_CHECKING:
-    from ..kube.client import ApiClient
-
 AUTO: Final = "auto"
 CHOICES: Final = (AUTO, *PLATFORMS)
-"""What `--platform` takes."""
+"""Values of `--platform`."""
 
-# Our own kinds are of the same group, so it is these that tell.
+# The operator's own kinds are in the same group; these are OpenShift's only.
 _KINDS: Final = {"clusterversions", "infrastructures"}
 _CONTROL_PLANE: Final = "node-role.kubernetes.io/control-plane"
 
 
 @dataclass(frozen=True, slots=True)
 class Detected:
-    """A kind of cluster.
+    """The detected platform.
 
     Attributes:
-        platform: which one.
-        reason: how one can tell.
-        unanswered: the questions that were refused or failed, and why; without any it is certain.
+        platform: the platform.
+        reason: the evidence for it.
+        unanswered: errors of requests; the result is certain without any.
     """
 
     platform: Platform
@@ -42,12 +40,12 @@ class Detected:
 
 
 async def detect(api: ApiClient) -> Detected:
-    """Ask the API server which kind of cluster it is of.
+    """Detect the platform from the API server.
 
     Raises:
-        UnsupportedCluster: there is no static pod to own.
-        Unauthorized: it does not know us.
-        Unavailable: it answers nothing, which says nothing about the cluster.
+        UnsupportedCluster: kube-scheduler does not run in a static Pod.
+        Unauthorized: the API server rejects the credentials.
+        Unavailable: the API server answers no request.
     """
     unanswered: list[str] = []
     infrastructure, kubelets = False, list[str]()
@@ -69,7 +67,7 @@ async def detect(api: ApiClient) -> Detected:
 
 
 async def _has_infrastructure(api: ApiClient) -> bool:
-    """Whether there is the Infrastructure of an OpenShift."""
+    """Whether the Infrastructure "cluster" of OpenShift exists."""
     try:
         served = await api.get_path(f"/apis/{INFRASTRUCTURES.api_version}")
     except NotFound:
@@ -81,7 +79,7 @@ async def _has_infrastructure(api: ApiClient) -> bool:
 
 
 async def _kubelets(api: ApiClient) -> list[str]:
-    """The versions of the control-plane nodes' kubelets."""
+    """Kubelet versions of the control-plane nodes."""
     found = await api.list(NODES, label_selector=_CONTROL_PLANE)
     infos = [(node.get("status") or {}).get("nodeInfo") or {} for node in found.items]
     return [str(info.get("kubeletVersion") or "") for info in infos]

@@ -1,87 +1,78 @@
-"""Performing a plan: the only place that writes to the cluster on behalf of a pass.
+"""Performing a plan: the only place that writes to the cluster on behalf of a reconcile.
 
-Every answer goes into the store at once, so the next pass sees its own writes however far the
-watches lag behind. The first write that no longer fits ends the plan: what was read is out of date,
-the object is read again, and a new pass decides anew.
+Every answer goes into the store at once, so the next reconcile sees its own writes however far the
+watches lag behind. The first conflict ends the plan, because the snapshot is out of date. The
+object is then read again for the next reconcile.
 """
 
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Protocol
 
-from ..kube.errors import AlreadyExists, Conflict, KubeError, NotFound, SomebodyElses
-from ..model.plan import Action, Create, Delete, Replace
-
-if TYPE_CHECKING:
-    from ..base.objects import Object
-    from ..kube.api import Api
-    from ..kube.events import EventType
-    from ..kube.resource import Resource
-    from ..kube.store import Store
-    from ..model.plan import Event, Plan
-
-
-class Recorder(Protocol):
-    """Where events go; never fails and never waits."""
-
-    def event(self, type: EventType, reason: str, message: str) -> None:  # noqa: A002
-        """Send one event about the operator."""
+from ..base.objects import Object
+from ..kube.api import Api
+from ..kube.errors import AlreadyExists, Conflict, KubeError, NotFound, OtherOwner
+from ..kube.events import EventRecorder
+from ..kube.resource import ObjectRef, Resource
+from ..kube.store import Store
+from ..model.plan import Action, Create, Delete, Event, Plan, Replace
 
 
 class Executor:
     """Writes plans to the API and their answers into the store.
 
     Attributes:
-        troubles: chain of the last plan -> the error that ended it.
+        write_errors: object -> the error that ended its write set in the last plan.
     """
 
-    def __init__(self, api: Api, store: Store, recorder: Recorder) -> None:
+    def __init__(self, api: Api, store: Store, recorder: EventRecorder) -> None:
         self._api = api
         self._store = store
         self._recorder = recorder
-        self.troubles: dict[str, str] = {}
+        self.write_errors: dict[ObjectRef, str] = {}
 
     async def execute(self, plan: Plan) -> bool:
-        """Do what the plan says.
+        """Perform the plan.
 
         Returns:
-            Whether another pass is worth while at once: something was written, or the plan was
-            out of date.
+            Whether to reconcile again at once: something was written, or the plan was out of
+            date.
 
         Raises:
-            KubeError: the API refused a write or could not be reached; what was written before it
-                stays, and a later pass goes on from there.
+            KubeError: the API refused a write or could not be reached; earlier writes
+                remain, and a later reconcile continues from there.
         """
-        self._tell(plan.events)
+        self._send(plan.events)
         failures = [
             error
-            for chain in (plan.actions, plan.reports)
-            if (error := await self._perform_all(chain)) is not None
+            for writes in (plan.actions, plan.reports)
+            if (error := await self._perform_all(writes)) is not None
         ]
-        troubles = {
-            whose: error
-            for whose, chain in plan.chains.items()
-            if (error := await self._perform_all(chain)) is not None
+        errors = {
+            owner: error
+            for owner, writes in plan.write_sets.items()
+            if (error := await self._perform_all(writes)) is not None
         }
-        self.troubles = {whose: str(error) for whose, error in troubles.items()}
+        self.write_errors = {owner: str(error) for owner, error in errors.items()}
         if failures:
             raise failures[0]
-        done = [chain for whose, chain in plan.chains.items() if chain and whose not in troubles]
+        done = [
+            writes for owner, writes in plan.write_sets.items() if writes and owner not in errors
+        ]
         return bool(plan.actions or plan.reports or done)
 
-    async def _perform_all(self, chain: tuple[Action, ...]) -> KubeError | None:
-        """Write after write until one fails, or turns out to be out of date."""
+    async def _perform_all(self, writes: tuple[Action, ...]) -> KubeError | None:
+        """Perform writes in order until one fails or is out of date."""
         try:
-            for action in chain:
+            for action in writes:
                 if not await self._perform(action):
                     break
-                self._tell(action.events)
+                self._send(action.events)
         except KubeError as error:
             return error
         return None
 
-    def _tell(self, events: tuple[Event, ...]) -> None:
+    def _send(self, events: tuple[Event, ...]) -> None:
         for event in events:
             self._recorder.event(event.type, event.reason, event.message)
 
@@ -100,7 +91,7 @@ class Executor:
                     self._store.put(resource, answer)
                 case Delete():
                     await self._api.delete(ref, uid=action.obj["metadata"]["uid"])
-                    # Gone at once, or still ending gracefully: either way the next pass must know.
+                    # Deleted or still terminating: the next reconcile must see which.
                     await self._refresh(action)
         except AlreadyExists:
             if isinstance(action, Create) and action.exclusive:
@@ -120,27 +111,27 @@ class Executor:
         return True
 
     async def _claim(self, resource: Resource, wanted: Object) -> None:
-        """Take notice of what is there under the name of `wanted`, if it has the same owner.
+        """Store the existing object with the name of `wanted`, if it has the same owner.
 
         Raises:
-            SomebodyElses: it has not.
+            OtherOwner: it has another one.
         """
         ref = resource.ref(wanted)
         with contextlib.suppress(NotFound):
             found = await self._api.get(ref)
             if not _owners(found) & _owners(wanted):
-                raise SomebodyElses(ref)
+                raise OtherOwner(ref)
             labels = found["metadata"].get("labels") or {}
             merged = {**labels, **wanted["metadata"]["labels"]}
-            if merged != labels:  # by them it is watched
+            if merged != labels:  # the watch selects by them
                 metadata = {**found["metadata"], "labels": merged}
                 found = await self._api.replace(resource, {**found, "metadata": metadata})
             self._store.put(resource, found)
 
     async def _unseen(self, action: Action) -> None:
-        """Delete an object that exists although the watch said it was deleted.
+        """Delete an object that exists although the watch reported its deletion.
 
-        It has lost the label by which it is watched, so it can only be made again.
+        It has lost the label by which it is watched, so it must be created again.
         """
         ref = action.resource.ref(action.obj)
         with contextlib.suppress(NotFound):
@@ -148,7 +139,7 @@ class Executor:
             await self._api.delete(ref, uid=uid)
 
     async def _refresh(self, action: Action) -> bool:
-        """Read the object again, as it is now; whether it is in the store or does not exist."""
+        """Read the current object; whether it is in the store or does not exist."""
         ref = action.resource.ref(action.obj)
         try:
             self._store.put(action.resource, await self._api.get(ref))
@@ -159,6 +150,6 @@ class Executor:
 
 
 def _owners(obj: Object) -> set[tuple[str, str]]:
-    """Kind and name of whoever owns `obj`; a deleted owner is followed by one of the same name."""
+    """Kind and name of the owners of `obj`; a deleted owner may be recreated with its name."""
     owners = obj["metadata"].get("ownerReferences") or ()
     return {(owner["kind"], owner["name"]) for owner in owners}

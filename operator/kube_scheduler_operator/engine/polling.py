@@ -1,7 +1,6 @@
-"""What is looked at now and then: pods that wait for a scheduler, and who binds pods.
+"""What is polled instead of watched: pods that no scheduler attempts, and processes that bind pods.
 
-One page of a list each, never a watch. What is kept is a name and a few words each, and which pods
-were told, up to a limit.
+Each poll lists one page and keeps a few words of each object, up to a limit.
 """
 
 from __future__ import annotations
@@ -9,102 +8,98 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Final
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Final
 
 from ..diagnostics import unknown_scheduler_names, unmanaged_schedulers
+from ..kube.client import ApiClient
 from ..kube.errors import Forbidden, KubeError
-from ..kube.events import Involved
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable
-
-    from ..kube.client import ApiClient
-    from ..kube.events import EventRecorder
-    from ..model.snapshot import Binder, PendingPod
+from ..kube.events import EventRecorder, Involved
+from ..model.snapshot import BindingScheduler, PendingPod
 
 log = logging.getLogger(__name__)
 
 REMEMBERED: Final = 1024
+"""The number of pods for which it is remembered that they got their event."""
 
 
-class Looks:
-    """What was seen at the last look.
+class Poller:
+    """The results of the last poll.
 
     Args:
-        interval: seconds between looks; 0: never.
-        changed: called when there is something else to be seen than before.
+        interval: seconds between polls; 0 turns polling off.
+        changed: called when a poll found something else than the one before.
 
     Attributes:
-        pods: that no scheduler has looked at; empty if they may not be listed.
-        binders: who binds pods; empty if events may not be listed.
+        pods: pods that no scheduler has attempted; empty if pods may not be listed.
+        bindings: the processes that bind pods; empty if events may not be listed.
     """
 
     def __init__(self, interval: float, changed: Callable[[], None]) -> None:
         self.pods: tuple[PendingPod, ...] = ()
-        self.binders: tuple[Binder, ...] = ()
+        self.bindings: tuple[BindingScheduler, ...] = ()
         self._interval = interval
         self._changed = changed
-        self._told: OrderedDict[str, None] = OrderedDict()
-        self._refused: set[str] = set()
+        self._reported: OrderedDict[str, None] = OrderedDict()
+        self._forbidden: set[str] = set()
 
     async def run(self, api: ApiClient) -> None:
-        """Look until cancelled."""
+        """Poll until cancelled."""
         while self._interval > 0:
-            await self._try("Pods without a scheduler", self.look_at_pods, api)
-            await self._try("Schedulers that nobody knows", self.look_at_binders, api)
+            await self._try("pending Pods", self.poll_pods, api)
+            await self._try("events of bindings", self.poll_bindings, api)
             await asyncio.sleep(self._interval)
 
-    async def look_at_pods(self, api: ApiClient) -> None:
-        """List the pods that wait.
+    async def poll_pods(self, api: ApiClient) -> None:
+        """List the pods without a node.
 
         Raises:
-            KubeError: it could not be done; what was seen before stays.
+            KubeError: the list failed; the previous result stays.
         """
-        found = unknown_scheduler_names.untouched(
+        found = unknown_scheduler_names.not_attempted(
             (await api.get_path(unknown_scheduler_names.PATH)).get("items") or ()
         )
-        # One that waits becomes one that waits for too long, so any of them is worth a pass.
-        news, self.pods = bool(found) or found != self.pods, found
-        if news:
+        # A pod that waits exceeds the grace period later, so each one is a reason to reconcile.
+        changed, self.pods = bool(found) or found != self.pods, found
+        if changed:
             self._changed()
 
-    async def look_at_binders(self, api: ApiClient) -> None:
-        """List who has bound pods.
+    async def poll_bindings(self, api: ApiClient) -> None:
+        """List the events of recent bindings.
 
         Raises:
-            KubeError: it could not be done; what was seen before stays.
+            KubeError: the list failed; the previous result stays.
         """
-        found = unmanaged_schedulers.binders(
+        found = unmanaged_schedulers.binding_schedulers(
             (await api.get_path(unmanaged_schedulers.PATH)).get("items") or ()
         )
-        before = {(each.scheduler, each.host) for each in self.binders}
-        self.binders = found
+        before = {(each.scheduler, each.host) for each in self.bindings}
+        self.bindings = found
         if {(each.scheduler, each.host) for each in found} != before:
             self._changed()
 
-    def tell(self, recorder: EventRecorder, pods: Iterable[PendingPod]) -> None:
-        """An event for each pod, once."""
+    def report(self, recorder: EventRecorder, pods: Iterable[PendingPod]) -> None:
+        """Send one event for each pod, once."""
         for pod in pods:
-            if pod.uid in self._told:
+            if pod.uid in self._reported:
                 continue
-            self._told[pod.uid] = None
-            while len(self._told) > REMEMBERED:
-                self._told.popitem(last=False)
+            self._reported[pod.uid] = None
+            while len(self._reported) > REMEMBERED:
+                self._reported.popitem(last=False)
             about = Involved("v1", "Pod", pod.name, pod.namespace, pod.uid)
-            recorder.event(
-                "Warning", "NoSuchScheduler", unknown_scheduler_names.sentence(pod), about
-            )
+            message = unknown_scheduler_names.event_message(pod)
+            recorder.event("Warning", "NoSuchScheduler", message, about)
 
     async def _try(
-        self, what: str, look: Callable[[ApiClient], Awaitable[None]], api: ApiClient
+        self, what: str, poll: Callable[[ApiClient], Awaitable[None]], api: ApiClient
     ) -> None:
         try:
-            await look(api)
+            await poll(api)
         except Forbidden as error:
-            if what not in self._refused:
-                log.warning("%s are not looked for: %s", what, error)
-            self._refused.add(what)
+            if what not in self._forbidden:
+                log.warning("Listing %s is forbidden: %s", what, error)
+            self._forbidden.add(what)
         except KubeError as error:
-            log.warning("%s were not looked for: %s", what, error)
+            log.warning("Listing %s failed: %s", what, error)
         else:
-            self._refused.discard(what)
+            self._forbidden.discard(what)

@@ -1,10 +1,9 @@
-"""The operator as a process: what is started, in which order, and how it ends.
+"""The operator as a process: its tasks, the order in which they start, and how they end.
 
-Serving, watching and the competition for the Lease begin together: a standby answers probes and
-knows the cluster, too. Passes begin once this process leads and everything has been listed. SIGTERM
-undoes it in reverse: the running pass ends, the Lease is released, and a successor leads at once. A
-lost Lease ends the process with an error: another one leads already, and its view is the better
-one.
+The server, the watches and leader election start together: a standby answers probes and keeps its
+store up to date. Reconciles begin once this process leads and every watch is listed. SIGTERM undoes
+this in reverse: the running reconcile ends, the Lease is released, and a successor leads at once. A
+lost Lease ends the process with an error, because another process leads with a newer view.
 """
 
 from __future__ import annotations
@@ -32,38 +31,41 @@ from ..kube.errors import KubeError
 from ..kube.events import EventRecorder, Involved
 from ..kube.kopf.watcher import Watcher
 from ..kube.lease import LeaderElector
-from ..kube.pacing import Pace
 from ..kube.queue import ShutDown, WorkQueue
 from ..kube.resource import Stream
 from ..kube.store import Store
+from ..kube.throttle import Throttle
 from ..telemetry.authorize import cached, delegated
 from ..telemetry.certificate import ServingCertificate
-from ..telemetry.metrics import Metrics
-from ..telemetry.server import Server
-from .accounting import Accountant
+from ..telemetry.metrics import OperatorMetrics
+from ..telemetry.server import TelemetryServer
 from .executor import Executor
-from .handlers import Intake, take_snapshot, watches
-from .polling import Looks
+from .handlers import registry
+from .intake import Intake
+from .polling import Poller
 from .reconcile import reconcile
+from .snapshot_metrics import SnapshotMetrics
+from .snapshots import take_snapshot
+from .watches import watches
 
 log = logging.getLogger(__name__)
 
-_WORK = "cluster"  # the queue's only key: there is one pass over everything
-_STALE_SECONDS = 600.0  # a queue that is stuck this long makes /healthz fail
+_KEY = "cluster"  # the queue's only key: one reconcile covers the whole cluster
+_STALE_SECONDS = 600.0  # without a reconcile for this long, /healthz fails
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
-    """What the command line decides.
+class OperatorOptions:
+    """Options of the command line.
 
     Attributes:
-        kubeconfig: path; None: $KUBECONFIG, in-cluster or ~/.kube/config, whichever there is.
+        kubeconfig: path; None: the first of $KUBECONFIG, in-cluster and ~/.kube/config.
         platform: the kind of cluster.
         settings: see Settings.
         host: address of the HTTPS server.
-        port: its port; 0 lets the system choose.
-        tls_cert_file: its certificate; None: a self-signed one.
-        tls_key_file: its key.
+        port: port of the HTTPS server; 0 lets the system choose.
+        tls_cert_file: serving certificate; None: a self-signed one.
+        tls_key_file: key of the serving certificate.
     """
 
     kubeconfig: str | None
@@ -78,25 +80,25 @@ class Options:
 class Operator:
     """One operator process."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: OperatorOptions) -> None:
         self._options = options
         self._platform = options.platform
-        self._metrics = Metrics(options.settings.operator_version)
-        self._accountant = Accountant(self._metrics)
+        self._metrics = OperatorMetrics(options.settings.operator_version)
+        self._snapshot_metrics = SnapshotMetrics(self._metrics)
         self._credentials: Credentials = find(options.kubeconfig)
         self._store = Store()
         self._queue: WorkQueue[str] = WorkQueue(observer=self._metrics.queue("reconcile"))
-        self._pace = Pace()
-        places = options.settings.secondary_namespaces
-        self._intake = Intake(self._store, options.platform, self._wake, secondary=places)
+        self._throttle = Throttle()
+        namespaces = options.settings.secondary_namespaces
+        self._intake = Intake(self._store, options.platform, self._wake, secondary=namespaces)
         self._metrics.lease_seen = lambda: self._intake.lease_seen
-        self._looks = Looks(options.settings.pending_interval, lambda: self._wake(urgent=False))
-        # A container that is started again in its pod is who it was, and need not wait.
+        self._poller = Poller(options.settings.pending_interval, lambda: self._wake(urgent=False))
+        # A container that restarts in its Pod keeps its identity and need not wait for the Lease.
         self._identity = f"{socket.gethostname()}_{os.environ.get('POD_UID') or uuid.uuid4()}"
-        self._trouble = ""
+        self._last_error = ""
         self._log_level = ""
         self._server_version = ""
-        self._passed_at: float | None = None
+        self._reconciled_at: float | None = None
         self._watcher: Watcher | None = None
         self._elector: LeaderElector | None = None
 
@@ -119,30 +121,30 @@ class Operator:
             )
             self._elector = elector
             unwatch = asyncio.Event()
-            # None of these needs what another one brings, and each waits for somebody else.
+            # These are independent of each other, and each waits for the API server.
             watching = asyncio.create_task(self._watch(unwatch), name="watches")
             acquiring = asyncio.create_task(elector.acquire(), name="lease")
-            asking = asyncio.create_task(self._ask(api, stop), name="questions")
-            server: Server | None = None
+            discovering = asyncio.create_task(self._discover(api, stop), name="discovery")
+            server: TelemetryServer | None = None
             try:
                 server = await asyncio.to_thread(self._make_server, api)
                 await server.start()
-                return await self._lead(api, stop, acquiring, asking, watching)
+                return await self._lead(api, stop, acquiring, discovering, watching)
             finally:
                 unwatch.set()
                 acquiring.cancel()
-                asking.cancel()
+                discovering.cancel()
                 await elector.release()
-                await asyncio.gather(acquiring, asking, watching, return_exceptions=True)
+                await asyncio.gather(acquiring, discovering, watching, return_exceptions=True)
                 if server is not None:
                     await server.stop()
 
-    def _make_server(self, api: ApiClient) -> Server:
-        """The HTTPS server; making a certificate takes a moment."""
+    def _make_server(self, api: ApiClient) -> TelemetryServer:
+        """The HTTPS server. Blocks while it generates a certificate."""
         options = self._options
         certificate = ServingCertificate(options.tls_cert_file, options.tls_key_file)
         self._metrics.certificate_expires = lambda: certificate.expires
-        return Server(
+        return TelemetryServer(
             render=self._metrics.render,
             authorize=cached(delegated(api)),
             alive=self._alive,
@@ -153,9 +155,10 @@ class Operator:
         )
 
     async def _watch(self, unwatch: asyncio.Event) -> None:
-        """Keep the store up to date; a standby does as well, and so takes over without delay."""
+        """Keep the store up to date, also on a standby, so that it takes over without delay."""
         watcher = Watcher(
             watches(self._platform, self._options.settings.secondary_namespaces),
+            registry,
             on_event=self._intake.event,
             on_listed=self._listed,
         )
@@ -171,13 +174,13 @@ class Operator:
         api: ApiClient,
         stop: asyncio.Event,
         acquiring: asyncio.Task[None],
-        asking: asyncio.Task[str],
+        discovering: asyncio.Task[str],
         watching: asyncio.Task[None],
     ) -> int:
         elector = self._elector
-        assert elector is not None  # noqa: S101 - run() made it
+        assert elector is not None  # noqa: S101 - set by run()
         self._metrics.leading(names.LEASE, leads=False)
-        if not await _unless(stop, acquiring) or not await _unless(stop, asking):
+        if not await _or_stop(stop, acquiring) or not await _or_stop(stop, discovering):
             return 0
         self._metrics.leading(names.LEASE, leads=True)
         involved = Involved(
@@ -185,7 +188,7 @@ class Operator:
             "Deployment",
             names.PROGRAM,
             self._platform.operator_namespace,
-            asking.result(),
+            discovering.result(),
         )
         instance = os.environ.get("POD_NAME") or socket.gethostname()
         recorder = EventRecorder(
@@ -196,18 +199,18 @@ class Operator:
             observer=self._metrics.event_sent,
         )
         async with recorder:
-            held = asyncio.create_task(elector.hold(), name="lease")
+            holding = asyncio.create_task(elector.hold(), name="lease")
             work = asyncio.create_task(self._work(api, recorder, stop, watching), name="work")
-            await asyncio.wait({held, work}, return_when=asyncio.FIRST_COMPLETED)
-            lost = held.done()
+            await asyncio.wait({holding, work}, return_when=asyncio.FIRST_COMPLETED)
+            lost = holding.done()
             if lost:
-                # Nothing may be written any more, not even by a pass that has begun.
+                # From here on no write is allowed, not even by a reconcile that has begun.
                 work.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await work
-        held.cancel()
+        holding.cancel()
         with contextlib.suppress(asyncio.CancelledError):
-            await held
+            await holding
         self._metrics.leading(names.LEASE, leads=False)
         return 1 if lost else 0
 
@@ -219,57 +222,59 @@ class Operator:
         watching: asyncio.Task[None],
     ) -> None:
         executor = Executor(api, self._store, recorder)
-        self._queue.add(_WORK)  # what was listed before this process led
-        passes = asyncio.create_task(self._passes(executor, recorder), name="passes")
-        looking = asyncio.create_task(self._looks.run(api), name="looks")
+        self._queue.add(_KEY)  # for objects listed before this process led
+        reconciling = asyncio.create_task(self._run_queue(executor, recorder), name="reconcile")
+        polling = asyncio.create_task(self._poller.run(api), name="polling")
         stopped = asyncio.create_task(stop.wait(), name="stop")
         try:
-            await asyncio.wait({watching, passes, stopped}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(
+                {watching, reconciling, stopped}, return_when=asyncio.FIRST_COMPLETED
+            )
         except asyncio.CancelledError:
-            passes.cancel()
+            reconciling.cancel()
             raise
         finally:
             self._queue.close()
-            self._pace.hurry()
+            self._throttle.release()
             stopped.cancel()
-            looking.cancel()
-        await passes
+            polling.cancel()
+        await reconciling
         if watching.done():
-            watching.result()  # the error that ended it, if one did
+            watching.result()  # raises the error that ended it, if any
 
-    async def _ask(self, api: ApiClient, stop: asyncio.Event) -> str:
-        """Ask what does not change: the server's version, and our Deployment's uid (returned)."""
+    async def _discover(self, api: ApiClient, stop: asyncio.Event) -> str:
+        """Read the server's version and the uid of the operator's Deployment, which is returned."""
         uid = asyncio.create_task(_deployment_uid(api, self._platform.operator_namespace))
         try:
-            self._server_version = await self._ask_version(api, stop)
+            self._server_version = await self._read_version(api, stop)
             return await uid
         finally:
             uid.cancel()
 
-    async def _ask_version(self, api: ApiClient, stop: asyncio.Event) -> str:
+    async def _read_version(self, api: ApiClient, stop: asyncio.Event) -> str:
         while not stop.is_set():
             try:
                 return str((await api.get_path("/version")).get("gitVersion", ""))
             except KubeError as error:
-                log.warning("Cannot ask the API server for its version: %s", error)
-                await _unless(stop, asyncio.sleep(2.0))
+                log.warning("Cannot read the API server's version, will retry: %s", error)
+                await _or_stop(stop, asyncio.sleep(2.0))
         return ""
 
     def _listed(self, stream: Stream) -> None:
-        """A stream has been listed; once all have, absence means something and passes may begin."""
+        """Note a listed stream; once all are listed, an absent object does not exist."""
         self._store.mark_listed(stream)
         if self._synced:
-            self._queue.add(_WORK)
+            self._queue.add(_KEY)
 
     @property
     def _synced(self) -> bool:
         return self._watcher is not None and self._store.synced(self._watcher.streams)
 
     def _wake(self, *, urgent: bool) -> None:
-        self._pace.event(urgent=urgent)
-        self._queue.add(_WORK)
+        self._throttle.event(urgent=urgent)
+        self._queue.add(_KEY)
 
-    async def _passes(self, executor: Executor, recorder: EventRecorder) -> None:
+    async def _run_queue(self, executor: Executor, recorder: EventRecorder) -> None:
         while True:
             try:
                 key = await self._queue.get()
@@ -277,12 +282,12 @@ class Operator:
                 return
             try:
                 if self._synced:
-                    await self._pace.rest()
-                    await self._pass(executor, recorder)
+                    await self._throttle.wait()
+                    await self._reconcile(executor, recorder)
             finally:
                 self._queue.done(key)
 
-    async def _pass(self, executor: Executor, recorder: EventRecorder) -> None:
+    async def _reconcile(self, executor: Executor, recorder: EventRecorder) -> None:
         began = time.monotonic()
         snapshot = take_snapshot(
             self._store,
@@ -293,60 +298,60 @@ class Operator:
             node_left=self._intake.node_left,
             answered_since=self._elector.answered_since if self._elector else None,
             recovered_at=self._elector.recovered_at if self._elector else None,
-            trouble=self._trouble,
+            last_error=self._last_error,
             now=datetime.now(UTC),
-            unserved=self._watcher.missing if self._watcher else (),
+            missing_kinds=self._watcher.missing if self._watcher else (),
             leases_seen=self._intake.leases_seen,
-            troubles=executor.troubles,
-            pending=self._looks.pods,
-            binders=self._looks.binders,
+            write_errors=executor.write_errors,
+            pending=self._poller.pods,
+            bindings=self._poller.bindings,
         )
-        troubles = executor.troubles
+        write_errors = executor.write_errors
         self._follow_log_level(snapshot.spec, recorder)
-        self._accountant.observe(snapshot)
+        self._snapshot_metrics.observe(snapshot)
         try:
             plan = reconcile(snapshot)
-            self._looks.tell(recorder, plan.unserved)
+            self._poller.report(recorder, plan.pods_without_scheduler)
             again = await executor.execute(plan)
         except KubeError as error:
             self._failed(str(error), began)
-            log.warning("A pass ended early, it will be tried again: %s", error)
+            log.warning("Reconcile failed, will retry: %s", error)
             return
         except Exception as error:
-            # A defect of ours must not take the operator down: schedulers keep running, people are
-            # told, and the next change may get past it.
+            # A defect must not stop the operator: schedulers keep running, a condition reports it,
+            # and the next change may avoid it.
             self._failed(f"{type(error).__name__}: {error}", began)
-            log.exception("A pass failed because of a defect in the operator")
+            log.exception("Reconcile failed because of a defect in the operator")
             return
-        recovered, self._trouble = self._trouble != "", ""
-        news = executor.troubles != troubles
-        if executor.troubles:
-            # Of some chain only: the next pass says so, then it is tried with patience.
-            for whose, trouble in executor.troubles.items() if news else ():
-                log.warning("Writing for %s failed: %s", whose, trouble)
-            self._queue.add_rate_limited(_WORK)
+        recovered, self._last_error = self._last_error != "", ""
+        changed = executor.write_errors != write_errors
+        if executor.write_errors:
+            # Other write sets succeeded: the next reconcile reports this error, retries back off.
+            for owner, text in executor.write_errors.items() if changed else ():
+                log.warning("Writes for %s failed: %s", owner, text)
+            self._queue.add_rate_limited(_KEY)
         else:
-            self._queue.forget(_WORK)
-        if again or recovered or news:
-            self._queue.add(_WORK)
+            self._queue.forget(_KEY)
+        if again or recovered or changed:
+            self._queue.add(_KEY)
         after = plan.requeue_after
         resync = self._options.settings.resync
-        self._queue.add_after(_WORK, min(after, resync) if after is not None else resync)
-        self._pace.passed(idle=not again)
-        first, self._passed_at = self._passed_at is None, time.monotonic()
+        self._queue.add_after(_KEY, min(after, resync) if after is not None else resync)
+        self._throttle.reconciled(idle=not again)
+        first, self._reconciled_at = self._reconciled_at is None, time.monotonic()
         if first:
             self._metrics.first_pass()
-            log.info("First complete pass")
-            # What has been loaded stays; to look through all of it again takes the collector some
-            # 70 ms, and nearly always in the middle of a pass.
+            log.info("First reconcile complete")
+            # What is loaded now stays. To scan it again takes the garbage collector some 70 ms,
+            # nearly always during a reconcile.
             gc.collect()
             gc.freeze()
-        self._metrics.passed(self._passed_at - began, success=True)
+        self._metrics.passed(self._reconciled_at - began, success=True)
 
-    def _failed(self, trouble: str, began: float) -> None:
-        self._trouble = trouble
+    def _failed(self, error: str, began: float) -> None:
+        self._last_error = error
         self._metrics.passed(time.monotonic() - began, success=False)
-        self._queue.add_rate_limited(_WORK)
+        self._queue.add_rate_limited(_KEY)
 
     def _follow_log_level(self, spec: Mapping[str, object], recorder: EventRecorder) -> None:
         level = str(spec.get("operatorLogLevel") or "Normal")
@@ -362,26 +367,27 @@ class Operator:
 
     def _alive(self) -> dict[str, str | None]:
         leads = self._elector is not None and self._elector.is_leader
-        age = time.monotonic() - self._passed_at if leads and self._passed_at else 0.0
+        age = time.monotonic() - self._reconciled_at if leads and self._reconciled_at else 0.0
         stuck = age > _STALE_SECONDS
-        return {"passes": f"no pass for {age:.0f} s although this process leads" if stuck else None}
+        problem = f"this process leads but has not reconciled for {age:.0f} s"
+        return {"reconcile": problem if stuck else None}
 
     def _ready(self) -> dict[str, str | None]:
         if self._elector is None:
-            return {"start": "the process is starting"}
+            return {"start": "the operator is starting"}
         if not self._elector.is_leader:
             return {"leader-election": None}  # a standby is ready to take over
         if self._watcher is None:
-            return {"watches": "the API server has not answered yet"}
+            return {"watches": "waiting for the API server"}
         missing = ", ".join(map(str, self._store.unsynced(self._watcher.streams)))
         return {
-            "watches": f"not listed yet: {missing}" if missing else None,
-            "passes": None if self._passed_at is not None else "no pass has succeeded yet",
+            "watches": f"waiting for the first list of {missing}" if missing else None,
+            "reconcile": "no reconcile has succeeded yet" if self._reconciled_at is None else None,
         }
 
 
-async def _unless(stop: asyncio.Event, work: Awaitable[object]) -> bool:
-    """Await `work`; False if `stop` came first."""
+async def _or_stop(stop: asyncio.Event, work: Awaitable[object]) -> bool:
+    """Await `work`; False if `stop` is set first."""
     task = asyncio.ensure_future(work)
     stopped = asyncio.create_task(stop.wait())
     await asyncio.wait({task, stopped}, return_when=asyncio.FIRST_COMPLETED)
@@ -396,7 +402,7 @@ async def _unless(stop: asyncio.Event, work: Awaitable[object]) -> bool:
 
 
 async def _deployment_uid(api: ApiClient, namespace: str) -> str:
-    """The uid that makes `kubectl describe deployment` show our events; empty off cluster."""
+    """The uid with which `kubectl describe deployment` shows events; empty out of cluster."""
     path = f"/apis/apps/v1/namespaces/{namespace}/deployments/{names.PROGRAM}"
     try:
         return str((await api.get_path(path))["metadata"]["uid"])
@@ -404,6 +410,6 @@ async def _deployment_uid(api: ApiClient, namespace: str) -> str:
         return ""
 
 
-def run(options: Options) -> int:
-    """Run the operator until it is told to stop; returns the exit code."""
+def run(options: OperatorOptions) -> int:
+    """Run the operator until SIGTERM or SIGINT; returns the exit code."""
     return asyncio.run(Operator(options).run())

@@ -1,1 +1,4 @@
-"""Extenders that the operator runs: agents beside the schedulers that call them; pure."""
+"""SchedulerExtender: validation, its agents, attribution of errors, and status; pure.
+
+May import: status and below. May be imported by: controlplane, secondary, loadpolicy and above.
+"""

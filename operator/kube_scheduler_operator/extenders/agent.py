@@ -1,7 +1,7 @@
-"""One agent: the file that it reads, and its container.
+"""One agent: its configuration file and its container.
 
-The same program and the same file, whether it runs on a node's network for the control plane's
-scheduler or in the pods of a SecondaryScheduler.
+Both are the same for an agent on a control-plane node's network and for a sidecar of a
+SecondaryScheduler.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ LOAD_DIRECTORY: Final = "/etc/kube-scheduler-operator/load"
 LOAD_KEY: Final = "policy.json"
 LOAD_AWARE: Final = "load-aware"
 HEALTH_PORTS_AFTER: Final = 10000
-"""How far a sidecar's port for probes and metrics is from the one that its scheduler calls."""
+"""The distance between a sidecar's port for probes and metrics and the port that serves calls."""
 
 _RESOURCES: Final[Mapping[str, Any]] = {"requests": {"cpu": "50m", "memory": "96Mi"}}
-_CONFINEMENT: Final[Mapping[str, Any]] = {
+CONFINEMENT: Final[Mapping[str, Any]] = {
     "allowPrivilegeEscalation": False,
     "readOnlyRootFilesystem": True,
     "capabilities": {"drop": ["ALL"]},
@@ -33,15 +33,15 @@ _CONFINEMENT: Final[Mapping[str, Any]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Agent:
-    """An agent that is to run.
+class ManagedAgent:
+    """An agent of a SchedulerExtender.
 
     Attributes:
-        name: of the SchedulerExtender.
+        name: the SchedulerExtender's name.
         spec: its `spec.agent`.
-        port: where its scheduler calls it, at 127.0.0.1.
-        health_port: where the kubelet and Prometheus reach a sidecar, which 127.0.0.1 is not for;
-            0: the kubelet is on the same network.
+        port: the port at 127.0.0.1 that its scheduler calls.
+        health_port: the port of a sidecar for the kubelet and Prometheus, which cannot reach
+            127.0.0.1; 0 on a node's network, where the kubelet can.
     """
 
     name: str
@@ -51,7 +51,7 @@ class Agent:
 
     @property
     def object_name(self) -> str:
-        """The name of what is made for it."""
+        """The name of the objects that are created for it."""
         return f"extender-{self.name}"
 
     @property
@@ -61,21 +61,18 @@ class Agent:
 
     @property
     def load_policy(self) -> str:
-        """The LoadPolicy whose ConfigMap it reads; empty: none."""
+        """The LoadPolicy whose ConfigMap it reads; empty if it reads none."""
         return str(self.spec.get("loadPolicy") or "")
 
 
-def sidecar(name: str, spec: Mapping[str, Any], port: int) -> Agent:
-    """The same as a sidecar of its scheduler."""
-    return Agent(name, spec, port, _health_port(port))
+def sidecar(name: str, spec: Mapping[str, Any], port: int) -> ManagedAgent:
+    """The agent as a sidecar of its scheduler."""
+    # A port outside the range of automatic ports, different for each port.
+    health_port = port + HEALTH_PORTS_AFTER
+    return ManagedAgent(name, spec, port, health_port if health_port < 65536 else port - 30000)
 
 
-def _health_port(port: int) -> int:
-    """Far from where ports are chosen, and different for different ports."""
-    return port + HEALTH_PORTS_AFTER if port + HEALTH_PORTS_AFTER < 65536 else port - 30000
-
-
-def agent_file(agent: Agent) -> str:
+def agent_file(agent: ManagedAgent) -> str:
     """What `extender --config` reads, as JSON with sorted keys and a trailing newline."""
     spec = agent.spec
     listen: dict[str, Any] = {"address": LOOPBACK, "port": agent.port}
@@ -83,7 +80,7 @@ def agent_file(agent: Agent) -> str:
         listen["health"] = {"address": "", "port": agent.health_port}
     document: dict[str, Any] = {
         "listen": listen,
-        # Not as policies of their own beside it, which could have the agent's name.
+        # Inline, because a policy with a name of its own could have the agent's name.
         "agents": [
             {
                 "name": agent.name,
@@ -99,7 +96,7 @@ def agent_file(agent: Agent) -> str:
     return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False) + "\n"
 
 
-def _policy(entry: Mapping[str, Any], agent: Agent) -> dict[str, Any]:
+def _policy(entry: Mapping[str, Any], agent: ManagedAgent) -> dict[str, Any]:
     arguments = dict(mapping(entry.get("arguments")))
     if agent.load_policy and policy_name(entry) == LOAD_AWARE and not arguments:
         arguments = {"policyFile": f"{LOAD_DIRECTORY}/{LOAD_KEY}"}
@@ -111,18 +108,11 @@ def _policy(entry: Mapping[str, Any], agent: Agent) -> dict[str, Any]:
     return {**found, "arguments": arguments} if arguments else found
 
 
-def container(agent: Agent, image: str) -> dict[str, Any]:
+def container(agent: ManagedAgent, image: str) -> dict[str, Any]:
     """The container; its volumes are `config-NAME` and, for a LoadPolicy, `load-NAME`."""
     spec = agent.spec
-    address = (
-        {"port": agent.health_port}
-        if agent.health_port
-        else {
-            "host": LOOPBACK,
-            "port": agent.port,
-        }
-    )
     port = agent.health_port or agent.port
+    address = {"port": port} if agent.health_port else {"host": LOOPBACK, "port": port}
     environment = [
         {"name": str(name), "value": str(value)}
         for name, value in sorted(mapping(spec.get("env")).items())
@@ -142,34 +132,28 @@ def container(agent: Agent, image: str) -> dict[str, Any]:
         "resources": dict(mapping(spec.get("resources")) or _RESOURCES),
         "startupProbe": {**ready, "periodSeconds": 1, "timeoutSeconds": 5, "failureThreshold": 120},
         "livenessProbe": {**live, "periodSeconds": 10, "timeoutSeconds": 5, "failureThreshold": 6},
-        "securityContext": dict(_CONFINEMENT),
+        "securityContext": dict(CONFINEMENT),
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": mounts,
     }
     if not agent.health_port:
-        # A scheduler's pod stays Ready while an agent in it is not; one of its own says how it is.
+        # A scheduler's pod stays Ready while its sidecar is not; a pod of its own shows readiness.
         found["readinessProbe"] = {**ready, "periodSeconds": 5, "timeoutSeconds": 5}
     if environment:
         found["env"] = environment
     return found
 
 
-def _config_volume(agent: Agent) -> str:
+def _config_volume(agent: ManagedAgent) -> str:
     return f"config-{agent.name}"
 
 
-def _load_volume(agent: Agent) -> str:
+def _load_volume(agent: ManagedAgent) -> str:
     return f"load-{agent.name}"
 
 
-def volumes(agent: Agent, config_map: str, key: str) -> list[dict[str, Any]]:
-    """The volumes of its container.
-
-    Args:
-        agent: the agent.
-        config_map: which ConfigMap has its file.
-        key: and under which key.
-    """
+def volumes(agent: ManagedAgent, config_map: str, key: str) -> list[dict[str, Any]]:
+    """The volumes of an agent's container; the ConfigMap has its file under `key`."""
     found: list[dict[str, Any]] = [
         {
             "name": _config_volume(agent),
@@ -177,7 +161,7 @@ def volumes(agent: Agent, config_map: str, key: str) -> list[dict[str, Any]]:
         }
     ]
     if agent.load_policy:
-        # It comes with the LoadPolicy, whichever is first.
+        # Optional, because the agent may be created before the LoadPolicy.
         source = {"name": f"load-policy-{agent.load_policy}", "optional": True}
         found.append({"name": _load_volume(agent), "configMap": source})
     return found

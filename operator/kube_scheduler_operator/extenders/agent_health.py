@@ -1,4 +1,4 @@
-"""How agents are, from what runs them: how many answer, and why the others do not."""
+"""The health of agents: how many are Ready, and why the others are not."""
 
 from __future__ import annotations
 
@@ -9,25 +9,20 @@ from ..base.objects import Object
 from ..base.times import timestamp
 from ..model.pod_status import containers, crashing, is_ready, named, waiting
 from ..model.snapshot import Snapshot
-from .agent import Agent
+from .agent import ManagedAgent
 from .status import AgentHealth
 
 
 def of_daemon_set(
     snapshot: Snapshot,
-    agent: Agent,
+    agent: ManagedAgent,
     daemon_set: Object | None,
     pods: Iterable[Object],
     trouble: str = "",
 ) -> tuple[AgentHealth, float | None]:
-    """(how the agents on the control-plane nodes are, seconds until it may be worse by itself).
+    """(health of the agents on control-plane nodes, seconds until it may change by itself).
 
-    Args:
-        snapshot: nodes, clock and patience.
-        agent: what they are.
-        daemon_set: what runs them; None: there is none yet.
-        pods: of that.
-        trouble: why it could not be written, if it could not.
+    `daemon_set` is None if it does not exist yet; `trouble` is the error of the last write for it.
     """
     status = (daemon_set or {}).get("status") or {}
     desired = int(status.get("desiredNumberScheduled") or 0)
@@ -49,15 +44,10 @@ def of_daemon_set(
     return health, wait
 
 
-def of_sidecars(agent: Agent, namespace: str, workload: str, pods: Iterable[Object]) -> AgentHealth:
-    """How the agents in the pods of a further scheduler are; what fails there, that scheduler says.
-
-    Args:
-        agent: what they are.
-        namespace: where they are.
-        workload: what runs them.
-        pods: of the scheduler.
-    """
+def of_sidecars(
+    agent: ManagedAgent, namespace: str, workload: str, pods: Iterable[Object]
+) -> AgentHealth:
+    """The health of agents in a secondary scheduler's pods; that scheduler reports their errors."""
     living = [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
     listed = [
         pod
@@ -71,7 +61,7 @@ def of_sidecars(agent: Agent, namespace: str, workload: str, pods: Iterable[Obje
 
 
 def _complete(snapshot: Snapshot, daemon_set: Object, desired: int, ready: int) -> bool:
-    """Whether all that can be Ready are, and are what the DaemonSet says; nodes may be away."""
+    """Whether all agents on reachable nodes are Ready and up to date."""
     status = daemon_set.get("status") or {}
     seen = int(status.get("observedGeneration") or 0)
     if seen < int(daemon_set["metadata"].get("generation") or 0):
@@ -87,7 +77,7 @@ def _is_away(node: Object) -> bool:
 
 
 def _trouble(snapshot: Snapshot, pod: Object) -> tuple[str, float | None]:
-    """(why an agent does not answer, unless that is a matter of time; seconds until it is none)."""
+    """(why an agent is not Ready, empty while it may still start; seconds until then)."""
     if "deletionTimestamp" in pod["metadata"] or is_ready(pod):
         return "", None
     where = f"pod {pod['metadata']['name']}"
@@ -100,4 +90,4 @@ def _trouble(snapshot: Snapshot, pod: Object) -> tuple[str, float | None]:
     if left > 0:
         return "", left
     why = waiting(pod, containers(pod))
-    return f"{where} is not Ready: {why or 'its log says why'}", None
+    return f"{where} is not Ready: {why or 'see its log'}", None

@@ -1,4 +1,4 @@
-"""What is made for the agents of one SchedulerExtender on the control-plane nodes."""
+"""The objects of one SchedulerExtender's agents on control-plane nodes."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ from ..base import names
 from ..base.objects import Object, annotation
 from ..base.platform import Platform
 from ..kube.resource import CONFIG_MAPS, DAEMON_SETS, Resource
-from ..manifests.pods import canonical_json, render_file
+from ..manifests.templates import canonical_json, render_file
 from ..model.apply import keep
 from ..model.plan import Action, Delete, Event
 from ..model.workloads import digest, keep_workload
-from .agent import CONFIG_KEY, Agent, agent_file, container, volumes
+from .agent import CONFIG_KEY, ManagedAgent, agent_file, container, volumes
 from .entry import agent_url
 
 Existing = Mapping[Resource, Mapping[str, Object]]
-"""What was made for one SchedulerExtender: kind -> name -> object."""
+"""The objects of one SchedulerExtender: kind -> name -> object."""
 
 ACCOUNT: Final = "scheduler-extender"
 BINDING_ACCOUNT: Final = "scheduler-extender-binder"
-"""Of agents that bind pods; deploy/ has both accounts and their rights."""
+"""The ServiceAccount of agents that bind pods; deploy/ has both accounts and their rights."""
 
 USER: Final = 65532
 
 
 def keep_agent(
     platform: Platform,
-    agent: Agent,
+    agent: ManagedAgent,
     image: str,
     pull_secrets: tuple[str, ...],
     existing: Existing,
 ) -> tuple[Action, ...]:
-    """Make or correct what runs an agent; its configuration reaches it without a restart."""
+    """Create or correct an agent's objects; it reads a new configuration without a restart."""
     config_map, daemon_set, spec_hash = _made(
         platform, canonical_json(_plain(agent)), image, pull_secrets
     )
@@ -54,7 +54,7 @@ def keep_agent(
 
 
 def remove_agent(name: str, existing: Existing) -> Iterator[Action]:
-    """Delete what was made for agents that nobody calls any more."""
+    """Delete the objects of an agent that no scheduler calls any more."""
     for resource in (DAEMON_SETS, CONFIG_MAPS):
         for _, obj in sorted(existing.get(resource, {}).items()):
             if "deletionTimestamp" not in obj["metadata"]:
@@ -64,7 +64,7 @@ def remove_agent(name: str, existing: Existing) -> Iterator[Action]:
 
 
 def known_url(name: str, existing: Existing) -> str:
-    """Where schedulers call the agents that exist; empty if nothing says so."""
+    """The URL of the existing agents; empty if their objects do not have it."""
     for daemon_set in existing.get(DAEMON_SETS, {}).values():
         port = annotation(daemon_set, names.EXTENDER_PORT_ANNOTATION)
         if port.isdecimal():
@@ -72,17 +72,17 @@ def known_url(name: str, existing: Existing) -> str:
     return ""
 
 
-def _plain(agent: Agent) -> list[Any]:
+def _plain(agent: ManagedAgent) -> list[Any]:
     return [agent.name, agent.spec, agent.port]
 
 
-# A template costs more than everything else in a pass.
+# Rendering a template costs more than the rest of a reconcile.
 @lru_cache(maxsize=64)
 def _made(
     platform: Platform, key: str, image: str, pull_secrets: tuple[str, ...]
 ) -> tuple[dict[str, Any], dict[str, Any], str]:
-    """(ConfigMap, DaemonSet, hash over its spec); the same each time, so nobody may change them."""
-    agent = Agent(*json.loads(key))
+    """(ConfigMap, DaemonSet, hash of its spec); cached, so callers must not change them."""
+    agent = ManagedAgent(*json.loads(key))
     config_map, daemon_set = render_file(
         "extender.yaml.j2",
         platform=platform,

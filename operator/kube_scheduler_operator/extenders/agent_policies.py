@@ -1,6 +1,7 @@
-"""What the operator has to know of the policies that its agents decide by: the policies say it.
+"""What the operator needs to know about the policies of its agents.
 
-An agent with an image of its own may have others, and others of the same name: then only it knows.
+An agent with a custom image may have other policies, also under the same names, so they are not
+validated.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ INVALID_ARGUMENTS: Final = "InvalidArguments"
 
 @dataclass(frozen=True, slots=True)
 class Ability:
-    """What a policy can do.
+    """The verbs that a policy implements.
 
     Attributes:
         filters: it rejects nodes.
@@ -30,12 +31,12 @@ class Ability:
 
 
 def policy_name(entry: Mapping[str, Any]) -> str:
-    """The policy that an entry of `agent.policies` is about."""
+    """The name of the policy in an entry of `agent.policies`."""
     return str(entry.get("policy") or entry.get("name") or "")
 
 
 def ability(entry: Mapping[str, Any]) -> Ability:
-    """What an entry of `agent.policies` can do; what is not ours may do anything."""
+    """The verbs of an entry of `agent.policies`; an unknown policy may have both."""
     from ..policies.policy import UnknownPolicyError, policy_class
 
     weighs = int(entry.get("weight", 1)) > 0
@@ -47,8 +48,8 @@ def ability(entry: Mapping[str, Any]) -> Ability:
 
 
 def check_policies(agent: Mapping[str, Any]) -> Iterator[Problem]:
-    """What is wrong with the policies of an agent; paths are in the spec."""
-    # The policies come with the programs that serve them; nothing else of this package needs them.
+    """The errors in an agent's policies; paths are in the spec."""
+    # Imported here, because only this function needs the policies.
     from ..policies.policy import ArgumentsError, UnknownPolicyError, read_arguments
 
     if agent.get("image"):

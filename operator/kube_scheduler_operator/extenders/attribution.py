@@ -1,7 +1,7 @@
-"""Which SchedulerExtender is to be mended when kube-scheduler does not start with its entry.
+"""Attributes a refusal by kube-scheduler to the SchedulerExtender whose entry caused it.
 
-kube-scheduler names extenders by their index where it validates them, and only the file where it
-cannot read one that their TLS configuration has.
+kube-scheduler names an extender by its index in validation errors. In errors about files of its TLS
+configuration, it names only the file.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Any, Final
 
 from ..base.findings import Path, format_path
 from ..base.objects import mapping
-from ..model.attachment import EXTENDER, REFUSED
+from ..model.attachment import EXTENDER, REFUSED, Refusal
 from .entry import field_of
-from .validate import ExtenderVerdict
+from .validate import ExtenderResult
 
 # `extenders[1].weight: Invalid value: …`
 _READING: Final = re.compile(r"\bextenders\[(\d+)\]((?:\.\w+|\[\d+\])*)")
@@ -24,31 +24,27 @@ _FILES: Final = ("caFile", "certFile", "keyFile")
 
 
 def attribute_extenders(
-    verdicts: Iterable[ExtenderVerdict], words: str, refused: Any, state: str
-) -> tuple[ExtenderVerdict, ...]:
-    """The verdicts, with a finding in each whose entry kube-scheduler blames.
-
-    Args:
-        verdicts: of the SchedulerExtenders of one scheduler.
-        words: what kube-scheduler said.
-        refused: the extenders of the file that it said it of; nobody promises that they are some.
-        state: what was refused and what runs instead, for the message.
-    """
-    blamed = list(_blamed(words, refused if isinstance(refused, list) else [])) if words else []
-    found = []
-    for verdict in verdicts:
-        # One that has changed since is not blamed for what it was.
-        path = next((path for entry, path in blamed if entry == verdict.entry), None)
-        if path is not None and verdict.spec is not None:
-            where = format_path((*verdict.root.split("."), *field_of(path, verdict.spec)))
-            finding = EXTENDER.finding(verdict.name, REFUSED, where, f"{state}: {words}")
-            verdict = replace(verdict, findings=(*verdict.findings, finding))
-        found.append(verdict)
-    return tuple(found)
+    results: Iterable[ExtenderResult], refusal: Refusal | None
+) -> tuple[ExtenderResult, ...]:
+    """The results, with a finding in each one whose entry kube-scheduler's error names."""
+    if refusal is None:
+        return tuple(results)
+    refused = refusal.config.get("extenders")
+    named = list(_named_entries(refusal.words, refused if isinstance(refused, list) else []))
+    attributed = []
+    for result in results:
+        # The error does not apply to an entry that has changed since.
+        path = next((path for entry, path in named if entry == result.entry), None)
+        if path is not None and result.spec is not None:
+            where = format_path((*result.root.split("."), *field_of(path, result.spec)))
+            finding = EXTENDER.finding(result.name, REFUSED, where, refusal.message)
+            result = replace(result, findings=(*result.findings, finding))
+        attributed.append(result)
+    return tuple(attributed)
 
 
-def _blamed(words: str, refused: list[Any]) -> Iterator[tuple[Mapping[str, Any], Path]]:
-    """(entry, where in it) of all that are named; of several places the first one counts."""
+def _named_entries(words: str, refused: list[Any]) -> Iterator[tuple[Mapping[str, Any], Path]]:
+    """(entry, path in it) of each entry that the error names; the first path of each counts."""
     for match in _READING.finditer(words):
         index = int(match[1])
         if index < len(refused):

@@ -1,6 +1,6 @@
-"""One SchedulerExtender as an entry of kube-scheduler's `extenders`, and what is wrong with it.
+"""One SchedulerExtender as an entry of kube-scheduler's `extenders`, validated by itself.
 
-The result depends on nothing but the arguments and is kept by their content.
+The result depends on the arguments alone and is cached by their content.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from urllib.parse import urlsplit
 from ..base import names
 from ..base.findings import WARNING, Path, Problem
 from ..base.objects import mapping
-from ..schedulerconfig.check_extenders import INVALID_EXTENDER, check_extenders
-from ..schedulerconfig.crd_schema import check_object
-from ..schedulerconfig.decode import INVALID, decode
-from ..schedulerconfig.extender_warnings import extender_hazards
+from ..schedulerconfig.crd_schema import validate_object
+from ..schedulerconfig.decode import INVALID, decode_problems
+from ..schedulerconfig.extender_warnings import extender_warnings
 from ..schedulerconfig.go_values import seconds
 from ..schedulerconfig.schema import CONFIGURATION
-from ..schedulerconfig.target import Target
+from ..schedulerconfig.target_scheduler import Target
+from ..schedulerconfig.validate_extenders import INVALID_EXTENDER, validate_extenders
 from .agent_policies import ability, check_policies
 
 DEFINITION: Final = f"{names.SCHEDULEREXTENDERS}.yaml"
@@ -32,20 +32,20 @@ DEFAULT_TIMEOUT: Final = "500ms"
 UNRESOLVABLE: Final = "ServiceName"
 SHORT_TIMEOUT: Final = "ShortTimeout"
 SHORTEST_OF_FILTER: Final = 0.1
-"""Seconds that an agent's filter should have: twice what it waits for news (server/behind.py)."""
+"""Seconds that an agent's filter should have: twice its wait for a newer view of the nodes."""
 
 _SHORTEST, _LONGEST = 0.001, 60.0
 _LONGEST_NAME: Final = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
-    """What a version of a SchedulerExtender's spec comes to.
+class EntryCheck:
+    """The result for one version of a SchedulerExtender's spec.
 
     Attributes:
-        entry: of `extenders` of KubeSchedulerConfiguration; that of an agent lacks its urlPrefix.
-        problems: why it cannot be had; paths are in the spec.
-        warnings: what may surprise; paths are in the spec. None with problems.
+        entry: the entry of `extenders`; the entry of an agent has no urlPrefix yet.
+        problems: the errors; paths are in the spec.
+        warnings: the warnings, without errors only; paths are in the spec.
     """
 
     entry: Mapping[str, Any]
@@ -54,43 +54,38 @@ class Judgement:
 
 
 def agent_of(spec: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The agent that a spec asks for; None: somebody else serves it."""
+    """The agent of a spec; None for an extender that the operator does not run."""
     agent = spec.get("agent")
     return agent if isinstance(agent, Mapping) and not spec.get("url") else None
 
 
 def agent_verbs(agent: Mapping[str, Any]) -> tuple[str, ...]:
-    """What an agent is asked: as said, else as its policies can."""
+    """The verbs of an agent: those of its spec, otherwise those of its policies."""
     can = [ability(mapping(each)) for each in agent.get("policies") or ()]
     default = {
         "filter": any(each.filters for each in can),
         "prioritize": any(each.scores for each in can),
     }
-    said = mapping(agent.get("verbs"))
-    return tuple(verb for verb in VERBS if said.get(verb, default.get(verb, False)))
+    configured = mapping(agent.get("verbs"))
+    return tuple(verb for verb in VERBS if configured.get(verb, default.get(verb, False)))
 
 
 def agent_url(name: str, port: int) -> str:
-    """Where the scheduler calls an agent, without the verb."""
+    """The URL at which the scheduler calls an agent, without the verb."""
     return f"http://{LOOPBACK}:{port}/{name}"
 
 
-def judge(name: str, spec: Mapping[str, Any], target: Target, profiles: int = 1) -> Judgement:
-    """What a spec comes to by itself.
-
-    Args:
-        name: of the object.
-        spec: the version to be judged.
-        target: the kube-scheduler that will read it.
-        profiles: how many profiles that has.
-    """
+def check_entry(
+    name: str, spec: Mapping[str, Any], target: Target, profiles: int = 1
+) -> EntryCheck:
+    """Build and validate the entry of a spec for a kube-scheduler with that number of profiles."""
     text = json.dumps([name, spec], sort_keys=True, default=str)
-    return _judge(_Case(text, target.identity, min(profiles, 2), name, spec, target, profiles))
+    return _check(_Case(text, target.identity, min(profiles, 2), name, spec, target, profiles))
 
 
 @dataclass(frozen=True, slots=True)
 class _Case:
-    """The arguments of `judge`, the same if their content is."""
+    """The arguments of `check_entry`, equal if their content is."""
 
     text: str
     reader: tuple[object, ...]
@@ -102,11 +97,11 @@ class _Case:
 
 
 @lru_cache(maxsize=256)
-def _judge(case: _Case) -> Judgement:
+def _check(case: _Case) -> EntryCheck:
     spec = case.spec
-    problems = [_in_spec(each) for each in check_object({"spec": spec}, DEFINITION, VERSION)]
+    problems = [_in_spec(each) for each in validate_object({"spec": spec}, DEFINITION, VERSION)]
     if problems:
-        return Judgement({}, tuple(problems))
+        return EntryCheck({}, tuple(problems))
     problems = [*_name(case.name), *_rules(spec)]
     agent = agent_of(spec)
     if agent is not None:
@@ -114,19 +109,19 @@ def _judge(case: _Case) -> Judgement:
     entry = _entry(spec)
     whole = {"urlPrefix": agent_url(case.name, 1024), **entry}
     config = {"extenders": [whole]}
-    found = list(decode(config, CONFIGURATION, (), case.target.minor, strict=False))
-    found = found or list(check_extenders([whole]))
+    found = list(decode_problems(config, CONFIGURATION, (), case.target.minor, strict=False))
+    found = found or list(validate_extenders([whole]))
     problems += (_at_field(each, spec) for each in found)
     warnings: tuple[Problem, ...] = ()
     if not problems:
-        told = extender_hazards(whole, ("extenders", 0), case.profiles)
-        surprises = [_at_field(each, spec) for each in told if not _is_narrowed(each, agent)]
-        warnings = (*surprises, *_service_name(spec), *_short_timeout(spec, agent))
-    return Judgement(entry, tuple(problems), warnings)
+        general = extender_warnings(whole, ("extenders", 0), case.profiles)
+        relevant = [_at_field(each, spec) for each in general if not _is_narrowed(each, agent)]
+        warnings = (*relevant, *_service_name(spec), *_short_timeout(spec, agent))
+    return EntryCheck(entry, tuple(problems), warnings)
 
 
 def _entry(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """The extender as kube-scheduler's configuration has it, without what is its default."""
+    """The entry in kube-scheduler's configuration, without default values."""
     agent = agent_of(spec)
     verbs: Mapping[str, Any] = mapping(spec.get("verbs"))
     if agent is not None:
@@ -162,7 +157,7 @@ _FIELDS: Final[Mapping[str, Path]] = {
 
 
 def field_of(path: Path, spec: Mapping[str, Any]) -> Path:
-    """Where in a spec a place in its entry comes from."""
+    """The path in the spec of a path in its entry."""
     if not path:
         return ()
     top, *rest = path
@@ -173,7 +168,7 @@ def field_of(path: Path, spec: Mapping[str, Any]) -> Path:
 
 
 def _at_field(problem: Problem, spec: Mapping[str, Any]) -> Problem:
-    """A problem of `extenders[0]` at the field that a user can edit, in that field's words."""
+    """A problem of `extenders[0]`, at the field of the spec that causes it."""
     message, fix = (
         text.replace("tlsConfig", "tls").replace("httpTimeout", "timeout")
         for text in (problem.message, problem.fix)
@@ -192,20 +187,20 @@ def _name(name: str) -> Iterator[Problem]:
         yield Problem(
             INVALID,
             (),
-            f'"{name}" becomes a part of URLs and of names of pods; name the object with at most '
-            f"{_LONGEST_NAME} lower case letters, digits and dashes",
+            f'"{name}" becomes part of URLs and Pod names; use a name of at most {_LONGEST_NAME} '
+            "lowercase letters, digits and dashes",
         )
 
 
 def _rules(spec: Mapping[str, Any]) -> Iterator[Problem]:
-    """The rules that the CustomResourceDefinition has in CEL; files are not read by that."""
+    """The CEL rules of the CustomResourceDefinition, for files that no API server has validated."""
     url, agent = spec.get("url"), spec.get("agent")
     if bool(url) == (agent is not None):
         yield Problem(
             INVALID_EXTENDER,
             ("url",),
-            "set url, for an extender that somebody else serves, or agent, for one that the "
-            "operator runs, and not both",
+            "set either url, for an extender that runs elsewhere, or agent, for an extender that "
+            "the operator runs",
         )
     if url:
         narrowed = [key for key in ("podSelector", "schedulerNames") if mapping(agent).get(key)]
@@ -213,16 +208,16 @@ def _rules(spec: Mapping[str, Any]) -> Iterator[Problem]:
             yield Problem(
                 INVALID_EXTENDER,
                 ("agent", narrowed[0]),
-                "kube-scheduler asks an extender about all pods, and only an agent of the operator "
-                "can tell them apart; let what is behind the URL look at the pod itself, or limit "
-                "it with managedResources",
+                "kube-scheduler calls an extender for all Pods, and only an agent of the operator "
+                "can select Pods; select them in the server behind the URL, or limit the calls "
+                "with managedResources",
             )
         if not any(mapping(spec.get("verbs")).values()):
             yield Problem(
                 INVALID_EXTENDER,
                 ("verbs",),
                 "an extender without verbs is never called; set filter, prioritize, bind or "
-                "preempt to the last part of its URL",
+                "preempt to the last segment of its URL",
             )
     if agent is not None:
         yield from _agent_rules(spec, agent)
@@ -231,17 +226,17 @@ def _rules(spec: Mapping[str, Any]) -> Iterator[Problem]:
         yield Problem(INVALID_EXTENDER, ("tls",), message)
     tls = mapping(spec.get("tls"))
     if ("certFile" in tls) != ("keyFile" in tls):
-        message = "certFile and keyFile belong together; set both or none"
+        message = "certFile and keyFile need each other; set both or neither"
         yield Problem(INVALID_EXTENDER, ("tls",), message)
     yield from _timeout(spec)
 
 
 def _agent_rules(spec: Mapping[str, Any], agent: Mapping[str, Any]) -> Iterator[Problem]:
     if spec.get("verbs"):
-        message = "verbs are for a url; those of an agent are agent.verbs, true or false each"
+        message = "verbs apply to a url; for an agent, set agent.verbs to true or false"
         yield Problem(INVALID_EXTENDER, ("verbs",), message)
     if not agent_verbs(agent):
-        message = "an agent without verbs is never called; leave one of them on"
+        message = "an agent without verbs is never called; leave at least one enabled"
         yield Problem(INVALID_EXTENDER, ("agent", "verbs"), message)
     port = int(agent.get("port") or 0)
     if 0 < port < 1024:
@@ -250,14 +245,12 @@ def _agent_rules(spec: Mapping[str, Any], agent: Mapping[str, Any]) -> Iterator[
         )
         yield Problem(INVALID, ("agent", "port"), message)
     if port in TAKEN_PORTS:
-        message = (
-            f"port {port} is one of Kubernetes itself on control-plane nodes; use 0 or another"
-        )
+        message = f"port {port} is used by Kubernetes on control-plane nodes; use 0 or another port"
         yield Problem(INVALID, ("agent", "port"), message)
 
 
 TAKEN_PORTS: Final = frozenset({2379, 2380, 2381, 6443, 10248, 10249, 10250, 10256, 10257, 10259})
-"""Of etcd, API server, kubelet, kube-proxy, controller manager and scheduler."""
+"""The ports of etcd, API server, kubelet, kube-proxy, controller manager and scheduler."""
 
 
 def _timeout(spec: Mapping[str, Any]) -> Iterator[Problem]:
@@ -275,7 +268,7 @@ def _timeout(spec: Mapping[str, Any]) -> Iterator[Problem]:
 
 
 def _short_timeout(spec: Mapping[str, Any], agent: Mapping[str, Any] | None) -> Iterator[Problem]:
-    """What is late is left out, if the extender is ignorable: a filter that does not filter."""
+    """A warning: kube-scheduler ignores a late ignorable extender, so its filter has no effect."""
     text = spec.get("timeout")
     if text is None or agent is None or "filter" not in agent_verbs(agent):
         return
@@ -283,21 +276,21 @@ def _short_timeout(spec: Mapping[str, Any], agent: Mapping[str, Any] | None) -> 
         yield Problem(
             SHORT_TIMEOUT,
             ("timeout",),
-            f"an agent's filter may wait 50 ms for news of a changed node, and after {text} "
-            "kube-scheduler counts it as one that does not answer",
+            f"an agent's filter may wait 50 ms for an update of a changed node, and kube-scheduler "
+            f"ignores it after {text}",
             "use 100ms or more",
             WARNING,
         )
 
 
 def _is_narrowed(problem: Problem, agent: Mapping[str, Any] | None) -> bool:
-    """Whether a warning is void because the agent itself looks at the pods."""
+    """Whether a warning does not apply because the agent itself selects Pods."""
     narrow = agent is not None and (agent.get("schedulerNames") or agent.get("podSelector"))
     return problem.reason == "ExtenderOfAllProfiles" and bool(narrow)
 
 
 def _service_name(spec: Mapping[str, Any]) -> Iterator[Problem]:
-    """The control plane's schedulers are on their node's network and use its DNS."""
+    """A warning: the control plane's schedulers use their node's network and DNS."""
     host = urlsplit(str(spec.get("url") or "")).hostname or ""
     inside = host.endswith((".svc", ".svc.cluster.local"))
     if spec.get("scheduler") or not inside:
@@ -305,8 +298,8 @@ def _service_name(spec: Mapping[str, Any]) -> Iterator[Problem]:
     yield Problem(
         UNRESOLVABLE,
         ("url",),
-        f"\"{host}\" is a name of the cluster's own DNS, and the control plane's schedulers are on "
-        "their node's network, where nobody asks that",
+        f"\"{host}\" is a name in the cluster's DNS, but the control plane's schedulers use their "
+        "node's network and DNS",
         "use the Service's clusterIP, or let the operator run the agent",
         WARNING,
     )

@@ -1,9 +1,9 @@
-"""SchedulerExtenders: extenders of kube-scheduler that people keep as objects of their own.
+"""Validation of SchedulerExtenders.
 
-Each is judged by itself and against what others have already, so that a mistake in one does not
-stop the others. One that is not accepted is held at the version that was accepted last, which its
-status remembers. Schedulers call them in the order of their names; where only one can have
-something (a managed resource, the verb bind, a port), the older object has it.
+Each is validated by itself and for conflicts with others, so that an error in one does not stop the
+others. While its current spec has an error, the last accepted version stays in use. Schedulers call
+extenders in the order of their names; a managed resource, the verb bind and a port belong to one
+extender only, and the older object wins.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..model.attachment import (
     CONTROL_PLANE,
     EXTENDER,
     SPEC,
-    Judged,
+    ValidationResult,
     age_of,
     name_of,
     path_from,
@@ -27,22 +27,22 @@ from ..model.attachment import (
     unattached,
     versions_for,
 )
-from ..schedulerconfig.target import Target
-from .entry import TAKEN_PORTS, Judgement, agent_of, agent_url, judge
+from ..schedulerconfig.target_scheduler import Target
+from .entry import TAKEN_PORTS, EntryCheck, agent_of, agent_url, check_entry
 
 TAKEN: Final = "AlreadyTaken"
 CALLED_TWICE: Final = "CalledTwice"
 FIRST_PORT: Final = 5401
-"""Where the ports begin that are chosen; it is the one that kube-safe-scheduler's manifests use."""
+"""The first automatic port; kube-safe-scheduler's manifests use it as well."""
 
 
 @dataclass(frozen=True, slots=True)
-class ExtenderVerdict(Judged):
-    """What became of one SchedulerExtender.
+class ExtenderResult(ValidationResult):
+    """The result for one SchedulerExtender.
 
     Attributes:
-        port: of its agent; 0: it has none.
-        entry: of `extenders` of the configuration; None: nothing is to be called, or not yet.
+        port: its agent's port; 0 without an agent.
+        entry: its entry of `extenders`; None if the scheduler must not call it, or not yet.
     """
 
     port: int = 0
@@ -50,36 +50,36 @@ class ExtenderVerdict(Judged):
 
     @property
     def agent(self) -> Mapping[str, Any] | None:
-        """The agent that is to run for it, if there is one."""
+        """The agent of the version in use, if it has one."""
         return agent_of(self.spec) if self.spec is not None else None
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
-    """What becomes of the SchedulerExtenders of one scheduler.
+class ExtenderResults:
+    """The results for the SchedulerExtenders of one scheduler.
 
     Attributes:
-        verdicts: one for each object that is meant for it, by name.
-        leaving: those that are meant for another one now, which has not accepted them yet.
+        results: one for each object whose spec names the scheduler, by name.
+        leaving: the objects that are moving to another scheduler, which has not accepted them yet.
     """
 
-    verdicts: tuple[ExtenderVerdict, ...] = ()
-    leaving: tuple[ExtenderVerdict, ...] = ()
+    results: tuple[ExtenderResult, ...] = ()
+    leaving: tuple[ExtenderResult, ...] = ()
 
     @property
-    def all(self) -> tuple[ExtenderVerdict, ...]:
-        """Both, by name: the order in which the scheduler calls them."""
-        return tuple(sorted((*self.verdicts, *self.leaving), key=lambda verdict: verdict.name))
+    def all(self) -> tuple[ExtenderResult, ...]:
+        """Both, by name: the order of the scheduler's calls."""
+        return tuple(sorted((*self.results, *self.leaving), key=lambda result: result.name))
 
     @property
     def entries(self) -> tuple[Mapping[str, Any], ...]:
-        """Of `extenders` of the configuration."""
-        return tuple(verdict.entry for verdict in self.all if verdict.entry is not None)
+        """The entries of `extenders`."""
+        return tuple(result.entry for result in self.all if result.entry is not None)
 
 
 @dataclass(slots=True)
 class _Taken:
-    """What only one extender of a scheduler can have: whose it is, for messages."""
+    """What belongs to one extender of a scheduler only, with its owner, for messages."""
 
     resources: dict[str, str] = field(default_factory=dict)
     ports: dict[int, str] = field(default_factory=dict)
@@ -88,14 +88,14 @@ class _Taken:
 
     @classmethod
     def by(cls, extenders: Any, owner: str, ports: Iterable[int]) -> _Taken:
-        """What extenders have that the scheduler is given anyway, whatever they look like."""
+        """What the scheduler's other extenders have, whatever their types are."""
         taken = cls(ports=dict.fromkeys(ports, owner))
         for extender in extenders if isinstance(extenders, list | tuple) else ():
             taken.take(mapping(extender), owner)
         return taken
 
     def take(self, entry: Mapping[str, Any], owner: str) -> None:
-        """Write down what an extender has."""
+        """Record what an extender has."""
         for resource in entry.get("managedResources") or ():
             self.resources.setdefault(str(mapping(resource).get("name")), owner)
         if entry.get("urlPrefix"):
@@ -104,7 +104,7 @@ class _Taken:
             self.binder = self.binder or owner
 
 
-def extenders_of(
+def validate_extenders(
     scheduler: str,
     objects: Iterable[Mapping[str, Any]],
     own: Any,
@@ -114,55 +114,52 @@ def extenders_of(
     ports: Iterable[int] = (),
     profiles: int = 1,
     planned: bool = False,
-) -> Chosen:
-    """What becomes of the SchedulerExtenders of one scheduler.
+) -> ExtenderResults:
+    """Validate the SchedulerExtenders of one scheduler.
 
     Args:
-        scheduler: its name in `spec.scheduler`; empty: the control plane's.
-        objects: SchedulerExtenders, also those of other schedulers, as read.
-        own: the extenders that it has beside them, which come first when something is taken.
-        target: the kube-scheduler that will read them.
-        itself: whose `own` are, for messages.
-        ports: those that are taken where the agents listen.
-        profiles: how many profiles the scheduler has.
-        planned: whether to take agents for running, as it will be some time after the objects were
-            made.
+        scheduler: its name in `spec.scheduler`; "" for the control plane's.
+        objects: SchedulerExtenders, also those of other schedulers.
+        own: the scheduler's other extenders; they win conflicts.
+        target: the kube-scheduler that will read the configuration.
+        itself: the owner of `own`, for messages.
+        ports: ports that are in use where the agents listen.
+        profiles: the number of the scheduler's profiles.
+        planned: whether to assume that agents run, for offline checks.
     """
     taken = _Taken.by(own, itself, {*TAKEN_PORTS, *ports})
     mine = sorted((obj for obj in objects if scheduler in schedulers_of(obj)), key=age_of)
-    # A port that was chosen once is its owner's before others may choose.
+    # Ports that were chosen before are reserved before new ones are chosen.
     reserved = {port: name_of(obj) for obj in reversed(mine) if (port := known_port(obj))}
-    verdicts: list[ExtenderVerdict] = []
-    leaving: list[ExtenderVerdict] = []
+    results: list[ExtenderResult] = []
+    leaving: list[ExtenderResult] = []
     for obj in mine:
-        verdict = _choose(obj, scheduler, taken, reserved, target, profiles, planned=planned)
+        result = _choose(obj, scheduler, taken, reserved, target, profiles, planned=planned)
         stays = scheduler_of(mapping(obj.get("spec"))) == scheduler
-        (verdicts if stays else leaving).append(verdict)
-    return Chosen(
-        tuple(sorted(verdicts, key=lambda verdict: verdict.name)),
-        tuple(verdict for verdict in leaving if verdict.spec is not None),
+        (results if stays else leaving).append(result)
+    return ExtenderResults(
+        tuple(sorted(results, key=lambda result: result.name)),
+        tuple(result for result in leaving if result.spec is not None),
     )
 
 
-def unclaimed_extenders(
+def unattached_extenders(
     objects: Iterable[Mapping[str, Any]], schedulers: Iterable[str]
-) -> tuple[ExtenderVerdict, ...]:
-    """Verdicts of the SchedulerExtenders whose `spec.scheduler` names none of these schedulers."""
+) -> tuple[ExtenderResult, ...]:
+    """Results of the SchedulerExtenders whose `spec.scheduler` names none of these schedulers."""
     return tuple(
-        ExtenderVerdict(
-            name_of(each.obj), False, (each.finding,), each.spec, port=known_port(each.obj)
-        )
-        for each in unattached(EXTENDER, objects, schedulers)
+        ExtenderResult(name_of(obj), False, (finding,), spec, port=known_port(obj))
+        for obj, finding, spec in unattached(EXTENDER, objects, schedulers)
     )
 
 
 def known_port(obj: Mapping[str, Any]) -> int:
-    """The port that was chosen for an object's agent; 0: none yet."""
+    """The recorded port of an object's agent; 0 if none is recorded."""
     return int(mapping(mapping(obj.get("status")).get("agent")).get("port") or 0)
 
 
 def ready_since(obj: Mapping[str, Any]) -> str:
-    """When all of an object's agents were Ready for the first time; empty: never yet."""
+    """When all of an object's agents were Ready for the first time; empty if they never were."""
     return str(mapping(mapping(obj.get("status")).get("agent")).get("readySince") or "")
 
 
@@ -175,12 +172,12 @@ def _choose(
     profiles: int,
     *,
     planned: bool,
-) -> ExtenderVerdict:
-    """The newest version of an object that can run, with what is wrong with others."""
+) -> ExtenderResult:
+    """The newest valid version of an object, with the errors of the others."""
     name = name_of(obj)
     findings: dict[str, Finding] = {}
     for root, spec in versions_for(scheduler, obj):
-        judgement = judge(name, spec, target, profiles)
+        judgement = check_entry(name, spec, target, profiles)
         problems = judgement.problems or tuple(_clashes(name, spec, judgement, taken))
         for problem in problems:
             where = path_from(root, problem)
@@ -197,7 +194,7 @@ def _choose(
         taken.take(entry, _owner(name))
         known = known_port(obj) == port and (scheduler != CONTROL_PLANE or ready_since(obj))
         is_called = planned or not port or known
-        return ExtenderVerdict(
+        return ExtenderResult(
             name,
             root == SPEC,
             tuple(findings.values()),
@@ -206,41 +203,41 @@ def _choose(
             port,
             entry if is_called else None,
         )
-    return ExtenderVerdict(name, False, tuple(findings.values()))
+    return ExtenderResult(name, False, tuple(findings.values()))
 
 
 def _clashes(
-    name: str, spec: Mapping[str, Any], judgement: Judgement, taken: _Taken
+    name: str, spec: Mapping[str, Any], judgement: EntryCheck, taken: _Taken
 ) -> Iterator[Problem]:
-    """What others have already that only one can have."""
+    """Conflicts with extenders that have a resource, the verb bind or a port already."""
     for index, resource in enumerate(spec.get("managedResources") or ()):
         owner = taken.resources.get(str(resource["name"]))
         if owner:
-            message = f'{owner} manages "{resource["name"]}" already; remove it from one of them'
+            message = f'{owner} already manages "{resource["name"]}"; remove it from one of them'
             yield Problem(TAKEN, ("managedResources", index, "name"), message)
     if judgement.entry.get("bindVerb") and taken.binder:
         agent = agent_of(spec) is not None
         path = ("agent", "verbs", "bind") if agent else ("verbs", "bind")
-        message = f"{taken.binder} binds already, and only one extender may; turn it off in one"
+        message = f"{taken.binder} already binds, and only one extender can; disable bind in one"
         yield Problem(TAKEN, path, message)
     port = int(mapping(agent_of(spec)).get("port") or 0)
     owner = taken.ports.get(port) if port else None
     if owner and owner != _owner(name):
-        message = f"port {port} is taken by {owner}; use another one, or 0"
+        message = f"port {port} is used by {owner}; use another port, or 0"
         yield Problem(TAKEN, ("agent", "port"), message)
 
 
 def _twice(entry: Mapping[str, Any], taken: _Taken) -> Iterator[Problem]:
     owner = taken.urls.get(str(entry.get("urlPrefix")))
     if owner:
-        message = f"{owner} has an extender of the same URL, so it is called twice; remove one"
+        message = f"{owner} has an extender with the same URL, which is called twice; remove one"
         yield Problem(CALLED_TWICE, ("url",), message, severity=WARNING)
 
 
 def _port(
     obj: Mapping[str, Any], spec: Mapping[str, Any], taken: _Taken, reserved: Mapping[int, str]
 ) -> int:
-    """Where its agent listens: as asked for, else as chosen once, else the first that is free."""
+    """The agent's port: from the spec, otherwise the recorded one, otherwise the first free one."""
     asked = int(mapping(agent_of(spec)).get("port") or 0)
     known = known_port(obj)
     if asked:

@@ -1,1 +1,4 @@
-"""Load policies: who measures load, who writes it down, and what is said of it; pure."""
+"""LoadPolicy: validation, the exporter and annotator that it runs, cleanup and status; pure.
+
+May import: profiles, extenders and below. May be imported by: diagnostics and above.
+"""

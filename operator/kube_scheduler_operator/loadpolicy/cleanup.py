@@ -1,86 +1,70 @@
-"""Taking what was written away from nodes when no LoadPolicy is left.
+"""Removes load annotations from nodes after the last LoadPolicy is deleted.
 
-Nothing on LoadPolicies themselves holds them back: who deletes one, also while no operator runs, is
-done at once, and what it owns goes. What may be on nodes is remembered in a ConfigMap that nobody
-owns; the operator that finds it without a LoadPolicy runs a Job, until that has come to its end.
+LoadPolicies have no finalizer: deletion succeeds at once, also while no operator runs, and the
+garbage collector deletes owned objects. A ConfigMap without an owner records which annotations
+nodes may have; an operator that finds it without a LoadPolicy runs a Job until that completes.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Final
 
 from ..base import names
 from ..base.objects import Object
 from ..base.times import timestamp
 from ..kube.resource import CONFIG_MAPS, JOBS
-from ..model.plan import Action, Create, Delete, Event
+from ..model.plan import Create, Delete, Event
 from ..model.snapshot import Snapshot
+from ..status.object_status import ObjectPlan
 from .load_state import read_written
 from .objects import cleanup_job
 
-TOLERANCE: Final = 600.0
-"""Seconds that the Job has: thousands of nodes are a matter of a minute."""
+JOB_TIMEOUT: Final = 600.0
+"""Seconds for the Job; thousands of nodes take about a minute."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cleanup:
-    """What is to be done about annotations that are left over.
+def clean_up(snapshot: Snapshot, *, in_use: bool) -> ObjectPlan:
+    """Remove leftover annotations; while a LoadPolicy exists, only delete an old Job.
 
-    Attributes:
-        actions: writes, in order.
-        degraded: why they are still there; empty as long as that is normal.
-        requeue_after: seconds until that may change by itself; None: it does not.
-    """
-
-    actions: tuple[Action, ...] = ()
-    degraded: str = ""
-    requeue_after: float | None = None
-
-
-def clean_up(snapshot: Snapshot, *, in_use: bool) -> Cleanup:
-    """What is to be done; nothing, but for an old Job, while there is a LoadPolicy.
-
-    Args:
-        snapshot: what was seen.
-        in_use: whether there is one, which sees to what it does not write itself.
+    The annotator of a LoadPolicy removes what it no longer writes.
     """
     objects = snapshot.loads.objects
     state = objects.get(CONFIG_MAPS, {}).get(names.LOAD_STATE)
     job = objects.get(JOBS, {}).get(names.LOAD_CLEANUP)
     if job is not None and "deletionTimestamp" in job["metadata"]:
-        return Cleanup(requeue_after=1.0)
-    if in_use:
-        return Cleanup((Delete(JOBS, job),) if job is not None else ())
-    if state is None:
-        return Cleanup((Delete(JOBS, job),) if job is not None else ())
+        return ObjectPlan(requeue_after=1.0)
+    if in_use or state is None:
+        return ObjectPlan((Delete(JOBS, job),) if job is not None else ())
     written = read_written(state)
     if not written:
-        return Cleanup((Delete(CONFIG_MAPS, state),))
+        return ObjectPlan((Delete(CONFIG_MAPS, state),))
     if job is None:
-        message = f"Created Job/{names.LOAD_CLEANUP}: nodes have annotations and no LoadPolicy"
-        return Cleanup((Create(JOBS, cleanup_job(snapshot, written), (_event(message),)),))
+        message = (
+            f"Created Job/{names.LOAD_CLEANUP}: no LoadPolicy is left, but nodes have annotations"
+        )
+        return ObjectPlan((Create(JOBS, cleanup_job(snapshot, written), (_event(message),)),))
     if _is(job, "Complete"):
-        event = _event("Nothing that was written because of a LoadPolicy is left on any node")
-        return Cleanup((Delete(CONFIG_MAPS, state, (event,)), Delete(JOBS, job)))
+        event = _event("All load annotations were removed from all nodes")
+        return ObjectPlan((Delete(CONFIG_MAPS, state, (event,)), Delete(JOBS, job)))
     return _waiting(snapshot, job)
 
 
-def _waiting(snapshot: Snapshot, job: Object) -> Cleanup:
+def _waiting(snapshot: Snapshot, job: Object) -> ObjectPlan:
     where = f"Job {job['metadata']['namespace']}/{names.LOAD_CLEANUP}"
-    trouble = f"annotations of a LoadPolicy that is gone are still on nodes: {where}"
+    trouble = f"nodes still have annotations of a deleted LoadPolicy: {where}"
+    begun = timestamp(job["metadata"].get("creationTimestamp"))
+    age = (snapshot.now - begun).total_seconds() if begun is not None else JOB_TIMEOUT
     if _is(job, "Failed"):
         text = f"{trouble} failed; see the logs of its pods"
-        begun = timestamp(job["metadata"].get("creationTimestamp"))
-        age = (snapshot.now - begun).total_seconds() if begun is not None else TOLERANCE
-        # Another one, but not at once: what was wrong may still be.
-        again = () if age < TOLERANCE else (Delete(JOBS, job),)
-        return Cleanup(again, text, max(TOLERANCE - age, 0.0) + 1.0)
-    begun = timestamp(job["metadata"].get("creationTimestamp"))
-    left = TOLERANCE - (snapshot.now - begun).total_seconds() if begun is not None else 0.0
+        # Retry after a delay: the cause may persist.
+        again = () if age < JOB_TIMEOUT else (Delete(JOBS, job),)
+        return ObjectPlan(again, text, max(JOB_TIMEOUT - age, 0.0) + 1.0)
+    left = JOB_TIMEOUT - age
     if left > 0:
-        return Cleanup(requeue_after=left + 1.0)
-    return Cleanup(degraded=f"{trouble} has not come to its end; see its pods")
+        return ObjectPlan(requeue_after=left + 1.0)
+    return ObjectPlan(
+        degraded=f"{trouble} has not finished after {JOB_TIMEOUT:.0f} s; see its pods"
+    )
 
 
 def _is(job: Object, condition: str) -> bool:

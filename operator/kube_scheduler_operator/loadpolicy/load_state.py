@@ -1,4 +1,4 @@
-"""The ConfigMap `load-state`: what may be on nodes, and what the annotator last said."""
+"""The ConfigMap `load-state`: annotations that nodes may have, and the annotator's last report."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from ..load.policy import FAMILIES
 from ..model.workloads import digest
 
 LISTED: Final = 20
-"""So many names of nodes at most."""
+"""Maximum number of node names per list."""
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """What the annotator said after a cycle; nobody promises that any of it has a type.
+class AnnotatorReport:
+    """The annotator's report after a cycle. Its source is untrusted JSON.
 
     Attributes:
-        at: when.
-        policy: of which policy.json: the digest of its text.
-        nodes: how many there are.
-        known: of how many the load is known.
-        stale: of how many it was known once.
-        missing: of how many it never was.
-        stale_names: of those, some.
-        missing_names: of those, some.
-        removed: families of annotations that no node has any more.
-        error: why the last cycle came to nothing, or to less.
+        at: time of the report.
+        policy: digest of the policy.json in use.
+        nodes: number of nodes.
+        known: number of nodes with known, recent load.
+        stale: number of nodes with outdated load.
+        missing: number of nodes whose load was never known.
+        stale_names: names of some stale nodes.
+        missing_names: names of some missing nodes.
+        removed: annotation families to remove that are no longer on any node.
+        error: why the last cycle failed, completely or in part.
     """
 
     at: datetime | None = None
@@ -48,50 +48,50 @@ class Said:
 
 
 def read_written(state: Object | None) -> tuple[str, ...]:
-    """Families of annotations that nodes may have, in the order of FAMILIES."""
+    """Annotation families that nodes may have, in the order of FAMILIES."""
     text = str(((state or {}).get("data") or {}).get(names.LOAD_WRITTEN_KEY) or "")
     found = set(text.split(","))
     return tuple(family for family in FAMILIES if family in found)
 
 
-def read_said(state: Object | None) -> Said:
-    """What the annotator said last; empty if it has not, or somebody put something else there."""
+def read_report(state: Object | None) -> AnnotatorReport:
+    """The annotator's last report; empty if it is missing or invalid."""
     text = ((state or {}).get("data") or {}).get(names.LOAD_STATE_KEY)
     try:
-        said = json.loads(text or "{}")
+        report = json.loads(text or "{}")
     except ValueError:
-        return Said()
-    if not isinstance(said, Mapping):
-        return Said()
-    return Said(
-        at=timestamp(_text(said, "at")),
-        policy=_text(said, "policy"),
-        nodes=_count(said, "nodes"),
-        known=_count(said, "known"),
-        stale=_count(said, "staleCount"),
-        missing=_count(said, "missingCount"),
-        stale_names=_names(said, "stale"),
-        missing_names=_names(said, "missing"),
-        removed=_names(said, "removed"),
-        error=_text(said, "error"),
+        return AnnotatorReport()
+    if not isinstance(report, Mapping):
+        return AnnotatorReport()
+    return AnnotatorReport(
+        at=timestamp(_text(report, "at")),
+        policy=_text(report, "policy"),
+        nodes=_count(report, "nodes"),
+        known=_count(report, "known"),
+        stale=_count(report, "staleCount"),
+        missing=_count(report, "missingCount"),
+        stale_names=_names(report, "stale"),
+        missing_names=_names(report, "missing"),
+        removed=_names(report, "removed"),
+        error=_text(report, "error"),
     )
 
 
 def policy_digest(text: str) -> str:
-    """By which the annotator says which policy.json it goes by."""
+    """Digest of a policy.json, as the annotator reports it."""
     return digest(text)
 
 
-def _text(said: Mapping[str, Any], key: str) -> str:
-    value = said.get(key)
+def _text(report: Mapping[str, Any], key: str) -> str:
+    value = report.get(key)
     return value if isinstance(value, str) else ""
 
 
-def _count(said: Mapping[str, Any], key: str) -> int:
-    value = said.get(key)
+def _count(report: Mapping[str, Any], key: str) -> int:
+    value = report.get(key)
     return value if isinstance(value, int) and not isinstance(value, bool) else 0
 
 
-def _names(said: Mapping[str, Any], key: str) -> tuple[str, ...]:
-    value = said.get(key)
+def _names(report: Mapping[str, Any], key: str) -> tuple[str, ...]:
+    value = report.get(key)
     return tuple(map(str, value[:LISTED])) if isinstance(value, Sequence) else ()

@@ -1,4 +1,4 @@
-"""What is made for a LoadPolicy: its file, the exporter, the annotator; and the Job at its end."""
+"""Objects of a LoadPolicy: policy file, exporter and annotator; and the cleanup Job."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from typing import Any, Final
 from ..base import names
 from ..base.objects import Object
 from ..base.platform import PLATFORMS
-from ..kube.resource import DAEMON_SETS, DEPLOYMENTS, JOBS, Resource
+from ..kube.resource import DAEMON_SETS, DEPLOYMENTS, JOBS, LOAD_POLICIES, Resource
 from ..load.policy import DIRECTORY, FILE
 from ..load.policy_source import CREDENTIALS
-from ..manifests.pods import canonical_json, render_file
+from ..manifests.templates import canonical_json, render_file
 from ..model.snapshot import Snapshot
-from ..model.workloads import digest
+from ..model.workloads import CONTROL_PLANE_TOLERATIONS, digest
 from ..schedulerconfig.command_line import LOG_LEVELS
-from .request import ANNOTATOR_RESOURCES, CONTROL_PLANE, Request, read
+from .request import ANNOTATOR_RESOURCES, LoadPolicyRequest, read
 
 PORT: Final = 8080
-"""Where the annotator answers probes and scrapes."""
+"""Port of the annotator's probes and metrics."""
 
 STATE_DIRECTORY: Final = "/var/lib/kube-scheduler-operator"
-"""On nodes: what node-metrics has measured, so that a restart forgets nothing."""
+"""Directory on nodes in which node-metrics saves its history across restarts."""
 
-_NOBODY: Final[Mapping[str, Any]] = {
+_UNPRIVILEGED: Final[Mapping[str, Any]] = {
     "runAsNonRoot": True,
     "runAsUser": 65532,
     "runAsGroup": 65532,
@@ -39,13 +39,13 @@ _IDENTITY: Final[Sequence[Mapping[str, Any]]] = tuple(
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """What decides besides the LoadPolicy.
+class WorkloadSettings:
+    """Settings of the workloads that come from the operator instead of the LoadPolicy.
 
     Attributes:
-        platform: the kind of cluster, by name.
-        image: of everything: the operator's own.
-        pull_secrets: names of the Secrets with which it is pulled.
+        platform: name of the platform.
+        image: the operator's image, which all workloads use.
+        pull_secrets: names of the image pull Secrets.
     """
 
     platform: str
@@ -53,46 +53,42 @@ class Place:
     pull_secrets: tuple[str, ...]
 
 
-def place_of(snapshot: Snapshot) -> Place:
-    """The place that a snapshot shows."""
+def workload_settings(snapshot: Snapshot) -> WorkloadSettings:
+    """The operator's settings for workloads."""
     settings = snapshot.settings
-    return Place(snapshot.platform.name, settings.operator_image, settings.image_pull_secrets)
+    return WorkloadSettings(
+        snapshot.platform.name, settings.operator_image, settings.image_pull_secrets
+    )
 
 
 def policy_config_map(name: str) -> str:
-    """The ConfigMap in the target namespace that has the LoadPolicy `name` as a file."""
+    """Name of the ConfigMap with the policy.json of the LoadPolicy `name`."""
     return f"load-policy-{name}"
 
 
 def workloads(
-    obj: Object, spec: Mapping[str, Any], place: Place
+    obj: Object, spec: Mapping[str, Any], settings: WorkloadSettings
 ) -> Sequence[tuple[Resource, Mapping[str, Any], str]]:
-    """(kind, object, hash over its spec) of exporter and annotator; nobody may change them.
-
-    Args:
-        obj: the LoadPolicy.
-        spec: the one that is to be in force.
-        place: see Place.
-    """
+    """(kind, object, hash of its spec) of exporter and annotator; shared, so do not modify them."""
     metadata = obj["metadata"]
-    return _workloads(metadata["name"], str(metadata.get("uid")), canonical_json(spec), place)
+    return _workloads(metadata["name"], str(metadata.get("uid")), canonical_json(spec), settings)
 
 
 @lru_cache(maxsize=8)
 def _workloads(
-    name: str, uid: str, text: str, place: Place
+    name: str, uid: str, text: str, settings: WorkloadSettings
 ) -> tuple[tuple[Resource, Mapping[str, Any], str], ...]:
     request = read(json.loads(text)).request
-    assert request is not None  # noqa: S101 - the caller has looked
+    assert request is not None  # noqa: S101 - the caller has validated the spec
     documents = render_file(
         "load-policy.yaml.j2",
         policy=name,
         request=request,
-        owner=owner(name, uid),
+        owner=LOAD_POLICIES.owner(name, uid),
         names=names,
-        platform=PLATFORMS[place.platform],
-        image=place.image,
-        pull_secrets=_pull_secrets(place),
+        platform=PLATFORMS[settings.platform],
+        image=settings.image,
+        pull_secrets=_pull_secrets(settings),
         exporter_arguments=_exporter_arguments(request),
         annotator_arguments=_annotator_arguments(request),
         state_directory=STATE_DIRECTORY,
@@ -101,7 +97,7 @@ def _workloads(
         credentials=_credentials(request),
         credentials_directory=CREDENTIALS,
         port=PORT,
-        nobody=dict(_NOBODY),
+        unprivileged=dict(_UNPRIVILEGED),
         identity=list(_IDENTITY),
     )
     kinds = {kind.kind: kind for kind in (DAEMON_SETS, DEPLOYMENTS)}
@@ -112,15 +108,11 @@ def _workloads(
 
 
 def config_map(
-    snapshot: Snapshot, obj: Object, request: Request, remove: Sequence[str]
+    snapshot: Snapshot, obj: Object, request: LoadPolicyRequest, remove: Sequence[str]
 ) -> dict[str, Any]:
-    """The policy as a file, which programs read again when it changes.
+    """The ConfigMap with policy.json, which programs reload when it changes.
 
-    Args:
-        snapshot: what was seen.
-        obj: the LoadPolicy.
-        request: what is to be in force.
-        remove: families of annotations that are to be taken away.
+    `remove` has the annotation families to remove from nodes.
     """
     metadata = obj["metadata"]
     policy = replace(request.policy, remove=tuple(remove))
@@ -131,14 +123,14 @@ def config_map(
             "name": policy_config_map(metadata["name"]),
             "namespace": snapshot.platform.target_namespace,
             "labels": {names.LOAD_LABEL: metadata["name"], **names.OWN_LABELS},
-            "ownerReferences": [owner(metadata["name"], str(metadata.get("uid")))],
+            "ownerReferences": [LOAD_POLICIES.owner(metadata["name"], str(metadata.get("uid")))],
         },
         "data": {FILE: policy.text()},
     }
 
 
 def state_config_map(snapshot: Snapshot, written: Sequence[str]) -> dict[str, Any]:
-    """What is on nodes. Nobody owns it: it outlives what was written because of it."""
+    """The ConfigMap that records annotations; without an owner, so it outlives the LoadPolicy."""
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -152,40 +144,29 @@ def state_config_map(snapshot: Snapshot, written: Sequence[str]) -> dict[str, An
 
 
 def cleanup_job(snapshot: Snapshot, families: Sequence[str]) -> dict[str, Any]:
-    """The Job that takes annotations away from all nodes."""
-    place = place_of(snapshot)
+    """The Job that removes annotations from all nodes."""
+    settings = workload_settings(snapshot)
     (job,) = render_file(
         "load-cleanup.yaml.j2",
         names=names,
         platform=snapshot.platform,
-        image=place.image,
-        pull_secrets=_pull_secrets(place),
+        image=settings.image,
+        pull_secrets=_pull_secrets(settings),
         families=list(families),
         resources=dict(ANNOTATOR_RESOURCES),
-        tolerations=list(CONTROL_PLANE),
-        nobody=dict(_NOBODY),
+        tolerations=list(CONTROL_PLANE_TOLERATIONS),
+        unprivileged=dict(_UNPRIVILEGED),
         identity=list(_IDENTITY),
     )
-    assert job["kind"] == JOBS.kind  # noqa: S101 - its template says so
+    assert job["kind"] == JOBS.kind  # noqa: S101 - by its template
     return job
 
 
-def owner(name: str, uid: str) -> dict[str, Any]:
-    """The reference by which everything goes with its LoadPolicy."""
-    return {
-        "apiVersion": f"{names.PREFIX}/v1alpha1",
-        "kind": "LoadPolicy",
-        "name": name,
-        "uid": uid,
-        "controller": True,
-    }
+def _pull_secrets(settings: WorkloadSettings) -> list[dict[str, str]]:
+    return [{"name": name} for name in settings.pull_secrets]
 
 
-def _pull_secrets(place: Place) -> list[dict[str, str]]:
-    return [{"name": name} for name in place.pull_secrets]
-
-
-def _exporter_arguments(request: Request) -> list[str]:
+def _exporter_arguments(request: LoadPolicyRequest) -> list[str]:
     root = ("--root=/host",) if request.exporter.mount_host else ()
     return [
         f"--listen-address=0.0.0.0:{request.policy.source.port}",
@@ -195,7 +176,7 @@ def _exporter_arguments(request: Request) -> list[str]:
     ]
 
 
-def _annotator_arguments(request: Request) -> list[str]:
+def _annotator_arguments(request: LoadPolicyRequest) -> list[str]:
     level = LOG_LEVELS.get(request.annotator.log_level, LOG_LEVELS["Normal"])
     return [
         f"--config={DIRECTORY}/{FILE}",
@@ -204,8 +185,8 @@ def _annotator_arguments(request: Request) -> list[str]:
     ]
 
 
-def _credentials(request: Request) -> list[dict[str, Any]]:
-    """Secret and ConfigMap in one directory, each under the name that the policy has for it."""
+def _credentials(request: LoadPolicyRequest) -> list[dict[str, Any]]:
+    """Sources of a projected volume: the token's Secret and the CA's ConfigMap."""
     found = (
         ("secret", request.token, "token"),
         ("configMap", request.ca, "ca.crt"),

@@ -1,73 +1,68 @@
-"""All LoadPolicies: the oldest has the nodes, the others are told so.
+"""Reconciles all LoadPolicies: the oldest is used, the others are rejected.
 
-Whatever is wrong with one of them, a defect of ours included, stops nothing else.
+An error in one of them, including a defect of the operator, does not stop the others.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Final
+from dataclasses import dataclass, field, replace
 
 from ..base import names
 from ..base.objects import age
+from ..kube.resource import CONFIG_MAPS, LOAD_POLICIES, ObjectRef
 from ..model.plan import Action, soonest
-from ..model.snapshot import LOAD_CHAIN, Snapshot
+from ..model.snapshot import Snapshot
 from ..status.conditions import Condition
-from ..status.object_status import objects_condition
-from .cleanup import Cleanup, clean_up
-from .plan import Planned, plan
+from ..status.object_status import ObjectPlan, defect, objects_condition
+from .cleanup import clean_up
+from .writes import policy_writes
 
 log = logging.getLogger(__name__)
-
-CLEANUP: Final = ""
-"""The chain of what is left over from LoadPolicies that are gone."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoadPolicies:
-    """What is to be done for all of them.
+    """The result for all LoadPolicies.
 
     Attributes:
-        chains: whose -> writes.
-        conditions: of KubeScheduler: whether any is Degraded.
-        requeue_after: seconds until a pass is worth while even if nothing happens; None: no need.
+        write_sets: the write set of each object.
+        conditions: conditions of KubeScheduler: whether any LoadPolicy is Degraded.
+        requeue_after: seconds until the next reconcile; None if only a change of objects needs one.
     """
 
-    chains: Mapping[str, tuple[Action, ...]] = field(default_factory=dict)
+    write_sets: Mapping[ObjectRef, tuple[Action, ...]] = field(default_factory=dict)
     conditions: tuple[Condition, ...] = ()
     requeue_after: float | None = None
 
 
 def load_policies(snapshot: Snapshot) -> LoadPolicies:
-    """What is to be done for all LoadPolicies; nothing where the API does not serve the kind."""
+    """Reconcile all LoadPolicies; does nothing if the API does not serve the kind."""
     if snapshot.loads.policies is None:
-        # That is not the same as none: an API server may come back without the kind for a moment.
+        # Not the same as no LoadPolicy: a restarted API server may not serve the kind at first.
         return LoadPolicies(conditions=(_condition({}),))
     alive = [
         obj
-        for obj in sorted(snapshot.loads.policies.values(), key=age)  # the oldest has the nodes
+        for obj in sorted(snapshot.loads.policies.values(), key=age)
         if "deletionTimestamp" not in obj["metadata"]
     ]
-    planned: dict[str, Planned] = {}
+    planned: dict[str, ObjectPlan] = {}
     for obj in alive:
         name = obj["metadata"]["name"]
         try:
-            planned[name] = plan(snapshot, obj, alive[0]["metadata"]["name"])
+            planned[name] = policy_writes(snapshot, obj, alive[0]["metadata"]["name"])
         except Exception as error:
-            log.exception("LoadPolicy %s cannot be planned: a defect in the operator", name)
-            planned[name] = Planned(
-                (), f"a defect in the operator: {type(error).__name__}: {error}"
-            )
+            log.exception("Reconciling LoadPolicy %s failed: defect in the operator", name)
+            planned[name] = defect(error)
     cleanup = _cleaned(snapshot, in_use=bool(alive))
-    chains = {name: each.actions for name, each in planned.items()}
+    writes = {LOAD_POLICIES.named(name): each.actions for name, each in planned.items()}
     degraded = {f"{name}: ": each.degraded for name, each in planned.items()}
     waits = [*(each.requeue_after for each in planned.values()), cleanup.requeue_after]
     return LoadPolicies(
         {
-            LOAD_CHAIN + name: actions
-            for name, actions in {**chains, CLEANUP: cleanup.actions}.items()
+            owner: actions
+            for owner, actions in {**writes, _state_ref(snapshot): cleanup.actions}.items()
             if actions
         },
         (_condition({**degraded, "": cleanup.degraded}),),
@@ -75,12 +70,17 @@ def load_policies(snapshot: Snapshot) -> LoadPolicies:
     )
 
 
-def _cleaned(snapshot: Snapshot, *, in_use: bool) -> Cleanup:
+def _cleaned(snapshot: Snapshot, *, in_use: bool) -> ObjectPlan:
     cleanup = clean_up(snapshot, in_use=in_use)
-    trouble = snapshot.loads.troubles.get(CLEANUP)
+    trouble = snapshot.write_errors.get(_state_ref(snapshot))
     if not trouble or cleanup.degraded:
         return cleanup
-    return Cleanup(cleanup.actions, trouble, cleanup.requeue_after)
+    return replace(cleanup, degraded=trouble)
+
+
+def _state_ref(snapshot: Snapshot) -> ObjectRef:
+    """The ConfigMap that records annotations on nodes; the cleanup is its write set."""
+    return CONFIG_MAPS.named(names.LOAD_STATE, snapshot.platform.target_namespace)
 
 
 def _condition(degraded: Mapping[str, str]) -> Condition:

@@ -1,4 +1,4 @@
-"""What a LoadPolicy asks for, with its defaults, as one immutable value."""
+"""The spec of a LoadPolicy, parsed and defaulted into one immutable value."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from functools import lru_cache
 from typing import Any, Final
 
 from ..base.findings import Problem
-from ..base.objects import mapping
+from ..base.objects import Object, mapping
 from ..load.policy import LoadPolicy, LoadPolicyError
 from ..load.policy_files import read_spec
-from ..manifests.pods import canonical_json
+from ..manifests.templates import canonical_json
+from ..model.workloads import CONTROL_PLANE_TOLERATIONS
 
 REPLICAS: Final = 2
-"""One works, the other waits for its Lease: the loss of a node costs seconds."""
+"""One leads, the other is on standby: losing a node interrupts annotation for seconds."""
 
 ANNOTATOR_RESOURCES: Final[Mapping[str, Any]] = {"requests": {"cpu": "20m", "memory": "80Mi"}}
 METRICS_RESOURCES: Final[Mapping[str, Any]] = {
@@ -24,24 +25,19 @@ METRICS_RESOURCES: Final[Mapping[str, Any]] = {
 }
 
 EVERYWHERE: Final[Sequence[Mapping[str, Any]]] = ({"operator": "Exists"},)
-"""Load is measured on all nodes, whatever keeps pods away from them."""
-
-CONTROL_PLANE: Final[Sequence[Mapping[str, Any]]] = tuple(
-    {"key": f"node-role.kubernetes.io/{role}", "operator": "Exists", "effect": "NoSchedule"}
-    for role in ("control-plane", "master")
-)
+"""Load is measured on all nodes, whatever their taints."""
 
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """How pods are run.
+    """Settings of a workload's pods.
 
     Attributes:
-        replicas: how many; of no meaning for a DaemonSet.
-        log_level: as KubeScheduler has it.
-        resources: of the container.
-        node_selector: of the pods, and so the next.
-        tolerations: of the pods.
+        replicas: number of pods; unused for a DaemonSet.
+        log_level: a logLevel of KubeScheduler.
+        resources: resources of the container.
+        node_selector: node selector of the pods.
+        tolerations: tolerations of the pods.
     """
 
     replicas: int = REPLICAS
@@ -53,11 +49,11 @@ class Workload:
 
 @dataclass(frozen=True, slots=True)
 class Exporter(Workload):
-    """How node-metrics is run.
+    """Settings of node-metrics.
 
     Attributes:
-        arguments: further ones.
-        mount_host: the node's /proc and /sys are below /host.
+        arguments: additional flags.
+        mount_host: whether the node's /proc and /sys are mounted below /host.
     """
 
     arguments: tuple[str, ...] = ()
@@ -66,11 +62,11 @@ class Exporter(Workload):
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """What the annotator shows, or whom it trusts.
+    """A token or a CA certificate for the annotator.
 
     Attributes:
-        name: of the Secret or ConfigMap.
-        key: in it.
+        name: name of the Secret or ConfigMap.
+        key: key in its data.
     """
 
     name: str
@@ -78,15 +74,15 @@ class Credential:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
-    """A LoadPolicy as read.
+class LoadPolicyRequest:
+    """A parsed LoadPolicy.
 
     Attributes:
-        policy: what it says of load.
-        annotator: how that is run.
-        exporter: how that is run.
-        token: Prometheus: what to show.
-        ca: Prometheus: whom to trust.
+        policy: rules and source of load.
+        annotator: settings of the annotator.
+        exporter: settings of the exporter.
+        token: bearer token for Prometheus.
+        ca: CA certificate of Prometheus.
     """
 
     policy: LoadPolicy
@@ -97,34 +93,34 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
-    """What reading came to: a request, or problems, and notes in either case.
+class ParsedSpec:
+    """A parsed spec: a request or problems.
 
     Attributes:
-        request: None if something is wrong.
-        problems: what, with its path from the object's top.
+        request: None if the spec is invalid.
+        problems: errors with their path in the object.
     """
 
-    request: Request | None
+    request: LoadPolicyRequest | None
     problems: tuple[Problem, ...] = ()
 
 
-def read(spec: Mapping[str, Any] | None) -> Read:
-    """Read the spec of a LoadPolicy; it is asked for in every pass, and read once."""
+def read(spec: Mapping[str, Any] | None) -> ParsedSpec:
+    """Parse the spec of a LoadPolicy; every reconcile needs it, so results are cached."""
     return _read(canonical_json(spec or {}))
 
 
 @lru_cache(maxsize=8)
-def _read(text: str) -> Read:
+def _read(text: str) -> ParsedSpec:
     spec: dict[str, Any] = json.loads(text)
     try:
         policy = read_spec(spec).policy
     except LoadPolicyError as error:
-        return Read(None, error.problems)
+        return ParsedSpec(None, error.problems)
     source = mapping(spec.get("source"))
     prometheus = mapping(source.get("prometheus"))
-    return Read(
-        Request(
+    return ParsedSpec(
+        LoadPolicyRequest(
             policy,
             _annotator(mapping(spec.get("annotator"))),
             _exporter(mapping(source.get("nodeMetrics"))),
@@ -134,26 +130,57 @@ def _read(text: str) -> Read:
     )
 
 
-def _annotator(said: Mapping[str, Any]) -> Workload:
+def _annotator(fields: Mapping[str, Any]) -> Workload:
     return Workload(
-        replicas=int(said.get("replicas", REPLICAS)),
-        log_level=str(said.get("logLevel") or "Normal"),
-        resources=mapping(said.get("resources", ANNOTATOR_RESOURCES)),
-        node_selector=mapping(said.get("nodeSelector")),
-        tolerations=tuple(said.get("tolerations", CONTROL_PLANE)),
+        replicas=int(fields.get("replicas", REPLICAS)),
+        log_level=str(fields.get("logLevel") or "Normal"),
+        resources=mapping(fields.get("resources", ANNOTATOR_RESOURCES)),
+        node_selector=mapping(fields.get("nodeSelector")),
+        tolerations=tuple(fields.get("tolerations", CONTROL_PLANE_TOLERATIONS)),
     )
 
 
-def _exporter(said: Mapping[str, Any]) -> Exporter:
+def _exporter(fields: Mapping[str, Any]) -> Exporter:
     return Exporter(
-        resources=mapping(said.get("resources", METRICS_RESOURCES)),
-        node_selector=mapping(said.get("nodeSelector")),
-        tolerations=tuple(said.get("tolerations", EVERYWHERE)),
-        arguments=tuple(map(str, said.get("args") or ())),
-        mount_host=bool(said.get("mountHost", False)),
+        resources=mapping(fields.get("resources", METRICS_RESOURCES)),
+        node_selector=mapping(fields.get("nodeSelector")),
+        tolerations=tuple(fields.get("tolerations", EVERYWHERE)),
+        arguments=tuple(map(str, fields.get("args") or ())),
+        mount_host=bool(fields.get("mountHost", False)),
     )
 
 
-def _credential(said: Any, key: str) -> Credential | None:
-    name = mapping(said).get("name")
-    return Credential(str(name), str(mapping(said).get("key") or key)) if name else None
+def _credential(fields: Any, key: str) -> Credential | None:
+    name = mapping(fields).get("name")
+    return Credential(str(name), str(mapping(fields).get("key") or key)) if name else None
+
+
+@dataclass(frozen=True, slots=True)
+class EffectiveRequest:
+    """The version of a LoadPolicy in use.
+
+    Attributes:
+        request: the parsed version; None if no version is valid.
+        spec: the spec of that version.
+        problems: errors of the current spec.
+        uses_last_accepted: whether the last accepted version is used instead of the current spec.
+    """
+
+    request: LoadPolicyRequest | None
+    spec: Mapping[str, Any]
+    problems: Sequence[Problem] = ()
+    uses_last_accepted: bool = False
+
+
+def effective_request(obj: Object) -> EffectiveRequest:
+    """The current spec if it is valid, else the last accepted version."""
+    spec = mapping(obj.get("spec"))
+    current = read(spec)
+    if current.request is not None:
+        return EffectiveRequest(current.request, spec)
+    accepted = mapping(mapping(obj.get("status")).get("accepted"))
+    if accepted:
+        earlier = read(accepted).request
+        if earlier is not None:
+            return EffectiveRequest(earlier, accepted, current.problems, uses_last_accepted=True)
+    return EffectiveRequest(None, spec, current.problems)

@@ -1,1 +1,4 @@
-"""Templates in, Kubernetes objects out."""
+"""Objects from jinja2 templates; pure.
+
+May import: model and below. May be imported by: status and above.
+"""

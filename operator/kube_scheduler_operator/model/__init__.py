@@ -1,1 +1,4 @@
-"""The values that a reconcile reads and returns: Snapshot and Plan, and helpers for both."""
+"""Snapshot and Plan: the input and the result of a reconcile, and helpers for both; pure.
+
+May import: programs and below. May be imported by: manifests and above.
+"""

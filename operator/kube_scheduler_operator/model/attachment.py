@@ -1,8 +1,9 @@
-"""Objects that name the scheduler they are for: what SchedulerProfiles and -Extenders share.
+"""What SchedulerProfiles and SchedulerExtenders share: both are attached to a scheduler.
 
-Each is judged for the scheduler in its `spec.scheduler`. One that is not accepted is held at the
-version that was accepted last, which its status remembers. One that went from a scheduler to
-another stays with the first until the second has accepted it, so both look at it.
+Each is validated for the scheduler in its `spec.scheduler`. While its current spec has an error,
+the last accepted version stays in use; the object's status keeps it. An object that moves to
+another scheduler stays with the first one until the second one has accepted it, so both validate
+it.
 """
 
 from __future__ import annotations
@@ -18,21 +19,22 @@ from ..base.objects import mapping
 SPEC: Final = "spec"
 ACCEPTED: Final = "status.accepted"
 SCHEDULER_NOT_FOUND: Final = "SchedulerNotFound"
+KIND_NOT_SERVED: Final = "KindNotServed"
 CONTROL_PLANE: Final = ""
-"""What `spec.scheduler` says for the scheduler of the control plane."""
+"""The value of `spec.scheduler` for the control plane's scheduler."""
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
-    """What became of one object.
+class ValidationResult:
+    """The result of validating one object.
 
     Attributes:
-        name: of the object.
-        accepted: whether its spec, as it is now, is what its scheduler is to have.
-        findings: why not, or why kube-scheduler itself does not run with it; a path begins with the
-            object.
-        spec: what its scheduler is to have: its spec, the last accepted one, or None for nothing.
-        warnings: what its scheduler is given and may surprise; a path begins with the object.
+        name: the object's name.
+        accepted: whether the current spec is in use.
+        findings: why it is not, or why kube-scheduler does not run with it; each path begins with
+            the object.
+        spec: the version in use: the current spec, the last accepted version, or None.
+        warnings: warnings about the version in use; each path begins with the object.
     """
 
     name: str
@@ -42,46 +44,46 @@ class Judged:
     warnings: tuple[Finding, ...] = ()
 
     @property
-    def held(self) -> bool:
-        """Whether an older version runs on."""
+    def uses_last_accepted(self) -> bool:
+        """Whether the last accepted version is in use instead of the current spec."""
         return not self.accepted and self.spec is not None
 
     @property
     def root(self) -> str:
-        """Where in the object the version is that its scheduler is to have."""
+        """The field of the object that holds the version in use."""
         return SPEC if self.accepted else ACCEPTED
 
 
-def said(judged: Judged) -> tuple[Finding, ...]:
-    """What keeps an object from being accepted, with what that means for pods."""
-    if judged.accepted:
-        return ()  # what kube-scheduler itself refuses has conditions of its own
-    state = "its last accepted version runs on" if judged.held else "it is left out"
+def rejection_findings(result: ValidationResult) -> tuple[Finding, ...]:
+    """Why an object is not accepted, and what is in use instead."""
+    if result.accepted:
+        return ()  # a refusal by kube-scheduler itself has conditions of its own
+    fallback = "its last accepted version stays in use" if result.uses_last_accepted else "not used"
     return tuple(
-        Finding(f.condition, f.reason, f.path, f"{f.message} ({state})", blocking=False)
-        for f in judged.findings
+        Finding(f.condition, f.reason, f.path, f"{f.message} ({fallback})", blocking=False)
+        for f in result.findings
     )
 
 
 @dataclass(frozen=True, slots=True)
 class Attachable:
-    """How one of the kinds is told of.
+    """A kind whose objects are attached to schedulers.
 
     Attributes:
-        kind: as the API has it.
-        condition: of KubeScheduler, which says what is wrong with objects of this kind.
+        kind: the kind.
+        condition: the condition of KubeScheduler that reports errors in objects of this kind.
     """
 
     kind: str
     condition: str
 
     def finding(self, name: str, reason: str, path: str, message: str) -> Finding:
-        """What somebody should mend in the object `name`, at `path` in it."""
+        """An error at `path` in the object `name`."""
         where = f"{self.kind}/{name} {path}"
         return Finding(self.condition, reason, where, message, blocking=False)
 
     def warning(self, name: str, root: str, problem: Problem) -> Finding:
-        """What may surprise in the version at `root` of the object `name`."""
+        """A warning about the version at `root` of the object `name`."""
         where = f"{self.kind}/{name} {path_from(root, problem)}"
         return Finding(names.WARNINGS, problem.reason, where, problem.sentence, blocking=False)
 
@@ -91,16 +93,16 @@ EXTENDER: Final = Attachable("SchedulerExtender", names.SCHEDULER_EXTENDERS_DEGR
 
 
 def path_from(root: str, problem: Problem) -> str:
-    """Where in the object a problem is that was found in the version at `root` of it."""
+    """The path in the object of a problem in its version at `root`."""
     return format_path((*root.split("."), *problem.path))
 
 
 def by_scheduler(
     objects: Iterable[Mapping[str, Any]],
 ) -> dict[str, tuple[Mapping[str, Any], ...]]:
-    """Scheduler -> the objects that it has to look at: its own, and those that leave it.
+    """Scheduler -> its objects, including those that are moving to another scheduler.
 
-    Whoever asks for the objects of many schedulers need not have each look at all of them.
+    With many schedulers, this avoids a search through all objects for each of them.
     """
     found: dict[str, list[Mapping[str, Any]]] = {}
     for obj in objects:
@@ -109,25 +111,13 @@ def by_scheduler(
     return {scheduler: tuple(mine) for scheduler, mine in found.items()}
 
 
-@dataclass(frozen=True, slots=True)
-class Unattached:
-    """An object whose `spec.scheduler` names no scheduler that there is.
-
-    Attributes:
-        obj: the object.
-        finding: which says so.
-        spec: its last accepted version, if the scheduler of that is there; None for nothing.
-    """
-
-    obj: Mapping[str, Any]
-    finding: Finding
-    spec: Mapping[str, Any] | None
-
-
 def unattached(
     attachable: Attachable, objects: Iterable[Mapping[str, Any]], schedulers: Iterable[str]
-) -> Iterator[Unattached]:
-    """The objects, by name, whose `spec.scheduler` names none of these schedulers."""
+) -> Iterator[tuple[Mapping[str, Any], Finding, Mapping[str, Any] | None]]:
+    """The objects whose `spec.scheduler` is not among `schedulers`, sorted by name.
+
+    Each with the error, and with its last accepted version if that one's scheduler exists.
+    """
     known = frozenset(schedulers)
     for obj in sorted(objects, key=name_of):
         wanted = scheduler_of(mapping(obj.get("spec")))
@@ -136,18 +126,19 @@ def unattached(
         accepted = last_accepted(obj)
         runs = accepted is not None and scheduler_of(accepted) in known
         message = (
-            f'there is no SecondaryScheduler "{wanted}"; create it, or remove the field for the '
-            "scheduler of the control plane"
+            f'SecondaryScheduler "{wanted}" does not exist; create it, or remove the field to use '
+            "the control plane's scheduler"
         )
         path = f"{SPEC}.scheduler"
         finding = attachable.finding(name_of(obj), SCHEDULER_NOT_FOUND, path, message)
-        yield Unattached(obj, finding, accepted if runs else None)
+        yield obj, finding, accepted if runs else None
 
 
 def versions_for(scheduler: str, obj: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """(where in the object, version): its spec, then the one that was accepted last.
+    """(field, version) of an object: its spec, then its last accepted version.
 
-    Those for other schedulers are left out: here, the version before stays until they accept it.
+    Versions for other schedulers are omitted: `scheduler` keeps the last accepted version until the
+    other one accepts the object.
     """
     spec, accepted = mapping(obj.get("spec")), last_accepted(obj)
     if scheduler_of(spec) == scheduler:
@@ -157,19 +148,19 @@ def versions_for(scheduler: str, obj: Mapping[str, Any]) -> Iterator[tuple[str, 
 
 
 def schedulers_of(obj: Mapping[str, Any]) -> tuple[str, ...]:
-    """Which scheduler an object is meant for, and for which its last accepted version was."""
+    """The scheduler of an object's spec, then the scheduler of its last accepted version."""
     wanted, accepted = scheduler_of(mapping(obj.get("spec"))), last_accepted(obj)
     return (wanted,) if accepted is None else (wanted, scheduler_of(accepted))
 
 
 def last_accepted(obj: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The spec that was accepted last; None if none ever was."""
+    """The last accepted version; None if no version was accepted."""
     accepted = mapping(obj.get("status")).get("accepted")
     return accepted if isinstance(accepted, Mapping) else None
 
 
 def scheduler_of(spec: Mapping[str, Any]) -> str:
-    """Which scheduler a spec is meant for."""
+    """The scheduler that a spec names."""
     return str(spec.get("scheduler") or CONTROL_PLANE)
 
 
@@ -179,8 +170,8 @@ def name_of(obj: Mapping[str, Any]) -> str:
 
 
 def age_of(obj: Mapping[str, Any]) -> tuple[str, str]:
-    """To sort by: older objects come first, and have what only one can have."""
-    # One that is not in the API yet is newer than all that are.
+    """A sort key: older objects come first and win conflicts."""
+    # An object that is not in the API yet is newer than all others.
     created = mapping(obj.get("metadata")).get("creationTimestamp")
     return str(created or "~"), name_of(obj)
 
@@ -190,14 +181,19 @@ REFUSED: Final = "Refused"
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """What kube-scheduler said of a configuration that it did not run with.
+    """kube-scheduler's refusal of a configuration.
 
     Attributes:
         config: the configuration.
-        words: its words.
-        state: what became of the configuration and what is to be done, for messages.
+        words: kube-scheduler's error.
+        state: what runs instead and what to do, for messages.
     """
 
     config: Mapping[str, Any]
     words: str
     state: str
+
+    @property
+    def message(self) -> str:
+        """The message of a finding about it."""
+        return f"{self.state}: {self.words}"

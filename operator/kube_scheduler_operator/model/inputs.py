@@ -15,27 +15,25 @@ from ..schedulerconfig.versions import Version
 class Inputs:
     """Everything that the configuration depends on.
 
-    Those from `apiserver` to `infrastructure` exist only where the platform has OpenShift's cluster
-    configuration.
+    Only OpenShift has `apiserver`, `feature_gate` and `infrastructure`.
 
     Attributes:
         platform: where the scheduler runs.
         operand_version: the kube-scheduler that will read the configuration.
-        scheduler: the Scheduler "cluster" as read, None if it does not exist.
-        kubescheduler: the KubeScheduler "cluster" as read; only its spec matters.
-        stock_arguments: command line of the scheduler that was found at adoption, if visible.
-        stock_image: False for a custom operand image, which may know plugins that we do not.
-        previous_arguments: command line that was composed last; what cannot be observed now stays
-            as it is there.
-        payload_version: the release whose feature gates count, as FeatureGate calls it.
+        scheduler: the Scheduler "cluster"; None if it does not exist.
+        kubescheduler: the KubeScheduler "cluster"; only its spec matters.
+        stock_arguments: the command line of the scheduler that was adopted, if it is visible.
+        stock_image: False for a custom operand image, which may have other plugins.
+        previous_arguments: the command line composed last; it supplies what cannot be observed now.
+        payload_version: the release whose feature gates apply, as named in FeatureGate.
         apiserver: the APIServer "cluster": TLS settings.
         feature_gate: the FeatureGate "cluster": feature gates per release.
         infrastructure: the Infrastructure "cluster": where the API server is.
-        serving_certificate: whether the cluster made one for the scheduler (platform.credentials).
-        scheduler_profiles: SchedulerProfiles as read; None: the API does not serve the kind.
-        scheduler_extenders: SchedulerExtenders as read; None: the API does not serve the kind.
-        schedulers: what `spec.scheduler` of both may say; empty is the control plane's.
-        planned: whether agents are taken for running although nobody has seen them.
+        serving_certificate: whether the cluster issued one for the scheduler.
+        scheduler_profiles: all SchedulerProfiles; None if the API does not serve the kind.
+        scheduler_extenders: all SchedulerExtenders; None if the API does not serve the kind.
+        schedulers: the valid values of `spec.scheduler` of both; "" is the control plane's.
+        planned: whether to assume that agents run, for offline checks.
     """
 
     platform: Platform

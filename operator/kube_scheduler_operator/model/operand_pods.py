@@ -1,4 +1,4 @@
-"""Reading the scheduler's own pods: which revision runs where, and is it well."""
+"""The scheduler's own pods: which revision runs on which node, and whether it is healthy."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from ..base.times import timestamp
 
 
 @dataclass(frozen=True, slots=True)
-class Operand:
+class OperandPod:
     """A scheduler pod as its mirror pod shows it.
 
     Attributes:
-        node: where it runs.
-        name: of the mirror pod.
-        revision: from its label; 0 for a scheduler that is not ours (the platform's own).
+        node: the node that it runs on.
+        name: name of the mirror pod.
+        revision: from its label; 0 for a scheduler that is not the operator's, e.g. the platform's.
         content_hash: from its annotation.
-        kubeconfig: fingerprint of the kubeconfig that it was started with, from its annotation.
-        kubeconfig_expires: when the certificate in that expires, likewise; None if nobody knows.
+        kubeconfig: fingerprint of the kubeconfig that it started with, from its annotation.
+        kubeconfig_expires: expiry of the certificate in that kubeconfig; None if unknown.
         ready: its Ready condition.
-        restarts: of the scheduler container.
-        crash_looping: the kubelet waits before it starts the container again.
-        trouble: what the container status says is wrong, in the reference's words; may be empty.
-        last_words: what the scheduler said when it last ended.
-        ended: when it last ended (whole seconds); None if it never did.
-        created: when the API first showed it.
-        started: when its container last started (whole seconds), if it runs.
-        ready_since: when it became Ready (whole seconds); None if it is not, or nobody knows.
-        image: the image that it was given.
+        restarts: restart count of the scheduler container.
+        crash_looping: whether the kubelet backs off before the next restart.
+        trouble: the problem in the container status, in the reference's words; may be empty.
+        termination_message: termination message of the last run.
+        ended: end of the last run (whole seconds); None if no run has ended.
+        created: creation of the mirror pod.
+        started: start of the current run (whole seconds); None if it does not run.
+        ready_since: when it became Ready (whole seconds); None if it is not or this is unknown.
+        image: image in the spec.
         arguments: command and arguments.
         probe: `httpGet` of its readiness probe; empty if it has none.
     """
@@ -47,7 +47,7 @@ class Operand:
     restarts: int
     crash_looping: bool
     trouble: str
-    last_words: str
+    termination_message: str
     ended: datetime | None
     created: datetime | None
     started: datetime | None
@@ -58,11 +58,11 @@ class Operand:
 
     @property
     def ours(self) -> bool:
-        """Whether one of our revisions made it."""
+        """Whether it runs a revision of the operator."""
         return self.revision > 0
 
 
-def read(pod: Object) -> Operand:
+def read(pod: Object) -> OperandPod:
     """Read a mirror pod."""
     spec = pod.get("spec") or {}
     status = pod.get("status") or {}
@@ -83,7 +83,7 @@ def read(pod: Object) -> Operand:
     )
     name = pod["metadata"]["name"]
     digits = label(pod, names.REVISION_LABEL)
-    return Operand(
+    return OperandPod(
         node=spec.get("nodeName", ""),
         name=name,
         revision=int(digits) if digits.isdecimal() else 0,
@@ -94,7 +94,7 @@ def read(pod: Object) -> Operand:
         restarts=int(seen.get("restartCount") or 0),
         crash_looping=waiting.get("reason") == "CrashLoopBackOff",
         trouble=_trouble(name, waiting, terminated),
-        last_words=str(ended.get("message") or "").strip(),
+        termination_message=str(ended.get("message") or "").strip(),
         ended=timestamp(ended.get("finishedAt")),
         created=timestamp(pod["metadata"].get("creationTimestamp")),
         started=timestamp(((seen.get("state") or {}).get("running") or {}).get("startedAt")),

@@ -1,27 +1,24 @@
-"""What a pass wants done: writes, each conditional on what was read, and when to look again.
+"""The result of a reconcile: writes, each conditional on what was read, and when to requeue.
 
-Actions are data. The executor performs them in order and stops at the first that no longer fits the
-cluster (a conflict) or that the API refuses; the next pass then starts from a fresh snapshot.
-Reports are performed whatever became of the actions: they say what is wrong. An action's events are
-sent only after it succeeded.
+Actions are data. The executor performs them in order and stops at the first conflict or error; the
+next reconcile starts from a new snapshot. Reports are performed even if an action failed, because
+they report errors. The events of an action are sent after it succeeded.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from ..base.objects import Object
-    from ..kube.events import EventType
-    from ..kube.resource import Resource
-    from .snapshot import PendingPod
+from ..base.objects import Object
+from ..kube.api import EventType
+from ..kube.resource import ObjectRef, Resource
+from .snapshot import PendingPod
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One line of what happened, for people: `kubectl get events`."""
+    """One event, as in `kubectl get events`."""
 
     reason: str
     message: str
@@ -30,13 +27,13 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Create:
-    """Create an object that was not there.
+    """Create an object that did not exist.
 
     Attributes:
         resource: its kind.
         obj: the object.
-        events: told afterwards.
-        exclusive: an object of that name that has another owner is somebody else's, and stays.
+        events: events to send after the write.
+        exclusive: fail if the object exists with another owner, instead of replacing it.
     """
 
     resource: Resource
@@ -47,7 +44,7 @@ class Create:
 
 @dataclass(frozen=True, slots=True)
 class Replace:
-    """Replace an object that still has the resourceVersion which `obj` carries."""
+    """Replace an object if it still has the resourceVersion of `obj`."""
 
     resource: Resource
     obj: Object
@@ -57,7 +54,7 @@ class Replace:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """Delete exactly the object that was read."""
+    """Delete the object that was read, identified by its uid."""
 
     resource: Resource
     obj: Object
@@ -69,26 +66,26 @@ Action = Create | Replace | Delete
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The outcome of a pass.
+    """The result of a reconcile.
 
     Attributes:
-        actions: writes, in order; empty when everything is as it should be.
-        reports: further writes, which neither wait for the actions nor hold them up.
-        requeue_after: seconds until a pass is worth while even if nothing happens; None: no need.
-        events: things worth saying that no write stands for.
-        chains: whose -> writes that concern nobody else: what fails in one stops no other, nor the
-            actions and reports; it is known in the next snapshot (Secondaries.troubles).
-        unserved: pods that ask for a scheduler that there is none of; each should be told once.
+        actions: writes, in order; empty in a steady state.
+        reports: status writes; they neither wait for the actions nor delay them.
+        requeue_after: seconds until the next reconcile if nothing changes; None if none is needed.
+        events: events that belong to no write.
+        write_sets: object -> the writes for it alone. An error in one write set stops neither the
+            others nor actions and reports; the next snapshot has it in `write_errors`.
+        pods_without_scheduler: pods with an unknown schedulerName; each gets one event.
     """
 
     actions: tuple[Action, ...] = ()
     reports: tuple[Action, ...] = ()
     requeue_after: float | None = None
     events: tuple[Event, ...] = ()
-    chains: Mapping[str, tuple[Action, ...]] = field(default_factory=dict)
-    unserved: tuple[PendingPod, ...] = ()
+    write_sets: Mapping[ObjectRef, tuple[Action, ...]] = field(default_factory=dict)
+    pods_without_scheduler: tuple[PendingPod, ...] = ()
 
 
 def soonest(*waits: float | None) -> float | None:
-    """The shortest of these times until the next look; None: there is no need for one."""
+    """The shortest of these times until the next reconcile; None if none is needed."""
     return min((wait for wait in waits if wait is not None), default=None)

@@ -1,4 +1,4 @@
-"""What containers of a pod wait for or die of, in one sentence: last words, images, placement."""
+"""Why a pod does not run, in one sentence: termination messages, images, placement."""
 
 from __future__ import annotations
 
@@ -6,58 +6,58 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from ..base.objects import Object
-from ..base.termination_message import extract
+from ..base.termination_message import last_error
 
 _PULL: Final = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull")
 _STARTING: Final = ("PodInitializing", "ContainerCreating", "CrashLoopBackOff")
 
 
 def containers(pod: Object) -> list[Mapping[str, Any]]:
-    """The statuses of its containers; none before the kubelet has said anything."""
+    """The statuses of the containers; empty before the kubelet has reported any."""
     return list((pod.get("status") or {}).get("containerStatuses") or ())
 
 
 def init_containers(pod: Object) -> list[Mapping[str, Any]]:
-    """The same of those that run first."""
+    """The statuses of the init containers."""
     return list((pod.get("status") or {}).get("initContainerStatuses") or ())
 
 
 def conditions(pod: Object) -> dict[Any, Mapping[str, Any]]:
-    """Its conditions by type."""
+    """The conditions by type."""
     return {c.get("type"): c for c in (pod.get("status") or {}).get("conditions") or ()}
 
 
 def is_ready(pod: Object) -> bool:
-    """Its Ready condition."""
+    """Whether the condition Ready is True."""
     return (conditions(pod).get("Ready") or {}).get("status") == "True"
 
 
 def named(items: Iterable[Mapping[str, Any]], name: str) -> Mapping[str, Any]:
-    """The entry of that name; empty if there is none."""
+    """The entry with that name; empty if it is missing."""
     return next((item for item in items if item.get("name") == name), {})
 
 
 def state(container: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
-    """What the container's state says if it is of this kind, else nothing."""
+    """The container's state if it is of this kind, otherwise empty."""
     return (container.get("state") or {}).get(kind) or {}
 
 
 def ended(container: Mapping[str, Any]) -> Mapping[str, Any]:
-    """How it last ended; empty if it never did."""
+    """The container's last termination; empty if it never ended."""
     last: Mapping[str, Any] = (container.get("lastState") or {}).get("terminated") or {}
     return state(container, "terminated") or last
 
 
 def words(container: Mapping[str, Any]) -> str:
-    """The last words of a container, in one sentence."""
+    """The container's termination message, as one sentence."""
     end = ended(container)
     text = str(end.get("message") or "").strip()
     log = "\n".join(f"- stderr F {line}" for line in text.splitlines())
-    return extract(log) or f"it ended with exit code {end.get('exitCode', 'unknown')}"
+    return last_error(log) or f"it ended with exit code {end.get('exitCode', 'unknown')}"
 
 
 def crashing(pod: Object) -> str:
-    """Containers that start again and again, with their last words; empty if none does."""
+    """The crash-looping containers with their termination messages; empty without any."""
     looping = [
         c for c in containers(pod) if state(c, "waiting").get("reason") == "CrashLoopBackOff"
     ]
@@ -65,11 +65,9 @@ def crashing(pod: Object) -> str:
 
 
 def waiting(pod: Object, statuses: Sequence[Mapping[str, Any]]) -> str:
-    """What a pod waits for before it can run; empty if it does not.
+    """What a pod waits for before it can run; empty if it waits for nothing.
 
-    Args:
-        pod: the pod.
-        statuses: of its containers, in the order in which they are of interest.
+    `statuses` are those of its containers, the most relevant first.
     """
     scheduled = conditions(pod).get("PodScheduled") or {}
     if scheduled.get("status") == "False":

@@ -1,31 +1,34 @@
-"""Keep a Deployment or a DaemonSet of ours as it should be, although the API server completes it.
+"""Keep a Deployment or a DaemonSet in its desired state, although the API server adds defaults.
 
-What such an object says cannot be compared with what was written. But its generation grows with
-every edit of its spec: one beyond that of our last write is somebody's.
+Because of these, the object cannot be compared with the desired one. But every edit of its spec
+raises its generation: one above that of the operator's last write is an edit by another client.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from ..base import names
-from ..base.objects import annotation
+from ..base.objects import Object, annotation
+from ..kube.resource import Resource
 from .apply import contains, with_metadata
 from .plan import Action, Create, Event, Replace
 
-if TYPE_CHECKING:
-    from ..base.objects import Object
-    from ..kube.resource import Resource
-
 HASH_LENGTH: Final = 10
+
+CONTROL_PLANE_TOLERATIONS: Final[Sequence[Mapping[str, Any]]] = tuple(
+    {"key": f"node-role.kubernetes.io/{role}", "operator": "Exists", "effect": "NoSchedule"}
+    for role in ("control-plane", "master")
+)
+"""Pods may run on control-plane nodes; small clusters have no others."""
 
 _RESTART: Final = "kubectl.kubernetes.io/restartedAt"
 
 
 def digest(text: str) -> str:
-    """The first digits of SHA-256: enough to tell versions of one object apart."""
+    """The first digits of SHA-256: enough to distinguish versions of one object."""
     return hashlib.sha256(text.encode()).hexdigest()[:HASH_LENGTH]
 
 
@@ -38,15 +41,9 @@ def keep_workload(
     what: str,
     why: str,
 ) -> tuple[Action, ...]:
-    """Make the workload, or have it run what `wanted` says.
+    """Create the workload, or update it if its spec does not have the hash `spec_hash`.
 
-    Args:
-        resource: its kind.
-        found: as it is; None: it is missing.
-        wanted: as it should be.
-        spec_hash: over the spec of `wanted`.
-        what: the version that it is to run, for the event of its making.
-        why: what the reason would be if its spec is another one now, for the event.
+    `what` is the version that it runs, `why` the reason of an update; both are for events.
     """
     kind, metadata = resource.kind, wanted["metadata"]
     where = f"{kind}/{metadata['name']} -n {metadata['namespace']}"
@@ -73,19 +70,19 @@ def keep_workload(
         return (Replace(resource, {**found, "metadata": kept}, events=(event,)),)
     wanted = _with_restart(wanted, found)
     if edited and contains(found.get("spec"), wanted["spec"]):
-        # Nothing that matters: `kubectl rollout restart`, say.
+        # A harmless edit, e.g. `kubectl rollout restart`.
         noted["metadata"]["annotations"][names.WRITTEN_GENERATION_ANNOTATION] = str(generation)
-        event = Event(reason, f"Took note of generation {generation} of {where}")
+        event = Event(reason, f"Recorded generation {generation} of {where}")
         kept = with_metadata(found, noted)
         return (Replace(resource, {**found, "metadata": kept}, events=(event,)),)
     changed = {**found, "metadata": with_metadata(found, noted), "spec": wanted["spec"]}
-    because = "somebody changed it" if edited else why
+    because = "another client changed it" if edited else why
     event = Event(reason, f"Updated {where} because {because}")
     return (Replace(resource, changed, events=(event,)),)
 
 
 def _with_restart(wanted: Mapping[str, Any], found: Object) -> Mapping[str, Any]:
-    """`wanted` with the mark that `kubectl rollout restart` leaves, which is nobody's mistake."""
+    """`wanted` with the annotation of `kubectl rollout restart`, which is not drift."""
     template = (found.get("spec") or {}).get("template") or {}
     mark = ((template.get("metadata") or {}).get("annotations") or {}).get(_RESTART)
     if mark is None:

@@ -1,1 +1,4 @@
-"""SchedulerProfile: validated, given to its scheduler, reported."""
+"""SchedulerProfile: validation, attribution of errors, and status; pure.
+
+May import: status and below. May be imported by: controlplane, secondary, loadpolicy and above.
+"""

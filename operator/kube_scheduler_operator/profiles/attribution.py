@@ -1,7 +1,7 @@
-"""Which SchedulerProfile is to be mended when a composed configuration has a mistake in a profile.
+"""Attributes errors in a composed configuration to the SchedulerProfile that caused them.
 
-kube-scheduler names profiles by their index in the file where it reads and validates them, and by
-schedulerName where it builds their plugins.
+kube-scheduler names a profile by its index in decoding and validation errors, and by schedulerName
+in errors of building its plugins.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import Any, Final
 
 from ..base.findings import Finding, Path, format_path
 from ..base.objects import mapping
-from ..model.attachment import PROFILE, REFUSED
-from ..schedulerconfig.locate import locate
-from ..schedulerconfig.merge import DEFAULT_SCHEDULER
+from ..model.attachment import PROFILE, REFUSED, Refusal
+from ..schedulerconfig.override_paths import override_path
+from ..schedulerconfig.schema import DEFAULT_SCHEDULER
 from .check import written_profile
-from .validate import Verdict
+from .validate import ProfileResult
 
 # `profiles[1].pluginConfig[0].args.x: Invalid value: …`, `decoding .profiles[1].pluginConfig[0]: …`
 _READING: Final = re.compile(r"\bprofiles\[(\d+)\]((?:\.\w+|\[\d+\])*)")
@@ -29,49 +29,39 @@ _PART: Final = re.compile(r"\.(\w+)|\[(\d+)\]")
 
 
 def attribute(
-    verdicts: Iterable[Verdict],
-    words: str,
-    refused: Any,
-    wanted: Any,
-    state: str,
-) -> tuple[Verdict, ...]:
-    """The verdicts, with a finding in each whose profile kube-scheduler blames.
+    results: Iterable[ProfileResult],
+    refusal: Refusal | None,
+    desired: Mapping[str, Any],
+) -> tuple[ProfileResult, ...]:
+    """The results, with a finding in each one whose profile kube-scheduler's error names.
 
-    Args:
-        verdicts: of the SchedulerProfiles of one scheduler.
-        words: what kube-scheduler said.
-        refused: the profiles of the file that it said it of; nobody promises that they are some.
-        wanted: those that the scheduler is to have now; one that has changed is not blamed.
-        state: what was refused and what runs instead, for the message.
+    The error does not apply to a profile that differs in the desired configuration.
     """
-    blamed = dict(_blamed(words, _profiles(refused))) if words else {}
-    if not blamed:
-        return tuple(verdicts)
-    known = {_name(one): one for one in _profiles(wanted)}
-    found = []
-    for verdict in verdicts:
-        name = verdict.scheduler_name
-        profile, path = blamed.get(name, ({}, ()))
-        if name in blamed and verdict.spec is not None and known.get(name) == profile:
-            where = _where(verdict, verdict.spec, profile, path)
-            finding = PROFILE.finding(verdict.name, REFUSED, where, f"{state}: {words}")
-            verdict = replace(verdict, findings=(*verdict.findings, finding))
-        found.append(verdict)
-    return tuple(found)
+    if refusal is None:
+        return tuple(results)
+    named = dict(_named_profiles(refusal.words, _profiles(refusal.config.get("profiles"))))
+    known = {_name(one): one for one in _profiles(desired.get("profiles"))}
+    attributed = []
+    for result in results:
+        name = result.scheduler_name
+        profile, path = named.get(name, ({}, ()))
+        if name in named and result.spec is not None and known.get(name) == profile:
+            where = _where(result, result.spec, profile, path)
+            finding = PROFILE.finding(result.name, REFUSED, where, refusal.message)
+            result = replace(result, findings=(*result.findings, finding))
+        attributed.append(result)
+    return tuple(attributed)
 
 
 def relocated(
-    findings: Iterable[Finding], profiles: Any, verdicts: Iterable[Verdict]
+    findings: Iterable[Finding], profiles: Any, results: Iterable[ProfileResult]
 ) -> tuple[Finding, ...]:
-    """The findings, those about a profile of a SchedulerProfile with their place in that.
+    """The findings; a path in the profile of a SchedulerProfile becomes a path in that object.
 
-    Args:
-        findings: about a composed configuration; the paths of some have `profiles[N]` in them.
-        profiles: of the configuration; nobody promises that they are some.
-        verdicts: of the SchedulerProfiles that are in it.
+    The findings have paths such as `profiles[N]` in the configuration with these profiles.
     """
     profiles = _profiles(profiles)
-    owners = {verdict.scheduler_name: verdict for verdict in verdicts if verdict.spec is not None}
+    owners = {result.scheduler_name: result for result in results if result.spec is not None}
     found = []
     for finding in findings:
         match = _READING.search(finding.path)
@@ -85,12 +75,12 @@ def relocated(
 
 
 def _where(
-    verdict: Verdict, spec: Mapping[str, Any], profile: Mapping[str, Any], path: Path
+    result: ProfileResult, spec: Mapping[str, Any], profile: Mapping[str, Any], path: Path
 ) -> str:
-    """Where in the object a place in its profile comes from."""
-    written = {"profiles": [written_profile(verdict.scheduler_name, spec)]}
-    at = locate(("profiles", 0, *path), {"profiles": [profile]}, written)
-    return format_path((*verdict.root.split("."), *(at or ("profiles", 0, *path))[2:]))
+    """The path in the object of a path in its profile."""
+    written = {"profiles": [written_profile(result.scheduler_name, spec)]}
+    at = override_path(("profiles", 0, *path), {"profiles": [profile]}, written)
+    return format_path((*result.root.split("."), *(at or ("profiles", 0, *path))[2:]))
 
 
 def _profiles(value: Any) -> list[Mapping[str, Any]]:
@@ -101,12 +91,12 @@ def _name(profile: Mapping[str, Any]) -> str:
     return str(profile.get("schedulerName") or DEFAULT_SCHEDULER)
 
 
-def _blamed(
+def _named_profiles(
     words: str, profiles: Sequence[Mapping[str, Any]]
 ) -> Iterator[tuple[str, tuple[Mapping[str, Any], Path]]]:
-    """SchedulerName -> (profile, where in it), for each profile that is named."""
+    """The profiles that the error names: schedulerName -> (profile, path in it)."""
     by_name = {_name(one): one for one in profiles}
-    for match in reversed([*_READING.finditer(words)]):  # of several, the first one counts
+    for match in reversed([*_READING.finditer(words)]):  # the first one wins
         index = int(match[1])
         if index < len(profiles):
             yield _name(profiles[index]), (profiles[index], _parsed(match[2]))
@@ -117,7 +107,7 @@ def _blamed(
 
 
 def _plugin(profile: Mapping[str, Any], words: str) -> Path:
-    """Where a profile has the plugin that `words` name, with the field of its arguments if any."""
+    """The path of the plugin that `words` name, with the field of its arguments if named."""
     for match in _QUOTED.finditer(words):
         configured = _index_of(match[1], profile.get("pluginConfig"))
         field = _FIELD.match(words[match.end() :])
@@ -133,7 +123,7 @@ def _plugin(profile: Mapping[str, Any], words: str) -> Path:
 
 
 def _index_of(name: str, items: Any) -> int | None:
-    """Where a list has the entry of that name."""
+    """The index of the entry with that name."""
     found = (index for index, one in enumerate(items or ()) if mapping(one).get("name") == name)
     return next(found, None)
 

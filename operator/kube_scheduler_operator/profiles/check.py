@@ -1,6 +1,6 @@
-"""One SchedulerProfile as a profile of kube-scheduler, and what is wrong with it.
+"""One SchedulerProfile as a profile of kube-scheduler, validated by itself.
 
-The result depends on nothing but the arguments and is kept by their content.
+The result depends on the arguments alone and is cached by their content.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from typing import Any, Final
 
 from ..base.findings import Path, Problem, did_you_mean, listing
 from ..base.objects import mapping
-from ..schedulerconfig.check import Target, check_config
-from ..schedulerconfig.check_profiles import read_profile
 from ..schedulerconfig.decode import INVALID_TYPE, UNKNOWN_FIELD
-from ..schedulerconfig.effective_plugins import Entry, effective_plugins
+from ..schedulerconfig.effective_plugins import PluginEntry, effective_plugins
 from ..schedulerconfig.go_values import without_nulls
-from ..schedulerconfig.locate import locate
-from ..schedulerconfig.memo import REMEMBERED, Part, by_identity
-from ..schedulerconfig.merge import DEFAULT_SCHEDULER, merge_by_meaning, names_of, plain
+from ..schedulerconfig.merge import merge_semantically, normalized_json, unique_names
+from ..schedulerconfig.override_paths import override_path
 from ..schedulerconfig.presets import DEFAULT_PROFILE, PROFILES, profile_fragment
-from ..schedulerconfig.schema import API_VERSION, KIND
-from ..schedulerconfig.warnings import profile_hazards
+from ..schedulerconfig.result_cache import CACHE_SIZE, CacheKey, cached_by_identity
+from ..schedulerconfig.schema import API_VERSION, DEFAULT_SCHEDULER, KIND
+from ..schedulerconfig.validate_profiles import validate_profile
+from ..schedulerconfig.validation import Target, validate_config
+from ..schedulerconfig.warnings import profile_warnings
 
 NO_BASE: Final = "None"
 BASES: Final = (*PROFILES, NO_BASE)
@@ -34,12 +34,12 @@ _FIELDS: Final = ("scheduler", "schedulerName", "base", *_PROFILE_FIELDS)
 
 
 @dataclass(frozen=True, slots=True)
-class Version:
+class ProfileVersion:
     """A version of a SchedulerProfile's spec.
 
     Attributes:
-        name: of the object.
-        root: where in the object the version is.
+        name: the object's name.
+        root: the field of the object that holds the version.
         spec: the version.
     """
 
@@ -49,35 +49,35 @@ class Version:
 
     @property
     def scheduler_name(self) -> str:
-        """What pods name to have this profile."""
+        """The schedulerName that pods use for this profile."""
         return str(self.spec.get("schedulerName") or self.name)
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
-    """What a version comes to.
+class ProfileCheck:
+    """The result for one version.
 
     Attributes:
-        profile: of KubeSchedulerConfiguration.
-        problems: why kube-scheduler would not start with it; paths are in the spec.
+        profile: the profile of KubeSchedulerConfiguration.
+        problems: the errors; paths are in the spec.
         points: the plugins that would run, per extension point and in order.
-        warnings: what would run and may surprise; paths are in the spec. None with problems.
+        warnings: the warnings, without errors only; paths are in the spec.
     """
 
     profile: Mapping[str, Any]
     problems: tuple[Problem, ...]
-    points: Mapping[str, tuple[Entry, ...]]
+    points: Mapping[str, tuple[PluginEntry, ...]]
     warnings: tuple[Problem, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What the profiles of a scheduler are judged in, the same if its content is.
+    """The rest of a configuration that a profile is validated in; equal if its content is.
 
     Attributes:
         content: all of it as text.
-        beside: the profile whose queue they share; None: there is none yet.
-        over: configuration that is laid over all profiles later.
+        beside: the first profile, whose queue the others share; None if this is the first.
+        over: the overrides, which are merged over all profiles later.
         target: the kube-scheduler that will read them.
     """
 
@@ -90,7 +90,7 @@ class Surroundings:
     def of(
         cls, beside: Mapping[str, Any] | None, over: Mapping[str, Any], target: Target
     ) -> Surroundings:
-        """Of these, without what means nothing to a profile."""
+        """The context of these, without what does not affect a profile."""
         over = {key: over[key] for key in ("profiles", "extenders") if key in over}
         if beside is not None and not over:
             beside = _neighbour(beside, target)
@@ -99,23 +99,24 @@ class Surroundings:
         return cls(json.dumps(facts, sort_keys=True, default=str), beside, over, target)
 
     def with_beside(self, profile: Mapping[str, Any] | None) -> Surroundings:
-        """The same with another profile beside them, or none."""
+        """A copy with another first profile, or none."""
         return Surroundings.of(profile, self.over, self.target)
 
 
 def _neighbour(profile: Mapping[str, Any], target: Target) -> Mapping[str, Any]:
-    """The least profile that is to those beside it what this one is; itself if there is none less.
+    """The smallest profile that affects other profiles in the same way.
 
-    They share nothing but the queue: an edit of anything else is of no interest to them.
+    Profiles share only the queue, so an edit of anything else in the first profile does not change
+    the results for the others.
     """
-    part = Part.of(profile, target)
+    part = CacheKey.of(profile, target)
     return profile if part is None else _least(part)
 
 
-@lru_cache(maxsize=REMEMBERED)
-def _least(part: Part) -> Mapping[str, Any]:
-    profile: dict[str, Any] = plain(part.value)
-    whole = read_profile(profile, part.target)
+@lru_cache(maxsize=CACHE_SIZE)
+def _least(part: CacheKey) -> Mapping[str, Any]:
+    profile: dict[str, Any] = normalized_json(part.value)
+    whole = validate_profile(profile, part.target)
     if whole.queue is None or whole.problems:
         return profile
     lists = mapping(profile.get("plugins")).get("queueSort")
@@ -129,92 +130,92 @@ def _least(part: Part) -> Mapping[str, Any]:
         ],
     }
     least = without_nulls(least)
-    read = read_profile(least, part.target)
+    read = validate_profile(least, part.target)
     same = (read.name, read.queue, read.problems) == (whole.name, whole.queue, whole.problems)
     return least if same else profile
 
 
-def judge(
-    version: Version, first: Mapping[str, Any] | None, surroundings: Surroundings
-) -> Judgement:
-    """Compose and check one version.
+def check_profile(
+    version: ProfileVersion, first: Mapping[str, Any] | None, surroundings: Surroundings
+) -> ProfileCheck:
+    """Compose and validate one version.
 
-    Args:
-        version: of a SchedulerProfile.
-        first: the profile that it is laid over if it names no base; None: LowNodeUtilization.
-        surroundings: what else its scheduler will read, without a profile beside it if it is the
-            first one itself.
+    `first` is the base of a version that names none; None for LowNodeUtilization. `surroundings`
+    has the rest of the configuration, without a first profile if this is the first.
     """
     texts = (_text(version.spec), "" if first is None else _text(first))
     return _judge(_Case(version.scheduler_name, texts, surroundings, version, first))
 
 
-@by_identity(512)
+@cached_by_identity(512)
 def _text(value: Mapping[str, Any]) -> str:
     return json.dumps(value, sort_keys=True, default=str)
 
 
 @dataclass(frozen=True, slots=True)
 class _Case:
-    """The arguments of `judge`, the same if their content is."""
+    """The arguments of `check_profile`, equal if their content is."""
 
     name: str
     texts: tuple[str, str]
     surroundings: Surroundings
-    version: Version = field(compare=False)
+    version: ProfileVersion = field(compare=False)
     first: Mapping[str, Any] | None = field(compare=False)
 
 
-@lru_cache(maxsize=REMEMBERED)
-def _judge(case: _Case) -> Judgement:
+@lru_cache(maxsize=CACHE_SIZE)
+def _judge(case: _Case) -> ProfileCheck:
     spec, name = case.version.spec, case.version.scheduler_name
     over, target = case.surroundings.over, case.surroundings.target
     problems = list(_fields(spec))
     if problems:
-        return Judgement({"schedulerName": name}, tuple(problems), {})
+        return ProfileCheck({"schedulerName": name}, tuple(problems), {})
     written = written_profile(name, spec)
     base = {**_base(spec.get("base"), case.first), "schedulerName": name}
     (profile,) = _merged([{"profiles": [base]}, {"profiles": [written]}])["profiles"]
     neighbour = case.surroundings.beside
-    beside = [plain(neighbour)] if neighbour is not None else []
+    beside = [normalized_json(neighbour)] if neighbour is not None else []
     alone = {"apiVersion": API_VERSION, "kind": KIND, "profiles": [*beside, profile]}
     config = _overlaid(alone, over, name)
     index, found = _check(config, name, target)
     if config is not alone and (index is None or any(not _within(p, index) for p in found)):
-        # What is wrong elsewhere must not hide what is wrong here, nor be blamed on it.
+        # Errors elsewhere must neither hide errors of this profile nor be attributed to it.
         config = alone
         index, found = _check(config, name, target)
     mine = [p for p in found if index is not None and _within(p, index)]
     mine = [p for p in mine if not _exists(p.path, config, over)]
     problems += (_in_spec(problem, profile, written) for problem in mine)
-    points: Mapping[str, tuple[Entry, ...]] = {}
+    points: Mapping[str, tuple[PluginEntry, ...]] = {}
     warnings: list[Problem] = []
     if not found and index is not None:
         mixed = config["profiles"][index]
         points = effective_plugins(mixed, target.gates).points
         points = {point: entries for point, entries in points.items() if entries}
         extenders = config.get("extenders") or ()
-        told = profile_hazards(mixed, ("profiles", index), target, extenders)
-        told = (each for each in told if not _exists(each.path, config, over))
-        warnings += (_in_spec(problem, profile, written) for problem in told)
-    return Judgement(profile, tuple(problems), points, tuple(warnings))
+        found_warnings = profile_warnings(mixed, ("profiles", index), target, extenders)
+        warnings += (
+            _in_spec(each, profile, written)
+            for each in found_warnings
+            if not _exists(each.path, config, over)
+        )
+    return ProfileCheck(profile, tuple(problems), points, tuple(warnings))
 
 
 def _in_spec(problem: Problem, profile: Mapping[str, Any], written: Mapping[str, Any]) -> Problem:
-    """A problem of a profile in a configuration, at the field that a user can edit."""
-    path = locate(
+    """A problem of the composed configuration, at the field of the spec that causes it."""
+    path = override_path(
         ("profiles", 0, *problem.path[2:]), {"profiles": [profile]}, {"profiles": [written]}
     )
     return replace(problem, path=(path or problem.path)[2:])
 
 
 def written_profile(name: str, spec: Mapping[str, Any]) -> dict[str, Any]:
-    """What a SchedulerProfile's spec says itself, as a profile of KubeSchedulerConfiguration."""
+    """A SchedulerProfile's spec as a profile of KubeSchedulerConfiguration, without its base."""
     return {"schedulerName": name, **{k: spec[k] for k in _PROFILE_FIELDS if k in spec}}
 
 
 def _fields(spec: Mapping[str, Any]) -> Iterator[Problem]:
-    """What the API server refuses as well; but files are not read by it."""
+    """The rules of the CustomResourceDefinition, for files that no API server has validated."""
     for key in spec:
         if key not in _FIELDS:
             hint = did_you_mean(key, _FIELDS) or "; remove it"
@@ -230,7 +231,7 @@ def _fields(spec: Mapping[str, Any]) -> Iterator[Problem]:
 
 
 def _base(name: str | None, first: Mapping[str, Any] | None) -> Mapping[str, Any]:
-    """The profile that a SchedulerProfile is laid over."""
+    """The profile that a SchedulerProfile is merged over."""
     if name == NO_BASE:
         return {}
     if not name and first is not None:
@@ -246,12 +247,12 @@ def first_profile(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _overlaid(config: Mapping[str, Any], over: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """The configuration with what is laid over it; itself if that has nothing to say to it."""
+    """The configuration with the overrides; the configuration itself if they do not affect it."""
     if not over:
         return config
-    known = names_of(over.get("profiles"), "schedulerName")
+    known = unique_names(over.get("profiles"), "schedulerName")
     if known is not None:
-        # Other profiles of the overlay's own are none of this one's business.
+        # Other profiles of the overrides do not affect this one.
         here = {name, *(p.get("schedulerName") for p in config["profiles"])}
         kept = [p for p in over["profiles"] if p["schedulerName"] in here]
         over = {**over, "profiles": kept}
@@ -259,17 +260,17 @@ def _overlaid(config: Mapping[str, Any], over: Mapping[str, Any], name: str) -> 
 
 
 def _merged(documents: list[Mapping[str, Any]]) -> dict[str, Any]:
-    merged: dict[str, Any] = without_nulls(merge_by_meaning(documents))
+    merged: dict[str, Any] = without_nulls(merge_semantically(documents))
     return merged
 
 
 def _check(
     config: Mapping[str, Any], name: str, target: Target
 ) -> tuple[int | None, list[Problem]]:
-    """(where the profile is in the configuration, everything that is wrong with all of it)."""
+    """(index of the profile in the configuration, all errors of the configuration)."""
     profiles = config.get("profiles")
-    known = names_of(profiles, "schedulerName") or []
-    return (known.index(name) if name in known else None), check_config(config, target)
+    known = unique_names(profiles, "schedulerName") or []
+    return (known.index(name) if name in known else None), validate_config(config, target)
 
 
 def _within(problem: Problem, index: int) -> bool:
@@ -277,8 +278,8 @@ def _within(problem: Problem, index: int) -> bool:
 
 
 def _exists(path: Path, config: Mapping[str, Any], over: Mapping[str, Any]) -> bool:
-    """Whether the overlay itself has the field that a problem is about."""
-    found = locate(path, config, over)
+    """Whether the overrides themselves have the field of a problem."""
+    found = override_path(path, config, over)
     value: Any = over
     for part in found or ():
         try:

@@ -1,73 +1,70 @@
-"""The status of SchedulerProfiles: what became of each, and the version that was accepted last.
+"""The status of SchedulerProfiles: the result of validation, and the last accepted version.
 
-The latter is the operator's only memory of it. A status is written when it would change, so that
-hundreds of profiles that nobody edits cost nothing.
+The status is the only record of the last accepted version. It is written only when it changes, so
+that hundreds of unchanged profiles cost nothing.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any, Final
 
 from ..base import names
+from ..base.objects import Object
 from ..kube.resource import SCHEDULER_PROFILES
 from ..model.plan import Action, Replace
-from ..schedulerconfig.memo import by_identity
+from ..schedulerconfig.effective_plugins import PluginEntry
+from ..schedulerconfig.result_cache import cached_by_identity
 from ..status.accepted import accepted_condition, accepted_events, remembered
 from ..status.conditions import merge_conditions
 from ..status.warnings import warnings_condition
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from datetime import datetime
-
-    from ..base.objects import Object
-    from ..schedulerconfig.effective_plugins import Entry
-    from .validate import Verdict
+from .validate import ProfileResult
 
 _WEIGHTED: Final = ("score", "placementScore")
 
 
 def report_profiles(
-    objects: Mapping[str, Object], verdicts: Iterable[Verdict], now: datetime
+    objects: Mapping[str, Object], results: Iterable[ProfileResult], now: datetime
 ) -> tuple[Action, ...]:
-    """The writes that make the objects say what became of them; none where they say it already."""
+    """The status writes for SchedulerProfiles; none where the status is up to date."""
     writes = []
-    for verdict in verdicts:
-        obj = objects[verdict.name]
-        status = profile_status(obj, verdict, now)
+    for result in results:
+        obj = objects[result.name]
+        status = profile_status(obj, result, now)
         if status != (obj.get("status") or {}):
             events = accepted_events("SchedulerProfile", obj, status)
             writes.append(Replace(SCHEDULER_PROFILES, {**obj, "status": status}, "status", events))
     return tuple(writes)
 
 
-def profile_status(obj: Object, verdict: Verdict, now: datetime) -> dict[str, Any]:
-    """The status that an object should have."""
+def profile_status(obj: Object, result: ProfileResult, now: datetime) -> dict[str, Any]:
+    """The desired status of a SchedulerProfile."""
     before: Mapping[str, Any] = obj.get("status") or {}
     generation = int(obj["metadata"].get("generation") or 0)
-    status = remembered(before, generation, verdict.spec if verdict.accepted else None)
-    if verdict.spec is not None:
-        name = verdict.spec.get("schedulerName") or obj["metadata"]["name"]
+    status = remembered(before, generation, result.spec if result.accepted else None)
+    if result.spec is not None:
+        name = result.spec.get("schedulerName") or obj["metadata"]["name"]
         status["schedulerName"] = name
-    if table := plugin_table(verdict):
+    if table := plugin_table(result):
         status["plugins"] = table
-    owner = f"SchedulerProfile/{verdict.name} "
-    warnings = warnings_condition(names.WARNINGS, verdict.warnings, owner)
-    found = [accepted_condition(verdict, before, owner), warnings]
+    owner = f"SchedulerProfile/{result.name} "
+    warnings = warnings_condition(names.WARNINGS, result.warnings, owner)
+    found = [accepted_condition(result, before, owner), warnings]
     status["conditions"] = merge_conditions(before.get("conditions") or (), found, now)
     return status
 
 
-def plugin_table(verdict: Verdict) -> dict[str, str]:
-    """The plugins that run, one line per extension point, with weights where they count."""
-    return dict(_table(verdict.points))
+def plugin_table(result: ProfileResult) -> dict[str, str]:
+    """The plugins that run, one line per extension point, with the weights of score plugins."""
+    return dict(_table(result.points))
 
 
-@by_identity(512)
-def _table(points: Mapping[str, tuple[Entry, ...]]) -> dict[str, str]:
+@cached_by_identity(512)
+def _table(points: Mapping[str, tuple[PluginEntry, ...]]) -> dict[str, str]:
     return {point: _line(point, entries) for point, entries in sorted(points.items())}
 
 
-def _line(point: str, entries: Iterable[Entry]) -> str:
+def _line(point: str, entries: Iterable[PluginEntry]) -> str:
     weighted = point in _WEIGHTED
     return " ".join(f"{e.name}={e.weight or 1}" if weighted else e.name for e in entries)

@@ -1,9 +1,9 @@
-"""SchedulerProfiles: profiles of kube-scheduler that people keep as objects of their own.
+"""Validation of SchedulerProfiles.
 
-Each is judged by itself, as one profile beside the first one of its scheduler, so that a mistake in
-one does not stop the others. One that is not accepted is held at the version that was accepted
-last, which its status remembers and which is judged again: the scheduler may be another one by now.
-Judgements are kept by content, because a cluster may have hundreds of profiles and edits one.
+Each is validated by itself, together with the first profile of its scheduler, so that an error in
+one does not stop the others. While its current spec has an error, the last accepted version stays
+in use; it is validated again, because its scheduler may have changed. Results are cached by
+content: a cluster may have hundreds of profiles, and an edit changes one.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..model.attachment import (
     ACCEPTED,
     PROFILE,
     SPEC,
-    Judged,
+    ValidationResult,
     age_of,
     last_accepted,
     name_of,
@@ -28,33 +28,33 @@ from ..model.attachment import (
     unattached,
     versions_for,
 )
-from ..schedulerconfig.check import Target
-from ..schedulerconfig.effective_plugins import Entry
-from ..schedulerconfig.merge import DEFAULT_SCHEDULER
-from .check import Judgement, Surroundings, Version, judge
+from ..schedulerconfig.effective_plugins import PluginEntry
+from ..schedulerconfig.schema import DEFAULT_SCHEDULER
+from ..schedulerconfig.validation import Target
+from .check import ProfileCheck, ProfileVersion, Surroundings, check_profile
 
 NAME_TAKEN: Final = "SchedulerNameTaken"
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict(Judged):
-    """What became of one SchedulerProfile.
+class ProfileResult(ValidationResult):
+    """The result for one SchedulerProfile.
 
     Attributes:
-        points: the plugins that then run, per extension point and in order.
+        points: the plugins of the version in use, per extension point and in order.
     """
 
-    points: Mapping[str, tuple[Entry, ...]] = field(default_factory=dict)
+    points: Mapping[str, tuple[PluginEntry, ...]] = field(default_factory=dict)
 
     @property
     def scheduler_name(self) -> str:
-        """What pods name to have it; empty if its scheduler is given nothing."""
+        """The schedulerName of the version in use; empty if no version is."""
         if self.spec is None:
             return ""
-        return Version(self.name, self.root, self.spec).scheduler_name
+        return ProfileVersion(self.name, self.root, self.spec).scheduler_name
 
 
-def profiles_of(
+def validate_profiles(
     scheduler: str,
     objects: Iterable[Mapping[str, Any]],
     first: Mapping[str, Any],
@@ -62,56 +62,56 @@ def profiles_of(
     *,
     over: Mapping[str, Any] | None = None,
     taken: Mapping[str, str] | None = None,
-) -> tuple[tuple[dict[str, Any], ...], tuple[Verdict, ...]]:
-    """The profiles that a scheduler is to have, and what became of its SchedulerProfiles.
+) -> tuple[tuple[dict[str, Any], ...], tuple[ProfileResult, ...]]:
+    """Validate the SchedulerProfiles of one scheduler.
 
-    Where two want the same schedulerName, the older object has it: by creationTimestamp, then name.
-    One that went from this scheduler to another stays until the other one has accepted it.
+    The older object wins a schedulerName that two use: by creationTimestamp, then name. An object
+    that moves to another scheduler stays until that one has accepted it.
 
     Args:
-        scheduler: its name in `spec.scheduler`; empty: the control plane's.
-        objects: SchedulerProfiles, also those of other schedulers, as read.
-        first: the profile that it has anyway, with its schedulerName; an object with that name lays
-            itself over it, and so replaces it. Empty: it has none.
+        scheduler: its name in `spec.scheduler`; "" for the control plane's.
+        objects: SchedulerProfiles, also those of other schedulers.
+        first: the scheduler's own first profile; a SchedulerProfile with its schedulerName is
+            merged over it and replaces it. Empty if it has no profile.
         target: the kube-scheduler that will read them.
-        over: KubeSchedulerConfiguration that is laid over the outcome later (overrides); it is not
-            part of the result, but what is judged is what it leads to.
-        taken: schedulerNames that are not to be had, and who serves them, for messages.
+        over: the overrides, which are merged over the profiles later. They are not in the returned
+            profiles, but validation includes them.
+        taken: schedulerName -> the other scheduler that serves it, for messages.
 
     Returns:
-        (profiles, verdicts): profiles with `first` or what replaces it in front, default-scheduler
-        next and the others by schedulerName; verdicts of those whose `spec.scheduler` this is, by
-        name. Both share data with the arguments and with later results: nobody may change them.
+        (profiles, results): the profiles, with `first` or its replacement in front, then
+        default-scheduler, then the others by schedulerName; the results for the objects whose spec
+        names the scheduler, by name. Callers must not change either: they share cached data.
     """
     selection = _Selection(scheduler, first, target, over or {}, taken or {})
     mine = sorted((obj for obj in objects if scheduler in schedulers_of(obj)), key=age_of)
     selection.choose_first(mine)
     for obj in mine:
         selection.choose(obj)
-    return selection.profiles(), selection.verdicts(mine)
+    return selection.profiles(), selection.results(mine)
 
 
-def unclaimed(
+def unattached_profiles(
     objects: Iterable[Mapping[str, Any]], schedulers: Iterable[str]
-) -> tuple[Verdict, ...]:
-    """Verdicts of the SchedulerProfiles whose `spec.scheduler` names none of these schedulers."""
+) -> tuple[ProfileResult, ...]:
+    """Results of the SchedulerProfiles whose `spec.scheduler` names none of these schedulers."""
     return tuple(
-        Verdict(name_of(each.obj), False, (each.finding,), each.spec)
-        for each in unattached(PROFILE, objects, schedulers)
+        ProfileResult(name_of(obj), False, (finding,), spec)
+        for obj, finding, spec in unattached(PROFILE, objects, schedulers)
     )
 
 
 @dataclass(frozen=True, slots=True)
 class _Choice:
-    """The version of an object that its scheduler is given."""
+    """The version of an object that is in use."""
 
     spec: Mapping[str, Any]
     root: str
-    judgement: Judgement
+    judgement: ProfileCheck
 
 
 class _Selection:
-    """Who has which schedulerName, and why the others have none."""
+    """The objects that are in use, and the errors of the others."""
 
     def __init__(
         self,
@@ -124,7 +124,7 @@ class _Selection:
         self._scheduler = scheduler
         self._first = first
         self._first_name = str(first.get("schedulerName") or DEFAULT_SCHEDULER) if first else None
-        # Beside the first profile all others are judged, because they share its queue.
+        # All others are validated together with the first profile, because they share its queue.
         self._beside = Surroundings.of(first or None, over, target)
         self._alone = self._beside.with_beside(None)
         self._elsewhere = elsewhere
@@ -134,7 +134,7 @@ class _Selection:
         self._findings: dict[str, tuple[Finding, ...]] = {}
 
     def choose_first(self, mine: Iterable[Mapping[str, Any]]) -> None:
-        """Find who replaces the first profile, if anybody does."""
+        """Find the object that replaces the first profile, if there is one."""
         if self._first_name is None:
             return
         for obj in mine:
@@ -154,34 +154,21 @@ class _Selection:
         self._settled = True
 
     def choose(self, obj: Mapping[str, Any]) -> None:
-        """Take the newest version of an object that can run; remember what is wrong with others."""
+        """Use the newest valid version of an object; record the errors of the others."""
         name = name_of(obj)
         if name in self._chosen:
             return
         findings: list[Finding] = []
         for version in self._versions(obj):
-            server = self._elsewhere.get(version.scheduler_name)
-            if server is not None and not _is_leaving(obj, version):
-                message = (
-                    f'pods that ask for "{version.scheduler_name}" are scheduled by {server}; '
-                    "choose another schedulerName"
-                )
+            conflict = self._conflict(obj, version)
+            if conflict:
                 path = f"{version.root}.schedulerName"
-                findings.append(_finding(obj, NAME_TAKEN, path, message))
-                continue
-            owner = self._taken.get(version.scheduler_name)
-            if owner is not None:
-                message = (
-                    f'SchedulerProfile "{owner}" is older and has the schedulerName '
-                    f'"{version.scheduler_name}"; choose another one, or delete that object'
-                )
-                path = f"{version.root}.schedulerName"
-                findings.append(_finding(obj, NAME_TAKEN, path, message))
+                findings.append(PROFILE.finding(name, NAME_TAKEN, path, conflict))
                 continue
             judgement = self._judge(version)
             late = self._settled and version.scheduler_name == self._first_name
             if late and not judgement.problems:
-                continue  # others have been judged beside another first profile already
+                continue  # the others were validated with another first profile
             if not judgement.problems:
                 self._taken[version.scheduler_name] = name
                 self._chosen[name] = _Choice(version.spec, version.root, judgement)
@@ -189,14 +176,28 @@ class _Selection:
                     self._beside = self._alone.with_beside(judgement.profile)
                 break
             findings += (
-                _finding(obj, p.reason, path_from(version.root, p), p.message)
+                PROFILE.finding(name, p.reason, path_from(version.root, p), p.message)
                 for p in judgement.problems
             )
-        # The same mistake in both versions is one mistake.
+        # An error in both versions is reported once.
         self._findings[name] = tuple({f.message: f for f in reversed(findings)}.values())[::-1]
 
+    def _conflict(self, obj: Mapping[str, Any], version: ProfileVersion) -> str:
+        """Why the version cannot have its schedulerName; empty if it can."""
+        name = version.scheduler_name
+        server = self._elsewhere.get(name)
+        if server is not None and not _is_leaving(obj, version):
+            return f'{server} already serves schedulerName "{name}"; use another schedulerName'
+        owner = self._taken.get(name)
+        if owner is not None:
+            return (
+                f'the older SchedulerProfile "{owner}" has schedulerName "{name}"; use another '
+                "schedulerName, or delete that object"
+            )
+        return ""
+
     def profiles(self) -> tuple[dict[str, Any], ...]:
-        """The chosen profiles in their order, with the first one unless it was replaced."""
+        """The profiles in use, in order, with the first one unless it was replaced."""
         found = [dict(choice.judgement.profile) for choice in self._chosen.values()]
         if self._first and self._first_name not in self._taken:
             found.append(self._first if isinstance(self._first, dict) else dict(self._first))
@@ -207,19 +208,19 @@ class _Selection:
 
         return tuple(sorted(found, key=order))
 
-    def verdicts(self, mine: Iterable[Mapping[str, Any]]) -> tuple[Verdict, ...]:
-        """One for each object that is meant for this scheduler, by name."""
+    def results(self, mine: Iterable[Mapping[str, Any]]) -> tuple[ProfileResult, ...]:
+        """The results for the objects whose spec names this scheduler, by name."""
         found = []
         for obj in sorted(mine, key=name_of):
             if scheduler_of(mapping(obj.get("spec"))) != self._scheduler:
-                continue  # it is on its way to another one, whose verdict counts
+                continue  # it moves to another scheduler, whose result counts
             choice = self._chosen.get(name_of(obj))
             if choice is None:
-                found.append(Verdict(name_of(obj), False, self._findings[name_of(obj)]))
+                found.append(ProfileResult(name_of(obj), False, self._findings[name_of(obj)]))
                 continue
             judgement = choice.judgement
             found.append(
-                Verdict(
+                ProfileResult(
                     name_of(obj),
                     choice.root == SPEC,
                     self._findings[name_of(obj)],
@@ -232,24 +233,20 @@ class _Selection:
             )
         return tuple(found)
 
-    def _versions(self, obj: Mapping[str, Any]) -> Iterator[Version]:
-        """The spec, then the one that was accepted last, as far as they are for this scheduler."""
+    def _versions(self, obj: Mapping[str, Any]) -> Iterator[ProfileVersion]:
+        """The spec, then the last accepted version, if they are for this scheduler."""
         for root, spec in versions_for(self._scheduler, obj):
-            yield Version(name_of(obj), root, spec)
+            yield ProfileVersion(name_of(obj), root, spec)
 
-    def _judge(self, version: Version) -> Judgement:
+    def _judge(self, version: ProfileVersion) -> ProfileCheck:
         if version.scheduler_name == self._first_name:
-            return judge(version, self._first, self._alone)
-        return judge(version, None, self._beside)
+            return check_profile(version, self._first, self._alone)
+        return check_profile(version, None, self._beside)
 
 
-def _is_leaving(obj: Mapping[str, Any], version: Version) -> bool:
-    """Whether it is this very object that another scheduler serves until it is accepted here."""
+def _is_leaving(obj: Mapping[str, Any], version: ProfileVersion) -> bool:
+    """Whether the other scheduler serves this object itself until this scheduler accepts it."""
     accepted = last_accepted(obj)
     if accepted is None or scheduler_of(accepted) == scheduler_of(version.spec):
         return False
-    return Version(name_of(obj), ACCEPTED, accepted).scheduler_name == version.scheduler_name
-
-
-def _finding(obj: Mapping[str, Any], reason: str, path: str, message: str) -> Finding:
-    return PROFILE.finding(name_of(obj), reason, path, message)
+    return ProfileVersion(name_of(obj), ACCEPTED, accepted).scheduler_name == version.scheduler_name

@@ -1,1 +1,4 @@
-"""Further schedulers beside the control plane's: SecondaryScheduler in, a Deployment out."""
+"""SecondaryScheduler: composition, rollout as a Deployment, and status; pure.
+
+May import: profiles, extenders and below. May be imported by: diagnostics and above.
+"""

@@ -1,8 +1,7 @@
-"""From a SecondaryScheduler to the file and the flags that its kube-scheduler is to run with.
+"""The configuration file and flags of a SecondaryScheduler's kube-scheduler.
 
-What it can be told is taken over; what two schedulers must never share is not among it: the Lease
-is its own, in its own namespace, and the name under which pods ask for it is, unless profiles say
-otherwise, the object's.
+Users set everything except what two schedulers must never share: the Lease is the scheduler's own,
+in its own namespace, and the default schedulerName is the object's name.
 """
 
 from __future__ import annotations
@@ -15,17 +14,23 @@ from ..base import names
 from ..base.findings import Finding, Path, Problem, did_you_mean, format_path, listing
 from ..base.objects import mapping
 from ..base.platform import Platform
-from ..schedulerconfig.canonical import tidy
-from ..schedulerconfig.check import UNKNOWN_PLUGIN, Target, check_config
-from ..schedulerconfig.command_line import DEFAULT_PORT, LOG_LEVELS, normal, render, text_of
+from ..schedulerconfig.canonical import without_empty_values
+from ..schedulerconfig.command_line import (
+    DEFAULT_PORT,
+    LOG_LEVELS,
+    flag_text,
+    normalized_name,
+    render,
+)
 from ..schedulerconfig.feature_gates import FLAG as FEATURE_GATES
 from ..schedulerconfig.feature_gates import Gates
-from ..schedulerconfig.flags import check_flags, void_flags
+from ..schedulerconfig.flags import validate_flags, void_flags
 from ..schedulerconfig.go_values import without_nulls
 from ..schedulerconfig.schema import API_VERSION, KIND
+from ..schedulerconfig.validation import UNKNOWN_PLUGIN, Target, validate_config
 from ..schedulerconfig.versions import Version
-from ..schedulerconfig.warnings import common_filters, own_hazards
-from .request import Request
+from ..schedulerconfig.warnings import filters_of_all_profiles, standalone_warnings
+from .request import SchedulerRequest
 
 CONFIG_DIRECTORY: Final = "/etc/kubernetes/scheduler"
 PORT: Final = DEFAULT_PORT
@@ -42,26 +47,26 @@ SETTINGS: Final = (
     "podInitialBackoffSeconds",
     "podMaxBackoffSeconds",
 )
-"""Of KubeSchedulerConfiguration, what `spec.config` may say."""
+"""The fields of KubeSchedulerConfiguration that `spec.config` may set."""
 
 _TIMINGS: Final = ("leaseDuration", "renewDeadline", "retryPeriod")
 _CONNECTION: Final = ("acceptContentTypes", "burst", "contentType", "qps")
 
 RESERVED: Final[Mapping[str, str]] = {
-    "authentication-kubeconfig": "it is its ServiceAccount",
-    "authorization-kubeconfig": "it is its ServiceAccount",
-    "bind-address": "the kubelet asks the pod's own address whether it is well",
+    "authentication-kubeconfig": "the scheduler uses its ServiceAccount",
+    "authorization-kubeconfig": "the scheduler uses its ServiceAccount",
+    "bind-address": "the kubelet probes the pod's own address",
     "config": "the operator writes the file",
     "feature-gates": "use spec.featureGates",
-    "help": "it would end at once",
-    "kubeconfig": "it is its ServiceAccount",
-    "master": "it is its ServiceAccount",
+    "help": "the scheduler would exit at once",
+    "kubeconfig": "the scheduler uses its ServiceAccount",
+    "master": "the scheduler uses its ServiceAccount",
     "secure-port": f"probes and metrics use {PORT}",
     "v": "use spec.logLevel",
-    "version": "it would end at once",
-    "write-config-to": "it would end at once",
+    "version": "the scheduler would exit at once",
+    "write-config-to": "the scheduler would exit at once",
 }
-"""Flags that are not for `spec.extraArguments`, and why."""
+"""Flags that `spec.extraArguments` may not set, and why."""
 
 ELECTION: Final = "leader-elect"
 
@@ -69,14 +74,14 @@ _MAIN_LEASE: Final = "kube-scheduler"
 
 
 @dataclass(frozen=True, slots=True)
-class Composition:
-    """What came out.
+class SecondaryComposition:
+    """A composed configuration.
 
     Attributes:
         config: the KubeSchedulerConfiguration.
         arguments: kube-scheduler's arguments, in the documented order.
-        findings: everything that somebody should know or fix.
-        filters: the plugins that filter in all its profiles; None: nothing can come of it.
+        findings: all errors and warnings.
+        filters: the filter plugins that all profiles have; None for an invalid configuration.
     """
 
     config: Mapping[str, Any]
@@ -86,46 +91,41 @@ class Composition:
 
     @property
     def blocking(self) -> bool:
-        """Whether nothing may come of it."""
+        """Whether an error blocks its rollout."""
         return any(finding.blocking for finding in self.findings)
 
     @property
     def scheduler_names(self) -> tuple[str, ...]:
-        """What pods have to ask for."""
+        """The schedulerNames that it serves."""
         return scheduler_names(self.config)
 
 
 def scheduler_names(config: Mapping[str, Any]) -> tuple[str, ...]:
-    """The names under which a scheduler with this configuration is asked for."""
+    """The schedulerNames that a scheduler with this configuration serves."""
     profiles = config.get("profiles") or [{}]
     found = (mapping(profile).get("schedulerName") for profile in profiles)
     return tuple(str(name or "default-scheduler") for name in found)
 
 
 def compose(
-    request: Request,
+    request: SchedulerRequest,
     platform: Platform,
     version: Version,
     *,
     stock: bool,
     profiles: Sequence[Mapping[str, Any]] = (),
-) -> Composition:
-    """Compose and check; it never raises for what users wrote.
+) -> SecondaryComposition:
+    """Compose and validate; never raises, whatever users wrote.
 
-    Args:
-        request: what is asked for.
-        platform: whose Lease is not to be had.
-        version: of the kube-scheduler that will read it.
-        stock: False for an image that may have more plugins: then it is the authority, and what we
-            do not know is only a warning.
-        profiles: all that it is to run, in the order of the request's; empty: the request's own.
+    Without `stock`, the image may have other plugins, so unknown names are warnings. `profiles` has
+    all profiles in the order of the request; empty for the request's own.
     """
     config = _config(request, profiles)
     flags, findings = _flags(request)
     findings += _election(request, platform)
     findings += [
         _finding(problem.reason, _flag_path(problem.path), problem.message)
-        for problem in check_flags(flags, version, stock=stock)
+        for problem in validate_flags(flags, version, stock=stock)
     ]
     findings += [
         _finding(problem.reason, _flag_path(problem.path), problem.sentence, blocking=False)
@@ -134,12 +134,12 @@ def compose(
     explicit = {str(name): bool(on) for name, on in request.feature_gates.items()}
     gates = Gates(version, explicit)
     target = Target(gates, stock=stock)
-    problems = check_config(config, target)
+    problems = validate_config(config, target)
     findings += [_located(problem, request, blocking=True) for problem in problems]
     filters = None
     if not problems:
-        filters = common_filters(config, target)
-        warnings = own_hazards(config, target)
+        filters = filters_of_all_profiles(config, target)
+        warnings = standalone_warnings(config, target)
         findings += [
             _located(problem, request, blocking=False)
             for problem in warnings
@@ -150,20 +150,22 @@ def compose(
         known = {(problem.reason, problem.path) for problem in problems}
         findings += [
             _located(problem, request, blocking=False)
-            for problem in check_config(config, Target(gates, stock=True))
+            for problem in validate_config(config, Target(gates, stock=True))
             if problem.reason == UNKNOWN_PLUGIN and (problem.reason, problem.path) not in known
         ]
-    return Composition(tidy(config), render(flags), tuple(findings), filters)
+    return SecondaryComposition(
+        without_empty_values(config), render(flags), tuple(findings), filters
+    )
 
 
-def _config(request: Request, profiles: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _config(request: SchedulerRequest, profiles: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     settings = {key: request.config[key] for key in SETTINGS if key in request.config}
     if request.extenders is not None:
         settings["extenders"] = request.extenders
     first, *others = list(profiles) or list(request.profiles) or [{}]
     first = {} if first is None else first
     if isinstance(first, Mapping):
-        # One profile may do without a name, and would be called default-scheduler then.
+        # A single profile may omit its schedulerName, whose default is default-scheduler.
         first = {**first, "schedulerName": first.get("schedulerName") or request.name}
     if "clientConnection" in settings:
         settings["clientConnection"] = _part(settings["clientConnection"], _CONNECTION)
@@ -188,21 +190,21 @@ def _config(request: Request, profiles: Sequence[Mapping[str, Any]]) -> dict[str
 
 
 def _part(value: Any, keys: Sequence[str]) -> Any:
-    """Of an object what may be set; the check says what is wrong with anything else."""
+    """The permitted fields of an object; validation reports all others."""
     if not isinstance(value, Mapping):
         return value
     return {key: value[key] for key in keys if key in value}
 
 
-def _election(request: Request, platform: Platform) -> Iterator[Finding]:
-    """The main scheduler's Lease, wherever it may be, is never shared."""
+def _election(request: SchedulerRequest, platform: Platform) -> Iterator[Finding]:
+    """The Leases of the control plane's scheduler and of the operator are never shared."""
     taken = {(platform.operand_lease_namespace, platform.operand_lease_name)}
     if (request.namespace, request.name) in taken or request.name == _MAIN_LEASE:
         yield _finding(
             "LeaseTaken",
             "metadata.name",
-            f'"{request.name}" is the Lease of the control plane\'s scheduler, and of two that '
-            "share one only one works; use another name",
+            f'"{request.name}" is the Lease of the control plane\'s scheduler, and only one of the '
+            "schedulers that share a Lease schedules; use another name",
         )
     if (request.namespace, request.name) == (platform.operator_namespace, names.LEASE):
         yield _finding(
@@ -212,11 +214,11 @@ def _election(request: Request, platform: Platform) -> Iterator[Finding]:
         )
     for key in request.config:
         if key not in SETTINGS:
-            hint = did_you_mean(key, SETTINGS) or f"; there are {listing(SETTINGS)}"
+            hint = did_you_mean(key, SETTINGS) or f"; use one of {listing(SETTINGS)}"
             yield _finding("UnknownField", f"spec.config.{key}", f"this cannot be set here{hint}")
 
 
-def _flags(request: Request) -> tuple[dict[str, list[str]], list[Finding]]:
+def _flags(request: SchedulerRequest) -> tuple[dict[str, list[str]], list[Finding]]:
     findings: list[Finding] = []
     level = LOG_LEVELS.get(request.log_level)
     if level is None:
@@ -225,20 +227,22 @@ def _flags(request: Request) -> tuple[dict[str, list[str]], list[Finding]]:
         findings.append(_finding("UnknownLogLevel", "spec.logLevel", message))
     flags = {"config": [f"{CONFIG_DIRECTORY}/{names.CONFIG_KEY}"]}
     if request.feature_gates:
-        gates = (f"{name}={text_of(on)}" for name, on in sorted(request.feature_gates.items()))
+        gates = (f"{name}={flag_text(on)}" for name, on in sorted(request.feature_gates.items()))
         flags[FEATURE_GATES] = [",".join(gates)]
     flags["v"] = [str(level if level is not None else LOG_LEVELS["Normal"])]
-    for given, value in sorted(request.extra_arguments.items()):
-        name, path = normal(given), f"spec.extraArguments.{given}"
+    for attached, value in sorted(request.extra_arguments.items()):
+        name, path = normalized_name(attached), f"spec.extraArguments.{attached}"
         why = RESERVED.get(name)
         if name.startswith(ELECTION):
-            why = "the Lease is its own; for timings use spec.config.leaderElection"
+            why = "the scheduler has a Lease of its own; for timings use spec.config.leaderElection"
         if why:
-            findings.append(_finding("ReservedArgument", path, f"this is not for users: {why}"))
+            findings.append(
+                _finding("ReservedArgument", path, f"this flag cannot be set here: {why}")
+            )
             continue
-        texts = [text_of(one) for one in (value if isinstance(value, list) else [value])]
+        texts = [flag_text(one) for one in (value if isinstance(value, list) else [value])]
         if None in texts:
-            message = "the value must be a string, a number, true or false, or a list of those"
+            message = "the value must be a string, a number, a boolean, or a list of these"
             findings.append(_finding("InvalidArgument", path, message))
             continue
         flags[name] = [text for text in texts if text is not None]
@@ -252,8 +256,8 @@ def _flag_path(path: Path) -> str:
     return format_path(("spec", "extraArguments", name))
 
 
-def _located(problem: Problem, request: Request, *, blocking: bool) -> Finding:
-    """A problem of the composed configuration, at the field that a user can edit."""
+def _located(problem: Problem, request: SchedulerRequest, *, blocking: bool) -> Finding:
+    """A problem of the composed configuration, at the field of the object that causes it."""
     top, *rest = problem.path
     path: Path = ("spec", "config", *problem.path)
     if top == "extenders" and rest and isinstance(rest[0], int):
@@ -264,8 +268,10 @@ def _located(problem: Problem, request: Request, *, blocking: bool) -> Finding:
     return _finding(problem.reason, format_path(path), problem.sentence, blocking=blocking)
 
 
-def _is_of_an_object(path: Path, request: Request, profiles: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether this is about a profile that comes from a SchedulerProfile, which tells it itself."""
+def _is_of_an_object(
+    path: Path, request: SchedulerRequest, profiles: Sequence[Mapping[str, Any]]
+) -> bool:
+    """Whether this is about the profile of a SchedulerProfile, whose own status reports it."""
     if not profiles or path[0] != "profiles" or len(path) == 1:
         return False
     own = list(request.profiles) or [{}]
@@ -277,8 +283,8 @@ def _is_of_an_object(path: Path, request: Request, profiles: Sequence[Mapping[st
     return index == 0 and profiles[0] != named
 
 
-def _is_called(path: Path, request: Request) -> bool:
-    """Whether this is about an extender that comes from a SchedulerExtender, which tells it."""
+def _is_called(path: Path, request: SchedulerRequest) -> bool:
+    """Whether this is about the entry of a SchedulerExtender, whose own status reports it."""
     index = path[1] if path[0] == "extenders" and len(path) > 1 else None
     return isinstance(index, int) and index < len(request.called)
 

@@ -1,7 +1,7 @@
-"""What is rolled out, as one ConfigMap by content hash: the configuration and the pods' spec.
+"""What is rolled out: the configuration and the Pod spec, in one ConfigMap named by content hash.
 
-Everything that can make a scheduler fail is in it, so that going back means to go back with all of
-it: a configuration that is good with one image may be bad with another.
+It contains everything that can make a scheduler fail, so that a return to the last known good
+content restores all of it: a configuration may be valid for one image and invalid for another.
 """
 
 from __future__ import annotations
@@ -14,16 +14,17 @@ from typing import Any, Final
 
 from ..base import names
 from ..base.objects import Object
-from ..extenders.agent import Agent, agent_file, container, volumes
-from ..manifests.pods import canonical_json, render_file
-from ..model.workloads import digest
+from ..extenders.agent import CONFINEMENT, ManagedAgent, agent_file, container, volumes
+from ..kube.resource import SECONDARY_SCHEDULERS
+from ..manifests.templates import canonical_json, render_file
+from ..model.workloads import CONTROL_PLANE_TOLERATIONS, digest
 from ..schedulerconfig.canonical import config_text
 from ..schedulerconfig.versions import Version
-from .compose import CONFIG_DIRECTORY, PORT, Composition
-from .request import TOLERATIONS, Request
+from .compose import CONFIG_DIRECTORY, PORT, SecondaryComposition
+from .request import SchedulerRequest
 
 USER: Final = 65532
-"""The user `nonroot` of distroless images; kube-scheduler needs none in particular."""
+"""The user `nonroot` of distroless images; kube-scheduler runs as any user."""
 
 _ROLLOUT: Final = "pod-template-hash"
 
@@ -31,29 +32,23 @@ REASON_KEY: Final = "forceRedeploymentReason"
 IMAGE_KEY: Final = "image"
 
 LIVEZ_SINCE: Final = Version(1, 32)
-"""The first kube-scheduler that can tell being alive from being ready for sure."""
-
-CONFINEMENT: Final[Mapping[str, Any]] = {
-    "allowPrivilegeEscalation": False,
-    "readOnlyRootFilesystem": True,
-    "capabilities": {"drop": ["ALL"]},
-}
+"""The first kube-scheduler with separate endpoints for liveness and readiness."""
 
 
 @dataclass(frozen=True, slots=True)
-class Content:
+class SecondaryContent:
     """The data of a ConfigMap: key -> text."""
 
     data: Mapping[str, str]
 
     @property
     def hash(self) -> str:
-        """The first digits of SHA-256 over keys and texts."""
+        """The first digits of the SHA-256 of keys and texts."""
         return _hash(self.items)
 
     @property
     def items(self) -> tuple[tuple[str, str], ...]:
-        """The data as something that can be a key: strings remember their own hashes."""
+        """The data in hashable form; strings cache their hashes."""
         return tuple(sorted(self.data.items()))
 
     @property
@@ -84,14 +79,14 @@ def _parsed(text: str) -> Mapping[str, Any]:
     return document
 
 
-def content_of(config_map: Object) -> Content:
-    """The content that was put into a ConfigMap."""
-    return Content(config_map.get("data") or {})
+def content_of(config_map: Object) -> SecondaryContent:
+    """The content of a ConfigMap."""
+    return SecondaryContent(config_map.get("data") or {})
 
 
 def make_content(
-    request: Request,
-    composition: Composition,
+    request: SchedulerRequest,
+    composition: SecondaryComposition,
     *,
     image: str,
     command: tuple[str, ...],
@@ -99,72 +94,32 @@ def make_content(
     stock: bool,
     pull_secrets: tuple[str, ...],
     agent_image: str = "",
-) -> Content:
-    """The content that a request comes to.
+) -> SecondaryContent:
+    """The content for a request and its valid composition.
 
-    Args:
-        request: what is asked for.
-        composition: its configuration, with nothing wrong in it.
-        image: kube-scheduler's.
-        command: how it is started.
-        version: of that kube-scheduler.
-        stock: whether the version says for sure how it can be probed.
-        pull_secrets: names of the Secrets with which the pods pull images.
-        agent_image: of agents that do not say theirs.
+    With `stock`, the version determines the probes; `agent_image` is the default image of agents.
     """
-    spec = pod_spec(
-        request,
-        composition.arguments,
-        image=image,
-        command=command,
-        version=version,
-        stock=stock,
-        pull_secrets=pull_secrets,
-        agent_image=agent_image,
-    )
-    data = {
-        names.CONFIG_KEY: config_text(composition.config),
-        names.POD_KEY: canonical_json(spec),
-        IMAGE_KEY: image,
-        **{_agent_key(agent): agent_file(agent) for agent in request.sidecar_agents},
-    }
-    if request.reason:
-        data[REASON_KEY] = request.reason
-    return Content(data)
-
-
-def pod_spec(
-    request: Request,
-    arguments: tuple[str, ...],
-    *,
-    image: str,
-    command: tuple[str, ...],
-    version: Version,
-    stock: bool,
-    pull_secrets: tuple[str, ...],
-    agent_image: str = "",
-) -> dict[str, Any]:
-    """The spec of the pods, without the name of the ConfigMap."""
     modern = stock and version >= LIVEZ_SINCE
+    paths = ("/livez", "/readyz") if modern else ("/healthz", "/healthz")
     (spec,) = render_file(
         "secondary-scheduler-pod.yaml.j2",
         request=request,
-        arguments=list(arguments),
+        arguments=list(composition.arguments),
         image=image,
         command=list(command),
-        paths={"live": "/livez", "ready": "/readyz"}
-        if modern
-        else {"live": "/healthz", "ready": "/healthz"},
+        paths=dict(zip(("live", "ready"), paths, strict=True)),
         port=PORT,
         user=USER,
         names=names,
         config_directory=CONFIG_DIRECTORY,
         confinement=dict(CONFINEMENT),
-        tolerations=list(TOLERATIONS if request.tolerations is None else request.tolerations),
+        tolerations=list(
+            CONTROL_PLANE_TOLERATIONS if request.tolerations is None else request.tolerations
+        ),
         spreading=list(_spread(request) if request.spread is None else request.spread),
         affinity=dict(_affinity(request)),
         pull_secrets=[{"name": name} for name in pull_secrets],
-        # What a sidecar does not say of its confinement is as for the scheduler.
+        # A sidecar inherits the scheduler's security context unless it sets its own.
         sidecars=[
             {
                 **sidecar,
@@ -177,19 +132,27 @@ def pod_spec(
     for agent in request.sidecar_agents:
         spec["containers"].append(container(agent, agent_image))
         spec["volumes"] += volumes(agent, "", _agent_key(agent))
-    return spec
+    data = {
+        names.CONFIG_KEY: config_text(composition.config),
+        names.POD_KEY: canonical_json(spec),
+        IMAGE_KEY: image,
+        **{_agent_key(agent): agent_file(agent) for agent in request.sidecar_agents},
+    }
+    if request.reason:
+        data[REASON_KEY] = request.reason
+    return SecondaryContent(data)
 
 
-def _agent_key(agent: Agent) -> str:
+def _agent_key(agent: ManagedAgent) -> str:
     return f"{agent.object_name}.json"
 
 
-def _spread(request: Request) -> tuple[dict[str, Any], ...]:
-    """Over nodes; where there are too few of them, as far as that is possible.
+def _spread(request: SchedulerRequest) -> tuple[dict[str, Any], ...]:
+    """Spread over nodes, as far as there are enough of them.
 
-    Only pods of the same rollout count, for the others are on their way out. Zones are not among
-    these constraints: kube-scheduler scores none of them on nodes that lack the label of one, and
-    on many clusters no node has a zone.
+    Only pods of the same rollout count, because the others are being replaced. Zones are not a
+    constraint here: kube-scheduler ignores all soft constraints on a node that lacks the label of
+    one, and on many clusters no node has a zone.
     """
     return (
         {
@@ -202,8 +165,8 @@ def _spread(request: Request) -> tuple[dict[str, Any], ...]:
     )
 
 
-def _affinity(request: Request) -> Mapping[str, Any]:
-    """What is asked for, or away from the zones of the others: no matter where there are none."""
+def _affinity(request: SchedulerRequest) -> Mapping[str, Any]:
+    """The requested affinity; by default, the pods prefer different zones."""
     if request.affinity or request.spread is not None:
         return request.affinity
     term = {
@@ -220,8 +183,8 @@ def config_map_name(name: str, content_hash: str) -> str:
     return f"{name}-{names.CONFIG}-{content_hash}"
 
 
-def config_map(request: Request, content: Content) -> dict[str, Any]:
-    """The ConfigMap of a content; nobody can change it under a running scheduler."""
+def config_map(request: SchedulerRequest, content: SecondaryContent) -> dict[str, Any]:
+    """The immutable ConfigMap of a content."""
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -233,20 +196,20 @@ def config_map(request: Request, content: Content) -> dict[str, Any]:
                 names.CONFIG_HASH_LABEL: content.hash,
                 **names.OWN_LABELS,
             },
-            "ownerReferences": [owner(request)],
+            "ownerReferences": [SECONDARY_SCHEDULERS.owner(request.name, request.uid)],
         },
         "immutable": True,
         "data": dict(content.data),
     }
 
 
-def pod_template(request: Request, content: Content) -> dict[str, Any]:
-    """The Deployment's template: the content's spec, with its ConfigMap in it."""
+def pod_template(request: SchedulerRequest, content: SecondaryContent) -> dict[str, Any]:
+    """The Deployment's template: the Pod spec with the name of its ConfigMap."""
     spec: dict[str, Any] = json.loads(content.data[names.POD_KEY])
     for volume in spec["volumes"]:
         source = volume.get("configMap")
         if source is not None and not source.get("name"):
-            # Others name theirs: these are of the content itself.
+            # Volumes with a name of their own stay; these belong to the content.
             source["name"] = config_map_name(request.name, content.hash)
     return {
         "metadata": {
@@ -254,15 +217,4 @@ def pod_template(request: Request, content: Content) -> dict[str, Any]:
             "annotations": {"kubectl.kubernetes.io/default-container": names.OPERAND},
         },
         "spec": spec,
-    }
-
-
-def owner(request: Request) -> dict[str, Any]:
-    """The reference by which everything goes with its SecondaryScheduler."""
-    return {
-        "apiVersion": "kube-scheduler-operator.dev/v1alpha1",
-        "kind": "SecondaryScheduler",
-        "name": request.name,
-        "uid": request.uid,
-        "controller": True,
     }

@@ -1,4 +1,4 @@
-"""What a SecondaryScheduler comes to; asked in every pass, and worked out once for each content."""
+"""The desired state of a SecondaryScheduler, cached by content."""
 
 from __future__ import annotations
 
@@ -12,24 +12,26 @@ from ..base import names
 from ..base.findings import Finding
 from ..base.objects import Object
 from ..base.platform import Platform
-from ..manifests.pods import canonical_json
-from ..schedulerconfig.check import Target
+from ..manifests.templates import canonical_json
+from ..profiles.attribution import relocated
+from ..profiles.validate import ProfileResult
 from ..schedulerconfig.feature_gates import Gates
+from ..schedulerconfig.validation import Target
 from ..schedulerconfig.versions import Version
-from .compose import Composition, compose
-from .content import Content, make_content
-from .extenders import NO_EXTENDERS, GivenExtenders, asked_for
-from .request import Request, read
+from .attached import NO_EXTENDERS, AttachedExtenders, asked_for
+from .compose import SecondaryComposition, compose
+from .content import SecondaryContent, make_content
+from .request import SchedulerRequest, read
 
 
 @dataclass(frozen=True, slots=True)
-class Operand:
-    """The kube-scheduler that is to run where nothing else is said.
+class OperandDefaults:
+    """The defaults of a secondary scheduler's images.
 
     Attributes:
-        image: the control plane's; empty if it is not known.
-        pull_secrets: Secrets of the target namespace with which it is pulled.
-        agent_image: of agents that do not say theirs: the operator's own.
+        image: the control plane's kube-scheduler image; empty if it is unknown.
+        pull_secrets: the imagePullSecrets of the target namespace.
+        agent_image: the default image of agents: the operator's own.
     """
 
     image: str
@@ -38,43 +40,34 @@ class Operand:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """What is asked for.
+class DesiredScheduler:
+    """The desired state.
 
     Attributes:
-        request: with its defaults.
-        composition: configuration and flags, and what is wrong with them.
-        content: what is to be rolled out; None if something is wrong.
+        request: the SecondaryScheduler with defaults.
+        composition: its configuration and flags, validated.
+        content: the content to roll out; None if there are errors.
     """
 
-    request: Request
-    composition: Composition
-    content: Content | None
+    request: SchedulerRequest
+    composition: SecondaryComposition
+    content: SecondaryContent | None
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What somebody should know or fix."""
+        """All errors and warnings."""
         return self.composition.findings
 
 
-def want(
+def desired_scheduler(
     obj: Object,
     platform: Platform,
-    operand: Operand,
+    operand: OperandDefaults,
     version: Version,
     profiles: Sequence[Mapping[str, Any]] = (),
-    extenders: GivenExtenders = NO_EXTENDERS,
-) -> Wanted:
-    """What `obj` asks for.
-
-    Args:
-        obj: a SecondaryScheduler.
-        platform: the kind of cluster.
-        operand: the control plane's kube-scheduler.
-        version: of the image that will run: `obj`'s own or the control plane's.
-        profiles: all that this scheduler is to run; empty: the request's own.
-        extenders: what SchedulerExtenders come to.
-    """
+    extenders: AttachedExtenders = NO_EXTENDERS,
+) -> DesiredScheduler:
+    """The desired state of a SecondaryScheduler; `profiles` is empty for those of its spec only."""
     metadata = obj["metadata"]
     identity = {"name": metadata["name"], "uid": metadata.get("uid")}
     bare = {"metadata": identity, "spec": obj.get("spec")}
@@ -83,7 +76,9 @@ def want(
 
 
 @lru_cache(maxsize=1024)
-def _want(key: str, platform: Platform, operand: Operand, version: Version) -> Wanted:
+def _want(
+    key: str, platform: Platform, operand: OperandDefaults, version: Version
+) -> DesiredScheduler:
     obj, profiles, called, agents = json.loads(key)
     request = replace(read(obj), called=called, agents=agents)
     image = request.image or operand.image
@@ -91,14 +86,14 @@ def _want(key: str, platform: Platform, operand: Operand, version: Version) -> W
     composition = compose(request, platform, version, stock=stock, profiles=profiles)
     if not image:
         message = (
-            "the image of the control plane's scheduler is not known, because none of its pods is "
+            "the default image is unknown, because no Pod of the control plane's scheduler is "
             "visible; set spec.image here, or OPERAND_IMAGE on the operator's Deployment"
         )
         missing = Finding(names.DEGRADED, "NoOperandImage", "spec.image", message, blocking=True)
         findings = (*composition.findings, missing)
-        composition = Composition(composition.config, composition.arguments, findings)
+        composition = SecondaryComposition(composition.config, composition.arguments, findings)
     if composition.blocking:
-        return Wanted(request, composition, None)
+        return DesiredScheduler(request, composition, None)
     default = operand.pull_secrets if request.namespace == platform.target_namespace else ()
     content = make_content(
         request,
@@ -110,17 +105,28 @@ def _want(key: str, platform: Platform, operand: Operand, version: Version) -> W
         pull_secrets=default if request.pull_secrets is None else request.pull_secrets,
         agent_image=operand.agent_image,
     )
-    return Wanted(request, composition, content)
+    return DesiredScheduler(request, composition, content)
 
 
-def target_of(request: Request, operand: Operand, version: Version) -> Target:
-    """The kube-scheduler that will run, as the check of a configuration wants to know it."""
+def name_profiles_in(
+    desired: DesiredScheduler, results: tuple[ProfileResult, ...]
+) -> DesiredScheduler:
+    """`desired` with findings about the profile of a SchedulerProfile attributed to that object."""
+    composition = desired.composition
+    if not results or not composition.findings:
+        return desired
+    found = relocated(composition.findings, composition.config.get("profiles"), results)
+    return replace(desired, composition=replace(composition, findings=found))
+
+
+def target_of(request: SchedulerRequest, operand: OperandDefaults, version: Version) -> Target:
+    """The kube-scheduler that will run, for the validation of a configuration."""
     explicit = {str(name): bool(on) for name, on in request.feature_gates.items()}
     return Target(Gates(version, explicit), stock=is_stock(request, operand))
 
 
-def is_stock(request: Request, operand: Operand) -> bool:
-    """False for an image of one's own, which may have more plugins, and a tag of its own."""
+def is_stock(request: SchedulerRequest, operand: OperandDefaults) -> bool:
+    """False for a custom image, which may have other plugins and any tag."""
     image = request.image or operand.image
     if not request.image or image == operand.image:
         return True

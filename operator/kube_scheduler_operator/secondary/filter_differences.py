@@ -1,9 +1,9 @@
-"""A further scheduler beside the control plane's: both place pods on the same nodes.
+"""Whether a secondary scheduler filters nodes by other rules than the control plane's scheduler.
 
-Neither knows what the other one has just decided. As long as both look at the same things, a node
-that is full for one is so for the other a moment later; where their filters differ, one fills nodes
-by rules that the other one does not have. Two that differ cannot both be like the control plane's,
-so to compare each with that one finds at least one of them.
+Both place pods on the same nodes, without knowing each other's latest decisions. With the same
+filters, a node that is full for one is full for the other a moment later. With different filters,
+one fills nodes by rules that the other does not apply. Each secondary scheduler is compared with
+the control plane's: of two that differ from each other, at least one differs from that.
 """
 
 from __future__ import annotations
@@ -17,29 +17,24 @@ from ..base import names
 from ..base.findings import Finding
 from ..model import operand_pods
 from ..model.snapshot import Snapshot
-from ..schedulerconfig.check import Target
 from ..schedulerconfig.command_line import parse
 from ..schedulerconfig.feature_gates import FLAG as FEATURE_GATES
 from ..schedulerconfig.feature_gates import Gates, parse_gates
+from ..schedulerconfig.schema import DEFAULT_SCHEDULER
+from ..schedulerconfig.validation import Target
 from ..schedulerconfig.versions import Version
 from ..schedulerconfig.warnings import (
-    DEFAULT_SCHEDULER,
-    common_filters,
     filter_difference,
-    same_nodes,
+    filters_of_all_profiles,
+    shared_nodes_warning,
 )
-from .compose import Composition
+from .compose import SecondaryComposition
 
 CONTROL_PLANE: Final = "the control plane's scheduler"
 
 
 def main_filters(snapshot: Snapshot, version: Version) -> frozenset[str] | None:
-    """The filters of default-scheduler; None: its configuration is not known yet.
-
-    Args:
-        snapshot: what was seen.
-        version: of that scheduler.
-    """
+    """The filter plugins of default-scheduler; None if its configuration is unknown."""
     texts = [
         ((snapshot.config_maps.get(part) or {}).get("data") or {}).get(key, "")
         for part, key in ((names.CONFIG, names.CONFIG_KEY), (names.POD, names.POD_KEY))
@@ -52,13 +47,13 @@ def _main_filters(config: str, pod: str, version: Version) -> frozenset[str] | N
     try:
         flags = parse(operand_pods.read(json.loads(pod)).arguments)
         target = Target(Gates(version, parse_gates(flags.get(FEATURE_GATES, ()))))
-        return common_filters({"profiles": [_main_profile(json.loads(config))]}, target)
+        return filters_of_all_profiles({"profiles": [_main_profile(json.loads(config))]}, target)
     except (KeyError, TypeError, AttributeError, ValueError):
-        return None  # somebody put something else there
+        return None  # another writer has changed the ConfigMap
 
 
 def _main_profile(config: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The profile of nearly all pods; others of that process are SchedulerProfiles for a few."""
+    """The profile default-scheduler, which serves most pods; by default the first profile."""
     profiles: list[Mapping[str, Any]] = config.get("profiles") or [{}]
     names_ = [profile.get("schedulerName") or DEFAULT_SCHEDULER for profile in profiles]
     index = names_.index(DEFAULT_SCHEDULER) if DEFAULT_SCHEDULER in names_ else 0
@@ -66,21 +61,18 @@ def _main_profile(config: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def different_filters(
-    name: str, composition: Composition, main: frozenset[str] | None
+    name: str, composition: SecondaryComposition, main: frozenset[str] | None
 ) -> list[Finding]:
-    """The warning that a further scheduler has other filters than the control plane's.
+    """The warning that a secondary scheduler has other filters than the control plane's.
 
-    Args:
-        name: of the SecondaryScheduler.
-        composition: of it.
-        main: the filters of the control plane's scheduler; None: they are not known.
+    `main` is None if the filters of the control plane's scheduler are unknown.
     """
     if main is None or composition.filters is None:
         return []
     difference = filter_difference(CONTROL_PLANE, main, name, composition.filters)
     if not difference:
         return []
-    problem = same_nodes(CONTROL_PLANE, difference)
+    problem = shared_nodes_warning(CONTROL_PLANE, difference)
     return [
         Finding(names.WARNINGS, problem.reason, "spec.profiles", problem.sentence, blocking=False)
     ]

@@ -1,6 +1,6 @@
-"""What was rolled out before and how that ended: the memory of a SecondaryScheduler, in its status.
+"""The history of a SecondaryScheduler, in its status: the contents rolled out and their outcomes.
 
-Newest first; the one that is on its way, or runs, is the first.
+Newest first: the first entry is being rolled out, or runs.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from ..base.objects import Object
 from ..base.times import rfc3339, timestamp
 
 LIMIT: Final = 10
-"""How many contents are remembered."""
+"""The number of entries that are kept."""
 
 BAD: Final = frozenset({names.OUTCOME_REFUSED, names.OUTCOME_FAILED})
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """One content and what came of it.
+class HistoryEntry:
+    """One content and its outcome.
 
     Attributes:
-        hash: of the content.
+        hash: the hash of the content.
         outcome: one of names.OUTCOME_….
-        time: when the outcome was found, as the API writes times.
-        message: the last words of a scheduler that refused or failed.
+        time: when the outcome was recorded, as the API writes times.
+        message: the termination message of a scheduler that refused it or failed.
     """
 
     hash: str
@@ -38,24 +38,24 @@ class Entry:
 
     @property
     def bad(self) -> bool:
-        """Whether it is not tried again."""
+        """Whether it was refused or failed and is not tried again."""
         return self.outcome in BAD
 
 
-History = tuple[Entry, ...]
+History = tuple[HistoryEntry, ...]
 
 
 def read(obj: Object) -> History:
     """The history in the status of a SecondaryScheduler."""
     raw = (obj.get("status") or {}).get("history") or ()
     return tuple(
-        Entry(one["hash"], one["outcome"], one.get("time", ""), one.get("message", ""))
+        HistoryEntry(one["hash"], one["outcome"], one.get("time", ""), one.get("message", ""))
         for one in raw
     )
 
 
 def write(history: History) -> list[dict[str, Any]]:
-    """The history as the status has it."""
+    """The history in the form of the status."""
     return [
         {
             "hash": entry.hash,
@@ -67,28 +67,28 @@ def write(history: History) -> list[dict[str, Any]]:
     ]
 
 
-def find(history: History, content_hash: str) -> Entry | None:
-    """What is remembered of a content."""
+def find(history: History, content_hash: str) -> HistoryEntry | None:
+    """The entry of a content; None if it never ran."""
     return next((entry for entry in history if entry.hash == content_hash), None)
 
 
-def judged(
+def with_outcome(
     history: History, content_hash: str, outcome: str, now: datetime, message: str = ""
 ) -> History:
-    """The history with a new outcome of a content."""
-    entry = Entry(content_hash, outcome, rfc3339(now), message)
+    """The history with an outcome recorded for a content."""
+    entry = HistoryEntry(content_hash, outcome, rfc3339(now), message)
     if find(history, content_hash) is None:
         return (entry, *history)[:LIMIT]
     return tuple(entry if known.hash == content_hash else known for known in history)
 
 
 def begun(history: History, content_hash: str, now: datetime) -> History:
-    """The history when a content is to run; what was on its way until then is superseded."""
+    """The history at the start of a content's rollout; an unfinished rollout is superseded."""
     if history and history[0].hash == content_hash:
         return history
     known = find(history, content_hash)
     if known is None or known.outcome == names.OUTCOME_SUPERSEDED:
-        known = Entry(content_hash, names.OUTCOME_PROGRESSING, rfc3339(now))
+        known = HistoryEntry(content_hash, names.OUTCOME_PROGRESSING, rfc3339(now))
     others = (
         replace(entry, outcome=names.OUTCOME_SUPERSEDED, time=rfc3339(now))
         if entry.outcome == names.OUTCOME_PROGRESSING
@@ -100,18 +100,18 @@ def begun(history: History, content_hash: str, now: datetime) -> History:
 
 
 def last_good(history: History, available: Callable[[str], bool]) -> str:
-    """The content that ran last of those that did well and are there; empty if there is none."""
+    """The last content that ran healthily and is available; empty if no content did."""
     good = (entry.hash for entry in history if entry.outcome == names.OUTCOME_INSTALLED)
     return next((content_hash for content_hash in good if available(content_hash)), "")
 
 
-def kept(history: Sequence[Entry], others: Sequence[str]) -> frozenset[str]:
-    """The contents whose ConfigMaps stay: all that did well and are remembered, and `others`."""
+def kept(history: Sequence[HistoryEntry], others: Sequence[str]) -> frozenset[str]:
+    """The contents whose ConfigMaps stay: those with a good outcome, and `others`."""
     good = {entry.hash for entry in history if entry.outcome == names.OUTCOME_INSTALLED}
     return frozenset({*good, *others})
 
 
-def age(entry: Entry, now: datetime) -> float:
-    """Seconds since the outcome was found; without end if nobody knows."""
+def age(entry: HistoryEntry, now: datetime) -> float:
+    """Seconds since the outcome was recorded; infinite if the time is unknown."""
     since = timestamp(entry.time)
     return (now - since).total_seconds() if since is not None else float("inf")

@@ -1,4 +1,4 @@
-"""What is made for a SecondaryScheduler: accounts and rights, Service, budget, Deployment."""
+"""The objects of a SecondaryScheduler: account, RBAC, Service, disruption budget, Deployment."""
 
 from __future__ import annotations
 
@@ -15,22 +15,23 @@ from ..kube.resource import (
     DISRUPTION_BUDGETS,
     ROLE_BINDINGS,
     ROLES,
+    SECONDARY_SCHEDULERS,
     SERVICE_ACCOUNTS,
     SERVICES,
     Resource,
 )
-from ..manifests.pods import canonical_json, render_file
+from ..manifests.templates import canonical_json, render_file
 from ..model.apply import keep
 from ..model.plan import Action
 from ..model.workloads import digest, keep_workload
 from .compose import PORT
-from .content import Content, owner, pod_template
-from .request import Request
+from .content import SecondaryContent, pod_template
+from .request import SchedulerRequest
 
 Existing = Mapping[Resource, Mapping[str, Object]]
-"""What was made for one SecondaryScheduler: kind -> name -> object."""
+"""The objects of one SecondaryScheduler: kind -> name -> object."""
 
-# In the order in which they are needed: kind -> resource and what of it is ours to say.
+# In the order of creation: kind -> resource, and the fields that the operator owns.
 _KINDS: Final[dict[str, tuple[Resource, tuple[str, ...]]]] = {
     "ServiceAccount": (SERVICE_ACCOUNTS, ()),
     "ClusterRoleBinding": (CLUSTER_ROLE_BINDINGS, ("roleRef", "subjects")),
@@ -41,8 +42,8 @@ _KINDS: Final[dict[str, tuple[Resource, tuple[str, ...]]]] = {
 }
 
 
-def keep_static_objects(request: Request, existing: Existing) -> tuple[Action, ...]:
-    """Make or correct everything but ConfigMaps and Deployment."""
+def keep_static_objects(request: SchedulerRequest, existing: Existing) -> tuple[Action, ...]:
+    """Create or correct everything except ConfigMaps and the Deployment."""
     return tuple(
         action
         for obj in _objects(request)
@@ -52,38 +53,40 @@ def keep_static_objects(request: Request, existing: Existing) -> tuple[Action, .
     )
 
 
-def keep_deployment(request: Request, content: Content, existing: Existing) -> tuple[Action, ...]:
-    """Make the Deployment, or have it run `content`."""
-    wanted, spec_hash = _deployment(
-        request.name, request.uid, request.namespace, request.replicas, content
+def keep_deployment(
+    request: SchedulerRequest, content: SecondaryContent, existing: Existing
+) -> tuple[Action, ...]:
+    """Create the Deployment, or roll out `content` with it."""
+    desired, spec_hash = _deployment(
+        request.name, request.uid, request.namespace, request.replicas, content.items
     )
     found = existing.get(DEPLOYMENTS, {}).get(request.name)
     what = f"configuration {content.hash}"
     why = f"{what} is rolled out"
     if running_hash(found) == content.hash:
         why = "spec of the SecondaryScheduler changed"
-    return keep_workload(DEPLOYMENTS, found, wanted, spec_hash, what=what, why=why)
+    return keep_workload(DEPLOYMENTS, found, desired, spec_hash, what=what, why=why)
 
 
 def running_hash(deployment: Object | None) -> str:
-    """The content that a Deployment rolls out, or has; empty if there is none."""
+    """The hash of the content that a Deployment runs or rolls out; empty without a Deployment."""
     template = ((deployment or {}).get("spec") or {}).get("template") or {}
     labels = (template.get("metadata") or {}).get("labels") or {}
     return str(labels.get(names.CONFIG_HASH_LABEL, ""))
 
 
-def _objects(request: Request) -> tuple[Mapping[str, Any], ...]:
-    """All that is made but ConfigMaps; the same objects each time, so nobody may change them."""
+def _objects(request: SchedulerRequest) -> tuple[Mapping[str, Any], ...]:
+    """All objects except ConfigMaps; cached, so callers must not change them."""
     return _rendered(request.name, request.uid, request.namespace, request.replicas)
 
 
-# A template costs more than everything else in a pass.
+# Rendering a template costs more than the rest of a reconcile.
 @lru_cache(maxsize=512)
 def _rendered(name: str, uid: str, namespace: str, replicas: int) -> tuple[dict[str, Any], ...]:
     documents = render_file(
         "secondary-scheduler.yaml.j2",
-        request=(request := Request(name, uid, namespace, replicas=replicas)),
-        owner=owner(request),
+        request=SchedulerRequest(name, uid, namespace, replicas=replicas),
+        owner=SECONDARY_SCHEDULERS.owner(name, uid),
         authentication_namespace=AUTHENTICATION_NAMESPACE,
         port=PORT,
         names=names,
@@ -91,19 +94,13 @@ def _rendered(name: str, uid: str, namespace: str, replicas: int) -> tuple[dict[
     return tuple(documents)
 
 
-def _deployment(
-    name: str, uid: str, namespace: str, replicas: int, content: Content
-) -> tuple[Mapping[str, Any], str]:
-    """The Deployment, and a hash over its spec; the same object each time: nobody may change it."""
-    return _made(name, uid, namespace, replicas, content.items)
-
-
 @lru_cache(maxsize=512)
-def _made(
+def _deployment(
     name: str, uid: str, namespace: str, replicas: int, items: tuple[tuple[str, str], ...]
 ) -> tuple[Mapping[str, Any], str]:
-    request = Request(name, uid, namespace, replicas=replicas)
+    """The Deployment and a hash of its spec; cached, so callers must not change it."""
+    request = SchedulerRequest(name, uid, namespace, replicas=replicas)
     (bare,) = (obj for obj in _objects(request) if obj["kind"] == "Deployment")
-    template = pod_template(request, Content(dict(items)))
+    template = pod_template(request, SecondaryContent(dict(items)))
     spec = {**bare["spec"], "template": template}
     return {**bare, "spec": spec}, digest(canonical_json(spec))

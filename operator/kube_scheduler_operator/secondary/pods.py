@@ -1,4 +1,4 @@
-"""Reading the pods of a further scheduler: is it well, what does it wait for, what did it say."""
+"""The pods of a secondary scheduler: health, reasons to wait, termination messages."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ from ..model.pod_status import (
 )
 
 KILLED: Final = 128
-"""Exit codes from here on say that somebody ended the program, and nothing about its verdict."""
+"""Exit codes from here on mean that a signal ended the program; they are not a result."""
 
 
 @dataclass(frozen=True, slots=True)
-class Pod:
-    """A pod of a further scheduler.
+class SchedulerPod:
+    """A pod of a secondary scheduler.
 
     Attributes:
         name: its name.
-        hash: the content that it runs.
-        leaving: it is being deleted.
-        ready: its Ready condition.
-        refused: kube-scheduler's own words if it refused flags or configuration.
-        crashing: container and last words, if one starts again and again.
-        restarts: of the container that did so most often.
+        hash: the hash of the content that it runs.
+        leaving: whether it is being deleted.
+        ready: whether it is Ready.
+        refused: kube-scheduler's error if it refused flags or configuration.
+        crashing: the crash-looping containers with their termination messages.
+        restarts: the highest restart count of its containers.
         ended: when a container last ended.
-        waiting: what it waits for before it can run; empty if it does not.
+        waiting: what it waits for before it can run; empty if it waits for nothing.
         unready_since: since when kube-scheduler runs without being Ready.
-        created: when it was made.
+        created: its creation time.
     """
 
     name: str
@@ -57,18 +57,18 @@ class Pod:
     created: datetime | None
 
 
-def read(obj: Object) -> Pod:
+def read(obj: Object) -> SchedulerPod:
     """Read a pod."""
     found = containers(obj)
     preflight = named(init_containers(obj), names.PREFLIGHT)
     operand = named(found, names.OPERAND)
     running = state(operand, "running")
-    return Pod(
+    return SchedulerPod(
         name=obj["metadata"]["name"],
         hash=label(obj, names.CONFIG_HASH_LABEL),
         leaving="deletionTimestamp" in obj["metadata"],
         ready=is_ready(obj),
-        refused=_verdict(preflight),
+        refused=_result(preflight),
         crashing=crashing(obj),
         restarts=max((int(c.get("restartCount") or 0) for c in found), default=0),
         ended=_latest(timestamp(ended(c).get("finishedAt")) for c in found),
@@ -78,8 +78,8 @@ def read(obj: Object) -> Pod:
     )
 
 
-def _verdict(preflight: Mapping[str, Any]) -> str:
-    """What kube-scheduler said when it refused; empty if it did not."""
+def _result(preflight: Mapping[str, Any]) -> str:
+    """kube-scheduler's error if it refused the configuration; empty otherwise."""
     code = int(ended(preflight).get("exitCode") or 0)
     return words(preflight) if 0 < code < KILLED else ""
 

@@ -1,4 +1,4 @@
-"""What a SecondaryScheduler asks for, with its defaults, as one immutable value."""
+"""A SecondaryScheduler's spec with defaults, as one immutable value."""
 
 from __future__ import annotations
 
@@ -8,49 +8,43 @@ from typing import Any, Final
 
 from ..base import names
 from ..base.objects import Object, mapping
-from ..extenders.agent import Agent, sidecar
+from ..extenders.agent import ManagedAgent, sidecar
 
 DEFAULT_REPLICAS: Final = 2
 DEFAULT_RESOURCES: Final[Mapping[str, Any]] = {"requests": {"cpu": "100m", "memory": "64Mi"}}
-"""What kubeadm requests for a scheduler, and the memory that one has in a small cluster."""
+"""kubeadm's CPU request, and a scheduler's memory in a small cluster."""
 
 PRIORITY_CLASS: Final = "system-cluster-critical"
 
-TOLERATIONS: Final[Sequence[Mapping[str, Any]]] = (
-    {"key": "node-role.kubernetes.io/control-plane", "operator": "Exists", "effect": "NoSchedule"},
-    {"key": "node-role.kubernetes.io/master", "operator": "Exists", "effect": "NoSchedule"},
-)
-"""It may be on control-plane nodes, for it is a part of that; small clusters have no others."""
-
 
 @dataclass(frozen=True, slots=True)
-class Request:
-    """A SecondaryScheduler as read, with its defaults; nobody promises that values have types.
+class SchedulerRequest:
+    """A SecondaryScheduler with defaults; values can have any type.
 
     Attributes:
-        name: of the object, and of everything that is made for it; its Lease included.
-        uid: the owner of all that.
-        namespace: where it runs.
-        image: kube-scheduler's image; empty: the control plane's.
-        command: how the image is started; empty: as the control plane's is.
-        replicas: how many; one of them is active.
-        log_level: as KubeScheduler has it.
-        config: the part of KubeSchedulerConfiguration that may be set.
-        profiles: as in KubeSchedulerConfiguration.
-        feature_gates: by name.
+        name: the name of the object, its Lease and everything created for it.
+        uid: the object's uid.
+        namespace: the namespace of its pods.
+        image: kube-scheduler's image; empty for the control plane's.
+        command: the image's command; empty for the control plane's.
+        replicas: the number of pods, one of which is active.
+        log_level: the log level, with the values of KubeScheduler.
+        config: `spec.config`.
+        profiles: the profiles, as in KubeSchedulerConfiguration.
+        feature_gates: feature gates by name.
         extra_arguments: flag without dashes -> value or values.
-        node_selector: of the pods, and so the next.
-        tolerations: None: TOLERATIONS.
-        affinity: empty: in several zones, if there are any and `spread` is not said.
-        spread: topologySpreadConstraints; None: over nodes, as far as possible.
-        resources: of kube-scheduler's container.
-        priority_class: of the pods.
-        pull_secrets: names of Secrets in the namespace; None: the operator's own, if it has some.
-        sidecars: further containers.
-        volumes: for those.
-        reason: any new text rolls out the same content again.
-        called: extenders of SchedulerExtenders, as KubeSchedulerConfiguration has them.
-        agents: the agents among them, which are sidecars: name, spec and port of each.
+        node_selector: nodeSelector of the pods.
+        tolerations: tolerations of the pods; None for those of control-plane nodes.
+        affinity: affinity of the pods; empty for different zones, unless `spread` is set.
+        spread: topologySpreadConstraints; None for different nodes, as far as possible.
+        resources: resources of kube-scheduler's container.
+        priority_class: priorityClassName of the pods.
+        pull_secrets: imagePullSecrets; None for the operator's own.
+        sidecars: additional containers.
+        volumes: volumes for them.
+        reason: `spec.forceRedeploymentReason`: a new text rolls out the same content again.
+        called: entries of `extenders` from SchedulerExtenders.
+        agents: the agents among them, which run as sidecars: name, spec and port of each.
     """
 
     name: str
@@ -79,20 +73,20 @@ class Request:
 
     @property
     def extenders(self) -> Any:
-        """All that it calls: those of SchedulerExtenders, then its own; None: none."""
+        """All entries of `extenders`: those of SchedulerExtenders, then its own; None if none."""
         own = self.config.get("extenders")
         if not self.called or not isinstance(own, list | None):
-            return own  # the check of the configuration says what is wrong
+            return own  # validation of the configuration reports the error
         return [*self.called, *(own or ())]
 
     @property
-    def sidecar_agents(self) -> tuple[Agent, ...]:
-        """The agents that run in its pods."""
+    def sidecar_agents(self) -> tuple[ManagedAgent, ...]:
+        """The agents in its pods."""
         return tuple(sidecar(each["name"], each["spec"], each["port"]) for each in self.agents)
 
     @property
     def labels(self) -> dict[str, str]:
-        """On its pods; the watches select by `app`, and in kube-system by `component`."""
+        """The labels of its pods; watches select by `app`, and in kube-system by `component`."""
         return {
             "app": names.SECONDARY,
             "component": names.SECONDARY,
@@ -102,15 +96,15 @@ class Request:
 
     @property
     def selector(self) -> dict[str, str]:
-        """What a Deployment's selector can never change again."""
+        """The Deployment's immutable selector."""
         return {names.SECONDARY_LABEL: self.name}
 
 
-def read(obj: Object) -> Request:
+def read(obj: Object) -> SchedulerRequest:
     """Read a SecondaryScheduler."""
     metadata, spec = obj["metadata"], mapping(obj.get("spec"))
     secrets = spec.get("imagePullSecrets")
-    return Request(
+    return SchedulerRequest(
         name=metadata["name"],
         uid=str(metadata.get("uid") or ""),
         namespace=str(spec.get("namespace") or ""),

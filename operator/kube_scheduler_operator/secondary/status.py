@@ -1,4 +1,4 @@
-"""The status of a SecondaryScheduler: conditions, what runs, and which plugins that has."""
+"""The status of a SecondaryScheduler: conditions, the running content and its plugins."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any, Final
 from ..base import names
 from ..base.findings import Finding
 from ..base.objects import Object
+from ..kube.resource import SECONDARY_SCHEDULERS
 from ..model.plan import Event, soonest
 from ..model.snapshot import Snapshot
 from ..schedulerconfig.command_line import parse
@@ -17,16 +18,16 @@ from ..schedulerconfig.effective_plugins import effective_plugins
 from ..schedulerconfig.feature_gates import FLAG as FEATURE_GATES
 from ..schedulerconfig.feature_gates import Gates, parse_gates
 from ..schedulerconfig.versions import Version
-from ..status.conditions import AS_EXPECTED, Condition, aggregate, merge_conditions
+from ..status.conditions import AS_EXPECTED, Condition, merge_conditions, problem_condition
 from ..status.object_status import Report
-from ..status.scheduler_lease import LEASE_GRACE
+from ..status.scheduler_lease import lease_health
 from ..status.warnings import warnings_condition
-from .content import Content
-from .desired import Wanted
+from .content import SecondaryContent
+from .desired import DesiredScheduler
 from .history import History, find, write
 from .objects import running_hash
-from .outcome import Verdict
-from .pods import Pod
+from .outcome import ContentOutcome
+from .pods import SchedulerPod
 
 REFUSED: Final = "ConfigurationRefused"
 FAILED: Final = "ConfigurationFailed"
@@ -36,162 +37,160 @@ LEASE_SHARED: Final = "LeaseShared"
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """What a status is made of.
+class SchedulerState:
+    """Everything that the status depends on.
 
     Attributes:
         obj: the SecondaryScheduler.
-        wanted: what it comes to.
-        findings: what is wrong with that.
-        deployment: as it is; None if there is none.
-        pods: of this scheduler.
-        history: with what this pass found.
-        verdict: about what runs.
-        content: what would be rolled out if nothing spoke against it; None if it is wrong.
-        target: what is to run.
-        version: of kube-scheduler.
-        readable: whether anything is known of its namespace.
+        desired: its desired state.
+        findings: all findings.
+        deployment: the Deployment; None if it does not exist.
+        pods: its pods.
+        history: its history, including this reconcile.
+        result: the outcome of the running content.
+        content: the desired content; None if it is invalid.
+        target: the content to run.
+        version: the version of its kube-scheduler.
+        readable: whether the operator can read its namespace.
     """
 
     obj: Object
-    wanted: Wanted
+    desired: DesiredScheduler
     findings: Sequence[Finding] = ()
     deployment: Object | None = None
-    pods: tuple[Pod, ...] = ()
+    pods: tuple[SchedulerPod, ...] = ()
     history: History = ()
-    verdict: Verdict = field(default_factory=Verdict)
-    content: Content | None = None
-    target: Content | None = None
+    result: ContentOutcome = field(default_factory=ContentOutcome)
+    content: SecondaryContent | None = None
+    target: SecondaryContent | None = None
     version: Version = field(default_factory=lambda: Version(1, 35))
     readable: bool = True
 
     @property
     def name(self) -> str:
-        """Of the object."""
+        """The object's name."""
         return str(self.obj["metadata"]["name"])
 
 
-def report(snapshot: Snapshot, said: Said) -> Report:
-    """The status as it should be."""
-    before: Mapping[str, Any] = said.obj.get("status") or {}
-    lease, lease_wait = _lease(snapshot, said)
-    degraded = _degraded(snapshot, said)
+def report(snapshot: Snapshot, state: SchedulerState) -> Report:
+    """The desired status."""
+    before: Mapping[str, Any] = state.obj.get("status") or {}
+    lease, lease_wait = _lease(snapshot, state)
+    degraded = _degraded(snapshot, state)
     conditions = [
-        _available(said, lease),
-        _progressing(said),
+        _available(state, lease),
+        _progressing(state),
         degraded,
-        warnings_condition(names.WARNINGS, (f for f in said.findings if not f.blocking)),
+        warnings_condition(names.WARNINGS, (f for f in state.findings if not f.blocking)),
     ]
-    ready = sum(pod.ready for pod in said.pods)
+    ready = sum(pod.ready for pod in state.pods)
     status: dict[str, Any] = {
-        "observedGeneration": said.obj["metadata"].get("generation", 0),
+        "observedGeneration": state.obj["metadata"].get("generation", 0),
         "conditions": merge_conditions(before.get("conditions") or (), conditions, snapshot.now),
-        "replicas": sum(not pod.leaving for pod in said.pods),
+        "replicas": sum(not pod.leaving for pod in state.pods),
         "readyReplicas": ready,
-        "selector": ",".join(f"{k}={v}" for k, v in said.wanted.request.selector.items()),
+        "selector": ",".join(f"{k}={v}" for k, v in state.desired.request.selector.items()),
     }
-    if said.target is not None:
-        status["configHash"] = said.target.hash
-        status["image"] = said.target.image
-        status["profiles"] = _profiles(said.target, said.version)
-    if called := _called(said, before):
+    if state.target is not None:
+        status["configHash"] = state.target.hash
+        status["image"] = state.target.image
+        status["profiles"] = _profiles(state.target, state.version)
+    if called := _called(state, before):
         status["extenders"] = called
-    if said.history:
-        status["history"] = write(said.history)
-    holder = _holder(snapshot, said)
+    if state.history:
+        status["history"] = write(state.history)
+    holder = _holder(snapshot, state)
     if holder:
         status["leaseHolder"] = holder
     message = degraded.message if degraded.status == "True" else ""
     return Report(
         status,
-        _events(said.name, before, status),
+        _events(state.name, before, status),
         message,
-        soonest(said.verdict.requeue_after, lease_wait),
+        soonest(state.result.requeue_after, lease_wait),
     )
 
 
-def _called(said: Said, before: Mapping[str, Any]) -> list[str]:
-    """Where the extenders are that come from SchedulerExtenders."""
-    if said.content is None:
+def _called(state: SchedulerState, before: Mapping[str, Any]) -> list[str]:
+    """The URLs of the extenders that come from SchedulerExtenders."""
+    if state.content is None:
         return list(before.get("extenders") or ())
-    return [str(entry.get("urlPrefix", "")) for entry in said.wanted.request.called]
+    return [str(entry.get("urlPrefix", "")) for entry in state.desired.request.called]
 
 
 # --- conditions -------------------------------------------------------------------------------
 
 
-def _available(said: Said, lease: str) -> Condition:
-    if not said.readable:
-        message = "the operator does not see that namespace"
+def _available(state: SchedulerState, lease: str) -> Condition:
+    if not state.readable:
+        message = "the operator has no access to the namespace"
         return Condition(names.AVAILABLE, "Unknown", "NamespaceNotAllowed", message)
-    if not any(pod.ready for pod in said.pods):
+    if not any(pod.ready for pod in state.pods):
         return Condition(names.AVAILABLE, "False", "NoReadyScheduler", "no scheduler pod is Ready")
     if lease:
         return Condition(names.AVAILABLE, "False", "LeaseNotRenewed", lease)
     return Condition(names.AVAILABLE, "True", AS_EXPECTED)
 
 
-def _progressing(said: Said) -> Condition:
-    target = said.target
+def _progressing(state: SchedulerState) -> Condition:
+    target = state.target
     if target is None:
         return Condition(names.PROGRESSING, "False", AS_EXPECTED)
-    entry = find(said.history, target.hash)
+    entry = find(state.history, target.hash)
     moving = entry is not None and entry.outcome == names.OUTCOME_PROGRESSING
-    if not moving and _settled(said, target):
+    if not moving and _settled(state, target):
         return Condition(names.PROGRESSING, "False", AS_EXPECTED)
-    waiting = f": {said.verdict.trouble}" if said.verdict.trouble else ""
-    message = f"pods are moving to configuration {target.hash}{waiting}"
+    waiting = f": {state.result.trouble}" if state.result.trouble else ""
+    message = f"rolling out configuration {target.hash}{waiting}"
     return Condition(names.PROGRESSING, "True", "RollingOut", message)
 
 
-def _settled(said: Said, target: Content) -> bool:
-    """Whether all pods are there and run what they should."""
-    own = [pod for pod in said.pods if not pod.leaving]
+def _settled(state: SchedulerState, target: SecondaryContent) -> bool:
+    """Whether all pods exist and run the target content."""
+    own = [pod for pod in state.pods if not pod.leaving]
     return (
-        running_hash(said.deployment) == target.hash
-        and len(own) == said.wanted.request.replicas
+        running_hash(state.deployment) == target.hash
+        and len(own) == state.desired.request.replicas
         and all(pod.hash == target.hash for pod in own)
     )
 
 
-def _degraded(snapshot: Snapshot, said: Said) -> Condition:
+def _degraded(snapshot: Snapshot, state: SchedulerState) -> Condition:
     found: list[tuple[str, str]] = []
-    trouble = snapshot.secondaries.troubles.get(said.name)
-    found += [(finding.reason, finding.text) for finding in said.findings if finding.blocking]
-    asked = find(said.history, said.content.hash) if said.content is not None else None
+    trouble = snapshot.write_errors.get(SECONDARY_SCHEDULERS.named(state.name))
+    found += [(finding.reason, finding.text) for finding in state.findings if finding.blocking]
+    asked = find(state.history, state.content.hash) if state.content is not None else None
     if asked is not None and asked.bad:
-        found.append(_rejected(said, asked.outcome, asked.message))
+        found.append(_rejected(state, asked.outcome, asked.message))
     if trouble:
         found.append((SYNC_ERROR, trouble))
-    shared = _shared(snapshot, said)
+    shared = _shared(snapshot, state)
     if shared:
         found.append((LEASE_SHARED, shared))
-    late = any(_is_late(snapshot, pod) for pod in said.pods)
-    if said.verdict.trouble and (late or not _is_progressing(said)):
-        found.append((PODS_FAILING, said.verdict.trouble))
-    if not found:
-        return Condition(names.DEGRADED, "False", AS_EXPECTED)
-    return Condition(names.DEGRADED, "True", found[0][0], aggregate(text for _, text in found))
+    late = any(_is_late(snapshot, pod) for pod in state.pods)
+    if state.result.trouble and (late or not _is_progressing(state)):
+        found.append((PODS_FAILING, state.result.trouble))
+    return problem_condition(names.DEGRADED, found)
 
 
-def _rejected(said: Said, outcome: str, message: str) -> tuple[str, str]:
-    assert said.content is not None  # noqa: S101 - the caller looked it up
+def _rejected(state: SchedulerState, outcome: str, message: str) -> tuple[str, str]:
+    assert state.content is not None  # noqa: S101 - the caller looked it up
     refused = outcome == names.OUTCOME_REFUSED
     did = "kube-scheduler refused it" if refused else "it did not stay healthy"
-    instead = "nothing else was there to run"
-    if said.target is not None and said.target.hash != said.content.hash:
-        instead = f"{said.target.hash} runs on"
-    text = f"configuration {said.content.hash} is not used, because {did}; {instead}: {message}"
+    instead = "there is no earlier configuration to run"
+    if state.target is not None and state.target.hash != state.content.hash:
+        instead = f"{state.target.hash} stays in use"
+    text = f"configuration {state.content.hash} is not used, because {did}; {instead}: {message}"
     return (REFUSED if refused else FAILED), text
 
 
-def _is_progressing(said: Said) -> bool:
-    entry = find(said.history, running_hash(said.deployment))
+def _is_progressing(state: SchedulerState) -> bool:
+    entry = find(state.history, running_hash(state.deployment))
     return entry is not None and entry.outcome == names.OUTCOME_PROGRESSING
 
 
-def _is_late(snapshot: Snapshot, pod: Pod) -> bool:
-    """Whether a pod waits for longer than is normal."""
+def _is_late(snapshot: Snapshot, pod: SchedulerPod) -> bool:
+    """Whether a pod has waited longer than the tolerance."""
     if pod.ready or pod.leaving or pod.created is None:
         return False
     age = (snapshot.now - pod.created).total_seconds()
@@ -201,59 +200,52 @@ def _is_late(snapshot: Snapshot, pod: Pod) -> bool:
 # --- the Lease --------------------------------------------------------------------------------
 
 
-def _holder(snapshot: Snapshot, said: Said) -> str:
-    lease = snapshot.secondaries.leases.get((said.wanted.request.namespace, said.name)) or {}
+def _holder(snapshot: Snapshot, state: SchedulerState) -> str:
+    lease = snapshot.secondaries.leases.get((state.desired.request.namespace, state.name)) or {}
     return str((lease.get("spec") or {}).get("holderIdentity") or "")
 
 
-def _lease(snapshot: Snapshot, said: Said) -> tuple[str, float | None]:
-    """Why the Lease says that none of them schedules, and in how many seconds it would say so."""
-    place = (said.wanted.request.namespace, said.name)
-    lease = snapshot.secondaries.leases.get(place) or {}
-    spec = lease.get("spec") or {}
-    where = "/".join(place)
-    if not spec.get("holderIdentity"):
-        return f"nobody holds the Lease {where}", None
-    allowed = float(spec.get("leaseDurationSeconds") or 15) + LEASE_GRACE
+def _lease(snapshot: Snapshot, state: SchedulerState) -> tuple[str, float | None]:
+    """(why the Lease shows that no replica leads, seconds until it would show that)."""
+    place = (state.desired.request.namespace, state.name)
+    lease = snapshot.secondaries.leases.get(place)
     seen = snapshot.secondaries.leases_seen.get(place)
-    left = allowed - (snapshot.now - seen).total_seconds() if seen is not None else -1.0
-    if left < 0:
-        return f"{spec['holderIdentity']} holds the Lease {where} but does not renew it", None
-    return "", left + 0.5
+    return lease_health(lease, seen, snapshot.now, "/".join(place))
 
 
-def _shared(snapshot: Snapshot, said: Said) -> str:
-    """Who else elects by this Lease; empty if nobody does.
+def _shared(snapshot: Snapshot, state: SchedulerState) -> str:
+    """Another process that uses this Lease; empty if no other process does.
 
-    A holder calls itself by its pod's name. One of ours whose pod has just gone was known as ours
-    before, so it is in the status already.
+    A holder identifies itself by its pod's name. The status already has the name of a replica whose
+    pod has just been deleted.
     """
-    holder = _holder(snapshot, said)
-    problem, _ = _lease(snapshot, said)
-    before: Mapping[str, Any] = said.obj.get("status") or {}
-    if not holder or problem or holder.rpartition("_")[0] in {pod.name for pod in said.pods}:
+    holder = _holder(snapshot, state)
+    problem, _ = _lease(snapshot, state)
+    before: Mapping[str, Any] = state.obj.get("status") or {}
+    if not holder or problem or holder.rpartition("_")[0] in {pod.name for pod in state.pods}:
         return ""
     reasons = {c.get("reason") for c in before.get("conditions") or ()}
     if before.get("leaseHolder") == holder and LEASE_SHARED not in reasons:
         return ""
-    where = f"{said.wanted.request.namespace}/{said.name}"
+    where = f"{state.desired.request.namespace}/{state.name}"
     return (
-        f"{holder} holds the Lease {where} and is none of these pods: another scheduler elects by "
-        "it, and of those that share a Lease only one works; give that one a Lease of its own"
+        f"{holder} holds the Lease {where} and is not a Pod of this scheduler: another scheduler "
+        "shares the Lease, and only one of those that share it schedules; give that scheduler a "
+        "Lease of its own"
     )
 
 
 # --- plugins ----------------------------------------------------------------------------------
 
 
-def _profiles(content: Content, version: Version) -> list[dict[str, Any]]:
+def _profiles(content: SecondaryContent, version: Version) -> list[dict[str, Any]]:
     return _effective(content.items, version)
 
 
 @lru_cache(maxsize=512)
 def _effective(items: tuple[tuple[str, str], ...], version: Version) -> list[dict[str, Any]]:
-    """For each profile which plugins run where, in order; those that score have weights."""
-    content = Content(dict(items))
+    """The plugins of each profile by extension point, in order; score plugins with weights."""
+    content = SecondaryContent(dict(items))
     profiles = content.config.get("profiles") or []
     gates = Gates(version, parse_gates(parse(content.arguments).get(FEATURE_GATES, ())))
     return [
@@ -278,7 +270,7 @@ def _effective(items: tuple[tuple[str, str], ...], version: Version) -> list[dic
 
 
 def _events(name: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Event, ...]:
-    """One line for each condition that turned bad or good again."""
+    """The event of each condition that became bad or recovered."""
     old = {c["type"]: c for c in before.get("conditions") or ()}
     events = []
     for condition in after["conditions"]:
@@ -287,7 +279,7 @@ def _events(name: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> t
             continue
         was = old.get(kind, {})
         bad = (status == "True") == (kind == names.DEGRADED)
-        # What was never good and is not is no news: nothing has begun yet.
+        # A condition that was never good is not an event: the rollout has not started.
         same = was.get("status", "False") == status and (
             not bad or kind == names.AVAILABLE or was.get("message") == condition.get("message")
         )

@@ -1,4 +1,4 @@
-"""What the operator tells others: conditions, the ClusterOperator, metrics and its HTTPS server.
+"""Conditions, and what the statuses of all kinds share; pure.
 
-Conditions, their union and the ClusterOperator are pure functions; only `server` listens.
+May import: manifests and below. May be imported by: profiles, extenders and above.
 """

@@ -1,85 +1,75 @@
-"""Whether what somebody wrote is what a scheduler is given: the condition Accepted and its events.
+"""The condition Accepted: whether the current spec of an object is in use; and its events.
 
-SchedulerProfiles and SchedulerExtenders have it alike, LoadPolicies in part.
+SchedulerProfiles and SchedulerExtenders share all of it, LoadPolicies a part.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from ..base import names
+from ..base.objects import Object
+from ..kube.resource import Resource
+from ..model.attachment import ValidationResult
 from ..model.plan import Action, Event, Replace
 from .conditions import Condition, condition_in
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from ..base.objects import Object
-    from ..kube.resource import Resource
-    from ..model.attachment import Judged
-
 ACCEPTED: Final = "Accepted"
-HELD: Final = "Held"
-LEFT_OUT: Final = "LeftOut"
+LAST_ACCEPTED: Final = "LastAcceptedInUse"
+NOT_IN_USE: Final = "NotInUse"
 REFUSED: Final = "Refused"
 
 
-def state_of(verdict: Judged) -> str:
-    """One word for what became of an object: Accepted, Refused, Held or LeftOut."""
-    if verdict.accepted:
-        return REFUSED if verdict.findings else ACCEPTED
-    return HELD if verdict.held else LEFT_OUT
+def state_of(result: ValidationResult) -> str:
+    """The reason of the condition: Accepted, Refused, LastAcceptedInUse or NotInUse."""
+    if result.accepted:
+        return REFUSED if result.findings else ACCEPTED
+    return LAST_ACCEPTED if result.uses_last_accepted else NOT_IN_USE
 
 
 def remembered(
     before: Mapping[str, Any], generation: int, accepted: Mapping[str, Any] | None
 ) -> dict[str, Any]:
-    """The fields of a status that say what was judged, and which version was accepted last.
+    """The status fields with the validated generation and the last accepted version.
 
-    Args:
-        before: the status as it is.
-        generation: of the object.
-        accepted: the spec of the object; None: it is not accepted as it is now.
+    `accepted` is the object's spec; None if it is not accepted.
     """
     status: dict[str, Any] = {"observedGeneration": generation}
     if accepted is not None:
         status["acceptedGeneration"] = generation
         status["accepted"] = accepted
     else:
-        # Also one that cannot run any more: another version of kube-scheduler may know better.
+        # Even if it cannot run any more: another version of kube-scheduler may accept it.
         kept = ("acceptedGeneration", "accepted")
         status |= {key: before[key] for key in kept if key in before}
     return status
 
 
-def accepted_condition(verdict: Judged, before: Mapping[str, Any], owner: str) -> Condition:
-    """The condition.
-
-    Args:
-        verdict: what became of the object.
-        before: its status as it is.
-        owner: with what the path of every finding begins.
-    """
-    state = state_of(verdict)
+def accepted_condition(
+    result: ValidationResult, before: Mapping[str, Any], owner: str
+) -> Condition:
+    """The condition; `owner` is the prefix of every finding's path."""
+    state = state_of(result)
     if state == ACCEPTED:
         return Condition(names.ACCEPTED, "True", ACCEPTED)
-    wrong = "\n".join(finding.text.removeprefix(owner) for finding in verdict.findings)
+    wrong = "\n".join(finding.text.removeprefix(owner) for finding in result.findings)
     if state == REFUSED:
         return Condition(names.ACCEPTED, "False", REFUSED, wrong)
-    if verdict.held:
-        message = f"{accepted_version(before)} runs on\n{wrong}"
-        return Condition(names.ACCEPTED, "False", HELD, message)
-    return Condition(names.ACCEPTED, "False", LEFT_OUT, f"no version of it can run\n{wrong}")
+    if result.uses_last_accepted:
+        message = f"{accepted_version(before)} stays in use\n{wrong}"
+        return Condition(names.ACCEPTED, "False", LAST_ACCEPTED, message)
+    return Condition(names.ACCEPTED, "False", NOT_IN_USE, f"no version of it can be used\n{wrong}")
 
 
 def accepted_version(before: Mapping[str, Any]) -> str:
-    """Which version was accepted last, for messages, by the status as it is."""
+    """The last accepted version in words, from the current status."""
     generation = before.get("acceptedGeneration")
     return f"generation {generation}" if generation else "the last accepted version"
 
 
 def accepted_events(kind: str, obj: Object, status: Mapping[str, Any]) -> tuple[Event, ...]:
-    """One line when an object is no longer accepted, why if that changes, and when it is again."""
+    """The event when an object stops being accepted, the cause changes, or it recovers."""
     before = condition_in(obj.get("status") or {}, names.ACCEPTED)
     now = condition_in(status, names.ACCEPTED)
     seen = ("status", "reason", "message")
@@ -94,7 +84,7 @@ def accepted_events(kind: str, obj: Object, status: Mapping[str, Any]) -> tuple[
 
 
 def forget(resource: Resource, objects: Mapping[str, Object]) -> tuple[Action, ...]:
-    """The writes that leave nothing of the operator in the objects."""
+    """The writes that remove the operator's status from the objects."""
     return tuple(
         Replace(resource, {**obj, "status": {}}, "status")
         for _, obj in sorted(objects.items())

@@ -1,34 +1,31 @@
-"""The ClusterOperator "kube-scheduler": health in one line, out of KubeScheduler's conditions."""
+"""The ClusterOperator "kube-scheduler": KubeScheduler's conditions, summarised."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from datetime import datetime
+from typing import Any, Final
 
 from ..base import names
+from ..base.platform import Platform
 from .condition_union import AGGREGATES, union
 from .conditions import Condition, merge_conditions
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from datetime import datetime
-
-    from ..base.platform import Platform
 
 API_VERSION: Final = "config.openshift.io/v1"
 
 _FIELD: Final = "spec.managementState of KubeScheduler cluster is"
-_UNMANAGED: Final = f"{_FIELD} Unmanaged: nothing is watched or changed until it is Managed again"
+_UNMANAGED: Final = f"{_FIELD} Unmanaged: the operator changes nothing until it is Managed again"
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterOperatorPlan:
-    """What to do about the ClusterOperator.
+    """The write of the ClusterOperator.
 
     Attributes:
-        object: the whole object as it should be, with the existing metadata if there is one. None
-            if it is as it should be. `spec` never differs: writing `status` is enough if it exists.
+        object: the complete desired object, with the existing metadata; None if it is up to date.
+            `spec` never differs, so writing `status` is enough if the object exists.
         requeue_after: seconds until the result may change without any other change; None if never.
     """
 
@@ -46,24 +43,17 @@ def plan_cluster_operator(
     existing: Mapping[str, Any] | None,
     now: datetime,
 ) -> ClusterOperatorPlan:
-    """The ClusterOperator as it should be.
+    """The desired ClusterOperator; `conditions` are KubeScheduler's new ones.
 
-    Args:
-        platform: names the objects that help to find out more.
-        management_state: `spec.managementState` of KubeScheduler; empty means Managed.
-        removal: how far the way out is, when that is Removed.
-        conditions: `status.conditions` of KubeScheduler, as this pass leaves them.
-        versions: by part ("operator", "kube-scheduler"), only those that are certain. A part that
-            is not mentioned keeps the version that it had.
-        existing: the object as it is; None if there is none.
-        now: time zone aware.
+    An empty `management_state` means Managed; `removal` is the progress of a removal. `versions`
+    has the certain versions by part; a part without one keeps the version that it had.
     """
     hands_off = {"Unmanaged": _UNMANAGED, "Removed": f"{_FIELD} Removed: {removal}"}
     requeue_after = None
     if message := hands_off.get(management_state):
         unions = [Condition(a.type, "Unknown", management_state, message) for a in AGGREGATES]
     else:
-        unions, requeue_after = _conditions(conditions, now)
+        unions, requeue_after = _conditions(platform, conditions, now)
     status_now: Mapping[str, Any] = (existing or {}).get("status") or {}
     status = dict(status_now)
     status["conditions"] = merge_conditions(status_now.get("conditions") or [], unions, now)
@@ -84,7 +74,7 @@ def plan_cluster_operator(
 
 
 def related_objects(platform: Platform) -> list[dict[str, str]]:
-    """Where to look next, and what must-gather collects."""
+    """The objects to inspect next; must-gather collects them."""
     namespaces = dict.fromkeys(
         (platform.operator_namespace, platform.target_namespace, platform.operand_namespace)
     )
@@ -96,10 +86,12 @@ def related_objects(platform: Platform) -> list[dict[str, str]]:
 
 
 def _conditions(
-    conditions: Sequence[Mapping[str, Any]], now: datetime
+    platform: Platform, conditions: Sequence[Mapping[str, Any]], now: datetime
 ) -> tuple[list[Condition], float | None]:
     parsed = [Condition.from_raw(raw) for raw in conditions]
-    results = [union(aggregate, parsed, now) for aggregate in AGGREGATES]
+    # OpenShift's tools expect the types; elsewhere, a healthy ClusterOperator reads as a sentence.
+    prefix = platform.cluster_config
+    results = [union(aggregate, parsed, now, prefix_healthy=prefix) for aggregate in AGGREGATES]
     waits = [r.requeue_after for r in results if r.requeue_after is not None]
     return [r.condition for r in results], min(waits, default=None)
 

@@ -1,23 +1,20 @@
-"""Many conditions of the operator become one condition of its ClusterOperator.
+"""The union of KubeScheduler's conditions: one condition of the ClusterOperator for each suffix.
 
 `…Degraded` conditions become Degraded, `…Available` ones Available, and so on. A bad condition
-counts only once it has been bad for its inertia, so that a planned restart raises no alarm. Those
-that are not old enough yet appear neither in the reason nor in the message of a bad result
-(OpenShift's operator lets them leak in as soon as any other is old enough; see
-docs/openshift-differences.md).
+counts only after its inertia, so that a planned restart raises no alarm. Until then it appears
+neither in the reason nor in the message of a bad result. (OpenShift's operator includes it as soon
+as any other condition counts; see docs/openshift-differences.md.)
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from datetime import datetime
+from typing import Final
 
 from ..base import names
 from .conditions import AS_EXPECTED, Condition, Status
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from datetime import datetime
 
 NO_DATA: Final = "NoData"
 
@@ -28,7 +25,7 @@ class Inertia:
 
     Attributes:
         default: seconds.
-        by_type: (condition type, seconds) for those that differ.
+        by_type: (condition type, seconds) where the inertia differs.
     """
 
     default: float = 0.0
@@ -41,8 +38,8 @@ class Inertia:
 
 NO_INERTIA: Final = Inertia()
 
-# Precise verdicts about what a user just wrote are shown at once. The others also arise from
-# disturbances that go away by themselves: an API server that restarts, a node that reboots.
+# Errors in what a user just wrote are shown at once. Other conditions also arise from temporary
+# disturbances: an API server that restarts, a node that reboots.
 DEGRADED_INERTIA: Final = Inertia(
     default=120.0,
     by_type=(
@@ -68,7 +65,7 @@ class Aggregate:
 
     Attributes:
         type: its type, and the suffix of the types that belong to it.
-        good: the status that means that all is well.
+        good: the healthy status.
         inertia: how long members must have been bad.
     """
 
@@ -88,29 +85,31 @@ AGGREGATES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Union:
-    """A result, and when to look again.
+    """A condition, and when to compute it again.
 
     Attributes:
         condition: for the ClusterOperator; `last_transition_time` is not set.
         requeue_after: seconds until the first condition that is bad but too young outgrows its
-            inertia; None if there is none.
+            inertia; None without such a condition.
     """
 
     condition: Condition
     requeue_after: float | None = None
 
 
-def union(aggregate: Aggregate, conditions: Iterable[Condition], now: datetime) -> Union:
-    """One condition out of those whose type ends in `aggregate.type`.
+def union(
+    aggregate: Aggregate,
+    conditions: Iterable[Condition],
+    now: datetime,
+    *,
+    prefix_healthy: bool = True,
+) -> Union:
+    """One condition from those whose type ends in `aggregate.type`.
 
-    Nothing matches: Unknown, reason NoData. Nothing is bad for long enough: the good status, reason
-    AsExpected, and all messages. Otherwise the opposite of the good status if a bad condition has
-    it, else Unknown, with the reasons and messages of the bad ones.
-
-    Args:
-        aggregate: what to make.
-        conditions: any conditions, in the order in which messages are listed when all is well.
-        now: time zone aware.
+    If none matches: Unknown, reason NoData. If none has been bad for its inertia: the good status,
+    reason AsExpected, and all messages, each after its type if `prefix_healthy`. Otherwise the
+    opposite of the good status if a bad condition has it, else Unknown, with the reasons and
+    messages of the bad conditions.
     """
     matching = [c for c in conditions if c.type.endswith(aggregate.type)]
     if not matching:
@@ -129,7 +128,7 @@ def union(aggregate: Aggregate, conditions: Iterable[Condition], now: datetime) 
     requeue_after = min(waits, default=None)
 
     if not bad:
-        message = _message(matching) or "All is well"
+        message = _message(matching, "" if prefix_healthy else aggregate.good) or "All is well"
         return Union(Condition(aggregate.type, aggregate.good, AS_EXPECTED, message), requeue_after)
     opposite: Status = "False" if aggregate.good == "True" else "True"
     status: Status = opposite if any(c.status == opposite for c in bad) else "Unknown"
@@ -140,7 +139,7 @@ def union(aggregate: Aggregate, conditions: Iterable[Condition], now: datetime) 
 def _wait(condition: Condition, inertia: float, now: datetime) -> float:
     """Seconds until `condition` counts; not positive if it does already."""
     since = condition.last_transition_time
-    if since is None:  # nobody knows for how long: do not hide it
+    if since is None:  # an unknown duration does not hide a condition
         return 0.0
     # A time in the future comes from another replica's clock; it must not add to the wait.
     return inertia - max(0.0, (now - since).total_seconds())
@@ -151,9 +150,11 @@ def _reason(condition: Condition, suffix: str) -> str:
     return f"{prefix}_{condition.reason}" if condition.reason else prefix
 
 
-def _message(conditions: Sequence[Condition]) -> str:
+def _message(conditions: Sequence[Condition], unprefixed: str = "") -> str:
+    """All messages, each after its condition's type unless its status is `unprefixed`."""
     lines: list[str] = []
     for condition in conditions:
         distinct = dict.fromkeys(condition.message.splitlines())
-        lines += [f"{condition.type}: {line}" for line in distinct]
+        prefix = "" if condition.status == unprefixed else f"{condition.type}: "
+        lines += [f"{prefix}{line}" for line in distinct]
     return "\n".join(lines)

@@ -1,18 +1,18 @@
-"""Conditions: one finding each, written to `status.conditions` without moving what did not change.
+"""Conditions, and how they are merged into `status.conditions` without needless changes.
 
-A status write that changes nothing must be byte for byte what is there already, or every pass would
-write. So the list is sorted by type, keys have a fixed order, empty texts are left out, and
-`lastTransitionTime` is carried over as the string that was read.
+Unchanged conditions must be byte for byte what the API has, or every reconcile would write. So the
+list is sorted by type, keys have a fixed order, empty texts are omitted, and `lastTransitionTime`
+is copied as the string that was read.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
+from datetime import datetime
+from typing import Any, Final, Literal, TypeAlias, cast
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+from ..base.times import rfc3339, timestamp
 
 Status: TypeAlias = Literal["True", "False", "Unknown"]
 RawCondition: TypeAlias = dict[str, Any]
@@ -22,13 +22,13 @@ AS_EXPECTED: Final = "AsExpected"
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """One finding.
+    """One condition.
 
     Attributes:
-        type: what was looked at, e.g. "NodeInstallerDegraded".
+        type: e.g. "NodeInstallerDegraded".
         status: "True", "False" or "Unknown".
         reason: the cause in one CamelCase word, for programs; may be empty.
-        message: the cause and the fix, for people; may be empty, may have several lines.
+        message: the cause and the fix, for people; may be empty or have several lines.
         last_transition_time: when `status` last changed, as read from the API. Ignored when a
             condition is written: see `merge_conditions`.
     """
@@ -41,32 +41,24 @@ class Condition:
 
     @classmethod
     def from_raw(cls, raw: Mapping[str, Any]) -> Condition:
-        """The condition `raw` as the API sends it; an unknown status reads as "Unknown"."""
+        """The condition from the API's form; an unknown status becomes "Unknown"."""
         status = raw.get("status")
         return cls(
             type=raw["type"],
             status=cast("Status", status) if status in ("True", "False") else "Unknown",
             reason=raw.get("reason") or "",
             message=raw.get("message") or "",
-            last_transition_time=parse_time(raw.get("lastTransitionTime")),
+            last_transition_time=timestamp(raw.get("lastTransitionTime")),
         )
 
 
 def merge_conditions(
     old: Sequence[Mapping[str, Any]], new: Sequence[Condition], now: datetime
 ) -> list[RawCondition]:
-    """The list to write: `new` over `old`.
+    """The list to write: `new` over `old`, sorted by type; a sorted `old` if nothing changed.
 
-    Conditions of `old` that `new` does not mention belong to somebody else and are kept.
+    Conditions of `old` whose type is not in `new` belong to another controller and stay.
     `lastTransitionTime` stays while the status is the same and is `now` otherwise.
-
-    Args:
-        old: `status.conditions` as read.
-        new: what this operator found.
-        now: time zone aware.
-
-    Returns:
-        Sorted by type; equal to `old` (if that is sorted) when nothing changed.
 
     Raises:
         ValueError: `new` has a type twice.
@@ -75,44 +67,41 @@ def merge_conditions(
     seen: set[str] = set()
     for condition in new:
         if condition.type in seen:
-            raise ValueError(f"condition {condition.type} is reported twice in one pass")
+            raise ValueError(f"condition {condition.type} is reported twice in one reconcile")
         seen.add(condition.type)
         merged[condition.type] = _raw(condition, merged.get(condition.type), now)
     return [merged[type_] for type_ in sorted(merged)]
 
 
 def condition_in(status: Mapping[str, Any], type_: str) -> Mapping[str, Any]:
-    """The condition of that type in a status as it was read; empty if there is none."""
+    """The condition of that type in a status; empty if it is not set."""
     conditions = status.get("conditions") or ()
     return next((raw for raw in conditions if raw["type"] == type_), {})
+
+
+def problem_condition(type_: str, problems: Iterable[tuple[str, str]]) -> Condition:
+    """True with the reason of the first problem and all messages; False without problems.
+
+    `problems` are pairs of reason and message.
+    """
+    found = tuple(problems)
+    if not found:
+        return Condition(type_, "False", AS_EXPECTED)
+    return Condition(type_, "True", found[0][0], aggregate(message for _, message in found))
 
 
 def aggregate(errors: Iterable[BaseException | str | None]) -> str:
     """Several errors as one message: None dropped, sorted, one per line.
 
-    Sorted, because the order in which errors are found may differ between passes and the message
-    must not.
+    Sorted, because errors may be found in another order by the next reconcile, and the message must
+    not change.
     """
     return "\n".join(sorted(str(error) for error in errors if error is not None))
 
 
-def format_time(time: datetime) -> str:
-    """`time` as the API writes it, e.g. "2026-11-21T01:20:17Z" (whole seconds, rounded down)."""
-    return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def parse_time(text: str | None) -> datetime | None:
-    """The time that `text` (RFC 3339) says; None if it is missing or malformed."""
-    try:
-        time = datetime.fromisoformat(text) if text else None
-    except ValueError:
-        return None
-    return time.replace(tzinfo=UTC) if time and time.tzinfo is None else time
-
-
 def _raw(condition: Condition, old: RawCondition | None, now: datetime) -> RawCondition:
     kept = old.get("lastTransitionTime") if old and old.get("status") == condition.status else None
-    raw: RawCondition = {"lastTransitionTime": kept or format_time(now)}
+    raw: RawCondition = {"lastTransitionTime": kept or rfc3339(now)}
     if condition.message:
         raw["message"] = condition.message
     if condition.reason:

@@ -1,32 +1,30 @@
-"""The status of one object that users made, when it is written, and what all of a kind come to.
+"""When the status of an object is written, and the summary of all objects of one kind.
 
-SecondarySchedulers and LoadPolicies have it alike.
+SecondarySchedulers and LoadPolicies share it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ..base.objects import Object
+from ..kube.resource import Resource
 from ..model.plan import Action, Event, Replace
-from .conditions import AS_EXPECTED, Condition, aggregate
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from ..base.objects import Object
-    from ..kube.resource import Resource
+from ..model.snapshot import Snapshot
+from .conditions import Condition, problem_condition
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A status, and what follows from it.
+    """The status of an object, and what follows from it.
 
     Attributes:
-        status: as it should be.
-        events: for people, when it is written.
-        degraded: what the cluster should know to be wrong; empty if nothing is.
-        requeue_after: seconds until it may change by itself; None: it does not.
+        status: the desired status.
+        events: events to send when it is written.
+        degraded: the error that KubeScheduler's status reports as well; empty without an error.
+        requeue_after: seconds until the status may change by itself; None if it does not.
     """
 
     status: dict[str, Any]
@@ -35,35 +33,49 @@ class Report:
     requeue_after: float | None
 
 
-def with_status(
-    resource: Resource, obj: Object, report: Report, work: Sequence[Action], *, refused: bool
-) -> tuple[Action, ...]:
-    """Work, then the status if that changes; but what was refused is told before the next try.
+@dataclass(frozen=True, slots=True)
+class ObjectPlan:
+    """The plan for one object.
 
-    Args:
-        resource: the object's kind.
-        obj: the object.
-        report: its status.
-        work: what is to be done for it.
-        refused: whether the API refused some of it the last time.
+    Attributes:
+        actions: writes, in order, including the status.
+        degraded: the error to report on KubeScheduler; empty without an error.
+        requeue_after: seconds until the next reconcile if nothing changes; None if none is needed.
     """
+
+    actions: tuple[Action, ...] = ()
+    degraded: str = ""
+    requeue_after: float | None = None
+
+
+def defect(error: Exception) -> ObjectPlan:
+    """The plan for an object whose reconciliation failed with an unexpected error."""
+    return ObjectPlan(degraded=f"a defect in the operator: {type(error).__name__}: {error}")
+
+
+def with_status(
+    snapshot: Snapshot, resource: Resource, obj: Object, report: Report, work: Sequence[Action]
+) -> ObjectPlan:
+    """The work, then the status if it changes; the status first if the API refused a write."""
+    refused = resource.named(obj["metadata"]["name"]) in snapshot.write_errors
     writes: tuple[Action, ...] = ()
     if report.status != (obj.get("status") or {}):
         writes = (Replace(resource, {**obj, "status": report.status}, "status", report.events),)
-    return (*writes, *work) if refused else (*work, *writes)
+    actions = (*writes, *work) if refused else (*work, *writes)
+    return ObjectPlan(actions, report.degraded, report.requeue_after)
 
 
 def objects_condition(type_: str, reason: str, degraded: Mapping[str, str]) -> Condition:
-    """The condition of KubeScheduler that says what is wrong with objects of one kind.
+    """The condition of KubeScheduler that summarises the errors of all objects of one kind.
 
-    Args:
-        type_: its type.
-        reason: if anything is wrong.
-        degraded: what a line begins with -> what is wrong, a line each; empty if nothing is.
+    `degraded` maps the prefix of a line to the error; an empty error is omitted.
     """
-    lines = [
-        f"{whose}{line}" for whose, text in degraded.items() if text for line in text.split("\n")
-    ]
-    if not lines:
-        return Condition(type_, "False", AS_EXPECTED)
-    return Condition(type_, "True", reason, aggregate(lines))
+    return problem_condition(
+        type_,
+        (
+            (reason, f"{whose}{line}")
+            for whose, text in degraded.items()
+            if text
+            for line in text.split("\n")
+        ),
+    )

@@ -1,38 +1,48 @@
-"""The control plane's Lease: whether it is renewed, and by whom."""
+"""The Lease of the control plane's scheduler: whether it is renewed, and by which process."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Any
 
 from ..base import names
-from ..model.node_hostnames import hosts_of, short
+from ..base.objects import Object
+from ..model.snapshot import Snapshot
 from .conditions import AS_EXPECTED, Condition
-
-if TYPE_CHECKING:
-    from ..model.snapshot import Snapshot
 
 LEASE_GRACE = 5.0
 """Seconds on top of a Lease's duration before it counts as not being renewed."""
 
 
-def lease_problem(snapshot: Snapshot) -> str:
-    """Why the scheduler's Lease says that nobody schedules; empty if somebody does."""
-    spec = (snapshot.operand_lease or {}).get("spec") or {}
-    place = f"{snapshot.platform.operand_lease_namespace}/{snapshot.platform.operand_lease_name}"
+def lease_health(
+    lease: Object | None, seen: datetime | None, now: datetime, place: str
+) -> tuple[str, float | None]:
+    """(why a Lease shows that no scheduler leads, seconds until it would show that).
+
+    `seen` is the time of its last observed renewal.
+    """
+    spec = (lease or {}).get("spec") or {}
     if not spec.get("holderIdentity"):
-        return f"nobody holds the Lease {place}"
-    seen = snapshot.lease_seen
-    if seen is None or (snapshot.now - seen).total_seconds() > _lease_allowance(snapshot):
-        return f"{spec['holderIdentity']} holds the Lease {place} but does not renew it"
-    return ""
+        return f"the Lease {place} has no holder", None
+    left = lease_allowance(spec) - (now - seen).total_seconds() if seen is not None else -1.0
+    if left < 0:
+        return f"{spec['holderIdentity']} holds the Lease {place} but does not renew it", None
+    return "", left + 0.5
+
+
+def control_plane_lease(snapshot: Snapshot) -> tuple[str, float | None]:
+    """The health of the Lease of the control plane's scheduler."""
+    lease, seen = snapshot.operand_lease, snapshot.lease_seen
+    return lease_health(lease, seen, snapshot.now, _place(snapshot))
 
 
 def lease_holder(snapshot: Snapshot) -> Condition:
-    """Whether a process that is none of ours elects by the control plane's Lease.
+    """Whether an unmanaged process holds the Lease of the control plane's scheduler.
 
-    A scheduler calls itself by its host's name, which may be anything: so this is for information.
-    The Lease of a node that was just taken away runs out, unless its scheduler still renews it. On
-    OpenShift nothing is said: there a bootstrap machine has it first, and is no node.
+    For information only, because a scheduler identifies itself by its host name, which can be
+    anything. The Lease of a node that was just removed expires, unless its scheduler still renews
+    it. Not reported on OpenShift, where the bootstrap machine, which is not a node, holds it first.
     """
     type_ = names.UNKNOWN_LEASE_HOLDER
     spec = (snapshot.operand_lease or {}).get("spec") or {}
@@ -41,26 +51,43 @@ def lease_holder(snapshot: Snapshot) -> Condition:
     explained = snapshot.platform.cluster_config or _may_run_out(snapshot)
     if explained or not host or not known or short(host) in known:
         return Condition(type_, "False", AS_EXPECTED)
-    place = f"{snapshot.platform.operand_lease_namespace}/{snapshot.platform.operand_lease_name}"
     message = (
-        f"{host} holds the Lease {place}, and no control-plane node is called so: if it is another "
-        "scheduler, it elects by the control plane's Lease, and of those that share one only one "
-        "works; give it a Lease of its own (leaderElection.resourceName), or replace it by a "
+        f"{host} holds the Lease {_place(snapshot)}, but no control-plane node has this host name: "
+        "if it is another scheduler, it shares the Lease, and only one of those that share it "
+        "schedules; give it a Lease of its own (leaderElection.resourceName), or replace it with a "
         "SecondaryScheduler"
     )
     return Condition(type_, "True", "NotAControlPlaneNode", message)
 
 
 def _may_run_out(snapshot: Snapshot) -> bool:
-    """Whether the scheduler's Lease may be that of somebody who has gone."""
-    if lease_problem(snapshot) or snapshot.lease_seen is None:
+    """Whether the scheduler's Lease may be left from a process that has ended."""
+    if control_plane_lease(snapshot)[0] or snapshot.lease_seen is None:
         return True
     if snapshot.node_left is None:
         return False
-    return (snapshot.lease_seen - snapshot.node_left).total_seconds() <= _lease_allowance(snapshot)
+    allowance = lease_allowance((snapshot.operand_lease or {}).get("spec") or {})
+    return (snapshot.lease_seen - snapshot.node_left).total_seconds() <= allowance
 
 
-def _lease_allowance(snapshot: Snapshot) -> float:
-    """Seconds after which a Lease that nobody renewed has run out."""
-    spec = (snapshot.operand_lease or {}).get("spec") or {}
+def lease_allowance(spec: Object) -> float:
+    """Seconds after its last renewal at which a Lease has expired."""
     return float(spec.get("leaseDurationSeconds") or 15) + LEASE_GRACE
+
+
+def _place(snapshot: Snapshot) -> str:
+    return f"{snapshot.platform.operand_lease_namespace}/{snapshot.platform.operand_lease_name}"
+
+
+def hosts_of(node: Mapping[str, Any]) -> Iterator[str]:
+    """The possible host names of a node."""
+    yield str(node["metadata"]["name"])
+    yield str((node["metadata"].get("labels") or {}).get("kubernetes.io/hostname") or "")
+    for address in (node.get("status") or {}).get("addresses") or ():
+        if address.get("type") in ("Hostname", "InternalDNS"):
+            yield str(address.get("address") or "")
+
+
+def short(host: str) -> str:
+    """`host` without its domain: only one of a node's name and its host's name may have one."""
+    return host.lower().partition(".")[0]

@@ -1,41 +1,35 @@
-"""What is accepted and may surprise, as a condition: for information, nothing waits for it.
+"""Warnings about accepted settings, as a condition for information only.
 
-The message has a bounded length and an order of its own, because a status that differs from the
-last one only in the order of its sentences would be written in every pass.
+The message is sorted and has a bounded length: a status that differs from the last one only in the
+order of its sentences would be written in every reconcile.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable
+from typing import Final
 
+from ..base.findings import Finding
 from .conditions import AS_EXPECTED, Condition
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from ..base.findings import Finding
 
 MOST_LINES: Final = 10
 MOST_CHARACTERS: Final = 600
-"""Of a line; the longest of ours has some 450, but names that users chose are in them."""
+"""Of a line. The longest message has some 450, but messages contain names of any length."""
 
 
 def warnings_condition(type_: str, findings: Iterable[Finding], owner: str = "") -> Condition:
-    """The condition that tells of `findings`: True if there are any.
+    """The condition that lists `findings`: True if there are any.
 
-    Args:
-        type_: its type.
-        findings: in any order.
-        owner: what to leave out at the beginning of every line, because the object says it.
+    `owner` is the prefix to omit from every line, because the condition is in that object.
     """
-    told = sorted({(f.text.removeprefix(owner), f.reason) for f in findings})
-    if not told:
+    messages = sorted({(f.text.removeprefix(owner), f.reason) for f in findings})
+    if not messages:
         return Condition(type_, "False", AS_EXPECTED)
-    lines = [_shortened(text) for text, _ in told[:MOST_LINES]]
-    more = len(told) - len(lines)
+    lines = [_shortened(text) for text, _ in messages[:MOST_LINES]]
+    more = len(messages) - len(lines)
     if more:
         lines.append(f"and {more} more: `kube-scheduler-operator validate -f FILE` lists all")
-    return Condition(type_, "True", told[0][1], "\n".join(lines))
+    return Condition(type_, "True", messages[0][1], "\n".join(lines))
 
 
 def _shortened(text: str) -> str:

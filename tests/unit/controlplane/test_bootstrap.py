@@ -1,4 +1,4 @@
-"""The bootstrap scheduler: it runs what was rendered, and elects where its successors do."""
+"""The bootstrap scheduler: its rendered configuration and manifests, and its Lease."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from kube_scheduler_operator.base.platform import OPENSHIFT
 from kube_scheduler_operator.controlplane.bootstrap import (
     FEATURE_SET_ANNOTATION,
     BootstrapError,
-    File,
-    Pod,
+    BootstrapPod,
+    ManifestFile,
     Template,
     bootstrap_config,
     bootstrap_manifests,
@@ -20,7 +20,7 @@ from kube_scheduler_operator.controlplane.bootstrap import (
 )
 from kube_scheduler_operator.controlplane.compose import Inputs, Version, compose
 
-POD = Pod("hyperkube:1", "IfNotPresent", "/configs", "config.yaml", "/secrets")
+POD = BootstrapPod("hyperkube:1", "IfNotPresent", "/configs", "config.yaml", "/secrets")
 KIND = {
     "apiVersion": "kubescheduler.config.k8s.io/v1",
     "kind": "KubeSchedulerConfiguration",
@@ -33,7 +33,7 @@ def own(folder: str, name: str) -> Template:
 
 def config(*overrides, template=None):
     template = template or own("config", "bootstrap-config-overrides.yaml")
-    files = [File(f"{i}.yaml", (override,)) for i, override in enumerate(overrides)]
+    files = [ManifestFile(f"{i}.yaml", (override,)) for i, override in enumerate(overrides)]
     return bootstrap_config(OPENSHIFT, POD, template, files)
 
 
@@ -43,7 +43,7 @@ def rendered_pod():
     return pod
 
 
-def test_it_differs_from_its_successors_only_in_where_its_kubeconfig_is():
+def test_it_differs_from_its_successors_only_in_the_kubeconfig_path():
     successors = compose(Inputs(OPENSHIFT, Version(1, 35), {"spec": {}}, {"spec": {}})).config
     assert successors is not None
     ours = config()
@@ -51,14 +51,14 @@ def test_it_differs_from_its_successors_only_in_where_its_kubeconfig_is():
     assert ours == {key: successors[key] for key in successors if key != "clientConnection"}
 
 
-def test_it_competes_for_the_lease_that_the_operator_watches():
+def test_it_uses_the_lease_that_the_operator_watches():
     election = config()["leaderElection"]
     assert election["leaderElect"] is True
     assert election["resourceNamespace"] == OPENSHIFT.operand_lease_namespace
     assert election["resourceName"] == OPENSHIFT.operand_lease_name
 
 
-def test_the_pod_reads_what_was_rendered():
+def test_the_pod_mounts_the_rendered_configuration():
     spec = rendered_pod()["spec"]
     (container,) = spec["containers"]
     host = {v["name"]: v["hostPath"] for v in spec["volumes"] if "hostPath" in v}
@@ -69,11 +69,11 @@ def test_the_pod_reads_what_was_rendered():
     kubeconfig = config()["clientConnection"]["kubeconfig"]
     assert kubeconfig == "/etc/kubernetes/secrets/kubeconfig"
     assert flags["authentication-kubeconfig"] == flags["authorization-kubeconfig"] == kubeconfig
-    # kube-scheduler ignores the one beside --config, and lets the others win over it.
+    # kube-scheduler ignores the first with --config; the second would override the file.
     assert not {"kubeconfig", "leader-elect"} & set(flags)
 
 
-def test_the_namespace_of_the_lease_is_made_and_is_that_of_the_overlay():
+def test_the_namespace_of_the_lease_equals_that_of_the_overlay():
     template = own("manifests", "00_openshift-kube-scheduler-ns.yaml")
     ((ours,),) = (f.documents for f in bootstrap_manifests(OPENSHIFT, POD, [template], "Default"))
     assert ours["metadata"]["name"] == OPENSHIFT.operand_lease_namespace
@@ -83,7 +83,7 @@ def test_the_namespace_of_the_lease_is_made_and_is_that_of_the_overlay():
     assert ours in list(deployed)
 
 
-def test_overrides_are_merged_in_order_and_by_meaning():
+def test_overrides_are_merged_semantically_and_in_order():
     merged = config(
         {"parallelism": 4, "percentageOfNodesToScore": 50},
         {"parallelism": 8, "profiles": [{"pluginConfig": []}]},
@@ -114,7 +114,7 @@ def test_leader_election_cannot_be_removed():
 
 
 @pytest.mark.parametrize(
-    ("override", "said"),
+    ("override", "output"),
     [
         pytest.param({"parallelism": 0}, r"^config\.parallelism: ", id="range"),
         pytest.param({"parallelism": "many"}, r"^config\.parallelism: ", id="type"),
@@ -122,28 +122,30 @@ def test_leader_election_cannot_be_removed():
         pytest.param({"leaderElection": 5}, r"^config\.leaderElection: ", id="shape"),
     ],
 )
-def test_what_kube_scheduler_would_refuse_is_refused(override, said):
-    with pytest.raises(BootstrapError, match=said):
+def test_an_invalid_override_is_refused(override, output):
+    with pytest.raises(BootstrapError, match=output):
         config(override)
 
 
-def test_plugins_that_are_not_on_record_are_left_to_kube_scheduler():
+def test_unknown_plugins_are_left_to_kube_scheduler():
     plugins = {"multiPoint": {"enabled": [{"name": "OfANewerVersion"}]}}
     (profile,) = config({"profiles": [{"plugins": plugins}]})["profiles"]
     assert profile["plugins"] == plugins
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "output"),
     [
-        pytest.param("image: {{ .Image }}", "t.yaml, line 1: .*jinja2's", id="a Go template"),
-        pytest.param("image: {{ Image }}", "'Image' is undefined; there are config, ", id="name"),
+        pytest.param("image: {{ .Image }}", "t.yaml, line 1: .*Jinja2", id="a Go template"),
+        pytest.param(
+            "image: {{ Image }}", "'Image' is undefined; the variables are config, ", id="name"
+        ),
         pytest.param("a: [", "t.yaml does not render to YAML objects", id="no YAML"),
         pytest.param("- a", "list where an object belongs", id="no object"),
     ],
 )
-def test_templates_that_cannot_be_rendered(text, said):
-    with pytest.raises(BootstrapError, match=said):
+def test_an_invalid_template_is_reported(text, output):
+    with pytest.raises(BootstrapError, match=output):
         bootstrap_manifests(OPENSHIFT, POD, [Template("t.yaml", text)], "Default")
 
 
@@ -158,10 +160,10 @@ def document(name: str, *feature_sets: str) -> str:
         pytest.param("Default", ["always", "default"], id="default"),
         pytest.param("TechPreviewNoUpgrade", ["always", "preview"], id="preview"),
         pytest.param("CustomNoUpgrade", ["always", "preview"], id="second of the list"),
-        pytest.param("Tech", ["always"], id="a part of a name is no name"),
+        pytest.param("Tech", ["always"], id="a part of a name is not a name"),
     ],
 )
-def test_manifests_of_other_feature_sets_are_left_out(feature_set, left):
+def test_manifests_of_other_feature_sets_are_omitted(feature_set, left):
     text = "---\n".join([
         document("always"),
         document("preview", "TechPreviewNoUpgrade, CustomNoUpgrade"),
@@ -171,7 +173,7 @@ def test_manifests_of_other_feature_sets_are_left_out(feature_set, left):
     assert [one["metadata"]["name"] for one in file.documents] == left
 
 
-def test_a_file_of_which_nothing_is_left_is_not_written():
+def test_an_empty_file_is_not_written():
     template = Template("t.yaml", document("preview", "TechPreviewNoUpgrade"))
     assert bootstrap_manifests(OPENSHIFT, POD, [template], "Default") == []
 
@@ -199,7 +201,7 @@ def gate(spec, **changes):
     ],
 )
 def test_the_feature_set_is_that_of_the_feature_gate(documents, expected):
-    assert feature_set_of([File("f", tuple(documents))]) == expected
+    assert feature_set_of([ManifestFile("f", tuple(documents))]) == expected
 
 
 ONE = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a", "namespace": "n"}}
@@ -215,17 +217,17 @@ ONE = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a", "namespac
         pytest.param({**ONE, "apiVersion": "x/v1"}, False, id="another group"),
     ],
 )
-def test_contradictions(other, contradicts):
-    found = contradictions([File("1.yaml", (ONE,)), File("2.yaml", (other,))])
+def test_different_definitions_of_one_object_are_reported(other, contradicts):
+    found = contradictions([ManifestFile("1.yaml", (ONE,)), ManifestFile("2.yaml", (other,))])
     expected = "2.yaml and 1.yaml define Secret a in n differently; keep one of them"
     assert found == ([expected] if contradicts else [])
 
 
 def test_versions_of_a_group_are_one_object():
     one, other = ({**ONE, "apiVersion": f"x/{version}"} for version in ("v1", "v2"))
-    assert len(contradictions([File("1", (one,)), File("2", (other,))])) == 1
+    assert len(contradictions([ManifestFile("1", (one,)), ManifestFile("2", (other,))])) == 1
 
 
-def test_objects_that_the_api_is_to_name_are_all_different():
+def test_objects_with_generated_names_never_conflict():
     nameless = [{**ONE, "metadata": {"generateName": "a"}, "data": {"i": i}} for i in "ab"]
-    assert contradictions([File("1", tuple(nameless))]) == []
+    assert contradictions([ManifestFile("1", tuple(nameless))]) == []

@@ -1,4 +1,4 @@
-"""The CA bundle and the kubeconfig that the operator makes where the cluster keeps credentials."""
+"""The CA bundle and the kubeconfig of schedulers where the cluster keeps their credentials."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NOW = datetime.now(UTC)
 
 @pytest.fixture(scope="module")
 def authorities(tmp_path_factory):
-    """PEM of certificate authorities by name; the number says for how many days they last."""
+    """PEM of certificate authorities by name; the number is their validity in days."""
     folder = tmp_path_factory.mktemp("authorities")
 
     def make(name, days, *options):
@@ -44,25 +44,25 @@ def test_bundles_are_joined_in_order(authorities):
     assert ca_bundle([c, a], NOW) == c + a
 
 
-def test_a_certificate_is_in_it_once(authorities):
+def test_a_duplicate_certificate_is_dropped(authorities):
     a, b = authorities["a"], authorities["b"]
     assert ca_bundle([a + b, b + a, a], NOW) == a + b
 
 
-def test_an_expired_certificate_is_left_out(authorities):
+def test_an_expired_authority_is_omitted(authorities):
     a, b = authorities["a"], authorities["b"]
     assert ca_bundle([a, b], NOW + timedelta(days=3)) == b
     assert ca_bundle([a, b], NOW + timedelta(days=30)) == ""
 
 
-def test_text_around_certificates_is_left_out(authorities):
+def test_text_around_certificates_is_omitted(authorities):
     a, b = authorities["a"], authorities["b"]
     windows = b.replace("\n", "\r\n")
     assert ca_bundle([f"# ours\n{a}\n# theirs\n{windows}"], NOW) == a + b
 
 
-def test_a_certificate_of_a_server_is_kept_whenever_it_expires(authorities):
-    """Only those of authorities tell when they expire; leaving one out too many locks out."""
+def test_an_expired_server_certificate_is_kept(authorities):
+    """Only expired authorities are dropped; dropping others could lock clients out."""
     assert ca_bundle([authorities["server"]], NOW + timedelta(days=3)) == authorities["server"]
 
 
@@ -76,12 +76,12 @@ def test_a_certificate_of_a_server_is_kept_whenever_it_expires(authorities):
         "-----BEGIN EC PRIVATE KEY-----\nAAAA\n-----END EC PRIVATE KEY-----",
     ],
 )
-def test_what_is_no_bundle_is_said(text):
+def test_an_invalid_bundle_is_reported(text):
     with pytest.raises(BundleError):
         ca_bundle([text], NOW)
 
 
-def test_a_key_between_certificates_is_not_passed_over(authorities):
+def test_a_key_between_certificates_is_an_error(authorities):
     text = authorities["a"] + "-----BEGIN EC PRIVATE KEY-----\nAAAA\n-----END EC PRIVATE KEY-----\n"
     with pytest.raises(BundleError):
         ca_bundle([text], NOW)
@@ -101,7 +101,7 @@ def test_the_kubeconfig_has_paths_only():
     assert document["current-context"] == document["contexts"][0]["name"] == "kube-scheduler"
 
 
-def test_the_copy_of_the_client_certificate_is_ours():
+def test_the_copy_of_the_client_certificate_has_the_operators_labels():
     source = {
         "metadata": {
             "name": "kube-scheduler-client-cert-key",

@@ -1,4 +1,4 @@
-"""The whole way from the API's objects to file and flags."""
+"""From the objects in the API to the configuration file and flags."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ NO_SCORING = (
 )
 
 
-def made(
+def composition_of(
     scheduler: Any = None, *, minor: int = 35, stock_image: bool = True, **spec: Any
 ) -> Composition:
     return compose(
@@ -53,7 +53,7 @@ def made(
 
 
 def overridden(overrides: Any, profile: str = "", **more: Any) -> Composition:
-    return made({"profile": profile}, unsupportedConfigOverrides=overrides, **more)
+    return composition_of({"profile": profile}, unsupportedConfigOverrides=overrides, **more)
 
 
 def blocking(composition: Composition) -> list[tuple[str, str, str]]:
@@ -70,8 +70,8 @@ def blocking(composition: Composition) -> list[tuple[str, str, str]]:
     ],
 )
 @pytest.mark.parametrize("minor", range(29, 37))
-def test_the_file_of_each_profile_is_right_to_the_byte(profile: str, tail: str, minor: int) -> None:
-    composition = made({"profile": profile}, minor=minor)
+def test_the_file_of_each_profile_has_the_exact_bytes(profile: str, tail: str, minor: int) -> None:
+    composition = composition_of({"profile": profile}, minor=minor)
     assert composition.findings == ()
     assert not composition.blocking
     assert composition.config is not None
@@ -79,7 +79,7 @@ def test_the_file_of_each_profile_is_right_to_the_byte(profile: str, tail: str, 
 
 
 def test_the_arguments_of_a_fresh_cluster() -> None:
-    assert made().arguments == (
+    assert composition_of().arguments == (
         f"--config={CONFIG_PATH}",
         "--authentication-kubeconfig=/etc/kubernetes/scheduler.conf",
         "--authorization-kubeconfig=/etc/kubernetes/scheduler.conf",
@@ -93,7 +93,7 @@ def test_the_arguments_of_a_fresh_cluster() -> None:
     [(None, 2), ("", 2), ("Normal", 2), ("Debug", 4), ("Trace", 6), ("TraceAll", 10)],
 )
 def test_log_levels(level: Any, verbosity: int) -> None:
-    assert made(logLevel=level).arguments[-1] == f"-v={verbosity}"
+    assert composition_of(logLevel=level).arguments[-1] == f"-v={verbosity}"
 
 
 def test_verbosity_in_the_overrides_wins_over_the_log_level() -> None:
@@ -102,32 +102,32 @@ def test_verbosity_in_the_overrides_wins_over_the_log_level() -> None:
 
 
 @pytest.mark.parametrize(
-    ("spec", "reason", "path", "said"),
+    ("spec", "reason", "path", "output"),
     [
         ({"profile": "NoScorin"}, "UnknownProfile", "spec.profile", 'did you mean "NoScoring"?'),
         ({"profile": "X"}, "UnknownProfile", "spec.profile", "use LowNodeUtilization, HighNode"),
         ({"profile": 5}, "UnknownProfile", "spec.profile", 'profile "5" is not known'),
     ],
 )
-def test_an_unknown_profile_blocks(spec: Any, reason: str, path: str, said: str) -> None:
-    composition = made(spec)
+def test_an_unknown_profile_blocks(spec: Any, reason: str, path: str, output: str) -> None:
+    composition = composition_of(spec)
     assert composition.config is None
     assert composition.blocking
     (finding,) = composition.findings
     assert (finding.condition, finding.reason) == (names.TARGET_CONFIG_DEGRADED, reason)
     assert finding.path == path
-    assert said in finding.message
+    assert output in finding.message
 
 
 def test_an_unknown_log_level_blocks() -> None:
-    composition = made(logLevel="trace")
+    composition = composition_of(logLevel="trace")
     assert blocking(composition) == [
         (names.TARGET_CONFIG_DEGRADED, "UnknownLogLevel", "spec.logLevel")
     ]
     assert 'did you mean "Trace"?' in composition.findings[0].message
 
 
-def test_a_missing_scheduler_blocks_and_says_how_to_make_one() -> None:
+def test_a_missing_scheduler_blocks_and_the_message_has_the_command() -> None:
     composition = compose(Inputs(KUBEADM, Version(1, 35), None, {}))
     assert composition.config is None
     assert composition.blocking
@@ -137,15 +137,15 @@ def test_a_missing_scheduler_blocks_and_says_how_to_make_one() -> None:
 
 
 def test_a_policy_is_not_used_and_changes_nothing() -> None:
-    composition = made({"policy": {"name": "old"}, "profile": "NoScoring"})
+    composition = composition_of({"policy": {"name": "old"}, "profile": "NoScoring"})
     (finding,) = composition.findings
     assert (finding.condition, finding.blocking) == (names.TARGET_CONFIG_DEGRADED, False)
     assert "Kubernetes 1.23 removed Policy" in finding.message
-    assert composition.config == made({"profile": "NoScoring"}).config
-    assert made({"policy": {"name": ""}}).findings == ()
+    assert composition.config == composition_of({"profile": "NoScoring"}).config
+    assert composition_of({"policy": {"name": ""}}).findings == ()
 
 
-def test_overrides_have_the_last_word() -> None:
+def test_overrides_take_precedence() -> None:
     composition = overridden(
         {
             "enableProfiling": True,
@@ -164,7 +164,7 @@ def test_overrides_have_the_last_word() -> None:
     }
 
 
-def test_null_removes_and_what_is_empty_then_goes_too() -> None:
+def test_null_removes_a_field_and_empty_parents() -> None:
     composition = overridden(
         {
             "leaderElection": {"leaseDuration": None},
@@ -181,7 +181,7 @@ def test_null_removes_and_what_is_empty_then_goes_too() -> None:
     assert "plugins" not in config["profiles"][0]
 
 
-def test_serving_info_becomes_flags_because_the_file_may_not_have_it() -> None:
+def test_serving_info_becomes_flags() -> None:
     composition = overridden(
         {
             "servingInfo": {
@@ -272,7 +272,7 @@ def test_a_plugin_of_a_custom_image_does_not_block() -> None:
     assert not overridden(overrides, stock_image=False).blocking
 
 
-def test_a_gate_in_the_arguments_changes_what_is_allowed() -> None:
+def test_a_feature_gate_in_the_arguments_affects_validation() -> None:
     shape = {"shape": [{"utilization": 0, "score": 0}]}
     overrides: dict[str, Any] = {
         "profiles": [{"pluginConfig": [{"name": "VolumeBinding", "args": shape}]}]
@@ -295,11 +295,11 @@ def observing(*stock: str, **spec: Any) -> Composition:
 
 
 @pytest.mark.parametrize("address", ["0.0.0.0", "::", "10.0.0.5"])
-def test_schedulers_listen_where_users_want_them_to_and_are_probed_where_they_answer(
+def test_the_bind_address_determines_flag_and_probe(
     address: str,
 ) -> None:
-    assert "--bind-address=127.0.0.1" in made().arguments
-    composition = made(bindAddress=address)
+    assert "--bind-address=127.0.0.1" in composition_of().arguments
+    composition = composition_of(bindAddress=address)
     assert composition.findings == ()
     assert [a for a in composition.arguments if "bind" in a] == [f"--bind-address={address}"]
     host, _ = probe_target(composition.arguments, KUBEADM)
@@ -308,8 +308,8 @@ def test_schedulers_listen_where_users_want_them_to_and_are_probed_where_they_an
     assert f"--bind-address={address}" in found.arguments
 
 
-def test_a_bind_address_that_is_none_is_named_where_it_was_written() -> None:
-    assert blocking(made(bindAddress="localhost")) == [
+def test_an_invalid_bind_address_is_reported_at_its_field() -> None:
+    assert blocking(composition_of(bindAddress="localhost")) == [
         (names.TARGET_CONFIG_DEGRADED, "InvalidArgument", "spec.bindAddress")
     ]
 
@@ -317,13 +317,13 @@ def test_a_bind_address_that_is_none_is_named_where_it_was_written() -> None:
 def test_observed_flags_survive_the_adoption() -> None:
     before = observing("--cert-dir=/x", "--leader-elect=true")
     assert before.observed_config == {"arguments": {"cert-dir": ["/x"]}}
-    after = made(observedConfig=before.observed_config)
+    after = composition_of(observedConfig=before.observed_config)
     assert after.arguments == before.arguments
     assert after.observed_config == before.observed_config
     assert "--cert-dir=/x" in after.arguments
 
 
-def test_an_observed_gate_that_the_version_has_no_longer_is_not_passed_on() -> None:
+def test_an_observed_gate_that_the_version_lacks_is_omitted() -> None:
     composition = observing("--feature-gates=NoSuchThing=true,AllAlpha=false")
     assert not composition.blocking
     assert "--feature-gates=AllAlpha=false" in composition.arguments
@@ -331,7 +331,7 @@ def test_an_observed_gate_that_the_version_has_no_longer_is_not_passed_on() -> N
     assert not any("feature-gates" in word for word in gone.arguments)
 
 
-def test_an_observed_flag_that_is_wrong_is_found_where_it_is() -> None:
+def test_an_invalid_observed_flag_is_reported_at_its_field() -> None:
     composition = observing("--tls-min-version=1.2")
     assert blocking(composition) == [
         (
@@ -359,21 +359,19 @@ anything = st.recursive(
 
 @settings(max_examples=80, deadline=None)
 @given(anything, anything, anything)
-def test_whatever_users_write_is_answered_with_findings(
-    overrides: Any, observed: Any, policy: Any
-) -> None:
+def test_invalid_settings_of_users_never_raise(overrides: Any, observed: Any, policy: Any) -> None:
     spec = {"unsupportedConfigOverrides": overrides, "observedConfig": observed}
     before = copy.deepcopy(spec)
-    composition = made({"policy": policy}, **spec)
+    composition = composition_of({"policy": policy}, **spec)
     assert spec == before
-    assert composition == made({"policy": policy}, **copy.deepcopy(spec))
+    assert composition == composition_of({"policy": policy}, **copy.deepcopy(spec))
     if composition.config is not None:
         assert '":null' not in config_text(composition.config)
 
 
 @settings(max_examples=80, deadline=None)
 @given(anything, anything, anything, st.sampled_from([KUBEADM, OPENSHIFT]), st.integers(29, 36))
-def test_whatever_the_cluster_says_is_answered_with_findings(
+def test_invalid_settings_of_the_cluster_never_raise(
     profile: Any, gates: Any, infrastructure: Any, platform: Platform, minor: int
 ) -> None:
     def composed() -> Composition:
@@ -395,19 +393,19 @@ def test_whatever_the_cluster_says_is_answered_with_findings(
     assert first.config is not None
 
 
-def test_a_certificate_that_the_cluster_made_is_served_with() -> None:
-    made = Inputs(OPENSHIFT, Version(1, 35), {"spec": {}}, {}, serving_certificate=True)
+def test_the_serving_certificate_of_the_cluster_is_used() -> None:
+    inputs = Inputs(OPENSHIFT, Version(1, 35), {"spec": {}}, {}, serving_certificate=True)
     directory = "/etc/kubernetes/static-pod-certs/secrets/serving-cert"
-    flags = list(compose(made).arguments)
+    flags = list(compose(inputs).arguments)
     at = flags.index("-v=2")
     assert flags[at + 1 : at + 3] == [
         f"--tls-cert-file={directory}/tls.crt",
         f"--tls-private-key-file={directory}/tls.key",
     ]
     assert flags[at + 3].startswith("--tls-cipher-suites=")
-    assert not compose(made).blocking
+    assert not compose(inputs).blocking
 
 
-def test_elsewhere_nobody_makes_a_certificate() -> None:
+def test_other_platforms_have_no_serving_certificate() -> None:
     inputs = Inputs(KUBEADM, Version(1, 35), {"spec": {}}, {}, serving_certificate=True)
     assert "--tls-cert-file" not in " ".join(compose(inputs).arguments)

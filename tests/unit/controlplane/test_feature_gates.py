@@ -1,4 +1,4 @@
-"""Feature gates: who may name one, who wins, and what the scheduler never gets to see."""
+"""Feature gates: their sources, precedence, and which ones the scheduler gets."""
 
 from __future__ import annotations
 
@@ -56,13 +56,13 @@ def plain(
     )
 
 
-def passed_on(composition: Composition) -> str | None:
+def passed(composition: Composition) -> str | None:
     found = [word for word in composition.arguments if word.startswith("--feature-gates=")]
     assert len(found) <= 1
     return found[0].partition("=")[2] if found else None
 
 
-def told(composition: Composition) -> list[tuple[str, str, bool]]:
+def reported(composition: Composition) -> list[tuple[str, str, bool]]:
     return [(f.condition, f.reason, f.blocking) for f in composition.findings]
 
 
@@ -70,13 +70,13 @@ OURS = entry("4.20.1", ["StorageCapacityScoring", "GangScheduling"], ["AllAlpha"
 EXPECTED = "AllAlpha=false,GangScheduling=true,StorageCapacityScoring=true"
 
 
-def test_gates_are_sorted_and_stand_before_the_verbosity() -> None:
+def test_gates_are_sorted_and_precede_the_verbosity() -> None:
     composition = cluster(feature_gate(OURS))
     assert [word for word in composition.arguments if not word.startswith(TLS)][-2:] == [
         f"--feature-gates={EXPECTED}",
         "-v=2",
     ]
-    assert told(composition) == []
+    assert reported(composition) == []
     assert set(composition.observed_config) == {"servingInfo"}
 
 
@@ -89,79 +89,81 @@ def test_gates_are_sorted_and_stand_before_the_verbosity() -> None:
         pytest.param([OURS], "", id="the only one, version not given"),
     ],
 )
-def test_the_entry_of_the_payload_counts(entries: list[Any], version: str) -> None:
+def test_the_entry_of_the_payload_version_is_used(entries: list[Any], version: str) -> None:
     composition = cluster(feature_gate(*entries), version=version)
-    assert passed_on(composition) == EXPECTED
-    assert told(composition) == []
+    assert passed(composition) == EXPECTED
+    assert reported(composition) == []
 
 
 @pytest.mark.parametrize(
-    ("gate", "said"),
+    ("gate", "output"),
     [
         (None, "it does not exist"),
-        (feature_gate(), "no entry for version 4.20.1, only nothing"),
-        (feature_gate(entry("4.19.1"), entry("4.19.2")), "only 4.19.1 or 4.19.2"),
+        (feature_gate(), "it has no entry for version 4.20.1; the scheduler keeps"),
+        (feature_gate(entry("4.19.1"), entry("4.19.2")), "only for 4.19.1 or 4.19.2"),
         ({"status": {"featureGates": "x"}}, "no entry for version 4.20.1"),
     ],
 )
-def test_gates_that_are_not_to_be_found_stay_as_they_are(gate: Any, said: str) -> None:
+def test_without_an_entry_for_the_version_the_current_gates_stay(gate: Any, output: str) -> None:
     before = cluster(feature_gate(OURS))
     composition = cluster(gate, previous_arguments=before.arguments)
     assert composition.arguments == before.arguments
-    assert told(composition) == [(names.CONFIG_OBSERVATION_DEGRADED, "FeatureGatesNotFound", False)]
-    assert said in composition.findings[0].text
-    assert passed_on(cluster(gate)) is None
-    assert passed_on(cluster(gate, previous_arguments=("--feature-gates=A",))) is None
+    assert reported(composition) == [
+        (names.CONFIG_OBSERVATION_DEGRADED, "FeatureGatesNotFound", False)
+    ]
+    assert output in composition.findings[0].text
+    assert passed(cluster(gate)) is None
+    assert passed(cluster(gate, previous_arguments=("--feature-gates=A",))) is None
 
 
-def test_a_gate_that_the_operand_does_not_know_is_not_passed_on() -> None:
+def test_an_unknown_gate_is_omitted() -> None:
     gates = entry("4.20.1", ["OpenShiftPodSecurityAdmission", "StorageCapacityScoring"])
-    assert passed_on(cluster(feature_gate(gates))) == "StorageCapacityScoring=true"
+    assert passed(cluster(feature_gate(gates))) == "StorageCapacityScoring=true"
     alone = cluster(feature_gate(entry("4.20.1", ["OpenShiftPodSecurityAdmission"])))
-    assert passed_on(alone) is None
-    assert told(alone) == []
+    assert passed(alone) is None
+    assert reported(alone) == []
 
 
-def test_a_gate_that_is_locked_to_another_value_is_not_passed_on() -> None:
+def test_a_gate_locked_to_another_value_is_omitted() -> None:
     locked = entry("4.20.1", ["AnyVolumeDataSource"], ["DynamicResourceAllocation"])
     composition = cluster(feature_gate(locked))
-    assert passed_on(composition) == "AnyVolumeDataSource=true"
-    assert told(composition) == []
+    assert passed(composition) == "AnyVolumeDataSource=true"
+    assert reported(composition) == []
 
 
-def test_all_gates_of_a_release_pass_in_either_position() -> None:
+def test_all_gates_of_a_release_may_be_enabled_or_disabled() -> None:
     known = [*(known_gates(35) or ()), "NoSuchThing"]
     for gates in (entry("1", known), entry("1", (), known)):
-        assert told(cluster(feature_gate(gates))) == []
+        assert reported(cluster(feature_gate(gates))) == []
 
 
 @pytest.mark.parametrize("minor", [28, 99])
-def test_without_a_record_no_gate_is_passed_on_and_that_is_told(minor: int) -> None:
+def test_gates_of_an_unrecorded_version_are_omitted_and_reported(minor: int) -> None:
     composition = cluster(feature_gate(OURS), minor=minor)
-    assert passed_on(composition) is None
-    assert told(composition) == [(names.INEFFECTIVE_SETTINGS, "FeatureGatesNotRecorded", False)]
+    assert passed(composition) is None
+    assert reported(composition) == [(names.INEFFECTIVE_SETTINGS, "FeatureGatesNotRecorded", False)]
     assert "none of its 3 gates" in composition.findings[0].message
-    assert told(cluster(feature_gate(entry("4.20.1")), minor=minor)) == []
+    assert reported(cluster(feature_gate(entry("4.20.1")), minor=minor)) == []
 
 
 @pytest.mark.parametrize("value", ["x", {"a": 1}, [1], [{"name": 1}], [{}], None])
-def test_malformed_entries_are_nothing(value: Any) -> None:
+def test_malformed_entries_are_ignored(value: Any) -> None:
     gate = feature_gate({"version": "4.20.1", "enabled": value, "disabled": value})
-    assert passed_on(cluster(gate)) is None
+    assert passed(cluster(gate)) is None
 
 
 # --- plain clusters ---------------------------------------------------------------------------
 
 
-def test_own_gates_are_passed_on_sorted() -> None:
+def test_own_gates_are_sorted() -> None:
     composition = plain({"StorageCapacityScoring": True, "AllAlpha": False})
-    assert passed_on(composition) == "AllAlpha=false,StorageCapacityScoring=true"
-    assert told(composition) == []
+    assert passed(composition) == "AllAlpha=false,StorageCapacityScoring=true"
+    assert reported(composition) == []
     assert composition.observed_config == {}
 
 
 @pytest.mark.parametrize(
-    ("gates", "reason", "path", "said"),
+    ("gates", "reason", "path", "output"),
     [
         (
             {"StorageCapacityScorin": True},
@@ -179,46 +181,46 @@ def test_own_gates_are_passed_on_sorted() -> None:
         (["AllAlpha"], "Malformed", "spec.featureGates", "a map from feature gates"),
     ],
 )
-def test_an_own_gate_that_cannot_be_blocks_and_is_named(
-    gates: Any, reason: str, path: str, said: str
+def test_an_invalid_own_gate_blocks_and_is_reported(
+    gates: Any, reason: str, path: str, output: str
 ) -> None:
     composition = plain(gates)
-    assert told(composition) == [(names.TARGET_CONFIG_DEGRADED, reason, True)]
+    assert reported(composition) == [(names.TARGET_CONFIG_DEGRADED, reason, True)]
     assert composition.findings[0].path == path
-    assert said in composition.findings[0].message
+    assert output in composition.findings[0].message
 
 
-def test_what_is_not_on_record_is_left_to_the_preflight() -> None:
+def test_unrecorded_gates_are_left_to_the_preflight() -> None:
     for composition in (plain({"New": True}, minor=99), plain({"New": True}, stock_image=False)):
-        assert passed_on(composition) == "New=true"
-        assert told(composition) == []
+        assert passed(composition) == "New=true"
+        assert reported(composition) == []
 
 
-def test_a_gate_that_was_adopted_goes_with_the_version_that_loses_it() -> None:
+def test_an_adopted_gate_is_omitted_in_versions_without_it() -> None:
     adopted = "AllAlpha=false,VolumeCapacityPriority=true"
-    assert passed_on(plain(adopted=adopted, minor=32)) == adopted
-    assert passed_on(plain(adopted=adopted, minor=33)) == "AllAlpha=false"
+    assert passed(plain(adopted=adopted, minor=32)) == adopted
+    assert passed(plain(adopted=adopted, minor=33)) == "AllAlpha=false"
 
 
-def test_own_gates_join_those_of_the_adoption_and_win() -> None:
+def test_own_gates_override_adopted_gates() -> None:
     adopted = "StorageCapacityScoring=true,AllBeta=true"
-    assert passed_on(plain(adopted=adopted)) == adopted
+    assert passed(plain(adopted=adopted)) == adopted
     joined = plain({"AllBeta": False, "AllAlpha": False}, adopted=adopted)
-    assert passed_on(joined) == "AllAlpha=false,AllBeta=false,StorageCapacityScoring=true"
+    assert passed(joined) == "AllAlpha=false,AllBeta=false,StorageCapacityScoring=true"
 
 
-def test_a_mistake_in_the_adopted_gates_is_found_there() -> None:
+def test_an_invalid_adopted_gate_is_reported_at_its_field() -> None:
     composition = plain({"AllBeta": False}, adopted="AllAlpha", minor=99)
     assert [finding.path for finding in composition.findings] == [
         "spec.observedConfig.arguments.feature-gates"
     ]
 
 
-def test_a_cluster_with_a_featuregate_has_no_second_place_for_gates() -> None:
+def test_fields_replaced_by_cluster_objects_are_ineffective_on_openshift() -> None:
     spec = {"featureGates": {"AllAlpha": True}, "tlsSecurityProfile": {"type": "Old"}}
     composition = cluster(feature_gate(OURS), spec=spec)
     assert composition.arguments == cluster(feature_gate(OURS)).arguments
-    assert told(composition) == [(names.INEFFECTIVE_SETTINGS, "SetElsewhere", False)] * 2
+    assert reported(composition) == [(names.INEFFECTIVE_SETTINGS, "SetElsewhere", False)] * 2
 
 
 # --- dynamic resource allocation --------------------------------------------------------------
@@ -227,7 +229,7 @@ DRA = "DynamicResourceAllocation"
 
 
 @pytest.mark.parametrize(
-    ("wish", "minor", "gates", "reason"),
+    ("setting", "minor", "gates", "reason"),
     [
         *(("Enabled", minor, f"{DRA}=true", None) for minor in range(29, 34)),
         *(("Enabled", minor, None, "EnabledByDefault") for minor in range(34, 37)),
@@ -236,25 +238,25 @@ DRA = "DynamicResourceAllocation"
         *(("", minor, None, None) for minor in range(29, 37)),
     ],
 )
-def test_dynamic_resource_allocation_does_what_its_name_says(
-    wish: str, minor: int, gates: str | None, reason: str | None
+def test_dynamic_resource_allocation_sets_its_gate(
+    setting: str, minor: int, gates: str | None, reason: str | None
 ) -> None:
-    composition = plain(dynamic=wish, minor=minor)
-    assert passed_on(composition) == gates
+    composition = plain(dynamic=setting, minor=minor)
+    assert passed(composition) == gates
     expected = [(names.INEFFECTIVE_SETTINGS, reason, False)] if reason else []
-    assert told(composition) == expected
+    assert reported(composition) == expected
     assert composition.config == plain(minor=minor).config
 
 
-def test_an_unknown_wish_blocks() -> None:
+def test_an_unknown_customization_blocks() -> None:
     composition = plain(dynamic="enabled")
-    assert told(composition) == [(names.TARGET_CONFIG_DEGRADED, "UnknownCustomization", True)]
+    assert reported(composition) == [(names.TARGET_CONFIG_DEGRADED, "UnknownCustomization", True)]
     assert 'did you mean "Enabled"?' in composition.findings[0].message
 
 
-def test_the_more_special_field_wins() -> None:
+def test_more_specific_fields_take_precedence() -> None:
     composition = plain({DRA: False}, dynamic="Enabled", adopted=f"{DRA}=true", minor=33)
-    assert passed_on(composition) == f"{DRA}=false"
-    wished = {"spec": {"profileCustomizations": {"dynamicResourceAllocation": "Enabled"}}}
-    composition = cluster(feature_gate(OURS), scheduler=wished, minor=33)
-    assert passed_on(composition) == f"AllAlpha=false,{DRA}=true,StorageCapacityScoring=true"
+    assert passed(composition) == f"{DRA}=false"
+    customized = {"spec": {"profileCustomizations": {"dynamicResourceAllocation": "Enabled"}}}
+    composition = cluster(feature_gate(OURS), scheduler=customized, minor=33)
+    assert passed(composition) == f"AllAlpha=false,{DRA}=true,StorageCapacityScoring=true"

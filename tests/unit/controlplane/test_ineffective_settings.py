@@ -1,4 +1,4 @@
-"""Settings that are not about kube-scheduler: said where nobody honours them, and nothing more."""
+"""Settings that are not about kube-scheduler: reported where they have no effect."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TAINT = "node-role.kubernetes.io/control-plane:NoSchedule"
 
 
 @pytest.mark.parametrize(
-    ("spec", "reason", "said"),
+    ("spec", "reason", "output"),
     [
         ({"mastersSchedulable": True}, "DecidedByTaints", f"control-plane {TAINT}-"),
         ({"mastersSchedulable": False}, "DecidedByTaints", f"control-plane {TAINT}"),
@@ -23,15 +23,15 @@ TAINT = "node-role.kubernetes.io/control-plane:NoSchedule"
         ({"mastersSchedulable": None, "defaultNodeSelector": ""}, None, ""),
     ],
 )
-def test_who_honours_it_is_told_on_plain_clusters_only(
-    spec: dict[str, Any], reason: str | None, said: str
+def test_ineffective_settings_are_reported_on_plain_clusters_only(
+    spec: dict[str, Any], reason: str | None, output: str
 ) -> None:
     composition = compose(Inputs(KUBEADM, Version(1, 35), {"spec": spec}, {}))
     expected = [(names.INEFFECTIVE_SETTINGS, reason, False)] if reason else []
     assert [(f.condition, f.reason, f.blocking) for f in composition.findings] == expected
     for finding in composition.findings:
         assert finding.path.removeprefix("spec.") in spec
-        assert said in finding.message
+        assert output in finding.message
     assert composition.arguments == compose(Inputs(KUBEADM, Version(1, 35), {}, {})).arguments
 
     gate = {"status": {"featureGates": [{"version": "4.20.1"}]}}
@@ -39,7 +39,7 @@ def test_who_honours_it_is_told_on_plain_clusters_only(
     assert compose(elsewhere).findings == ()
 
 
-def test_a_cluster_that_does_not_say_where_its_api_server_is_waits() -> None:
+def test_an_unknown_api_server_url_blocks() -> None:
     gate = {"status": {"featureGates": [{"version": "4.20.1"}]}}
 
     def with_url(url: Any) -> Any:
@@ -62,5 +62,5 @@ def test_a_cluster_that_does_not_say_where_its_api_server_is_waits() -> None:
 
 
 @pytest.mark.parametrize("value", [None, "x", [], 1])
-def test_what_is_no_object_reads_as_an_empty_one(value: Any) -> None:
+def test_other_types_are_read_as_empty_objects(value: Any) -> None:
     assert mapping(value) == {}

@@ -1,4 +1,4 @@
-"""Observation: what the scheduler before us was given, remembered when it is gone."""
+"""The observed configuration: flags of the adopted scheduler, stored for later."""
 
 from __future__ import annotations
 
@@ -40,23 +40,23 @@ def arguments(stock: tuple[str, ...], previous: Any = None) -> Any:
     return observed.get("arguments", {})
 
 
-def test_a_stock_scheduler_says_nothing_of_its_own() -> None:
+def test_a_stock_scheduler_has_no_observed_flags() -> None:
     assert observed_from(STOCK) == ({}, ())
 
 
 @pytest.mark.parametrize(
-    "ours",
+    "owned",
     [
         "--v=4", "-v=4", "--profiling=true", "--contention-profiling=true", "--kube-api-qps=100",
         "--kube-api-burst=1", "--kube-api-content-type=x", "--leader-elect-lease-duration=30s",
         "--kubeconfig=/x", "--authentication-kubeconfig=/x", "--authorization-kubeconfig=/x",
     ],
 )  # fmt: skip
-def test_flags_that_we_own_or_that_a_configuration_file_disables_are_left_out(ours: str) -> None:
-    assert arguments((*STOCK, ours)) == {}
+def test_owned_flags_and_flags_ignored_with_a_file_are_omitted(owned: str) -> None:
+    assert arguments((*STOCK, owned)) == {}
 
 
-def test_flags_of_the_user_are_kept_in_order_of_their_names() -> None:
+def test_flags_of_the_user_are_kept_sorted_by_name() -> None:
     line = (*STOCK, "--tls-min-version=VersionTLS13", "--feature-gates=A=true", "--cert-dir", "/x")
     found = arguments((*line, "--feature-gates=B=true"))
     assert found == {
@@ -67,7 +67,7 @@ def test_flags_of_the_user_are_kept_in_order_of_their_names() -> None:
     assert list(found) == sorted(found)
 
 
-def test_flags_that_name_files_of_rke2_which_our_pods_do_not_see_are_dropped() -> None:
+def test_flags_with_files_of_rke2_are_omitted() -> None:
     serving = "/var/lib/rancher/rke2/server/tls/kube-scheduler/kube-scheduler"
     line = (
         *STOCK, "--profiling=false", "--secure-port=10259", "--permit-port-sharing=true",
@@ -77,21 +77,23 @@ def test_flags_that_name_files_of_rke2_which_our_pods_do_not_see_are_dropped() -
     assert observed_from(line, platform=RKE2) == ({"arguments": kept}, ())
 
 
-def test_another_value_than_the_platforms_is_kept() -> None:
+def test_a_value_that_differs_from_the_platforms_is_kept() -> None:
     line = tuple(word.replace("127.0.0.1", "0.0.0.0") for word in STOCK)
     assert arguments(line) == {"bind-address": ["0.0.0.0"]}
 
 
-def test_what_is_visible_wins_over_what_is_remembered() -> None:
+def test_visible_flags_replace_stored_ones() -> None:
     assert arguments(STOCK, {"arguments": {"cert-dir": ["/old"]}}) == {}
 
 
-REMEMBERED = {"arguments": {"cert-dir": ["/x"]}}
+STORED = {"arguments": {"cert-dir": ["/x"]}}
 
 
 @pytest.mark.parametrize("stock", [(), ("kube-scheduler", f"--config={CONFIG_PATH}", "--x=1")])
-def test_it_is_remembered_when_only_our_own_pods_are_left(stock: tuple[str, ...]) -> None:
-    assert arguments(stock, REMEMBERED) == {"cert-dir": ["/x"]}
+def test_stored_flags_stay_while_only_the_operators_pods_are_visible(
+    stock: tuple[str, ...],
+) -> None:
+    assert arguments(stock, STORED) == {"cert-dir": ["/x"]}
 
 
 @pytest.mark.parametrize(
@@ -105,7 +107,7 @@ def test_wrong_types_are_overwritten(previous: Any) -> None:
     assert observed_from((), previous) == ({}, ())
 
 
-def test_observing_again_changes_nothing() -> None:
+def test_observation_is_idempotent() -> None:
     observed, _ = observed_from((*STOCK, "--cert-dir=/x"))
     assert observed_from((), observed) == (observed, ())
 

@@ -1,4 +1,4 @@
-"""unsupportedConfigOverrides: read with care, refused with a reason."""
+"""unsupportedConfigOverrides: their parts, and the settings that are refused."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ def test_set_keys_are_dotted_paths(value: Any, keys: list[str]) -> None:
 
 
 @pytest.mark.parametrize("value", [None, {}])
-def test_nothing_set_means_nothing_to_say(value: Any) -> None:
+def test_without_overrides_there_are_no_findings(value: Any) -> None:
     assert read(value) == Overrides()
 
 
-def test_being_set_is_said_without_blocking() -> None:
+def test_overrides_are_reported_without_blocking() -> None:
     (finding,) = read({"parallelism": 8, "arguments": {"v": 4}}).findings
     assert finding.condition == names.OVERRIDES_UPGRADEABLE
     assert finding.reason == "UnsupportedConfigOverridesSet"
@@ -60,7 +60,7 @@ def test_being_set_is_said_without_blocking() -> None:
     assert not finding.blocking
 
 
-def test_the_parts_go_where_they_belong() -> None:
+def test_overrides_are_split_into_configuration_and_flags() -> None:
     overrides = read(
         {
             "apiVersion": "kubescheduler.config.k8s.io/v1",
@@ -93,7 +93,7 @@ def test_the_parts_go_where_they_belong() -> None:
         {"servingInfo": {"cipherSuites": None}},
     ],
 )
-def test_empty_parts_say_nothing(value: Any) -> None:
+def test_empty_parts_are_ignored(value: Any) -> None:
     overrides = read(value)
     assert (overrides.arguments, overrides.serving, degraded(overrides)) == ({}, {}, [])
 
@@ -141,7 +141,7 @@ def test_malformed_overrides_block(value: Any, reason: str, path: str) -> None:
          ".arguments.leader-elect-resource-name"),
     ],
 )  # fmt: skip
-def test_what_would_stop_scheduling_is_not_for_overriding(value: Any, path: str) -> None:
+def test_settings_that_would_stop_scheduling_cannot_be_overridden(value: Any, path: str) -> None:
     assert degraded(read(value)) == [("OwnedSetting", path)]
 
 
@@ -155,5 +155,5 @@ def test_what_would_stop_scheduling_is_not_for_overriding(value: Any, path: str)
         {"clientConnection": {"kubeconfig": KUBEADM.scheduler_kubeconfig, "qps": 5}},
     ],
 )
-def test_saying_what_is_so_anyway_is_harmless(value: Any) -> None:
+def test_overrides_equal_to_owned_settings_are_accepted(value: Any) -> None:
     assert degraded(read(value)) == []

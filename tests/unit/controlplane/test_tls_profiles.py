@@ -1,4 +1,4 @@
-"""TLS security profiles: the rows of OpenShift's table, and what is said about the rest."""
+"""TLS security profiles: the rows of OpenShift's table, and findings about others."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import KUBEADM, OPENSHIFT, Platform
 from kube_scheduler_operator.controlplane.compose import Composition, Inputs, Version, compose
 from kube_scheduler_operator.controlplane.tls_profiles import IANA, serving_info
-from kube_scheduler_operator.schedulerconfig.flags import CIPHER_SUITES, check_flags
+from kube_scheduler_operator.schedulerconfig.flags import CIPHER_SUITES, validate_flags
 
 MODERN = ["TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256"]
 INTERMEDIATE = [
@@ -59,19 +59,19 @@ each_profile = pytest.mark.parametrize(
 )
 
 
-def made(
+def composed(
     profile: Any, *, minor: int = 35, platform: Platform = OPENSHIFT, **spec: Any
 ) -> Composition:
-    """Composed for a cluster that has its profile where the platform has it."""
-    there = {} if profile is None else {"tlsSecurityProfile": profile}
+    """The composition for a cluster with this TLS profile, in the object of the platform."""
+    setting = {} if profile is None else {"tlsSecurityProfile": profile}
     ours = platform is KUBEADM
     return compose(
         Inputs(
             platform=platform,
             operand_version=Version(1, minor),
             scheduler={"spec": {}},
-            kubescheduler={"spec": {**spec, **(there if ours else {})}},
-            apiserver=None if ours else {"spec": there},
+            kubescheduler={"spec": {**spec, **(setting if ours else {})}},
+            apiserver=None if ours else {"spec": setting},
             feature_gate={"status": {"featureGates": [{"version": "1"}]}},
         )
     )
@@ -82,10 +82,8 @@ def tls_flags(composition: Composition) -> list[str]:
 
 
 @each_profile
-def test_a_profile_is_what_it_is_on_openshift(
-    profile: Any, version: str, suites: list[str]
-) -> None:
-    composition = made(profile)
+def test_a_profile_equals_openshifts(profile: Any, version: str, suites: list[str]) -> None:
+    composition = composed(profile)
     info = {"minTLSVersion": version, "cipherSuites": suites}
     assert composition.observed_config == {"servingInfo": info}
     assert tls_flags(composition) == [
@@ -97,47 +95,47 @@ def test_a_profile_is_what_it_is_on_openshift(
 
 def test_without_an_apiserver_it_is_intermediate() -> None:
     inputs = Inputs(OPENSHIFT, Version(1, 35), {"spec": {}}, {})
-    assert compose(inputs).observed_config == made(None).observed_config
+    assert compose(inputs).observed_config == composed(None).observed_config
 
 
 @each_profile
 def test_on_plain_clusters_kubescheduler_has_the_same_profile(
     profile: Any, version: str, suites: list[str]
 ) -> None:
-    composition = made(profile, platform=KUBEADM)
+    composition = composed(profile, platform=KUBEADM)
     if profile is None:
         assert composition.observed_config == {}
         assert tls_flags(composition) == []
     else:
-        assert composition.observed_config == made(profile).observed_config
-        assert tls_flags(composition) == tls_flags(made(profile))
+        assert composition.observed_config == composed(profile).observed_config
+        assert tls_flags(composition) == tls_flags(composed(profile))
     assert composition.findings == ()
 
 
 @pytest.mark.parametrize("minor", range(29, 37))
 @pytest.mark.parametrize("platform", [KUBEADM, OPENSHIFT], ids=lambda platform: platform.name)
 @each_profile
-def test_no_version_finds_fault_with_what_a_profile_leads_to(
+def test_the_flags_of_a_profile_are_valid_in_every_version(
     profile: Any, version: str, suites: list[str], platform: Platform, minor: int
 ) -> None:
-    composition = made(profile, minor=minor, platform=platform)
+    composition = composed(profile, minor=minor, platform=platform)
     assert not composition.blocking
-    assert composition == made(profile, minor=minor, platform=platform)
+    assert composition == composed(profile, minor=minor, platform=platform)
     flags = {"tls-cipher-suites": [",".join(suites)], "tls-min-version": [version]}
-    assert list(check_flags(flags, Version(1, minor))) == []
+    assert list(validate_flags(flags, Version(1, minor))) == []
 
 
-def test_every_suite_that_can_be_named_is_one_of_kube_schedulers() -> None:
+def test_kube_scheduler_supports_every_mapped_suite() -> None:
     assert set(IANA.values()) <= CIPHER_SUITES
 
 
-def test_what_was_observed_before_is_replaced() -> None:
+def test_the_previous_observation_is_replaced() -> None:
     before = {"servingInfo": {"minTLSVersion": "VersionTLS11", "cipherSuites": ["DES-CBC3-SHA"]}}
-    assert made(None, observedConfig=before) == made(None)
+    assert composed(None, observedConfig=before) == composed(None)
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "output"),
     [
         ("DHE-RSA-AES128-GCM-SHA256", 'did you mean "ECDHE-RSA-AES128-GCM-SHA256"?'),
         ("ECDHE-RSA-AES256-SHA384", "has no cipher suite"),
@@ -148,65 +146,69 @@ def test_what_was_observed_before_is_replaced() -> None:
     ],
 )
 @pytest.mark.parametrize("platform", [KUBEADM, OPENSHIFT], ids=lambda platform: platform.name)
-def test_a_suite_that_kube_scheduler_lacks_is_left_out_and_named(
-    platform: Platform, name: str, said: str
+def test_an_unsupported_suite_is_omitted_and_reported(
+    platform: Platform, name: str, output: str
 ) -> None:
-    composition = made(custom([*GCM, name]), platform=platform)
-    assert composition.observed_config == made(custom(GCM)).observed_config
+    composition = composed(custom([*GCM, name]), platform=platform)
+    assert composition.observed_config == composed(custom(GCM)).observed_config
     (finding,) = composition.findings
     assert (finding.condition, finding.blocking) == (names.INEFFECTIVE_SETTINGS, False)
     assert finding.path.endswith("spec.tlsSecurityProfile.custom.ciphers[2]")
     assert finding.path.startswith("APIServer/cluster ") == (platform is OPENSHIFT)
-    assert said in finding.message
+    assert output in finding.message
 
 
 WRONG: dict[str, tuple[Any, str, str, str]] = {
     "type": ({"type": "Moderm"}, "UnknownTLSProfile", ".type", 'did you mean "Modern"?'),
-    "type that is no text": (
+    "type that is not a string": (
         {"type": {"a": 1}},
         "UnknownTLSProfile",
         ".type",
         "use Old, Intermediate",
     ),
-    "no object": ("Modern", "Malformed", "", "write {type: Intermediate}"),
+    "no object": ("Modern", "Malformed", "", "such as {type: Intermediate}"),
     "no custom": ({"type": "Custom"}, "Malformed", ".custom", "needs minTLSVersion and ciphers"),
     "null": ({"type": "Custom", "custom": None}, "Malformed", ".custom", "needs minTLSVersion"),
 }
 
 
-@pytest.mark.parametrize(("profile", "reason", "path", "said"), WRONG.values(), ids=WRONG)
+@pytest.mark.parametrize(("profile", "reason", "path", "output"), WRONG.values(), ids=WRONG)
 @pytest.mark.parametrize("platform", [KUBEADM, OPENSHIFT], ids=lambda platform: platform.name)
-def test_a_profile_that_cannot_be_understood_is_intermediate_and_said(
-    platform: Platform, profile: Any, reason: str, path: str, said: str
+def test_a_malformed_profile_falls_back_to_intermediate_and_is_reported(
+    platform: Platform, profile: Any, reason: str, path: str, output: str
 ) -> None:
-    composition = made(profile, platform=platform)
-    assert composition.observed_config == made({"type": "Intermediate"}).observed_config
+    composition = composed(profile, platform=platform)
+    assert composition.observed_config == composed({"type": "Intermediate"}).observed_config
     (finding,) = composition.findings
     ours = platform is KUBEADM
     condition = names.TARGET_CONFIG_DEGRADED if ours else names.CONFIG_OBSERVATION_DEGRADED
-    # On OpenShift everything takes Intermediate then; the scheduler must not be an exception.
+    # On OpenShift all components then fall back to Intermediate; the scheduler must as well.
     assert (finding.condition, finding.blocking, finding.reason) == (condition, ours, reason)
     owner = "" if ours else "APIServer/cluster "
     assert finding.path == f"{owner}spec.tlsSecurityProfile{path}"
-    assert said in finding.message
+    assert output in finding.message
 
 
 @pytest.mark.parametrize(
-    ("profile", "path", "said"),
+    ("profile", "path", "output"),
     [
         (custom(GCM, "TLS12"), "minTLSVersion", '"TLS12" is not a TLS version'),
-        (custom(["ECDHE-RSA-AES256-GCM-SHA384"]), "ciphers", "because HTTP/2 needs"),
+        (
+            custom(["ECDHE-RSA-AES256-GCM-SHA384"]),
+            "ciphers",
+            "because HTTP/2 below TLS 1.3 requires",
+        ),
     ],
 )
 @pytest.mark.parametrize("platform", [KUBEADM, OPENSHIFT], ids=lambda platform: platform.name)
-def test_a_profile_with_which_no_scheduler_starts_blocks_and_is_named(
-    platform: Platform, profile: Any, path: str, said: str
+def test_a_profile_with_which_no_scheduler_starts_blocks(
+    platform: Platform, profile: Any, path: str, output: str
 ) -> None:
-    composition = made(profile, platform=platform)
+    composition = composed(profile, platform=platform)
     assert composition.blocking
     (finding,) = composition.findings
     assert finding.path.endswith(f"spec.tlsSecurityProfile.custom.{path}")
-    assert said in finding.message
+    assert output in finding.message
 
 
 @pytest.mark.parametrize(
@@ -220,7 +222,7 @@ def test_a_profile_with_which_no_scheduler_starts_blocks_and_is_named(
         (custom(GCM, 12), {"cipherSuites": GCM_IANA}, ["minTLSVersion"]),
     ],
 )
-def test_empty_values_are_left_out(profile: Any, info: Any, paths: list[str]) -> None:
+def test_empty_values_are_omitted(profile: Any, info: Any, paths: list[str]) -> None:
     found, problems = serving_info(profile)
     assert found == info
     assert [p.path for p in problems] == [
@@ -230,14 +232,14 @@ def test_empty_values_are_left_out(profile: Any, info: Any, paths: list[str]) ->
 
 def test_a_profile_replaces_all_tls_flags_of_the_adoption() -> None:
     adopted = {"arguments": {"tls-cipher-suites": ["X"], "tls-min-version": ["VersionTLS10"]}}
-    composition = made(custom([], "VersionTLS13"), platform=KUBEADM, observedConfig=adopted)
+    composition = composed(custom([], "VersionTLS13"), platform=KUBEADM, observedConfig=adopted)
     assert tls_flags(composition) == ["--tls-min-version=VersionTLS13"]
     assert composition.observed_config["arguments"] == adopted["arguments"]
 
 
 def test_overrides_win_over_the_profile_field_by_field() -> None:
     overrides = {"servingInfo": {"minTLSVersion": "VersionTLS13"}}
-    composition = made({"type": "Intermediate"}, unsupportedConfigOverrides=overrides)
+    composition = composed({"type": "Intermediate"}, unsupportedConfigOverrides=overrides)
     assert tls_flags(composition) == [
         f"--tls-cipher-suites={','.join(INTERMEDIATE)}",
         "--tls-min-version=VersionTLS13",

@@ -1,4 +1,4 @@
-"""Schedulers that nobody told the operator about, for names that are served."""
+"""Unmanaged schedulers that bind Pods of a served schedulerName."""
 
 from __future__ import annotations
 
@@ -8,11 +8,16 @@ from typing import Any
 
 import pytest
 
-from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import OPENSHIFT
-from kube_scheduler_operator.diagnostics.unmanaged_schedulers import PATH, RECENT, binders
-from kube_scheduler_operator.engine.polling import Looks
-from kube_scheduler_operator.model.snapshot import Binder
+from kube_scheduler_operator.diagnostics.unmanaged_schedulers import (
+    PATH,
+    RECENT,
+    binding_schedulers,
+    condition,
+    unmanaged,
+)
+from kube_scheduler_operator.engine.polling import Poller
+from kube_scheduler_operator.model.snapshot import BindingScheduler
 
 from ..secondary.world import BEGIN, NAME, World
 
@@ -20,7 +25,7 @@ MAIN = "default-scheduler"
 
 
 def event(name: str, host: str, ago: float = 0.0, **fields: Any) -> dict[str, Any]:
-    """As a real kube-scheduler leaves it with each binding."""
+    """The event that kube-scheduler creates for each binding."""
     at = (BEGIN - timedelta(seconds=ago)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     return {
         "reason": "Scheduled",
@@ -31,15 +36,15 @@ def event(name: str, host: str, ago: float = 0.0, **fields: Any) -> dict[str, An
     }
 
 
-def said(world: World) -> tuple[str, str]:
+def reported(world: World) -> tuple[str, str]:
     """The condition's status and message."""
-    found = {one.type: one for one in world.secondary().conditions}[names.UNKNOWN_SCHEDULER]
+    found = condition(unmanaged(world.snapshot(), world.secondary().served))
     return found.status, found.message
 
 
 @pytest.fixture
 def world() -> World:
-    """A control-plane node, and a further scheduler."""
+    """A control-plane node, and a secondary scheduler."""
     world = World()
     labels = {"kubernetes.io/hostname": "a-host"}
     world.nodes = {"a": {"metadata": {"name": "a", "labels": labels}}}
@@ -47,12 +52,14 @@ def world() -> World:
     return world
 
 
-def test_of_events_who_binds_is_kept_and_when_it_last_did() -> None:
-    found = binders([event(MAIN, "a", 9), event(MAIN, "b"), event(MAIN, "a", 3), event("x", "a")])
+def test_binding_schedulers_are_read_from_events_with_their_last_binding() -> None:
+    found = binding_schedulers(
+        [event(MAIN, "a", 9), event(MAIN, "b"), event(MAIN, "a", 3), event("x", "a")]
+    )
     assert found == (
-        Binder(MAIN, "a", BEGIN - timedelta(seconds=3)),
-        Binder(MAIN, "b", BEGIN),
-        Binder("x", "a", BEGIN),
+        BindingScheduler(MAIN, "a", BEGIN - timedelta(seconds=3)),
+        BindingScheduler(MAIN, "b", BEGIN),
+        BindingScheduler("x", "a", BEGIN),
     )
 
 
@@ -67,8 +74,8 @@ def test_of_events_who_binds_is_kept_and_when_it_last_did() -> None:
         event(MAIN, "a", reportingInstance=None, reportingController=None),
     ],
 )
-def test_events_of_another_form_are_passed_over(other: dict[str, Any]) -> None:
-    assert binders([other]) == ()
+def test_other_events_are_ignored(other: dict[str, Any]) -> None:
+    assert binding_schedulers([other]) == ()
 
 
 @pytest.mark.parametrize(
@@ -78,68 +85,71 @@ def test_events_of_another_form_are_passed_over(other: dict[str, Any]) -> None:
         (MAIN, "A.example.com"),
         (MAIN, "a-host"),
         (NAME, f"{NAME}-7d9c5b6f4-x2x4z"),
-        ("nobodys", "stranger"),
+        ("other-scheduler", "other"),
     ],
 )
-def test_who_is_known_or_serves_a_name_of_its_own_is_let_be(
+def test_managed_schedulers_and_unshared_names_are_not_reported(
     world: World, name: str, host: str
 ) -> None:
-    world.binders = (Binder(name, host, BEGIN),)
-    assert said(world) == ("False", "")
+    world.binders = (BindingScheduler(name, host, BEGIN),)
+    assert reported(world) == ("False", "")
 
 
-def test_who_binds_for_a_name_that_is_served_is_named(world: World) -> None:
-    world.binders = (Binder(MAIN, "mine-7d9-x", BEGIN), Binder(NAME, "a-pod", BEGIN))
-    status, message = said(world)
+def test_an_unmanaged_scheduler_of_a_served_name_is_reported(world: World) -> None:
+    world.binders = (
+        BindingScheduler(MAIN, "mine-7d9-x", BEGIN),
+        BindingScheduler(NAME, "a-pod", BEGIN),
+    )
+    status, message = reported(world)
     assert status == "True"
     assert f'a-pod serves "{NAME}"' in message
     assert f'mine-7d9-x serves "{MAIN}"' in message
     assert "another schedulerName" in message
-    world.binders = tuple(Binder(MAIN, f"p-{k}", BEGIN) for k in range(9))
-    assert "and 4 more" in said(world)[1]
+    world.binders = tuple(BindingScheduler(MAIN, f"p-{k}", BEGIN) for k in range(9))
+    assert "and 4 more" in reported(world)[1]
 
 
-def test_who_has_stopped_is_forgotten_and_so_is_who_was_on_a_node_that_left(world: World) -> None:
-    world.binders = (Binder(MAIN, "b", BEGIN),)
+def test_a_stopped_scheduler_and_one_of_a_removed_node_are_not_reported(world: World) -> None:
+    world.binders = (BindingScheduler(MAIN, "b", BEGIN),)
     world.now = BEGIN + timedelta(seconds=RECENT - 1)
-    assert said(world)[0] == "True"
+    assert reported(world)[0] == "True"
     world.node_left = BEGIN + timedelta(seconds=1)
-    assert said(world)[0] == "False"
+    assert reported(world)[0] == "False"
     world.node_left = BEGIN - timedelta(seconds=1)
-    assert said(world)[0] == "True", "it binds although its node has left"
+    assert reported(world)[0] == "True", "it bound after the node left"
     world.now = BEGIN + timedelta(seconds=RECENT)
-    assert said(world)[0] == "False"
+    assert reported(world)[0] == "False"
 
 
-def test_without_a_node_nothing_is_said_of_the_control_planes_names(world: World) -> None:
+def test_without_nodes_names_of_the_control_plane_are_not_checked(world: World) -> None:
     world.nodes = {}
-    world.binders = (Binder(MAIN, "b", BEGIN),)
-    assert said(world)[0] == "False"
-    world.binders = (Binder(NAME, "b", BEGIN),)
-    assert said(world)[0] == "True"
+    world.binders = (BindingScheduler(MAIN, "b", BEGIN),)
+    assert reported(world)[0] == "False"
+    world.binders = (BindingScheduler(NAME, "b", BEGIN),)
+    assert reported(world)[0] == "True"
 
 
-def test_on_openshift_a_bootstrap_machine_binds_first(world: World) -> None:
+def test_the_bootstrap_machine_of_openshift_is_not_reported(world: World) -> None:
     world.platform = replace(OPENSHIFT, target_namespace=world.platform.target_namespace)
-    world.binders = (Binder(MAIN, "bootstrap", BEGIN),)
-    assert said(world)[0] == "False"
+    world.binders = (BindingScheduler(MAIN, "bootstrap", BEGIN),)
+    assert reported(world)[0] == "False"
 
 
-async def test_another_one_is_news_and_another_binding_is_none() -> None:
+async def test_a_new_scheduler_wakes_and_a_new_binding_does_not() -> None:
     answers = [[event(MAIN, "a", 9)], [event(MAIN, "a", 3)], [event(MAIN, "b")]]
-    asked: list[str] = []
+    requested: list[str] = []
 
     class Api:
         async def get_path(self, path: str) -> dict[str, Any]:
-            asked.append(path)
+            requested.append(path)
             return {"items": answers.pop(0)}
 
     wakes: list[int] = []
-    looks = Looks(60, lambda: wakes.append(1))
+    poller = Poller(60, lambda: wakes.append(1))
     api: Any = Api()
     for expected in (1, 1, 2):
-        await looks.look_at_binders(api)
+        await poller.poll_bindings(api)
         assert len(wakes) == expected
-    assert [each.host for each in looks.binders] == ["b"]
-    assert set(asked) == {PATH}
+    assert [each.host for each in poller.bindings] == ["b"]
+    assert set(requested) == {PATH}
     assert "limit=500" in PATH

@@ -1,4 +1,4 @@
-"""Which kind of cluster it is: what tells, what does not, and what is done about refusals."""
+"""Detection of the kind of cluster, also with requests that are refused or fail."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from kube_scheduler_operator.__main__ import main
+from kube_scheduler_operator.base.backoff import NO_RETRIES
 from kube_scheduler_operator.base.platform import (
     KUBEADM,
     OPENSHIFT,
@@ -43,9 +44,14 @@ LABEL = "node-role.kubernetes.io/control-plane"
         (True, [], OPENSHIFT, 'Infrastructure "cluster" of config.openshift.io exists'),
         (True, ["v1.35.4+rke2r1"], OPENSHIFT, "Infrastructure"),
         (False, ["v1.35.4", "v1.35.4+rke2r1"], RKE2, "kubelet v1.35.4+rke2r1"),
-        (False, ["v1.35.4"], KUBEADM, "nothing says otherwise: no Infrastructure of OpenShift, ku"),
-        (False, [""], KUBEADM, "nothing says otherwise"),
-        (False, [], KUBEADM, "no control-plane node that can be seen"),
+        (
+            False,
+            ["v1.35.4"],
+            KUBEADM,
+            "OpenShift's Infrastructure does not exist and the kubelet is v1.35.4",
+        ),
+        (False, [""], KUBEADM, "OpenShift's Infrastructure does not exist"),
+        (False, [], KUBEADM, "no control-plane node is visible"),
     ],
 )
 def test_a_cluster_is_recognized_by(
@@ -57,7 +63,7 @@ def test_a_cluster_is_recognized_by(
 
 
 def test_k3s_has_no_static_pod_to_own() -> None:
-    with pytest.raises(UnsupportedCluster, match=r"inside of its own process.*v1\.35\.4\+k3s1"):
+    with pytest.raises(UnsupportedCluster, match=r"inside its own process.*v1\.35\.4\+k3s1"):
         recognize(infrastructure=False, kubelets=["v1.35.4+k3s1"])
 
 
@@ -66,7 +72,9 @@ def test_k3s_has_no_static_pod_to_own() -> None:
 
 @pytest.fixture
 async def client(api: FakeApi) -> AsyncIterator[ApiClient]:
-    async with ApiClient(api.credentials(), field_manager="me", backoffs=(), timeout=2) as made:
+    async with ApiClient(
+        api.credentials(), field_manager="me", backoff=NO_RETRIES, timeout=2
+    ) as made:
         yield made
 
 
@@ -86,16 +94,18 @@ async def test_openshift_has_its_kinds_and_its_object(api: FakeApi, client: ApiC
     assert not api.requests("GET", "/nodes")
 
 
-async def test_our_own_kinds_of_that_group_prove_nothing(api: FakeApi, client: ApiClient) -> None:
+async def test_the_operators_own_kinds_of_the_group_do_not_count(
+    api: FakeApi, client: ApiClient
+) -> None:
     api.served |= {CLUSTER_OPERATORS}
     node(api, "a", "v1.35.4", **{LABEL: ""})
     found = await detect(client)
     assert (found.platform, found.unanswered) == (KUBEADM, ())
-    assert not api.requests("GET", "/infrastructures"), "nothing is asked that could be refused"
+    assert not api.requests("GET", "/infrastructures"), "no request that could be refused"
 
 
 @pytest.mark.parametrize("served", [{INFRASTRUCTURES}, {INFRASTRUCTURES, CLUSTER_VERSIONS}])
-async def test_kinds_without_the_object_prove_nothing(
+async def test_kinds_without_the_object_do_not_count(
     api: FakeApi, client: ApiClient, served: set[Resource]
 ) -> None:
     api.served |= served
@@ -109,7 +119,9 @@ async def test_only_control_plane_nodes_count(api: FakeApi, client: ApiClient) -
     assert (await detect(client)).platform == RKE2
 
 
-async def test_a_refused_question_leaves_it_to_the_next(api: FakeApi, client: ApiClient) -> None:
+async def test_after_a_forbidden_request_the_next_one_decides(
+    api: FakeApi, client: ApiClient
+) -> None:
     openshift(api)
     node(api, "a", "v1.35.4+rke2r1", **{LABEL: "true"})
     api.fail(403, path="/infrastructures", times=None, reason="Forbidden")
@@ -122,15 +134,13 @@ async def test_a_refused_question_leaves_it_to_the_next(api: FakeApi, client: Ap
     assert len(found.unanswered) == 2
 
 
-async def test_a_failed_question_leaves_it_to_the_next(api: FakeApi, client: ApiClient) -> None:
+async def test_after_a_failed_request_the_next_one_decides(api: FakeApi, client: ApiClient) -> None:
     api.fail(503, path="/config.openshift.io", times=None)
     node(api, "a", "v1.35.4+rke2r1", **{LABEL: "true"})
     assert (await detect(client)).platform == RKE2
 
 
-async def test_no_answer_at_all_says_nothing_about_a_cluster(
-    api: FakeApi, client: ApiClient
-) -> None:
+async def test_unavailable_api_server_is_an_error(api: FakeApi, client: ApiClient) -> None:
     api.fail(503, times=None)
     with pytest.raises(Unavailable):
         await detect(client)
@@ -140,32 +150,32 @@ async def test_no_answer_at_all_says_nothing_about_a_cluster(
         await detect(client)
 
 
-# --- who asks -------------------------------------------------------------------------------------
+# --- callers --------------------------------------------------------------------------------------
 
 
-async def test_a_command_says_what_it_could_not_ask(cluster: Cluster) -> None:
+async def test_command_reports_failed_requests(cluster: Cluster) -> None:
     cluster.api.fail(403, path="/nodes", times=None, reason="Forbidden")
     done = await cluster.run("status")
     assert done.err.startswith("note: --platform kubeadm is assumed: ")
     assert len(done.err.splitlines()) == 1
 
 
-async def test_a_command_that_is_told_does_not_ask(cluster: Cluster) -> None:
+async def test_command_with_a_platform_sends_no_request(cluster: Cluster) -> None:
     cluster.api.fail(403, path="/nodes", times=None, reason="Forbidden")
     done = await cluster.run("status", "--platform", "kubeadm")
     assert done.err == ""
     assert not cluster.api.requests("GET", "/nodes")
 
 
-async def test_a_command_refuses_k3s(cluster: Cluster) -> None:
+async def test_command_refuses_k3s(cluster: Cluster) -> None:
     node(cluster.api, "a", "v1.35.4+k3s1", **{LABEL: "true"})
     done = await cluster.run("status")
     assert done.code == 1
-    assert "this is k3s" in done.err
+    assert "k3s runs its scheduler inside its own process" in done.err
 
 
 def run_operator(monkeypatch: pytest.MonkeyPatch, found: Any, *words: str) -> list[Platform]:
-    """`kube-scheduler-operator operator WORDS` where detection ends so; what is then run."""
+    """`kube-scheduler-operator operator WORDS` with this detection; returns what it runs."""
     started: list[Platform] = []
 
     async def detected(_: ApiClient) -> Detected:
@@ -186,7 +196,7 @@ def run_operator(monkeypatch: pytest.MonkeyPatch, found: Any, *words: str) -> li
     return started
 
 
-def test_the_operator_runs_for_what_it_has_detected_and_says_why(
+def test_operator_runs_for_the_detected_platform_and_logs_the_reason(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, logger=operator.__name__)
@@ -200,14 +210,14 @@ def test_the_operator_runs_for_what_it_has_detected_and_says_why(
     }
 
 
-def test_the_operator_does_not_ask_what_it_was_told(
+def test_operator_with_a_platform_sends_no_request(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words = ("--kubeconfig", str(cluster.kubeconfig), "--platform", "openshift")
     assert run_operator(monkeypatch, AssertionError("asked"), *words) == [OPENSHIFT]
 
 
-def test_the_operator_does_not_start_on_k3s(
+def test_operator_does_not_start_on_k3s(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = ("--kubeconfig", str(cluster.kubeconfig))

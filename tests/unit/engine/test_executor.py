@@ -1,4 +1,4 @@
-"""Plans become writes, answers go into the store, and errors end what they must."""
+"""The executor: it performs writes, stores the responses, and stops at errors."""
 
 from __future__ import annotations
 
@@ -8,17 +8,20 @@ from typing import Any
 import pytest
 
 from kube_scheduler_operator.engine.executor import Executor
-from kube_scheduler_operator.kube.errors import Forbidden, NotFound, Request, from_response
+from kube_scheduler_operator.kube.errors import ApiRequest, Forbidden, NotFound, from_response
 from kube_scheduler_operator.kube.resource import (
     CLUSTER_OPERATORS,
     CONFIG_MAPS,
     KUBE_SCHEDULERS,
     PODS,
+    SECONDARY_SCHEDULERS,
     ObjectRef,
     Resource,
 )
 from kube_scheduler_operator.kube.store import Store
 from kube_scheduler_operator.model.plan import Create, Delete, Event, Plan, Replace
+
+X, Y = SECONDARY_SCHEDULERS.named("x"), SECONDARY_SCHEDULERS.named("y")
 
 Object = dict[str, Any]
 
@@ -85,7 +88,7 @@ class FakeApi:
             raise self._error(verb, ref, *self.errors[verb, ref.name])
 
     def _error(self, verb: str, ref: ObjectRef, status: int, reason: str) -> Exception:
-        request = Request(verb, ref.path, ref.resource, ref.namespace, ref.name)
+        request = ApiRequest(verb, ref.path, ref.resource, ref.namespace, ref.name)
         return from_response(request, status, {"kind": "Status", "reason": reason})
 
 
@@ -99,7 +102,7 @@ class Bench:
     def event(self, type: str, reason: str, message: str) -> None:  # noqa: A002
         self.events.append(f"{type} {reason} {message}")
 
-    def held(self, resource: Resource, name: str) -> Any:
+    def stored(self, resource: Resource, name: str) -> Any:
         return self.store.view().get(resource, name, "n" if resource.namespaced else None)
 
 
@@ -124,24 +127,24 @@ def known(
     return obj
 
 
-async def test_an_empty_plan_does_nothing_and_wants_nothing(bench: Bench) -> None:
+async def test_an_empty_plan_writes_nothing_and_needs_no_reconcile(bench: Bench) -> None:
     assert await bench.executor.execute(Plan()) is False
     assert bench.api.calls == []
 
 
-async def test_writes_happen_in_order_and_their_answers_are_known_at_once(bench: Bench) -> None:
+async def test_writes_are_performed_in_order_and_their_responses_stored(bench: Bench) -> None:
     assert await bench.executor.execute(Plan((create("a"), create("b")))) is True
     assert bench.api.calls == ["create a", "create b"]
-    assert bench.held(CONFIG_MAPS, "b")["metadata"]["resourceVersion"] == "12"
+    assert bench.stored(CONFIG_MAPS, "b")["metadata"]["resourceVersion"] == "12"
 
 
-async def test_events_are_told_after_their_write(bench: Bench) -> None:
-    plan = Plan((create("a", Event("Made", "a", "Warning")),), events=(Event("Said", "first"),))
+async def test_events_are_sent_after_their_write(bench: Bench) -> None:
+    plan = Plan((create("a", Event("Made", "a", "Warning")),), events=(Event("Reported", "first"),))
     await bench.executor.execute(plan)
-    assert bench.events == ["Normal Said first", "Warning Made a"]
+    assert bench.events == ["Normal Reported first", "Warning Made a"]
 
 
-async def test_a_status_goes_to_its_subresource(bench: Bench) -> None:
+async def test_a_status_is_written_to_its_subresource(bench: Bench) -> None:
     kubescheduler = bench.api.put(KUBE_SCHEDULERS, "cluster", 5)
     await bench.executor.execute(Plan((Replace(KUBE_SCHEDULERS, kubescheduler, "status"),)))
     assert bench.api.calls == ["replace/status cluster"]
@@ -166,7 +169,7 @@ async def test_a_status_goes_to_its_subresource(bench: Bench) -> None:
     ],
     ids=["replace", "delete", "create"],
 )
-async def test_a_plan_that_is_out_of_date_ends_and_what_is_there_is_read(
+async def test_a_conflict_ends_the_plan_and_the_object_is_read_again(
     bench: Bench, verb: str, action: Callable[[Object], Any], status: int, reason: str
 ) -> None:
     obj = known(bench)
@@ -175,34 +178,34 @@ async def test_a_plan_that_is_out_of_date_ends_and_what_is_there_is_read(
     assert await bench.executor.execute(Plan((action(obj), create("b")))) is True
     assert "create b" not in bench.api.calls
     assert bench.events == []
-    assert bench.held(CONFIG_MAPS, "a")["metadata"]["resourceVersion"] == "9"
+    assert bench.stored(CONFIG_MAPS, "a")["metadata"]["resourceVersion"] == "9"
 
 
-async def test_a_conflict_over_something_that_has_gone_is_known_as_well(bench: Bench) -> None:
+async def test_a_conflict_with_a_deleted_object_removes_it_from_the_store(bench: Bench) -> None:
     obj = known(bench)
     bench.api.objects.clear()
     bench.api.errors["replace", "a"] = (409, "Conflict")
     await bench.executor.execute(Plan((Replace(CONFIG_MAPS, obj),)))
-    assert bench.held(CONFIG_MAPS, "a") is None
+    assert bench.stored(CONFIG_MAPS, "a") is None
 
 
-async def test_replacing_what_has_gone_ends_the_plan(bench: Bench) -> None:
+async def test_replacing_a_deleted_object_ends_the_plan(bench: Bench) -> None:
     obj = known(bench)
     bench.api.errors["replace", "a"] = (404, "NotFound")
     assert await bench.executor.execute(Plan((Replace(CONFIG_MAPS, obj), create("b")))) is True
-    assert bench.held(CONFIG_MAPS, "a") is None
+    assert bench.stored(CONFIG_MAPS, "a") is None
     assert "create b" not in bench.api.calls
 
 
-async def test_deleting_what_has_gone_is_done(bench: Bench) -> None:
+async def test_deleting_a_deleted_object_succeeds(bench: Bench) -> None:
     obj = known(bench)
     bench.api.errors["delete", "a"] = (404, "NotFound")
     await bench.executor.execute(Plan((Delete(CONFIG_MAPS, obj), create("b"))))
-    assert bench.held(CONFIG_MAPS, "a") is None
+    assert bench.stored(CONFIG_MAPS, "a") is None
     assert "create b" in bench.api.calls
 
 
-async def test_a_kind_or_namespace_that_is_not_there_is_an_error_and_no_reason_to_hurry(
+async def test_a_missing_kind_or_namespace_is_an_error(
     bench: Bench,
 ) -> None:
     bench.api.errors["create", "a"] = (404, "NotFound")
@@ -210,45 +213,45 @@ async def test_a_kind_or_namespace_that_is_not_there_is_an_error_and_no_reason_t
         await bench.executor.execute(Plan((create("a"),)))
 
 
-async def test_a_deletion_is_of_exactly_what_was_read(bench: Bench) -> None:
+async def test_a_deletion_has_the_uid_that_was_read(bench: Bench) -> None:
     obj = known(bench)
     await bench.executor.execute(Plan((Delete(CONFIG_MAPS, obj),)))
     assert bench.api.calls == ["delete a u", "get a"]
-    assert bench.held(CONFIG_MAPS, "a") is None
+    assert bench.stored(CONFIG_MAPS, "a") is None
 
 
-async def test_a_pod_that_ends_gracefully_is_known_to_be_going(bench: Bench) -> None:
+async def test_a_pod_that_terminates_gracefully_has_a_deletion_timestamp(bench: Bench) -> None:
     obj = known(bench, resource=PODS)
     bench.api.graceful = True
     await bench.executor.execute(Plan((Delete(PODS, obj),)))
-    assert "deletionTimestamp" in bench.held(PODS, "a")["metadata"]
+    assert "deletionTimestamp" in bench.stored(PODS, "a")["metadata"]
 
 
-async def test_what_lost_its_label_is_deleted_so_that_it_can_be_made_again(bench: Bench) -> None:
+async def test_an_object_without_its_label_is_deleted_and_recreated(bench: Bench) -> None:
     obj = known(bench)
-    bench.store.remove(CONFIG_MAPS, obj)  # what a watch with a selector says then
+    bench.store.remove(CONFIG_MAPS, obj)  # the event of a watch with a selector
     bench.api.errors["create", "a"] = (409, "AlreadyExists")
     assert await bench.executor.execute(Plan((create("a"),))) is True
     assert "delete a u" in bench.api.calls
     del bench.api.errors["create", "a"]
     bench.api.version = 20
     await bench.executor.execute(Plan((Create(CONFIG_MAPS, _again("a")),)))
-    assert bench.held(CONFIG_MAPS, "a") is not None
+    assert bench.stored(CONFIG_MAPS, "a") is not None
 
 
 def _again(name: str) -> Object:
-    """The API gives a new object a new uid."""
+    """A new object with another uid."""
     obj = new(name)
     obj["metadata"]["uid"] = "another"
     return obj
 
 
-async def test_what_somebody_else_made_first_is_not_deleted(bench: Bench) -> None:
+async def test_an_object_created_by_another_client_is_not_deleted(bench: Bench) -> None:
     bench.api.put(CONFIG_MAPS, "a", 9)
     bench.api.errors["create", "a"] = (409, "AlreadyExists")
     await bench.executor.execute(Plan((create("a"),)))
     assert bench.api.calls == ["create a", "get a"]
-    assert bench.held(CONFIG_MAPS, "a") is not None
+    assert bench.stored(CONFIG_MAPS, "a") is not None
 
 
 async def test_an_error_ends_the_actions_and_is_raised_after_the_reports(bench: Bench) -> None:
@@ -259,7 +262,7 @@ async def test_an_error_ends_the_actions_and_is_raised_after_the_reports(bench: 
     assert bench.api.calls == ["create a", "create kube-scheduler"]
 
 
-async def test_a_report_that_fails_does_not_hide_the_error_of_an_action(bench: Bench) -> None:
+async def test_a_failed_report_does_not_hide_the_error_of_an_action(bench: Bench) -> None:
     bench.api.errors["create", "a"] = (403, "Forbidden")
     bench.api.errors["create", "kube-scheduler"] = (500, "")
     report = Create(CLUSTER_OPERATORS, {"metadata": {"name": "kube-scheduler"}})
@@ -267,33 +270,33 @@ async def test_a_report_that_fails_does_not_hide_the_error_of_an_action(bench: B
         await bench.executor.execute(Plan((create("a"),), (report,)))
 
 
-# --- chains: writes that concern nobody else ------------------------------------------------------
+# --- write sets: the writes for one object --------------------------------------------------------
 
 
-async def test_a_chain_that_fails_stops_no_other_and_is_told_of(bench: Bench) -> None:
+async def test_a_failed_write_set_is_recorded_and_stops_no_other(bench: Bench) -> None:
     bench.api.errors["create", "b"] = (403, "Forbidden")
-    chains = {"x": (create("a"), create("b"), create("c")), "y": (create("d"),)}
-    assert await bench.executor.execute(Plan(chains=chains)) is True
+    write_sets = {X: (create("a"), create("b"), create("c")), Y: (create("d"),)}
+    assert await bench.executor.execute(Plan(write_sets=write_sets)) is True
     assert bench.api.calls == ["create a", "create b", "create d"]
-    assert list(bench.executor.troubles) == ["x"]
-    assert "403" in bench.executor.troubles["x"]
+    assert list(bench.executor.write_errors) == [X]
+    assert "403" in bench.executor.write_errors[X]
 
 
-async def test_a_chain_that_only_fails_asks_for_no_pass_at_once(bench: Bench) -> None:
+async def test_a_failed_write_set_alone_causes_no_reconcile(bench: Bench) -> None:
     bench.api.errors["create", "a"] = (403, "Forbidden")
-    assert await bench.executor.execute(Plan(chains={"x": (create("a"),)})) is False
+    assert await bench.executor.execute(Plan(write_sets={X: (create("a"),)})) is False
     assert await bench.executor.execute(Plan()) is False
-    assert bench.executor.troubles == {}, "of the last plan only"
+    assert bench.executor.write_errors == {}, "errors of the last plan only"
 
 
-async def test_chains_are_performed_when_the_plan_itself_failed(bench: Bench) -> None:
+async def test_write_sets_are_performed_when_the_plan_itself_failed(bench: Bench) -> None:
     bench.api.errors["create", "a"] = (403, "Forbidden")
     with pytest.raises(Forbidden):
-        await bench.executor.execute(Plan((create("a"),), chains={"x": (create("b"),)}))
+        await bench.executor.execute(Plan((create("a"),), write_sets={X: (create("b"),)}))
     assert bench.api.calls == ["create a", "create b"]
 
 
-# --- what has an owner ----------------------------------------------------------------------------
+# --- objects with owners --------------------------------------------------------------------------
 
 
 def owned(name: str, owner: str = "mine", **metadata: Any) -> Object:
@@ -309,44 +312,44 @@ def owned(name: str, owner: str = "mine", **metadata: Any) -> Object:
     }
 
 
-async def exclusive(bench: Bench, there: Object) -> None:
-    """Create "a", which the store does not know and which is there already."""
-    obj = {**there, "metadata": {**there["metadata"], "uid": "v", "resourceVersion": "7"}}
+async def exclusive(bench: Bench, existing: Object) -> None:
+    """Create "a", which exists but is not in the store."""
+    obj = {**existing, "metadata": {**existing["metadata"], "uid": "v", "resourceVersion": "7"}}
     bench.api.objects[CONFIG_MAPS.ref(obj)] = obj
     bench.api.errors["create", "a"] = (409, "AlreadyExists")
-    plan = Plan(chains={"x": (Create(CONFIG_MAPS, owned("a"), exclusive=True),)})
+    plan = Plan(write_sets={X: (Create(CONFIG_MAPS, owned("a"), exclusive=True),)})
     await bench.executor.execute(plan)
 
 
-async def test_somebody_elses_object_is_neither_deleted_nor_taken_over(bench: Bench) -> None:
-    """The operator's own Deployment, say, after whose name somebody has called a scheduler."""
-    for there in (new("a"), owned("a", "somebody")):
-        await exclusive(bench, there)
-        assert bench.executor.troubles == {
-            "x": "ConfigMap n/a exists and is somebody else's; delete it, or use another name"
+async def test_an_object_with_another_owner_is_neither_deleted_nor_taken_over(bench: Bench) -> None:
+    """For example the operator's own Deployment, if a scheduler has the same name."""
+    for existing in (new("a"), owned("a", "another")):
+        await exclusive(bench, existing)
+        assert bench.executor.write_errors == {
+            X: "ConfigMap n/a exists and has another owner; delete it, or use another name"
         }
-        assert bench.held(CONFIG_MAPS, "a") is None
+        assert bench.stored(CONFIG_MAPS, "a") is None
     assert not [call for call in bench.api.calls if call.startswith(("delete", "replace"))]
 
 
-async def test_an_object_of_the_same_owner_is_taken_notice_of(bench: Bench) -> None:
+async def test_an_existing_object_of_the_same_owner_is_stored(bench: Bench) -> None:
     await exclusive(bench, owned("a"))
-    assert bench.executor.troubles == {}
-    assert bench.held(CONFIG_MAPS, "a")["metadata"]["uid"] == "v"
+    assert bench.executor.write_errors == {}
+    assert bench.stored(CONFIG_MAPS, "a")["metadata"]["uid"] == "v"
     assert "replace a" not in bench.api.calls
 
 
-async def test_one_that_has_lost_the_labels_by_which_it_is_watched_gets_them_back(
+async def test_missing_labels_of_an_owned_object_are_restored(
     bench: Bench,
 ) -> None:
     await exclusive(bench, owned("a", labels={"theirs": "too"}))
-    held = bench.held(CONFIG_MAPS, "a")["metadata"]
-    assert held["labels"] == {"ours": "yes", "theirs": "too"}
+    metadata = bench.stored(CONFIG_MAPS, "a")["metadata"]
+    assert metadata["labels"] == {"ours": "yes", "theirs": "too"}
     assert bench.api.calls == ["create a", "get a", "replace a"]
 
 
-async def test_one_that_is_gone_in_between_is_for_the_next_pass(bench: Bench) -> None:
+async def test_an_object_deleted_meanwhile_is_left_to_the_next_reconcile(bench: Bench) -> None:
     bench.api.errors["create", "a"] = (409, "AlreadyExists")
-    plan = Plan(chains={"x": (Create(CONFIG_MAPS, owned("a"), exclusive=True),)})
+    plan = Plan(write_sets={X: (Create(CONFIG_MAPS, owned("a"), exclusive=True),)})
     assert await bench.executor.execute(plan) is True
-    assert bench.executor.troubles == {}
+    assert bench.executor.write_errors == {}

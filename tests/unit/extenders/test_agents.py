@@ -1,12 +1,11 @@
-"""Agents of the control plane's scheduler: before the first call they are there, and after the
-last one they go.
-"""
+"""Agents of the control plane's scheduler: they run before the first call and until the last."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -14,8 +13,9 @@ import pytest
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import KUBEADM, OPENSHIFT
 from kube_scheduler_operator.base.settings import Settings
-from kube_scheduler_operator.engine.handlers import take_snapshot
-from kube_scheduler_operator.extenders.agents import control_plane_agents
+from kube_scheduler_operator.controlplane.revision.history import configurations_in_use
+from kube_scheduler_operator.engine.snapshots import take_snapshot
+from kube_scheduler_operator.extenders import agents as extender_agents
 from kube_scheduler_operator.kube.resource import (
     CONFIG_MAPS,
     DAEMON_SETS,
@@ -25,71 +25,78 @@ from kube_scheduler_operator.kube.resource import (
 )
 from kube_scheduler_operator.model.snapshot import Snapshot
 
-from ..desk import BEGIN, Desk
+from ..fake_cluster import BEGIN, FakeCluster
 
 TARGET = KUBEADM.target_namespace
 SAFE: dict[str, Any] = {"policies": [{"name": "safe-overload", "arguments": {"utilization": 80}}]}
 URL = "http://127.0.0.1:5401/safe"
 
 
+def planned_agents(world: Snapshot, results: Any) -> extender_agents.ControlPlaneAgents:
+    in_use = partial(configurations_in_use, world)
+    return extender_agents.control_plane_agents(world, results, in_use)
+
+
 @pytest.fixture
-def desk() -> Desk:
-    return Desk()
+def cluster() -> FakeCluster:
+    return FakeCluster()
 
 
-def called(desk: Desk) -> list[str]:
-    """What the configuration says that is about to run."""
-    config = desk.get(CONFIG_MAPS, names.CONFIG, TARGET)["data"][names.CONFIG_KEY]
+def called(cluster: FakeCluster) -> list[str]:
+    """The extenders of the configuration that is about to run."""
+    config = cluster.get(CONFIG_MAPS, names.CONFIG, TARGET)["data"][names.CONFIG_KEY]
     return [one["urlPrefix"] for one in json.loads(config).get("extenders", ())]
 
 
-def observed(desk: Desk) -> list[str]:
-    config = desk.get(KUBE_SCHEDULERS, "cluster")["spec"].get("observedConfig") or {}
+def observed(cluster: FakeCluster) -> list[str]:
+    config = cluster.get(KUBE_SCHEDULERS, "cluster")["spec"].get("observedConfig") or {}
     return [one["urlPrefix"] for one in config.get("extenders", ())]
 
 
-def condition(desk: Desk, type_: str, name: str = "safe") -> tuple[str, str, str]:
-    status = desk.get(SCHEDULER_EXTENDERS, name)["status"]
+def condition(cluster: FakeCluster, type_: str, name: str = "safe") -> tuple[str, str, str]:
+    status = cluster.get(SCHEDULER_EXTENDERS, name)["status"]
     found = next(c for c in status["conditions"] if c["type"] == type_)
     return found["status"], found.get("reason", ""), found.get("message", "")
 
 
-def pod_spec(desk: Desk, name: str = "extender-safe") -> Any:
-    return desk.get(DAEMON_SETS, name, TARGET)["spec"]["template"]["spec"]
+def pod_spec(cluster: FakeCluster, name: str = "extender-safe") -> Any:
+    return cluster.get(DAEMON_SETS, name, TARGET)["spec"]["template"]["spec"]
 
 
-def exists(desk: Desk, *objects: str) -> list[str]:
-    """Which of these are there, as `KIND NAME`."""
+def exists(cluster: FakeCluster, *objects: str) -> list[str]:
+    """Which of these objects, as `KIND NAME`, exist."""
     known = {
         f"{resource.kind} {obj['metadata']['name']}"
         for resource in (CONFIG_MAPS, DAEMON_SETS)
-        for obj in desk.list(resource)
+        for obj in cluster.list(resource)
     }
     return [one for one in objects if one in known]
 
 
-def snapshot(desk: Desk) -> Snapshot:
+def snapshot(cluster: FakeCluster) -> Snapshot:
     return take_snapshot(
-        desk._store,  # the desk's own way to it runs a whole pass
+        cluster._store,  # the cluster's own method reconciles first
         KUBEADM,
         Settings(),
         server_version="v1.35.4",
         lease_seen=None,
         answered_since=BEGIN,
         recovered_at=None,
-        trouble="",
-        now=desk.now,
+        last_error="",
+        now=cluster.now,
     )
 
 
-# --- coming --------------------------------------------------------------------------------------
+# --- creation ------------------------------------------------------------------------------------
 
 
-def test_first_the_port_is_written_down_then_agents_run_then_they_are_called(desk: Desk) -> None:
-    desk.rest()
-    desk.extender("safe", agent=SAFE)
-    writes = desk.rest()
-    status = desk.get(SCHEDULER_EXTENDERS, "safe")["status"]
+def test_the_port_is_recorded_then_agents_run_then_they_are_called(
+    cluster: FakeCluster,
+) -> None:
+    cluster.settle()
+    cluster.extender("safe", agent=SAFE)
+    writes = cluster.settle()
+    status = cluster.get(SCHEDULER_EXTENDERS, "safe")["status"]
     assert status["agent"]["port"] == 5401
     assert status["endpoint"] == URL
     order = [
@@ -102,52 +109,52 @@ def test_first_the_port_is_written_down_then_agents_run_then_they_are_called(des
         )
     ]
     assert order == sorted(order)
-    assert called(desk) == observed(desk) == [URL]
-    assert condition(desk, names.AVAILABLE)[0] == "True"
-    assert condition(desk, names.DEGRADED)[0] == "False"
+    assert called(cluster) == observed(cluster) == [URL]
+    assert condition(cluster, names.AVAILABLE)[0] == "True"
+    assert condition(cluster, names.DEGRADED)[0] == "False"
 
 
-def test_when_nothing_changes_nothing_is_written(desk: Desk) -> None:
-    desk.extender("safe", agent=SAFE)
-    desk.extender("foreign", url="http://10.0.0.1", verbs={"filter": "f"})
-    desk.rest()
-    desk.now += timedelta(days=1)
-    desk.rest()  # ClusterOperator says after a while that this cluster has no scheduler
-    desk.now += timedelta(days=1)
-    plan = desk.one_pass()
-    assert (plan.actions, plan.reports, dict(plan.chains)) == ((), (), {})
+def test_a_settled_cluster_gets_no_writes(cluster: FakeCluster) -> None:
+    cluster.extender("safe", agent=SAFE)
+    cluster.extender("foreign", url="http://10.0.0.1", verbs={"filter": "f"})
+    cluster.settle()
+    cluster.now += timedelta(days=1)
+    cluster.settle()  # ClusterOperator reports after a while that this cluster has no scheduler
+    cluster.now += timedelta(days=1)
+    plan = cluster.reconcile()
+    assert (plan.actions, plan.reports, dict(plan.write_sets)) == ((), (), {})
 
 
-def test_what_was_never_ready_is_not_called(desk: Desk) -> None:
-    desk.agents_ready = False
-    desk.extender("safe", agent=SAFE)
-    desk.rest()
-    assert called(desk) == []
-    status, reason, message = condition(desk, names.AVAILABLE)
+def test_an_agent_that_was_never_ready_is_not_called(cluster: FakeCluster) -> None:
+    cluster.agents_ready = False
+    cluster.extender("safe", agent=SAFE)
+    cluster.settle()
+    assert called(cluster) == []
+    status, reason, message = condition(cluster, names.AVAILABLE)
     assert (status, reason, message) == ("False", "AgentsNotReady", "0 of 1 agents are Ready")
-    assert condition(desk, names.ACCEPTED)[0] == "True"
-    desk.agents_ready = True
-    desk.rest()
-    assert called(desk) == [URL]
+    assert condition(cluster, names.ACCEPTED)[0] == "True"
+    cluster.agents_ready = True
+    cluster.settle()
+    assert called(cluster) == [URL]
 
 
-def test_what_was_ready_once_is_called_on_while_it_is_not(desk: Desk) -> None:
-    """It may be restarting; that it is ignorable is for that."""
-    desk.extender("safe", agent=SAFE)
-    desk.rest()
-    desk.agents_ready = False
-    desk.rest()
-    assert called(desk) == [URL]
-    assert condition(desk, names.AVAILABLE)[1] == "AgentsNotReady"
+def test_an_agent_that_was_ready_once_is_still_called(cluster: FakeCluster) -> None:
+    """It may be restarting, and kube-scheduler ignores failures of an ignorable extender."""
+    cluster.extender("safe", agent=SAFE)
+    cluster.settle()
+    cluster.agents_ready = False
+    cluster.settle()
+    assert called(cluster) == [URL]
+    assert condition(cluster, names.AVAILABLE)[1] == "AgentsNotReady"
 
 
-# --- what runs -----------------------------------------------------------------------------------
+# --- the objects ---------------------------------------------------------------------------------
 
 
-def test_it_needs_neither_dns_nor_a_service_nor_room_in_the_cluster(desk: Desk) -> None:
-    desk.extender("safe", agent=SAFE)
-    desk.rest()
-    spec = pod_spec(desk)
+def test_agents_run_on_the_host_network_without_dns_or_a_service(cluster: FakeCluster) -> None:
+    cluster.extender("safe", agent=SAFE)
+    cluster.settle()
+    spec = pod_spec(cluster)
     assert spec["hostNetwork"] is True
     assert spec["dnsPolicy"] == "Default"
     assert spec["tolerations"] == [{"operator": "Exists"}]
@@ -163,14 +170,14 @@ def test_it_needs_neither_dns_nor_a_service_nor_room_in_the_cluster(desk: Desk) 
     assert spec["securityContext"]["runAsNonRoot"] is True
 
 
-def test_an_agent_that_binds_has_another_account(desk: Desk) -> None:
-    desk.extender("safe", agent={**SAFE, "verbs": {"bind": True}})
-    desk.rest()
-    assert pod_spec(desk)["serviceAccountName"] == "scheduler-extender-binder"
+def test_an_agent_that_binds_has_its_own_service_account(cluster: FakeCluster) -> None:
+    cluster.extender("safe", agent={**SAFE, "verbs": {"bind": True}})
+    cluster.settle()
+    assert pod_spec(cluster)["serviceAccountName"] == "scheduler-extender-binder"
 
 
-def test_everything_that_can_be_said_of_an_agent(desk: Desk) -> None:
-    desk.extender(
+def test_every_field_of_an_agent(cluster: FakeCluster) -> None:
+    cluster.extender(
         "safe",
         agent={
             "policies": [
@@ -187,8 +194,8 @@ def test_everything_that_can_be_said_of_an_agent(desk: Desk) -> None:
             "schedulerNames": ["team-a"],
         },
     )
-    desk.rest()
-    config = json.loads(desk.get(CONFIG_MAPS, "extender-safe", TARGET)["data"]["extender.json"])
+    cluster.settle()
+    config = json.loads(cluster.get(CONFIG_MAPS, "extender-safe", TARGET)["data"]["extender.json"])
     assert config == {
         "listen": {"address": "127.0.0.1", "port": 7000},
         "agents": [
@@ -210,77 +217,77 @@ def test_everything_that_can_be_said_of_an_agent(desk: Desk) -> None:
         "podSelector": {"matchLabels": {"app": "x"}, "schedulerNames": ["team-a"]},
         "logLevel": "TRACE",
     }
-    (agent,) = pod_spec(desk)["containers"]
+    (agent,) = pod_spec(cluster)["containers"]
     assert agent["image"] == "registry.example.com/mine:1"
     assert agent["env"] == [{"name": "SAFEUTILIZATION", "value": "80"}]
     assert agent["resources"] == {"limits": {"memory": "1Gi"}}
-    volumes = {v["name"]: v["configMap"] for v in pod_spec(desk)["volumes"]}
+    volumes = {v["name"]: v["configMap"] for v in pod_spec(cluster)["volumes"]}
     assert volumes["load-safe"] == {"name": "load-policy-web", "optional": True}
     assert volumes["config-safe"]["name"] == "extender-safe"
 
 
-def test_other_arguments_reach_a_running_agent_without_a_restart(desk: Desk) -> None:
-    desk.extender("safe", agent=SAFE)
-    desk.rest()
+def test_changed_arguments_reach_a_running_agent_without_a_restart(cluster: FakeCluster) -> None:
+    cluster.extender("safe", agent=SAFE)
+    cluster.settle()
     other = {"policies": [{"name": "safe-overload", "arguments": {"utilization": 70}}]}
-    desk.extender("safe", agent=other)
-    writes = desk.rest()
+    cluster.extender("safe", agent=other)
+    writes = cluster.settle()
     assert "replace ConfigMap extender-safe" in writes
     assert not [w for w in writes if "DaemonSet" in w or w == "replace ConfigMap config"]
 
 
-def test_a_bad_edit_leaves_the_agent_as_it_is(desk: Desk) -> None:
-    desk.extender("safe", agent=SAFE)
-    desk.rest()
-    before = desk.get(DAEMON_SETS, "extender-safe", TARGET)
-    desk.extender("safe", agent={"policies": [{"name": "nonsense"}]})
-    desk.rest()
-    assert desk.get(DAEMON_SETS, "extender-safe", TARGET) == before
-    assert called(desk) == [URL]
-    assert condition(desk, names.ACCEPTED)[1] == "Held"
-    assert condition(desk, names.AVAILABLE)[0] == "True"
+def test_an_invalid_edit_does_not_change_the_agent(cluster: FakeCluster) -> None:
+    cluster.extender("safe", agent=SAFE)
+    cluster.settle()
+    before = cluster.get(DAEMON_SETS, "extender-safe", TARGET)
+    cluster.extender("safe", agent={"policies": [{"name": "nonsense"}]})
+    cluster.settle()
+    assert cluster.get(DAEMON_SETS, "extender-safe", TARGET) == before
+    assert called(cluster) == [URL]
+    assert condition(cluster, names.ACCEPTED)[1] == "LastAcceptedInUse"
+    assert condition(cluster, names.AVAILABLE)[0] == "True"
 
 
-def test_what_somebody_changes_or_deletes_comes_back(desk: Desk) -> None:
-    desk.extender("safe", agent=SAFE)
-    desk.rest()
-    found = desk.get(DAEMON_SETS, "extender-safe", TARGET)
+def test_changed_or_deleted_objects_are_restored(cluster: FakeCluster) -> None:
+    cluster.extender("safe", agent=SAFE)
+    cluster.settle()
+    found = cluster.get(DAEMON_SETS, "extender-safe", TARGET)
     template = found["spec"]["template"]
     spec = {**found["spec"], "template": {**template, "spec": {**template["spec"], "x": 1}}}
     spec["template"]["spec"]["hostNetwork"] = False
     metadata = {**found["metadata"], "generation": found["metadata"]["generation"] + 1}
-    desk._keep(DAEMON_SETS, {**found, "metadata": metadata, "spec": spec})
-    assert "replace DaemonSet extender-safe" in desk.rest()
-    assert pod_spec(desk)["hostNetwork"] is True
-    desk._forget(CONFIG_MAPS, desk.get(CONFIG_MAPS, "extender-safe", TARGET))
-    assert "create ConfigMap extender-safe" in desk.rest()
+    cluster._keep(DAEMON_SETS, {**found, "metadata": metadata, "spec": spec})
+    assert "replace DaemonSet extender-safe" in cluster.settle()
+    assert pod_spec(cluster)["hostNetwork"] is True
+    cluster._forget(CONFIG_MAPS, cluster.get(CONFIG_MAPS, "extender-safe", TARGET))
+    assert "create ConfigMap extender-safe" in cluster.settle()
 
 
-# --- going ---------------------------------------------------------------------------------------
+# --- removal -------------------------------------------------------------------------------------
 
-MADE = ("ConfigMap extender-safe", "DaemonSet extender-safe")
+OBJECTS = ("ConfigMap extender-safe", "DaemonSet extender-safe")
 
 
-def test_first_the_scheduler_stops_calling_then_the_agents_go(desk: Desk) -> None:
-    desk.extender("safe", agent=SAFE)
-    desk.rest()
-    desk.remove(SCHEDULER_EXTENDERS, "safe")
-    writes = desk.rest()
-    assert called(desk) == []
-    assert exists(desk, *MADE) == []
+def test_agents_are_deleted_after_the_scheduler_stops_calling_them(cluster: FakeCluster) -> None:
+    cluster.extender("safe", agent=SAFE)
+    cluster.settle()
+    cluster.remove(SCHEDULER_EXTENDERS, "safe")
+    writes = cluster.settle()
+    assert called(cluster) == []
+    assert exists(cluster, *OBJECTS) == []
     assert writes.index("replace ConfigMap config") < writes.index("delete DaemonSet extender-safe")
     assert writes.index("delete DaemonSet extender-safe") < writes.index(
         "delete ConfigMap extender-safe"
     )
 
 
-def test_agents_stay_while_a_node_runs_a_revision_that_calls_them(desk: Desk) -> None:
-    desk.extender("safe", agent=SAFE)
-    desk.rest()
-    old = desk.get(CONFIG_MAPS, names.CONFIG, TARGET)["data"]
-    desk.remove(SCHEDULER_EXTENDERS, "safe")
-    desk.rest()
-    world = snapshot(desk)
+def test_agents_stay_while_a_node_runs_a_revision_that_calls_them(cluster: FakeCluster) -> None:
+    cluster.extender("safe", agent=SAFE)
+    cluster.settle()
+    old = cluster.get(CONFIG_MAPS, names.CONFIG, TARGET)["data"]
+    cluster.remove(SCHEDULER_EXTENDERS, "safe")
+    cluster.settle()
+    world = snapshot(cluster)
     copy = {"metadata": {"name": "config-7", "namespace": TARGET}, "data": old}
     status = {"metadata": {"name": "revision-status-7", "namespace": TARGET}}
     maps = {**world.config_maps, "config-7": copy, "revision-status-7": status}
@@ -290,12 +297,12 @@ def test_agents_stay_while_a_node_runs_a_revision_that_calls_them(desk: Desk) ->
         "status": {"nodeStatuses": [{"nodeName": "a", "currentRevision": 7}]},
     }
     world = replace(world, config_maps=maps, agents=made, kubescheduler=kubescheduler)
-    assert control_plane_agents(world, ()).chains == {}
+    assert planned_agents(world, ()).write_sets == {}
     gone = {**kubescheduler, "status": {"nodeStatuses": [{"nodeName": "a", "currentRevision": 8}]}}
     withdrawn = {**status["metadata"], "annotations": {names.OUTCOME_ANNOTATION: "withdrawn"}}
     maps = {**maps, "revision-status-7": {"metadata": withdrawn}}
     world = replace(world, config_maps=maps, kubescheduler=gone)
-    assert list(control_plane_agents(world, ()).chains) == ["SchedulerExtender safe"]
+    assert list(planned_agents(world, ()).write_sets) == [SCHEDULER_EXTENDERS.named("safe")]
 
 
 def _daemon_set(port: int) -> Any:
@@ -303,53 +310,55 @@ def _daemon_set(port: int) -> Any:
     return {"metadata": {"name": "extender-safe", "annotations": annotations, "uid": "u"}}
 
 
-def test_an_agent_that_becomes_a_url_goes(desk: Desk) -> None:
-    desk.extender("safe", agent=SAFE)
-    desk.rest()
-    desk.extender("safe", url="http://10.0.0.1/safe", verbs={"filter": "filter"})
-    desk.rest()
-    assert called(desk) == ["http://10.0.0.1/safe"]
-    assert exists(desk, *MADE) == []
-    assert "agent" not in desk.get(SCHEDULER_EXTENDERS, "safe")["status"]
+def test_an_agent_replaced_by_a_url_is_deleted(cluster: FakeCluster) -> None:
+    cluster.extender("safe", agent=SAFE)
+    cluster.settle()
+    cluster.extender("safe", url="http://10.0.0.1/safe", verbs={"filter": "filter"})
+    cluster.settle()
+    assert called(cluster) == ["http://10.0.0.1/safe"]
+    assert exists(cluster, *OBJECTS) == []
+    assert "agent" not in cluster.get(SCHEDULER_EXTENDERS, "safe")["status"]
 
 
-def test_one_that_moves_to_a_further_scheduler_goes_from_the_nodes(desk: Desk) -> None:
-    desk.secondary("mine")
-    desk.extender("safe", agent=SAFE)
-    desk.rest()
-    desk.extender("safe", scheduler="mine", agent=SAFE)
-    desk.rest()
-    assert called(desk) == []
-    assert exists(desk, *MADE) == []
-    status = desk.get(SCHEDULER_EXTENDERS, "safe")["status"]
+def test_an_agent_that_moves_to_a_secondary_scheduler_is_removed_from_the_nodes(
+    cluster: FakeCluster,
+) -> None:
+    cluster.secondary("mine")
+    cluster.extender("safe", agent=SAFE)
+    cluster.settle()
+    cluster.extender("safe", scheduler="mine", agent=SAFE)
+    cluster.settle()
+    assert called(cluster) == []
+    assert exists(cluster, *OBJECTS) == []
+    status = cluster.get(SCHEDULER_EXTENDERS, "safe")["status"]
     assert status["agent"]["workload"] == "Deployment/mine"
     assert "readySince" not in status["agent"]
 
 
-def test_a_kind_that_is_not_served_takes_no_agent_away(desk: Desk) -> None:
-    desk.extender("safe", agent=SAFE)
-    desk.rest()
-    world = replace(snapshot(desk), scheduler_extenders=None)
-    assert control_plane_agents(world, ()).chains == {}
+def test_agents_stay_if_the_api_does_not_serve_the_kind(cluster: FakeCluster) -> None:
+    cluster.extender("safe", agent=SAFE)
+    cluster.settle()
+    world = replace(snapshot(cluster), scheduler_extenders=None)
+    assert planned_agents(world, ()).write_sets == {}
 
 
-def test_without_a_scheduler_agents_stay(desk: Desk) -> None:
-    """Then nothing is judged, and no verdict does not mean that nothing is wanted."""
-    desk.extender("safe", agent=SAFE)
-    desk.rest()
-    assert control_plane_agents(snapshot(desk), ()).chains == {}
+def test_without_a_scheduler_agents_stay(cluster: FakeCluster) -> None:
+    """Nothing is validated then, so a missing result does not mean an unused agent."""
+    cluster.extender("safe", agent=SAFE)
+    cluster.settle()
+    assert planned_agents(snapshot(cluster), ()).write_sets == {}
 
 
-def test_nothing_is_left_when_the_operator_is_removed(desk: Desk) -> None:
-    desk.extender("safe", agent=SAFE)
-    desk.rest()
-    desk.put(KUBE_SCHEDULERS, "cluster", managementState="Removed")
-    desk.rest()
-    assert exists(desk, *MADE) == []
-    assert desk.get(SCHEDULER_EXTENDERS, "safe")["status"] == {}
+def test_removal_of_the_operator_deletes_all_agents(cluster: FakeCluster) -> None:
+    cluster.extender("safe", agent=SAFE)
+    cluster.settle()
+    cluster.put(KUBE_SCHEDULERS, "cluster", managementState="Removed")
+    cluster.settle()
+    assert exists(cluster, *OBJECTS) == []
+    assert cluster.get(SCHEDULER_EXTENDERS, "safe")["status"] == {}
 
 
-# --- how they are --------------------------------------------------------------------------------
+# --- health --------------------------------------------------------------------------------------
 
 
 def agent_pod(name: str, born: int, **status: Any) -> dict[str, Any]:
@@ -359,93 +368,96 @@ def agent_pod(name: str, born: int, **status: Any) -> dict[str, Any]:
     return {"metadata": metadata, "spec": {"containers": []}, "status": status}
 
 
-def test_an_agent_that_crashes_is_named_with_its_last_words(desk: Desk) -> None:
-    desk.agents_ready = False
-    desk.extender("safe", agent=SAFE)
-    desk.rest()
+def test_a_crashing_agent_is_reported_with_its_termination_message(cluster: FakeCluster) -> None:
+    cluster.agents_ready = False
+    cluster.extender("safe", agent=SAFE)
+    cluster.settle()
     ended = {"exitCode": 1, "message": "port 5401 is taken", "finishedAt": "2026-01-01T00:00:00Z"}
     crashing = {
         "name": "extender-safe",
         "state": {"waiting": {"reason": "CrashLoopBackOff"}},
         "lastState": {"terminated": ended},
     }
-    desk._keep(PODS, agent_pod("extender-safe-x", 0, containerStatuses=[crashing]))
-    desk.rest()
-    status, reason, message = condition(desk, names.DEGRADED)
+    cluster._keep(PODS, agent_pod("extender-safe-x", 0, containerStatuses=[crashing]))
+    cluster.settle()
+    status, reason, message = condition(cluster, names.DEGRADED)
     assert (status, reason) == ("True", "AgentsFailing")
     assert message == 'pod extender-safe-x crashes: container "extender-safe": port 5401 is taken'
-    conditions = desk.get(KUBE_SCHEDULERS, "cluster")["status"]["conditions"]
-    (told,) = (c for c in conditions if c["type"] == names.SCHEDULER_EXTENDERS_DEGRADED)
-    assert told["message"] == f"SchedulerExtender/safe: {message}"
+    conditions = cluster.get(KUBE_SCHEDULERS, "cluster")["status"]["conditions"]
+    (reported,) = (c for c in conditions if c["type"] == names.SCHEDULER_EXTENDERS_DEGRADED)
+    assert reported["message"] == f"SchedulerExtender/safe: {message}"
 
 
-def test_an_agent_that_waits_is_no_trouble_for_a_while(desk: Desk) -> None:
-    desk.agents_ready = False
-    desk.extender("safe", agent=SAFE)
-    desk.rest()
-    born = int((desk.now - BEGIN).total_seconds())
+def test_a_waiting_agent_is_not_degraded_for_a_minute(cluster: FakeCluster) -> None:
+    cluster.agents_ready = False
+    cluster.extender("safe", agent=SAFE)
+    cluster.settle()
+    born = int((cluster.now - BEGIN).total_seconds())
     unscheduled = {"type": "PodScheduled", "status": "False", "message": "no room"}
-    desk._keep(PODS, agent_pod("extender-safe-x", born, conditions=[unscheduled]))
-    desk.rest()
-    assert condition(desk, names.DEGRADED)[0] == "False"
-    wait = desk.one_pass().requeue_after
+    cluster._keep(PODS, agent_pod("extender-safe-x", born, conditions=[unscheduled]))
+    cluster.settle()
+    assert condition(cluster, names.DEGRADED)[0] == "False"
+    wait = cluster.reconcile().requeue_after
     assert wait is not None
     assert wait <= 60
-    desk.now += timedelta(seconds=60)
-    desk.rest()
-    assert "it is not scheduled: no room" in condition(desk, names.DEGRADED)[2]
+    cluster.now += timedelta(seconds=60)
+    cluster.settle()
+    assert "it is not scheduled: no room" in condition(cluster, names.DEGRADED)[2]
 
 
-def test_a_node_that_is_away_does_not_keep_the_others_from_being_called(desk: Desk) -> None:
-    desk.extender("safe", agent=SAFE)
-    desk.agents_ready = False
-    desk.rest()
+def test_agents_on_unreachable_nodes_do_not_count(
+    cluster: FakeCluster,
+) -> None:
+    cluster.extender("safe", agent=SAFE)
+    cluster.agents_ready = False
+    cluster.settle()
     labels = {"node-role.kubernetes.io/control-plane": ""}
     away = {"conditions": [{"type": "Ready", "status": "Unknown"}]}
     nodes = {
         "a": {"metadata": {"name": "a", "labels": labels}},
         "b": {"metadata": {"name": "b", "labels": labels}, "status": away},
     }
-    found = desk.get(DAEMON_SETS, "extender-safe", TARGET)
+    found = cluster.get(DAEMON_SETS, "extender-safe", TARGET)
     counts = {"desiredNumberScheduled": 2, "updatedNumberScheduled": 2, "numberReady": 1}
     generation = found["metadata"]["generation"]
     made = {**found, "status": {**counts, "observedGeneration": generation}}
-    world = snapshot(desk)
+    world = snapshot(cluster)
     world = replace(
         world, nodes=nodes, agents={"safe": {**world.agents["safe"], DAEMON_SETS: {"x": made}}}
     )
-    (verdict,) = _verdicts(world)
+    (result,) = _results(world)
     world = replace(
         world,
         agents={"safe": {**world.agents["safe"], DAEMON_SETS: {"extender-safe": made}}},
     )
-    assert control_plane_agents(world, (verdict,)).health["safe"].complete
+    assert planned_agents(world, (result,)).health["safe"].complete
     both = replace(world, nodes={"a": nodes["a"], "b": nodes["a"]})
-    assert not control_plane_agents(both, (verdict,)).health["safe"].complete
+    assert not planned_agents(both, (result,)).health["safe"].complete
 
 
-def _verdicts(world: Snapshot) -> Any:
-    from kube_scheduler_operator.controlplane.desired import composed
+def _results(world: Snapshot) -> Any:
+    from kube_scheduler_operator.controlplane.compose import compose
+    from kube_scheduler_operator.controlplane.desired import inputs_of
 
-    return composed(world, "registry.k8s.io/kube-scheduler:v1.35.4").extenders
+    return compose(inputs_of(world, "registry.k8s.io/kube-scheduler:v1.35.4")).extenders
 
 
-def test_a_write_that_the_api_refuses_is_told(desk: Desk) -> None:
-    desk.extender("safe", agent=SAFE)
-    desk.rest()
-    world = snapshot(desk)
-    troubles = {"SchedulerExtender safe": "403: may not create daemonsets"}
-    world = replace(world, secondaries=replace(world.secondaries, troubles=troubles))
-    agents = control_plane_agents(world, _verdicts(world))
+def test_a_refused_write_is_the_trouble_of_the_agents(cluster: FakeCluster) -> None:
+    cluster.extender("safe", agent=SAFE)
+    cluster.settle()
+    world = snapshot(cluster)
+    errors = {SCHEDULER_EXTENDERS.named("safe"): "403: may not create daemonsets"}
+    world = replace(world, write_errors=errors)
+    agents = planned_agents(world, _results(world))
     assert agents.health["safe"].trouble == "403: may not create daemonsets"
 
 
-def test_openshift_confines_what_is_there_for_management(desk: Desk) -> None:
-    desk.extender("safe", agent=SAFE)
-    desk.rest()
-    world = replace(snapshot(desk), platform=OPENSHIFT, agents={})
-    (chain,) = control_plane_agents(world, _verdicts(snapshot(desk))).chains.values()
-    daemon_set = chain[-1].obj
+def test_agents_have_the_workload_annotations_of_openshift(cluster: FakeCluster) -> None:
+    cluster.extender("safe", agent=SAFE)
+    cluster.settle()
+    world = replace(snapshot(cluster), platform=OPENSHIFT, agents={})
+    (writes,) = planned_agents(world, _results(snapshot(cluster))).write_sets.values()
+    daemon_set = writes[-1].obj
     assert daemon_set["metadata"]["namespace"] == OPENSHIFT.target_namespace
     assert daemon_set["spec"]["template"]["metadata"]["annotations"] == dict(
         OPENSHIFT.static_pod_annotations

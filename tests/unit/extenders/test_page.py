@@ -10,8 +10,7 @@ import pytest
 import yaml
 
 from kube_scheduler_operator.base import assets, names
-from kube_scheduler_operator.offline.kinds import Setting
-from kube_scheduler_operator.offline.secondary_schedulers import ALL_KINDS
+from kube_scheduler_operator.offline.checks import CheckOptions
 from kube_scheduler_operator.offline.validate import validate
 from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
 from kube_scheduler_operator.schedulerconfig.versions import Version
@@ -22,8 +21,8 @@ EXAMPLES = sorted(set(re.findall(r"\(examples/([\w.-]+)\)", PAGE)))
 
 
 def accepted(text: str, minor: int = 35) -> None:
-    verdict = validate([("f", text)], Setting(Gates(Version(1, minor))), ALL_KINDS)
-    assert verdict.findings == (), verdict.findings
+    result = validate([("f", text)], CheckOptions(Gates(Version(1, minor))))
+    assert result.findings == (), result.findings
 
 
 @pytest.mark.parametrize("minor", [29, 35, 36])
@@ -42,11 +41,11 @@ def test_every_field_is_in_the_table() -> None:
     schema = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     section = PAGE.partition("## Fields")[2].partition("\n## ")[0]
     rows = [line.split("|")[1] for line in section.splitlines() if line.startswith("| `")]
-    told = {field for row in rows for field in re.findall(r"`([\w.]+)`", row)}
+    reported = {field for row in rows for field in re.findall(r"`([\w.]+)`", row)}
     spec: dict[str, Any] = schema["properties"]["spec"]["properties"]
     fields = {key for key in spec if key not in ("agent", "verbs")}
     fields |= {f"verbs.{key}" for key in spec["verbs"]["properties"]}
     agent = spec["agent"]["properties"]
     fields |= {f"agent.{key}" for key in agent if key != "podSelector"}
     fields |= {f"agent.podSelector.{key}" for key in agent["podSelector"]["properties"]}
-    assert told == fields
+    assert reported == fields

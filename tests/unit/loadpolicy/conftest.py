@@ -1,4 +1,4 @@
-"""What the tests of load policies share."""
+"""Fixtures for the tests of LoadPolicies."""
 
 from __future__ import annotations
 

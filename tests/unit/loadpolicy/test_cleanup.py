@@ -1,4 +1,4 @@
-"""What was written on nodes is taken away when no LoadPolicy is left, whoever was away."""
+"""Annotations are removed from nodes after the last LoadPolicy is deleted."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kube_scheduler_operator.kube.resource import CONFIG_MAPS, JOBS
 from .world import World
 
 
-def test_a_job_takes_away_what_may_have_been_written(world: World) -> None:
+def test_job_removes_all_recorded_families(world: World) -> None:
     world.installed(write=["crane"])
     world.remove()
 
@@ -21,7 +21,7 @@ def test_a_job_takes_away_what_may_have_been_written(world: World) -> None:
     assert world.run() == []
 
 
-def test_then_nothing_is_left(world: World) -> None:
+def test_state_and_job_are_deleted_after_completion(world: World) -> None:
     world.installed()
     world.remove()
     world.run()
@@ -30,10 +30,10 @@ def test_then_nothing_is_left(world: World) -> None:
 
     assert world.run() == ["delete ConfigMap load-state", "delete Job load-cleanup"]
     assert world.everything() == set()
-    assert world.events == ["Nothing that was written because of a LoadPolicy is left on any node"]
+    assert world.events == ["All load annotations were removed from all nodes"]
 
 
-def test_an_operator_that_was_killed_between_the_two_goes_on(world: World) -> None:
+def test_interrupted_deletion_is_finished(world: World) -> None:
     world.installed()
     world.remove()
     world.run()
@@ -44,7 +44,7 @@ def test_an_operator_that_was_killed_between_the_two_goes_on(world: World) -> No
     assert world.run() == ["delete Job load-cleanup"]
 
 
-def test_a_policy_that_comes_back_stops_the_job_and_keeps_what_it_wants(world: World) -> None:
+def test_new_policy_stops_the_job_and_keeps_its_families(world: World) -> None:
     world.installed(write=["crane"])
     world.remove()
     world.run()
@@ -57,7 +57,7 @@ def test_a_policy_that_comes_back_stops_the_job_and_keeps_what_it_wants(world: W
     assert world.policy()["remove"] == ["crane"]
 
 
-def test_a_job_that_is_ending_is_waited_for(world: World) -> None:
+def test_job_being_deleted_is_awaited(world: World) -> None:
     world.installed()
     world.remove()
     world.run()
@@ -65,10 +65,10 @@ def test_a_job_that_is_ending_is_waited_for(world: World) -> None:
     world.change(JOBS, "load-cleanup", metadata={**job["metadata"], "deletionTimestamp": "x"})
 
     assert world.run() == []
-    assert world.looked().requeue_after == 1.0
+    assert world.reconciled().requeue_after == 1.0
 
 
-def test_a_job_that_failed_is_told_and_tried_again_later(world: World) -> None:
+def test_failed_job_is_reported_and_retried_later(world: World) -> None:
     world.installed()
     world.remove()
     world.run()
@@ -76,30 +76,30 @@ def test_a_job_that_failed_is_told_and_tried_again_later(world: World) -> None:
     world.end_job("Failed")
     assert world.run() == []
     assert world.degraded() == (
-        "annotations of a LoadPolicy that is gone are still on nodes: Job "
+        "nodes still have annotations of a deleted LoadPolicy: Job "
         "kube-scheduler-operator/load-cleanup failed; see the logs of its pods"
     )
 
-    wait = world.looked().requeue_after
+    wait = world.reconciled().requeue_after
     assert wait is not None
     world.now += timedelta(seconds=wait)
     assert world.run() == ["delete Job load-cleanup", "create Job load-cleanup"]
 
 
-def test_a_job_that_hangs_is_told(world: World) -> None:
+def test_hanging_job_is_reported(world: World) -> None:
     world.installed()
     world.remove()
     world.run()
     assert world.degraded() == ""
 
-    wait = world.looked().requeue_after
+    wait = world.reconciled().requeue_after
     assert wait is not None
     world.now += timedelta(seconds=wait)
 
-    assert "has not come to its end" in world.degraded()
+    assert "has not finished after 600 s" in world.degraded()
 
 
-def test_what_the_api_refuses_is_told(world: World) -> None:
+def test_rejected_write_is_reported(world: World) -> None:
     world.installed()
     world.remove()
     world.forbidden = {JOBS}
@@ -109,12 +109,12 @@ def test_what_the_api_refuses_is_told(world: World) -> None:
     assert "403" in world.degraded()
 
 
-def test_where_there_never_was_a_policy_nothing_is_done(world: World) -> None:
+def test_nothing_is_done_without_any_policy(world: World) -> None:
     assert world.run() == []
     assert world.degraded() == ""
 
 
-def test_the_job_may_run_where_it_must_and_only_as_nobody(world: World) -> None:
+def test_job_tolerates_the_control_plane_and_runs_unprivileged(world: World) -> None:
     world.settings = type(world.settings)(operator_image="image:1", image_pull_secrets=("pull",))
     world.installed()
     world.remove()

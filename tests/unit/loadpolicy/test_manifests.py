@@ -1,4 +1,4 @@
-"""What is made for a LoadPolicy, as golden files and as the promises behind them."""
+"""The objects of a LoadPolicy: golden files, and the properties that they rely on."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from kube_scheduler_operator.__main__ import _parser
+from kube_scheduler_operator.__main__ import COMMANDS, _parser
 from kube_scheduler_operator.base.platform import OPENSHIFT
-from kube_scheduler_operator.cli.programs import annotator, node_metrics
 from kube_scheduler_operator.kube.resource import CONFIG_MAPS, DAEMON_SETS, DEPLOYMENTS, JOBS
 from kube_scheduler_operator.load.policy_files import read_policy
 
@@ -75,7 +74,7 @@ def test_the_job(golden: Golden) -> None:
 
 
 def strip(obj: Any) -> Any:
-    """Without what the API server adds."""
+    """The object without fields that the API server sets."""
     kept = {
         key: value
         for key, value in obj["metadata"].items()
@@ -84,7 +83,7 @@ def strip(obj: Any) -> Any:
     return {**obj, "metadata": kept}
 
 
-def test_all_of_it_is_where_the_configuration_is() -> None:
+def test_objects_are_in_the_target_namespace() -> None:
     world = World(OPENSHIFT)
     world.put()
     world.run()
@@ -106,7 +105,7 @@ def test_selectors_and_names_fit_the_longest_name(world: World) -> None:
         assert len(obj["metadata"]["name"]) <= 63
 
 
-def test_the_exporter_has_no_token_and_no_rights(world: World) -> None:
+def test_exporter_has_no_token_and_no_capabilities(world: World) -> None:
     world.put()
     world.run()
     pod = world.one(DAEMON_SETS, "node-metrics-default")["spec"]["template"]["spec"]
@@ -118,21 +117,21 @@ def test_the_exporter_has_no_token_and_no_rights(world: World) -> None:
 
 
 @pytest.mark.parametrize("spec", [{}, EVERYTHING], ids=["least", "everything"])
-def test_the_exporter_takes_its_arguments(spec: dict[str, Any], world: World) -> None:
+def test_exporter_parses_its_flags(spec: dict[str, Any], world: World) -> None:
     spec = copy.deepcopy(spec)
     world.put(**spec)
     world.run()
     pod = world.one(DAEMON_SETS, "node-metrics-default")["spec"]["template"]["spec"]
     (container,) = pod["containers"]
     words = [*container["command"][1:], *container["args"]]
-    args = _parser("x", "x", [node_metrics]).parse_args(words)
+    args = _parser("x", "x", COMMANDS, words).parse_args(words)
     state = "/var/lib/kube-scheduler-operator/$(NODE_NAME)-node-metrics.json"
     assert str(args.state_file) == state
     assert {env["name"] for env in container["env"]} == {"NODE_NAME"}
 
 
 @pytest.mark.parametrize("spec", [{}, EVERYTHING, PROMETHEUS], ids=["least", "most", "prometheus"])
-def test_the_annotator_takes_its_arguments_and_finds_what_it_reads(
+def test_annotator_parses_its_flags_and_mounts_its_files(
     spec: dict[str, Any], world: World
 ) -> None:
     world.put(**copy.deepcopy(spec))
@@ -140,7 +139,7 @@ def test_the_annotator_takes_its_arguments_and_finds_what_it_reads(
     pod = world.one(DEPLOYMENTS, "load-annotator-default")["spec"]["template"]["spec"]
     (container,) = pod["containers"]
     words = [*container["command"][1:], *container["args"]]
-    args = _parser("x", "x", [annotator]).parse_args(words)
+    args = _parser("x", "x", COMMANDS, words).parse_args(words)
     assert str(args.config) == "/etc/kube-scheduler-operator/load/policy.json"
     assert not args.cleanup
     assert args.listen.rpartition(":")[2] == str(container["ports"][0]["containerPort"])
@@ -158,12 +157,12 @@ def test_the_annotator_takes_its_arguments_and_finds_what_it_reads(
         assert file.rpartition("/")[2] in items
 
 
-def test_the_job_takes_its_arguments(world: World) -> None:
+def test_job_parses_its_flags(world: World) -> None:
     world.installed(write=["safe"])
     world.remove()
     world.run()
     (container,) = world.one(JOBS, "load-cleanup")["spec"]["template"]["spec"]["containers"]
     words = [*container["command"][1:], *container["args"]]
-    args = _parser("x", "x", [annotator]).parse_args(words)
+    args = _parser("x", "x", COMMANDS, words).parse_args(words)
     assert (args.cleanup, args.annotations) == (True, "own,safe")
     assert {env["name"] for env in container["env"]} == {"POD_NAME", "POD_NAMESPACE"}

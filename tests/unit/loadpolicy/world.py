@@ -1,4 +1,4 @@
-"""A cluster on a desk in which annotator, exporter, Job and garbage collector are played."""
+"""A simulated cluster with annotator, exporter, Job and garbage collector."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import KUBEADM, Platform
 from kube_scheduler_operator.base.settings import Settings
 from kube_scheduler_operator.engine.executor import Executor
-from kube_scheduler_operator.engine.handlers import take_snapshot
-from kube_scheduler_operator.kube.errors import Forbidden, NotFound, Request
+from kube_scheduler_operator.engine.snapshots import take_snapshot
+from kube_scheduler_operator.kube.errors import ApiRequest, Forbidden, NotFound
 from kube_scheduler_operator.kube.resource import (
     CONFIG_MAPS,
     DAEMON_SETS,
@@ -40,14 +40,14 @@ Object = dict[str, Any]
 
 
 class World(Stored):
-    """One cluster of which only load policies are looked at.
+    """A cluster in which only LoadPolicies are reconciled.
 
     Attributes:
         now: the clock.
         served: whether the API serves the kind.
-        forbidden: kinds that may not be written.
-        writes: what the last `run` wrote, as `VERB KIND NAME`.
-        events: what it told.
+        forbidden: kinds whose writes the API rejects.
+        writes: writes of the last `run`, as `VERB KIND NAME`.
+        events: its events.
     """
 
     def __init__(self, platform: Platform = KUBEADM, **settings: Any) -> None:
@@ -64,7 +64,7 @@ class World(Stored):
     # --- people -------------------------------------------------------------------------------
 
     def put(self, name: str = NAME, *, born: int = 0, **spec: Any) -> None:
-        """Create or edit a LoadPolicy; its status stays."""
+        """Create or edit a LoadPolicy; keeps its status."""
         before = self._store.view().get(LOAD_POLICIES, name) or {}
         metadata = {
             "creationTimestamp": stamp(BEGIN + timedelta(seconds=born)),
@@ -75,7 +75,7 @@ class World(Stored):
         self._keep(LOAD_POLICIES, {**before, "metadata": metadata, "spec": spec})
 
     def remove(self, name: str = NAME) -> set[str]:
-        """Delete a LoadPolicy, and let the garbage collector do its work: `KIND NAME` that went."""
+        """Delete a LoadPolicy and collect garbage; returns what was collected, as `KIND NAME`."""
         policy = self.one(LOAD_POLICIES, name)
         uid = policy["metadata"]["uid"]
         gone = set()
@@ -88,7 +88,7 @@ class World(Stored):
         return gone
 
     def change(self, resource: Resource, name: str, **fields: Any) -> None:
-        """Somebody else edits an object; an edit of a spec is a new generation."""
+        """Edit an object as another client; an edit of the spec increments the generation."""
         obj = copy.deepcopy(self.one(resource, name)) | fields
         if "spec" in fields:
             obj["metadata"]["generation"] += 1
@@ -103,19 +103,19 @@ class World(Stored):
             counts = {"desiredNumberScheduled": nodes, "numberReady": nodes}
             self.change(DAEMON_SETS, f"node-metrics-{name}", status=counts)
 
-    def cycle(self, name: str = NAME, **said: Any) -> None:
-        """The annotator ends a cycle, and says so."""
+    def cycle(self, name: str = NAME, **report: Any) -> None:
+        """The annotator finishes a cycle and reports it."""
         text = self.file(name)
         state = {
             "at": stamp(self.now), "nodes": 3, "known": 3, "stale": [], "staleCount": 0,
             "missing": [], "missingCount": 0, "error": "", "policy": policy_digest(text),
-            "write": json.loads(text)["write"], "removed": [], **said,
+            "write": json.loads(text)["write"], "removed": [], **report,
         }  # fmt: skip
         data = {**self.one(CONFIG_MAPS, "load-state")["data"], "state.json": json.dumps(state)}
         self.change(CONFIG_MAPS, "load-state", data=data)
 
     def installed(self, **spec: Any) -> None:
-        """A LoadPolicy that is in force and whose programs run."""
+        """A LoadPolicy in use whose programs run."""
         self.put(**spec)
         self.run()
         self.come_up()
@@ -138,31 +138,32 @@ class World(Stored):
             lease_seen=None,
             answered_since=BEGIN,
             recovered_at=None,
-            trouble="",
+            last_error="",
             now=self.now,
-            unserved=() if self.served else (LOAD_POLICIES,),
-            troubles=self._executor.troubles,
+            missing_kinds=() if self.served else (LOAD_POLICIES,),
+            write_errors=self._executor.write_errors,
         )
 
-    def looked(self) -> LoadPolicies:
-        """What a pass makes of load policies."""
+    def reconciled(self) -> LoadPolicies:
+        """Reconcile once without writing."""
         return load_policies(self.snapshot())
 
     def run(self) -> list[str]:
-        """Passes until nothing is left to do, or to be said; what they wrote."""
+        """Reconcile until nothing changes; returns the writes."""
         self.writes, self.events = [], []
         for _ in range(LIMIT):
-            chains, troubles = self.looked().chains, dict(self._executor.troubles)
+            write_sets = self.reconciled().write_sets
+            errors = dict(self._executor.write_errors)
             written = len(self.writes)
-            asyncio.run(self._executor.execute(Plan(chains=chains)))
-            if len(self.writes) == written and troubles == self._executor.troubles:
+            asyncio.run(self._executor.execute(Plan(write_sets=write_sets)))
+            if len(self.writes) == written and errors == self._executor.write_errors:
                 return self.writes
-        raise AssertionError(f"no rest: {self.writes}")
+        raise AssertionError(f"does not settle: {self.writes}")
 
     def event(self, kind: str, reason: str, message: str) -> None:
         self.events.append(message)
 
-    # --- what is there ------------------------------------------------------------------------
+    # --- state --------------------------------------------------------------------------------
 
     def find(self, resource: Resource, name: str) -> Any:
         place = self.platform.target_namespace if resource.namespaced else None
@@ -174,7 +175,7 @@ class World(Stored):
         return found
 
     def everything(self) -> set[str]:
-        """`KIND NAME` of all that is there but LoadPolicies."""
+        """`KIND NAME` of all objects except LoadPolicies."""
         return {
             f"{ref.resource.kind} {ref.name}"
             for ref in self._store.view()
@@ -203,8 +204,8 @@ class World(Stored):
         raise AssertionError(f"no condition {kind}")
 
     def degraded(self) -> str:
-        """What KubeScheduler says of all of them; empty if nothing is wrong."""
-        (condition,) = self.looked().conditions
+        """The message of KubeScheduler's condition; empty if it is not degraded."""
+        (condition,) = self.reconciled().conditions
         assert condition.type == names.LOAD_POLICIES_DEGRADED
         assert (condition.status == "True") == bool(condition.message)
         return condition.message
@@ -240,7 +241,7 @@ class World(Stored):
     async def get(self, ref: ObjectRef) -> Any:
         found = self._store.get(ref)
         if found is None:
-            raise NotFound(Request("get", ref.path), status=404)
+            raise NotFound(ApiRequest("get", ref.path), status=404)
         return found
 
     async def delete(self, ref: ObjectRef, *, uid: str) -> None:
@@ -252,7 +253,7 @@ class World(Stored):
 
     def _refuse(self, resource: Resource) -> None:
         if resource in self.forbidden:
-            raise Forbidden(Request("update", resource.path()), status=403)
+            raise Forbidden(ApiRequest("update", resource.path()), status=403)
 
 
 def stamp(moment: datetime) -> str:

@@ -1,4 +1,4 @@
-"""Objects of ours: made when missing, corrected when different, and otherwise left alone."""
+"""Own objects are created when missing, updated when different, and otherwise not written."""
 
 from __future__ import annotations
 
@@ -30,28 +30,28 @@ def found(**fields: Any) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {}, **fields}
 
 
-def said(actions: tuple[Action, ...]) -> list[str]:
+def reported(actions: tuple[Action, ...]) -> list[str]:
     return [f"{event.reason}: {event.message}" for a in actions for event in a.events]
 
 
-def test_what_is_missing_is_made() -> None:
+def test_a_missing_object_is_created() -> None:
     actions = apply(CONFIG_MAPS, {}, obj("ConfigMap", {"a": "1"}), ("data",))
     assert actions == (Create(CONFIG_MAPS, obj("ConfigMap", {"a": "1"}), actions[0].events),)
-    assert said(actions) == [
+    assert reported(actions) == [
         "ConfigMapCreated: Created ConfigMap/it -n there because it was missing"
     ]
 
 
 SAME = {
     "the same": found(data={"a": "1"}),
-    "with a label of somebody else": found(data={"a": "1"}, labels={**LABELS, "x": "y"}),
+    "with a foreign label": found(data={"a": "1"}, labels={**LABELS, "x": "y"}),
     "with annotations": found(data={"a": "1"}, annotations={"x": "y"}),
-    "with a field that nobody asked for": found(data={"a": "1"}, binaryData={"b": "Yg=="}),
+    "with an unknown field": found(data={"a": "1"}, binaryData={"b": "Yg=="}),
 }
 
 
 @pytest.mark.parametrize("existing", SAME.values(), ids=SAME.keys())
-def test_what_is_right_is_left_alone(existing: dict[str, Any]) -> None:
+def test_a_correct_object_is_not_written(existing: dict[str, Any]) -> None:
     assert apply(CONFIG_MAPS, {"it": existing}, obj("ConfigMap", {"a": "1"}), ("data",)) == ()
 
 
@@ -59,42 +59,42 @@ WRONG = {
     "other data": (found(data={"a": "2"}), "data"),
     "more data": (found(data={"a": "1", "b": "2"}), "data"),
     "no data": (found(), "data"),
-    "our label is missing": (found(data={"a": "1"}, labels={"x": "y"}), "labels"),
-    "our label is another": (found(data={"a": "1"}, labels={next(iter(LABELS)): "y"}), "labels"),
+    "own label is missing": (found(data={"a": "1"}, labels={"x": "y"}), "labels"),
+    "own label differs": (found(data={"a": "1"}, labels={next(iter(LABELS)): "y"}), "labels"),
 }
 
 
 @pytest.mark.parametrize(("existing", "why"), WRONG.values(), ids=WRONG.keys())
-def test_what_is_wrong_is_corrected(existing: dict[str, Any], why: str) -> None:
+def test_a_different_object_is_corrected(existing: dict[str, Any], why: str) -> None:
     (action,) = apply(CONFIG_MAPS, {"it": existing}, obj("ConfigMap", {"a": "1"}), ("data",))
     assert isinstance(action, Replace)
     assert action.obj["data"] == {"a": "1"}
     assert action.obj["metadata"]["labels"] == {**existing["metadata"]["labels"], **LABELS}
     assert action.obj["metadata"]["resourceVersion"] == "7"
-    assert said((action,)) == [
+    assert reported((action,)) == [
         f"ConfigMapUpdated: Updated ConfigMap/it -n there because {why} changed"
     ]
 
 
-def test_what_was_sealed_is_made_again() -> None:
+def test_an_immutable_object_is_recreated() -> None:
     existing = found(immutable=True)
     actions = apply(CONFIG_MAPS, {"it": existing}, obj("ConfigMap", {"a": "1"}), ("data",))
     assert [type(action) for action in actions] == [Delete, Create]
 
 
-def test_a_secret_of_another_type_is_made_again() -> None:
+def test_a_secret_of_another_type_is_recreated() -> None:
     wanted = obj("Secret", {"a": "MQ=="}, type="kubernetes.io/tls")
     existing = {**found(data={"a": "MQ=="}), "kind": "Secret", "type": "Opaque"}
     actions = apply(SECRETS, {"it": existing}, wanted, ("data",))
     assert [type(action) for action in actions] == [Delete, Create]
-    assert said(actions) == ["SecretUpdated: Updated Secret/it -n there because type changed"]
+    assert reported(actions) == ["SecretUpdated: Updated Secret/it -n there because type changed"]
 
 
-def test_events_never_tell_what_is_in_a_secret() -> None:
+def test_events_never_contain_the_data_of_a_secret() -> None:
     wanted = obj("Secret", {"tls.key": "c2VjcmV0"}, type="kubernetes.io/tls")
     existing = {**found(), "kind": "Secret", "type": "kubernetes.io/tls"}
     for there in ({}, {"it": existing}):
-        assert "c2VjcmV0" not in str(said(apply(SECRETS, there, wanted, ("data",))))
+        assert "c2VjcmV0" not in str(reported(apply(SECRETS, there, wanted, ("data",))))
 
 
 # --- objects that the API server completes --------------------------------------------------------
@@ -108,7 +108,7 @@ def role(**fields: Any) -> dict[str, Any]:
 
 
 def kept(**fields: Any) -> dict[str, Any]:
-    """The same in the API, as it completes it."""
+    """The same object with the defaults of the API server."""
     whole = role(**fields)
     metadata = {**whole["metadata"], "resourceVersion": "7", "annotations": {"x": "y"}}
     return {**whole, "metadata": metadata, "rules": fields.get("rules", [{**RULE, "more": 1}])}
@@ -117,13 +117,13 @@ def kept(**fields: Any) -> dict[str, Any]:
 RULE = {"verbs": ["get"], "apiGroups": [""]}
 
 
-def test_what_is_missing_is_made_unless_it_is_somebody_elses() -> None:
+def test_a_missing_object_is_created_unless_it_has_another_owner() -> None:
     (action,) = keep(ROLES, {}, role(), ("rules",))
     assert isinstance(action, Create)
     assert action.exclusive
 
 
-def test_what_the_api_adds_is_kept() -> None:
+def test_defaults_of_the_api_server_are_kept() -> None:
     assert keep(ROLES, {"it": kept()}, role(), ("rules",)) == ()
 
 
@@ -146,14 +146,14 @@ def test_what_the_api_adds_is_kept() -> None:
     ],
     ids=["more", "less", "labels", "owner"],
 )
-def test_what_we_say_is_put_right(existing: dict[str, Any], why: str) -> None:
+def test_changed_fields_are_restored(existing: dict[str, Any], why: str) -> None:
     (action,) = keep(ROLES, {"it": existing}, role(), ("rules",))
     assert isinstance(action, Replace)
     metadata = action.obj["metadata"]
     assert metadata["labels"] == LABELS
     assert metadata["ownerReferences"] == [OWNER]
     assert (metadata["resourceVersion"], metadata["annotations"]) == ("7", {"x": "y"})
-    assert said((action,)) == [f"RoleUpdated: Updated Role/it -n there because {why} changed"]
+    assert reported((action,)) == [f"RoleUpdated: Updated Role/it -n there because {why} changed"]
 
 
 @pytest.mark.parametrize(

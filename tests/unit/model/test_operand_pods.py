@@ -1,4 +1,4 @@
-"""Reading mirror pods of the scheduler."""
+"""Mirror pods of the scheduler."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ def test_a_healthy_scheduler() -> None:
     assert operand.ready_since is not None
     assert operand.trouble == ""
     assert (operand.image, operand.arguments) == ("k:v1", ("kube-scheduler", "-v=2"))
-    assert operand.restarts == 0, "of the scheduler, not of its neighbor"
+    assert operand.restarts == 0, "of the scheduler, not of the sidecar"
 
 
 @pytest.mark.parametrize("label", [None, "", "REVISION", "-1"])
-def test_a_scheduler_without_a_revision_is_not_ours(label: str | None) -> None:
+def test_a_scheduler_without_a_revision_is_not_the_operators(label: str | None) -> None:
     found = pod()
     found["metadata"]["labels"] = {} if label is None else {names.REVISION_LABEL: label}
     assert not read(found).ours
@@ -99,13 +99,13 @@ def test_trouble(
     assert operand.restarts == container.get("restartCount", 0)
 
 
-def test_last_words_are_of_the_last_end() -> None:
+def test_the_termination_message_is_that_of_the_last_run() -> None:
     last = {"terminated": {"exitCode": 1, "message": "old\n"}}
-    assert read(pod(lastState=last)).last_words == "old"
+    assert read(pod(lastState=last)).termination_message == "old"
     now = {"terminated": {"exitCode": 1, "message": "new"}}
-    assert read(pod(now, lastState=last)).last_words == "new"
+    assert read(pod(now, lastState=last)).termination_message == "new"
 
 
-def test_a_bare_pod_is_not_ready() -> None:
+def test_a_pod_without_status_is_not_ready() -> None:
     operand = read({"metadata": {"name": "kube-scheduler-n"}})
     assert (operand.ready, operand.image, operand.arguments) == (False, "", ())

@@ -1,4 +1,4 @@
-"""Which SchedulerProfile kube-scheduler's own words are about, and where in it."""
+"""Errors of kube-scheduler are attributed to SchedulerProfiles and their fields."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ import pytest
 
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.findings import Finding
+from kube_scheduler_operator.model.attachment import Refusal
 from kube_scheduler_operator.profiles.attribution import attribute, relocated
-from kube_scheduler_operator.profiles.validate import Verdict, profiles_of
-from kube_scheduler_operator.schedulerconfig.check import Target
+from kube_scheduler_operator.profiles.validate import ProfileResult, validate_profiles
 from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
+from kube_scheduler_operator.schedulerconfig.validation import Target
 from kube_scheduler_operator.schedulerconfig.versions import Version
 
 TARGET = Target(Gates(Version(1, 35)), stock=False)
 FIRST = {"schedulerName": "default-scheduler"}
 SPEC = {
-    "base": "HighNodeUtilization",  # it brings arguments of NodeResourcesFit, which come first
+    "base": "HighNodeUtilization",  # its arguments of NodeResourcesFit come first
     "plugins": {"score": {"enabled": [{"name": "Mine"}, {"name": "ImageLocality", "weight": 5}]}},
     "pluginConfig": [
         {"name": "InterPodAffinity", "args": {"hardPodAffinityWeight": 10}},
@@ -26,22 +27,26 @@ SPEC = {
 }
 
 
-def given(**more: Any) -> tuple[list[Any], tuple[Verdict, ...]]:
+def validated(**more: Any) -> tuple[list[Any], tuple[ProfileResult, ...]]:
     objects = [
         {"metadata": {"name": "a"}, "spec": {"plugins": {}}},
-        {"metadata": {"name": "guilty"}, "spec": {"schedulerName": "team-a.x", **SPEC}, **more},
+        {"metadata": {"name": "team"}, "spec": {"schedulerName": "team-a.x", **SPEC}, **more},
     ]
-    profiles, verdicts = profiles_of("", objects, FIRST, TARGET)
+    profiles, results = validate_profiles("", objects, FIRST, TARGET)
     assert [profile["schedulerName"] for profile in profiles] == [
         "default-scheduler", "a", "team-a.x",
     ]  # fmt: skip
-    return list(profiles), verdicts
+    return list(profiles), results
 
 
-def blamed(words: str, **more: Any) -> dict[str, list[str]]:
-    """name -> the fields that it is told to mend."""
-    profiles, verdicts = given(**more)
-    found = attribute(verdicts, words, profiles, profiles, "it was refused")
+def refusal(words: str, profiles: Any) -> Refusal:
+    return Refusal({"profiles": profiles}, words, "it was refused")
+
+
+def attributed(words: str, **more: Any) -> dict[str, list[str]]:
+    """name -> the fields that its findings name."""
+    profiles, results = validated(**more)
+    found = attribute(results, refusal(words, profiles), {"profiles": profiles})
     return {
         v.name: [f.path.removeprefix(f"SchedulerProfile/{v.name} ") for f in v.findings]
         for v in found
@@ -82,7 +87,7 @@ def blamed(words: str, **more: Any) -> dict[str, list[str]]:
             "initializing profiles: creating profile for scheduler name team-a.x: initializing "
             'plugin "Mine": no server at http://example.com: refused',
             "spec.plugins.score.enabled[0].name",
-            id="built: what a plugin says freely",
+            id="built: free text of a plugin",
         ),
         pytest.param(
             "initializing profiles: creating profile for scheduler name team-a.x: ScorePlugin "
@@ -98,64 +103,67 @@ def blamed(words: str, **more: Any) -> dict[str, list[str]]:
         ),
     ],
 )
-def test_the_object_and_its_field_are_found(words: str, field: str) -> None:
-    assert blamed(words) == {"guilty": [field]}
+def test_an_error_is_attributed_to_the_object_and_its_field(words: str, field: str) -> None:
+    assert attributed(words) == {"team": [field]}
     crash = f'pod x crashes: container "kube-scheduler": {words}'
-    assert blamed(crash) == {"guilty": [field]}, "words in words"
+    assert attributed(crash) == {"team": [field]}, "the error within another message"
 
 
 @pytest.mark.parametrize(
     "words",
     [
         "",
-        "profiles[0].percentageOfNodesToScore: Invalid value: 101",  # nobody's object
+        "profiles[0].percentageOfNodesToScore: Invalid value: 101",  # no object's field
         "profiles[7].percentageOfNodesToScore: Invalid value: 101",
-        "creating profile for scheduler name somebody-elses: no",
+        "creating profile for scheduler name foreign: no",
         "leaderElection.renewDeadline: Invalid value",
         "panic: runtime error",
     ],
 )
-def test_what_names_none_of_them_is_blamed_on_none(words: str) -> None:
-    assert blamed(words) == {}
+def test_an_error_that_names_no_profile_is_not_attributed(words: str) -> None:
+    assert attributed(words) == {}
 
 
-def test_several_are_named_at_once_and_each_by_its_first_mistake() -> None:
+def test_several_errors_are_attributed_to_the_first_field_of_each_profile() -> None:
     words = (
         "[profiles[1].percentageOfNodesToScore: Invalid value: 101, profiles[2].plugins.x: no, "
         "profiles[2].schedulerName: no]"
     )
-    assert blamed(words) == {"a": ["spec.percentageOfNodesToScore"], "guilty": ["spec.plugins.x"]}
+    assert attributed(words) == {
+        "a": ["spec.percentageOfNodesToScore"],
+        "team": ["spec.plugins.x"],
+    }
 
 
-def test_of_one_that_is_held_the_accepted_version_is_blamed() -> None:
+def test_an_error_in_the_last_accepted_version_has_its_path() -> None:
     accepted = {"schedulerName": "team-a.x", **SPEC}
     misspelt = {"spec": {"schedulerName": "team-a.x", "percentageOfNodesToScore": 200}}
     words = "profiles[2].pluginConfig[1].args.hardPodAffinityWeight: Invalid value: 101"
-    found = blamed(words, **misspelt, status={"accepted": accepted})
-    assert found["guilty"][1:] == ["status.accepted.pluginConfig[0].args.hardPodAffinityWeight"]
+    found = attributed(words, **misspelt, status={"accepted": accepted})
+    assert found["team"][1:] == ["status.accepted.pluginConfig[0].args.hardPodAffinityWeight"]
 
 
-def test_one_that_has_been_edited_since_is_not_blamed() -> None:
-    profiles, verdicts = given()
+def test_one_that_has_been_edited_since_is_not_attributed() -> None:
+    profiles, results = validated()
     refused = [*profiles[:2], {**profiles[2], "percentageOfNodesToScore": 101}]
     words = "profiles[2].percentageOfNodesToScore: Invalid value: 101"
-    assert attribute(verdicts, words, refused, profiles, "it was refused") == verdicts
+    assert attribute(results, refusal(words, refused), {"profiles": profiles}) == results
 
 
 @pytest.mark.parametrize("nonsense", [None, "profiles", [1, None, "x"], {"a": 1}])
-def test_nonsense_in_place_of_profiles_blames_nobody(nonsense: Any) -> None:
-    profiles, verdicts = given()
+def test_invalid_profiles_get_no_attribution(nonsense: Any) -> None:
+    profiles, results = validated()
     words = "profiles[2].percentageOfNodesToScore: Invalid value: 101"
-    assert attribute(verdicts, words, nonsense, profiles, "x") == verdicts
-    assert attribute(verdicts, words, profiles, nonsense, "x") == verdicts
+    assert attribute(results, refusal(words, nonsense), {"profiles": profiles}) == results
+    assert attribute(results, refusal(words, profiles), {"profiles": nonsense}) == results
 
 
-def test_a_finding_about_a_profile_of_an_object_names_the_object() -> None:
-    profiles, verdicts = given()
+def test_a_finding_about_a_scheduler_profile_has_its_path() -> None:
+    profiles, results = validated()
     paths = (
         "profiles[2].plugins.score.enabled[0].name", "spec.profiles[0].plugins", "spec.config.qps",
     )  # fmt: skip
     findings = [Finding(names.WARNINGS, "X", path, "why", blocking=False) for path in paths]
-    assert [finding.path for finding in relocated(findings, profiles, verdicts)] == [
-        "SchedulerProfile/guilty spec.plugins.score.enabled[0].name", *paths[1:],
+    assert [finding.path for finding in relocated(findings, profiles, results)] == [
+        "SchedulerProfile/team spec.plugins.score.enabled[0].name", *paths[1:],
     ]  # fmt: skip

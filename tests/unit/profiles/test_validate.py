@@ -1,4 +1,4 @@
-"""Which SchedulerProfiles a scheduler is given, and what is said of the others."""
+"""Which SchedulerProfiles a scheduler runs, and findings about the others."""
 
 from __future__ import annotations
 
@@ -11,11 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kube_scheduler_operator.base import names
-from kube_scheduler_operator.profiles.validate import Verdict, profiles_of, unclaimed
-from kube_scheduler_operator.schedulerconfig.check import Target, check_config
+from kube_scheduler_operator.profiles.validate import (
+    ProfileResult,
+    unattached_profiles,
+    validate_profiles,
+)
 from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
 from kube_scheduler_operator.schedulerconfig.schema import API_VERSION, KIND
+from kube_scheduler_operator.schedulerconfig.validation import Target, validate_config
 from kube_scheduler_operator.schedulerconfig.versions import Version
+
+from ...builders import profile
 
 TARGET = Target(Gates(Version(1, 35)))
 FIRST = {"schedulerName": "default-scheduler"}
@@ -30,61 +36,54 @@ MISSPELT = {"score": {"enabled": [{"name": "ImageLocalty"}]}}
 NO_BIND = {"bind": {"disabled": [{"name": "*"}]}}
 
 
-def profile(name: str, age: int = 5, accepted: Any = None, /, **spec: Any) -> dict[str, Any]:
-    """An object that is `age` days old."""
-    created = f"2026-01-{20 - age:02}T00:00:00Z"
-    obj = {"metadata": {"name": name, "creationTimestamp": created}, "spec": spec}
-    return obj if accepted is None else {**obj, "status": {"accepted": accepted}}
-
-
 def chosen(
     *objects: Any, scheduler: str = "", first: Any = None, target: Target = TARGET, over: Any = None
-) -> tuple[list[str], dict[str, Verdict]]:
-    profiles, verdicts = profiles_of(
+) -> tuple[list[str], dict[str, ProfileResult]]:
+    profiles, results = validate_profiles(
         scheduler, objects, FIRST if first is None else first, target, over=over
     )
-    return [p["schedulerName"] for p in profiles], {v.name: v for v in verdicts}
+    return [p["schedulerName"] for p in profiles], {v.name: v for v in results}
 
 
-def states(verdicts: dict[str, Verdict]) -> dict[str, str]:
+def states(results: dict[str, ProfileResult]) -> dict[str, str]:
     return {
-        name: "accepted" if v.accepted else "held" if v.held else "left out"
-        for name, v in verdicts.items()
+        name: "accepted" if v.accepted else "held" if v.uses_last_accepted else "left out"
+        for name, v in results.items()
     }
 
 
-def said(verdict: Verdict) -> list[tuple[str, str]]:
-    return [(f.reason, f.path.removeprefix(f"SchedulerProfile/{verdict.name} "))
-            for f in verdict.findings]  # fmt: skip
+def reported(result: ProfileResult) -> list[tuple[str, str]]:
+    return [(f.reason, f.path.removeprefix(f"SchedulerProfile/{result.name} "))
+            for f in result.findings]  # fmt: skip
 
 
-# --- which, and in which order --------------------------------------------------------------------
+# --- selection and order --------------------------------------------------------------------------
 
 
-def test_without_objects_the_first_profile_is_all_and_it_is_the_same() -> None:
-    profiles, verdicts = profiles_of("", (), FIRST, TARGET)
-    assert verdicts == ()
+def test_without_objects_only_the_first_profile_is_used() -> None:
+    profiles, results = validate_profiles("", (), FIRST, TARGET)
+    assert results == ()
     assert len(profiles) == 1
     assert profiles[0] is FIRST
 
 
-def test_the_default_scheduler_comes_first_and_the_others_by_name() -> None:
-    order, verdicts = chosen(
-        profile("z"), profile("a", 1), profile("m", schedulerName="b"), profile("0", 9)
+def test_default_scheduler_comes_first_and_the_others_by_name() -> None:
+    order, results = chosen(
+        profile("z"), profile("a", age=1), profile("m", schedulerName="b"), profile("0", age=9)
     )
     assert order == ["default-scheduler", "0", "a", "b", "z"]
-    assert set(states(verdicts).values()) == {"accepted"}
+    assert set(states(results).values()) == {"accepted"}
 
 
-def test_objects_of_another_scheduler_are_not_this_ones_business() -> None:
+def test_objects_of_another_scheduler_are_ignored() -> None:
     objects = (profile("here"), profile("there", scheduler="second"))
     assert chosen(*objects)[0] == ["default-scheduler", "here"]
-    order, verdicts = chosen(*objects, scheduler="second", first={"schedulerName": "second"})
+    order, results = chosen(*objects, scheduler="second", first={"schedulerName": "second"})
     assert order == ["second", "there"]
-    assert set(verdicts) == {"there"}
+    assert set(results) == {"there"}
 
 
-def test_a_scheduler_without_a_profile_of_its_own_has_those_of_the_objects() -> None:
+def test_a_scheduler_without_own_profiles_has_those_of_the_objects() -> None:
     order, _ = chosen(
         profile("b", scheduler="s"), profile("a", scheduler="s"), scheduler="s", first={}
     )
@@ -93,21 +92,23 @@ def test_a_scheduler_without_a_profile_of_its_own_has_those_of_the_objects() -> 
 
 
 @given(st.permutations(range(4)))
-def test_the_order_in_which_objects_are_read_does_not_matter(order: list[int]) -> None:
+def test_the_result_does_not_depend_on_the_order_of_the_objects(order: list[int]) -> None:
     objects = [
-        profile("a", 3, schedulerName="x"),
-        profile("b", 7, schedulerName="x"),
+        profile("a", age=3, schedulerName="x"),
+        profile("b", age=7, schedulerName="x"),
         profile("c", plugins=MISSPELT),
         profile("d", schedulerName="default-scheduler", plugins=ONLY_IMAGES),
     ]
-    expected = profiles_of("", objects, FIRST, TARGET)
-    assert profiles_of("", [objects[i] for i in order], FIRST, TARGET) == expected
+    expected = validate_profiles("", objects, FIRST, TARGET)
+    assert validate_profiles("", [objects[i] for i in order], FIRST, TARGET) == expected
 
 
-def test_nothing_that_was_given_is_changed() -> None:
+def test_validation_does_not_change_its_input() -> None:
     objects = [profile("a", plugins=ONLY_IMAGES, base="HighNodeUtilization"), profile("b")]
     before = copy.deepcopy((objects, FIRST))
-    profiles_of("", objects, FIRST, TARGET, over={"profiles": [{"percentageOfNodesToScore": 3}]})
+    validate_profiles(
+        "", objects, FIRST, TARGET, over={"profiles": [{"percentageOfNodesToScore": 3}]}
+    )
     assert (objects, FIRST) == before
 
 
@@ -125,9 +126,9 @@ def test_nothing_that_was_given_is_changed() -> None:
         ("team", "HighNodeUtilization", True),
     ],
 )
-def test_what_a_profile_is_laid_over(name: str, base: str | None, packed: bool) -> None:
+def test_the_base_of_a_profile(name: str, base: str | None, packed: bool) -> None:
     spec = {} if base is None else {"base": base}
-    profiles, _ = profiles_of(
+    profiles, _ = validate_profiles(
         "", [profile(name, percentageOfNodesToScore=7, **spec)], PACKED, TARGET
     )
     (mine,) = (p for p in profiles if p["schedulerName"] == name)
@@ -145,7 +146,7 @@ def test_arguments_merge_by_plugin_and_lists_replace_those_of_the_base() -> None
         ],
         "plugins": {"score": {"enabled": [{"name": "ImageLocality", "weight": 9}]}},
     }
-    (_, mine), (verdict,) = profiles_of("", [profile("team", **spec)], FIRST, TARGET)
+    (_, mine), (result,) = validate_profiles("", [profile("team", **spec)], FIRST, TARGET)
     arguments = {c["name"]: c["args"] for c in mine["pluginConfig"]}
     assert arguments["NodeResourcesFit"] == {
         "scoringStrategy": {"type": "MostAllocated"},
@@ -155,56 +156,56 @@ def test_arguments_merge_by_plugin_and_lists_replace_those_of_the_base() -> None
         "enabled": [{"name": "ImageLocality", "weight": 9}],
         "disabled": [{"name": "NodeResourcesBalancedAllocation"}],
     }
-    weights = {entry.name: entry.weight for entry in verdict.points["score"]}
+    weights = {entry.name: entry.weight for entry in result.points["score"]}
     assert weights["ImageLocality"] == 9
     assert "NodeResourcesBalancedAllocation" not in weights
 
 
-# --- who has a name -------------------------------------------------------------------------------
+# --- shared names ---------------------------------------------------------------------------------
 
 
-def test_of_two_with_one_name_the_older_object_has_it_and_the_other_says_so() -> None:
-    _, verdicts = chosen(
-        profile("young", 1, schedulerName="x"), profile("old", 9, schedulerName="x")
+def test_the_older_object_keeps_a_shared_name_and_the_other_reports_it() -> None:
+    _, results = chosen(
+        profile("young", age=1, schedulerName="x"), profile("old", age=9, schedulerName="x")
     )
-    assert states(verdicts) == {"old": "accepted", "young": "left out"}
-    (finding,) = verdicts["young"].findings
+    assert states(results) == {"old": "accepted", "young": "left out"}
+    (finding,) = results["young"].findings
     assert finding.path == "SchedulerProfile/young spec.schedulerName"
-    assert 'SchedulerProfile "old" is older' in finding.message
+    assert 'the older SchedulerProfile "old" has' in finding.message
     assert (finding.condition, finding.blocking) == (names.SCHEDULER_PROFILES_DEGRADED, False)
 
 
-def test_of_two_of_the_same_age_the_name_decides() -> None:
-    _, verdicts = chosen(profile("b", schedulerName="x"), profile("a", schedulerName="x"))
-    assert states(verdicts) == {"a": "accepted", "b": "left out"}
+def test_between_objects_of_equal_age_the_name_decides() -> None:
+    _, results = chosen(profile("b", schedulerName="x"), profile("a", schedulerName="x"))
+    assert states(results) == {"a": "accepted", "b": "left out"}
 
 
-def test_an_older_object_that_cannot_run_leaves_the_name_to_the_younger_one() -> None:
-    _, verdicts = chosen(
-        profile("old", 9, schedulerName="x", plugins=MISSPELT),
+def test_an_invalid_older_object_does_not_reserve_its_name() -> None:
+    _, results = chosen(
+        profile("old", age=9, schedulerName="x", plugins=MISSPELT),
         profile("young", schedulerName="x"),
     )
-    assert states(verdicts) == {"old": "left out", "young": "accepted"}
+    assert states(results) == {"old": "left out", "young": "accepted"}
 
 
-def test_a_name_that_a_held_version_has_is_taken() -> None:
-    _, verdicts = chosen(
-        profile("old", 9, {"schedulerName": "x"}, schedulerName="y", plugins=MISSPELT),
+def test_the_last_accepted_version_reserves_its_name() -> None:
+    _, results = chosen(
+        profile("old", age=9, accepted={"schedulerName": "x"}, schedulerName="y", plugins=MISSPELT),
         profile("young", schedulerName="x"),
     )
-    assert states(verdicts) == {"old": "held", "young": "left out"}
+    assert states(results) == {"old": "held", "young": "left out"}
 
 
-def test_one_replaces_the_first_profile_and_a_second_one_does_not() -> None:
-    order, verdicts = chosen(
+def test_only_one_object_replaces_the_first_profile() -> None:
+    order, results = chosen(
         profile("one", schedulerName="default-scheduler"),
-        profile("two", 1, schedulerName="default-scheduler"),
+        profile("two", age=1, schedulerName="default-scheduler"),
     )
     assert order == ["default-scheduler"]
-    assert states(verdicts) == {"one": "accepted", "two": "left out"}
+    assert states(results) == {"one": "accepted", "two": "left out"}
 
 
-# --- what is wrong --------------------------------------------------------------------------------
+# --- errors ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -254,54 +255,56 @@ def test_one_replaces_the_first_profile_and_a_second_one_does_not() -> None:
     ],
     ids=lambda value: value if isinstance(value, str) and value.startswith("spec.") else "",
 )
-def test_a_mistake_is_named_with_its_field_and_the_others_go_on(
+def test_an_invalid_profile_is_reported_with_its_field_and_omitted(
     spec: dict[str, Any], reason: str | None, path: str
 ) -> None:
-    order, verdicts = chosen(profile("bad", **spec), profile("good", plugins=ONLY_IMAGES))
+    order, results = chosen(profile("bad", **spec), profile("good", plugins=ONLY_IMAGES))
     assert order == ["default-scheduler", "good"]
-    assert states(verdicts) == {"bad": "left out", "good": "accepted"}
-    found_reason, found_path = said(verdicts["bad"])[0]
+    assert states(results) == {"bad": "left out", "good": "accepted"}
+    found_reason, found_path = reported(results["bad"])[0]
     assert found_path == path
     assert reason in (None, found_reason)
 
 
-def test_a_path_of_arguments_counts_in_the_object_and_not_in_the_base() -> None:
-    """The base's own entry comes first in what is composed."""
+def test_the_path_of_arguments_is_that_in_the_object() -> None:
+    """The entry of the base comes first in the composed list."""
     arguments = {"name": "InterPodAffinity", "args": {"hardPodAffinityWeight": -1}}
-    _, verdicts = chosen(profile("p", base="HighNodeUtilization", pluginConfig=[arguments]))
-    assert said(verdicts["p"])[0][1] == "spec.pluginConfig[0].args.hardPodAffinityWeight"
+    _, results = chosen(profile("p", base="HighNodeUtilization", pluginConfig=[arguments]))
+    assert reported(results["p"])[0][1] == "spec.pluginConfig[0].args.hardPodAffinityWeight"
 
 
-def test_a_bad_one_is_held_at_the_version_that_was_accepted_last() -> None:
+def test_after_an_invalid_edit_the_last_accepted_version_is_used() -> None:
     accepted = {"plugins": ONLY_IMAGES}
-    profiles, (verdict,) = profiles_of(
-        "", [profile("team", 5, accepted, plugins=MISSPELT)], FIRST, TARGET
+    profiles, (result,) = validate_profiles(
+        "", [profile("team", age=5, accepted=accepted, plugins=MISSPELT)], FIRST, TARGET
     )
     assert profiles[1]["plugins"] == ONLY_IMAGES
-    assert (verdict.held, verdict.spec) == (True, accepted)
-    assert [entry.name for entry in verdict.points["score"]] == ["ImageLocality"]
-    assert said(verdict) == [("UnknownPlugin", "spec.plugins.score.enabled[0].name")]
+    assert (result.uses_last_accepted, result.spec) == (True, accepted)
+    assert [entry.name for entry in result.points["score"]] == ["ImageLocality"]
+    assert reported(result) == [("UnknownPlugin", "spec.plugins.score.enabled[0].name")]
 
 
-def test_what_was_accepted_by_another_version_of_kube_scheduler_is_judged_again() -> None:
+def test_the_last_accepted_version_is_validated_for_the_current_kube_scheduler() -> None:
     accepted = {"plugins": {"placementScore": {"enabled": [{"name": "NodeResourcesFit"}]}}}
-    obj = profile("team", 5, accepted, plugins=MISSPELT)
+    obj = profile("team", age=5, accepted=accepted, plugins=MISSPELT)
     _, newer = chosen(obj, target=Target(Gates(Version(1, 36))))
     assert states(newer) == {"team": "held"}
     _, older = chosen(obj)
     assert states(older) == {"team": "left out"}
-    assert [path for _, path in said(older["team"])][:2] == [
+    assert [path for _, path in reported(older["team"])][:2] == [
         "spec.plugins.score.enabled[0].name",
         "status.accepted.plugins.placementScore",
     ]
 
 
-def test_the_same_mistake_in_both_versions_is_told_once() -> None:
-    _, verdicts = chosen(profile("p", 5, {"plugins": MISSPELT}, plugins=MISSPELT, base="None"))
-    assert said(verdicts["p"]) == [("UnknownPlugin", "spec.plugins.score.enabled[0].name")]
+def test_an_error_in_both_versions_is_reported_once() -> None:
+    _, results = chosen(
+        profile("p", age=5, accepted={"plugins": MISSPELT}, plugins=MISSPELT, base="None")
+    )
+    assert reported(results["p"]) == [("UnknownPlugin", "spec.plugins.score.enabled[0].name")]
 
 
-def test_a_plugin_that_only_a_custom_image_can_know_is_accepted_for_one() -> None:
+def test_an_unknown_plugin_is_accepted_for_a_custom_image() -> None:
     spec = {"plugins": {"score": {"enabled": [{"name": "MyCustomPluginA"}]}}}
     assert states(chosen(profile("p", **spec))[1]) == {"p": "left out"}
     custom = Target(Gates(Version(1, 35)), stock=False)
@@ -312,17 +315,17 @@ def test_a_plugin_that_only_a_custom_image_can_know_is_accepted_for_one() -> Non
 SORTED = {"queueSort": {"enabled": [{"name": "PrioritySort"}], "disabled": [{"name": "*"}]}}
 
 
-def test_all_share_the_queue_of_what_replaces_the_first_profile() -> None:
-    order, verdicts = chosen(
+def test_all_profiles_share_the_queue_of_the_replaced_first_profile() -> None:
+    order, results = chosen(
         profile("first", schedulerName="default-scheduler", plugins=SORTED),
         profile("same", plugins=SORTED),
-        profile("other", 9),
+        profile("other", age=9),
     )
     assert order == ["default-scheduler", "same"]
-    assert states(verdicts) == {"first": "accepted", "same": "accepted", "other": "left out"}
+    assert states(results) == {"first": "accepted", "same": "accepted", "other": "left out"}
 
 
-def test_the_queue_is_that_of_the_first_profile_with_the_overrides_over_it() -> None:
+def test_the_queue_is_that_of_the_first_profile_after_the_overrides() -> None:
     over = {"profiles": [{"plugins": SORTED}]}
     objects = (profile("same", plugins=SORTED), profile("other"))
     assert states(chosen(*objects, over=over)[1]) == {"same": "accepted", "other": "left out"}
@@ -332,10 +335,10 @@ def test_the_queue_is_that_of_the_first_profile_with_the_overrides_over_it() -> 
 # --- overrides ------------------------------------------------------------------------------------
 
 
-def test_a_mistake_of_the_overrides_is_not_blamed_on_an_object() -> None:
+def test_an_error_in_the_overrides_is_not_attributed_to_a_profile() -> None:
     for over in (
         {"profiles": [{"schedulerName": "team", "plugins": NO_BIND}]},
-        {"profiles": [{"schedulerName": "somebody-elses", "plugins": MISSPELT}]},
+        {"profiles": [{"schedulerName": "foreign", "plugins": MISSPELT}]},
         {"profiles": [{"plugins": {"score": {"enabled": 5}}}]},
         {"profiles": "nonsense", "extenders": 7},
     ):
@@ -344,7 +347,7 @@ def test_a_mistake_of_the_overrides_is_not_blamed_on_an_object() -> None:
         assert states(chosen(bad, over=over)[1]) == {"team": "left out"}, over
 
 
-def test_what_extenders_of_the_overrides_need_is_asked_of_every_profile() -> None:
+def test_every_profile_must_meet_the_requirements_of_extenders_in_the_overrides() -> None:
     managed = [{"name": "example.com/gpu", "ignoredByScheduler": True}]
     over = {
         "extenders": [{"urlPrefix": "http://x", "filterVerb": "f", "managedResources": managed}]
@@ -356,41 +359,41 @@ def test_what_extenders_of_the_overrides_need_is_asked_of_every_profile() -> Non
     assert states(chosen(*objects, over=over)[1]) == {"fit": "accepted", "without": "left out"}
 
 
-def test_the_table_is_that_of_what_runs_in_the_end() -> None:
+def test_the_plugin_table_includes_the_overrides() -> None:
     over = {"profiles": [{"schedulerName": "team", "plugins": ONLY_IMAGES}]}
-    _, verdicts = chosen(profile("team"), over=over)
-    assert [entry.name for entry in verdicts["team"].points["score"]] == ["ImageLocality"]
+    _, results = chosen(profile("team"), over=over)
+    assert [entry.name for entry in results["team"].points["score"]] == ["ImageLocality"]
 
 
-# --- from one scheduler to another ----------------------------------------------------------------
+# --- moves between schedulers ---------------------------------------------------------------------
 
 
-def test_one_that_moves_stays_until_the_other_scheduler_has_accepted_it() -> None:
+def test_a_moving_profile_stays_until_the_other_scheduler_accepts_it() -> None:
     moving = profile(
-        "team", 5, {"scheduler": "", "percentageOfNodesToScore": 5}, scheduler="second"
+        "team", age=5, accepted={"scheduler": "", "percentageOfNodesToScore": 5}, scheduler="second"
     )
-    order, verdicts = chosen(moving)
+    order, results = chosen(moving)
     assert order == ["default-scheduler", "team"]
-    assert verdicts == {}, "the other one's verdict counts"
+    assert results == {}, "the other scheduler's result counts"
     assert states(chosen(moving, scheduler="second")[1]) == {"team": "accepted"}
-    moved = profile("team", 5, {"scheduler": "second"}, scheduler="second")
+    moved = profile("team", age=5, accepted={"scheduler": "second"}, scheduler="second")
     assert chosen(moved)[0] == ["default-scheduler"]
 
 
-def test_a_scheduler_that_does_not_exist_is_named() -> None:
+def test_a_profile_of_a_missing_scheduler_is_reported() -> None:
     objects = (
-        profile("new", scheduler="nobody"),
-        profile("held", 5, {}, scheduler="nobody"),
+        profile("new", scheduler="missing"),
+        profile("held", age=5, accepted={}, scheduler="missing"),
         profile("fine", scheduler="second"),
         profile("ours"),
     )
-    verdicts = {v.name: v for v in unclaimed(objects, ("", "second"))}
-    assert states(verdicts) == {"new": "left out", "held": "held"}
-    assert said(verdicts["new"]) == [("SchedulerNotFound", "spec.scheduler")]
-    assert 'no SecondaryScheduler "nobody"' in verdicts["new"].findings[0].message
+    results = {v.name: v for v in unattached_profiles(objects, ("", "second"))}
+    assert states(results) == {"new": "left out", "held": "held"}
+    assert reported(results["new"]) == [("SchedulerNotFound", "spec.scheduler")]
+    assert 'SecondaryScheduler "missing" does not exist' in results["new"].findings[0].message
 
 
-# --- the whole ------------------------------------------------------------------------------------
+# --- properties ----------------------------------------------------------------------------------
 POOL: list[dict[str, Any]] = [
     {},
     {"plugins": ONLY_IMAGES},
@@ -406,42 +409,46 @@ POOL: list[dict[str, Any]] = [
 
 
 @given(st.lists(st.tuples(*[st.sampled_from(POOL)] * 2, st.integers(0, 3)), max_size=5))
-def test_whatever_is_written_the_outcome_can_run(
+def test_any_set_of_profiles_results_in_a_valid_configuration(
     drawn: list[tuple[dict[str, Any], dict[str, Any], int]],
 ) -> None:
     objects = [
-        profile(f"p{i}", age, accepted, **spec) for i, (spec, accepted, age) in enumerate(drawn)
+        profile(f"p{i}", age=age, accepted=accepted, **spec)
+        for i, (spec, accepted, age) in enumerate(drawn)
     ]
-    profiles, verdicts = profiles_of("", objects, FIRST, TARGET)
+    profiles, results = validate_profiles("", objects, FIRST, TARGET)
     config = {"apiVersion": API_VERSION, "kind": KIND, "profiles": list(profiles)}
-    assert check_config(config, TARGET) == []
+    assert validate_config(config, TARGET) == []
     assert profiles[0]["schedulerName"] == "default-scheduler"
-    assert [v.name for v in verdicts] == [f"p{i}" for i in range(len(drawn))]
-    running = [v.spec.get("schedulerName") or v.name for v in verdicts if v.spec is not None]
+    assert [v.name for v in results] == [f"p{i}" for i in range(len(drawn))]
+    running = [v.spec.get("schedulerName") or v.name for v in results if v.spec is not None]
     assert len(running) == len(set(running))
     served = {p["schedulerName"] for p in profiles}
     assert served == {*running, "default-scheduler"}
-    assert all(v.findings for v in verdicts if not v.accepted)
+    assert all(v.findings for v in results if not v.accepted)
 
 
-def test_a_judgement_is_kept_by_what_it_depends_on() -> None:
-    """Whatever is asked in between: each of these has another answer."""
+def test_results_are_cached_by_all_their_inputs() -> None:
+    """Interleaved calls with different arguments get different results."""
     spec = {"plugins": {"placementScore": {"enabled": [{"name": "NodeResourcesFit"}]}}}
     targets = [Target(Gates(Version(1, minor))) for minor in (35, 36)]
     over = [None, {"profiles": [{"plugins": SORTED}]}]
     for target, overlay in [*itertools.product(targets, over)] * 2:
-        _, verdicts = chosen(profile("p", **spec), target=target, over=overlay)
+        _, results = chosen(profile("p", **spec), target=target, over=overlay)
         expected = "accepted" if target.minor == 36 and overlay is None else "left out"
-        assert states(verdicts) == {"p": expected}
+        assert states(results) == {"p": expected}
 
 
-def test_a_remembered_version_does_not_become_the_first_one_after_the_others_were_judged() -> None:
-    """Its own new name is taken by an older object, which shares the queue of the first one."""
-    order, verdicts = chosen(
-        profile("a", 9, {"schedulerName": "x"}, plugins=MISSPELT),
+def test_the_last_accepted_version_does_not_replace_the_first_profile_afterwards() -> None:
+    """An older object, which shares the queue of the first profile, has the new name already."""
+    order, results = chosen(
+        profile("a", age=9, accepted={"schedulerName": "x"}, plugins=MISSPELT),
         profile(
-            "b", 5, {"schedulerName": "default-scheduler", "plugins": SORTED}, schedulerName="x"
+            "b",
+            age=5,
+            accepted={"schedulerName": "default-scheduler", "plugins": SORTED},
+            schedulerName="x",
         ),
     )
     assert order == ["default-scheduler", "x"]
-    assert states(verdicts) == {"a": "held", "b": "left out"}
+    assert states(results) == {"a": "held", "b": "left out"}

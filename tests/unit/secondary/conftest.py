@@ -1,4 +1,4 @@
-"""What the tests of further schedulers share."""
+"""Fixtures for tests of secondary schedulers."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ from .world import World
 
 @pytest.fixture
 def world() -> World:
-    """A cluster without further schedulers."""
+    """A cluster without secondary schedulers."""
     return World()

@@ -1,4 +1,4 @@
-"""The configuration and the flags of a further scheduler, and what is said of mistakes in them."""
+"""The configuration and flags of a secondary scheduler, and errors in them."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import yaml
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import KUBEADM, OPENSHIFT, Platform
 from kube_scheduler_operator.schedulerconfig.versions import Version
-from kube_scheduler_operator.secondary.compose import RESERVED, Composition, compose
-from kube_scheduler_operator.secondary.desired import Operand, want
+from kube_scheduler_operator.secondary.compose import RESERVED, SecondaryComposition, compose
+from kube_scheduler_operator.secondary.desired import OperandDefaults, desired_scheduler
 from kube_scheduler_operator.secondary.request import read
 
 V135 = Version(1, 35, 4)
@@ -26,16 +26,16 @@ def composed(
     version: Version = V135,
     profiles: Any = (),
     **spec: Any,
-) -> Composition:
+) -> SecondaryComposition:
     obj = {"metadata": {"name": name}, "spec": {"namespace": platform.target_namespace, **spec}}
     return compose(read(obj), platform, version, stock=stock, profiles=profiles)
 
 
-def said(composition: Composition) -> list[tuple[str, str]]:
+def reported(composition: SecondaryComposition) -> list[tuple[str, str]]:
     return [(finding.reason, finding.path) for finding in composition.findings]
 
 
-def test_the_least_is_one_profile_with_the_name_of_the_object_and_a_lease_of_its_own() -> None:
+def test_the_default_is_one_profile_with_the_objects_name_and_its_own_lease() -> None:
     composition = composed()
     assert composition.findings == ()
     assert composition.config == {
@@ -53,8 +53,8 @@ def test_the_least_is_one_profile_with_the_name_of_the_object_and_a_lease_of_its
     assert composition.scheduler_names == ("mine",)
 
 
-def test_settings_are_taken_over_and_the_lease_stays_its_own() -> None:
-    """Whatever may have got past the schema."""
+def test_settings_apply_except_to_the_lease() -> None:
+    """Also settings that the schema does not allow."""
     election = {"leaseDuration": "30s", "resourceName": "kube-scheduler", "leaderElect": False}
     composition = composed(
         config={
@@ -75,18 +75,18 @@ def test_settings_are_taken_over_and_the_lease_stays_its_own() -> None:
     }
 
 
-def test_profiles_are_those_of_the_object_unless_others_are_given() -> None:
+def test_profiles_of_the_spec_are_used_unless_others_are_passed() -> None:
     first, second = {"percentageOfNodesToScore": 10}, {"schedulerName": "two"}
     obj = {"metadata": {"name": "mine"}, "spec": {"namespace": "n", "profiles": [first, second]}}
     own = [{"percentageOfNodesToScore": 10, "schedulerName": "mine"}, {"schedulerName": "two"}]
     assert compose(read(obj), KUBEADM, V135, stock=True).config["profiles"] == own
-    given = [*own, {"schedulerName": "added"}]
-    composition = compose(read(obj), KUBEADM, V135, stock=True, profiles=given)
-    assert composition.config["profiles"] == given
+    passed = [*own, {"schedulerName": "added"}]
+    composition = compose(read(obj), KUBEADM, V135, stock=True, profiles=passed)
+    assert composition.config["profiles"] == passed
     assert composition.scheduler_names == ("mine", "two", "added")
 
 
-def test_flags_come_in_a_fixed_order() -> None:
+def test_flags_have_a_fixed_order() -> None:
     composition = composed(
         logLevel="Trace",
         featureGates={"OpportunisticBatching": False, "AllAlpha": True},
@@ -146,19 +146,17 @@ def test_flags_come_in_a_fixed_order() -> None:
         ({"extraArguments": {"vmodule": {}}}, "InvalidArgument", "spec.extraArguments.vmodule"),
     ],
 )
-def test_a_mistake_is_named_where_it_was_written(
-    spec: dict[str, Any], reason: str, path: str
-) -> None:
+def test_an_error_has_the_path_in_the_spec(spec: dict[str, Any], reason: str, path: str) -> None:
     obj = {"metadata": {"name": "mine"}, "spec": {"namespace": "n", **spec}}
     composition = compose(read(obj), KUBEADM, V135, stock=True)
-    assert (reason, path) in said(composition)
+    assert (reason, path) in reported(composition)
     assert composition.blocking
 
 
-def test_a_mistake_in_a_profile_that_others_added_is_not_looked_for_in_the_object() -> None:
+def test_an_error_in_an_added_profile_has_no_path_in_the_spec() -> None:
     added = {"schedulerName": "added", "plugins": {"bind": {"enabled": [{"name": "No"}]}}}
     profiles = [{"schedulerName": "mine"}, added]
-    assert said(composed(profiles=profiles)) == [
+    assert reported(composed(profiles=profiles)) == [
         ("UnknownPlugin", "profiles[1].plugins.bind.enabled[0].name")
     ]
 
@@ -166,7 +164,7 @@ def test_a_mistake_in_a_profile_that_others_added_is_not_looked_for_in_the_objec
 @pytest.mark.parametrize(
     "flag", [*RESERVED, "leader-elect", "leader-elect-resource-name", "write_config_to"]
 )
-def test_flags_that_would_break_it_are_refused_and_say_what_to_use(flag: str) -> None:
+def test_reserved_flags_are_refused(flag: str) -> None:
     composition = composed(extraArguments={flag: "x"})
     (finding,) = composition.findings
     assert (finding.reason, finding.blocking) == ("ReservedArgument", True)
@@ -182,17 +180,17 @@ def test_flags_that_would_break_it_are_refused_and_say_what_to_use(flag: str) ->
         (KUBEADM, "kube-scheduler-operator-lock", "kube-scheduler-operator"),
     ],
 )
-def test_a_lease_that_is_somebody_elses_cannot_be_had(
+def test_leases_of_other_schedulers_are_refused(
     platform: Platform, name: str, namespace: str
 ) -> None:
     composition = composed(platform, name=name, namespace=namespace)
-    assert ("LeaseTaken", "metadata.name") in said(composition)
+    assert ("LeaseTaken", "metadata.name") in reported(composition)
     assert composition.blocking
 
 
 @pytest.mark.parametrize("version", [Version(1, 27), Version(1, 35), Version(1, 99)])
-def test_of_an_image_of_ones_own_an_unknown_plugin_is_only_a_warning(version: Version) -> None:
-    """The image is the authority; a tag that is no version of Kubernetes proves nothing."""
+def test_an_unknown_plugin_with_a_custom_image_is_only_a_warning(version: Version) -> None:
+    """The image decides; its tag may differ from the version of Kubernetes."""
     plugins = {"score": {"enabled": [{"name": "MyCustomPluginA"}]}}
     profile = {"schedulerName": "mine", "plugins": plugins}
     composition = composed(stock=False, version=version, profiles=[], config={})
@@ -204,12 +202,12 @@ def test_of_an_image_of_ones_own_an_unknown_plugin_is_only_a_warning(version: Ve
     assert found == ([(names.WARNINGS, "UnknownPlugin")] if version.minor == 35 else [])
 
 
-def test_of_an_image_of_ones_own_a_mistake_is_still_a_mistake() -> None:
+def test_other_errors_with_a_custom_image_still_block() -> None:
     assert composed(stock=False, config={"parallelism": 0}).blocking
 
 
 @pytest.mark.parametrize("profiles", [["x"], [{"plugins": 3}], [{"schedulerName": 5}], [[]]])
-def test_whatever_users_wrote_it_never_raises(profiles: Any) -> None:
+def test_invalid_profiles_are_reported_without_an_exception(profiles: Any) -> None:
     obj = {"metadata": {"name": "mine"}, "spec": {"namespace": "n", "profiles": profiles}}
     composition = compose(read(obj), KUBEADM, V135, stock=True)
     assert composition.blocking
@@ -219,7 +217,7 @@ def test_whatever_users_wrote_it_never_raises(profiles: Any) -> None:
 EXAMPLES = Path(__file__).resolve().parents[3] / "docs" / "examples"
 
 
-def test_null_is_a_profile_that_says_nothing() -> None:
+def test_null_is_an_empty_profile() -> None:
     """As kube-scheduler reads it."""
     obj = {"metadata": {"name": "mine"}, "spec": {"namespace": "n", "profiles": [None]}}
     composition = compose(read(obj), KUBEADM, V135, stock=True)
@@ -233,11 +231,13 @@ OF_THIS_KIND = sorted(
 
 
 @pytest.mark.parametrize("path", OF_THIS_KIND, ids=lambda path: path.stem)
-def test_the_examples_come_to_something(path: Path) -> None:
+def test_the_examples_have_a_valid_configuration(path: Path) -> None:
     (obj,) = (
         one for one in yaml.safe_load_all(path.read_text()) if one["kind"] == "SecondaryScheduler"
     )
-    wanted = want(obj, KUBEADM, Operand("registry.k8s.io/kube-scheduler:v1.35.4"), V135)
-    assert wanted.content is not None, wanted.findings
-    assert wanted.request.namespace == KUBEADM.target_namespace
-    assert wanted.composition.scheduler_names[0] == obj["metadata"]["name"]
+    desired_state = desired_scheduler(
+        obj, KUBEADM, OperandDefaults("registry.k8s.io/kube-scheduler:v1.35.4"), V135
+    )
+    assert desired_state.content is not None, desired_state.findings
+    assert desired_state.request.namespace == KUBEADM.target_namespace
+    assert desired_state.composition.scheduler_names[0] == obj["metadata"]["name"]

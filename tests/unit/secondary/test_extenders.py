@@ -1,4 +1,4 @@
-"""SchedulerExtenders of a SecondaryScheduler: its configuration, its pods, and the way back."""
+"""SchedulerExtenders of a SecondaryScheduler: configuration, sidecars, and rollback."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from kube_scheduler_operator.base import names
-from kube_scheduler_operator.extenders.agent import Agent, agent_file
+from kube_scheduler_operator.extenders.agent import ManagedAgent, agent_file
 from kube_scheduler_operator.kube.resource import CONFIG_MAPS, DEPLOYMENTS
-from kube_scheduler_operator.programs.extender.config import from_document
+from kube_scheduler_operator.programs.extender.config_reader import from_document
 
 from .world import BEGIN, NAME, World, crashing, refusing
 
@@ -32,7 +32,7 @@ def called(world: World) -> list[str]:
     return [one["urlPrefix"] for one in config(world).get("extenders", ())]
 
 
-def test_what_it_names_itself_comes_last(world: World) -> None:
+def test_extenders_of_the_spec_come_last(world: World) -> None:
     own = {"urlPrefix": "http://own", "filterVerb": "f"}
     world.extender("b", **URL)
     world.extender("a", url="http://10.0.0.1/a", verbs={"filter": "filter"})
@@ -40,11 +40,11 @@ def test_what_it_names_itself_comes_last(world: World) -> None:
     assert called(world) == ["http://10.0.0.1/a", "http://10.0.0.1/x", "http://own"]
     assert world.status()["extenders"] == ["http://10.0.0.1/a", "http://10.0.0.1/x"]
     _, _, warnings = world.condition(names.WARNINGS)
-    assert "spec.config.extenders[0].ignorable" in warnings, "its own is the first of its own"
+    assert "spec.config.extenders[0].ignorable" in warnings, "the index is that in the spec"
     assert "spec.config.extenders[1]" not in warnings
 
 
-def test_an_agent_is_a_container_of_its_pods_and_a_part_of_its_content(world: World) -> None:
+def test_an_agent_is_a_sidecar_and_part_of_the_content(world: World) -> None:
     before = world.installed()
     world.extender("safe", agent=SAFE, port=5401)
     world.run()
@@ -78,13 +78,13 @@ def test_an_agent_is_a_container_of_its_pods_and_a_part_of_its_content(world: Wo
     }  # fmt: skip
 
 
-def test_the_agent_may_be_called_as_its_policy() -> None:
-    agent = Agent("congestion", {"policies": [{"name": "congestion"}]}, 5402)
+def test_an_agent_may_have_the_name_of_its_policy() -> None:
+    agent = ManagedAgent("congestion", {"policies": [{"name": "congestion"}]}, 5402)
     config = from_document(json.loads(agent_file(agent)))
     assert [each.name for each in config.agents] == ["congestion"]
 
 
-def test_two_agents_are_two_containers_on_two_ports(world: World) -> None:
+def test_two_agents_are_two_sidecars_with_different_ports(world: World) -> None:
     world.extender("safe", agent=SAFE, port=5401)
     world.extender("congestion", agent={"policies": [{"name": "congestion"}]}, port=5402)
     world.installed()
@@ -95,16 +95,16 @@ def test_two_agents_are_two_containers_on_two_ports(world: World) -> None:
     assert called(world) == ["http://127.0.0.1:5402/congestion", "http://127.0.0.1:5401/safe"]
 
 
-def test_an_agent_without_a_port_that_is_written_down_waits_for_it(world: World) -> None:
+def test_an_agent_without_a_recorded_port_is_not_called_yet(world: World) -> None:
     world.extender("safe", agent=SAFE)
     world.installed()
     assert called(world) == []
     assert len(pod(world)["containers"]) == 1
-    (verdict,) = world.secondary().extenders
-    assert (verdict.accepted, verdict.port) == (True, 5401)
+    (result,) = world.secondary().extenders
+    assert (result.accepted, result.port) == (True, 5401)
 
 
-def test_an_agent_that_crashes_is_taken_back_with_its_configuration(world: World) -> None:
+def test_a_crashing_agent_is_rolled_back_with_its_configuration(world: World) -> None:
     good = world.installed()
     world.extender("safe", agent=SAFE, port=5401)
     world.run()
@@ -119,15 +119,15 @@ def test_an_agent_that_crashes_is_taken_back_with_its_configuration(world: World
     assert "no such policy" in world.condition(names.DEGRADED)[2]
 
 
-def test_ports_of_other_containers_are_not_chosen(world: World) -> None:
+def test_ports_of_other_containers_are_not_allocated(world: World) -> None:
     sidecar = {"name": "x", "image": "y", "ports": [{"containerPort": 5401}]}
     world.put(sidecars=[sidecar])
     world.extender("safe", agent=SAFE)
-    (verdict,) = world.secondary().extenders
-    assert verdict.port == 5402
+    (result,) = world.secondary().extenders
+    assert result.port == 5402
 
 
-def test_a_bad_one_is_left_out_and_holds_up_nothing(world: World) -> None:
+def test_an_invalid_extender_is_omitted_and_blocks_nothing(world: World) -> None:
     world.extender("bad", url="http://10.0.0.1/x", verbs={})
     world.extender("good", **URL)
     world.installed()
@@ -137,15 +137,15 @@ def test_a_bad_one_is_left_out_and_holds_up_nothing(world: World) -> None:
     assert (bad.accepted, good.accepted) == (False, True)
 
 
-def test_a_clash_with_its_own_is_told_at_the_object(world: World) -> None:
+def test_a_conflict_with_an_extender_of_the_spec_is_reported_at_the_object(world: World) -> None:
     own = {"urlPrefix": "http://own", "bindVerb": "b", "httpTimeout": "1s"}
     world.put(config={"extenders": [own]})
     world.extender("binds", url="http://10.0.0.1/x", verbs={"bind": "b"})
-    (verdict,) = world.secondary().extenders
-    assert f'SecondaryScheduler "{NAME}" itself binds already' in verdict.findings[0].message
+    (result,) = world.secondary().extenders
+    assert f'SecondaryScheduler "{NAME}" itself already binds' in result.findings[0].message
 
 
-def test_a_kind_that_is_served_no_more_takes_nothing_away(world: World) -> None:
+def test_extenders_stay_if_the_api_no_longer_serves_the_kind(world: World) -> None:
     world.extender("good", **URL)
     before = world.installed()
     world.extenders = None
@@ -157,7 +157,7 @@ def test_a_kind_that_is_served_no_more_takes_nothing_away(world: World) -> None:
 
 
 @pytest.mark.parametrize("rubbish", [{}, "x", [None]])
-def test_what_stands_where_its_own_belong_is_said_as_without_objects(
+def test_invalid_extenders_of_the_spec_are_reported_as_without_objects(
     world: World, rubbish: Any
 ) -> None:
     world.extender("good", **URL)
@@ -165,7 +165,7 @@ def test_what_stands_where_its_own_belong_is_said_as_without_objects(
     assert len(world.secondary().extenders) == 1
 
 
-def test_what_kube_scheduler_refuses_is_told_at_the_object(world: World) -> None:
+def test_a_refusal_by_kube_scheduler_is_reported_at_its_extender(world: World) -> None:
     world.installed()
     tls = {"caFile": "/no/such/ca.crt"}
     world.extender("a", url="https://10.0.0.1/x", verbs={"filter": "f"}, tls=tls)
@@ -174,8 +174,8 @@ def test_what_kube_scheduler_refuses_is_told_at_the_object(world: World) -> None
     words = 'E1 1:1:1.0 1 x] "x" err="open /no/such/ca.crt: no such file or directory"'
     world.pod(bad, 7, **refusing(words))
     world.run()
-    (verdict,) = world.secondary().extenders
-    assert verdict.accepted, "nothing that we know is wrong with it"
-    (finding,) = verdict.findings
+    (result,) = world.secondary().extenders
+    assert result.accepted, "validation finds no error"
+    (finding,) = result.findings
     assert finding.path == "SchedulerExtender/a spec.tls.caFile"
     assert f'configuration {bad} of SecondaryScheduler "{NAME}"' in finding.message

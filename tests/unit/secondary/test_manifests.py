@@ -1,4 +1,4 @@
-"""What is made for a further scheduler, as golden files and as the promises behind them."""
+"""The objects of a secondary scheduler: golden files, and the properties that they must have."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import KUBEADM, OPENSHIFT, RKE2, Platform
 from kube_scheduler_operator.kube.resource import CONFIG_MAPS, DEPLOYMENTS
 from kube_scheduler_operator.schedulerconfig.versions import Version
-from kube_scheduler_operator.secondary.content import CONFIG_DIRECTORY, Content, content_of
-from kube_scheduler_operator.secondary.desired import Operand, want
+from kube_scheduler_operator.secondary.content import CONFIG_DIRECTORY, SecondaryContent, content_of
+from kube_scheduler_operator.secondary.desired import OperandDefaults, desired_scheduler
 
 from ...conftest import Golden
 from .world import IMAGE, NAME, NAMESPACE, World
 
-OPERAND = Operand(IMAGE, ("pull",))
+OPERAND = OperandDefaults(IMAGE, ("pull",))
 EVERYTHING: dict[str, Any] = {
     "image": "example.com/scheduler-plugins:v0.31.8",
     "command": ["/bin/kube-scheduler"],
@@ -40,12 +40,12 @@ EVERYTHING: dict[str, Any] = {
 }
 
 
-def content(platform: Platform = KUBEADM, version: str = "1.35.4", **spec: Any) -> Content:
+def content(platform: Platform = KUBEADM, version: str = "1.35.4", **spec: Any) -> SecondaryContent:
     metadata = {"name": NAME, "uid": "u"}
     obj = {"metadata": metadata, "spec": {"namespace": platform.target_namespace, **spec}}
-    wanted = want(obj, platform, OPERAND, Version.parse(version))
-    assert wanted.content is not None, wanted.findings
-    return wanted.content
+    desired = desired_scheduler(obj, platform, OPERAND, Version.parse(version))
+    assert desired.content is not None, desired.findings
+    return desired.content
 
 
 def pod(**arguments: Any) -> dict[str, Any]:
@@ -73,7 +73,7 @@ def parsed(key: str, text: str) -> Any:
     return json.loads(text) if key.endswith(".yaml") else text
 
 
-def test_the_check_is_of_the_very_program_with_the_very_flags() -> None:
+def test_the_preflight_has_the_image_and_flags_of_the_scheduler() -> None:
     spec = pod(extraArguments={"vmodule": "a=3"}, image="example.com/mine:v1")
     (preflight,), (operand,) = spec["initContainers"], spec["containers"]
     for key in ("image", "command", "securityContext", "resources"):
@@ -81,12 +81,14 @@ def test_the_check_is_of_the_very_program_with_the_very_flags() -> None:
     added = ["--write-config-to=/preflight/effective-config.yaml", "--secure-port=0"]
     assert preflight["args"] == [*operand["args"], *added]
     for container in (preflight, operand):
-        assert container["terminationMessagePolicy"] == "FallbackToLogsOnError", "its last words"
+        assert container["terminationMessagePolicy"] == "FallbackToLogsOnError", (
+            "the last log lines are its termination message"
+        )
         paths = {mount["mountPath"] for mount in container["volumeMounts"]}
         assert CONFIG_DIRECTORY in paths
 
 
-def test_every_container_is_confined_unless_a_sidecar_says_otherwise() -> None:
+def test_every_container_is_restricted_unless_a_sidecar_overrides_it() -> None:
     spec = pod(**EVERYTHING)
     assert spec["securityContext"]["runAsNonRoot"] is True
     assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
@@ -99,16 +101,18 @@ def test_every_container_is_confined_unless_a_sidecar_says_otherwise() -> None:
     assert "hostNetwork" not in spec
 
 
-def test_it_is_scheduled_by_the_control_plane_and_not_by_itself() -> None:
+def test_its_pods_are_scheduled_by_default_scheduler() -> None:
     spec = pod()
     assert spec["schedulerName"] == "default-scheduler"
     assert spec["priorityClassName"] == "system-cluster-critical"
 
 
-def test_it_is_spread_and_may_be_on_control_plane_nodes() -> None:
+def test_replicas_are_spread_and_tolerate_control_plane_nodes() -> None:
     spec = pod()
     keys = [one["topologyKey"] for one in spec["topologySpreadConstraints"]]
-    assert keys == ["kubernetes.io/hostname"], "one whose label nodes lack spoils the others"
+    assert keys == ["kubernetes.io/hostname"], (
+        "a constraint whose label is missing disables all soft constraints"
+    )
     (preferred,) = spec["affinity"]["podAntiAffinity"].values()
     assert preferred[0]["podAffinityTerm"]["topologyKey"] == "topology.kubernetes.io/zone"
     assert {one["key"] for one in spec["tolerations"]} == set(KUBEADM.node_selectors)
@@ -129,9 +133,7 @@ def test_it_is_spread_and_may_be_on_control_plane_nodes() -> None:
         ("1.35.4", "example.com/kube-scheduler:v1.35.4", "/readyz"),
     ],
 )
-def test_probes_are_those_that_the_program_has_for_sure(
-    version: str, image: str, path: str
-) -> None:
+def test_readiness_probes_depend_on_the_version(version: str, image: str, path: str) -> None:
     (operand,) = pod(version=version, **({"image": image} if image else {}))["containers"]
     assert operand["readinessProbe"]["httpGet"] == {
         "path": path, "port": 10259, "scheme": "HTTPS",
@@ -146,20 +148,20 @@ def test_probes_are_those_that_the_program_has_for_sure(
         (OPENSHIFT, "example.com/mine:v1", ["kube-scheduler"]),
     ],
 )
-def test_how_the_image_is_started(platform: Platform, image: str, command: list[str]) -> None:
+def test_the_command_of_the_image(platform: Platform, image: str, command: list[str]) -> None:
     spec = pod(platform=platform, **({"image": image} if image else {}))
     assert spec["containers"][0]["command"] == command
 
 
-def test_pull_secrets_of_the_operator_are_good_in_its_own_namespace_only() -> None:
+def test_pull_secrets_of_the_operator_are_used_in_its_namespace_only() -> None:
     assert pod()["imagePullSecrets"] == [{"name": "pull"}]
     assert "imagePullSecrets" not in pod(imagePullSecrets=[])
     assert "imagePullSecrets" not in pod(namespace="kube-system")
 
 
-def test_the_same_gives_the_same_hash_and_anything_else_another() -> None:
+def test_the_hash_identifies_the_content() -> None:
     assert content().hash == content().hash
-    assert content(platform=RKE2).hash == content().hash, "where it comes from does not matter"
+    assert content(platform=RKE2).hash == content().hash, "the platform does not matter"
     changes: list[dict[str, Any]] = [
         {}, {"config": {"parallelism": 3}}, {"image": "example.com/mine:v1"},
         {"logLevel": "Debug"}, {"nodeSelector": {"a": "b"}}, {"forceRedeploymentReason": "x"},
@@ -168,7 +170,7 @@ def test_the_same_gives_the_same_hash_and_anything_else_another() -> None:
     assert content(replicas=7).hash == content().hash
 
 
-def test_what_is_in_a_config_map_is_what_was_put_there(world: World) -> None:
+def test_a_config_map_has_the_complete_content(world: World) -> None:
     world.put()
     world.run()
     found = world.get(CONFIG_MAPS, f"{NAME}-config-{world.running()}")
@@ -177,14 +179,16 @@ def test_what_is_in_a_config_map_is_what_was_put_there(world: World) -> None:
     assert content_of(found).image == IMAGE
 
 
-def test_nothing_that_runs_is_taken_away_before_its_successor_is_ready(world: World) -> None:
+def test_a_rollout_removes_a_pod_only_after_its_successor_is_ready(world: World) -> None:
     world.put()
     world.run()
     spec = world.get(DEPLOYMENTS)["spec"]
     assert spec["strategy"]["rollingUpdate"] == {"maxUnavailable": 0, "maxSurge": 1}
     labels = spec["template"]["metadata"]["labels"]
     assert spec["selector"]["matchLabels"].items() <= labels.items()
-    assert labels["app"] == labels["component"] == names.SECONDARY, "what the watches select by"
+    assert labels["app"] == labels["component"] == names.SECONDARY, (
+        "the watches select by these labels"
+    )
     (volume,) = (v for v in spec["template"]["spec"]["volumes"] if v["name"] == "config")
     assert volume["configMap"]["name"] == f"{NAME}-config-{world.running()}"
     assert world.get(DEPLOYMENTS)["metadata"]["namespace"] == NAMESPACE

@@ -1,4 +1,4 @@
-"""A SecondaryScheduler from its creation to its end, pass by pass."""
+"""The plan for a SecondaryScheduler: creation, rollout, edits, and errors."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kube_scheduler_operator.kube.resource import DEPLOYMENTS, SECONDARY_SCHEDUL
 from .world import NAME, NAMESPACE, World
 
 
-def test_everything_is_made_in_the_order_in_which_it_is_needed(world: World) -> None:
+def test_objects_are_created_in_order_of_dependency(world: World) -> None:
     world.put(replicas=3)
     world.run()
     made = [f"{verb} {kind}" for verb, kind, _ in map(str.split, world.writes)]
@@ -35,12 +35,14 @@ def test_everything_is_made_in_the_order_in_which_it_is_needed(world: World) -> 
         if kind != SECONDARY_SCHEDULERS
         for owner in obj["metadata"]["ownerReferences"]
     }
-    assert owners == {("SecondaryScheduler", NAME, f"uid-of-{NAME}")}, "so it all goes with it"
+    assert owners == {("SecondaryScheduler", NAME, f"uid-of-{NAME}")}, (
+        "the garbage collector deletes everything with it"
+    )
     assert world.condition(names.PROGRESSING)[:2] == ("True", "RollingOut")
     assert world.condition(names.AVAILABLE)[:2] == ("False", "NoReadyScheduler")
 
 
-def test_when_it_runs_that_is_said_and_then_there_is_nothing_to_do(world: World) -> None:
+def test_a_running_scheduler_is_reported_once_and_then_nothing_is_written(world: World) -> None:
     hash_ = world.installed(replicas=3)
     assert world.condition(names.AVAILABLE)[0] == "True"
     assert world.condition(names.PROGRESSING)[0] == "False"
@@ -53,7 +55,7 @@ def test_when_it_runs_that_is_said_and_then_there_is_nothing_to_do(world: World)
     assert world.writes == []
 
 
-def test_time_that_passes_writes_nothing_as_long_as_the_lease_is_renewed(world: World) -> None:
+def test_nothing_is_written_while_the_lease_is_renewed(world: World) -> None:
     world.installed()
     for _ in range(20):
         world.now += timedelta(minutes=7)
@@ -62,7 +64,7 @@ def test_time_that_passes_writes_nothing_as_long_as_the_lease_is_renewed(world: 
         assert world.writes == []
 
 
-def test_a_lease_that_nobody_renews_is_not_available_and_is_looked_at_in_time(
+def test_a_lease_that_is_not_renewed_is_reported_when_it_expires(
     world: World,
 ) -> None:
     world.installed()
@@ -76,7 +78,7 @@ def test_a_lease_that_nobody_renews_is_not_available_and_is_looked_at_in_time(
 
 
 @pytest.mark.parametrize("change", [{"replicas": 3}, {"replicas": 1}])
-def test_scaling_is_no_new_configuration(world: World, change: dict[str, int]) -> None:
+def test_scaling_does_not_change_the_configuration(world: World, change: dict[str, int]) -> None:
     hash_ = world.installed(replicas=2)
     world.put(**change)
     world.run()
@@ -89,7 +91,7 @@ def test_scaling_is_no_new_configuration(world: World, change: dict[str, int]) -
     assert world.condition(names.PROGRESSING)[0] == "False"
 
 
-def test_an_edit_is_rolled_out_and_what_ran_before_is_kept_to_go_back_to(world: World) -> None:
+def test_an_edit_is_rolled_out_and_the_last_good_configuration_is_kept(world: World) -> None:
     old = world.installed()
     world.put(config={"parallelism": 4})
     world.run()
@@ -106,7 +108,7 @@ def test_an_edit_is_rolled_out_and_what_ran_before_is_kept_to_go_back_to(world: 
     assert world.config_map_hashes() == {old, new}
 
 
-def test_edits_in_a_row_leave_no_configurations_behind(world: World) -> None:
+def test_superseded_configurations_are_deleted(world: World) -> None:
     hashes = [world.installed()]
     for parallelism in range(1, 5):
         world.put(config={"parallelism": parallelism})
@@ -126,7 +128,7 @@ def test_edits_in_a_row_leave_no_configurations_behind(world: World) -> None:
 # --- findings -------------------------------------------------------------------------------------
 
 
-def test_a_mistake_is_named_and_what_runs_runs_on(world: World) -> None:
+def test_an_invalid_edit_is_reported_and_the_running_configuration_stays(world: World) -> None:
     hash_ = world.installed()
     plugins = {"score": {"enabled": [{"name": "ImageLocalty"}]}}
     world.put(profiles=[{"plugins": plugins}], replicas=3)
@@ -136,10 +138,10 @@ def test_a_mistake_is_named_and_what_runs_runs_on(world: World) -> None:
     assert (status, reason) == ("True", "UnknownPlugin")
     assert message.startswith("spec.profiles[0].plugins.score.enabled[0].name: ")
     assert 'did you mean "ImageLocality"?' in message
-    assert world.get(DEPLOYMENTS)["spec"]["replicas"] == 3, "what is right about it is done"
+    assert world.get(DEPLOYMENTS)["spec"]["replicas"] == 3, "valid fields are applied"
 
 
-def test_of_one_that_begins_with_a_mistake_nothing_is_made(world: World) -> None:
+def test_nothing_is_created_for_an_invalid_new_scheduler(world: World) -> None:
     world.put(config={"parallelism": -1})
     world.run()
     assert [write.split()[1] for write in world.writes] == ["SecondaryScheduler"]
@@ -147,7 +149,7 @@ def test_of_one_that_begins_with_a_mistake_nothing_is_made(world: World) -> None
     assert "spec.config.parallelism" in world.condition(names.DEGRADED)[2]
 
 
-def test_a_namespace_that_the_operator_was_not_told_of(world: World) -> None:
+def test_a_namespace_that_is_not_allowed_is_reported(world: World) -> None:
     world.put(namespace="elsewhere")
     world.run()
     assert [write.split()[1] for write in world.writes] == ["SecondaryScheduler"]
@@ -158,7 +160,7 @@ def test_a_namespace_that_the_operator_was_not_told_of(world: World) -> None:
     assert world.condition(names.AVAILABLE)[0] == "Unknown"
 
 
-def test_a_namespace_that_it_was_told_of() -> None:
+def test_an_allowed_namespace_gets_the_scheduler() -> None:
     world = World(secondary_namespaces=("kube-system", "batch"))
     world.put(namespace="batch")
     world.run()

@@ -1,4 +1,4 @@
-"""SchedulerProfiles that a SecondaryScheduler runs, beside the profiles that it has itself."""
+"""SchedulerProfiles of a SecondaryScheduler, in addition to the profiles in its spec."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import pytest
 
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.kube.resource import CONFIG_MAPS, DEPLOYMENTS
-from kube_scheduler_operator.profiles.validate import Verdict
+from kube_scheduler_operator.profiles.validate import ProfileResult
 from kube_scheduler_operator.schedulerconfig.versions import Version
-from kube_scheduler_operator.secondary.reconcile import Secondary, secondary_schedulers
+from kube_scheduler_operator.secondary.reconcile import SecondarySchedulers, secondary_schedulers
 
 from .world import IMAGE, NAME, NAMESPACE, World, refusing
 
@@ -19,12 +19,12 @@ WRONG = {"score": {"enabled": [{"name": "ImageLocalty"}]}}
 RIGHT = {"score": {"enabled": [{"name": "ImageLocality", "weight": 5}]}}
 
 
-def result(world: World) -> Secondary:
+def secondary_of(world: World) -> SecondarySchedulers:
     return secondary_schedulers(world.snapshot(), IMAGE, lambda _: Version(1, 35, 4))
 
 
-def verdict(world: World, name: str) -> Verdict:
-    return next(found for found in result(world).verdicts if found.name == name)
+def result(world: World, name: str) -> ProfileResult:
+    return next(found for found in secondary_of(world).results if found.name == name)
 
 
 def running(world: World, name: str = NAME) -> list[dict[str, Any]]:
@@ -51,7 +51,7 @@ def run_names(world: World, name: str = NAME) -> list[str]:
         ([{"schedulerName": "own"}, {"schedulerName": "two"}], ["own", "two", "a", "z"]),
     ],
 )
-def test_its_own_come_first_and_the_others_by_name(
+def test_profiles_of_the_spec_precede_scheduler_profiles_sorted_by_name(
     world: World, inline: list[dict[str, Any]], expected: list[str]
 ) -> None:
     world.profile("z")
@@ -61,10 +61,12 @@ def test_its_own_come_first_and_the_others_by_name(
     world.run()
     assert run_names(world) == expected
     assert running(world)[expected.index("a")]["plugins"] == RIGHT
-    assert {found.name for found in result(world).verdicts} == {"a", "z"}
+    assert {found.name for found in secondary_of(world).results} == {"a", "z"}
 
 
-def test_one_with_its_name_replaces_the_first(world: World) -> None:
+def test_a_scheduler_profile_with_the_name_of_the_scheduler_replaces_the_first(
+    world: World,
+) -> None:
     world.put()
     world.profile("any", schedulerName=NAME, plugins=RIGHT)
     world.run()
@@ -72,7 +74,7 @@ def test_one_with_its_name_replaces_the_first(world: World) -> None:
     assert running(world)[0]["plugins"] == RIGHT
 
 
-def test_a_profile_that_comes_or_goes_is_a_new_content(world: World) -> None:
+def test_adding_or_deleting_a_profile_rolls_out_new_content(world: World) -> None:
     world.put()
     world.run()
     world.roll_out()
@@ -85,17 +87,17 @@ def test_a_profile_that_comes_or_goes_is_a_new_content(world: World) -> None:
     assert run_names(world) == [NAME]
 
 
-def test_a_mistake_in_one_leaves_it_out_and_stops_no_other(world: World) -> None:
+def test_an_invalid_profile_is_omitted_and_the_others_run(world: World) -> None:
     world.put()
     world.profile("wrong", plugins=WRONG)
     world.profile("right", plugins=RIGHT)
     world.run()
     assert run_names(world) == [NAME, "right"]
-    (finding,) = verdict(world, "wrong").findings
+    (finding,) = result(world, "wrong").findings
     assert 'did you mean "ImageLocality"?' in finding.message
 
 
-def test_one_that_was_accepted_is_held(world: World) -> None:
+def test_an_accepted_profile_stays_in_use_after_a_bad_edit(world: World) -> None:
     world.put()
     world.profile("a", plugins=RIGHT)
     assert world.profiles is not None
@@ -103,7 +105,7 @@ def test_one_that_was_accepted_is_held(world: World) -> None:
     world.profile("a", plugins=WRONG)
     world.run()
     assert running(world)[1]["plugins"] == RIGHT
-    assert verdict(world, "a").held
+    assert result(world, "a").uses_last_accepted
 
 
 @pytest.mark.parametrize(
@@ -114,28 +116,30 @@ def test_one_that_was_accepted_is_held(world: World) -> None:
         ("other", 'SecondaryScheduler "other"'),
     ],
 )
-def test_a_name_that_somebody_serves_is_not_to_be_had(world: World, name: str, owner: str) -> None:
+def test_a_scheduler_name_that_is_already_served_is_refused(
+    world: World, name: str, owner: str
+) -> None:
     world.put("other", born=1)
     world.put(profiles=[{"schedulerName": "own"}, {"schedulerName": "two"}], born=2)
     world.profile("late", schedulerName=name)
     world.profile("fine")
     world.run()
     assert run_names(world) == ["own", "two", "fine"]
-    (finding,) = verdict(world, "late").findings
+    (finding,) = result(world, "late").findings
     assert finding.path == "SchedulerProfile/late spec.schedulerName"
-    assert f"are scheduled by {owner}" in finding.message
+    assert f"{owner} already serves" in finding.message
 
 
-def test_one_that_moves_here_is_accepted_before_the_control_plane_lets_it_go(world: World) -> None:
+def test_a_moving_profile_is_accepted_before_the_control_plane_drops_it(world: World) -> None:
     world.put()
     data = {names.CONFIG_KEY: json.dumps({"profiles": [{"schedulerName": "moving"}]})}
     world.config_maps[names.CONFIG] = {"data": data}
     world.profile("moving")
-    assert not verdict(world, "moving").accepted, "somebody else's of that name"
+    assert not result(world, "moving").accepted, "the control plane serves that name"
     assert world.profiles is not None
     world.profiles["moving"]["status"] = {"accepted": {"scheduler": ""}}
-    assert verdict(world, "moving").accepted
-    # Accepted here, it goes there; until it has gone, nothing changes here.
+    assert result(world, "moving").accepted
+    # The control plane drops it after this acceptance; until then nothing changes here.
     world.run()
     assert (DEPLOYMENTS, NAMESPACE, NAME) not in world.objects
     world.config_maps = {}
@@ -143,7 +147,7 @@ def test_one_that_moves_here_is_accepted_before_the_control_plane_lets_it_go(wor
     assert run_names(world) == [NAME, "moving"]
 
 
-def test_a_kind_that_is_not_served_any_more_takes_no_profile_away(world: World) -> None:
+def test_profiles_stay_if_the_api_no_longer_serves_the_kind(world: World) -> None:
     world.put()
     world.profile("a")
     world.run()
@@ -153,18 +157,21 @@ def test_a_kind_that_is_not_served_any_more_takes_no_profile_away(world: World) 
     world.put(logLevel="Debug")
     world.run()
     assert run_names(world) == [NAME, "a"]
-    (status,) = (c for c in result(world).conditions if c.type == names.SECONDARY_DEGRADED)
-    assert "the API does not serve this kind, from which a came" in status.message
+    (status,) = (c for c in secondary_of(world).conditions if c.type == names.SECONDARY_DEGRADED)
+    assert (
+        "the API does not serve this kind, and the scheduler runs profiles from it (a)"
+        in status.message
+    )
 
 
-def test_a_kind_that_never_was_served_holds_nothing_up(world: World) -> None:
+def test_a_kind_that_was_never_served_delays_nothing(world: World) -> None:
     world.profiles = None
     world.put()
     world.run()
     assert run_names(world) == [NAME]
 
 
-# --- who is to blame ------------------------------------------------------------------------------
+# --- attribution ----------------------------------------------------------------------------------
 
 
 def conditions_of(world: World) -> dict[str, tuple[str, str]]:
@@ -172,7 +179,7 @@ def conditions_of(world: World) -> dict[str, tuple[str, str]]:
     return {one["type"]: (one["status"], one.get("message", "")) for one in found}
 
 
-def test_what_kube_scheduler_refuses_is_told_to_the_profile_that_is_to_blame(world: World) -> None:
+def test_a_refusal_by_kube_scheduler_is_attributed_to_its_profile(world: World) -> None:
     world.profile("a", plugins=RIGHT)
     world.profile("b", percentageOfNodesToScore=10)
     good = world.installed()
@@ -184,21 +191,21 @@ def test_what_kube_scheduler_refuses_is_told_to_the_profile_that_is_to_blame(wor
     world.pod(bad, **refusing(log))
     world.run()
     assert world.running() == good
-    assert verdict(world, "a").findings == ()
-    refused = verdict(world, "b")
-    assert refused.accepted, "nothing that the operator can find is wrong with it"
+    assert result(world, "a").findings == ()
+    refused = result(world, "b")
+    assert refused.accepted, "validation finds no error"
     (finding,) = refused.findings
     assert finding.path == "SchedulerProfile/b spec.percentageOfNodesToScore"
     assert finding.message == (
-        f'kube-scheduler refused configuration {bad} of SecondaryScheduler "{NAME}", mend this or '
-        f"take it back: {words}"
+        f'kube-scheduler refused configuration {bad} of SecondaryScheduler "{NAME}"; correct '
+        f"or revert this setting: {words}"
     )
     world.profile("b", percentageOfNodesToScore=30)
     world.run()
-    assert verdict(world, "b").findings == ()
+    assert result(world, "b").findings == ()
 
 
-def test_a_plugin_that_only_the_image_can_know_is_a_warning_that_names_the_profile(
+def test_an_unknown_plugin_with_a_custom_image_is_a_warning_at_its_profile(
     world: World,
 ) -> None:
     world.profile("a", base="HighNodeUtilization", plugins=WRONG)
@@ -212,7 +219,7 @@ def test_a_plugin_that_only_the_image_can_know_is_a_warning_that_names_the_profi
     ]
 
 
-def test_what_the_schedulers_extenders_need_is_asked_of_each_profile(world: World) -> None:
+def test_every_profile_must_meet_the_requirements_of_the_extenders(world: World) -> None:
     managed = [{"name": "example.com/gpu", "ignoredByScheduler": True}]
     extender = {"urlPrefix": "http://x", "filterVerb": "f", "managedResources": managed}
     bare = {"multiPoint": {"disabled": [{"name": "*"}], "enabled": [
@@ -222,6 +229,6 @@ def test_what_the_schedulers_extenders_need_is_asked_of_each_profile(world: Worl
     world.put(config={"extenders": [extender]})
     world.run()
     assert run_names(world) == [NAME, "fine"]
-    (finding,) = verdict(world, "without").findings
+    (finding,) = result(world, "without").findings
     assert finding.path == "SchedulerProfile/without spec.plugins"
-    assert "need NodeResourcesFit; enable it" in finding.message
+    assert "require NodeResourcesFit; enable it" in finding.message

@@ -1,4 +1,4 @@
-"""Several further schedulers: each for itself, but for the names that pods ask for."""
+"""Several secondary schedulers: they are independent except for their schedulerNames."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from .world import IMAGE, NAMESPACE, World
 
 
 def condition(world: World) -> tuple[str, str]:
-    """Of KubeScheduler."""
+    """Status and message of KubeScheduler's condition."""
     found = secondary_schedulers(world.snapshot(), IMAGE, lambda _: Version(1, 35, 4)).conditions
     (one,) = (each for each in found if each.type == names.SECONDARY_DEGRADED)
     return one.status, one.message
 
 
-def test_none_at_all_is_as_expected(world: World) -> None:
+def test_without_secondary_schedulers_nothing_is_degraded(world: World) -> None:
     assert condition(world) == ("False", "")
     world.run()
     assert world.writes == []
 
 
-def test_two_know_nothing_of_each_other(world: World) -> None:
+def test_an_edit_of_one_does_not_write_to_the_other(world: World) -> None:
     world.put("a")
     world.put("b", image="example.com/b:v1")
     world.run()
@@ -41,7 +41,7 @@ def test_two_know_nothing_of_each_other(world: World) -> None:
     assert {write.split()[2].split("-")[0] for write in world.writes} == {"b"}
 
 
-def test_one_edit_leads_to_the_writes_that_it_needs(world: World) -> None:
+def test_an_edit_causes_only_the_necessary_writes(world: World) -> None:
     for number in range(5):
         world.put(f"s{number}")
     world.run()
@@ -57,7 +57,7 @@ def test_one_edit_leads_to_the_writes_that_it_needs(world: World) -> None:
     ]
 
 
-def test_a_mistake_in_one_is_known_of_the_whole_and_stops_no_other(world: World) -> None:
+def test_an_invalid_scheduler_degrades_the_operator_and_stops_no_other(world: World) -> None:
     world.put("bad", config={"parallelism": 0})
     world.put("good")
     world.run()
@@ -68,7 +68,7 @@ def test_a_mistake_in_one_is_known_of_the_whole_and_stops_no_other(world: World)
     assert message.startswith("bad: spec.config.parallelism: ")
 
 
-def test_a_defect_of_ours_in_one_stops_no_other(
+def test_an_unexpected_error_in_one_stops_no_other(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan = module.plan
@@ -82,12 +82,12 @@ def test_a_defect_of_ours_in_one_stops_no_other(
     for name in ("a", "b", "c"):
         world.put(name)
     world.run()
-    made = {name for (kind, _, name) in world.objects if kind == DEPLOYMENTS}
-    assert made == {"a", "c"}
+    created = {name for (kind, _, name) in world.objects if kind == DEPLOYMENTS}
+    assert created == {"a", "c"}
     assert condition(world) == ("True", "b: a defect in the operator: KeyError: 'x'")
 
 
-def test_of_two_that_serve_a_name_the_older_one_has_it(world: World) -> None:
+def test_the_older_of_two_schedulers_keeps_a_shared_name(world: World) -> None:
     world.put("z-older", born=1, profiles=[{"schedulerName": "fast"}])
     world.put("a-younger", born=2, profiles=[{"schedulerName": "own"}, {"schedulerName": "fast"}])
     world.run()
@@ -95,10 +95,10 @@ def test_of_two_that_serve_a_name_the_older_one_has_it(world: World) -> None:
     assert (DEPLOYMENTS, NAMESPACE, "a-younger") not in world.objects
     _, reason, message = world.condition(names.DEGRADED, "a-younger")
     assert reason == "SchedulerNameTaken"
-    assert 'pods that ask for "fast" are scheduled by SecondaryScheduler "z-older"' in message
+    assert 'SecondaryScheduler "z-older" already serves schedulerName "fast"' in message
 
 
-def test_one_that_may_not_run_where_it_is_takes_no_name(world: World) -> None:
+def test_a_scheduler_in_a_forbidden_namespace_reserves_no_name(world: World) -> None:
     world.put("older", born=1, namespace="elsewhere", profiles=[{"schedulerName": "fast"}])
     world.put("younger", born=2, profiles=[{"schedulerName": "fast"}])
     world.run()
@@ -109,7 +109,7 @@ def test_one_that_may_not_run_where_it_is_takes_no_name(world: World) -> None:
     ("profiles", "taken"),
     [(None, "default-scheduler"), ([{"schedulerName": "batch"}], "batch")],
 )
-def test_a_name_of_the_control_plane_is_taken(world: World, profiles: Any, taken: str) -> None:
+def test_names_of_the_control_plane_are_reserved(world: World, profiles: Any, taken: str) -> None:
     config = {"profiles": profiles} if profiles else {}
     data = {names.CONFIG_KEY: json.dumps(config)}
     world.config_maps = {names.CONFIG: {"metadata": {"name": names.CONFIG}, "data": data}}
@@ -120,7 +120,7 @@ def test_a_name_of_the_control_plane_is_taken(world: World, profiles: Any, taken
 
 
 @pytest.mark.parametrize("text", ["", "no json", "[]", '{"profiles": 3}'])
-def test_what_somebody_else_put_there_is_taken_for_the_default(world: World, text: str) -> None:
+def test_an_invalid_target_config_map_counts_as_the_default(world: World, text: str) -> None:
     data = {names.CONFIG_KEY: text}
     world.config_maps = {names.CONFIG: {"metadata": {"name": names.CONFIG}, "data": data}}
     assert control_plane_names(world.snapshot()) == ("default-scheduler",)

@@ -1,4 +1,4 @@
-"""What does not run is taken back, and nobody is blamed for what is not their fault."""
+"""Failing configurations are rolled back, and only their own failures are attributed to them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .world import NAME, NAMESPACE, World, crashing, hanging, refusing
 BAD = "unknown field in configuration"
 
 
-def test_what_kube_scheduler_refuses_is_taken_back_and_not_tried_again(world: World) -> None:
+def test_a_refused_configuration_is_rolled_back_and_not_retried(world: World) -> None:
     good = world.installed()
     world.put(config={"parallelism": 4})
     world.run()
@@ -20,12 +20,12 @@ def test_what_kube_scheduler_refuses_is_taken_back_and_not_tried_again(world: Wo
     words = 'E0101 00:00:00.000000       1 run.go:72] "command failed" err="strict decoding error"'
     world.pod(bad, **refusing(words))
     world.run()
-    assert world.running() == good, "the Deployment goes back"
+    assert world.running() == good, "the Deployment is rolled back"
     assert world.outcomes() == {good: names.OUTCOME_INSTALLED, bad: names.OUTCOME_REFUSED}
     status, reason, message = world.condition(names.DEGRADED)
     assert (status, reason) == ("True", "ConfigurationRefused")
     assert message == (
-        f"configuration {bad} is not used, because kube-scheduler refused it; {good} runs on: "
+        f"configuration {bad} is not used, because kube-scheduler refused it; {good} stays in use: "
         "strict decoding error"
     )
     assert world.condition(names.AVAILABLE)[0] == "True"
@@ -33,28 +33,28 @@ def test_what_kube_scheduler_refuses_is_taken_back_and_not_tried_again(world: Wo
     world.roll_out()
     world.run()
     world.run()
-    assert world.writes == [], "it is not tried again"
+    assert world.writes == [], "no retry"
     assert bad not in world.config_map_hashes()
     world.put(config={"parallelism": 5})
     world.run()
-    assert world.running() not in (good, bad), "something else is tried at once"
+    assert world.running() not in (good, bad), "other content is tried at once"
     assert world.condition(names.DEGRADED)[0] == "False"
 
 
-def test_the_same_can_be_tried_once_more_with_a_reason(world: World) -> None:
+def test_a_force_redeployment_reason_retries_a_refused_configuration(world: World) -> None:
     world.installed()
     world.put(config={"parallelism": 4})
     world.run()
     bad = world.running()
     world.pod(bad, **refusing(BAD))
     world.run()
-    world.put(config={"parallelism": 4}, forceRedeploymentReason="the image has been mended")
+    world.put(config={"parallelism": 4}, forceRedeploymentReason="the image was fixed")
     world.run()
     assert world.condition(names.PROGRESSING)[0] == "True"
     assert world.get(CONFIG_MAPS, f"{NAME}-config-{world.running()}")["data"][names.CONFIG_KEY]
 
 
-def test_who_takes_the_edit_back_has_what_ran(world: World) -> None:
+def test_reverting_the_edit_returns_to_the_good_configuration(world: World) -> None:
     good = world.installed()
     world.put(config={"parallelism": 4})
     world.run()
@@ -67,7 +67,7 @@ def test_who_takes_the_edit_back_has_what_ran(world: World) -> None:
     assert world.condition(names.DEGRADED)[0] == "False"
 
 
-def test_a_program_that_was_killed_has_not_refused_anything(world: World) -> None:
+def test_a_killed_preflight_is_not_a_refusal(world: World) -> None:
     good = world.installed()
     world.put(config={"parallelism": 4})
     world.run()
@@ -77,7 +77,7 @@ def test_a_program_that_was_killed_has_not_refused_anything(world: World) -> Non
     assert world.running() == new != good
 
 
-def test_the_first_one_that_is_refused_stays_because_there_is_no_other(world: World) -> None:
+def test_a_refused_first_configuration_stays_without_an_alternative(world: World) -> None:
     world.put(image="example.com/mine:v1")
     world.run()
     bad = world.running()
@@ -86,17 +86,17 @@ def test_the_first_one_that_is_refused_stays_because_there_is_no_other(world: Wo
     assert world.running() == bad
     status, _, message = world.condition(names.DEGRADED)
     assert status == "True"
-    assert "nothing else was there to run: panic: no such plugin" in message
+    assert "there is no earlier configuration to run: panic: no such plugin" in message
     world.run()
     assert world.writes == []
-    # Whatever it was, it is over: the kubelet has tried again.
+    # The cause is gone: a restart by the kubelet succeeded.
     world.roll_out()
     world.run()
     assert world.outcomes() == {bad: names.OUTCOME_INSTALLED}
     assert world.condition(names.DEGRADED)[0] == "False"
 
 
-def test_what_crashes_is_taken_back_with_its_last_words(world: World) -> None:
+def test_a_crashing_configuration_is_rolled_back_with_its_termination_message(world: World) -> None:
     good = world.installed()
     world.put(extraArguments={"profiling": "true"})
     world.run()
@@ -105,7 +105,7 @@ def test_what_crashes_is_taken_back_with_its_last_words(world: World) -> None:
     for restarts in (1, 2):
         world.pod(bad, **crashing(words, restarts, world.now))
         world.run()
-        assert world.running() == bad, "it has more than one chance"
+        assert world.running() == bad, "the first restarts are tolerated"
     world.pod(bad, **crashing(words, 3, world.now))
     world.run()
     assert world.running() == good
@@ -114,7 +114,7 @@ def test_what_crashes_is_taken_back_with_its_last_words(world: World) -> None:
     assert message.endswith(f'pod {NAME}-{bad}-0 crashes: container "kube-scheduler": out of luck')
 
 
-def test_a_sidecar_that_crashes_is_part_of_the_content(world: World) -> None:
+def test_a_crashing_sidecar_rolls_back_the_content(world: World) -> None:
     good = world.installed()
     world.put(sidecars=[{"name": "extender", "image": "extender:1"}])
     world.run()
@@ -124,7 +124,7 @@ def test_a_sidecar_that_crashes_is_part_of_the_content(world: World) -> None:
     assert 'container "extender": no port' in world.condition(names.DEGRADED)[2]
 
 
-def test_one_that_runs_and_does_not_become_ready_has_a_minute(world: World) -> None:
+def test_a_scheduler_that_is_not_ready_within_a_minute_is_rolled_back(world: World) -> None:
     good = world.installed()
     world.put(config={"parallelism": 4})
     world.run()
@@ -144,7 +144,7 @@ def test_one_that_runs_and_does_not_become_ready_has_a_minute(world: World) -> N
     assert "was not Ready within 60 s" in world.condition(names.DEGRADED)[2]
 
 
-def test_one_that_crashes_soon_after_it_was_installed_is_taken_back(world: World) -> None:
+def test_crashes_soon_after_the_rollout_roll_it_back(world: World) -> None:
     good = world.installed()
     world.put(config={"parallelism": 4})
     world.run()
@@ -153,13 +153,13 @@ def test_one_that_crashes_soon_after_it_was_installed_is_taken_back(world: World
     late = world.running()
     assert world.outcomes()[late] == names.OUTCOME_INSTALLED
     world.now += timedelta(minutes=5)
-    unwell(world, late)
+    crash_all(world, late)
     world.run()
     assert world.running() == good
     assert world.outcomes()[late] == names.OUTCOME_FAILED
 
 
-def test_later_crashes_are_blamed_on_the_surroundings(world: World) -> None:
+def test_later_crashes_are_not_attributed_to_the_configuration(world: World) -> None:
     world.installed()
     world.put(config={"parallelism": 4})
     world.run()
@@ -167,7 +167,7 @@ def test_later_crashes_are_blamed_on_the_surroundings(world: World) -> None:
     world.run()
     late = world.running()
     world.now += timedelta(minutes=11)
-    unwell(world, late)
+    crash_all(world, late)
     world.run()
     assert world.running() == late
     status, reason, message = world.condition(names.DEGRADED)
@@ -175,15 +175,15 @@ def test_later_crashes_are_blamed_on_the_surroundings(world: World) -> None:
     assert "gone" in message
 
 
-def unwell(world: World, hash_: str) -> None:
-    """All pods of a content crash, and the Deployment says so."""
+def crash_all(world: World, hash_: str) -> None:
+    """Let all pods of a content crash, also in the status of the Deployment."""
     for index in range(2):
         world.pod(hash_, index, **crashing("gone", 3, world.now))
     status = {**world.get(DEPLOYMENTS)["status"], "availableReplicas": 0}
     world.edit(DEPLOYMENTS, status=status)
 
 
-def test_while_the_good_ones_fail_as_well_nobody_is_blamed(world: World) -> None:
+def test_a_failure_of_the_good_configuration_too_is_not_attributed(world: World) -> None:
     good = world.installed()
     world.put(config={"parallelism": 4})
     world.run()
@@ -195,7 +195,7 @@ def test_while_the_good_ones_fail_as_well_nobody_is_blamed(world: World) -> None
     assert world.running() == new
 
 
-def test_after_an_outage_of_the_api_server_nobody_is_blamed(world: World) -> None:
+def test_crashes_due_to_an_api_outage_are_not_attributed(world: World) -> None:
     world.installed()
     world.put(config={"parallelism": 4})
     world.run()
@@ -209,8 +209,8 @@ def test_after_an_outage_of_the_api_server_nobody_is_blamed(world: World) -> Non
     assert world.running() != new
 
 
-def test_what_waits_is_said_and_does_not_go_back(world: World) -> None:
-    """A missing image may come; and what runs runs on."""
+def test_a_waiting_pod_is_reported_and_not_rolled_back(world: World) -> None:
+    """A missing image may appear later, and the running pods keep working."""
     world.installed()
     world.put(image="example.com/mine:v1")
     world.run()
@@ -230,4 +230,4 @@ def test_what_waits_is_said_and_does_not_go_back(world: World) -> None:
     waiting["state"]["waiting"]["reason"] = "ImagePullBackOff"
     obj = world.get(SECONDARY_SCHEDULERS)
     world.run()
-    assert world.get(SECONDARY_SCHEDULERS) == obj, "the kubelet alternates; the status does not"
+    assert world.get(SECONDARY_SCHEDULERS) == obj, "the reason alternates, the status does not"

@@ -1,4 +1,4 @@
-"""A cluster in a dictionary: what a pass wants is done, and the Deployment's pods are played."""
+"""A cluster in memory: it performs the writes of reconciles and simulates the Deployment's pods."""
 
 from __future__ import annotations
 
@@ -16,13 +16,19 @@ from kube_scheduler_operator.kube.resource import (
     DEPLOYMENTS,
     PODS,
     SECONDARY_SCHEDULERS,
+    ObjectRef,
     Resource,
 )
 from kube_scheduler_operator.model.plan import Action, Create, Delete, Plan, Replace
-from kube_scheduler_operator.model.snapshot import Binder, PendingPod, Secondaries, Snapshot
+from kube_scheduler_operator.model.snapshot import (
+    BindingScheduler,
+    PendingPod,
+    Secondaries,
+    Snapshot,
+)
 from kube_scheduler_operator.schedulerconfig.versions import Version
 from kube_scheduler_operator.secondary.objects import running_hash
-from kube_scheduler_operator.secondary.reconcile import Secondary, secondary_schedulers
+from kube_scheduler_operator.secondary.reconcile import SecondarySchedulers, secondary_schedulers
 
 IMAGE = "registry.k8s.io/kube-scheduler:v1.35.4"
 NAMESPACE = KUBEADM.target_namespace
@@ -33,11 +39,11 @@ Object = dict[str, Any]
 
 
 class World:
-    """One cluster without a control plane of its own: only further schedulers are looked at.
+    """A cluster without a managed control plane: only secondary schedulers are reconciled.
 
     Attributes:
         writes: what the last `run` wrote, as `VERB KIND NAME`.
-        events: what it told.
+        events: the events of that run.
     """
 
     def __init__(self, platform: Platform = KUBEADM, **settings: Any) -> None:
@@ -47,9 +53,9 @@ class World:
         self.objects: dict[tuple[Resource, str | None, str], Object] = {}
         self.leases: dict[NamespacedName, Object] = {}
         self.leases_seen: dict[NamespacedName, datetime] = {}
-        self.troubles: dict[str, str] = {}
+        self.write_errors: dict[ObjectRef, str] = {}
         self.pending: tuple[PendingPod, ...] = ()
-        self.binders: tuple[Binder, ...] = ()
+        self.binders: tuple[BindingScheduler, ...] = ()
         self.nodes: dict[str, Object] = {}
         self.node_left: datetime | None = None
         self.config_maps: dict[str, Object] = {}
@@ -86,7 +92,7 @@ class World:
         self.profiles[name] = {"metadata": {"name": name}, "spec": spec, "status": status}
 
     def extender(self, name: str, scheduler: str = NAME, port: int = 0, **spec: Any) -> None:
-        """Create or edit a SchedulerExtender; its status is as if `port` had been chosen."""
+        """Create or edit a SchedulerExtender; its status records `port`."""
         assert self.extenders is not None
         spec = {"scheduler": scheduler, **spec}
         status = {"agent": {"port": port}} if port else {}
@@ -95,16 +101,16 @@ class World:
     # --- the operator -----------------------------------------------------------------------
 
     def plan(self) -> Plan:
-        """What one pass wants."""
+        """The plan of one reconcile."""
         return reconcile(self.snapshot())
 
     @property
     def wait(self) -> float | None:
-        """When a pass is worth while although nothing happens, because of further schedulers."""
+        """Seconds until the next reconcile if nothing changes, for secondary schedulers."""
         return self.secondary().requeue_after
 
-    def secondary(self) -> Secondary:
-        """What a pass makes of further schedulers."""
+    def secondary(self) -> SecondarySchedulers:
+        """The result of one reconcile for secondary schedulers."""
         version = Version.parse(IMAGE.rpartition(":")[2])
         return secondary_schedulers(self.snapshot(), IMAGE, lambda _: version)
 
@@ -114,19 +120,16 @@ class World:
             for (kind, _, name), obj in self.objects.items()
             if kind == SECONDARY_SCHEDULERS
         }
-        made: dict[str, dict[Resource, dict[str, Object]]] = {name: {} for name in schedulers}
+        created: dict[str, dict[Resource, dict[str, Object]]] = {name: {} for name in schedulers}
         for (kind, _, name), obj in self.objects.items():
             whose = label(obj, names.SECONDARY_LABEL)
-            if whose in made:
-                made[whose].setdefault(kind, {})[name] = obj
+            if whose in created:
+                created[whose].setdefault(kind, {})[name] = obj
         secondaries = Secondaries(
             schedulers,
-            made,
+            created,
             self.leases,
             self.leases_seen,
-            dict(self.troubles),
-            self.pending,
-            self.binders,
         )
         return Snapshot(
             now=self.now,
@@ -141,19 +144,22 @@ class World:
             answered_since=self.answered_since,
             recovered_at=self.recovered_at,
             secondaries=secondaries,
+            pending_pods=self.pending,
+            binding_schedulers=self.binders,
+            write_errors=dict(self.write_errors),
         )
 
     def run(self, limit: int = 10) -> None:
-        """Passes until nothing is left to be done."""
+        """Reconcile until there is nothing to write."""
         self.writes, self.events = [], []
         for _ in range(limit):
-            chains = self.plan().chains
-            if not chains:
+            write_sets = self.plan().write_sets
+            if not write_sets:
                 return
-            for chain in chains.values():
-                for action in chain:
+            for writes in write_sets.values():
+                for action in writes:
                     self._perform(action)
-        raise AssertionError(f"no rest: {self.writes}")
+        raise AssertionError(f"not settled: {self.writes}")
 
     def _perform(self, action: Action) -> None:
         obj = copy.deepcopy(dict(action.obj))
@@ -173,7 +179,7 @@ class World:
                 assert before is not None, key
                 assert metadata["resourceVersion"] == before["metadata"]["resourceVersion"]
                 if before.get("immutable"):
-                    assert obj["data"] == before["data"], "somebody sealed it"
+                    assert obj["data"] == before["data"], "an immutable object cannot change"
                 if action.subresource != "status" and obj.get("spec") != before.get("spec"):
                     obj["metadata"] = {**metadata, "generation": metadata["generation"] + 1}
                 self._store(action.resource, obj)
@@ -195,7 +201,7 @@ class World:
         return self.objects[resource, namespace if resource.namespaced else None, name]
 
     def edit(self, resource: Resource, name: str = NAME, **fields: Any) -> None:
-        """Somebody else changes an object of ours; an edit of a spec is a new generation."""
+        """Edit one of the operator's objects as another client; a new spec is a new generation."""
         obj = copy.deepcopy(self.get(resource, name))
         obj |= fields
         if "spec" in fields:
@@ -210,11 +216,11 @@ class World:
         }
 
     def running(self, name: str = NAME) -> str:
-        """The content that the Deployment has."""
+        """The hash of the content that the Deployment runs."""
         return running_hash(self.get(DEPLOYMENTS, name))
 
     def pod(self, hash_: str, index: int = 0, *, name: str = NAME, **status: Any) -> None:
-        """A pod of a content, as the API shows it; nothing is wrong with it unless `status` is."""
+        """Create a pod that runs a content; it is healthy by default."""
         pod_name = f"{name}-{hash_}-{index}"
         labels = {names.SECONDARY_LABEL: name, names.CONFIG_HASH_LABEL: hash_}
         metadata = {
@@ -233,7 +239,7 @@ class World:
                 del self.objects[key]
 
     def roll_out(self, name: str = NAME) -> None:
-        """The Deployment's rollout comes to a good end, and one of its pods leads."""
+        """Complete the Deployment's rollout; one of its pods leads."""
         deployment = copy.deepcopy(self.get(DEPLOYMENTS, name))
         replicas = deployment["spec"]["replicas"]
         self.no_pods(name=name)
@@ -249,14 +255,14 @@ class World:
         self.leases_seen[NAMESPACE, name] = self.now
 
     def installed(self, **spec: Any) -> str:
-        """A SecondaryScheduler that runs; its content."""
+        """Create a SecondaryScheduler and complete its rollout; return the hash of its content."""
         self.put(**spec)
         self.run()
         self.roll_out()
         self.run()
         return self.running()
 
-    # --- what is said -----------------------------------------------------------------------
+    # --- the report ------------------------------------------------------------------------
 
     def status(self, name: str = NAME) -> Object:
         found: Object = self.get(SECONDARY_SCHEDULERS, name).get("status", {})
@@ -290,7 +296,7 @@ def refusing(words: str, code: int = 1) -> Object:
 
 
 def crashing(words: str, restarts: int, ended: datetime, container: str = names.OPERAND) -> Object:
-    """Status of a pod one of whose containers ends again and again."""
+    """Status of a pod with a crash-looping container."""
     terminated = {"exitCode": 1, "message": words, "finishedAt": stamp(ended)}
     one = {
         "name": container,

@@ -1,4 +1,4 @@
-"""The ClusterOperator is written only when it says something new."""
+"""The ClusterOperator is written only when its content changes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kube_scheduler_operator.base import names
-from kube_scheduler_operator.base.platform import KUBEADM
+from kube_scheduler_operator.base.platform import KUBEADM, OPENSHIFT
 from kube_scheduler_operator.status.cluster_operator import plan_cluster_operator, related_objects
 
 NOW = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
@@ -43,7 +43,7 @@ def statuses(obj: dict[str, Any]) -> dict[str, str]:
     return {c["type"]: c["status"] for c in obj["status"]["conditions"]}
 
 
-def test_missing_object_is_made_complete() -> None:
+def test_missing_object_is_created_complete() -> None:
     obj = plan().object
     assert (obj["apiVersion"], obj["kind"]) == ("config.openshift.io/v1", "ClusterOperator")
     assert obj["metadata"] == {"name": "kube-scheduler", "labels": names.OWN_LABELS}
@@ -59,6 +59,35 @@ def test_missing_object_is_made_complete() -> None:
         {"name": "kube-scheduler", "version": "v1.35.4"},
         {"name": "operator", "version": "0.1.0"},
     ]
+
+
+@pytest.mark.parametrize(
+    ("platform", "message"),
+    [
+        (KUBEADM, "3 of 3 nodes at revision 7"),
+        (OPENSHIFT, "StaticPodsAvailable: 3 of 3 nodes at revision 7"),
+    ],
+    ids=["elsewhere", "OpenShift"],
+)
+def test_types_precede_healthy_messages_only_on_openshift(platform: Any, message: str) -> None:
+    available = {**HEALTHY[2], "message": "3 of 3 nodes at revision 7"}
+    obj = plan(platform=platform, conditions=[*HEALTHY[:2], available]).object
+    assert {c["type"]: c.get("message") for c in obj["status"]["conditions"]}[
+        "Available"
+    ] == message
+
+
+def test_types_precede_the_messages_of_unhealthy_conditions() -> None:
+    fresh = NOW.strftime("%Y-%m-%dT%H:%M:%SZ")
+    bad = {"type": "StaticPodsDegraded", "status": "True", "reason": "Error", "message": "no pod"}
+    good = {"type": "NodeControllerDegraded", "status": "False", "message": "all Ready"}
+    for since, status, message in (
+        (fresh, "False", "StaticPodsDegraded: no pod\nall Ready"),
+        (AGES_AGO, "True", "StaticPodsDegraded: no pod"),
+    ):
+        obj = plan(conditions=[{**bad, "lastTransitionTime": since}, good]).object
+        found = {c["type"]: c for c in obj["status"]["conditions"]}["Degraded"]
+        assert (found["status"], found["message"]) == (status, message)
 
 
 def test_nothing_to_write_when_nothing_changed() -> None:
@@ -103,7 +132,7 @@ def test_time_moves_only_for_the_condition_whose_status_changed() -> None:
 
 
 @pytest.mark.parametrize("state", ["Unmanaged", "Removed"])
-def test_hands_off_makes_everything_unknown_with_an_explanation(state: str) -> None:
+def test_unmanaged_conditions_are_unknown_with_an_explanation(state: str) -> None:
     planned = plan(management_state=state)
     assert set(statuses(planned.object).values()) == {"Unknown"}
     for condition in planned.object["status"]["conditions"]:
@@ -113,7 +142,7 @@ def test_hands_off_makes_everything_unknown_with_an_explanation(state: str) -> N
 
 
 @pytest.mark.parametrize("state", ["", "Managed", "Force"])
-def test_managed_by_whatever_name_reports_health(state: str) -> None:
+def test_other_management_states_report_health(state: str) -> None:
     assert statuses(plan(management_state=state).object)["Available"] == "True"
 
 
@@ -138,7 +167,7 @@ def test_versions(before: dict[str, str], certain: dict[str, str], after: dict[s
     assert {v["name"]: v["version"] for v in obj["status"]["versions"]} == after
 
 
-def test_without_any_version_the_list_is_left_out() -> None:
+def test_without_any_version_the_list_is_omitted() -> None:
     assert "versions" not in plan(versions={}).object["status"]
 
 
@@ -148,7 +177,7 @@ def test_related_objects_are_replaced() -> None:
     assert plan(existing).object["status"]["relatedObjects"] == related_objects(KUBEADM)
 
 
-def test_related_namespaces_follow_the_platform_without_repetition() -> None:
+def test_related_namespaces_are_unique_and_depend_on_the_platform() -> None:
     platform = replace(
         KUBEADM, operator_namespace="op", target_namespace="t", operand_namespace="t"
     )
@@ -170,7 +199,7 @@ def test_requeue_is_that_of_the_first_pending_condition() -> None:
     assert later.requeue_after == 90.0
 
 
-def test_requeue_is_told_even_if_nothing_is_written() -> None:
+def test_requeue_is_set_even_if_nothing_is_written() -> None:
     fresh = (NOW - timedelta(seconds=10)).isoformat()
     conditions = [{"type": "StaticPodsAvailable", "status": "False", "lastTransitionTime": fresh}]
     existing = plan(conditions=conditions).object

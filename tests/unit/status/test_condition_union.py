@@ -65,9 +65,9 @@ DEGRADED = Aggregate("Degraded", "False", TABLE_INERTIA)
         pytest.param("AFy BTm", "True", "TypeB", "B", id="good-and-bad-3m"),
         pytest.param("AFy BTs CFm DTs", "False", "AsExpected", "BCD", id="none-past-inertia"),
         pytest.param("AFy BTs CTm DTs", "False", "AsExpected", "BCD", id="C-needs-5m"),
-        # The reference says TypeB::TypeD here: its fresh B leaks into the result (weak spot 23).
+        # The reference reports TypeB::TypeD here: its fresh B leaks into the result (weak spot 23).
         pytest.param("AFy BTs CFm DTm", "True", "TypeD", "D", id="differs:fresh-B-not-listed"),
-        # The reference says TypeB::TypeC::TypeD here, for the same reason.
+        # The reference reports TypeB::TypeC::TypeD here, for the same reason.
         pytest.param("AFy BTs CTm DTm", "True", "TypeD", "D", id="differs:fresh-B-C-not-listed"),
         pytest.param("AFy BTm CFm DTm", "True", "TypeB::TypeD", "BD", id="two-past-inertia"),
     ],
@@ -77,7 +77,7 @@ def test_degraded(given_conditions: str, status: str, reason: str, letters: str)
     assert result == Condition("Degraded", STATUSES[status[0]], reason, lines(letters, "Degraded"))
 
 
-def test_nothing_matching_is_unknown_without_message() -> None:
+def test_without_members_the_condition_is_unknown() -> None:
     result = union(DEGRADED, parse("ATm", "Progressing"), NOW)
     assert result.condition == Condition("Degraded", "Unknown", "NoData")
     assert union(DEGRADED, [], NOW) == result
@@ -88,7 +88,7 @@ def test_progressing_has_no_inertia() -> None:
     assert result.condition == Condition("Progressing", "True", "TypeA", lines("A", "Progressing"))
 
 
-def test_type_that_is_nothing_but_the_suffix_has_an_empty_prefix() -> None:
+def test_type_without_a_prefix_has_an_empty_prefix() -> None:
     type_ = "EvaluationConditionsDetected"
     condition = Condition(type_, "True", "PodSecurityReadinessController", "a message from type a")
     assert union(Aggregate(type_, "False"), [condition], NOW).condition == Condition(
@@ -120,7 +120,7 @@ def test_available(given_conditions: str, reason_of_a: str, expected: tuple[str,
     )
 
 
-def test_no_message_at_all_reads_all_is_well() -> None:
+def test_without_messages_the_message_is_all_is_well() -> None:
     assert union(DEGRADED, parse("AFy", "Degraded"), NOW).condition.message == "All is well"
 
 
@@ -164,7 +164,7 @@ def test_requeue_when_the_next_condition_outgrows_its_inertia(
         min_size=1,
     )
 )
-def test_waiting_as_told_shows_one_more_condition_or_the_rest_stays_due(
+def test_after_the_requeue_one_more_condition_counts_or_a_wait_remains(
     conditions: list[Condition],
 ) -> None:
     before = union(DEGRADED, conditions, NOW)
@@ -173,7 +173,7 @@ def test_waiting_as_told_shows_one_more_condition_or_the_rest_stays_due(
         assert much_later.condition == before.condition
         return
     assert 0 < before.requeue_after <= 300
-    # A clock that is ahead of ours makes the first wait too short; it must not spin meanwhile.
+    # A clock that is ahead makes the first wait too short; it must not spin meanwhile.
     after = union(DEGRADED, conditions, NOW + timedelta(seconds=before.requeue_after))
     ahead = any(c.last_transition_time and c.last_transition_time > NOW for c in conditions)
     assert ahead or after.condition != before.condition
@@ -208,7 +208,9 @@ def test_condition_that_is_exactly_as_old_as_its_inertia_is_shown() -> None:
         (names.STATIC_RESOURCES_DEGRADED, 120),
     ],
 )
-def test_verdicts_are_shown_at_once_and_disturbances_later(type_: str, seconds: float) -> None:
+def test_permanent_errors_count_at_once_and_transient_ones_later(
+    type_: str, seconds: float
+) -> None:
     assert DEGRADED_INERTIA.of(type_) == seconds
 
 

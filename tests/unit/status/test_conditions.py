@@ -9,12 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kube_scheduler_operator.base.times import rfc3339, timestamp
 from kube_scheduler_operator.status.conditions import (
     Condition,
     aggregate,
-    format_time,
     merge_conditions,
-    parse_time,
 )
 
 NOW = datetime(2026, 11, 21, 10, 0, 0, 999_000, tzinfo=UTC)
@@ -37,10 +36,10 @@ def test_new_condition_is_stamped_with_whole_seconds_of_now() -> None:
     [
         pytest.param(Condition("A", "True", "R", "other"), EARLIER, id="new-message-keeps-time"),
         pytest.param(Condition("A", "True", "Other", "m"), EARLIER, id="new-reason-keeps-time"),
-        pytest.param(Condition("A", "False", "R", "m"), format_time(NOW), id="new-status-is-now"),
+        pytest.param(Condition("A", "False", "R", "m"), rfc3339(NOW), id="new-status-is-now"),
         pytest.param(
             Condition("A", "Unknown", last_transition_time=NOW - timedelta(days=9)),
-            format_time(NOW),
+            rfc3339(NOW),
             id="time-in-the-new-condition-is-ignored",
         ),
     ],
@@ -52,22 +51,20 @@ def test_transition_time_follows_status_only(new: Condition, since: str) -> None
 
 def test_condition_without_transition_time_gets_one() -> None:
     old = [{"type": "A", "status": "True"}]
-    assert merge_conditions(old, [Condition("A", "True")], NOW) == [
-        raw("A", "True", format_time(NOW))
-    ]
+    assert merge_conditions(old, [Condition("A", "True")], NOW) == [raw("A", "True", rfc3339(NOW))]
 
 
-def test_empty_texts_remove_what_was_there() -> None:
+def test_empty_texts_remove_existing_ones() -> None:
     old = [raw("A", "True", reason="R", message="m")]
     assert merge_conditions(old, [Condition("A", "True")], NOW) == [raw("A", "True")]
 
 
-def test_foreign_conditions_are_kept_as_they_are() -> None:
+def test_foreign_conditions_are_unchanged() -> None:
     foreign = raw("ZForeign", "True", "not a time", message="mine", reason="X") | {"extra": "kept"}
     assert merge_conditions([foreign], [Condition("B", "True")], NOW)[1] == foreign
 
 
-def test_same_type_twice_is_a_mistake_of_the_caller() -> None:
+def test_a_repeated_type_is_an_error() -> None:
     with pytest.raises(ValueError, match="condition A is reported twice"):
         merge_conditions([], [Condition("A", "True"), Condition("A", "False")], NOW)
 
@@ -109,7 +106,7 @@ def test_order_of_the_findings_does_not_matter(new: list[Condition], order: list
 
 @QUICK
 @given(conditions)
-def test_what_is_written_reads_back_the_same(new: list[Condition]) -> None:
+def test_writing_and_reading_are_inverse(new: list[Condition]) -> None:
     since = NOW.replace(microsecond=0)
     expected = {Condition(c.type, c.status, c.reason, c.message, since) for c in new}
     assert {Condition.from_raw(c) for c in merge_conditions([], new, NOW)} == expected
@@ -129,9 +126,9 @@ def test_aggregate_sorts_and_joins_lines(errors: list[object], message: str) -> 
 
 
 @pytest.mark.parametrize("text", [None, "", "yesterday", "2026-13-01T00:00:00Z"])
-def test_unreadable_time_is_no_time(text: str | None) -> None:
-    assert parse_time(text) is None
+def test_invalid_time_is_none(text: str | None) -> None:
+    assert timestamp(text) is None
 
 
 def test_time_without_zone_is_utc() -> None:
-    assert parse_time("2026-11-21T10:00:00") == NOW.replace(microsecond=0)
+    assert timestamp("2026-11-21T10:00:00") == NOW.replace(microsecond=0)

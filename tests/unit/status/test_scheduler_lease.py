@@ -1,4 +1,4 @@
-"""Who holds the control plane's Lease: one of its schedulers, or somebody who should not."""
+"""The holder of the control plane's Lease: one of its schedulers, or a foreign one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import KUBEADM, OPENSHIFT, Platform
 from kube_scheduler_operator.base.settings import Settings
 from kube_scheduler_operator.controlplane.conditions import rollout_conditions
-from kube_scheduler_operator.controlplane.rollout.result import Stepped
+from kube_scheduler_operator.controlplane.rollout.observe import Observation
+from kube_scheduler_operator.controlplane.rollout.result import RolloutResult
 from kube_scheduler_operator.model.snapshot import Snapshot
 from kube_scheduler_operator.status.conditions import Condition
 
@@ -25,7 +26,7 @@ def seen_holder(
     left_ago: float | None = None,
     platform: Platform = KUBEADM,
 ) -> Condition:
-    """What is said of the Lease's holder."""
+    """The finding about the Lease's holder."""
     snapshot = Snapshot(
         now=NOW,
         platform=platform,
@@ -36,7 +37,7 @@ def seen_holder(
         node_left=NOW - timedelta(seconds=left_ago) if left_ago is not None else None,
     )
     found = rollout_conditions(
-        snapshot, Stepped(()), wanted=None, rejected=None, description=""
+        snapshot, Observation(), RolloutResult(), desired=None, rejected=None
     )  # fmt: skip
     return {one.type: one for one in found}[names.UNKNOWN_LEASE_HOLDER]
 
@@ -60,23 +61,25 @@ def named(name: str, label: str = "", **addresses: str) -> dict[str, Any]:
         ("host_123", named("a", InternalDNS="host.internal")),
     ],
 )
-def test_a_node_is_known_by_every_name_of_its_host(holder: str, node: dict[str, Any]) -> None:
+def test_a_node_is_recognized_by_every_host_name(holder: str, node: dict[str, Any]) -> None:
     condition = seen_holder(holder, named("b"), node)
     assert (condition.status, condition.reason) == ("False", "AsExpected")
 
 
-def test_who_elects_by_the_main_lease_and_is_no_node_is_named() -> None:
+def test_a_holder_that_is_not_a_node_is_reported() -> None:
     condition = seen_holder("my-scheduler-7d9c5-x2x4z_123", named("a", InternalIP="10.0.0.1"))
     assert condition.status == "True"
     assert condition.message.startswith("my-scheduler-7d9c5-x2x4z holds the Lease kube-system/kube")
     assert "leaderElection.resourceName" in condition.message
-    assert condition == seen_holder("my-scheduler-7d9c5-x2x4z_456", named("a")), "one message a pod"
+    assert condition == seen_holder("my-scheduler-7d9c5-x2x4z_456", named("a")), (
+        "one message for each pod"
+    )
 
 
 @pytest.mark.parametrize(
     ("holder", "nodes", "age"), [("", ["a"], 1.0), ("x_1", ["a"], 60.0), ("x_1", [], 1.0)]
 )
-def test_of_who_is_gone_or_cannot_be_known_nothing_is_said(
+def test_expired_or_unverifiable_holders_are_not_reported(
     holder: str, nodes: list[str], age: float
 ) -> None:
     assert seen_holder(holder, *map(named, nodes), age=age).status == "False"
@@ -85,12 +88,10 @@ def test_of_who_is_gone_or_cannot_be_known_nothing_is_said(
 @pytest.mark.parametrize(
     ("left_ago", "expected"), [(1.0, "False"), (21.0, "False"), (22.0, "True")]
 )
-def test_who_has_just_left_holds_the_lease_until_it_runs_out(
-    left_ago: float, expected: str
-) -> None:
+def test_a_removed_node_may_hold_the_lease_until_it_expires(left_ago: float, expected: str) -> None:
     condition = seen_holder("gone_1", named("a"), age=1.0, left_ago=left_ago)
-    assert condition.status == expected, "15 s and 5 s of grace, and it is still renewed"
+    assert condition.status == expected, "15 s, and 5 s of grace"
 
 
-def test_a_bootstrap_machine_is_no_stranger() -> None:
+def test_the_bootstrap_machine_of_openshift_may_hold_the_lease() -> None:
     assert seen_holder("bootstrap_1", named("a"), platform=OPENSHIFT).status == "False"

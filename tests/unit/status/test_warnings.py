@@ -1,4 +1,4 @@
-"""Warnings as a condition: bounded, in an order of their own, and alarming nobody."""
+"""Warnings as a condition: bounded, ordered, and without an alarm."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ def finding(number: int, message: str = "m") -> Finding:
     return Finding(names.WARNINGS, f"Reason{number}", path, message, blocking=False)
 
 
-def test_nothing_to_say_is_as_expected() -> None:
+def test_without_findings_the_condition_is_false() -> None:
     assert warnings_condition("T", []) == Condition("T", "False", "AsExpected")
 
 
-def test_the_order_in_which_they_are_found_does_not_matter() -> None:
+def test_the_condition_does_not_depend_on_the_order_of_findings() -> None:
     found = [finding(number) for number in range(8)]
     expected = warnings_condition("T", found)
     assert (expected.status, expected.reason) == ("True", "Reason0")
@@ -31,7 +31,7 @@ def test_the_order_in_which_they_are_found_does_not_matter() -> None:
         assert warnings_condition("T", [*found, found[0]]) == expected
 
 
-def test_the_message_is_bounded_and_says_how_many_are_left_out() -> None:
+def test_the_message_is_bounded_and_has_the_number_of_omitted_lines() -> None:
     found = [finding(number, "x" * 1000) for number in range(MOST_LINES + 7)]
     lines = warnings_condition("T", found).message.splitlines()
     assert len(lines) == MOST_LINES + 1
@@ -39,10 +39,10 @@ def test_the_message_is_bounded_and_says_how_many_are_left_out() -> None:
     assert lines[-1].startswith("and 7 more: ")
 
 
-def test_what_the_object_is_called_stands_nowhere_twice() -> None:
+def test_the_name_of_the_owner_is_omitted() -> None:
     condition = warnings_condition("T", [finding(1), finding(2)], "SchedulerProfile/a ")
     assert condition.message == "spec.plugins[01]: m\nspec.plugins[02]: m"
 
 
-def test_no_sum_of_conditions_counts_them() -> None:
+def test_warnings_do_not_affect_the_cluster_operator() -> None:
     assert not any(type_.endswith(each.type) for type_ in TYPES for each in AGGREGATES)

@@ -1,1 +1,1 @@
-"""Content becomes numbered, complete, immutable revisions."""
+"""Numbered, complete and immutable revisions of the desired content."""

@@ -1,4 +1,4 @@
-"""What a revision consists of, and its identity: a hash over all of it."""
+"""The content of a revision, and its identity: a hash over all of it."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
-class Content:
-    """The data of the ConfigMaps that make up a revision: name -> key -> text.
+class RevisionContent:
+    """The data of the ConfigMaps of a revision.
 
     Attributes:
-        parts: all that a scheduler is given.
-        inputs: what users had set for it (inputs.py), if that is known; no part of its identity.
+        parts: ConfigMap -> key -> text.
+        inputs: what users had set for it (inputs.py), if known; not part of its identity.
     """
 
     parts: Mapping[str, Mapping[str, str]]
@@ -26,8 +26,8 @@ class Content:
         canonical = json.dumps(self.parts, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(canonical.encode()).hexdigest()
 
-    def differences(self, other: Content | None) -> tuple[str, ...]:
-        """The parts that are not the same in `other`, in words, sorted by name."""
+    def differences(self, other: RevisionContent | None) -> tuple[str, ...]:
+        """The parts that differ in `other`, a sentence each, sorted by name."""
         found = []
         for name in sorted(self.parts):
             before = other.parts.get(name) if other else None

@@ -1,6 +1,6 @@
-"""What the cluster keeps for its schedulers: parts of a revision, and what is copied beside it.
+"""Credentials that the cluster keeps for its schedulers: parts of a revision, and copied Secrets.
 
-On platforms whose nodes bring the scheduler's kubeconfig there is nothing to do.
+On platforms whose nodes have the scheduler's kubeconfig there is nothing to do.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from ...base import names
 from ...base.findings import Finding
 from ...base.objects import Object
-from ...base.platform import Credentials
+from ...base.platform import SchedulerCredentials
 from ...kube.resource import SECRETS
 from ...model.apply import apply
 from ...model.plan import Action
@@ -21,93 +21,98 @@ from ..cluster_credentials import BundleError, ca_bundle, client_certificate, ku
 _PAIR = ("tls.crt", "tls.key")
 
 
-@dataclass(slots=True)
-class Gathered:
-    """What was found.
+@dataclass(frozen=True, slots=True)
+class GatheredCredentials:
+    """Credentials for schedulers.
 
     Attributes:
         parts: data of ConfigMaps that belong to a revision, by name.
-        actions: writes that have to come before a revision is installed.
-        findings: what is missing or wrong, and where.
+        actions: writes to perform before a revision is installed.
+        findings: what is missing or malformed, and where.
     """
 
-    parts: dict[str, Mapping[str, str]] = field(default_factory=dict)
-    actions: list[Action] = field(default_factory=list)
-    findings: list[Finding] = field(default_factory=list)
+    parts: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    actions: tuple[Action, ...] = ()
+    findings: tuple[Finding, ...] = ()
 
 
-def gather(snapshot: Snapshot) -> Gathered:
-    """Everything that schedulers need to get at the API and that is not on their nodes."""
-    found = Gathered()
-    kept = snapshot.platform.credentials
-    if kept is not None:
-        _trust(snapshot, kept, found)
-        _find_the_api(snapshot, kept, found)
-        _copy_the_certificate(snapshot, kept, found)
-    return found
+def gather_credentials(snapshot: Snapshot) -> GatheredCredentials:
+    """Everything that schedulers need to reach the API and that is not on their nodes."""
+    source = snapshot.platform.credentials
+    if source is None:
+        return GatheredCredentials()
+    found = (
+        _ca_bundle(snapshot, source),
+        _kubeconfig(snapshot, source),
+        _client_certificate(snapshot, source),
+    )
+    return GatheredCredentials(
+        parts={name: data for one in found for name, data in one.parts.items()},
+        actions=tuple(action for one in found for action in one.actions),
+        findings=tuple(finding for one in found for finding in one.findings),
+    )
 
 
 def has_serving_certificate(snapshot: Snapshot) -> bool:
-    """Whether the cluster has made a certificate for schedulers to serve with."""
-    kept = snapshot.platform.credentials
-    return kept is not None and _is_pair(snapshot.secrets.get(kept.serving_certificate))
+    """Whether the cluster has issued a serving certificate for schedulers."""
+    source = snapshot.platform.credentials
+    return source is not None and _is_pair(snapshot.secrets.get(source.serving_certificate))
 
 
-def _trust(snapshot: Snapshot, kept: Credentials, found: Gathered) -> None:
-    """The CA bundle. A source that is missing is no mistake, but there must be one."""
+def _ca_bundle(snapshot: Snapshot, source: SchedulerCredentials) -> GatheredCredentials:
+    """The CA bundle. A missing source is not an error, but there must be one."""
     texts = []
-    for name in kept.ca_bundles:
-        source = snapshot.source_config_maps.get(name)
-        text = ((source or {}).get("data") or {}).get(names.CA_BUNDLE_KEY)
+    for name in source.ca_bundles:
+        found = snapshot.source_config_maps.get(name)
+        text = ((found or {}).get("data") or {}).get(names.CA_BUNDLE_KEY)
         if text is None:
             continue
         try:
             ca_bundle([text], snapshot.now)
         except BundleError as error:
-            path = f'configmap/{name} in "{kept.namespace}": data.{names.CA_BUNDLE_KEY}'
-            found.findings.append(_finding("CABundleMalformed", path, f"is malformed: {error}"))
-            return
+            path = f'configmap/{name} in "{source.namespace}": data.{names.CA_BUNDLE_KEY}'
+            return _missing("CABundleMalformed", path, f"is malformed: {error}")
         texts.append(text)
     bundle = ca_bundle(texts, snapshot.now)
     if bundle:
-        found.parts[names.CA_BUNDLE] = {names.CA_BUNDLE_KEY: bundle}
-        return
-    path = ", ".join(f"configmap/{name}" for name in kept.ca_bundles) + f' in "{kept.namespace}"'
-    message = "schedulers could trust nobody: there is no certificate that has not expired"
-    found.findings.append(_finding("CABundleMissing", path, message))
+        return GatheredCredentials({names.CA_BUNDLE: {names.CA_BUNDLE_KEY: bundle}})
+    listed = ", ".join(f"configmap/{name}" for name in source.ca_bundles)
+    path = f'{listed} in "{source.namespace}"'
+    return _missing("CABundleMissing", path, "no valid CA certificate for schedulers to trust")
 
 
-def _find_the_api(snapshot: Snapshot, kept: Credentials, found: Gathered) -> None:
+def _kubeconfig(snapshot: Snapshot, source: SchedulerCredentials) -> GatheredCredentials:
     if snapshot.infrastructure is None:
         path = f"Infrastructure/{names.CLUSTER}"
-        message = "does not exist: its status.apiServerInternalURI is where schedulers find the API"
-        found.findings.append(_finding("InfrastructureMissing", path, message))
-        return
+        message = "does not exist: schedulers find the API at its status.apiServerInternalURI"
+        return _missing("InfrastructureMissing", path, message)
     status = snapshot.infrastructure.get("status") or {}
     server = str(status.get("apiServerInternalURI") or "")
-    if server:  # the check of the configuration says what is wrong with an empty one
-        found.parts[names.KUBECONFIG] = {names.KUBECONFIG_KEY: kubeconfig(kept, server)}
+    if not server:  # validation of the configuration reports an empty one
+        return GatheredCredentials()
+    return GatheredCredentials(
+        {names.KUBECONFIG: {names.KUBECONFIG_KEY: kubeconfig(source, server)}}
+    )
 
 
-def _copy_the_certificate(snapshot: Snapshot, kept: Credentials, found: Gathered) -> None:
-    """Keep the copy that installers give to new nodes as it is where it is renewed.
+def _client_certificate(snapshot: Snapshot, source: SchedulerCredentials) -> GatheredCredentials:
+    """The copy of the client certificate that installers put on nodes.
 
-    If the source is gone, the copy stays: schedulers that run with it go on.
+    If its source is missing, the copy stays: running schedulers keep using it.
     """
-    name = kept.client_certificate
-    path = f'secret/{name} in "{kept.namespace}"'
-    source, copy = snapshot.source_secrets.get(name), snapshot.secrets.get(name)
-    if source is not None and _is_pair(source):
-        wanted = client_certificate(snapshot.platform, source)
-        found.actions.extend(apply(SECRETS, snapshot.secrets, wanted, ("data",)))
-        return
-    what = "does not exist" if source is None else f"has not both {' and '.join(_PAIR)}"
+    name = source.client_certificate
+    path = f'secret/{name} in "{source.namespace}"'
+    secret, copy = snapshot.source_secrets.get(name), snapshot.secrets.get(name)
+    if secret is not None and _is_pair(secret):
+        desired = client_certificate(snapshot.platform, secret)
+        actions = apply(SECRETS, snapshot.secrets, desired, ("data",))
+        return GatheredCredentials(actions=tuple(actions))
+    what = "does not exist" if secret is None else f"lacks {' or '.join(_PAIR)}"
     if copy is None:
-        message = f"{what}: schedulers cannot identify themselves without it"
+        message = f"{what}: schedulers cannot authenticate without it"
     else:
         message = f'{what}; the copy in "{snapshot.platform.target_namespace}" stays in use'
-    finding = _finding("ClientCertificateMissing", path, message, blocking=copy is None)
-    found.findings.append(finding)
+    return _missing("ClientCertificateMissing", path, message, blocking=copy is None)
 
 
 def _is_pair(secret: Object | None) -> bool:
@@ -115,5 +120,6 @@ def _is_pair(secret: Object | None) -> bool:
     return all(data.get(key) for key in _PAIR)
 
 
-def _finding(reason: str, path: str, message: str, *, blocking: bool = True) -> Finding:
-    return Finding(names.TARGET_CONFIG_DEGRADED, reason, path, message, blocking)
+def _missing(reason: str, path: str, message: str, *, blocking: bool = True) -> GatheredCredentials:
+    finding = Finding(names.TARGET_CONFIG_DEGRADED, reason, path, message, blocking)
+    return GatheredCredentials(findings=(finding,))

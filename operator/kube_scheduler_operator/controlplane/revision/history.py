@@ -1,13 +1,16 @@
-"""Reading the revisions that exist: `revision-status-N` and the copies it owns."""
+"""The existing revisions: `revision-status-N` and the copies that it owns."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...base import names
 from ...base.objects import Object, annotation
-from .content import Content
+from ...model.attachment import Refusal
+from ...model.snapshot import Snapshot
+from .content import RevisionContent
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,13 +20,13 @@ class Revision:
     Attributes:
         number: 1, 2, 3 ...
         status: the ConfigMap `revision-status-N`.
-        ready: all copies exist and it may be installed.
+        ready: whether all copies exist and it may be installed.
         hash: identity of its content; empty if unknown.
-        outcome: names.OUTCOME_*, empty while it is on its way.
-        message: why, for refused and failed ones.
-        quarantined: hashes of content that this revision replaced because it failed.
-        parts: the names of the ConfigMaps that it should be copies of.
-        copies: name of the part -> the copy, those that exist.
+        outcome: names.OUTCOME_*; empty until it has ended.
+        message: why it was refused or failed.
+        quarantined: hashes of failed content that this revision replaced.
+        parts: names of the ConfigMaps that it has copies of.
+        copies: part -> its copy, for those that exist.
     """
 
     number: int
@@ -38,38 +41,38 @@ class Revision:
 
     @property
     def bad(self) -> bool:
-        """Whether no node may be moved to it any more."""
+        """Whether it was refused or failed, so that no node may be moved to it."""
         return self.outcome in (names.OUTCOME_REFUSED, names.OUTCOME_FAILED)
 
     @property
     def withdrawn(self) -> bool:
-        """Whether nobody asks for it any more although nothing is wrong with it."""
+        """Whether its edit was reverted before any node ran it."""
         return self.outcome == names.OUTCOME_WITHDRAWN
 
     @property
     def complete(self) -> bool:
-        """Whether every part is there."""
+        """Whether every copy exists."""
         return not self.missing
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """The copies that are not there, by name."""
+        """The names of the missing copies."""
         return tuple(copy_name(p, self.number) for p in self.parts if p not in self.copies)
 
     @property
-    def content(self) -> Content:
-        """Its content as the copies have it; only meaningful when complete."""
+    def content(self) -> RevisionContent:
+        """The content of its copies; only meaningful when complete."""
         parts = {name: dict(copy.get("data") or {}) for name, copy in self.copies.items()}
-        return Content(parts, self.inputs)
+        return RevisionContent(parts, self.inputs)
 
     @property
     def inputs(self) -> str:
-        """What users had set for it; empty where the operator that cut it did not record that."""
+        """What users had set for it; empty if the operator that cut it did not record it."""
         return str((self.status.get("data") or {}).get(names.INPUTS_KEY, ""))
 
     @property
     def intact(self) -> bool:
-        """Whether every part is there and is what it was when the revision was made."""
+        """Whether every copy exists and is unchanged since the revision was made."""
         return self.complete and self.content.hash == self.hash
 
 
@@ -79,17 +82,12 @@ def copy_name(part: str, number: int) -> str:
 
 
 def status_name(number: int) -> str:
-    """The name of the ConfigMap that stands for a revision."""
+    """The name of the ConfigMap that represents a revision."""
     return f"{names.REVISION_STATUS}-{number}"
 
 
 def read(config_maps: Mapping[str, Object], parts: tuple[str, ...]) -> tuple[Revision, ...]:
-    """All revisions among `config_maps`, oldest first; names without a number are not ours.
-
-    Args:
-        config_maps: those of the target namespace, by name.
-        parts: what revisions consist of (Platform.parts).
-    """
+    """All revisions among the ConfigMaps, oldest first; `parts` are those of the platform."""
     found = []
     prefix = f"{names.REVISION_STATUS}-"
     for name, obj in config_maps.items():
@@ -121,19 +119,52 @@ def read(config_maps: Mapping[str, Object], parts: tuple[str, ...]) -> tuple[Rev
 
 
 def last_good(history: Sequence[Revision], before: int) -> Revision | None:
-    """The newest revision older than `before` that was installed and whose content is worth a try.
+    """The newest installed revision older than `before` whose content never failed.
 
-    Content that was refused or failed again under a later number is not.
+    Content that was refused or failed under a later number does not count.
     """
-    spoiled: set[str] = set()
+    bad: set[str] = set()
     for revision in reversed(history):
         if revision.bad:
-            spoiled.add(revision.hash)
+            bad.add(revision.hash)
         elif (
             revision.number < before
             and revision.outcome == names.OUTCOME_INSTALLED
-            and revision.hash not in spoiled
+            and revision.hash not in bad
             and revision.intact
         ):
             return revision
     return None
+
+
+def configurations_in_use(snapshot: Snapshot) -> Iterator[str]:
+    """The configurations, as JSON, that schedulers run, are about to run or would return to."""
+    target = (snapshot.config_maps.get(names.CONFIG) or {}).get("data") or {}
+    yield str(target.get(names.CONFIG_KEY, ""))
+    numbers = {
+        int(entry.get(key) or 0)
+        for entry in snapshot.status.get("nodeStatuses") or ()
+        for key in ("currentRevision", "targetRevision")
+    }
+    history = read(snapshot.config_maps, snapshot.platform.parts)
+    installable = ("", names.OUTCOME_INSTALLED)
+    numbers |= {revision.number for revision in history[-1:] if revision.outcome in installable}
+    for revision in history:
+        if revision.number in numbers:
+            copy = revision.copies.get(names.CONFIG) or {}
+            yield str((copy.get("data") or {}).get(names.CONFIG_KEY, ""))
+
+
+def refusal_of(rejected: Revision | None) -> Refusal | None:
+    """kube-scheduler's error and its configuration; None if nothing was rejected or it is lost."""
+    if rejected is None:
+        return None
+    try:
+        config = json.loads(rejected.copies[names.CONFIG]["data"][names.CONFIG_KEY])
+    except (KeyError, TypeError, ValueError):
+        return None
+    if not isinstance(config, Mapping):
+        return None  # the copy was edited
+    did = "refused" if rejected.outcome == names.OUTCOME_REFUSED else "did not stay healthy with"
+    state = f"kube-scheduler {did} revision {rejected.number}; correct or revert this setting"
+    return Refusal(config, rejected.message, state)

@@ -1,9 +1,8 @@
-"""What users had set when a revision was cut, kept with it so that it can be asked for again.
+"""What users had set when a revision was cut, recorded with it so that it can be restored.
 
-A revision's content is the outcome of a composition, and many edits lead to the same one: there is
-no way back from it to the fields that somebody wrote. So `revision-status-N` has them under the key
-`inputs`. They are no part of the content and its hash: another way to the same content is no reason
-to restart a scheduler.
+Many edits lead to the same content, so the fields that a user set cannot be derived from it.
+`revision-status-N` has them under the key `inputs`. They are not part of the content and its hash:
+a scheduler need not restart because other fields result in the same content.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from typing import Any, Final
 from ...base.objects import Object
 
 SCHEDULER_FIELDS: Final = frozenset({"profile", "profileCustomizations"})
-"""Of `Scheduler.spec`: what a composition reads."""
+"""The fields of `Scheduler.spec` that a composition reads."""
 
 KUBESCHEDULER_FIELDS: Final = frozenset(
     {
@@ -30,18 +29,18 @@ KUBESCHEDULER_FIELDS: Final = frozenset(
         "unsupportedConfigOverrides",
     }
 )
-"""Of `KubeScheduler.spec`: the same."""
+"""The fields of `KubeScheduler.spec` that a composition reads."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedInputs:
-    """The fields that a revision was composed from; what was not set is not in there.
+    """The fields that a revision was composed from; fields that were not set are missing.
 
     Attributes:
-        scheduler: of the Scheduler's spec.
-        kubescheduler: of the KubeScheduler's spec.
-        profiles: the specs of SchedulerProfiles that were in use, by the objects' names.
-        extenders: the same of SchedulerExtenders.
+        scheduler: fields of the Scheduler's spec.
+        kubescheduler: fields of the KubeScheduler's spec.
+        profiles: SchedulerProfile -> its spec, for those in use.
+        extenders: SchedulerExtender -> its spec, likewise.
     """
 
     scheduler: Mapping[str, Any]
@@ -56,20 +55,16 @@ def record(
     profiles: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
     extenders: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
 ) -> str:
-    """The inputs as they are now, as compact JSON with sorted keys.
+    """The current inputs as compact JSON with sorted keys.
 
-    Args:
-        scheduler: the Scheduler.
-        kubescheduler: the KubeScheduler.
-        profiles: the specs of SchedulerProfiles that are in use, by the objects' names.
-        extenders: the same of SchedulerExtenders.
+    `profiles` and `extenders` are the specs of the objects in use, by name.
     """
     own = _chosen((kubescheduler or {}).get("spec") or {}, KUBESCHEDULER_FIELDS)
     observed = own.get("observedConfig")
-    given = {"profiles": profiles, "extenders": extenders}
-    if any(given.values()) and isinstance(observed, Mapping):
-        # What is observed of them is made from the specs, which are here themselves.
-        own["observedConfig"] = {k: v for k, v in observed.items() if not given.get(k)}
+    objects = {"profiles": profiles, "extenders": extenders}
+    if any(objects.values()) and isinstance(observed, Mapping):
+        # The observed configuration repeats their specs, which are recorded themselves.
+        own["observedConfig"] = {k: v for k, v in observed.items() if not objects.get(k)}
     document = {
         "scheduler": _chosen((scheduler or {}).get("spec") or {}, SCHEDULER_FIELDS),
         "kubescheduler": own,
@@ -82,7 +77,7 @@ def record(
 
 
 def read_inputs(text: str) -> RecordedInputs | None:
-    """What `record` wrote; None if there is nothing, or somebody put something else there."""
+    """What `record` wrote; None if it is missing or was edited."""
     try:
         document = json.loads(text)
         scheduler, kubescheduler = document["scheduler"], document["kubescheduler"]
@@ -103,7 +98,7 @@ def read_inputs(text: str) -> RecordedInputs | None:
 
 
 def object_edits(before: RecordedInputs, after: RecordedInputs) -> tuple[str, ...]:
-    """Which SchedulerProfiles and SchedulerExtenders are not what they were, a sentence each."""
+    """Which SchedulerProfiles and SchedulerExtenders changed, a sentence each."""
     kinds = (
         ("SchedulerProfile", before.profiles, after.profiles),
         ("SchedulerExtender", before.extenders, after.extenders),
@@ -112,7 +107,7 @@ def object_edits(before: RecordedInputs, after: RecordedInputs) -> tuple[str, ..
     for kind, old, new in kinds:
         for name in sorted(old.keys() | new.keys()):
             if name not in new:
-                found.append(f"{kind} {name} is not in use any more")
+                found.append(f"{kind} {name} is no longer in use")
             elif name not in old:
                 found.append(f"{kind} {name} is new")
             elif old[name] != new[name]:

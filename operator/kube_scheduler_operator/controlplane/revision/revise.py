@@ -1,9 +1,9 @@
-"""Deciding whether the wanted content needs a new revision, and making it step by step.
+"""Decides whether the desired content needs a new revision, and makes it step by step.
 
-A revision comes to be in an order that survives a crash at any point: `revision-status-N` (not
-ready), its copies, ready, and only then `status.latestAvailableRevision`. Each step is a write of
-its own in a pass of its own, because the next one needs what the API answered (the owner's uid).
-A pass that finds a half-made revision goes on with it, so numbers have no gaps and nothing
+A revision is made in an order that survives a crash at any point: `revision-status-N` (not ready),
+its copies, ready, and only then `status.latestAvailableRevision`. Each of these is a write of its
+own in a reconcile of its own, because the next one needs the API's answer (the owner's uid). A
+reconcile that finds an unfinished revision continues it, so numbers have no gaps and nothing
 incomplete is ever advertised.
 """
 
@@ -18,36 +18,36 @@ from ...base.times import rfc3339
 from ...kube.resource import CONFIG_MAPS
 from ...model.plan import Action, Create, Delete, Event, Replace
 from ...model.snapshot import Snapshot
-from .content import Content
+from .content import RevisionContent
 from .history import Revision, last_good, read
 from .write import make_copies, mark_ready, record_outcome, status_object
 
 _NOTHING: Object = {"metadata": {}}
 
-_HELD_FAILED = (
-    "this content failed after it was installed and is held back until an input changes; the last "
-    "good content runs meanwhile"
+_FAILED_BEFORE = (
+    "this content failed after it was installed and is not retried until an input changes; the "
+    "last good content is in use"
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Revised:
-    """What the revise step found and wants.
+class RevisionResult:
+    """What the revise step decided.
 
     Attributes:
-        actions: writes of this pass.
-        latest: what `status.latestAvailableRevision` must say.
-        wanted: the revision that every node should run; None: none may be installed now.
-        held: why the wanted content is not rolled out, in one sentence; empty if it is.
-        rejected: the latest revision, if it was refused or failed and is still what is wanted.
-        note: something a person should know that is no failure.
+        actions: the next writes.
+        latest: the new `status.latestAvailableRevision`.
+        desired: the revision that every node should run; None: none may be installed now.
+        blocked: why the desired content is not rolled out; empty if it is.
+        rejected: the latest revision, if it was refused or failed and is still desired.
+        note: information that is not a failure.
         history: all revisions, oldest first.
     """
 
     actions: tuple[Action, ...]
     latest: int
-    wanted: Revision | None
-    held: str
+    desired: Revision | None
+    blocked: str
     rejected: Revision | None
     note: str
     history: tuple[Revision, ...]
@@ -57,22 +57,21 @@ class Revised:
         return next((revision for revision in self.history if revision.number == number), None)
 
 
-def revise(snapshot: Snapshot, content: Content | None, swapping: Container[int] = ()) -> Revised:
-    """One step towards a complete revision with `content`.
+def revise(
+    snapshot: Snapshot, content: RevisionContent | None, swapping: Container[int] = ()
+) -> RevisionResult:
+    """One step towards a complete revision with `content`; None if a finding blocks it.
 
-    Args:
-        snapshot: what is known.
-        content: what the user's configuration comes to; None if it is not fit for a revision.
-        swapping: revisions that replace a node's scheduler right now.
+    `swapping` has the revisions that are replacing a node's scheduler.
     """
     history = read(snapshot.config_maps, snapshot.platform.parts)
     ready = tuple(revision for revision in history if revision.ready)
     newest = ready[-1] if ready else None
     bad = newest if newest is not None and newest.bad else None
     running = _running(snapshot)
-    # A crash between "ready" and the status write leaves the status behind; a deleted
-    # revision-status leaves it ahead; and when both are lost, the nodes still know the number that
-    # they run. Numbers only ever grow, so the largest one counts.
+    # A crash between "ready" and the status write leaves the status behind, and a deleted
+    # revision-status leaves it ahead; if both are lost, the nodes still show the number that they
+    # run. Numbers only ever grow, so the largest one counts.
     advertised = int(snapshot.status.get("latestAvailableRevision") or 0)
     latest = max(advertised, newest.number if newest and newest.complete else 0)
     used = max(advertised, newest.number if newest else 0, *running.values(), 0)
@@ -82,11 +81,11 @@ def revise(snapshot: Snapshot, content: Content | None, swapping: Container[int]
 
     def result(
         actions: tuple[Action, ...] = (),
-        wanted: Revision | None = installable,
-        held: str = "",
+        desired: Revision | None = installable,
+        blocked: str = "",
         rejected: Revision | None = None,
-    ) -> Revised:
-        return Revised(actions, latest, wanted, held, rejected, note, history)
+    ) -> RevisionResult:
+        return RevisionResult(actions, latest, desired, blocked, rejected, note, history)
 
     if newest is None or not whole:
         remade = _remake(snapshot, content, used, history)
@@ -102,34 +101,34 @@ def revise(snapshot: Snapshot, content: Content | None, swapping: Container[int]
         good = last_good(history, fallen.number) if unchanged else None
         if good is not None:
             cut = _go_back(snapshot, fallen, bad, good, used + 1, history)
-            return result(cut, held=_HELD_FAILED, rejected=fallen)
+            return result(cut, blocked=_FAILED_BEFORE, rejected=fallen)
 
     if content is None:
         return result(rejected=bad)
     tidy = (*_repaired(snapshot, newest, content, history), *_abandon(history, used))
     if newest.hash == content.hash and newest.withdrawn:
-        reason = f"what revision {newest.number} was for is asked for again"
+        reason = f"content of withdrawn revision {newest.number} requested again"
         return result(_cut(snapshot, content, used + 1, newest, history, reason))
     if newest.hash == content.hash:
-        held = f"revision {newest.number} is {newest.outcome}" if bad else ""
-        return result(tidy, held=held, rejected=bad)
+        blocked = f"revision {newest.number} is {newest.outcome}" if bad else ""
+        return result(tidy, blocked=blocked, rejected=bad)
     if content.hash in newest.quarantined:
         failed = next((r for r in reversed(history) if r.hash == content.hash and r.bad), None)
-        return result(tidy, held=_HELD_FAILED, rejected=failed)
+        return result(tidy, blocked=_FAILED_BEFORE, rejected=failed)
     if installable is not None and installable.hash == content.hash:
-        # What came after it was refused or put back, and the edit was taken back: no scheduler has
-        # to be restarted for that.
+        # The later revisions were refused or rolled back, and the edit was reverted: no scheduler
+        # has to be restarted.
         return result((*_repaired(snapshot, installable, content, history), *tidy))
     good = _last_installed(snapshot, ready, running)
     begun = newest.outcome or newest.number in swapping
     if not begun and good is not None and good.hash == content.hash and good.complete:
-        return result(_withdraw(snapshot, newest), wanted=good)
+        return result(_withdraw(snapshot, newest), desired=good)
     return result(_cut(snapshot, content, used + 1, newest, history))
 
 
 def _withdraw(snapshot: Snapshot, revision: Revision) -> tuple[Action, ...]:
-    """Say that nobody asks any more for what no node has begun to run."""
-    message = "the edit was taken back before any node ran it"
+    """Record that a revision which no node has begun to run is no longer desired."""
+    message = "the edit was reverted before any node ran it"
     event = Event("RevisionWithdrawn", f"revision {revision.number}: {message}")
     outcome = names.OUTCOME_WITHDRAWN
     return record_outcome(revision, outcome, message, rfc3339(snapshot.now), event)
@@ -143,7 +142,7 @@ def _go_back(
     number: int,
     history: tuple[Revision, ...],
 ) -> tuple[Action, ...]:
-    """Cut a higher revision with good content, because `fallen` failed after it was healthy."""
+    """Cut a new revision with good content: `fallen` failed after it was healthy."""
     return _cut(
         snapshot,
         good.content,
@@ -157,7 +156,7 @@ def _go_back(
 
 
 def _running(snapshot: Snapshot) -> dict[str, int]:
-    """Per node the revision that it runs, as far as the API shows it; 0: none of ours."""
+    """Node -> the revision that it runs, as far as the API shows it; 0: not the operator's."""
     entries = {entry["nodeName"]: entry for entry in snapshot.status.get("nodeStatuses") or ()}
     found: dict[str, int] = {}
     for node in {*entries, *snapshot.operand_pods}:
@@ -165,19 +164,19 @@ def _running(snapshot: Snapshot) -> dict[str, int]:
         current = int(entry.get("currentRevision") or 0)
         digits = label(snapshot.operand_pods.get(node, _NOTHING), names.REVISION_LABEL)
         shown = int(digits) if digits.isdecimal() else 0
-        # The mirror pod of a scheduler that was just put back can lag behind.
-        put_back = (
+        # The mirror pod of a scheduler that was just rolled back can lag behind.
+        rolled_back = (
             entry.get("lastFailedReason") == names.REASON_OPERAND_FALLBACK
             and entry.get("lastFailedRevision") == shown
         )
-        found[node] = current if put_back or not shown else shown
+        found[node] = current if rolled_back or not shown else shown
     return found
 
 
 def _installable(
     snapshot: Snapshot, ready: tuple[Revision, ...], running: Mapping[str, int]
 ) -> Revision | None:
-    """The revision that nodes may be brought to: the latest, or the last good one in its stead."""
+    """The revision that nodes may be moved to: the latest, or else the last good one."""
     if not ready[-1].bad and not ready[-1].withdrawn:
         return ready[-1]
     return _last_installed(snapshot, ready, running)
@@ -186,7 +185,7 @@ def _installable(
 def _last_installed(
     snapshot: Snapshot, ready: tuple[Revision, ...], running: Mapping[str, int]
 ) -> Revision | None:
-    """The newest revision that was installed, unless some node runs a newer one."""
+    """The newest installed revision, unless some node runs a newer one."""
     entries = snapshot.status.get("nodeStatuses") or ()
     reached = max((int(entry.get("currentRevision") or 0) for entry in entries), default=0)
     reached = max(reached, *running.values(), 0)
@@ -195,7 +194,7 @@ def _last_installed(
 
 
 def _fallen(history: tuple[Revision, ...], running: Mapping[str, int]) -> Revision | None:
-    """The newest revision that failed and that some node runs nevertheless."""
+    """The newest failed revision that some node still runs."""
     on_nodes = set(running.values())
     return next(
         (
@@ -212,17 +211,17 @@ def _missing_copies(older: tuple[Revision, ...]) -> str:
     if not broken:
         return ""
     return (
-        f"{', '.join(broken)} of an older revision was deleted; that revision cannot be used to go "
-        "back to any more"
+        f"{', '.join(broken)} of an older revision was deleted; nodes can no longer fall back to "
+        "that revision"
     )
 
 
 def _remake(
-    snapshot: Snapshot, content: Content | None, number: int, history: tuple[Revision, ...]
+    snapshot: Snapshot, content: RevisionContent | None, number: int, history: tuple[Revision, ...]
 ) -> tuple[Action, ...]:
-    """Make the latest revision whole again after somebody deleted or changed its revision-status.
+    """Restore the latest revision after its revision-status was deleted or changed.
 
-    Only with content that provably was in it: its own record says so, or a running scheduler does.
+    Only with content that it provably had: by its own record, or by a running scheduler's.
     """
     if not number:
         return ()
@@ -242,31 +241,31 @@ def _remake(
             if content is None or content.hash == content_hash
             else frozenset(r.hash for r in history if r.bad and r.hash == content.hash)
         )
-        reason = "made again: it had been deleted"
+        reason = "restored after it was deleted"
         status = status_object(snapshot, number, known, reason, quarantined)
         return (Create(CONFIG_MAPS, status),)
     return ()
 
 
 def _known(
-    content_hash: str, content: Content | None, history: tuple[Revision, ...]
-) -> Content | None:
-    """The content with this hash, if it is what is wanted or some revision still has it."""
+    content_hash: str, content: RevisionContent | None, history: tuple[Revision, ...]
+) -> RevisionContent | None:
+    """The content with this hash, if it is desired or some revision still has it."""
     if content is not None and content.hash == content_hash:
         return content
     return next((r.content for r in reversed(history) if r.hash == content_hash and r.intact), None)
 
 
 def _repaired(
-    snapshot: Snapshot, revision: Revision, content: Content, history: tuple[Revision, ...]
+    snapshot: Snapshot, revision: Revision, content: RevisionContent, history: tuple[Revision, ...]
 ) -> tuple[Action, ...]:
-    """Writes that make the copies of a finished revision what they were."""
+    """Writes that restore the copies of a finished revision."""
     known = _known(revision.hash, content, history)
     return make_copies(snapshot, revision, known) if known is not None else ()
 
 
 def _abandon(history: tuple[Revision, ...], latest: int) -> tuple[Action, ...]:
-    """Delete what was begun for an edit that was taken back before it became a revision."""
+    """Delete an unfinished revision whose edit was reverted."""
     return tuple(
         Delete(CONFIG_MAPS, revision.status)
         for revision in history
@@ -276,14 +275,14 @@ def _abandon(history: tuple[Revision, ...], latest: int) -> tuple[Action, ...]:
 
 def _cut(
     snapshot: Snapshot,
-    content: Content,
+    content: RevisionContent,
     number: int,
     previous: Revision | None,
     history: tuple[Revision, ...],
     reason: str = "",
     quarantined: frozenset[str] = frozenset(),
 ) -> tuple[Action, ...]:
-    """The next write on the way to revision `number` with `content`."""
+    """The next write towards revision `number` with `content`."""
     begun = next((r for r in history if r.number == number), None)
     if begun is None:
         before = previous.content if previous is not None and previous.complete else None
@@ -292,7 +291,7 @@ def _cut(
         event = Event("StartingNewRevision", f'new revision {number} triggered by "{reason}"')
         return (Create(CONFIG_MAPS, status, events=(event,)),)
     if begun.hash != content.hash or begun.quarantined != quarantined:
-        # The inputs changed while it was being made; nobody has seen it yet.
+        # The inputs changed while it was being made; no node has seen it yet.
         before = previous.content if previous is not None and previous.complete else None
         reason = reason or ",".join(content.differences(before)) or "content was lost"
         fresh = status_object(snapshot, number, content, reason, quarantined)

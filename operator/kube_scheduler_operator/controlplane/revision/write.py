@@ -1,4 +1,4 @@
-"""The writes that make a revision: `revision-status-N`, its copies, "ready", and how it ended."""
+"""The writes that make a revision: `revision-status-N`, its copies, "ready" and its outcome."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from ...base.objects import Object
 from ...kube.resource import CONFIG_MAPS
 from ...model.plan import Action, Create, Delete, Event, Replace
 from ...model.snapshot import Snapshot
-from .content import Content
+from .content import RevisionContent
 from .history import Revision, copy_name, status_name
 
 
 def record_outcome(
     revision: Revision, outcome: str, message: str, time: str, *events: Event
 ) -> tuple[Action, ...]:
-    """Write on `revision-status-N` how it ended; nothing if it says so already."""
+    """Record the outcome in `revision-status-N`; empty if it is recorded already."""
     if revision.outcome == outcome and revision.message == message:
         return ()
     metadata = dict(revision.status["metadata"])
@@ -32,7 +32,7 @@ def record_outcome(
 
 
 def mark_ready(revision: Revision) -> tuple[Action, ...]:
-    """Say that all copies exist; from now on the revision can be advertised and installed."""
+    """Record that all copies exist: the revision can now be advertised and installed."""
     metadata = dict(revision.status["metadata"])
     metadata["annotations"] = {
         **(metadata.get("annotations") or {}),
@@ -44,21 +44,23 @@ def mark_ready(revision: Revision) -> tuple[Action, ...]:
     return (Replace(CONFIG_MAPS, ready, events=(event,)),)
 
 
-def make_copies(snapshot: Snapshot, revision: Revision, content: Content) -> tuple[Action, ...]:
-    """Writes that make every numbered copy exist with the right data."""
+def make_copies(
+    snapshot: Snapshot, revision: Revision, content: RevisionContent
+) -> tuple[Action, ...]:
+    """Writes that create or correct every numbered copy."""
     actions: list[Action] = []
     for part in revision.parts:
-        wanted = _copy(snapshot, revision, part, content.parts[part])
+        desired = _copy(snapshot, revision, part, content.parts[part])
         existing = snapshot.config_maps.get(copy_name(part, revision.number))
         if existing is None:
-            actions.append(Create(CONFIG_MAPS, wanted))
-        elif (existing.get("data") or {}) != wanted["data"] or not existing.get("immutable"):
-            # Immutable objects cannot be corrected, only made again.
+            actions.append(Create(CONFIG_MAPS, desired))
+        elif (existing.get("data") or {}) != desired["data"] or not existing.get("immutable"):
+            # An immutable object cannot be corrected, only recreated.
             actions.append(Delete(CONFIG_MAPS, existing))
-            actions.append(Create(CONFIG_MAPS, wanted))
+            actions.append(Create(CONFIG_MAPS, desired))
         elif _owner(existing) != revision.status["metadata"]["uid"]:
             metadata = {**existing["metadata"]}
-            metadata["ownerReferences"] = wanted["metadata"]["ownerReferences"]
+            metadata["ownerReferences"] = desired["metadata"]["ownerReferences"]
             actions.append(Replace(CONFIG_MAPS, {**existing, "metadata": metadata}))
     return tuple(actions)
 
@@ -71,18 +73,14 @@ def _owner(obj: Object) -> str:
 def status_object(
     snapshot: Snapshot,
     number: int,
-    content: Content,
+    content: RevisionContent,
     reason: str,
     quarantined: frozenset[str] = frozenset(),
 ) -> dict[str, Any]:
-    """`revision-status-N` as it begins: not ready.
+    """The initial `revision-status-N`: not ready.
 
-    Args:
-        snapshot: names the namespace.
-        number: N.
-        content: what its copies will have.
-        reason: why it is made, for people.
-        quarantined: content that it replaces because it failed.
+    `reason` is why it is made, for users; `quarantined` are hashes of failed content that it
+    replaces.
     """
     annotations = {names.REVISION_READY_ANNOTATION: "false"}
     if quarantined:

@@ -1,1 +1,1 @@
-"""Moving nodes to the wanted revision, one at a time, and judging how it went."""
+"""Moving nodes to the desired revision, one at a time, and deciding how each attempt ended."""

@@ -1,61 +1,61 @@
-"""Nodes whose revision has to be installed again, though it is the one they were brought to.
+"""Nodes whose revision must be installed again although they have already reached it.
 
-Somebody changed their manifest: `kubeadm upgrade` does it, and people do. Managed means that the
-node's revision is put back; the installer keeps what it finds there, so that it can come back when
-the operator leaves. Or their kubeconfig changed, which a scheduler reads only when it starts.
+Their manifest was changed, for example by `kubeadm upgrade`: the revision is put back, and the
+installer keeps what it finds, so that it can be restored when the operator is removed. Or their
+kubeconfig changed, which a scheduler reads only when it starts.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from datetime import datetime
 
 from ...base import names
 from ...base.times import timestamp
+from ...model.operand_pods import OperandPod
+from ...model.snapshot import Snapshot
 from .guards import changed_kubeconfig
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from ...model.operand_pods import Operand
-    from ...model.snapshot import Snapshot
-    from .node_statuses import Entry
-    from .result import Stepped
+from .node_statuses import NodeStatus
+from .observe import Observation
+from .result import RolloutResult
 
 
-def is_astray(entry: Entry | None, pod: Operand) -> bool:
-    """Whether a node runs what nobody asked for (the mirror pod of a failed try may lag behind)."""
-    if entry is None or not entry.current:
+def has_drifted(status: NodeStatus | None, pod: OperandPod) -> bool:
+    """Whether a node runs something else; the mirror pod of a failed attempt may lag behind."""
+    if status is None or not status.current:
         return False
-    return pod.revision not in (entry.current, entry.failed_revision or entry.current)
+    return pod.revision not in (status.current, status.failed_revision or status.current)
 
 
-def astray(snapshot: Snapshot, out: Stepped) -> dict[str, str]:
-    """Nodes whose revision is to be installed again, and why.
+def find_drift(
+    snapshot: Snapshot, observation: Observation, result: RolloutResult
+) -> tuple[RolloutResult, Mapping[str, str]]:
+    """Node -> why its revision is installed again; drift is tolerated for a moment.
 
-    A strange manifest is given a moment, for mirror pods lag behind.
+    Mirror pods lag behind what a node runs.
     """
-    found = {}
-    for entry in out.entries:
-        pod = out.operands.get(entry.node)
-        if entry.node in out.not_ready or entry.target or not entry.current:
+    drifted = {}
+    for status in result.node_statuses:
+        pod = observation.operands.get(status.node)
+        if status.node in observation.not_ready or status.target or not status.current:
             continue
         if pod is None:
             since = _missing_since(snapshot)
-        elif is_astray(entry, pod):
+        elif has_drifted(status, pod):
             since = pod.created
         else:
             if changed_kubeconfig(snapshot, pod):
                 path = snapshot.platform.scheduler_kubeconfig
-                found[entry.node] = f"{path} has changed: starting the scheduler again"
+                drifted[status.node] = f"{path} changed: restarting the scheduler"
             continue
         if since is None:
             continue
         left = snapshot.settings.rollout.drift_tolerance - (snapshot.now - since).total_seconds()
         if left > 0:
-            out.wake(left)
+            result = result.with_requeue(left)
         else:
-            found[entry.node] = f"it does not run revision {entry.current}: putting it back"
-    return found
+            drifted[status.node] = f"does not run revision {status.current}: putting it back"
+    return result, drifted
 
 
 def _missing_since(snapshot: Snapshot) -> datetime | None:

@@ -1,6 +1,6 @@
-"""Guard pods: one for each node, Ready when its scheduler is, and a budget that counts them.
+"""Guard pods: one for each node, Ready when its scheduler is, counted by a PodDisruptionBudget.
 
-`kubectl drain` evicts a guard, and waits if that would leave fewer than all schedulers but one. A
+`kubectl drain` evicts a guard pod, and waits if more than one scheduler would then be missing. A
 guard also reports a change of its node's kubeconfig (programs/node/guard.py). A cordoned node gets
 no new guard; otherwise its drain would never end.
 """
@@ -10,76 +10,77 @@ from __future__ import annotations
 import json
 from functools import lru_cache
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...base import names
-from ...base.objects import annotation
+from ...base.objects import Object, annotation
+from ...base.platform import Platform
 from ...base.times import timestamp
 from ...kube.resource import DISRUPTION_BUDGETS, PODS
-from ...manifests.pods import canonical_json, guard_pod_name, render_guard_pod
+from ...manifests.templates import canonical_json
 from ...model.apply import apply
+from ...model.operand_pods import OperandPod
 from ...model.plan import Action, Create, Delete
+from ...model.snapshot import Snapshot
 from ...programs.node.exit_codes import EXIT_CHANGED
+from ..node_pods import guard_pod_name, render_guard_pod
 from ..target_config_maps import guard_disruption_budget
-
-if TYPE_CHECKING:
-    from ...base.objects import Object
-    from ...base.platform import Platform
-    from ...model.operand_pods import Operand
-    from ...model.snapshot import Snapshot
-    from .result import Stepped
+from .observe import Observation
+from .result import RolloutResult
 
 
-def guard(snapshot: Snapshot, stepped: Stepped) -> tuple[Action, ...]:
-    """Writes that make guards and their budget what they should be."""
-    return (*_budget(snapshot), *_gone(snapshot), *_pods(snapshot, stepped))
+def plan_guards(
+    snapshot: Snapshot, observation: Observation, result: RolloutResult
+) -> tuple[Action, ...]:
+    """Writes that correct the guard pods and their budget."""
+    return (*_budget(snapshot), *_obsolete(snapshot), *_pods(snapshot, observation, result))
 
 
-def changed_kubeconfig(snapshot: Snapshot, pod: Operand) -> bool:
-    """Whether the scheduler `pod` was started with another kubeconfig than is on its node now."""
-    found = snapshot.guard_pods.get(guard_pod_name(snapshot.platform, pod.node))
-    for status in ((found or {}).get("status") or {}).get("containerStatuses") or ():
+def changed_kubeconfig(snapshot: Snapshot, pod: OperandPod) -> bool:
+    """Whether the node's kubeconfig changed since the scheduler `pod` started."""
+    guard = snapshot.guard_pods.get(guard_pod_name(snapshot.platform, pod.node))
+    for status in ((guard or {}).get("status") or {}).get("containerStatuses") or ():
         for state in (status.get("state") or {}, status.get("lastState") or {}):
             ended = state.get("terminated") or {}
             if ended.get("exitCode") != EXIT_CHANGED:
                 continue
             seen = timestamp(ended.get("finishedAt"))
             if seen is None or pod.started is None or seen <= pod.started:
-                continue  # old news: it has been started since
+                continue  # the scheduler has been restarted since
             if ended.get("message") not in ("", pod.kubeconfig):
                 return True
     return False
 
 
 def _budget(snapshot: Snapshot) -> tuple[Action, ...]:
-    wanted = guard_disruption_budget(snapshot.platform, len(snapshot.nodes))
+    desired = guard_disruption_budget(snapshot.platform, len(snapshot.nodes))
     budgets = snapshot.disruption_budgets
     if len(snapshot.nodes) > 1:
-        return apply(DISRUPTION_BUDGETS, budgets, wanted, ("spec",))
-    found = budgets.get(wanted["metadata"]["name"])
-    return (Delete(DISRUPTION_BUDGETS, found),) if found and not _leaving(found) else ()
+        return apply(DISRUPTION_BUDGETS, budgets, desired, ("spec",))
+    found = budgets.get(desired["metadata"]["name"])
+    return (Delete(DISRUPTION_BUDGETS, found),) if found and not _is_deleting(found) else ()
 
 
-def _gone(snapshot: Snapshot) -> list[Action]:
-    """Guards of nodes that are control-plane nodes no more."""
-    wanted = {guard_pod_name(snapshot.platform, node) for node in snapshot.nodes}
+def _obsolete(snapshot: Snapshot) -> list[Action]:
+    """Deletions of guard pods whose node is no longer a control-plane node."""
+    desired = {guard_pod_name(snapshot.platform, node) for node in snapshot.nodes}
     return [
         Delete(PODS, pod)
         for name, pod in sorted(snapshot.guard_pods.items())
-        if name not in wanted and not _leaving(pod)
+        if name not in desired and not _is_deleting(pod)
     ]
 
 
-def _pods(snapshot: Snapshot, stepped: Stepped) -> list[Action]:
-    moving = {entry.node for entry in stepped.entries if entry.target}
+def _pods(snapshot: Snapshot, observation: Observation, result: RolloutResult) -> list[Action]:
+    moving = {status.node for status in result.node_statuses if status.target}
     actions: list[Action] = []
     for name, node in sorted(snapshot.nodes.items()):
-        pod = stepped.operands.get(name)
-        if name in stepped.not_ready or name in moving or _cordoned(node):
+        pod = observation.operands.get(name)
+        if name in observation.not_ready or name in moving or _is_cordoned(node):
             continue
         if pod is None or not pod.ours or not pod.probe:
-            continue  # nothing to stand for
-        wanted = _wanted(
+            continue  # no scheduler to guard
+        desired = _desired_pod(
             snapshot.platform,
             name,
             snapshot.settings.operator_image,
@@ -87,40 +88,40 @@ def _pods(snapshot: Snapshot, stepped: Stepped) -> list[Action]:
             pod.kubeconfig,
             str((snapshot.kubescheduler or {})["metadata"]["uid"]),
         )
-        found = snapshot.guard_pods.get(wanted["metadata"]["name"])
+        found = snapshot.guard_pods.get(desired["metadata"]["name"])
         if found is None:
-            actions.append(Create(PODS, wanted))
-        elif not _leaving(found) and (_over(found) or not _same(found, wanted)):
+            actions.append(Create(PODS, desired))
+        elif not _is_deleting(found) and (_has_ended(found) or not _same(found, desired)):
             actions.append(Delete(PODS, found))
     return actions
 
 
-# Every pass asks for the same pods again.
+# Every reconcile renders the same pods again.
 @lru_cache(maxsize=64)
-def _wanted(
+def _desired_pod(
     platform: Platform, node: str, image: str, probe: str, known: str, owner_uid: str
 ) -> dict[str, Any]:
-    wanted = render_guard_pod(
+    desired = render_guard_pod(
         platform, node, image, json.loads(probe), known=known, owner_uid=owner_uid
     )
-    # The API adds defaults to a pod, so what was asked for must be written down.
-    digest = sha256(canonical_json(wanted).encode()).hexdigest()[:16]
+    # The API adds defaults to a pod, so an annotation records what was requested.
+    digest = sha256(canonical_json(desired).encode()).hexdigest()[:16]
     annotations = {names.CONTENT_HASH_ANNOTATION: digest}
-    return {**wanted, "metadata": {**wanted["metadata"], "annotations": annotations}}
+    return {**desired, "metadata": {**desired["metadata"], "annotations": annotations}}
 
 
-def _same(found: Object, wanted: Object) -> bool:
+def _same(found: Object, desired: Object) -> bool:
     key = names.CONTENT_HASH_ANNOTATION
-    return annotation(found, key) == annotation(wanted, key)
+    return annotation(found, key) == annotation(desired, key)
 
 
-def _over(pod: Object) -> bool:
+def _has_ended(pod: Object) -> bool:
     return (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
 
 
-def _leaving(obj: Object) -> bool:
+def _is_deleting(obj: Object) -> bool:
     return "deletionTimestamp" in obj["metadata"]
 
 
-def _cordoned(node: Object) -> bool:
+def _is_cordoned(node: Object) -> bool:
     return bool((node.get("spec") or {}).get("unschedulable"))

@@ -1,4 +1,4 @@
-"""Reading installer and restore pods: how far are they, what came of it, who said what."""
+"""Installer and restore pods as their status shows them: stage, result and messages."""
 
 from __future__ import annotations
 
@@ -17,37 +17,37 @@ from ...programs.node.result import Result
 
 
 class Stage(Enum):
-    """Where an installer pod is."""
+    """How far an installer pod has got."""
 
     PENDING = "pending"  # not started: image pull, no kubelet, ...
-    PREFLIGHT = "preflight"  # the operand's own binary checks the configuration
-    REFUSED = "refused"  # it said no
-    STAGING = "staging"  # it said yes, the files are put on the node
-    STAGED = "staged"  # they are there, and nothing is in the way; the go-ahead is missing
-    INSTALLING = "installing"  # the go-ahead is given, the swap is going on
-    DONE = "done"  # with a Result
+    PREFLIGHT = "preflight"  # the kube-scheduler binary checks the configuration
+    REFUSED = "refused"  # the binary rejected the configuration
+    STAGING = "staging"  # the check passed; the files are written to the node
+    STAGED = "staged"  # the files are on the node; waiting for permission to roll out
+    INSTALLING = "installing"  # permitted; the scheduler is being replaced
+    DONE = "done"  # ended with a Result
     LOST = "lost"  # the pod failed as a whole: evicted, node gone, ...
 
 
 @dataclass(frozen=True, slots=True)
 class Installer:
-    """An installer pod, or a restore pod, which installs what was there before the operator.
+    """An installer pod, or a restore pod, which brings back the scheduler before the operator.
 
     Attributes:
-        name: of the pod.
-        node: where it is pinned.
-        revision: which revision it installs; 0: it is a restore pod.
+        name: name of the pod.
+        node: the node that it runs on.
+        revision: the revision that it installs; 0: a restore pod.
         stage: see Stage.
-        message: what a person should know about that stage; for REFUSED the sentence.
-        problem: what was in its way when it last ended to be tried again, in its own words.
+        message: details of the stage; when REFUSED, kube-scheduler's error.
+        problem: the installer's last error after which it tries again; empty without an error.
         waiting: reason and message of a container that cannot start, for example ErrImagePull.
-        result: what came of the swap, when DONE.
-        staged: whether the revision is on the node and could run there.
-        go_ahead: whether it may swap; until then it checks and stages, and touches no scheduler.
-        swapping: the installer runs, so the scheduler may be down and must not be left alone.
+        result: result of the swap, when DONE.
+        staged: whether the revision is on the node and ready to run.
+        permitted: whether it may swap; until then it only checks and stages.
+        swapping: whether the installer runs, so that the scheduler may be down.
         created: when the pod was created.
-        ended: when the installer ended, when DONE.
-        leaving: it is being deleted.
+        ended_at: when the installer ended, when DONE.
+        deleting: whether the pod is being deleted.
         pod: the object.
     """
 
@@ -60,27 +60,27 @@ class Installer:
     waiting: tuple[str, str] | None
     result: Result | None
     staged: bool
-    go_ahead: bool
+    permitted: bool
     swapping: bool
     created: datetime | None
-    ended: datetime | None
-    leaving: bool
+    ended_at: datetime | None
+    deleting: bool
     pod: Object
 
     @property
-    def over(self) -> bool:
-        """Whether nothing more will come of it: it has a result, or never will."""
+    def has_ended(self) -> bool:
+        """Whether it has a result or can no longer produce one."""
         return self.stage in (Stage.DONE, Stage.LOST)
 
     @property
-    def busy(self) -> bool:
-        """Whether it may be changing the node's scheduler now or soon, asked or unasked."""
-        return self.go_ahead and not self.over
+    def may_swap(self) -> bool:
+        """Whether it may be replacing the node's scheduler, now or later."""
+        return self.permitted and not self.has_ended
 
     @property
     def stuck(self) -> bool:
-        """Whether something was in its way, and has not been got over yet."""
-        return bool(self.problem) and not self.over and not self.staged
+        """Whether its last attempt failed on this node and has not succeeded since."""
+        return bool(self.problem) and not self.has_ended and not self.staged
 
 
 def read(pod: Object) -> Installer:
@@ -89,12 +89,14 @@ def read(pod: Object) -> Installer:
     preflight = _container(status.get("containerStatuses"), names.PREFLIGHT)
     installer = _container(status.get("containerStatuses"), names.INSTALLER)
     digits = label(pod, names.INSTALLER_REVISION_LABEL)
-    # Restore pods wait for nobody.
-    go_ahead = not digits or annotation(pod, names.GO_AHEAD_ANNOTATION) == names.GO_AHEAD
+    # A restore pod needs no permission.
+    permitted = (
+        not digits or annotation(pod, names.PERMISSION_ANNOTATION) == names.PERMISSION_GRANTED
+    )
     stage, message, result = _stage(status, preflight if digits else None, installer)
-    # The startup probe, which looks for the file by which the installer says so.
+    # The startup probe finds the file that the installer writes once everything is staged.
     staged = _running(installer) and installer.get("started") is True
-    if stage is Stage.INSTALLING and not go_ahead:
+    if stage is Stage.INSTALLING and not permitted:
         stage = Stage.STAGED if staged else Stage.STAGING
     return Installer(
         name=pod["metadata"]["name"],
@@ -106,11 +108,11 @@ def read(pod: Object) -> Installer:
         waiting=_waiting(preflight) or _waiting(installer),
         result=result,
         staged=staged,
-        go_ahead=go_ahead,
+        permitted=permitted,
         swapping=stage is Stage.INSTALLING and _running(installer),
         created=timestamp(pod["metadata"].get("creationTimestamp")),
-        ended=timestamp((_terminated(installer) or {}).get("finishedAt")) if result else None,
-        leaving="deletionTimestamp" in pod["metadata"],
+        ended_at=timestamp((_terminated(installer) or {}).get("finishedAt")) if result else None,
+        deleting="deletionTimestamp" in pod["metadata"],
         pod=pod,
     )
 
@@ -139,14 +141,18 @@ def _stage(
     if code in _REFUSALS:
         return Stage.REFUSED, scheduler_sentence(str(check.get("message") or "")), None
     if code not in (0, None):
-        return Stage.PREFLIGHT, f"the check ended with exit code {code}: {_message(check)}", None
+        return (
+            Stage.PREFLIGHT,
+            f"the preflight ended with exit code {code}: {_message(check)}",
+            None,
+        )
     if ended is not None or _running(installer):
         return Stage.INSTALLING, _message(ended), None
     return Stage.PREFLIGHT, "", None
 
 
-# kube-scheduler ends with 1 after an error it names and with 2 (Go's own) after a panic; any other
-# code (killed, out of memory, could not start) says nothing about the configuration.
+# kube-scheduler exits with 1 after a reported error and with 2 (Go's own) after a panic; any other
+# code (killed, out of memory, could not start) is not about the configuration.
 _REFUSALS = (1, 2)
 
 _ERR = re.compile(r'\berr="((?:[^"\\]|\\.)*)"')
@@ -156,10 +162,10 @@ _LOUD = ("panic:", "fatal error:", "Error:", "error:")
 
 
 def scheduler_sentence(log: str) -> str:
-    r"""What kube-scheduler itself said, out of its last log lines.
+    r"""kube-scheduler's own error message, from its last log lines.
 
-    Its last line is `E1121 ... run.go:72] "command failed" err="<sentence>"`; a panic looks
-    different, and of a log that was cut the last line that says something is taken.
+    The last line is `E1121 ... run.go:72] "command failed" err="<sentence>"`; a panic looks
+    different. If the log was cut off, this is its last line that is not empty.
     """
     lines = [line.strip() for line in log.splitlines() if line.strip()]
     for line in lines:
@@ -168,7 +174,7 @@ def scheduler_sentence(log: str) -> str:
     errors = _ERR.findall(log)
     if errors:
         return _ESCAPE.sub(lambda found: _PLAIN.get(found[1], found[1]), errors[-1])
-    return lines[-1] if lines else "it gave no reason"
+    return lines[-1] if lines else "no reason in its log"
 
 
 def _problem(installer: Mapping[str, Any]) -> str:
@@ -204,8 +210,8 @@ def _waiting(status: Mapping[str, Any]) -> tuple[str, str] | None:
     return reason, _BACK_OFF.sub("", message)
 
 
-# The kubelet tells the same trouble in turns, now as an error and now as the wait for the next try,
-# and tells how long it waits. Nobody wants a new event for each of these.
+# The kubelet reports one problem alternately as an error and as the back-off before the next try,
+# with the time that is left. These must not become an event each.
 _NO_IMAGE = ("ErrImagePull", "ImagePullBackOff")
 _PULLING = re.compile(r'^Back-off pulling image "[^"]*": (?:ErrImagePull: )?')
 _BACK_OFF = re.compile(r"^back-off \S+ (?=restarting )")

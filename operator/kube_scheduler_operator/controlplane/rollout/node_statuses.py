@@ -1,4 +1,4 @@
-"""Control-plane nodes and their entries in `KubeScheduler.status.nodeStatuses`."""
+"""Control-plane nodes and their node statuses in `KubeScheduler.status.nodeStatuses`."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any
 
 from ...base.objects import Object
 from ...base.times import timestamp
-from ...model.operand_pods import Operand
+from ...model.operand_pods import OperandPod
 from ...model.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """One element of `status.nodeStatuses`; zero and empty stand for "not set".
+class NodeStatus:
+    """One element of `status.nodeStatuses`; zero and empty mean "not set".
 
-    The API guards these fields (rules in the CRD): a new element has neither revision, the
-    current one only grows, and at most one element has a target.
+    Rules in the CRD guard these fields: a new element has neither revision, the current revision
+    only grows, and at most one element has a target.
     """
 
     node: str
@@ -35,30 +35,32 @@ class Entry:
 
     @property
     def attempt(self) -> int:
-        """How often the target has been tried and failed before."""
+        """How many attempts to install the target have failed."""
         return self.attempts(self.target)
 
     def attempts(self, revision: int) -> int:
-        """How often `revision` has been tried and failed before."""
+        """How many attempts to install `revision` have failed."""
         if self.failed_revision != revision:
             return 0
         return self.failed_count + self.fallback_count
 
-    def failed(self, revision: int, reason: str, error: str, time: str, *, fallback: bool) -> Entry:
-        """The entry after an attempt to install `revision` failed."""
-        again = self if self.failed_revision == revision else self.forgiven()
+    def failed(
+        self, revision: int, reason: str, error: str, time: str, *, fallback: bool
+    ) -> NodeStatus:
+        """The status after a failed attempt to install `revision`."""
+        before = self if self.failed_revision == revision else self.without_failures()
         return replace(
-            again,
+            before,
             failed_revision=revision,
-            failed_count=again.failed_count + (0 if fallback else 1),
-            fallback_count=again.fallback_count + (1 if fallback else 0),
+            failed_count=before.failed_count + (0 if fallback else 1),
+            fallback_count=before.fallback_count + (1 if fallback else 0),
             failed_time=time,
             failed_reason=reason,
             failed_errors=(error,),
         )
 
-    def forgiven(self) -> Entry:
-        """The entry without its record of failures."""
+    def without_failures(self) -> NodeStatus:
+        """The status without its record of failed attempts."""
         return replace(
             self,
             failed_revision=0,
@@ -88,31 +90,29 @@ _FIELDS = {
 }
 
 
-def read_entry(raw: Mapping[str, Any]) -> Entry:
-    """An element of nodeStatuses as the API has it."""
-    known: dict[str, Any] = {
-        ours: raw[theirs] for theirs, ours in _FIELDS.items() if raw.get(theirs)
-    }
+def read_node_status(raw: Mapping[str, Any]) -> NodeStatus:
+    """Read one element of nodeStatuses."""
+    known: dict[str, Any] = {name: raw[key] for key, name in _FIELDS.items() if raw.get(key)}
     if "failed_errors" in known:
         known["failed_errors"] = tuple(known["failed_errors"])
     other = {key: value for key, value in raw.items() if key not in _FIELDS and key != "nodeName"}
     if raw.get("currentRevision") == 0:
-        other["currentRevision"] = 0  # as OpenShift writes it; the API does not let it be unset
-    return Entry(node=raw["nodeName"], other=other, **known)
+        other["currentRevision"] = 0  # OpenShift writes it, and the API does not let it be unset
+    return NodeStatus(node=raw["nodeName"], other=other, **known)
 
 
-def write_entry(entry: Entry) -> dict[str, Any]:
-    """The element for the API. `currentRevision` once set must stay, the others may vanish."""
-    raw: dict[str, Any] = {"nodeName": entry.node, **entry.other}
-    for theirs, ours in _FIELDS.items():
-        value = getattr(entry, ours)
+def write_node_status(status: NodeStatus) -> dict[str, Any]:
+    """The element for the API. A set `currentRevision` must stay; other fields may be unset."""
+    raw: dict[str, Any] = {"nodeName": status.node, **status.other}
+    for key, name in _FIELDS.items():
+        value = getattr(status, name)
         if value:
-            raw[theirs] = list(value) if ours == "failed_errors" else value
+            raw[key] = list(value) if name == "failed_errors" else value
     return raw
 
 
 def readiness(node: Object) -> tuple[bool, str]:
-    """Whether the kubelet reports the node Ready, and if not, since when and why."""
+    """Whether the node is Ready; if not, since when and why, in the reference's words."""
     name = node["metadata"]["name"]
     for condition in (node.get("status") or {}).get("conditions") or ():
         if condition.get("type") == "Ready":
@@ -125,35 +125,37 @@ def readiness(node: Object) -> tuple[bool, str]:
 
 
 def not_ready_since(node: Object) -> datetime | None:
-    """Since when the node is not Ready; None if it is, or nobody knows."""
+    """Since when the node is not Ready; None if it is Ready or the time is unknown."""
     for condition in (node.get("status") or {}).get("conditions") or ():
         if condition.get("type") == "Ready" and condition.get("status") != "True":
             return timestamp(condition.get("lastTransitionTime"))
     return None
 
 
-def reconcile_entries(entries: Sequence[Entry], nodes: Mapping[str, Object]) -> tuple[Entry, ...]:
-    """Entries for exactly the nodes that exist, known ones first in their order.
+def match_nodes(
+    statuses: Sequence[NodeStatus], nodes: Mapping[str, Object]
+) -> tuple[NodeStatus, ...]:
+    """Statuses for exactly the nodes that exist, known ones first and in their order.
 
-    A node that was replaced under the same name loses its entry here and gets a fresh one in the
-    next pass: the API does not let a revision be unset, and the new machine has none.
+    A node that was replaced under the same name loses its status here and gets a new one in the
+    next reconcile: the API does not let a revision be unset, and the new machine has none.
     """
     uids = {name: str(node["metadata"].get("uid", "")) for name, node in nodes.items()}
-    kept = [
-        replace(entry, uid=entry.uid or uids[entry.node])
-        for entry in entries
-        if entry.node in uids and entry.uid in ("", uids[entry.node])
+    matching = [
+        replace(status, uid=status.uid or uids[status.node])
+        for status in statuses
+        if status.node in uids and status.uid in ("", uids[status.node])
     ]
-    known = {entry.node for entry in entries}
-    added = [Entry(node=name, uid=uids[name]) for name in sorted(uids) if name not in known]
-    return (*kept, *added)
+    known = {status.node for status in statuses}
+    added = [NodeStatus(node=name, uid=uids[name]) for name in sorted(uids) if name not in known]
+    return (*matching, *added)
 
 
-def worth(
-    snapshot: Snapshot, seen: Mapping[str, Operand], entry: Entry
+def rollout_order(
+    snapshot: Snapshot, operands: Mapping[str, OperandPod], status: NodeStatus
 ) -> tuple[bool, bool, int, str]:
-    """How much there is to lose on a node: the worst comes first, the Lease's holder last."""
-    pod = seen.get(entry.node)
+    """Sort key of nodes: unhealthy schedulers first, the holder of the Lease last."""
+    pod = operands.get(status.node)
     holder = str(((snapshot.operand_lease or {}).get("spec") or {}).get("holderIdentity") or "")
-    well = pod is not None and pod.ready
-    return well, holder.startswith(f"{entry.node}_"), entry.current, entry.node
+    healthy = pod is not None and pod.ready
+    return healthy, holder.startswith(f"{status.node}_"), status.current, status.node

@@ -1,7 +1,7 @@
-"""What came of an attempt to install a revision, and of a revision that already runs.
+"""How an attempt to install a revision ended, and whether a running revision proves bad.
 
-An installer's word is taken for what happened on its node; what the API shows of the scheduler has
-to agree before a node counts as moved, and can prove a revision wrong later.
+The installer's result counts for what happened on its node. A node has reached a revision only when
+the API agrees, and the API can prove the revision wrong later.
 """
 
 from __future__ import annotations
@@ -13,240 +13,262 @@ from ...base import names
 from ...base.objects import annotation
 from ...base.times import rfc3339, timestamp
 from ...model.api_outage import accountable_since, is_excused
-from ...model.operand_pods import Operand
+from ...model.operand_pods import OperandPod
 from ...model.plan import Event
 from ...model.snapshot import Snapshot
-from ...programs.node.result import Verdict
+from ...programs.node.result import InstallerOutcome
 from ..revision.history import Revision
-from ..revision.revise import Revised
+from ..revision.revise import RevisionResult
 from ..revision.write import record_outcome
 from . import installer_pods as installers
 from .installer_pods import Installer
-from .node_statuses import Entry
-from .result import Stepped
+from .node_statuses import NodeStatus
+from .observe import Observation
+from .result import RolloutResult
 
-UNCERTAIN: Final = 3.0
+READY_UNCERTAINTY: Final = 3.0
 """Seconds by which a scheduler may have been Ready for less long than the API shows it.
 
-One because its times are whole seconds; two because what it shows may be over: an installer that
-was stopped may just be putting the last good manifest back.
+One because the API's times are whole seconds; two because what it shows may be over: an installer
+that was stopped may be putting the last good manifest back.
 """
 
 
 def finished(
     snapshot: Snapshot,
-    revised: Revised,
-    out: Stepped,
-    entry: Entry,
+    revised: RevisionResult,
+    observation: Observation,
+    result: RolloutResult,
+    status: NodeStatus,
     found: Installer,
     revision: Revision | None,
-) -> Entry:
-    """Read the result of an installer that has ended."""
-    result = found.result
-    assert result is not None  # noqa: S101 - that is what DONE means
-    if result.result is Verdict.INSTALLED:
-        return _installed(snapshot, out, entry, found, revision)
-    if result.result is Verdict.SUPERSEDED:
-        # Numbers are about to catch up with what is on the node; meanwhile do not ask it again.
-        return attempt_failed(snapshot, out, entry, entry.target, result.reason)
-    words = f": {result.last_words}" if result.last_words else ""
-    message = f'revision {entry.target} failed on node "{entry.node}": {result.reason}{words}'
-    under = revised.revision(result.last_good_revision)
-    if result.result is Verdict.ROLLED_BACK:
-        back = (
-            f"revision {result.last_good_revision}"
-            if result.last_good_revision
-            else "the stock one"
+) -> RolloutResult:
+    """Act on the result of an installer that has ended."""
+    ended = found.result
+    assert ended is not None  # noqa: S101 - Stage.DONE
+    target = status.target
+    if ended.result is InstallerOutcome.INSTALLED:
+        return _installed(snapshot, observation, result, status, found, revision)
+    if ended.result is InstallerOutcome.SUPERSEDED:
+        # The next revision's number exceeds what is on the node; until then do not try again.
+        return attempt_failed(snapshot, result, status, target, ended.reason)
+    error = f": {ended.last_error}" if ended.last_error else ""
+    message = f'revision {target} failed on node "{status.node}": {ended.reason}{error}'
+    fallback = revised.revision(ended.last_good_revision)
+    if ended.result is InstallerOutcome.ROLLED_BACK:
+        runs = (
+            f"revision {ended.last_good_revision}"
+            if ended.last_good_revision
+            else "the scheduler from before the operator"
         )
-        return _failed(snapshot, out, entry, revision, f"{message}; {back} runs again")
-    if under is not None and under.bad:
-        # What the node fell back to had failed as well: only a new revision helps.
-        return _failed(snapshot, out, entry, revision, message, names.REASON_OPERAND_FAILED)
-    # Neither scheduler gets healthy: the node is to blame, the revision may be fine elsewhere.
+        return _failed(snapshot, result, status, revision, f"{message}; {runs} runs again")
     reason = names.REASON_OPERAND_FAILED
-    return attempt_failed(snapshot, out, entry, entry.target, message, reason)
+    if fallback is not None and fallback.bad:
+        # The node fell back to a revision that had failed as well: only a new one helps.
+        return _failed(snapshot, result, status, revision, message, reason)
+    # Neither scheduler becomes healthy: the cause is the node, the revision may work elsewhere.
+    return attempt_failed(snapshot, result, status, target, message, reason)
 
 
 def _installed(
-    snapshot: Snapshot, out: Stepped, entry: Entry, found: Installer, revision: Revision | None
-) -> Entry:
-    """The installer saw it healthy; the API has to agree, but not for ever."""
-    pod = out.operands.get(entry.node)
-    begun_with = found.result.kubeconfig if found.result else ""
-    # Started again with another kubeconfig, a revision looks as before until the mirror pod is new.
+    snapshot: Snapshot,
+    observation: Observation,
+    result: RolloutResult,
+    status: NodeStatus,
+    found: Installer,
+    revision: Revision | None,
+) -> RolloutResult:
+    """The installer saw a healthy scheduler; the API has to agree within the health timeout."""
+    node, target = status.node, status.target
+    pod = observation.operands.get(node)
+    started_with = found.result.kubeconfig if found.result else ""
+    # Restarted with another kubeconfig, a revision looks unchanged until the mirror pod is new.
     shown = (
         pod is not None
-        and pod.revision == entry.target
-        and (not begun_with or pod.kubeconfig == begun_with)
+        and pod.revision == target
+        and (not started_with or pod.kubeconfig == started_with)
     )
     if pod is not None and shown and pod.ready:
         steps = found.result.steps if found.result else {}
         took = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in steps.items())
-        message = f'node "{entry.node}" is on revision {entry.target} ({took})'
-        out.events.append(Event("NodeCurrentRevisionChanged", message))
+        message = f'node "{node}" is at revision {target} ({took})'
+        result = result.with_event("NodeCurrentRevisionChanged", message)
         if found.result and found.result.strangers:
-            left = ", ".join(found.result.strangers)
-            message = f'node "{entry.node}": left alone, for no revision has such a name: {left}'
-            out.events.append(Event("UnknownDirectories", message, "Warning"))
-        current = max(entry.current, entry.target)
-        return replace(entry.forgiven(), current=current, target=0)
-    late = entry.node not in out.not_ready and _is_late(snapshot, found, pod if shown else None)
+            unknown = ", ".join(found.result.strangers)
+            message = f'node "{node}": directories that belong to no revision are kept: {unknown}'
+            result = result.with_event("UnknownDirectories", message, warning=True)
+        current = max(status.current, target)
+        return result.with_status(replace(status.without_failures(), current=current, target=0))
+    late = node not in observation.not_ready and _is_late(snapshot, found, pod if shown else None)
+    reason = names.REASON_OPERAND_FAILED
     if pod is not None and shown and (late or _crash_loops(snapshot, pod)):
-        words = f": {installers.scheduler_sentence(pod.last_words)}" if pod.last_words else ""
-        message = (
-            f'revision {entry.target} became healthy on node "{entry.node}" and did not stay so'
-        )
-        reason = names.REASON_OPERAND_FAILED
-        return _failed(snapshot, out, entry, revision, f"{message}{words}", reason)
+        message = f'revision {target} became healthy on node "{node}" but did not stay healthy'
+        message += _last_error(pod)
+        return _failed(snapshot, result, status, revision, message, reason)
     if late:
-        message = f"revision {entry.target} was installed, but the API does not show it running"
-        reason = names.REASON_OPERAND_FAILED
-        return attempt_failed(snapshot, out, entry, entry.target, message, reason)
-    out.waiting[entry.node] = f"the API does not show revision {entry.target} as Ready yet"
-    out.wake(2.0)
-    return entry
+        message = f"revision {target} was installed, but the API does not show it running"
+        return attempt_failed(snapshot, result, status, target, message, reason)
+    result = result.with_waiting(node, f"the API does not yet show revision {target} as Ready")
+    return result.with_requeue(2.0)
 
 
-def _is_late(snapshot: Snapshot, found: Installer, pod: Operand | None) -> bool:
-    """Whether the API should show the installed scheduler, `pod`, as Ready by now."""
+def _is_late(snapshot: Snapshot, found: Installer, pod: OperandPod | None) -> bool:
+    """Whether the API should already show the installed scheduler, `pod`, as Ready."""
     since = accountable_since(snapshot)
     if since is None or (pod is not None and pod.crash_looping and is_excused(snapshot, pod)):
         return False
-    # The kubelet may have let it wait for minutes because of what is excused.
-    moments = (since, found.ended, pod.started if pod is not None else None)
-    begun = max(moment for moment in moments if moment is not None)
-    return (snapshot.now - begun).total_seconds() >= snapshot.settings.rollout.health_timeout
+    # An excused exit may have made the kubelet back off for minutes.
+    moments = (since, found.ended_at, pod.started if pod is not None else None)
+    begin = max(moment for moment in moments if moment is not None)
+    return (snapshot.now - begin).total_seconds() >= snapshot.settings.rollout.health_timeout
 
 
 def _failed(
     snapshot: Snapshot,
-    out: Stepped,
-    entry: Entry,
+    result: RolloutResult,
+    status: NodeStatus,
     revision: Revision | None,
     message: str,
     reason: str = names.REASON_OPERAND_FALLBACK,
-) -> Entry:
-    """The revision is to blame: no node may be brought to it any more."""
-    time = _now(snapshot)
+) -> RolloutResult:
+    """The cause is the revision: no node is moved to it any more."""
+    time = rfc3339(snapshot.now)
     if revision is not None:
         event = Event("NodeInstallerFailed", message, "Warning")
-        out.judge(revision, record_outcome(revision, names.OUTCOME_FAILED, message, time, event))
+        writes = record_outcome(revision, names.OUTCOME_FAILED, message, time, event)
+        result = result.with_outcome(revision, writes)
     fallback = reason == names.REASON_OPERAND_FALLBACK
-    failed = entry.failed(entry.target, reason, message, time, fallback=fallback)
-    return replace(failed, target=0)
+    failed = status.failed(status.target, reason, message, time, fallback=fallback)
+    return result.with_status(replace(failed, target=0))
 
 
 def refused(
-    snapshot: Snapshot, out: Stepped, entry: Entry, found: Installer, revision: Revision
-) -> Entry:
-    """The operand's own binary said no: this revision is over, and no node was touched."""
+    snapshot: Snapshot,
+    result: RolloutResult,
+    status: NodeStatus,
+    found: Installer,
+    revision: Revision,
+) -> RolloutResult:
+    """The preflight rejected the configuration: the revision ends, and no node is touched."""
+    number = revision.number
     if revision.outcome == names.OUTCOME_INSTALLED:
-        message = f"kube-scheduler refuses here what it accepted elsewhere: {found.message}"
-        return attempt_failed(snapshot, out, entry, revision.number, message)
-    event = Event(
-        "RevisionRefused",
-        f"kube-scheduler refused revision {revision.number}: {found.message}",
-        "Warning",
-    )
-    time = _now(snapshot)
-    outcome = names.OUTCOME_REFUSED
-    out.judge(revision, record_outcome(revision, outcome, found.message, time, event))
-    return replace(entry, target=0)
+        message = (
+            f"kube-scheduler refuses on this node what it accepted on another: {found.message}"
+        )
+        return attempt_failed(snapshot, result, status, number, message)
+    message = f"kube-scheduler refused revision {number}: {found.message}"
+    event = Event("RevisionRefused", message, "Warning")
+    time = rfc3339(snapshot.now)
+    writes = record_outcome(revision, names.OUTCOME_REFUSED, found.message, time, event)
+    return result.with_outcome(revision, writes).with_status(replace(status, target=0))
 
 
 def attempt_failed(
     snapshot: Snapshot,
-    out: Stepped,
-    entry: Entry,
+    result: RolloutResult,
+    status: NodeStatus,
     revision: int,
     message: str,
     reason: str = names.REASON_INSTALLER_FAILED,
-) -> Entry:
-    """Something other than the revision is to blame: it will be tried again."""
-    out.events.append(Event("NodeInstallerFailed", f'node "{entry.node}": {message}', "Warning"))
-    return entry.failed(revision, reason, message, _now(snapshot), fallback=False)
+) -> RolloutResult:
+    """The cause is something else than the revision: it is tried again."""
+    failed = status.failed(revision, reason, message, rfc3339(snapshot.now), fallback=False)
+    event = f'node "{status.node}": {message}'
+    return result.with_event("NodeInstallerFailed", event, warning=True).with_status(failed)
 
 
 # --- what already runs ------------------------------------------------------------------------
 
 
-def acknowledge(snapshot: Snapshot, entry: Entry, out: Stepped, revised: Revised) -> Entry:
-    """Write down what a node evidently runs although nobody waits for it.
+def acknowledge(
+    snapshot: Snapshot,
+    revised: RevisionResult,
+    observation: Observation,
+    result: RolloutResult,
+    status: NodeStatus,
+) -> RolloutResult:
+    """Record a revision that a node runs although no installer pod is awaited.
 
-    So it is after KubeScheduler was deleted and made again, and after an installer was stopped
-    when it had already swapped the scheduler.
+    This happens after KubeScheduler was deleted and recreated, and after an installer was stopped
+    when it had already replaced the scheduler.
     """
-    pod = out.operands.get(entry.node)
-    if entry.target or entry.node in out.not_ready or pod is None or not pod.ready:
-        return entry
+    pod = observation.operands.get(status.node)
+    if status.target or status.node in observation.not_ready or pod is None or not pod.ready:
+        return result
     known = revised.revision(pod.revision)
     if known is None or not known.ready or known.bad or known.hash != pod.content_hash:
-        return entry
-    if known.number <= entry.current:
-        return entry
-    settling = snapshot.settings.rollout.settling_time + UNCERTAIN
+        return result
+    if known.number <= status.current:
+        return result
+    settling = snapshot.settings.rollout.settling_time + READY_UNCERTAINTY
     age = (snapshot.now - pod.ready_since).total_seconds() if pod.ready_since else settling
     left = settling - age
     if left > 0:
-        out.wake(left)
-        return entry
-    message = f'node "{entry.node}" runs revision {known.number} already'
-    out.events.append(Event("NodeCurrentRevisionChanged", message))
-    return replace(entry.forgiven(), current=known.number)
+        return result.with_requeue(left)
+    message = f'node "{status.node}" already runs revision {known.number}'
+    result = result.with_event("NodeCurrentRevisionChanged", message)
+    return result.with_status(replace(status.without_failures(), current=known.number))
 
 
-def _crash_loops(snapshot: Snapshot, pod: Operand) -> bool:
-    """Whether a scheduler crashes again and again, and nothing but its revision explains it."""
+def _crash_loops(snapshot: Snapshot, pod: OperandPod) -> bool:
+    """Whether a scheduler keeps crashing, and only its revision explains it."""
     often = pod.restarts >= snapshot.settings.rollout.crash_restarts
     return pod.crash_looping and often and not is_excused(snapshot, pod)
 
 
-def judge_running(snapshot: Snapshot, revised: Revised, out: Stepped) -> None:
-    """Blame a revision whose scheduler began to crash soon after it had counted as healthy.
+def _last_error(pod: OperandPod) -> str:
+    message = pod.termination_message
+    return f": {installers.scheduler_sentence(message)}" if message else ""
 
-    One that runs although nobody waits for it (see _acknowledge) has no such merits.
+
+def fail_crashing(
+    snapshot: Snapshot, revised: RevisionResult, observation: Observation, result: RolloutResult
+) -> RolloutResult:
+    """Fail a revision whose scheduler began to crash soon after it was healthy.
+
+    A revision that no node status has yet (see acknowledge) fails whenever it crashes.
     """
-    rule = snapshot.settings.rollout
-    for entry in out.entries:
-        pod = out.operands.get(entry.node)
-        if entry.target or entry.node in out.not_ready or pod is None or pod.ready:
+    for status in result.node_statuses:
+        pod = observation.operands.get(status.node)
+        if status.target or status.node in observation.not_ready or pod is None or pod.ready:
             continue
         revision = revised.revision(pod.revision)
         if revision is None or revision.bad or not _crash_loops(snapshot, pod):
             continue
         since = timestamp(annotation(revision.status, names.OUTCOME_TIME_ANNOTATION))
-        young = since is not None and (snapshot.now - since).total_seconds() <= rule.probation
-        if young or revision.number > entry.current:
-            words = f": {installers.scheduler_sentence(pod.last_words)}" if pod.last_words else ""
+        probation = snapshot.settings.rollout.probation
+        young = since is not None and (snapshot.now - since).total_seconds() <= probation
+        if young or revision.number > status.current:
             message = (
-                f'revision {revision.number} was installed on node "{entry.node}" and then '
-                f"crashed again and again{words}"
+                f'revision {revision.number} was installed on node "{status.node}" and then '
+                f"crashed repeatedly{_last_error(pod)}"
             )
             event = Event("RevisionFailed", message, "Warning")
-            outcome = names.OUTCOME_FAILED
-            out.judge(revision, record_outcome(revision, outcome, message, _now(snapshot), event))
+            time = rfc3339(snapshot.now)
+            writes = record_outcome(revision, names.OUTCOME_FAILED, message, time, event)
+            result = result.with_outcome(revision, writes)
+    return result
 
 
-def record_installed(snapshot: Snapshot, revised: Revised, out: Stepped) -> None:
-    """A revision counts as good from the first node on which it was healthy."""
-    wanted = revised.wanted
-    busy = {entry.target for entry in out.entries}
-    current = {entry.current for entry in out.entries}
+def conclude(snapshot: Snapshot, revised: RevisionResult, result: RolloutResult) -> RolloutResult:
+    """Record which revisions are installed, i.e. healthy on a first node, and which superseded."""
+    desired = revised.desired
+    busy = {status.target for status in result.node_statuses}
+    current = {status.current for status in result.node_statuses}
     for revision in revised.history:
         gone = (names.OUTCOME_SUPERSEDED, names.OUTCOME_WITHDRAWN)
+        number = revision.number
         done = revision.outcome not in ("", *gone)
-        if done or not revision.ready or revision.number in out.judged:
+        if done or not revision.ready or number in result.concluded:
             continue
-        if revision.number in current:
+        if number in current:
             outcome, message = names.OUTCOME_INSTALLED, ""
         elif revision.outcome in gone:
             continue
-        elif wanted is not None and revision.number < wanted.number and revision.number not in busy:
-            outcome, message = names.OUTCOME_SUPERSEDED, "a newer revision came first"
+        elif desired is not None and number < desired.number and number not in busy:
+            outcome, message = names.OUTCOME_SUPERSEDED, "a newer revision replaced it"
         else:
             continue
-        out.afterwards.extend(record_outcome(revision, outcome, message, _now(snapshot)))
-
-
-def _now(snapshot: Snapshot) -> str:
-    return rfc3339(snapshot.now)
+        writes = record_outcome(revision, outcome, message, rfc3339(snapshot.now))
+        result = result.with_actions(*writes, after_status=True)
+    return result

@@ -1,9 +1,9 @@
-"""Which old revisions stay, in the API and on the nodes, and the writes that remove the others.
+"""Which old revisions stay, in the API and on the nodes, and the writes that delete the others.
 
-The limits work as in the reference (openshift/library-go, prune controller): so many revisions up
-to the latest, and up to what each node runs, is on its way to or failed with. Beyond that stays
-what decisions here rest on: what a scheduler evidently runs, what a node could go back to, and the
-memory of content that failed.
+The limits work as in the reference (openshift/library-go, prune controller): that many revisions up
+to the latest, and up to what each node runs, moves to or failed with. Also protected is what later
+decisions need: what a scheduler evidently runs, what a node could fall back to, and which content
+has failed.
 """
 
 from __future__ import annotations
@@ -15,26 +15,32 @@ from ...kube.resource import CONFIG_MAPS
 from ...model.plan import Action, Delete, Event
 from ...model.snapshot import Snapshot
 from ..revision.history import Revision, last_good
-from .node_statuses import Entry
-from .result import Stepped
+from .node_statuses import NodeStatus
+from .observe import Observation
+from .result import RolloutResult
 
 DEFAULT_LIMIT: Final = 5
-"""What 0 and unset mean in spec.failedRevisionLimit and spec.succeededRevisionLimit."""
+"""The meaning of 0 and unset in spec.failedRevisionLimit and spec.succeededRevisionLimit."""
 
 BACKLOG: Final = 20
-"""So many superfluous revisions may wait for the end of a rollout, which is in more of a hurry."""
+"""How many unneeded revisions may wait until a rollout, which is more urgent, has ended."""
 
 
-def prune(snapshot: Snapshot, history: Sequence[Revision], stepped: Stepped) -> tuple[Action, ...]:
-    """Deletions of the revisions that may go; the garbage collector takes what they own along."""
-    keep = protected(snapshot, history, stepped)
+def prune(
+    snapshot: Snapshot,
+    history: Sequence[Revision],
+    observation: Observation,
+    result: RolloutResult,
+) -> tuple[Action, ...]:
+    """Deletions of unneeded revisions; the garbage collector deletes what they own."""
+    keep = protected(snapshot, history, observation, result)
     gone = [revision for revision in history if revision.number not in keep]
-    moving = any(entry.target for entry in stepped.entries)
+    moving = any(status.target for status in result.node_statuses)
     if not gone or (moving and len(gone) <= BACKLOG):
         return ()
     numbers = ", ".join(str(revision.number) for revision in gone)
     what = "revision" if len(gone) == 1 else "revisions"
-    event = Event("RevisionsPruned", f"Deleting {what} {numbers}: nothing refers to them any more")
+    event = Event("RevisionsPruned", f"Deleting {what} {numbers}: no longer needed")
     first, *others = (revision.status for revision in gone)
     return (
         Delete(CONFIG_MAPS, first, events=(event,)),
@@ -42,12 +48,18 @@ def prune(snapshot: Snapshot, history: Sequence[Revision], stepped: Stepped) -> 
     )
 
 
-def protected(snapshot: Snapshot, history: Sequence[Revision], stepped: Stepped) -> frozenset[int]:
+def protected(
+    snapshot: Snapshot,
+    history: Sequence[Revision],
+    observation: Observation,
+    result: RolloutResult,
+) -> frozenset[int]:
     """The numbers of the revisions that must stay."""
     numbers = frozenset(revision.number for revision in history)
     latest = max((revision.number for revision in history if revision.ready), default=0)
+    statuses = result.node_statuses
     limited = within_limits(
-        stepped.entries,
+        statuses,
         latest,
         int(snapshot.spec.get("failedRevisionLimit") or 0),
         int(snapshot.spec.get("succeededRevisionLimit") or 0),
@@ -55,33 +67,30 @@ def protected(snapshot: Snapshot, history: Sequence[Revision], stepped: Stepped)
     if limited is None:
         return numbers
     newer = {number for number in numbers if number >= latest}
-    return numbers & _with_memory(history, limited | newer | _in_use(snapshot, history, stepped))
+    in_use = _in_use(snapshot, history, observation, statuses)
+    return numbers & _with_failures(history, limited | newer | in_use)
 
 
 def within_limits(
-    entries: Iterable[Entry], latest: int, failed_limit: int, succeeded_limit: int
+    statuses: Iterable[NodeStatus], latest: int, failed_limit: int, succeeded_limit: int
 ) -> frozenset[int] | None:
-    """The numbers that the limits keep, of those up to `latest`; None: all of them.
+    """The numbers up to `latest` that the limits keep; None: all.
 
-    Args:
-        entries: what every node runs, is moved to and failed with.
-        latest: the newest revision.
-        failed_limit: spec.failedRevisionLimit; 0 is the default, below 0 unlimited.
-        succeeded_limit: spec.succeededRevisionLimit, likewise.
+    A limit of 0 means the default, one below 0 unlimited.
     """
-    entries = tuple(entries)
+    statuses = tuple(statuses)
     failed, succeeded = failed_limit or DEFAULT_LIMIT, succeeded_limit or DEFAULT_LIMIT
     either = max(failed, succeeded)
-    oldest = min((entry.current for entry in entries), default=0)
-    if not entries or succeeded < 0 or (failed < 0 and oldest < latest):
+    oldest = min((status.current for status in statuses), default=0)
+    if not statuses or succeeded < 0 or (failed < 0 and oldest < latest):
         return None
     found: set[int] = set()
     if oldest < latest:
         found.update(_up_to(latest, either))
-    for entry in entries:
-        found.update(_up_to(entry.current, succeeded))
-        found.update(_up_to(entry.target, either))
-        found.update(_up_to(entry.failed_revision, failed))
+    for status in statuses:
+        found.update(_up_to(status.current, succeeded))
+        found.update(_up_to(status.target, either))
+        found.update(_up_to(status.failed_revision, failed))
     return frozenset(found)
 
 
@@ -89,25 +98,30 @@ def _up_to(number: int, count: int) -> range:
     return range(max(number - count + 1, 1), number + 1)
 
 
-def _in_use(snapshot: Snapshot, history: Sequence[Revision], stepped: Stepped) -> frozenset[int]:
-    """What runs or is being installed, and for each node what it would go back to."""
-    found = {pod.revision for pod in stepped.operands.values()}
+def _in_use(
+    snapshot: Snapshot,
+    history: Sequence[Revision],
+    observation: Observation,
+    statuses: Sequence[NodeStatus],
+) -> frozenset[int]:
+    """What runs or is being installed, and what each node would fall back to."""
+    found = {pod.revision for pod in observation.operands.values()}
     found.update(
         installer.revision
-        for installer in stepped.installers
-        if not installer.over and installer.node in snapshot.nodes
+        for installer in observation.installers
+        if not installer.has_ended and installer.node in snapshot.nodes
     )
     next_number = history[-1].number + 1 if history else 1
-    for number in (*found, *(entry.current for entry in stepped.entries), next_number):
+    for number in (*found, *(status.current for status in statuses), next_number):
         good = last_good(history, number)
         if good is not None:
             found.add(good.number)
     return frozenset(found)
 
 
-def _with_memory(history: Sequence[Revision], keep: frozenset[int]) -> frozenset[int]:
-    """`keep`, and of content in it that failed under another number the newest proof of that."""
+def _with_failures(history: Sequence[Revision], keep: frozenset[int]) -> frozenset[int]:
+    """`keep`, and the newest revisions which show that content in `keep` failed before."""
     content = {revision.hash for revision in history if revision.number in keep}
     content.update(*(revision.quarantined for revision in history if revision.number in keep))
-    proofs = {revision.hash: revision.number for revision in history if revision.bad}
-    return keep | {number for content_hash, number in proofs.items() if content_hash in content}
+    failures = {revision.hash: revision.number for revision in history if revision.bad}
+    return keep | {number for content_hash, number in failures.items() if content_hash in content}

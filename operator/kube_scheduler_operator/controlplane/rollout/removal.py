@@ -1,12 +1,12 @@
-"""The way out: node after node what was there before the operator comes back, then our objects go.
+"""Removal: restores the earlier scheduler of each node, then deletes the operator's objects.
 
-The API is the only memory here as well. A node's entry in `status.nodeStatuses` stands for what is
-still to be done there; a restore pod that has ended is an attempt, and its result says what came of
-it.
+The API is the only memory here as well. A node status stands for a node that is still to be
+restored; a restore pod that has ended is an attempt, and carries its result.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from ...base import names
@@ -19,98 +19,110 @@ from ...kube.resource import (
     SECRETS,
     SERVICE_ACCOUNTS,
 )
-from ...manifests.pods import InstallerSettings, render_restore_pod, restore_pod_name
 from ...model.plan import Action, Create, Delete, Event, Replace
 from ...model.snapshot import Snapshot
-from ...programs.node.result import Verdict
+from ...programs.node.result import InstallerOutcome
+from ..node_pods import InstallerSettings, render_restore_pod, restore_pod_name
 from .installer_pods import Installer
-from .node_statuses import Entry, read_entry, worth
-from .observe import look
-from .result import Stepped
+from .node_statuses import NodeStatus, read_node_status, rollout_order
+from .observe import Observation, observe
+from .result import RolloutResult
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Removal:
-    """How far the way out is.
+    """How far the removal is.
 
     Attributes:
-        stepped: entries that are left, writes, and what is waited for.
-        failures: node -> why the last attempt there did not succeed.
+        observation: the pods and nodes.
+        result: the node statuses that are left, writes, and what is waited for.
+        failures: node -> why the last attempt there failed.
     """
 
-    stepped: Stepped
-    failures: dict[str, str] = field(default_factory=dict)
+    observation: Observation
+    result: RolloutResult
+    failures: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def done(self) -> bool:
-        """Whether no node has anything of the operator any more."""
-        return not self.stepped.entries
+        """Whether nothing of the operator is left on any node."""
+        return not self.result.node_statuses
 
     @property
     def progress(self) -> str:
-        """One sentence for people."""
+        """One sentence for a user."""
         if self.done:
             return (
-                "what ran before the operator runs again, and nothing of the operator is left on "
-                "the nodes or in the API; it can be uninstalled"
+                "the scheduler from before the operator runs again, and nothing of the operator is "
+                "left on the nodes or in the API; it can be uninstalled"
             )
-        left = [entry.node for entry in self.stepped.entries]
-        waits = {node: self.stepped.waiting.get(node, "comes later") for node in left}
-        told = "; ".join(
+        left = [status.node for status in self.result.node_statuses]
+        waits = {node: self.result.waiting.get(node, "waits for the other nodes") for node in left}
+        details = "; ".join(
             f"{node}: {self.failures[node]}; {wait}" if node in self.failures else f"{node}: {wait}"
             for node, wait in waits.items()
         )
         nodes = "1 node" if len(left) == 1 else f"{len(left)} nodes"
-        return f"on {nodes} what ran before the operator is still to be brought back: {told}"
+        return f"restoring the scheduler from before the operator on {nodes}: {details}"
 
 
 def remove(snapshot: Snapshot) -> Removal:
-    """The next step on the way out."""
-    out = look(snapshot)
-    removal = Removal(out)
-    out.entries = tuple(replace(entry, target=0) for entry in _left(snapshot, out))
-    for entry in out.entries:
-        failure = _failure(_last(out, entry.node))
-        if failure:
-            removal.failures[entry.node] = failure
-    if not _is_quiet(snapshot, out):
-        return removal
-    out.entries = tuple(entry for entry in out.entries if not _restored(snapshot, out, entry))
-    if out.entries:
-        _try_next(snapshot, removal)
-    else:
-        out.afterwards.extend(_forget(snapshot))
-    return removal
+    """The next step of the removal."""
+    observation = observe(snapshot)
+    statuses = _left(snapshot, observation)
+    result = RolloutResult(statuses, afterwards=observation.cleanup)
+    failures = {
+        status.node: failure
+        for status in statuses
+        if (failure := _failure(_last(observation, status.node)))
+    }
+    result, quiet = _stop_installers(snapshot, observation, result)
+    if quiet:
+        for status in statuses:
+            result = _conclude(snapshot, observation, result, status)
+        if result.node_statuses:
+            result = _try_next(snapshot, observation, result)
+        else:
+            result = result.with_actions(*_delete_objects(snapshot), after_status=True)
+    return Removal(observation, result, failures)
 
 
-def _left(snapshot: Snapshot, out: Stepped) -> list[Entry]:
-    """Nodes on which something of ours may be: those we know, and those that evidently run it."""
-    known = [read_entry(raw) for raw in snapshot.status.get("nodeStatuses") or ()]
+def _left(snapshot: Snapshot, observation: Observation) -> tuple[NodeStatus, ...]:
+    """Nodes with remains of the operator: they have a status or run a revision."""
+    known = [read_node_status(raw) for raw in snapshot.status.get("nodeStatuses") or ()]
     uids = {name: str(node["metadata"].get("uid", "")) for name, node in snapshot.nodes.items()}
-    kept = [e for e in known if e.node in uids and e.uid in ("", uids[e.node])]
-    already = {entry.node for entry in kept}
-    running = [node for node, pod in sorted(out.operands.items()) if pod.ours and node in uids]
-    return [*kept, *(Entry(node, uids[node]) for node in running if node not in already)]
+    existing = [
+        replace(status, target=0)
+        for status in known
+        if status.node in uids and status.uid in ("", uids[status.node])
+    ]
+    listed = {status.node for status in existing}
+    running = [
+        node for node, pod in sorted(observation.operands.items()) if pod.ours and node in uids
+    ]
+    return (*existing, *(NodeStatus(node, uids[node]) for node in running if node not in listed))
 
 
-def _is_quiet(snapshot: Snapshot, out: Stepped) -> bool:
-    """Whether no pod works on a node; installers that have not begun are sent away."""
+def _stop_installers(
+    snapshot: Snapshot, observation: Observation, result: RolloutResult
+) -> tuple[RolloutResult, bool]:
+    """Delete installer pods that have not begun; also whether no pod works on a node."""
     quiet = True
-    for found in out.installers:
-        if found.over or found.node not in snapshot.nodes:
+    for found in observation.installers:
+        if found.has_ended or found.node not in snapshot.nodes:
             continue
-        if found.revision and not found.swapping and not found.leaving:
-            out.afterwards.append(Delete(PODS, found.pod))
-        if found.node in out.not_ready and not found.revision:
-            continue  # its turn may take for ever
-        out.waiting[found.node] = f"{found.name} has not ended yet"
+        if found.revision and not found.swapping and not found.deleting:
+            result = result.with_actions(Delete(PODS, found.pod), after_status=True)
+        if found.node in observation.not_ready and not found.revision:
+            continue  # the node may never come back
+        result = result.with_waiting(found.node, f"{found.name} has not ended yet")
         quiet = False
-    return quiet
+    return result, quiet
 
 
-def _last(out: Stepped, node: str) -> Installer | None:
-    """The newest attempt on a node, the one that is made now included."""
-    attempts = [found for found in out.installers if found.node == node and not found.revision]
+def _last(observation: Observation, node: str) -> Installer | None:
+    """The newest attempt on a node, including one that is still running."""
+    attempts = [pod for pod in observation.installers if pod.node == node and not pod.revision]
     return max(attempts, key=_retry) if attempts else None
 
 
@@ -120,84 +132,101 @@ def _retry(found: Installer) -> int:
 
 
 def _failure(last: Installer | None) -> str:
-    if last is None or not last.over:
+    if last is None or not last.has_ended:
         return ""
     if last.result is None:
         return last.message
-    if last.result.result is Verdict.RESTORED:
+    if last.result.result is InstallerOutcome.RESTORED:
         return ""
-    words = f": {last.result.last_words}" if last.result.last_words else ""
-    return f"{last.result.reason}{words}"
+    error = f": {last.result.last_error}" if last.result.last_error else ""
+    return f"{last.result.reason}{error}"
 
 
-def _restored(snapshot: Snapshot, out: Stepped, entry: Entry) -> bool:
-    """Whether the node is done: its program says so, and the API shows a scheduler not of ours."""
-    last, pod = _last(out, entry.node), out.operands.get(entry.node)
-    if last is None or last.result is None or last.result.result is not Verdict.RESTORED:
-        return False
+def _conclude(
+    snapshot: Snapshot, observation: Observation, result: RolloutResult, status: NodeStatus
+) -> RolloutResult:
+    """Drop a node that is restored: its pod reports so, and the API shows another scheduler."""
+    last, pod = _last(observation, status.node), observation.operands.get(status.node)
+    if last is None or last.result is None:
+        return result
+    if last.result.result is not InstallerOutcome.RESTORED:
+        return result
     if pod is None or pod.ours or not pod.ready:
         patience = snapshot.settings.rollout.health_timeout
-        if last.ended is not None and (snapshot.now - last.ended).total_seconds() < patience:
-            out.waiting[entry.node] = "the API does not show it as Ready yet"
-            out.wake(2.0)
-        return False
-    message = f'node "{entry.node}" runs what it ran before the operator'
+        if last.ended_at is not None and (snapshot.now - last.ended_at).total_seconds() < patience:
+            waiting = "the API does not yet show the scheduler as Ready"
+            return result.with_waiting(status.node, waiting).with_requeue(2.0)
+        return result
+    message = f'node "{status.node}" runs the scheduler from before the operator'
     if last.result.strangers:
-        message += f"; left alone: {', '.join(last.result.strangers)}"
-    out.events.append(Event("NodeSchedulerRestored", message))
-    return True
+        unknown = ", ".join(last.result.strangers)
+        message += f"; directories that belong to no revision are kept: {unknown}"
+    left = tuple(other for other in result.node_statuses if other.node != status.node)
+    return replace(result.with_event("NodeSchedulerRestored", message), node_statuses=left)
 
 
-def _try_next(snapshot: Snapshot, removal: Removal) -> None:
+def _try_next(snapshot: Snapshot, observation: Observation, result: RolloutResult) -> RolloutResult:
     """Start the next attempt, on one node."""
-    out = removal.stepped
-    for entry in out.entries:
-        if entry.node in out.not_ready:
-            out.waiting[entry.node] = "the node is not Ready"
-    able = [entry for entry in out.entries if entry.node not in out.not_ready]
-    # What did not run on one node will hardly run on the next.
-    failing = [entry for entry in able if _failed(_last(out, entry.node))]
-    for entry in sorted(failing or able, key=lambda e: worth(snapshot, out.operands, e)):
-        if entry.node in out.waiting:
-            return  # the API lags behind; then it is done
-        last = _last(out, entry.node)
+    statuses, not_ready = result.node_statuses, observation.not_ready
+    for status in statuses:
+        if status.node in not_ready:
+            result = result.with_waiting(status.node, "the node is not Ready")
+    able = [status for status in statuses if status.node not in not_ready]
+    # A scheduler that failed on one node will probably fail on the next.
+    failing = [status for status in able if _failed(_last(observation, status.node))]
+    operands = observation.operands
+    for status in sorted(failing or able, key=lambda s: rollout_order(snapshot, operands, s)):
+        node = status.node
+        if node in result.waiting:
+            return result  # restored, but the API does not show it yet
+        last = _last(observation, node)
         retry = 0 if last is None else _retry(last) + 1
-        if last is not None and _backs_off(snapshot, out, last, retry):
+        if last is not None:
+            backing_off = _backing_off(snapshot, observation, result, last, retry)
+            if backing_off is not None:
+                result = backing_off
+                continue
+        if restore_pod_name(node, retry) in snapshot.installer_pods:
             continue
-        if restore_pod_name(entry.node, retry) in snapshot.installer_pods:
-            continue
-        _start(snapshot, out, entry, retry)
-        return
+        return _start(snapshot, result, node, retry)
+    return result
 
 
 def _failed(last: Installer | None) -> bool:
     return last is not None and last.result is not None and last.result.failed
 
 
-def _backs_off(snapshot: Snapshot, out: Stepped, last: Installer, retry: int) -> bool:
-    pod = out.operands.get(last.node)
+def _backing_off(
+    snapshot: Snapshot,
+    observation: Observation,
+    result: RolloutResult,
+    last: Installer,
+    retry: int,
+) -> RolloutResult | None:
+    """The result with the back-off after the last attempt; None if it need not wait."""
+    pod = observation.operands.get(last.node)
     if last.result is not None and pod is not None and not pod.ours and pod.ready:
-        return False  # somebody brought another scheduler meanwhile, which is what was asked for
-    # A pod that was lost as a whole, by eviction say, does not tell when that was.
-    since = last.ended or last.created
-    return since is not None and out.backs_off(snapshot, last.node, retry, since)
+        return None  # another scheduler was installed meanwhile, as requested
+    # A pod that was lost as a whole, for example by eviction, does not record when.
+    since = last.ended_at or last.created
+    return result.backing_off(snapshot, last.node, retry, since) if since is not None else None
 
 
-def _start(snapshot: Snapshot, out: Stepped, entry: Entry, retry: int) -> None:
+def _start(snapshot: Snapshot, result: RolloutResult, node: str, retry: int) -> RolloutResult:
     rule = snapshot.settings.rollout
     pod = render_restore_pod(
         snapshot.platform,
-        entry.node,
+        node,
         retry,
         snapshot.settings.operator_image,
         InstallerSettings(rule.health_timeout, rule.settling_time),
     )
-    out.waiting[entry.node] = "the restore pod is starting"
-    message = f'bringing back what ran on "{entry.node}" before the operator'
-    out.actions.append(Create(PODS, pod, events=(Event("RestorePodCreated", message),)))
+    message = f'restoring the scheduler from before the operator on "{node}"'
+    create = Create(PODS, pod, events=(Event("RestorePodCreated", message),))
+    return result.with_waiting(node, "the restore pod is starting").with_actions(create)
 
 
-def _forget(snapshot: Snapshot) -> list[Action]:
+def _delete_objects(snapshot: Snapshot) -> list[Action]:
     """Deletions of everything that the operator owns in the API."""
     owned = [
         *((CONFIG_MAPS, obj) for _, obj in sorted(snapshot.config_maps.items())),

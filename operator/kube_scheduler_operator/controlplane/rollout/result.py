@@ -1,96 +1,97 @@
-"""What a step of a rollout found and wants; filled in as the step goes along."""
+"""The immutable result of the rollout step: every `with_…` returns the next one."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from ...base.times import rfc3339
-from ...model.operand_pods import Operand
-from ...model.plan import Action, Event
+from ...model.plan import Action, Event, soonest
 from ...model.snapshot import Snapshot
 from ..revision.history import Revision
-from .installer_pods import Installer
-from .node_statuses import Entry
+from .node_statuses import NodeStatus
 
 
-@dataclass(slots=True)
-class Stepped:
-    """What the rollout step wants.
+@dataclass(frozen=True, slots=True)
+class RolloutResult:
+    """What the rollout step decided.
 
     Attributes:
-        entries: what `status.nodeStatuses` must say.
-        actions: writes to do before the status is written.
-        afterwards: writes to do after it.
-        events: for the status write, when it succeeds.
-        requeue_after: seconds until a wait is over.
-        waiting: node -> what it is waiting for, in words.
-        operands: the schedulers that were seen, by node.
-        installers: the installer pods that were seen.
-        judged: revisions whose outcome this pass writes.
-        not_ready: control-plane nodes that are not Ready, in the reference's words.
+        node_statuses: the new `status.nodeStatuses`.
+        actions: writes to perform before the status is written.
+        afterwards: writes to perform after the status is written.
+        events: events of the status write.
+        requeue_after: seconds until the next wait ends.
+        waiting: node -> what it waits for.
+        concluded: numbers of the revisions whose outcome `actions` records.
     """
 
-    entries: tuple[Entry, ...] = ()
-    actions: list[Action] = field(default_factory=list)
-    afterwards: list[Action] = field(default_factory=list)
-    events: list[Event] = field(default_factory=list)
+    node_statuses: tuple[NodeStatus, ...] = ()
+    actions: tuple[Action, ...] = ()
+    afterwards: tuple[Action, ...] = ()
+    events: tuple[Event, ...] = ()
     requeue_after: float | None = None
-    waiting: dict[str, str] = field(default_factory=dict)
-    operands: dict[str, Operand] = field(default_factory=dict)
-    installers: tuple[Installer, ...] = ()
-    judged: set[int] = field(default_factory=set)
-    not_ready: dict[str, str] = field(default_factory=dict)
+    waiting: Mapping[str, str] = field(default_factory=dict)
+    concluded: frozenset[int] = frozenset()
 
-    @property
-    def swapping(self) -> frozenset[int]:
-        """The revisions that replace a node's scheduler right now."""
-        return frozenset(pod.revision for pod in self.installers if pod.swapping)
+    def with_status(self, status: NodeStatus) -> RolloutResult:
+        """With another status of one node."""
+        statuses = (status if old.node == status.node else old for old in self.node_statuses)
+        return replace(self, node_statuses=tuple(statuses))
 
-    def put(self, entry: Entry) -> None:
-        """Let the entry of its node be this one."""
-        self.entries = tuple(entry if old.node == entry.node else old for old in self.entries)
+    def with_actions(self, *actions: Action, after_status: bool = False) -> RolloutResult:
+        """With further writes, before or after the status write."""
+        if after_status:
+            return replace(self, afterwards=(*self.afterwards, *actions))
+        return replace(self, actions=(*self.actions, *actions))
 
-    def installer(self, name: str) -> Installer | None:
-        """The installer pod of that name, unless it is being deleted."""
-        return next((i for i in self.installers if i.name == name and not i.leaving), None)
+    def with_event(self, reason: str, message: str, *, warning: bool = False) -> RolloutResult:
+        """With one more event."""
+        event = Event(reason, message, "Warning" if warning else "Normal")
+        return replace(self, events=(*self.events, event))
 
-    def wake(self, seconds: float) -> None:
-        """Look again in so many seconds at the latest."""
-        seconds = max(seconds, 0.1)
-        if self.requeue_after is None or seconds < self.requeue_after:
-            self.requeue_after = seconds
+    def with_waiting(self, node: str, reason: str) -> RolloutResult:
+        """With what a node waits for."""
+        return replace(self, waiting={**self.waiting, node: reason})
 
-    def backs_off(self, snapshot: Snapshot, node: str, failures: int, since: datetime) -> bool:
-        """Whether the attempt after so many failures, the last one at `since`, has to wait."""
+    def with_requeue(self, seconds: float) -> RolloutResult:
+        """With a requeue after `seconds` at the latest."""
+        return replace(self, requeue_after=soonest(self.requeue_after, max(seconds, 0.1)))
+
+    def with_outcome(self, revision: Revision, actions: tuple[Action, ...]) -> RolloutResult:
+        """With the writes that record a revision's outcome; the first outcome counts."""
+        if revision.number in self.concluded:
+            return self
+        concluded = self.concluded | {revision.number}
+        return replace(self, actions=(*self.actions, *actions), concluded=concluded)
+
+    def backing_off(
+        self, snapshot: Snapshot, node: str, failures: int, since: datetime
+    ) -> RolloutResult | None:
+        """With the back-off after that many failures, the last at `since`; None once it is over."""
         delay = snapshot.settings.rollout.delay(failures)
         left = delay - (snapshot.now - since).total_seconds()
         if left <= 0:
-            return False
-        # The moment, not what is left: the text must not change from pass to pass.
+            return None
+        # A time, not the seconds left: the text must stay the same in every reconcile.
         begin = rfc3339(since + timedelta(seconds=delay))
-        self.waiting[node] = f"attempt {failures + 1} begins at {begin}"
-        self.wake(left)
-        return True
-
-    def judge(self, revision: Revision, actions: tuple[Action, ...]) -> None:
-        """Write how a revision ended; one verdict per pass is enough."""
-        if revision.number not in self.judged:
-            self.judged.add(revision.number)
-            self.actions.extend(actions)
+        return self.with_waiting(node, f"attempt {failures + 1} begins at {begin}").with_requeue(
+            left
+        )
 
 
-def describe(entries: tuple[Entry, ...], latest: int) -> str:
-    """Which nodes are where, in the reference's words."""
+def describe(statuses: tuple[NodeStatus, ...], latest: int) -> str:
+    """How many nodes are at which revision, in the reference's words."""
     counts: dict[int, int] = {}
-    for entry in entries:
-        counts[entry.current] = counts.get(entry.current, 0) + 1
+    for status in statuses:
+        counts[status.current] = counts.get(status.current, 0) + 1
     parts = [
         f"1 node is at revision {revision}"
         if count == 1
         else f"{count} nodes are at revision {revision}"
         for revision, count in sorted(counts.items())
     ]
-    if entries and latest and latest not in counts:
+    if statuses and latest and latest not in counts:
         parts.append(f"0 nodes have achieved new revision {latest}")
     return "; ".join(parts)

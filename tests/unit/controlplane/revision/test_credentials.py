@@ -1,4 +1,4 @@
-"""What the cluster keeps for schedulers: what becomes of it, and what is said if it is missing."""
+"""Credentials that the cluster keeps for schedulers, and findings about missing ones."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import KUBEADM, OPENSHIFT
 from kube_scheduler_operator.base.settings import Settings
 from kube_scheduler_operator.controlplane.revision.credentials import (
-    Gathered,
-    gather,
+    GatheredCredentials,
+    gather_credentials,
     has_serving_certificate,
 )
 from kube_scheduler_operator.model.plan import Create, Replace
@@ -64,18 +64,18 @@ def snapshot(pem: str, **fields: Any) -> Snapshot:
     return Snapshot(now=datetime.now(UTC), platform=OPENSHIFT, settings=Settings(), **given)
 
 
-def said(found: Gathered) -> list[tuple[str, bool]]:
+def findings_of(found: GatheredCredentials) -> list[tuple[str, bool]]:
     return [(finding.reason, finding.blocking) for finding in found.findings]
 
 
-def test_a_node_with_a_kubeconfig_of_its_own_needs_nothing() -> None:
+def test_nothing_is_copied_where_nodes_have_a_kubeconfig() -> None:
     there = Snapshot(now=datetime.now(UTC), platform=KUBEADM, settings=Settings())
-    assert gather(there) == Gathered()
+    assert gather_credentials(there) == GatheredCredentials()
 
 
-def test_everything_is_there(pem: str) -> None:
-    found = gather(snapshot(pem))
-    assert (found.actions, found.findings) == ([], [])
+def test_all_sources_exist(pem: str) -> None:
+    found = gather_credentials(snapshot(pem))
+    assert (found.actions, found.findings) == ((), ())
     assert set(found.parts) == set(OPENSHIFT.parts) - {names.CONFIG, names.POD}
     assert found.parts[names.CA_BUNDLE] == {"ca-bundle.crt": pem}
     kubeconfig = json.loads(found.parts[names.KUBECONFIG]["kubeconfig"])
@@ -83,20 +83,20 @@ def test_everything_is_there(pem: str) -> None:
 
 
 def test_the_same_input_gives_the_same_bytes(pem: str) -> None:
-    assert gather(snapshot(pem)).parts == gather(snapshot(pem)).parts
+    assert gather_credentials(snapshot(pem)).parts == gather_credentials(snapshot(pem)).parts
 
 
-def test_a_renewed_certificate_is_copied_and_no_new_revision(pem: str) -> None:
+def test_a_renewed_certificate_is_copied_without_a_new_revision(pem: str) -> None:
     renewed = {"tls.crt": "bmV3", "tls.key": "bmV3"}
-    found = gather(snapshot(pem, source_secrets={CERTIFICATE: secret(**renewed)}))
+    found = gather_credentials(snapshot(pem, source_secrets={CERTIFICATE: secret(**renewed)}))
     (action,) = found.actions
     assert isinstance(action, Replace)
     assert action.obj["data"] == renewed
-    assert found.parts == gather(snapshot(pem)).parts
+    assert found.parts == gather_credentials(snapshot(pem)).parts
 
 
 def test_a_first_certificate_is_copied(pem: str) -> None:
-    found = gather(snapshot(pem, secrets={}))
+    found = gather_credentials(snapshot(pem, secrets={}))
     (action,) = found.actions
     assert isinstance(action, Create)
     assert action.obj["metadata"]["namespace"] == "openshift-kube-scheduler"
@@ -104,28 +104,31 @@ def test_a_first_certificate_is_copied(pem: str) -> None:
 
 SOURCES = {
     "gone": ({}, "does not exist"),
-    "without a key": ({CERTIFICATE: secret(**{"tls.crt": "Yw=="})}, "has not both tls.crt"),
-    "empty": ({CERTIFICATE: secret(**{"tls.crt": "Yw==", "tls.key": ""})}, "has not both tls.crt"),
+    "without a key": ({CERTIFICATE: secret(**{"tls.crt": "Yw=="})}, "lacks tls.crt or tls.key"),
+    "empty": (
+        {CERTIFICATE: secret(**{"tls.crt": "Yw==", "tls.key": ""})},
+        "lacks tls.crt or tls.key",
+    ),
 }
 
 
 @pytest.mark.parametrize(("sources", "sentence"), SOURCES.values(), ids=SOURCES.keys())
-def test_a_certificate_that_is_gone_stays_in_use(
+def test_the_copy_of_a_deleted_certificate_stays_in_use(
     pem: str, sources: dict[str, Any], sentence: str
 ) -> None:
-    found = gather(snapshot(pem, source_secrets=sources))
-    assert found.actions == []
-    assert said(found) == [("ClientCertificateMissing", False)]
+    found = gather_credentials(snapshot(pem, source_secrets=sources))
+    assert found.actions == ()
+    assert findings_of(found) == [("ClientCertificateMissing", False)]
     assert sentence in found.findings[0].text
     assert 'the copy in "openshift-kube-scheduler" stays in use' in found.findings[0].text
 
 
 def test_without_any_certificate_there_is_no_revision(pem: str) -> None:
-    found = gather(snapshot(pem, source_secrets={}, secrets={}))
-    assert said(found) == [("ClientCertificateMissing", True)]
+    found = gather_credentials(snapshot(pem, source_secrets={}, secrets={}))
+    assert findings_of(found) == [("ClientCertificateMissing", True)]
     assert found.findings[0].text == (
         f'secret/{CERTIFICATE} in "openshift-config-managed": does not exist: schedulers cannot '
-        "identify themselves without it"
+        "authenticate without it"
     )
 
 
@@ -137,44 +140,44 @@ SERVING = {
 
 
 @pytest.mark.parametrize(("data", "there"), SERVING.values(), ids=SERVING.keys())
-def test_the_certificate_to_serve_with(pem: str, data: dict[str, str], there: bool) -> None:
+def test_serving_certificate(pem: str, data: dict[str, str], there: bool) -> None:
     secrets = {"serving-cert": {"metadata": {"name": "serving-cert"}, "data": data}}
     assert has_serving_certificate(snapshot(pem, secrets=secrets)) is there
     assert not has_serving_certificate(snapshot(pem))
 
 
-def test_a_bundle_that_is_missing_is_no_mistake(pem: str) -> None:
+def test_a_missing_bundle_is_not_an_error(pem: str) -> None:
     sources = {"default-ingress-cert": bundle("default-ingress-cert", pem)}
-    found = gather(snapshot(pem, source_config_maps=sources))
+    found = gather_credentials(snapshot(pem, source_config_maps=sources))
     assert found.parts[names.CA_BUNDLE] == {"ca-bundle.crt": pem}
-    assert found.findings == []
+    assert found.findings == ()
 
 
 @pytest.mark.parametrize("sources", [{}, {"default-ingress-cert": bundle("x", None)}])
 def test_without_any_bundle_there_is_no_revision(pem: str, sources: dict[str, Any]) -> None:
-    found = gather(snapshot(pem, source_config_maps=sources))
-    assert said(found) == [("CABundleMissing", True)]
+    found = gather_credentials(snapshot(pem, source_config_maps=sources))
+    assert findings_of(found) == [("CABundleMissing", True)]
     assert names.CA_BUNDLE not in found.parts
 
 
 def test_a_malformed_bundle_is_named(pem: str) -> None:
     name = "kube-apiserver-server-ca"
     sources = {name: bundle(name, "oops"), "default-ingress-cert": bundle("x", pem)}
-    found = gather(snapshot(pem, source_config_maps=sources))
-    assert said(found) == [("CABundleMalformed", True)]
+    found = gather_credentials(snapshot(pem, source_config_maps=sources))
+    assert findings_of(found) == [("CABundleMalformed", True)]
     assert found.findings[0].text == (
         f'configmap/{name} in "openshift-config-managed": data.ca-bundle.crt: is malformed: it '
         "must consist of PEM certificates"
     )
 
 
-def test_an_api_server_that_nobody_names(pem: str) -> None:
-    found = gather(snapshot(pem, infrastructure=None))
-    assert said(found) == [("InfrastructureMissing", True)]
+def test_a_missing_infrastructure_is_reported(pem: str) -> None:
+    found = gather_credentials(snapshot(pem, infrastructure=None))
+    assert findings_of(found) == [("InfrastructureMissing", True)]
     assert "status.apiServerInternalURI" in found.findings[0].text
 
 
 @pytest.mark.parametrize("infrastructure", [{}, {"status": {}}])
-def test_an_api_server_without_a_name_is_not_guessed(pem: str, infrastructure: Any) -> None:
-    found = gather(snapshot(pem, infrastructure=infrastructure))
+def test_a_missing_api_server_url_is_not_guessed(pem: str, infrastructure: Any) -> None:
+    found = gather_credentials(snapshot(pem, infrastructure=infrastructure))
     assert names.KUBECONFIG not in found.parts

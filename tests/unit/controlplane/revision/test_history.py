@@ -8,7 +8,7 @@ import pytest
 
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import KUBEADM
-from kube_scheduler_operator.controlplane.revision.content import Content
+from kube_scheduler_operator.controlplane.revision.content import RevisionContent
 from kube_scheduler_operator.controlplane.revision.history import last_good, read
 
 INSTALLED, REFUSED, FAILED = names.OUTCOME_INSTALLED, names.OUTCOME_REFUSED, names.OUTCOME_FAILED
@@ -20,7 +20,7 @@ def parts(text: str) -> dict[str, dict[str, str]]:
 
 def objects(number: int, text: str, outcome: str = "", *, missing: str = "") -> dict[str, Any]:
     """revision-status-N and its copies."""
-    content = Content(parts(text))
+    content = RevisionContent(parts(text))
     annotations = {names.REVISION_READY_ANNOTATION: "true"}
     if outcome:
         annotations[names.OUTCOME_ANNOTATION] = outcome
@@ -46,7 +46,7 @@ def test_names_without_a_number_are_not_revisions(name: str) -> None:
     assert read({name: {"metadata": {"name": name}}}, KUBEADM.parts) == ()
 
 
-def test_a_bare_revision_status_is_no_reason_to_fail() -> None:
+def test_a_revision_status_without_data_is_read() -> None:
     (revision,) = read(
         {"revision-status-1": {"metadata": {"name": "revision-status-1"}}}, KUBEADM.parts
     )
@@ -66,7 +66,7 @@ def test_quarantine_can_hold_several_hashes() -> None:
     assert read(config_maps, KUBEADM.parts)[0].quarantined == {"aa", "bb"}
 
 
-def test_intact_means_that_the_copies_are_what_they_were() -> None:
+def test_intact_means_that_the_copies_are_unchanged() -> None:
     config_maps = objects(1, "x")
     assert read(config_maps, KUBEADM.parts)[0].intact
     config_maps["config-1"]["data"] = {"config.yaml": "y"}

@@ -1,4 +1,4 @@
-"""What users had set is kept with a revision and can be read back."""
+"""What users had set is recorded with a revision and can be read back."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kube_scheduler_operator.controlplane.revision.inputs import (
 )
 
 
-def test_only_what_decides_about_a_revision_is_recorded_and_read_back() -> None:
+def test_only_inputs_of_a_revision_are_recorded_and_read_back() -> None:
     scheduler = {"metadata": {"name": "cluster"}, "spec": {"profile": "NoScoring", "policy": {}}}
     kubescheduler = {
         "spec": {
@@ -49,7 +49,7 @@ def test_what_was_not_set_is_recorded_as_not_set() -> None:
     assert read_inputs(record({"spec": {}}, {"spec": {}})) == RecordedInputs({}, {})
 
 
-def test_the_same_inputs_are_the_same_text() -> None:
+def test_equal_inputs_have_equal_text() -> None:
     one = {"spec": {"logLevel": "Debug", "forceRedeploymentReason": "x"}}
     two = {"spec": dict(reversed(one["spec"].items()))}
     assert record(None, one) == record(None, two)
@@ -59,5 +59,5 @@ def test_the_same_inputs_are_the_same_text() -> None:
     "text", ["", "{", "[]", "{}", '{"scheduler":1,"kubescheduler":{}}', '{"scheduler":{}}',
              '{"scheduler":{},"kubescheduler":[]}', "null"]
 )  # fmt: skip
-def test_what_is_no_record_is_read_as_none(text: str) -> None:
+def test_an_invalid_record_is_read_as_none(text: str) -> None:
     assert read_inputs(text) is None

@@ -1,4 +1,4 @@
-"""Cutting revisions: the reference's rows (openshift/library-go, revision controller) and ours."""
+"""Cutting revisions: rows of the reference (library-go, revision controller) and our own."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import KUBEADM
 from kube_scheduler_operator.base.settings import Settings
-from kube_scheduler_operator.controlplane.revision.content import Content
-from kube_scheduler_operator.controlplane.revision.revise import Revised, revise
+from kube_scheduler_operator.controlplane.revision.content import RevisionContent
+from kube_scheduler_operator.controlplane.revision.revise import RevisionResult, revise
 from kube_scheduler_operator.model.plan import Action, Create, Delete, Replace
 from kube_scheduler_operator.model.snapshot import Snapshot
 
@@ -23,12 +23,12 @@ FALLBACK = names.REASON_OPERAND_FALLBACK
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def content(text: str) -> Content:
-    return Content({name: {"key": f"{name} {text}"} for name in KUBEADM.parts})
+def content(text: str) -> RevisionContent:
+    return RevisionContent({name: {"key": f"{name} {text}"} for name in KUBEADM.parts})
 
 
 class Cluster:
-    """ConfigMaps, node statuses and scheduler pods, without a cluster."""
+    """ConfigMaps, node statuses and scheduler pods in memory."""
 
     def __init__(self) -> None:
         self.config_maps: dict[str, Any] = {}
@@ -87,7 +87,9 @@ class Cluster:
         self.pods[node] = {"metadata": metadata}
         return self
 
-    def look(self, wanted: Content | None, swapping: Container[int] = ()) -> Revised:
+    def step(
+        self, content: RevisionContent | None, swapping: Container[int] = ()
+    ) -> RevisionResult:
         status = {
             "latestAvailableRevision": self.latest,
             "nodeStatuses": list(self.entries.values()),
@@ -100,18 +102,18 @@ class Cluster:
             config_maps=self.config_maps,
             operand_pods=self.pods,
         )
-        return revise(snapshot, wanted, swapping)
+        return revise(snapshot, content, swapping)
 
-    def drive(self, wanted: Content | None, passes: int = 12) -> Revised:
-        """Pass after pass until nothing is written any more."""
-        for _ in range(passes):
-            revised = self.look(wanted)
+    def settle(self, content: RevisionContent | None, limit: int = 12) -> RevisionResult:
+        """Reconcile until nothing is written."""
+        for _ in range(limit):
+            revised = self.step(content)
             self.latest = max(self.latest, revised.latest)
             if not revised.actions:
                 return revised
             for action in revised.actions:
                 self._perform(action)
-        raise AssertionError(f"still writing after {passes} passes: {self.writes}")
+        raise AssertionError(f"still writing after {limit} reconciles: {self.writes}")
 
     def _perform(self, action: Action) -> None:
         name = action.obj["metadata"]["name"]
@@ -147,12 +149,10 @@ def numbers(cluster: Cluster) -> list[int]:
 # --- the reference's rows -------------------------------------------------------------------------
 
 
-def test_a_half_made_revision_is_gone_on_with_instead_of_skipped_because_numbers_have_no_gaps() -> (
-    None
-):
-    # Theirs goes on to revision-status-2 and leaves revision 1 behind.
+def test_an_unfinished_revision_is_continued_because_numbers_have_no_gaps() -> None:
+    # The reference continues with revision-status-2 and leaves revision 1 incomplete.
     cluster = Cluster().revision(1, "a", ready=False, copies=())
-    cluster.drive(content("a"))
+    cluster.settle(content("a"))
     assert numbers(cluster) == [1]
     assert cluster.writes == [
         "create config-1",
@@ -161,24 +161,24 @@ def test_a_half_made_revision_is_gone_on_with_instead_of_skipped_because_numbers
     ]
 
 
-def test_a_lost_status_write_is_made_up_for() -> None:
+def test_a_lost_status_write_is_repeated() -> None:
     cluster = Cluster().revision(1, "a").revision(2, "b")
     cluster.latest = 0
-    assert cluster.drive(content("b")).latest == 2
+    assert cluster.settle(content("b")).latest == 2
     assert cluster.writes == []
 
 
 def test_unusable_inputs_create_nothing() -> None:
     cluster = Cluster().revision(1, "a")
-    revised = cluster.drive(None)
+    revised = cluster.settle(None)
     assert cluster.writes == []
-    assert revised.wanted is not None
-    assert revised.wanted.number == 1, "what had begun is finished"
+    assert revised.desired is not None
+    assert revised.desired.number == 1, "the unfinished revision is completed"
 
 
 def test_the_first_revision_is_written_in_an_order_that_survives_a_crash() -> None:
     cluster = Cluster()
-    revised = cluster.drive(content("a"))
+    revised = cluster.settle(content("a"))
     assert cluster.writes == [
         "create revision-status-1",
         "create config-1",
@@ -193,13 +193,13 @@ def test_the_first_revision_is_written_in_an_order_that_survives_a_crash() -> No
 
 def test_equal_content_writes_nothing() -> None:
     cluster = Cluster().revision(1, "a")
-    cluster.drive(content("a"))
+    cluster.settle(content("a"))
     assert cluster.writes == []
 
 
-def test_changed_content_is_the_next_number_and_says_why() -> None:
+def test_changed_content_gets_the_next_number_and_a_reason() -> None:
     cluster = Cluster().revision(2, "a")
-    cluster.drive(content("b"))
+    cluster.settle(content("b"))
     assert numbers(cluster) == [2, 3]
     reason = cluster.config_maps["revision-status-3"]["data"]["reason"]
     assert reason == (
@@ -208,100 +208,100 @@ def test_changed_content_is_the_next_number_and_says_why() -> None:
 
 
 @pytest.mark.parametrize("crash_after", range(1, 5))
-def test_a_crash_after_any_write_makes_no_revision_too_many(crash_after: int) -> None:
+def test_a_crash_after_any_write_makes_no_extra_revision(crash_after: int) -> None:
     cluster = Cluster().revision(2, "a")
     while len(cluster.writes) < crash_after:
-        for action in cluster.look(content("b")).actions[: crash_after - len(cluster.writes)]:
+        for action in cluster.step(content("b")).actions[: crash_after - len(cluster.writes)]:
             cluster._perform(action)
-    cluster.drive(content("b"))
+    cluster.settle(content("b"))
     assert numbers(cluster) == [2, 3]
 
 
 @pytest.mark.parametrize("crash_after", range(1, 4))
-def test_an_edit_that_is_taken_back_before_it_is_a_revision_leaves_nothing(
+def test_an_edit_reverted_before_its_revision_is_complete_is_deleted(
     crash_after: int,
 ) -> None:
     cluster = Cluster().revision(2, "a")
     while len(cluster.writes) < crash_after:
-        for action in cluster.look(content("b")).actions[: crash_after - len(cluster.writes)]:
+        for action in cluster.step(content("b")).actions[: crash_after - len(cluster.writes)]:
             cluster._perform(action)
-    cluster.drive(content("a"))
+    cluster.settle(content("a"))
     assert numbers(cluster) == [2]
 
 
 def test_an_edit_of_the_edit_reuses_the_number() -> None:
     cluster = Cluster().revision(2, "a")
-    for action in cluster.look(content("b")).actions:
+    for action in cluster.step(content("b")).actions:
         cluster._perform(action)
-    for action in cluster.look(content("b")).actions:
+    for action in cluster.step(content("b")).actions:
         cluster._perform(action)
-    cluster.drive(content("c"))
+    cluster.settle(content("c"))
     assert numbers(cluster) == [2, 3]
     assert cluster.config_maps["config-3"]["data"] == {"key": "config c"}
 
 
 def test_a_missing_copy_of_the_latest_is_restored_instead_of_a_new_revision() -> None:
-    # Theirs makes revision 2, which restarts every scheduler for a ConfigMap that somebody deleted.
+    # The reference creates revision 2 then, which restarts every scheduler.
     cluster = Cluster().revision(1, "a", copies=(names.CONFIG,))
-    cluster.drive(content("a"))
+    cluster.settle(content("a"))
     assert cluster.writes == ["create kube-scheduler-pod-1"]
 
 
-def test_a_deleted_latest_revision_status_is_no_deadlock() -> None:
-    # Theirs wants to lower latestAvailableRevision, which the API refuses for ever.
+def test_a_deleted_latest_revision_status_causes_no_deadlock() -> None:
+    # The reference tries to lower latestAvailableRevision, which the API always refuses.
     cluster = Cluster().revision(1, "a").revision(2, "b").node("n", 2)
     del cluster.config_maps["revision-status-2"]
-    cluster.drive(content("b"))
+    cluster.settle(content("b"))
     assert numbers(cluster) == [1, 3]
 
 
-def test_a_deleted_latest_revision_status_is_made_again_if_a_scheduler_proves_its_content() -> None:
+def test_a_deleted_latest_revision_status_is_restored_if_a_scheduler_proves_its_content() -> None:
     cluster = Cluster().revision(1, "a").revision(2, "b").node("n", 2).pod("n", 2, "b")
     del cluster.config_maps["revision-status-2"]
-    revised = cluster.look(content("b"))
-    assert revised.wanted is None, "and no node moves meanwhile"
-    cluster.drive(content("b"))
+    revised = cluster.step(content("b"))
+    assert revised.desired is None, "no node moves meanwhile"
+    cluster.settle(content("b"))
     assert numbers(cluster) == [1, 2]
 
 
-def test_numbers_that_only_the_nodes_remember_are_not_given_again() -> None:
+def test_numbers_that_only_nodes_show_are_not_reused() -> None:
     cluster = Cluster().pod("n", 7, "x")
-    revised = cluster.drive(content("y"))
+    revised = cluster.settle(content("y"))
     assert numbers(cluster) == [8]
     assert revised.latest == 8
 
 
-def test_content_that_only_the_nodes_remember_is_recognized() -> None:
+def test_content_that_only_nodes_show_is_recognized() -> None:
     cluster = Cluster().pod("n", 7, "x")
-    cluster.drive(content("x"))
+    cluster.settle(content("x"))
     assert numbers(cluster) == [7]
 
 
 # --- refused, failed, put back --------------------------------------------------------------------
 
 
-def wanted(revised: Revised) -> int | None:
-    return revised.wanted.number if revised.wanted else None
+def desired_number(revised: RevisionResult) -> int | None:
+    return revised.desired.number if revised.desired else None
 
 
-def rejected(revised: Revised) -> int | None:
+def rejected(revised: RevisionResult) -> int | None:
     return revised.rejected.number if revised.rejected else None
 
 
 @pytest.mark.parametrize("outcome", [REFUSED, FAILED])
-def test_a_bad_revision_is_held_and_the_last_good_one_stays_wanted(outcome: str) -> None:
+def test_a_bad_revision_is_quarantined_and_the_last_good_one_stays_desired(outcome: str) -> None:
     cluster = Cluster().revision(1, "a", INSTALLED).revision(2, "b", outcome).node("n", 1)
-    revised = cluster.drive(content("b"))
+    revised = cluster.settle(content("b"))
     assert cluster.writes == []
-    assert (wanted(revised), rejected(revised)) == (1, 2)
+    assert (desired_number(revised), rejected(revised)) == (1, 2)
 
 
-def test_an_edit_that_is_taken_back_before_a_node_ran_it_is_withdrawn() -> None:
+def test_an_edit_that_is_reverted_before_a_node_ran_it_is_withdrawn() -> None:
     cluster = Cluster().revision(1, "a", names.OUTCOME_INSTALLED).revision(2, "b").node("n", 1)
-    revised = cluster.drive(content("a"))
+    revised = cluster.settle(content("a"))
     assert cluster.writes == ["replace revision-status-2"]
-    assert revised.wanted is not None
-    assert revised.wanted.number == 1
+    assert revised.desired is not None
+    assert revised.desired.number == 1
     assert revised.latest == 2
     assert revised.history[-1].outcome == names.OUTCOME_WITHDRAWN
     assert revised.rejected is None
@@ -312,127 +312,127 @@ def test_an_edit_that_is_taken_back_before_a_node_ran_it_is_withdrawn() -> None:
     [(2, 2, ()), (1, 2, ()), (1, 1, {2})],
     ids=["a node has it", "a node evidently runs it", "a node is about to run it"],
 )
-def test_what_some_node_has_begun_to_run_is_not_withdrawn(
+def test_a_revision_that_some_node_runs_is_not_withdrawn(
     current: int, pod: int, swapping: Container[int]
 ) -> None:
     cluster = Cluster().revision(1, "a", names.OUTCOME_INSTALLED).revision(2, "b")
     cluster.node("n", 1).node("m", current).pod("m", pod, "ab"[pod - 1])
-    (action,) = cluster.look(content("a"), swapping).actions
+    (action,) = cluster.step(content("a"), swapping).actions
     assert action.obj["metadata"]["name"] == "revision-status-3"
 
 
-def test_what_was_withdrawn_can_be_asked_for_again() -> None:
+def test_withdrawn_content_can_be_requested_again() -> None:
     cluster = Cluster().revision(1, "a", names.OUTCOME_INSTALLED).node("n", 1)
     cluster.revision(2, "b", names.OUTCOME_WITHDRAWN)
-    revised = cluster.drive(content("b"))
-    assert revised.wanted is not None
-    assert revised.wanted.number == 3
-    assert "asked for again" in revised.wanted.status["data"]["reason"]
+    revised = cluster.settle(content("b"))
+    assert revised.desired is not None
+    assert revised.desired.number == 3
+    assert "requested again" in revised.desired.status["data"]["reason"]
 
 
-def test_a_withdrawn_revision_that_runs_after_all_is_left_for_a_higher_one() -> None:
+def test_a_withdrawn_revision_that_runs_after_all_is_replaced_by_a_higher_one() -> None:
     cluster = Cluster().revision(1, "a", names.OUTCOME_INSTALLED).node("n", 2)
     cluster.revision(2, "b", names.OUTCOME_WITHDRAWN)
-    revised = cluster.drive(content("a"))
-    assert revised.wanted is not None
-    assert revised.wanted.number == 3
+    revised = cluster.settle(content("a"))
+    assert revised.desired is not None
+    assert revised.desired.number == 3
 
 
 @pytest.mark.parametrize("outcome", [REFUSED, FAILED])
-def test_taking_a_bad_edit_back_needs_no_revision(outcome: str) -> None:
+def test_reverting_a_bad_edit_needs_no_revision(outcome: str) -> None:
     cluster = Cluster().revision(1, "a", INSTALLED).revision(2, "b", outcome).node("n", 1)
-    revised = cluster.drive(content("a"))
+    revised = cluster.settle(content("a"))
     assert cluster.writes == []
-    assert (wanted(revised), rejected(revised)) == (1, None)
+    assert (desired_number(revised), rejected(revised)) == (1, None)
     assert revised.latest == 2
 
 
 def test_a_node_behind_the_last_good_revision_may_still_catch_up() -> None:
     cluster = Cluster().revision(1, "z", INSTALLED).revision(2, "a", INSTALLED)
     cluster.revision(3, "b", REFUSED).node("m", 1).node("n", 2)
-    assert wanted(cluster.look(content("b"))) == 2
-    assert wanted(cluster.look(content("a"))) == 2
+    assert desired_number(cluster.step(content("b"))) == 2
+    assert desired_number(cluster.step(content("a"))) == 2
 
 
-def test_no_node_goes_below_what_another_one_runs() -> None:
+def test_no_node_moves_below_the_revision_of_another() -> None:
     cluster = Cluster().revision(1, "a", INSTALLED).revision(2, "b", FAILED)
     cluster.node("m", 1).node("n", 2)
-    assert wanted(cluster.look(content("b"))) is None
+    assert desired_number(cluster.step(content("b"))) is None
 
 
 def test_an_edit_after_a_bad_one_is_the_next_revision() -> None:
     cluster = Cluster().revision(1, "a", INSTALLED).revision(2, "b", REFUSED).node("n", 1)
-    assert wanted(cluster.drive(content("c"))) == 3
+    assert desired_number(cluster.settle(content("c"))) == 3
 
 
-def test_a_failure_after_it_was_healthy_goes_up_to_the_last_good_content() -> None:
+def test_after_a_late_failure_a_new_revision_has_the_last_good_content() -> None:
     cluster = Cluster().revision(1, "a", INSTALLED).revision(2, "b", FAILED).node("n", 2)
-    revised = cluster.drive(content("b"))
+    revised = cluster.settle(content("b"))
     assert cluster.config_maps["config-3"]["data"] == {"key": "config a"}
-    assert (wanted(revised), rejected(revised)) == (3, 2)
-    assert "quarantine" not in revised.held
-    assert "held back" in revised.held
+    assert (desired_number(revised), rejected(revised)) == (3, 2)
+    assert "quarantine" not in revised.blocked
+    assert "is not retried" in revised.blocked
 
 
-def test_a_mistake_in_the_configuration_does_not_keep_the_good_content_away() -> None:
+def test_an_error_in_the_configuration_does_not_block_the_last_good_content() -> None:
     cluster = Cluster().revision(1, "a", INSTALLED).revision(2, "b", FAILED).node("n", 2)
-    assert wanted(cluster.drive(None)) == 3
+    assert desired_number(cluster.settle(None)) == 3
 
 
-def test_quarantine_lasts_until_other_content_was_asked_for() -> None:
+def test_quarantine_lasts_until_other_content_is_requested() -> None:
     cluster = Cluster().revision(1, "a", INSTALLED).revision(2, "b", FAILED).node("n", 2)
-    cluster.drive(content("b"))
-    cluster.drive(content("c"))
+    cluster.settle(content("b"))
+    cluster.settle(content("c"))
     assert numbers(cluster) == [1, 2, 3, 4]
-    cluster.drive(content("b"))
+    cluster.settle(content("b"))
     assert numbers(cluster) == [1, 2, 3, 4, 5]
 
 
-def test_a_refused_edit_on_top_of_a_failed_revision_goes_back_as_well() -> None:
+def test_a_refused_edit_on_top_of_a_failed_revision_also_rolls_back() -> None:
     cluster = Cluster().revision(1, "a", INSTALLED).revision(2, "b", FAILED)
     cluster.revision(3, "c", REFUSED).node("n", 2)
-    revised = cluster.drive(content("c"))
-    assert wanted(revised) == 4
+    revised = cluster.settle(content("c"))
+    assert desired_number(revised) == 4
     assert cluster.config_maps["config-4"]["data"] == {"key": "config a"}
-    cluster.drive(content("c"))
-    assert numbers(cluster) == [1, 2, 3, 4], "the refused one is not tried for ever"
+    cluster.settle(content("c"))
+    assert numbers(cluster) == [1, 2, 3, 4], "the refused one is not retried indefinitely"
 
 
-def test_going_back_does_not_go_round_in_circles() -> None:
+def test_rolling_back_does_not_loop() -> None:
     cluster = Cluster().revision(1, "a", INSTALLED).revision(2, "b", FAILED)
     cluster.revision(3, "a", FAILED, quarantined="b").node("n", 3)
-    revised = cluster.drive(content("b"))
-    assert numbers(cluster) == [1, 2, 3], "a failed as well: nothing is left to go back to"
-    assert wanted(revised) is None
+    revised = cluster.settle(content("b"))
+    assert numbers(cluster) == [1, 2, 3], "a failed as well, so no content is left"
+    assert desired_number(revised) is None
 
 
-def test_other_content_is_a_way_out_even_without_anything_good() -> None:
+def test_other_content_is_tried_even_without_a_good_revision() -> None:
     cluster = Cluster().revision(1, "a", FAILED).node("n", 1)
-    assert wanted(cluster.drive(content("b"))) == 2
+    assert desired_number(cluster.settle(content("b"))) == 2
 
 
-def test_a_scheduler_that_was_just_put_back_is_not_mistaken_for_one_that_runs() -> None:
+def test_the_mirror_pod_of_a_rolled_back_scheduler_does_not_count() -> None:
     cluster = Cluster().revision(1, "a", INSTALLED).revision(2, "b", FAILED)
     cluster.node("n", 1, lastFailedRevision=2, lastFailedReason=FALLBACK).pod("n", 2, "b")
-    revised = cluster.drive(content("b"))
+    revised = cluster.settle(content("b"))
     assert numbers(cluster) == [1, 2]
-    assert wanted(revised) == 1
+    assert desired_number(revised) == 1
 
 
-def test_a_ready_annotation_that_was_removed_comes_back_with_the_same_quarantine() -> None:
+def test_a_removed_ready_annotation_is_restored_with_the_same_quarantine() -> None:
     cluster = Cluster().revision(1, "a", INSTALLED).revision(2, "b", FAILED)
     cluster.revision(3, "a", INSTALLED, quarantined="b").node("n", 3)
     annotations = cluster.config_maps["revision-status-3"]["metadata"]["annotations"]
     annotations[names.REVISION_READY_ANNOTATION] = "false"
-    cluster.drive(content("b"))
+    cluster.settle(content("b"))
     assert numbers(cluster) == [1, 2, 3]
     assert cluster.writes == ["replace revision-status-3"]
 
 
-def test_copies_whose_revision_status_was_made_again_get_the_new_owner() -> None:
+def test_copies_of_a_restored_revision_status_get_the_new_owner() -> None:
     cluster = Cluster().revision(1, "a", INSTALLED)
     cluster.config_maps["revision-status-1"]["metadata"]["uid"] = "another"
-    cluster.drive(content("a"))
+    cluster.settle(content("a"))
     assert cluster.writes == ["replace config-1", "replace kube-scheduler-pod-1"]
     owner = cluster.config_maps["config-1"]["metadata"]["ownerReferences"][0]
     assert owner["uid"] == "another"
@@ -440,7 +440,7 @@ def test_copies_whose_revision_status_was_made_again_get_the_new_owner() -> None
 
 def test_missing_copies_of_older_revisions_are_a_note() -> None:
     cluster = Cluster().revision(1, "a", copies=(names.CONFIG,)).revision(2, "b")
-    assert "kube-scheduler-pod-1" in cluster.look(content("b")).note
+    assert "kube-scheduler-pod-1" in cluster.step(content("b")).note
 
 
 @given(st.lists(st.sampled_from("abc"), min_size=1, max_size=12))
@@ -451,18 +451,18 @@ def test_numbers_count_changes_of_the_content(texts: list[str]) -> None:
     for text in texts:
         changes += text != previous
         previous = text
-        revised = cluster.drive(content(text))
-        assert revised.wanted is not None
-        assert revised.wanted.number == changes
-        assert revised.wanted.content == content(text)
+        revised = cluster.settle(content(text))
+        assert revised.desired is not None
+        assert revised.desired.number == changes
+        assert revised.desired.content == content(text)
     assert numbers(cluster) == list(range(1, changes + 1))
 
 
-# --- what users had set ---------------------------------------------------------------------------
+# --- recorded inputs ----------------------------------------------------------------------------
 
 
-def asked(text: str, inputs: str) -> Content:
-    return Content(content(text).parts, inputs)
+def asked(text: str, inputs: str) -> RevisionContent:
+    return RevisionContent(content(text).parts, inputs)
 
 
 def recorded(cluster: Cluster, number: int) -> str | None:
@@ -470,46 +470,46 @@ def recorded(cluster: Cluster, number: int) -> str | None:
     return data.get(names.INPUTS_KEY)
 
 
-def test_a_revision_remembers_what_it_was_made_from() -> None:
+def test_a_revision_records_its_inputs() -> None:
     cluster = Cluster()
-    cluster.drive(asked("a", "first"))
-    cluster.drive(asked("b", "second"))
+    cluster.settle(asked("a", "first"))
+    cluster.settle(asked("b", "second"))
     assert (recorded(cluster, 1), recorded(cluster, 2)) == ("first", "second")
 
 
-def test_another_way_to_the_same_content_writes_nothing() -> None:
+def test_other_inputs_with_the_same_content_write_nothing() -> None:
     cluster = Cluster()
-    cluster.drive(asked("a", "one way"))
+    cluster.settle(asked("a", "one way"))
     cluster.writes.clear()
-    cluster.drive(asked("a", "another way"))
+    cluster.settle(asked("a", "another way"))
     assert cluster.writes == []
     assert recorded(cluster, 1) == "one way"
 
 
-def test_what_comes_after_a_failure_has_the_inputs_of_the_good_content() -> None:
+def test_a_rollback_revision_has_the_inputs_of_the_good_content() -> None:
     cluster = Cluster()
-    cluster.drive(asked("a", "good"))
+    cluster.settle(asked("a", "good"))
     cluster.config_maps["revision-status-1"]["metadata"]["annotations"][
         names.OUTCOME_ANNOTATION
     ] = INSTALLED
-    cluster.drive(asked("b", "bad"))
+    cluster.settle(asked("b", "bad"))
     cluster.config_maps["revision-status-2"]["metadata"]["annotations"][
         names.OUTCOME_ANNOTATION
     ] = FAILED
     cluster.node("a", 2)
-    cluster.drive(asked("b", "bad"))
+    cluster.settle(asked("b", "bad"))
     assert recorded(cluster, 3) == "good"
 
 
-def test_a_revision_status_that_is_made_again_has_its_inputs() -> None:
+def test_a_restored_revision_status_has_its_inputs() -> None:
     cluster = Cluster().revision(1, "a").pod("a", 1, "a")
     del cluster.config_maps["revision-status-1"]
-    cluster.drive(asked("a", "known"))
+    cluster.settle(asked("a", "known"))
     assert recorded(cluster, 1) == "known"
 
 
-def test_revisions_of_an_operator_that_recorded_no_inputs_stay_as_they_are() -> None:
+def test_revisions_without_recorded_inputs_stay_unchanged() -> None:
     cluster = Cluster().revision(1, "a")
-    assert cluster.drive(asked("a", "now")).wanted is not None
+    assert cluster.settle(asked("a", "now")).desired is not None
     assert cluster.writes == []
     assert recorded(cluster, 1) is None

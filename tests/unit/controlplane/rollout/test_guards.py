@@ -1,4 +1,4 @@
-"""When a guard's word means that its scheduler must be started again."""
+"""When a guard's report means that its scheduler must be restarted."""
 
 from __future__ import annotations
 
@@ -14,10 +14,12 @@ from kube_scheduler_operator.model import operand_pods
 from kube_scheduler_operator.model.snapshot import Snapshot
 from kube_scheduler_operator.programs.node.exit_codes import EXIT_CHANGED
 
+from ....builders import operand_pod
+
 STARTED, BEFORE, AFTER = (f"2026-11-21T10:00:{s}Z" for s in ("30", "29", "31"))
 
 
-def said(message="new", when=AFTER, code=EXIT_CHANGED):
+def reported(message="new", when=AFTER, code=EXIT_CHANGED):
     return {"terminated": {"exitCode": code, "message": message, "finishedAt": when}}
 
 
@@ -26,17 +28,8 @@ def running(when=STARTED):
 
 
 def scheduler(state, kubeconfig="old"):
-    return operand_pods.read(
-        {
-            "metadata": {
-                "name": "kube-scheduler-a",
-                "labels": {"revision": "3"},
-                "annotations": {names.KUBECONFIG_ANNOTATION: kubeconfig},
-            },
-            "spec": {"nodeName": "a", "containers": [{"name": "kube-scheduler"}]},
-            "status": {"containerStatuses": [{"name": "kube-scheduler", "state": state}]},
-        }
-    )
+    annotations = {names.KUBECONFIG_ANNOTATION: kubeconfig}
+    return operand_pods.read(operand_pod("a", 3, annotations=annotations, state=state))
 
 
 def snapshot(state, last):
@@ -53,24 +46,29 @@ def snapshot(state, last):
 
 
 CASES = {
-    "nothing was said": (running(), {}, running(), False),
-    "it just said it": (said(), {}, running(), True),
-    "it said it before it was started again": (running(), said(), running(), True),
-    "the scheduler was started since": (running(), said(when=BEFORE), running(), False),
-    "in the same second": (running(), said(when=STARTED), running(), False),
-    "the scheduler has it already": (running(), said("old"), running(), False),
-    "the guard ended for another reason": (running(), said(code=137), running(), False),
-    "it said nothing readable": (running(), said(""), running(), False),
-    "no time": (running(), said(when=""), running(), False),
-    "the scheduler does not run": (said(), {}, {"waiting": {"reason": "CrashLoopBackOff"}}, False),
+    "nothing reported": (running(), {}, running(), False),
+    "just reported": (reported(), {}, running(), True),
+    "reported before the guard was restarted": (running(), reported(), running(), True),
+    "the scheduler was restarted since": (running(), reported(when=BEFORE), running(), False),
+    "in the same second": (running(), reported(when=STARTED), running(), False),
+    "the scheduler already has it": (running(), reported("old"), running(), False),
+    "the guard ended for another reason": (running(), reported(code=137), running(), False),
+    "no fingerprint in the message": (running(), reported(""), running(), False),
+    "no time": (running(), reported(when=""), running(), False),
+    "the scheduler is not running": (
+        reported(),
+        {},
+        {"waiting": {"reason": "CrashLoopBackOff"}},
+        False,
+    ),
 }
 
 
 @pytest.mark.parametrize(("state", "last", "scheduler_state", "changed"), CASES.values(), ids=CASES)
-def test_a_changed_kubeconfig(state, last, scheduler_state, changed):
+def test_changed_kubeconfig(state, last, scheduler_state, changed):
     assert changed_kubeconfig(snapshot(state, last), scheduler(scheduler_state)) is changed
 
 
-def test_a_node_without_a_guard_has_no_news():
+def test_without_a_guard_no_kubeconfig_change_is_reported():
     bare = Snapshot(now=datetime.now(UTC), platform=KUBEADM, settings=Settings())
     assert not changed_kubeconfig(bare, scheduler(running()))

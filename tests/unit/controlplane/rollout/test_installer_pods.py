@@ -6,13 +6,14 @@ from typing import Any
 
 import pytest
 
-from kube_scheduler_operator.base import names
 from kube_scheduler_operator.controlplane.rollout.installer_pods import (
     Stage,
     read,
     scheduler_sentence,
 )
-from kube_scheduler_operator.programs.node.result import Result, Verdict
+from kube_scheduler_operator.programs.node.result import InstallerOutcome, Result
+
+from ....builders import RUNNING, installer_pod, installer_status, terminated
 
 REFUSAL = (
     "I1121 10:02:02.900000       1 serving.go:386] Generated self-signed cert in-memory\n"
@@ -24,16 +25,10 @@ SENTENCE = (
     "initializing profiles: creating profile for scheduler name default-scheduler: "
     'ScorePlugin "Nope" does not exist'
 )
-RESULT = Result(Verdict.INSTALLED, 7, "node-a", 7, steps={"ready": 1.5})
+RESULT = Result(InstallerOutcome.INSTALLED, 7, "node-a", 7, steps={"ready": 1.5})
 
 CREATING = {"waiting": {"reason": "ContainerCreating"}}
-RUNNING = {"running": {"startedAt": "2026-01-01T00:00:00Z"}}
 BACK_OFF = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 10s restarting"}}
-
-
-def ended(code: int, message: str = "", **fields: Any) -> dict[str, Any]:
-    at = "2026-01-01T00:00:09Z"
-    return {"terminated": {"exitCode": code, "message": message, "finishedAt": at, **fields}}
 
 
 def pod(
@@ -43,31 +38,20 @@ def pod(
     *,
     last_preflight: dict[str, Any] | None = None,
     last_installer: dict[str, Any] | None = None,
-    go_ahead: str | None = "true",
+    permission: str | None = "true",
     started: bool = False,
     **status: Any,
 ) -> dict[str, Any]:
-    status["phase"] = phase
-    statuses = status.setdefault("containerStatuses", [{"name": "unrelated", "state": RUNNING}])
-    if preflight is not None:
-        statuses.append(
-            {"name": names.PREFLIGHT, "state": preflight, "lastState": last_preflight or {}}
-        )
-    if installer is not None:
-        last = last_installer or {}
-        statuses.append(
-            {"name": names.INSTALLER, "state": installer, "lastState": last, "started": started}
-        )
-    return {
-        "metadata": {
-            "name": "installer-7-node-a",
-            "labels": {names.INSTALLER_REVISION_LABEL: "7"},
-            "annotations": {} if go_ahead is None else {names.GO_AHEAD_ANNOTATION: go_ahead},
-            "creationTimestamp": "2026-01-01T00:00:00Z",
-        },
-        "spec": {"nodeName": "node-a"},
-        "status": status,
-    }
+    containers = installer_status(
+        phase,
+        preflight,
+        installer,
+        last_preflight=last_preflight,
+        last_installer=last_installer,
+        started=started,
+        others=[{"name": "unrelated", "state": RUNNING}],
+    )
+    return installer_pod("node-a", 7, {**containers, **status}, permission=permission)
 
 
 @pytest.mark.parametrize(
@@ -75,107 +59,126 @@ def pod(
     [
         pytest.param(pod("Pending"), Stage.PENDING, "", id="no status yet"),
         pytest.param(
-            pod("Pending", message="no disk"), Stage.PENDING, "no disk", id="kubelet says why"
+            pod("Pending", message="no disk"), Stage.PENDING, "no disk", id="kubelet reports why"
         ),
         pytest.param(pod("Pending", CREATING, CREATING), Stage.PENDING, "", id="image is pulled"),
         pytest.param(pod("Running", RUNNING, RUNNING), Stage.PREFLIGHT, "", id="check runs"),
-        pytest.param(pod("Pending", ended(0), CREATING), Stage.PREFLIGHT, "", id="check succeeded"),
         pytest.param(
-            pod("Running", ended(1, REFUSAL), RUNNING), Stage.REFUSED, SENTENCE, id="refused"
+            pod("Pending", terminated(0), CREATING), Stage.PREFLIGHT, "", id="check succeeded"
         ),
         pytest.param(
-            pod("Running", BACK_OFF, RUNNING, last_preflight=ended(1, REFUSAL)),
+            pod("Running", terminated(1, REFUSAL), RUNNING), Stage.REFUSED, SENTENCE, id="refused"
+        ),
+        pytest.param(
+            pod("Running", BACK_OFF, RUNNING, last_preflight=terminated(1, REFUSAL)),
             Stage.REFUSED,
             SENTENCE,
             id="refused, the kubelet waits to try again",
         ),
         pytest.param(
-            pod("Running", RUNNING, RUNNING, last_preflight=ended(1, REFUSAL)),
+            pod("Running", RUNNING, RUNNING, last_preflight=terminated(1, REFUSAL)),
             Stage.REFUSED,
             SENTENCE,
             id="refused, the kubelet tries again",
         ),
         pytest.param(
-            pod("Pending", ended(2, "panic: oh no\n\ngoroutine 1 [running]:")),
+            pod("Pending", terminated(2, "panic: oh no\n\ngoroutine 1 [running]:")),
             Stage.REFUSED,
             "panic: oh no",
             id="panic",
         ),
         pytest.param(
-            pod("Pending", ended(137, "", reason="OOMKilled")),
+            pod("Pending", terminated(137, "", reason="OOMKilled")),
             Stage.PREFLIGHT,
-            "the check ended with exit code 137: ",
-            id="killed: says nothing about the configuration",
+            "the preflight ended with exit code 137: ",
+            id="killed: no result about the configuration",
         ),
         pytest.param(
-            pod("Pending", ended(0), last_preflight=ended(1, REFUSAL)),
+            pod("Pending", terminated(0), last_preflight=terminated(1, REFUSAL)),
             Stage.PREFLIGHT,
             "",
             id="accepted at the second attempt",
         ),
-        pytest.param(pod("Running", ended(0), RUNNING), Stage.INSTALLING, "", id="installer runs"),
         pytest.param(
-            pod("Running", ended(0), BACK_OFF, last_installer=ended(1, "disk full\n")),
+            pod("Running", terminated(0), RUNNING), Stage.INSTALLING, "", id="installer runs"
+        ),
+        pytest.param(
+            pod("Running", terminated(0), BACK_OFF, last_installer=terminated(1, "disk full\n")),
             Stage.INSTALLING,
             "disk full",
             id="installer failed and will be tried again",
         ),
         pytest.param(
-            pod("Running", ended(0), RUNNING, last_installer=ended(1, "disk full")),
+            pod("Running", terminated(0), RUNNING, last_installer=terminated(1, "disk full")),
             Stage.INSTALLING,
             "disk full",
             id="installer is tried again",
         ),
         pytest.param(
-            pod("Running", RUNNING, RUNNING, go_ahead=None),
+            pod("Running", RUNNING, RUNNING, permission=None),
             Stage.PREFLIGHT,
             "",
-            id="checks before its turn",
+            id="checks without permission",
         ),
         pytest.param(
-            pod("Running", ended(0), RUNNING, go_ahead=None), Stage.STAGING, "", id="stages"
+            pod("Running", terminated(0), RUNNING, permission=None), Stage.STAGING, "", id="stages"
         ),
         pytest.param(
-            pod("Running", ended(0), RUNNING, go_ahead=None, started=True),
+            pod("Running", terminated(0), RUNNING, permission=None, started=True),
             Stage.STAGED,
             "",
             id="staged",
         ),
         pytest.param(
-            pod("Running", ended(0), RUNNING, go_ahead="soon", started=True),
+            pod("Running", terminated(0), RUNNING, permission="soon", started=True),
             Stage.STAGED,
             "",
-            id="staged, somebody wrote something else",
+            id="staged, another value of the annotation",
         ),
         pytest.param(
-            pod("Running", ended(0), BACK_OFF, last_installer=ended(1, "full"), go_ahead=None),
+            pod(
+                "Running",
+                terminated(0),
+                BACK_OFF,
+                last_installer=terminated(1, "full"),
+                permission=None,
+            ),
             Stage.STAGING,
             "full",
             id="could not stage and waits",
         ),
         pytest.param(
-            pod("Running", ended(0), RUNNING, last_installer=ended(1, "full"), go_ahead=None),
+            pod(
+                "Running",
+                terminated(0),
+                RUNNING,
+                last_installer=terminated(1, "full"),
+                permission=None,
+            ),
             Stage.STAGING,
             "full",
             id="could not stage and tries again",
         ),
         pytest.param(
-            pod("Succeeded", ended(0), ended(0, RESULT.serialise())), Stage.DONE, "", id="done"
+            pod("Succeeded", terminated(0), terminated(0, RESULT.serialise())),
+            Stage.DONE,
+            "",
+            id="done",
         ),
         pytest.param(
-            pod("Running", ended(0), ended(0, RESULT.serialise())),
+            pod("Running", terminated(0), terminated(0, RESULT.serialise())),
             Stage.DONE,
             "",
             id="done, phase lags behind",
         ),
         pytest.param(
-            pod("Running", ended(0), ended(0, "I1121 a log line")),
+            pod("Running", terminated(0), terminated(0, "I1121 a log line")),
             Stage.INSTALLING,
             "I1121 a log line",
             id="ended well without a result, phase lags behind",
         ),
         pytest.param(
-            pod("Succeeded", ended(0), ended(0, "I1121 a log line")),
+            pod("Succeeded", terminated(0), terminated(0, "I1121 a log line")),
             Stage.LOST,
             "the installer pod ended without a result: I1121 a log line",
             id="ended well without a result",
@@ -199,7 +202,7 @@ def pod(
             id="no reason at all",
         ),
         pytest.param(
-            pod("Failed", ended(0), ended(0, RESULT.serialise())),
+            pod("Failed", terminated(0), terminated(0, RESULT.serialise())),
             Stage.DONE,
             "",
             id="evicted after it was done: the result counts",
@@ -214,10 +217,12 @@ def test_stages(found: dict[str, Any], stage: Stage, message: str) -> None:
 @pytest.mark.parametrize(
     ("code", "problem"),
     [(1, "port 10261 is taken"), (137, ""), (143, ""), (0, "")],
-    ids=["its own words", "killed", "told to end", "done"],
+    ids=["its own message", "killed", "terminated", "done"],
 )
-def test_what_is_in_the_way_are_the_installers_own_words(code: int, problem: str) -> None:
-    found = pod("Running", ended(0), BACK_OFF, last_installer=ended(code, "port 10261 is taken"))
+def test_problem_is_the_installers_own_message(code: int, problem: str) -> None:
+    found = pod(
+        "Running", terminated(0), BACK_OFF, last_installer=terminated(code, "port 10261 is taken")
+    )
     assert read(found).problem == problem
 
 
@@ -226,34 +231,36 @@ def test_what_is_in_the_way_are_the_installers_own_words(code: int, problem: str
     [(BACK_OFF, False, True), (RUNNING, False, True), (RUNNING, True, False)],
     ids=["waits to be started again", "tries again", "goes on"],
 )
-@pytest.mark.parametrize("go_ahead", [None, "true"])
+@pytest.mark.parametrize("permission", [None, "true"])
 def test_an_installer_that_failed_is_stuck_until_it_has_staged(
-    state: dict[str, Any], go_ahead: str | None, *, started: bool, expected: bool
+    state: dict[str, Any], permission: str | None, *, started: bool, expected: bool
 ) -> None:
-    last = ended(1, "port 10261 is taken")
-    found = pod("Running", ended(0), state, last_installer=last, go_ahead=go_ahead, started=started)
+    last = terminated(1, "port 10261 is taken")
+    found = pod(
+        "Running", terminated(0), state, last_installer=last, permission=permission, started=started
+    )
     assert read(found).stuck is expected
 
 
-def test_a_result_comes_with_the_moment_it_was_known() -> None:
-    installer = read(pod("Succeeded", ended(0), ended(0, RESULT.serialise())))
+def test_a_result_has_the_time_at_which_the_installer_ended() -> None:
+    installer = read(pod("Succeeded", terminated(0), terminated(0, RESULT.serialise())))
     assert installer.result == RESULT
-    assert installer.ended is not None
-    assert installer.ended.second == 9
+    assert installer.ended_at is not None
+    assert installer.ended_at.second == 9
 
 
 @pytest.mark.parametrize(
     ("found", "expected"),
     [
         (pod("Running", RUNNING, RUNNING), False),
-        (pod("Running", ended(0), RUNNING), True),
-        (pod("Running", ended(0), RUNNING, go_ahead=None), False),
-        (pod("Running", ended(0), BACK_OFF, last_installer=ended(1)), False),
-        (pod("Succeeded", ended(0), ended(0, RESULT.serialise())), False),
+        (pod("Running", terminated(0), RUNNING), True),
+        (pod("Running", terminated(0), RUNNING, permission=None), False),
+        (pod("Running", terminated(0), BACK_OFF, last_installer=terminated(1)), False),
+        (pod("Succeeded", terminated(0), terminated(0, RESULT.serialise())), False),
     ],
-    ids=["preflight", "installer", "not its turn", "installer in back-off", "done"],
+    ids=["preflight", "installer", "no permission", "installer in back-off", "done"],
 )
-def test_swapping_means_that_the_installer_runs(found: dict[str, Any], *, expected: bool) -> None:
+def test_swapping_while_the_installer_runs(found: dict[str, Any], *, expected: bool) -> None:
     assert read(found).swapping is expected
 
 
@@ -292,24 +299,24 @@ def test_swapping_means_that_the_installer_runs(found: dict[str, Any], *, expect
     ],
     ids=["creating", "image", "image: wait", "image: old kubelet", "restart", "config", "running"],
 )
-def test_what_a_container_waits_for(
+def test_reason_and_message_of_a_waiting_container(
     state: dict[str, Any], expected: tuple[str, str] | None
 ) -> None:
     assert read(pod("Pending", state)).waiting == expected
-    assert read(pod("Pending", ended(0), state)).waiting == expected
+    assert read(pod("Pending", terminated(0), state)).waiting == expected
 
 
-def test_a_pod_without_anything_is_pending() -> None:
+def test_a_pod_without_status_is_pending() -> None:
     installer = read({"metadata": {"name": "installer-x"}})
     assert installer.stage is Stage.PENDING
     assert (installer.revision, installer.node, installer.created) == (0, "", None)
 
 
-def test_leaving_is_being_deleted() -> None:
+def test_deleting_follows_the_deletion_timestamp() -> None:
     found = pod("Running")
-    assert not read(found).leaving
+    assert not read(found).deleting
     found["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-    assert read(found).leaving
+    assert read(found).deleting
 
 
 @pytest.mark.parametrize(
@@ -352,8 +359,8 @@ def test_leaving_is_being_deleted() -> None:
             'scheduler name default-scheduler: ScorePlugin \\"Nope\\" does not exist"',
             id="a log whose beginning was cut off",
         ),
-        pytest.param("\n \n", "it gave no reason", id="blank"),
-        pytest.param("", "it gave no reason", id="nothing"),
+        pytest.param("\n \n", "no reason in its log", id="blank"),
+        pytest.param("", "no reason in its log", id="nothing"),
     ],
 )
 def test_scheduler_sentence(log: str, expected: str) -> None:

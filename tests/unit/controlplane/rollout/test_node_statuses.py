@@ -1,4 +1,4 @@
-"""Entries of nodeStatuses: what is read, kept, written."""
+"""Node statuses: read, matched with the nodes, and written."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kube_scheduler_operator.controlplane.rollout.node_statuses import (
-    Entry,
-    read_entry,
+    NodeStatus,
+    match_nodes,
+    read_node_status,
     readiness,
-    reconcile_entries,
-    write_entry,
+    write_node_status,
 )
+
+from ....builders import node
 
 RAW = {
     "nodeName": "a",
@@ -30,42 +32,41 @@ RAW = {
 }
 
 
-def node(name: str, uid: str, *conditions: dict[str, Any]) -> dict[str, Any]:
-    return {"metadata": {"name": name, "uid": uid}, "status": {"conditions": list(conditions)}}
-
-
-def test_nothing_is_lost_on_the_way() -> None:
-    assert write_entry(read_entry(RAW)) == RAW
-    assert write_entry(read_entry({**RAW, "someDay": "new"})) == {**RAW, "someDay": "new"}
+def test_unknown_fields_survive() -> None:
+    assert write_node_status(read_node_status(RAW)) == RAW
+    assert write_node_status(read_node_status({**RAW, "someDay": "new"})) == {
+        **RAW,
+        "someDay": "new",
+    }
 
 
 @given(
     st.fixed_dictionaries({}, optional={k: st.just(v) for k, v in RAW.items() if k != "nodeName"})
 )
-def test_whatever_is_set_stays_set(raw: dict[str, Any]) -> None:
+def test_reading_and_writing_are_inverse(raw: dict[str, Any]) -> None:
     entry = {"nodeName": "a", **raw}
-    assert write_entry(read_entry(entry)) == entry
+    assert write_node_status(read_node_status(entry)) == entry
 
 
 def test_a_current_revision_of_zero_is_kept_because_the_api_does_not_let_it_be_unset() -> None:
     raw = {"nodeName": "a", "currentRevision": 0, "targetRevision": 0}
-    assert write_entry(read_entry(raw)) == {"nodeName": "a", "currentRevision": 0}
-    entry = read_entry(raw)
+    assert write_node_status(read_node_status(raw)) == {"nodeName": "a", "currentRevision": 0}
+    entry = read_node_status(raw)
     assert entry.current == 0
 
 
 def test_attempts_count_failures_of_the_target_only() -> None:
-    assert read_entry(RAW).attempt == 3
-    assert read_entry({**RAW, "targetRevision": 5}).attempt == 0
+    assert read_node_status(RAW).attempt == 3
+    assert read_node_status({**RAW, "targetRevision": 5}).attempt == 0
 
 
 def test_failures_of_another_revision_begin_a_new_record() -> None:
-    entry = Entry("a", target=4).failed(4, "InstallerFailed", "x", "t1", fallback=False)
+    entry = NodeStatus("a", target=4).failed(4, "InstallerFailed", "x", "t1", fallback=False)
     entry = entry.failed(4, "OperandFailedFallback", "y", "t2", fallback=True)
     assert (entry.failed_count, entry.fallback_count, entry.failed_errors) == (1, 1, ("y",))
     entry = entry.failed(5, "InstallerFailed", "z", "t3", fallback=False)
     assert (entry.failed_revision, entry.failed_count, entry.fallback_count) == (5, 1, 0)
-    assert write_entry(entry.forgiven()) == {"nodeName": "a", "targetRevision": 4}
+    assert write_node_status(entry.without_failures()) == {"nodeName": "a", "targetRevision": 4}
 
 
 @pytest.mark.parametrize(
@@ -85,11 +86,11 @@ def test_failures_of_another_revision_begin_a_new_record() -> None:
         ),
     ],
 )
-def test_entries_follow_the_nodes(
+def test_node_statuses_follow_the_nodes(
     entries: list[tuple[str, str, int]], nodes: dict[str, str], expected: list[tuple[str, str, int]]
 ) -> None:
-    before = [Entry(name, uid, current) for name, uid, current in entries]
-    after = reconcile_entries(before, {name: node(name, uid) for name, uid in nodes.items()})
+    before = [NodeStatus(name, uid, current) for name, uid, current in entries]
+    after = match_nodes(before, {name: node(name, uid=uid) for name, uid in nodes.items()})
     assert [(entry.node, entry.uid, entry.current) for entry in after] == expected
 
 
@@ -120,4 +121,4 @@ def test_entries_follow_the_nodes(
     ids=["ready", "unknown", "no conditions", "other conditions"],
 )
 def test_readiness(conditions: list[dict[str, Any]], ready: bool, why: str) -> None:
-    assert readiness(node("a", "1", *conditions)) == (ready, why)
+    assert readiness({**node("a"), "status": {"conditions": conditions}}) == (ready, why)

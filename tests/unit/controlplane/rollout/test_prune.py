@@ -1,4 +1,4 @@
-"""Which revisions are pruned: the reference's rows (prune controller, TestSync) and ours."""
+"""Which revisions are pruned: rows of the reference (prune controller, TestSync) and our own."""
 
 from __future__ import annotations
 
@@ -13,22 +13,27 @@ from hypothesis import strategies as st
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import KUBEADM
 from kube_scheduler_operator.base.settings import Settings
-from kube_scheduler_operator.controlplane.revision.content import Content
+from kube_scheduler_operator.controlplane.revision.content import RevisionContent
 from kube_scheduler_operator.controlplane.revision.history import Revision, last_good
 from kube_scheduler_operator.controlplane.rollout.installer_pods import Installer, Stage
-from kube_scheduler_operator.controlplane.rollout.node_statuses import Entry
+from kube_scheduler_operator.controlplane.rollout.node_statuses import NodeStatus
+from kube_scheduler_operator.controlplane.rollout.observe import Observation
 from kube_scheduler_operator.controlplane.rollout.prune import protected, prune, within_limits
-from kube_scheduler_operator.controlplane.rollout.result import Stepped
-from kube_scheduler_operator.model.operand_pods import Operand, read
+from kube_scheduler_operator.controlplane.rollout.result import RolloutResult
+from kube_scheduler_operator.model.operand_pods import OperandPod, read
 from kube_scheduler_operator.model.plan import Delete
 from kube_scheduler_operator.model.snapshot import Snapshot
-from kube_scheduler_operator.programs.node.result import Result, Verdict
+from kube_scheduler_operator.programs.node.result import InstallerOutcome, Result
+
+from ....builders import kubescheduler, operand_pod
 
 INSTALLED, REFUSED, FAILED = names.OUTCOME_INSTALLED, names.OUTCOME_REFUSED, names.OUTCOME_FAILED
 
 
 def revision(number: int, outcome: str = INSTALLED, text: str = "", **fields: Any) -> Revision:
-    content = Content({name: {"key": text or f"of {number}"} for name in (names.CONFIG, names.POD)})
+    content = RevisionContent(
+        {name: {"key": text or f"of {number}"} for name in (names.CONFIG, names.POD)}
+    )
     return Revision(
         number=number,
         status={"metadata": {"name": f"revision-status-{number}", "uid": f"uid-{number}"}},
@@ -42,13 +47,14 @@ def revision(number: int, outcome: str = INSTALLED, text: str = "", **fields: An
     )
 
 
-def operand(node: str, number: int) -> Operand:
-    labels = {names.REVISION_LABEL: str(number)}
-    return read({"metadata": {"name": node, "labels": labels}, "spec": {"nodeName": node}})
+def operand(node: str, number: int) -> OperandPod:
+    return read(operand_pod(node, number))
 
 
 def installer(node: str, number: int, stage: Stage) -> Installer:
-    result = Result(Verdict.INSTALLED, number, node, number) if stage is Stage.DONE else None
+    result = (
+        Result(InstallerOutcome.INSTALLED, number, node, number) if stage is Stage.DONE else None
+    )
     return Installer(
         name="i",
         node=node,
@@ -58,41 +64,38 @@ def installer(node: str, number: int, stage: Stage) -> Installer:
         problem="",
         waiting=None,
         result=result,
-        go_ahead=True,
+        permitted=True,
         swapping=False,
         created=None,
         staged=False,
-        ended=None,
-        leaving=False,
+        ended_at=None,
+        deleting=False,
         pod={},
     )
 
 
 def cluster(failed: int = 0, succeeded: int = 0) -> Snapshot:
-    spec = {"failedRevisionLimit": failed, "succeededRevisionLimit": succeeded}
-    kubescheduler = {"metadata": {"name": "cluster"}, "spec": spec}
+    edited = kubescheduler(failedRevisionLimit=failed, succeededRevisionLimit=succeeded)
     now = datetime(2026, 1, 1, tzinfo=UTC)
-    return Snapshot(now, KUBEADM, Settings(), kubescheduler=kubescheduler, nodes={"a": {}})
+    return Snapshot(now, KUBEADM, Settings(), kubescheduler=edited, nodes={"a": {}})
 
 
 def stay(
     history: Iterable[Revision],
-    *entries: Entry,
+    *entries: NodeStatus,
     limits: tuple[int, int] = (1, 1),
-    pods: tuple[Operand, ...] = (),
+    pods: tuple[OperandPod, ...] = (),
     installers: tuple[Installer, ...] = (),
 ) -> set[int]:
-    stepped = Stepped(
-        entries=entries, operands={pod.node: pod for pod in pods}, installers=installers
-    )
-    return set(protected(cluster(*limits), tuple(history), stepped))
+    observation = Observation({pod.node: pod for pod in pods}, installers)
+    return set(protected(cluster(*limits), tuple(history), observation, RolloutResult(entries)))
 
 
 def numbers(*ranges: range | int) -> set[int]:
     return {n for r in ranges for n in ([r] if isinstance(r, int) else r)}
 
 
-# --- the limits (theirs: TestSync; a node's entry is current, target, last failed) ----------------
+# --- the limits (as TestSync; a node's entry is current, target, last failed) ----------------
 
 
 @pytest.mark.parametrize(
@@ -116,7 +119,7 @@ def numbers(*ranges: range | int) -> set[int]:
             numbers(range(6, 11), range(16, 21), range(26, 31), range(36, 41)),
             id="0 means 5",
         ),
-        pytest.param((5, 5), 20, [(10, 15, 5)], numbers(range(1, 21)), id="so many that all stay"),
+        pytest.param((5, 5), 20, [(10, 15, 5)], numbers(range(1, 21)), id="limits that keep all"),
         pytest.param(
             (5, 5), 20, [(15, 0, 0), (10, 0, 5)], numbers(range(1, 21)), id="two nodes, all stay"
         ),
@@ -126,46 +129,46 @@ def numbers(*ranges: range | int) -> set[int]:
         pytest.param((-1, 1), 5, [(5, 0, 0)], {5}, id="failed ones unlimited, no node behind"),
     ],
 )
-def test_limits_keep_what_the_reference_keeps(
+def test_limits_keep_the_same_revisions_as_the_reference(
     limits: tuple[int, int],
     latest: int,
     nodes: list[tuple[int, int, int]],
     expected: set[int] | None,
 ) -> None:
     entries = [
-        Entry(f"n{index}", current=current, target=target, failed_revision=failed)
+        NodeStatus(f"n{index}", current=current, target=target, failed_revision=failed)
         for index, (current, target, failed) in enumerate(nodes)
     ]
     assert within_limits(entries, latest, *limits) == expected
 
 
-# --- ours -----------------------------------------------------------------------------------------
+# --- added ----------------------------------------------------------------------------------------
 
 
-def test_what_is_newer_than_the_latest_complete_revision_stays() -> None:
+def test_incomplete_newer_revisions_stay() -> None:
     history = [*(revision(n) for n in range(1, 5)), revision(5, "", ready=False)]
-    assert stay(history, Entry("a", current=4)) == {3, 4, 5}
+    assert stay(history, NodeStatus("a", current=4)) == {3, 4, 5}
 
 
-def test_there_is_always_something_to_go_back_to() -> None:
-    """The limit says one, and that one could begin to crash."""
+def test_a_revision_to_fall_back_to_always_stays() -> None:
+    """The limit is one, and that one could begin to crash."""
     history = [revision(1), revision(2, FAILED), revision(3, REFUSED), revision(4)]
-    assert stay(history, Entry("a", current=4)) == {1, 4}
+    assert stay(history, NodeStatus("a", current=4)) == {1, 4}
 
 
-def test_what_a_scheduler_evidently_runs_stays_whatever_its_entry_says() -> None:
+def test_the_revision_of_a_running_scheduler_stays() -> None:
     history = [revision(n) for n in range(1, 9)]
-    assert 3 in stay(history, Entry("a", current=8), pods=(operand("a", 3),))
+    assert 3 in stay(history, NodeStatus("a", current=8), pods=(operand("a", 3),))
 
 
 @pytest.mark.parametrize(("stage", "kept"), [(Stage.PENDING, True), (Stage.DONE, False)])
 def test_an_installer_that_has_not_ended_keeps_its_revision(stage: Stage, kept: bool) -> None:
     history = [revision(n) for n in range(1, 9)]
-    found = stay(history, Entry("a", current=8), installers=(installer("a", 3, stage),))
+    found = stay(history, NodeStatus("a", current=8), installers=(installer("a", 3, stage),))
     assert (3 in found) is kept
 
 
-def test_that_content_failed_is_remembered_as_long_as_it_could_be_taken_for_good() -> None:
+def test_the_record_of_failed_content_stays_with_that_content() -> None:
     history = [
         revision(1, INSTALLED, "x"),
         revision(2, INSTALLED, "y"),
@@ -173,40 +176,47 @@ def test_that_content_failed_is_remembered_as_long_as_it_could_be_taken_for_good
         *(revision(n, REFUSED) for n in range(4, 9)),
         revision(9),
     ]
-    keep = stay(history, Entry("a", current=9))
+    keep = stay(history, NodeStatus("a", current=9))
     assert keep == {1, 9}
-    keep = stay(history, Entry("a", current=9), pods=(operand("b", 2),))
+    keep = stay(history, NodeStatus("a", current=9), pods=(operand("b", 2),))
     assert {2, 3} <= keep
 
 
-def test_what_is_quarantined_keeps_the_revision_that_says_why() -> None:
+def test_quarantined_content_keeps_the_revision_with_its_error() -> None:
     bad = revision(2, FAILED)
     history = [revision(1), bad, revision(3, quarantined=frozenset({bad.hash}))]
-    assert stay(history, Entry("a", current=3)) == {1, 2, 3}
+    assert stay(history, NodeStatus("a", current=3)) == {1, 2, 3}
 
 
-def test_deletions_name_what_was_read_and_say_so_once() -> None:
+def test_deletions_are_conditional_and_have_one_event() -> None:
     history = tuple(revision(n) for n in range(1, 6))
-    stepped = Stepped(entries=(Entry("a", current=5),))
-    actions = prune(cluster(1, 1), history, stepped)
+    result = RolloutResult((NodeStatus("a", current=5),))
+    actions = prune(cluster(1, 1), history, Observation(), result)
     assert [(type(a), a.obj["metadata"]["uid"]) for a in actions] == [
         (Delete, "uid-1"),
         (Delete, "uid-2"),
         (Delete, "uid-3"),
     ]
     (event,) = [event for action in actions for event in action.events]
-    assert event.message == "Deleting revisions 1, 2, 3: nothing refers to them any more"
+    assert event.message == "Deleting revisions 1, 2, 3: no longer needed"
 
 
 @pytest.mark.parametrize(("revisions", "pruned"), [(23, 0), (24, 21)])
-def test_a_rollout_comes_first_unless_too_many_wait(revisions: int, pruned: int) -> None:
+def test_pruning_waits_for_a_rollout_unless_too_many_revisions_exist(
+    revisions: int, pruned: int
+) -> None:
     history = tuple(revision(n) for n in range(1, revisions + 1))
-    stepped = Stepped(entries=(Entry("a", current=revisions - 1, target=revisions),))
-    assert len(prune(cluster(1, 1), history, stepped)) == pruned
+    result = RolloutResult((NodeStatus("a", current=revisions - 1, target=revisions),))
+    assert len(prune(cluster(1, 1), history, Observation(), result)) == pruned
 
 
-def test_nothing_is_deleted_while_no_node_is_known() -> None:
-    assert prune(cluster(1, 1), tuple(revision(n) for n in range(1, 9)), Stepped()) == ()
+def test_nothing_is_deleted_without_known_nodes() -> None:
+    assert (
+        prune(
+            cluster(1, 1), tuple(revision(n) for n in range(1, 9)), Observation(), RolloutResult()
+        )
+        == ()
+    )
 
 
 _outcomes = st.sampled_from([INSTALLED, REFUSED, FAILED, names.OUTCOME_SUPERSEDED, ""])
@@ -217,15 +227,15 @@ _outcomes = st.sampled_from([INSTALLED, REFUSED, FAILED, names.OUTCOME_SUPERSEDE
     current=st.integers(0, 12),
     limits=st.tuples(st.integers(-1, 3), st.integers(-1, 3)),
 )
-def test_pruning_never_changes_what_a_node_would_go_back_to(
+def test_pruning_never_changes_the_fallback_of_a_node(
     outcomes: list[tuple[str, str]], current: int, limits: tuple[int, int]
 ) -> None:
     history = tuple(revision(n, o, text) for n, (o, text) in enumerate(outcomes, start=1))
     current = min(current, len(history))
-    keep = stay(history, Entry("a", current=current), limits=limits)
+    keep = stay(history, NodeStatus("a", current=current), limits=limits)
     left = tuple(r for r in history if r.number in keep)
     for before in (current, len(history) + 1):
         good, still_good = last_good(history, before), last_good(left, before)
         assert (good and good.number) == (still_good and still_good.number)
-    again = stay(left, Entry("a", current=current), limits=limits)
+    again = stay(left, NodeStatus("a", current=current), limits=limits)
     assert again == keep  # one pass does it all

@@ -1,7 +1,6 @@
-"""The operator's whole pass on a desk: real store, snapshot and executor, an API in a dictionary.
+"""A cluster in memory for whole reconciles: real store, snapshot and executor, a dictionary as API.
 
-Deployments roll out at once; what a deleted object owned goes with it, as the garbage collector has
-it.
+Deployments roll out at once, and dependents are deleted with their owner.
 """
 
 from __future__ import annotations
@@ -14,10 +13,10 @@ from typing import Any
 
 from kube_scheduler_operator.base.platform import KUBEADM
 from kube_scheduler_operator.base.settings import Settings
+from kube_scheduler_operator.engine import reconcile as steps
 from kube_scheduler_operator.engine.executor import Executor
-from kube_scheduler_operator.engine.handlers import take_snapshot
-from kube_scheduler_operator.engine.reconcile import reconcile
-from kube_scheduler_operator.kube.errors import NotFound, Request
+from kube_scheduler_operator.engine.snapshots import take_snapshot
+from kube_scheduler_operator.kube.errors import ApiRequest, NotFound
 from kube_scheduler_operator.kube.resource import (
     DAEMON_SETS,
     DEPLOYMENTS,
@@ -40,22 +39,22 @@ LIMIT = 60
 
 
 class _Api:
-    """What the executor calls; what it reads again is what it has just deleted."""
+    """The API of the executor; it reads only deleted objects again."""
 
-    def __init__(self, desk: Desk) -> None:
-        self.create, self.replace, self.delete = desk.create, desk.replace, desk.delete
+    def __init__(self, cluster: FakeCluster) -> None:
+        self.create, self.replace, self.delete = cluster.create, cluster.replace, cluster.delete
 
     async def get(self, ref: ObjectRef) -> Any:
-        raise NotFound(Request("get", ref.path), status=404)
+        raise NotFound(ApiRequest("get", ref.path), status=404)
 
 
-class Desk(Stored):
+class FakeCluster(Stored):
     """A cluster without nodes.
 
     Attributes:
-        now: the clock; it moves with every pass.
+        now: the clock; every reconcile advances it.
         agents_ready: whether the pods of DaemonSets become Ready, one for each.
-        writes: what the operator wrote since `rest` was called last, as `VERB KIND NAME`.
+        writes: writes since the last `settle`, as `VERB KIND NAME`.
     """
 
     def __init__(self) -> None:
@@ -67,7 +66,7 @@ class Desk(Stored):
         self.put(SCHEDULERS, "cluster")
         self.put(KUBE_SCHEDULERS, "cluster")
 
-    # --- people -----------------------------------------------------------------------------
+    # --- users ------------------------------------------------------------------------------
 
     def put(self, resource: Resource, name: str, **spec: Any) -> None:
         """Create or edit; the status stays."""
@@ -93,7 +92,7 @@ class Desk(Stored):
         self.put(SCHEDULER_EXTENDERS, name, **spec)
 
     def remove(self, resource: Resource, name: str) -> set[str]:
-        """Delete an object and what it owns; `KIND NAME` of the latter."""
+        """Delete an object and its dependents; returns these as `KIND NAME`."""
         obj = self.get(resource, name)
         owned = [
             (ref, one)
@@ -107,18 +106,18 @@ class Desk(Stored):
         self._forget(resource, obj)
         return {f"{ref.resource.kind} {ref.name}" for ref, _ in owned}
 
-    def mark(self, resource: Resource, name: str, namespace: str, **annotations: str) -> None:
-        """Annotate an object as something else than a pass of this desk does."""
+    def annotate(self, resource: Resource, name: str, namespace: str, **annotations: str) -> None:
+        """Annotate an object as another client."""
         obj = self._store.view().get(resource, name, namespace) or {}
         merged = {**obj["metadata"].get("annotations", {}), **annotations}
         self._keep(resource, {**obj, "metadata": {**obj["metadata"], "annotations": merged}})
 
     # --- the operator -----------------------------------------------------------------------
 
-    def one_pass(self) -> Plan:
-        """What a pass wants, a second after the last one."""
+    def reconcile(self) -> Plan:
+        """The plan of a reconcile, a second after the last one."""
         self.now += timedelta(seconds=1)
-        return reconcile(
+        return steps.reconcile(
             take_snapshot(
                 self._store,
                 KUBEADM,
@@ -127,29 +126,29 @@ class Desk(Stored):
                 lease_seen=None,
                 answered_since=BEGIN - timedelta(hours=1),
                 recovered_at=None,
-                trouble="",
+                last_error="",
                 now=self.now,
             )
         )
 
-    def rest(self) -> list[str]:
-        """Passes until nothing is left to do; what they wrote."""
+    def settle(self) -> list[str]:
+        """Reconcile until there is nothing to write; returns the writes."""
         self.writes = []
         for daemon_set in self.list(DAEMON_SETS):
             self._run(daemon_set)
         for _ in range(LIMIT):
-            plan = self.one_pass()
-            if not (plan.actions or plan.reports or plan.chains):
+            plan = self.reconcile()
+            if not (plan.actions or plan.reports or plan.write_sets):
                 return self.writes
             asyncio.run(self._executor.execute(plan))
             for deployment in self.list(DEPLOYMENTS):
                 self._roll_out(deployment)
             for daemon_set in self.list(DAEMON_SETS):
                 self._run(daemon_set)
-        raise AssertionError(f"no rest: {self.writes}")
+        raise AssertionError(f"writes do not stop: {self.writes}")
 
     def event(self, *_: Any) -> None:
-        """Nobody listens."""
+        """Events are ignored."""
 
     # --- the API ----------------------------------------------------------------------------
 
@@ -188,7 +187,7 @@ class Desk(Stored):
         return self._keep(resource, obj)
 
     def _run(self, daemon_set: Any) -> None:
-        """One pod, on the only node that there is."""
+        """Report one pod, on the only node."""
         ready = int(self.agents_ready)
         status = {
             "desiredNumberScheduled": 1,
@@ -200,7 +199,7 @@ class Desk(Stored):
             self._keep(DAEMON_SETS, {**daemon_set, "status": status})
 
     def _roll_out(self, deployment: Any) -> None:
-        """All pods run what the Deployment says."""
+        """Replace all pods by pods of the current template."""
         generation = deployment["metadata"]["generation"]
         if deployment.get("status", {}).get("observedGeneration") == generation:
             return

@@ -1,4 +1,4 @@
-"""The pods that the operator writes, as golden files and as the promises behind them."""
+"""The Pods on a control-plane node: golden files, and the properties that they rely on."""
 
 from __future__ import annotations
 
@@ -11,18 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kube_scheduler_operator.base.platform import KUBEADM, OPENSHIFT, PLATFORMS, RKE2, Platform
-from kube_scheduler_operator.manifests.pods import (
-    CONFIG_PATH,
+from kube_scheduler_operator.controlplane.node_pods import (
     InstallerSettings,
-    canonical_json,
     installer_pod_name,
-    label_value,
     render_guard_pod,
     render_installer_pod,
     render_restore_pod,
     render_static_pod,
     stub_kubeconfig,
 )
+from kube_scheduler_operator.manifests.templates import canonical_json, label_value
+from kube_scheduler_operator.schedulerconfig.command_line import CONFIG_PATH
 
 IMAGE = "registry.k8s.io/kube-scheduler:v1.35.4"
 ARGUMENTS = [f"--config={CONFIG_PATH}", "--bind-address=127.0.0.1", "--v=2"]
@@ -58,12 +57,12 @@ def test_installer_pod(golden):
     golden("installer-pod.json", as_text(installer_pod(content_hash="sha256:abc")))
 
 
-def test_installer_pod_of_a_retry_that_may_go_back(golden):
+def test_installer_pod_of_a_retry_with_rollback(golden):
     settings = InstallerSettings(health_timeout=90, settling_time=5, log_level=6, rollback=True)
     golden("installer-pod-retry.json", as_text(installer_pod(retry=2, settings=settings)))
 
 
-def test_where_the_cluster_keeps_the_credentials(golden):
+def test_pods_with_managed_credentials(golden):
     """Certificates come from a directory that all revisions share, the rest from the revision."""
     static = render_static_pod(OPENSHIFT, IMAGE, ARGUMENTS, ("", 10259))
     golden("openshift-kube-scheduler-pod.json", as_text(static))
@@ -91,14 +90,14 @@ def test_guard_pod(golden):
     golden("guard-pod.json", as_text(guard_pod()))
 
 
-def test_kubectl_drain_may_evict_a_guard_for_it_belongs_to_a_controller():
+def test_guard_has_a_controller_so_that_kubectl_drain_evicts_it():
     owners = guard_pod()["metadata"]["ownerReferences"]
     assert [(o["kind"], o["name"], o["controller"]) for o in owners] == [
         ("KubeScheduler", "cluster", True)
     ]
 
 
-def test_a_guard_writes_nothing_on_its_node_and_has_no_api():
+def test_guard_has_no_write_access_and_no_api_access():
     spec = guard_pod()["spec"]
     assert all(mount["readOnly"] for c in spec["containers"] for mount in c["volumeMounts"])
     assert spec["automountServiceAccountToken"] is False
@@ -106,7 +105,7 @@ def test_a_guard_writes_nothing_on_its_node_and_has_no_api():
 
 
 @pytest.mark.parametrize("platform", PLATFORMS.values(), ids=lambda each: each.name)
-def test_no_mount_makes_what_is_not_there(platform):
+def test_no_mount_creates_missing_paths(platform):
     """A misspelt path must fail; the kubelet would make an empty file or folder in its place."""
     pods = [
         render_static_pod(platform, IMAGE, ARGUMENTS, ("127.0.0.1", 10259)),
@@ -123,17 +122,17 @@ def test_no_mount_makes_what_is_not_there(platform):
     assert {"Directory"} <= kinds <= {"Directory", "File"}
 
 
-def test_static_pod_without_content_hash_has_no_such_annotation():
+def test_static_pod_without_content_hash_has_no_annotation():
     assert list(static_pod()["metadata"]["annotations"]) == [
         "kubectl.kubernetes.io/default-container"
     ]
 
 
-def test_placeholder_stands_in_the_two_declared_places_only():
+def test_placeholder_is_in_the_two_declared_fields_only():
     assert as_text(static_pod()).count("REVISION") == 2
 
 
-def test_static_pod_answers_probes_where_it_is_told():
+def test_static_pod_has_the_given_probe_address():
     pod = render_static_pod(KUBEADM, IMAGE, [], ("10.0.0.1", 12345))
     container = pod["spec"]["containers"][0]
     for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
@@ -141,12 +140,12 @@ def test_static_pod_answers_probes_where_it_is_told():
         assert (get["host"], get["port"], get["scheme"]) == ("10.0.0.1", 12345, "HTTPS")
 
 
-def test_startup_has_as_long_as_with_kubeadm():
+def test_startup_timeout_is_kubeadms():
     probe = static_pod()["spec"]["containers"][0]["startupProbe"]
     assert probe["periodSeconds"] * probe["failureThreshold"] == 24 * 10
 
 
-def test_preflight_runs_the_very_arguments_of_the_operand_and_ends():
+def test_preflight_has_the_operands_arguments_and_exits():
     container = installer_pod()["spec"]["containers"][0]
     assert container["command"] == ["kube-scheduler"]
     assert container["args"][:-2] == static_pod()["spec"]["containers"][0]["args"]
@@ -156,14 +155,14 @@ def test_preflight_runs_the_very_arguments_of_the_operand_and_ends():
     ]
 
 
-def test_preflight_sees_nothing_of_the_host():
+def test_preflight_has_no_host_access():
     spec = installer_pod()["spec"]
     host_volumes = {volume["name"] for volume in spec["volumes"] if "hostPath" in volume}
     mounted = {mount["name"] for mount in spec["containers"][0]["volumeMounts"]}
     assert not mounted & host_volumes
 
 
-def test_installer_needs_no_scheduler_and_no_api():
+def test_installer_needs_neither_scheduler_nor_api():
     spec = installer_pod()["spec"]
     assert spec["nodeName"] == "cp-1"
     assert spec["tolerations"] == [{"operator": "Exists"}]
@@ -171,7 +170,7 @@ def test_installer_needs_no_scheduler_and_no_api():
     assert "activeDeadlineSeconds" not in spec
 
 
-def test_manifest_and_resources_lie_in_one_mount_or_no_rename_could_cross_it():
+def test_manifest_and_resources_are_in_one_mount():
     spec = installer_pod()["spec"]
     (host,) = (volume for volume in spec["volumes"] if volume["name"] == "host")
     (mount,) = (m for m in spec["containers"][1]["volumeMounts"] if m["name"] == "host")
@@ -196,7 +195,7 @@ node_names = st.from_regex(r"\A[a-z0-9]([a-z0-9.-]{0,250}[a-z0-9])?\Z")
 
 
 @given(node=node_names, revision=st.integers(1, 10**9), retry=st.integers(0, 10**6))
-def test_names_fit_whatever_the_node_is_called(node, revision, retry):
+def test_names_fit_for_every_node_name(node, revision, retry):
     name = installer_pod_name(node, revision, retry)
     value = label_value(node)
     assert len(name) <= 253
@@ -216,7 +215,7 @@ hostile = st.text(st.characters(blacklist_categories=["Cs"]), max_size=60)
 
 
 @given(image=hostile, arguments=st.lists(hostile, max_size=4), uid=hostile)
-def test_no_value_can_change_the_shape_of_a_pod(image, arguments, uid):
+def test_no_value_can_change_the_structure_of_a_pod(image, arguments, uid):
     pod = installer_pod(operand_image=image, arguments=arguments, owner_uid=uid)
     assert pod["spec"]["containers"][0]["image"] == image
     assert pod["spec"]["containers"][0]["args"][:-2] == arguments
@@ -226,12 +225,12 @@ def test_no_value_can_change_the_shape_of_a_pod(image, arguments, uid):
     assert static["spec"]["hostNetwork"] is True
 
 
-def test_same_input_gives_the_same_bytes():
+def test_rendering_is_deterministic():
     assert canonical_json(installer_pod()) == canonical_json(installer_pod())
     assert canonical_json(static_pod()) == canonical_json(static_pod())
 
 
-def test_another_platform_moves_everything_with_it():
+def test_paths_follow_the_platform():
     other = dataclasses.replace(
         KUBEADM,
         static_pod_name="openshift-kube-scheduler",
@@ -250,7 +249,7 @@ def test_another_platform_moves_everything_with_it():
     }
 
 
-def test_a_scheduler_sees_the_files_that_its_kubeconfig_names_and_not_their_directory():
+def test_scheduler_mounts_the_files_of_its_kubeconfig_only():
     pod = render_static_pod(RKE2, IMAGE, [], ("127.0.0.1", 10259))
     (container,) = pod["spec"]["containers"]
     volumes = {volume["name"]: volume["hostPath"] for volume in pod["spec"]["volumes"]}
@@ -264,7 +263,7 @@ def test_a_scheduler_sees_the_files_that_its_kubeconfig_names_and_not_their_dire
 
 
 @pytest.mark.parametrize("platform", PLATFORMS.values(), ids=lambda platform: platform.name)
-def test_what_a_swap_renames_lies_below_one_directory_that_is_not_the_root(platform: Platform):
+def test_renamed_paths_share_a_directory_that_is_not_the_root(platform: Platform):
     pod = installer_pod(platform=platform)
     (host,) = (volume for volume in pod["spec"]["volumes"] if volume["name"] == "host")
     directory = host["hostPath"]["path"]
@@ -274,7 +273,7 @@ def test_what_a_swap_renames_lies_below_one_directory_that_is_not_the_root(platf
     assert not platform.resource_dir.startswith(platform.manifest_dir), "the kubelet would run them"
 
 
-def test_stub_kubeconfig_is_complete_and_of_nobody():
+def test_stub_kubeconfig_is_complete_and_has_no_credentials():
     config = yaml.safe_load(stub_kubeconfig())
     (context,) = config["contexts"]
     assert config["current-context"] == context["name"]

@@ -1,4 +1,4 @@
-"""One LoadPolicy: what is made for it, what it is held to, and what its status says."""
+"""Reconciling LoadPolicies: their objects, the accepted version and their status."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BAD = {"predicates": [{"name": "cpu_usage_avg_5m", "maxLimit": 65}]}
 GOOD = {"predicates": [{"name": "cpu_usage_avg_5m", "maxLimit": "50%"}]}
 
 
-def test_an_empty_spec_runs_with_cranes_policy_and_our_exporter(world: World) -> None:
+def test_empty_spec_uses_cranes_policy_and_our_exporter(world: World) -> None:
     world.put()
 
     world.run()
@@ -36,7 +36,7 @@ def test_an_empty_spec_runs_with_cranes_policy_and_our_exporter(world: World) ->
     assert world.run() == []
 
 
-def test_what_nodes_may_have_is_written_down_before_anything_writes_on_nodes(world: World) -> None:
+def test_annotation_families_are_recorded_before_nodes_are_annotated(world: World) -> None:
     world.put(write=["crane"])
 
     writes = world.run()
@@ -45,7 +45,7 @@ def test_what_nodes_may_have_is_written_down_before_anything_writes_on_nodes(wor
     assert world.written() == "own,crane"
 
 
-def test_everything_but_that_memory_goes_with_the_policy(world: World) -> None:
+def test_garbage_collection_deletes_everything_except_the_state(world: World) -> None:
     world.installed()
 
     assert world.remove() == {
@@ -54,7 +54,7 @@ def test_everything_but_that_memory_goes_with_the_policy(world: World) -> None:
     }  # fmt: skip
 
 
-def test_an_edit_of_the_rules_restarts_nothing(world: World) -> None:
+def test_editing_the_rules_restarts_no_pod(world: World) -> None:
     world.installed()
 
     world.put(**GOOD)
@@ -63,7 +63,7 @@ def test_an_edit_of_the_rules_restarts_nothing(world: World) -> None:
     assert world.policy()["predicate"] == [{"name": "cpu_usage_avg_5m", "maxLimit": 0.5}]
 
 
-def test_another_source_takes_the_exporter_away(world: World) -> None:
+def test_changing_the_source_deletes_the_exporter(world: World) -> None:
     world.installed()
 
     world.put(source={"type": "MetricsServer"})
@@ -77,7 +77,7 @@ def test_another_source_takes_the_exporter_away(world: World) -> None:
     ("resource", "name"),
     [(DAEMON_SETS, "node-metrics-default"), (DEPLOYMENTS, "load-annotator-default")],
 )
-def test_what_somebody_changed_is_put_back(world: World, resource: Resource, name: str) -> None:
+def test_modified_workload_is_restored(world: World, resource: Resource, name: str) -> None:
     world.installed()
     spec = world.one(resource, name)["spec"]
     pod = {**spec["template"]["spec"], "priorityClassName": "low"}
@@ -89,7 +89,7 @@ def test_what_somebody_changed_is_put_back(world: World, resource: Resource, nam
     assert world.one(resource, name)["spec"] == spec
 
 
-def test_an_edited_file_is_put_back(world: World) -> None:
+def test_modified_policy_file_is_restored(world: World) -> None:
     world.installed()
     before = world.file()
 
@@ -99,33 +99,33 @@ def test_an_edited_file_is_put_back(world: World) -> None:
     assert world.file() == before
 
 
-def test_a_lost_memory_is_written_anew_and_the_annotators_words_stay(world: World) -> None:
+def test_lost_record_is_rewritten_and_the_report_stays(world: World) -> None:
     world.installed()
-    said = world.one(CONFIG_MAPS, "load-state")["data"]["state.json"]
+    report = world.one(CONFIG_MAPS, "load-state")["data"]["state.json"]
 
-    world.change(CONFIG_MAPS, "load-state", data={"state.json": said})
+    world.change(CONFIG_MAPS, "load-state", data={"state.json": report})
     world.run()
 
-    assert world.one(CONFIG_MAPS, "load-state")["data"] == {"state.json": said, "written": "own"}
+    assert world.one(CONFIG_MAPS, "load-state")["data"] == {"state.json": report, "written": "own"}
 
 
 # --- bad specs --------------------------------------------------------------------------------
 
 
-def test_a_policy_that_never_was_good_does_nothing(world: World) -> None:
+def test_never_valid_policy_creates_nothing(world: World) -> None:
     world.put(**BAD)
 
     assert world.run() == ["status LoadPolicy default"]
     status, reason, message = world.condition("Accepted")
-    assert (status, reason) == ("False", "LeftOut")
+    assert (status, reason) == ("False", "NotInUse")
     assert (
         'spec.predicates[0].maxLimit: 65 is not a fraction between 0 and 1; write 0.65 or "65%"'
         in message
     )
-    assert "default: no version of it can be used" in world.degraded()
+    assert "default: no version of it is valid" in world.degraded()
 
 
-def test_a_bad_edit_leaves_the_accepted_version_in_force(world: World) -> None:
+def test_invalid_edit_keeps_the_accepted_version_in_use(world: World) -> None:
     world.installed(**GOOD)
     before = world.file()
 
@@ -134,15 +134,15 @@ def test_a_bad_edit_leaves_the_accepted_version_in_force(world: World) -> None:
     assert world.run() == ["status LoadPolicy default"]
     assert world.file() == before
     status, reason, message = world.condition("Accepted")
-    assert (status, reason) == ("False", "Held")
-    assert message.startswith("generation 1 stays in force\n")
+    assert (status, reason) == ("False", "LastAcceptedInUse")
+    assert message.startswith("generation 1 stays in use\n")
     assert world.status()["accepted"] == GOOD
     assert world.condition("Available")[0] == "True"
-    assert "generation 1 stays in force" in world.degraded()
+    assert "generation 1 stays in use" in world.degraded()
 
 
-def test_what_is_held_is_kept_as_it_should_be(world: World) -> None:
-    """Also by an operator that has just been started: the API is the only memory."""
+def test_objects_of_the_accepted_version_are_restored(world: World) -> None:
+    """Also by a restarted operator: the API is its only memory."""
     world.installed(**GOOD)
     before = world.file()
     world.put(**BAD)
@@ -154,7 +154,7 @@ def test_what_is_held_is_kept_as_it_should_be(world: World) -> None:
     assert world.file() == before
 
 
-def test_mended_it_is_in_force_again(world: World) -> None:
+def test_fixed_policy_is_accepted_again(world: World) -> None:
     world.installed()
     world.put(**BAD)
     world.run()
@@ -171,7 +171,7 @@ def test_mended_it_is_in_force_again(world: World) -> None:
 # --- several ----------------------------------------------------------------------------------
 
 
-def test_the_older_of_two_has_the_nodes(world: World) -> None:
+def test_older_of_two_policies_is_used(world: World) -> None:
     world.installed()
 
     world.put("younger", born=5, write=["safe"])
@@ -185,7 +185,7 @@ def test_the_older_of_two_has_the_nodes(world: World) -> None:
     assert "default:" not in world.degraded().replace("younger: ", "")
 
 
-def test_it_takes_over_when_the_older_one_goes(world: World) -> None:
+def test_younger_policy_takes_over_when_the_older_is_deleted(world: World) -> None:
     world.installed(write=["crane"])
     world.put("younger", born=5, write=["safe"])
     world.run()
@@ -195,7 +195,7 @@ def test_it_takes_over_when_the_older_one_goes(world: World) -> None:
 
     assert world.condition("Accepted", "younger")[0] == "True"
     assert not world.find(JOBS, "load-cleanup")
-    # What the older one wrote and the younger does not is taken away by its annotator.
+    # The younger policy's annotator removes families that only the older one wrote.
     assert world.policy("younger")["remove"] == ["crane"]
     assert world.written() == "own,crane,safe"
 
@@ -203,7 +203,7 @@ def test_it_takes_over_when_the_older_one_goes(world: World) -> None:
 # --- annotations that are no longer wanted ----------------------------------------------------
 
 
-def test_what_is_no_longer_written_is_taken_away_and_then_forgotten(world: World) -> None:
+def test_unwanted_family_is_removed_and_then_forgotten(world: World) -> None:
     world.installed(write=["crane", "safe"])
     world.put(write=["safe"])
     world.run()
@@ -218,8 +218,8 @@ def test_what_is_no_longer_written_is_taken_away_and_then_forgotten(world: World
     assert world.run() == []
 
 
-def test_what_an_annotator_says_of_another_file_counts_for_nothing(world: World) -> None:
-    """It may have taken crane's annotations away before they were wanted again."""
+def test_report_about_another_policy_file_is_ignored(world: World) -> None:
+    """The annotator may have removed crane's annotations before they were requested again."""
     world.installed(write=["crane"])
     world.put()
     world.run()
@@ -231,7 +231,7 @@ def test_what_an_annotator_says_of_another_file_counts_for_nothing(world: World)
     assert world.policy()["remove"] == ["crane"]
 
 
-def test_what_is_wanted_is_never_forgotten(world: World) -> None:
+def test_written_family_is_never_forgotten(world: World) -> None:
     world.installed(write=["crane"])
 
     world.cycle(removed=["crane", "own"])
@@ -243,20 +243,20 @@ def test_what_is_wanted_is_never_forgotten(world: World) -> None:
 # --- status -----------------------------------------------------------------------------------
 
 
-def test_the_status_of_one_that_works(world: World) -> None:
+def test_status_of_a_working_policy(world: World) -> None:
     world.installed()
 
     status = world.status()
     assert status["nodes"] == {"total": 3, "known": 3, "stale": 0, "missing": 0}
     assert status["lastCycle"] == "2026-01-01T00:00:00Z"
     assert (status["observedGeneration"], status["acceptedGeneration"]) == (1, 1)
-    assert world.condition("Available")[2] == "the load of 3 of 3 nodes is known"
+    assert world.condition("Available")[2] == "load known for 3 of 3 nodes"
     assert world.condition("Degraded")[0] == "False"
     assert world.degraded() == ""
     assert any("Available is True" in event for event in world.events)
 
 
-def test_until_its_programs_run_it_is_not_available(world: World) -> None:
+def test_not_available_until_its_programs_run(world: World) -> None:
     world.put()
     world.run()
     assert world.condition("Available") == (
@@ -266,12 +266,12 @@ def test_until_its_programs_run_it_is_not_available(world: World) -> None:
     world.come_up()
     world.run()
 
-    assert world.condition("Available")[1:] == ("Starting", "the first cycle is not over")
+    assert world.condition("Available")[1:] == ("Starting", "the first cycle has not finished")
     assert world.degraded() == ""
-    assert world.looked().requeue_after == pytest.approx(121.0)
+    assert world.reconciled().requeue_after == pytest.approx(121.0)
 
 
-def test_programs_that_never_come_up_are_told(world: World) -> None:
+def test_programs_that_never_start_are_reported(world: World) -> None:
     world.put()
     world.run()
 
@@ -282,9 +282,9 @@ def test_programs_that_never_come_up_are_told(world: World) -> None:
     assert world.degraded() == "default: no pod of the annotator is Ready"
 
 
-def test_an_annotator_that_says_nothing(world: World) -> None:
+def test_silent_annotator_is_reported(world: World) -> None:
     world.installed()
-    wait = world.looked().requeue_after
+    wait = world.reconciled().requeue_after
     assert wait is not None
 
     world.now += timedelta(seconds=wait)
@@ -297,7 +297,7 @@ def test_an_annotator_that_says_nothing(world: World) -> None:
     assert world.condition("Degraded")[:2] == ("True", "NoCycle")
 
 
-def test_nodes_of_which_nothing_is_known_are_named_and_do_not_alarm_the_cluster(
+def test_unknown_nodes_are_named_without_degrading_the_cluster(
     world: World,
 ) -> None:
     world.installed()
@@ -311,21 +311,21 @@ def test_nodes_of_which_nothing_is_known_are_named_and_do_not_alarm_the_cluster(
     status, reason, message = world.condition("Degraded")
     assert (status, reason) == ("True", "NodesUnknown")
     assert message == (
-        "the load of 1 of 3 nodes is stale (b); the load of 1 of 3 nodes was never known (c): "
-        "b: refused; pods are placed there as if it were average"
+        "load stale for 1 of 3 nodes (b); load never known for 1 of 3 nodes (c): "
+        "b: refused; pods are placed there as if the load were average"
     )
     assert (world.status()["staleNodes"], world.status()["missingNodes"]) == (["b"], ["c"])
     assert world.degraded() == ""
 
 
-def test_a_source_that_answers_nothing_does(world: World) -> None:
+def test_source_without_any_answer_degrades_the_cluster(world: World) -> None:
     world.installed()
 
     world.cycle(known=0, missingCount=3, missing=["a", "b", "c"], error="metrics.k8s.io: 404")
     world.run()
 
     assert world.condition("Available") == (
-        "False", "NoLoadKnown", "the load of no node is known: metrics.k8s.io: 404"
+        "False", "NoLoadKnown", "no node's load is known: metrics.k8s.io: 404"
     )  # fmt: skip
     assert "metrics.k8s.io: 404" in world.degraded()
 
@@ -344,7 +344,7 @@ def test_exporters_that_are_not_ready_are_counted(world: World) -> None:
     "text",
     ["[]", "{", "null", '{"at": 7, "nodes": "x", "stale": 1, "removed": null, "policy": {}}'],
 )
-def test_rubbish_instead_of_the_annotators_words(world: World, text: str) -> None:
+def test_invalid_report_is_ignored(world: World, text: str) -> None:
     world.installed()
 
     world.change(CONFIG_MAPS, "load-state", data={"written": "own", "state.json": text})
@@ -353,7 +353,7 @@ def test_rubbish_instead_of_the_annotators_words(world: World, text: str) -> Non
     assert world.condition("Available")[1] == "Starting"
 
 
-def test_what_the_api_refuses_is_said_first(world: World) -> None:
+def test_rejected_write_is_reported_first(world: World) -> None:
     world.forbidden = {DEPLOYMENTS}
     world.put()
 
@@ -372,7 +372,7 @@ def test_what_the_api_refuses_is_said_first(world: World) -> None:
 # --- the kind ---------------------------------------------------------------------------------
 
 
-def test_a_kind_that_is_not_served_is_not_the_same_as_no_policy(world: World) -> None:
+def test_kind_that_is_not_installed_is_not_treated_as_no_policy(world: World) -> None:
     world.installed()
     world.remove()
     world.served = False
@@ -381,7 +381,7 @@ def test_a_kind_that_is_not_served_is_not_the_same_as_no_policy(world: World) ->
     assert world.degraded() == ""
 
 
-def test_one_that_is_being_deleted_is_none(world: World) -> None:
+def test_policy_being_deleted_counts_as_absent(world: World) -> None:
     world.installed()
     policy = world.one(LOAD_POLICIES, "default")
     leaving = {**policy["metadata"], "deletionTimestamp": "2026-01-01T00:01:00Z"}

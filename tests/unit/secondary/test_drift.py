@@ -1,4 +1,4 @@
-"""What others do to what was made for a further scheduler, and what the API does."""
+"""Changes by other clients to the objects of a secondary scheduler, and refused writes."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from kube_scheduler_operator.kube.resource import (
 from .world import NAME, NAMESPACE, World, stamp
 
 
-def test_what_somebody_deletes_is_made_again(world: World) -> None:
+def test_a_deleted_object_is_recreated(world: World) -> None:
     world.installed()
-    made = [key for key in world.objects if key[0] in KINDS]
-    assert {kind for kind, _, _ in made} == set(KINDS)
-    for key in made:
+    created = [key for key in world.objects if key[0] in KINDS]
+    assert {kind for kind, _, _ in created} == set(KINDS)
+    for key in created:
         del world.objects[key]
         world.run()
         assert f"create {key[0].kind} {key[2]}" in world.writes
@@ -38,7 +38,7 @@ KINDS = (
 )  # fmt: skip
 
 
-def test_what_somebody_edits_is_put_back(world: World) -> None:
+def test_an_edited_object_is_restored(world: World) -> None:
     hash_ = world.installed()
     spec = world.get(DEPLOYMENTS)["spec"]
     container = spec["template"]["spec"]["containers"][0]
@@ -53,7 +53,7 @@ def test_what_somebody_edits_is_put_back(world: World) -> None:
     assert world.writes == []
 
 
-def test_a_restart_by_kubectl_is_let_be(world: World) -> None:
+def test_a_restart_by_kubectl_is_kept(world: World) -> None:
     world.installed()
     spec = world.get(DEPLOYMENTS)["spec"]
     mark = {"kubectl.kubernetes.io/restartedAt": stamp(world.now)}
@@ -68,10 +68,10 @@ def test_a_restart_by_kubectl_is_let_be(world: World) -> None:
     assert world.writes == []
     world.edit(DEPLOYMENTS, spec={**spec, "replicas": 9})
     world.run()
-    assert world.get(DEPLOYMENTS)["spec"]["replicas"] == 2, "the next edit is noticed all the same"
+    assert world.get(DEPLOYMENTS)["spec"]["replicas"] == 2, "the next edit is still noticed"
 
 
-def test_defaults_that_the_api_server_adds_are_no_edits(world: World) -> None:
+def test_defaults_added_by_the_api_server_are_not_edits(world: World) -> None:
     world.installed()
     for resource in (SERVICES, DEPLOYMENTS):
         obj = world.get(resource)
@@ -80,8 +80,8 @@ def test_defaults_that_the_api_server_adds_are_no_edits(world: World) -> None:
     assert world.writes == []
 
 
-def test_a_namesake_takes_over_what_is_left_of_the_one_before(world: World) -> None:
-    """Deleted and created again, faster than the garbage collector is."""
+def test_a_recreated_scheduler_takes_over_remaining_objects(world: World) -> None:
+    """Deleted and recreated before the garbage collector has deleted its objects."""
     world.installed()
     world.put(uid="another")
     world.run()
@@ -94,7 +94,7 @@ def test_a_namesake_takes_over_what_is_left_of_the_one_before(world: World) -> N
     assert owners == {"another"}
 
 
-def test_one_that_is_being_deleted_is_left_alone(world: World) -> None:
+def test_a_scheduler_that_is_being_deleted_is_not_changed(world: World) -> None:
     world.installed()
     obj = world.get(SECONDARY_SCHEDULERS)
     obj["metadata"]["deletionTimestamp"] = stamp(world.now)
@@ -103,18 +103,20 @@ def test_one_that_is_being_deleted_is_left_alone(world: World) -> None:
     assert world.writes == []
 
 
-def test_what_the_api_refuses_is_told_before_it_is_tried_again(world: World) -> None:
+def test_a_refused_write_is_reported_before_the_retry(world: World) -> None:
     world.put()
-    world.troubles = {NAME: "create /api/v1/…: 403 Forbidden: quota"}
-    chain = world.plan().chains[NAME]
-    assert chain[0].resource == SECONDARY_SCHEDULERS
-    degraded = next(c for c in chain[0].obj["status"]["conditions"] if c["type"] == "Degraded")
+    world.write_errors = {
+        SECONDARY_SCHEDULERS.named(NAME): "create /api/v1/…: 403 Forbidden: quota"
+    }
+    writes = world.plan().write_sets[SECONDARY_SCHEDULERS.named(NAME)]
+    assert writes[0].resource == SECONDARY_SCHEDULERS
+    degraded = next(c for c in writes[0].obj["status"]["conditions"] if c["type"] == "Degraded")
     assert (degraded["status"], degraded["reason"]) == ("True", "SyncError")
     assert "quota" in degraded["message"]
-    assert len(chain) > 1
+    assert len(writes) > 1
 
 
-def test_events_tell_what_turned_bad_and_good(world: World) -> None:
+def test_events_report_failures_and_recoveries(world: World) -> None:
     world.installed()
     assert any("Available is True" in event for event in world.events)
     world.put(config={"parallelism": -1})
@@ -125,7 +127,7 @@ def test_events_tell_what_turned_bad_and_good(world: World) -> None:
     assert [event for event in world.events if "Degraded is False" in event]
 
 
-def test_the_status_has_the_plugins_of_what_runs(world: World) -> None:
+def test_the_status_lists_the_plugins_of_the_running_configuration(world: World) -> None:
     profiles = [
         {
             "plugins": {

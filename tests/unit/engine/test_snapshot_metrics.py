@@ -1,4 +1,4 @@
-"""What metrics show of a snapshot."""
+"""Metrics of snapshots."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ import pytest
 from kube_scheduler_operator.base import names, x509
 from kube_scheduler_operator.base.platform import KUBEADM, OPENSHIFT
 from kube_scheduler_operator.base.settings import Settings
-from kube_scheduler_operator.engine.accounting import Accountant
+from kube_scheduler_operator.engine.snapshot_metrics import SnapshotMetrics
 from kube_scheduler_operator.model.snapshot import Snapshot
-from kube_scheduler_operator.telemetry.cluster_metrics import ClusterState, LeaseState, NodeState
-from kube_scheduler_operator.telemetry.metrics import Metrics
+from kube_scheduler_operator.telemetry.cluster_metrics import LeaseState, MetricsState, NodeState
+from kube_scheduler_operator.telemetry.metrics import OperatorMetrics
+
+from ...builders import condition, kubescheduler, node, operand_pod, ready_condition
 
 if TYPE_CHECKING:
     from ..conftest import CertificateFiles
@@ -26,27 +28,15 @@ Object = dict[str, Any]
 def snapshot(status: Object | None = None, **fields: Any) -> Snapshot:
     given: Object = {
         "platform": KUBEADM,
-        "kubescheduler": {"metadata": {"name": "cluster"}, "spec": {}, "status": status or {}},
+        "kubescheduler": kubescheduler(status or {}),
         "nodes": {"a": node()},
     }
     return Snapshot(now=NOW, settings=Settings(), **{**given, **fields})
 
 
-def node(*, ready: bool = True) -> Object:
-    condition = {"type": "Ready", "status": "True" if ready else "Unknown"}
-    return {"metadata": {"name": "a", "uid": "u"}, "status": {"conditions": [condition]}}
-
-
 def pod(revision: int, *, ready: bool = True, expires: str = "") -> Object:
-    return {
-        "metadata": {
-            "name": "kube-scheduler-a",
-            "labels": {names.REVISION_LABEL: str(revision)} if revision else {},
-            "annotations": {names.KUBECONFIG_EXPIRES_ANNOTATION: expires} if expires else {},
-        },
-        "spec": {"nodeName": "a", "containers": []},
-        "status": {"conditions": [{"type": "Ready", "status": "True"}] if ready else []},
-    }
+    annotations = {names.KUBECONFIG_EXPIRES_ANNOTATION: expires} if expires else {}
+    return operand_pod("a", revision, is_ready=ready, annotations=annotations)
 
 
 def revision(number: int, outcome: str = "", ended: str = "", created: str = "") -> Object:
@@ -60,13 +50,9 @@ def revision(number: int, outcome: str = "", ended: str = "", created: str = "")
     return {name: {"metadata": metadata, "data": {}}}
 
 
-def condition(type_: str, status: str, reason: str = "AsExpected", since: str = "") -> Object:
-    return {"type": type_, "status": status, "reason": reason, "lastTransitionTime": since}
-
-
-def state(seen: Snapshot) -> ClusterState:
-    metrics = Metrics("0.1.0")
-    Accountant(metrics).observe(seen)
+def state(seen: Snapshot) -> MetricsState:
+    metrics = OperatorMetrics("0.1.0")
+    SnapshotMetrics(metrics).observe(seen)
     return metrics.state
 
 
@@ -88,12 +74,14 @@ def moment(text: str) -> float:
         pytest.param({}, 0, True, False, id="not-adopted-yet"),
     ],
 )
-def test_a_node_that_runs_something_else_than_its_revision(
+def test_node_that_runs_another_revision(
     entry: Object, running: int | None, ready: bool, drifted: bool
 ) -> None:
     status = {"nodeStatuses": [{"nodeName": "a", **entry}]}
     pods = {} if running is None else {"a": pod(running)}
-    seen = state(snapshot(status, nodes={"a": node(ready=ready)}, operand_pods=pods))
+    seen = state(
+        snapshot(status, nodes={"a": node("a", ready_condition(ready or None))}, operand_pods=pods)
+    )
     assert seen.nodes == (
         NodeState(
             "a",
@@ -115,12 +103,12 @@ def test_a_node_that_runs_something_else_than_its_revision(
         (None, ("", 20)),
     ],
 )
-def test_who_schedules(spec: Object | None, expected: tuple[str, float]) -> None:
+def test_active_scheduler(spec: Object | None, expected: tuple[str, float]) -> None:
     lease = None if spec is None else {"metadata": {"name": "kube-scheduler"}, "spec": spec}
     assert state(snapshot(operand_lease=lease)).lease == LeaseState(*expected)
 
 
-def test_what_is_held_back_and_why() -> None:
+def test_quarantined_outcomes() -> None:
     degraded, preflight = names.NODE_INSTALLER_DEGRADED, names.PREFLIGHT_DEGRADED
     for installer, refused, expected in [
         (("False", "AsExpected"), "False", (False, False)),
@@ -134,7 +122,7 @@ def test_what_is_held_back_and_why() -> None:
         assert seen.conditions[degraded] == (installer[1], installer[0] == "True")
 
 
-def test_when_a_revision_last_ended_in_which_way() -> None:
+def test_time_of_the_last_revision_with_each_outcome() -> None:
     history = {
         **revision(1, "installed", "2026-01-01T00:00:10Z"),
         **revision(2, "failed", "2026-01-01T00:00:20Z"),
@@ -147,13 +135,17 @@ def test_when_a_revision_last_ended_in_which_way() -> None:
     }
 
 
-def test_a_rollout_lasts_since_nodes_move_or_a_newer_revision_took_over() -> None:
+def test_rollout_starts_with_the_first_node_or_a_newer_revision() -> None:
     type_, began = names.NODE_INSTALLER_PROGRESSING, "2026-01-01T00:01:00Z"
-    moving = {"conditions": [condition(type_, "True", "RollingOut", began)]}
+    moving = {"conditions": [condition(type_, "True", "RollingOut", lastTransitionTime=began)]}
     older, newer = (revision(1, created=f"2026-01-01T00:0{n}:00Z") for n in (0, 2))
     assert state(snapshot(moving, config_maps=older)).rollout_started == moment(began)
     assert state(snapshot(moving, config_maps=newer)).rollout_started == moment(began) + 60
-    still = {"conditions": [condition(type_, "False", "AllNodesAtLatestRevision", began)]}
+    still = {
+        "conditions": [
+            condition(type_, "False", "AllNodesAtLatestRevision", lastTransitionTime=began)
+        ]
+    }
     assert state(snapshot(still, config_maps=newer)).rollout_started is None
 
 
@@ -165,7 +157,7 @@ def test_certificates_that_installers_found_on_nodes() -> None:
     assert state(snapshot(operand_pods={"a": pod(1)})).certificates == {}
 
 
-def test_certificates_that_the_cluster_keeps(first_certificate: CertificateFiles) -> None:
+def test_certificates_in_secrets(first_certificate: CertificateFiles) -> None:
     kept = OPENSHIFT.credentials
     assert kept is not None
     pem = first_certificate.certificate.read_bytes()
@@ -186,7 +178,7 @@ def test_certificates_that_the_cluster_keeps(first_certificate: CertificateFiles
         assert found({kept.client_certificate: broken}, {}) == {}
 
 
-def test_without_a_kubescheduler_there_is_only_what_others_own() -> None:
+def test_without_a_kubescheduler_only_metrics_of_other_objects_remain() -> None:
     seen = state(snapshot(kubescheduler=None, scheduler={"spec": {"mastersSchedulable": True}}))
     assert seen.scheduler is not None
     assert (seen.latest_available_revision, seen.nodes, seen.quarantined) == (None, (), {})

@@ -1,48 +1,45 @@
-"""What metrics show of a snapshot: the state as it is, and what became of revisions since."""
+"""Metrics of snapshots: the state of the cluster, and the outcomes of revisions."""
 
 from __future__ import annotations
 
 import base64
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from ..base import names, x509
 from ..base.objects import Object, annotation
 from ..base.times import timestamp
 from ..controlplane.conditions import REVISION_FAILED
 from ..controlplane.revision.history import Revision, read
-from ..controlplane.rollout.drift import is_astray
-from ..controlplane.rollout.node_statuses import Entry, read_entry, readiness
+from ..controlplane.rollout.drift import has_drifted
+from ..controlplane.rollout.node_statuses import NodeStatus, read_node_status, readiness
 from ..model import operand_pods as operands
-from ..model.operand_pods import Operand
-from ..status.scheduler_lease import LEASE_GRACE
+from ..model.operand_pods import OperandPod
+from ..model.snapshot import Snapshot
+from ..status.scheduler_lease import lease_allowance
 from ..telemetry.cluster_metrics import (
     CLIENT_CERTIFICATE,
     SERVING_CERTIFICATE,
-    ClusterState,
     LeaseState,
+    MetricsState,
     NodeState,
     SchedulerSpec,
 )
-
-if TYPE_CHECKING:
-    from ..model.snapshot import Snapshot
-    from ..telemetry.metrics import Metrics
+from ..telemetry.metrics import OperatorMetrics
 
 
-class Accountant:
-    """Turns snapshots into metrics; what was there before the first one is not counted again."""
+class SnapshotMetrics:
+    """Updates metrics from snapshots; counters ignore what the first snapshot already contains."""
 
-    def __init__(self, metrics: Metrics) -> None:
+    def __init__(self, metrics: OperatorMetrics) -> None:
         self._metrics = metrics
         self._outcomes: dict[int, str] | None = None
         self._failures: dict[str, int] = {}
 
     def observe(self, snapshot: Snapshot) -> None:
-        """Take in what a pass saw."""
+        """Update all metrics from the snapshot of a reconcile."""
         history = read(snapshot.config_maps, snapshot.platform.parts)
-        entries = [read_entry(raw) for raw in snapshot.status.get("nodeStatuses") or ()]
+        entries = [read_node_status(raw) for raw in snapshot.status.get("nodeStatuses") or ()]
         outcomes = {revision.number: revision.outcome for revision in history}
         failures = {e.node: e.failed_count + e.fallback_count for e in entries}
         if self._outcomes is not None:
@@ -66,8 +63,8 @@ class Accountant:
 
 
 def _state(
-    snapshot: Snapshot, entries: Sequence[Entry], history: Sequence[Revision]
-) -> ClusterState:
+    snapshot: Snapshot, entries: Sequence[NodeStatus], history: Sequence[Revision]
+) -> MetricsState:
     scheduler = None
     if snapshot.scheduler is not None:
         spec = snapshot.scheduler.get("spec") or {}
@@ -78,10 +75,10 @@ def _state(
         )
     lease = _lease_state(snapshot)
     if snapshot.kubescheduler is None:
-        return ClusterState(scheduler, lease=lease)
+        return MetricsState(scheduler, lease=lease)
     pods = {node: operands.read(pod) for node, pod in snapshot.operand_pods.items()}
     conditions = {c["type"]: c for c in snapshot.status.get("conditions") or ()}
-    return ClusterState(
+    return MetricsState(
         scheduler,
         latest_available_revision=int(snapshot.status.get("latestAvailableRevision") or 0),
         nodes=tuple(_node(snapshot, entry, pods.get(entry.node)) for entry in entries),
@@ -97,10 +94,10 @@ def _state(
     )
 
 
-def _node(snapshot: Snapshot, entry: Entry, pod: Operand | None) -> NodeState:
+def _node(snapshot: Snapshot, entry: NodeStatus, pod: OperandPod | None) -> NodeState:
     node = snapshot.nodes.get(entry.node)
     reachable = node is not None and readiness(node)[0]
-    # While the same revision is put back the node is still astray.
+    # A node still drifts while its revision is being restored.
     settled = bool(entry.current) and entry.target in (0, entry.current)
     return NodeState(
         entry.node,
@@ -108,20 +105,19 @@ def _node(snapshot: Snapshot, entry: Entry, pod: Operand | None) -> NodeState:
         target=entry.target,
         running=pod.revision if pod is not None else 0,
         ready=pod is not None and pod.ready,
-        drifted=reachable and settled and (pod is None or is_astray(entry, pod)),
+        drifted=reachable and settled and (pod is None or has_drifted(entry, pod)),
     )
 
 
 def _lease_state(snapshot: Snapshot) -> LeaseState:
-    """Who schedules; kube-scheduler's identity in its Lease is HOSTNAME_UUID."""
+    """The active scheduler; kube-scheduler's identity in its Lease is HOSTNAME_UUID."""
     spec = (snapshot.operand_lease or {}).get("spec") or {}
     holder = str(spec.get("holderIdentity") or "").rpartition("_")
-    allowed = float(spec.get("leaseDurationSeconds") or 15) + LEASE_GRACE
-    return LeaseState(holder[0] or holder[2], allowed)
+    return LeaseState(holder[0] or holder[2], lease_allowance(spec))
 
 
 def _quarantined(conditions: Mapping[str, Object]) -> dict[str, bool]:
-    """Told by what the last pass made of it: undoing the edit ends it before any revision does."""
+    """From the last conditions: undoing the edit ends a quarantine without a new revision."""
     failing = conditions.get(names.NODE_INSTALLER_DEGRADED, {})
     refused = conditions.get(names.PREFLIGHT_DEGRADED, {})
     return {
@@ -141,7 +137,7 @@ def _last_outcomes(history: Sequence[Revision]) -> dict[str, float]:
 
 
 def _rollout_started(conditions: Mapping[str, Object], history: Sequence[Revision]) -> float | None:
-    """Since when nodes move; a new revision that takes over begins anew."""
+    """The start of the current rollout; a newer revision starts a new one."""
     moving = conditions.get(names.NODE_INSTALLER_PROGRESSING, {})
     if moving.get("status") != "True":
         return None
@@ -152,8 +148,10 @@ def _rollout_started(conditions: Mapping[str, Object], history: Sequence[Revisio
     return max(known, default=None)
 
 
-def _certificates(snapshot: Snapshot, pods: Mapping[str, Operand]) -> dict[tuple[str, str], float]:
-    """Those of schedulers, from the cluster's Secrets or as installers found them on the nodes."""
+def _certificates(
+    snapshot: Snapshot, pods: Mapping[str, OperandPod]
+) -> dict[tuple[str, str], float]:
+    """Expiry of the schedulers' certificates, from Secrets or as found by installers on nodes."""
     found = {
         (CLIENT_CERTIFICATE, node): pod.kubeconfig_expires.timestamp()
         for node, pod in pods.items()
@@ -172,7 +170,7 @@ def _certificates(snapshot: Snapshot, pods: Mapping[str, Operand]) -> dict[tuple
     return found
 
 
-# Every pass asks for the same ones again.
+# Every reconcile reads the same certificates.
 @lru_cache(maxsize=8)
 def _expires(encoded: str) -> float | None:
     try:

@@ -1,0 +1,227 @@
+"""The control plane's configuration before SchedulerExtenders and SchedulerProfiles.
+
+All profiles and extenders share it, so each of them is validated against it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ..base import names
+from ..base.findings import Finding, Path, Problem, did_you_mean, format_path, listing
+from ..base.objects import mapping
+from ..model.inputs import Inputs
+from ..schedulerconfig.command_line import BIND_ADDRESS, LOG_LEVELS, Flags, compose_arguments
+from ..schedulerconfig.feature_gates import FLAG as FEATURE_GATES
+from ..schedulerconfig.feature_gates import Gates, parse_gates
+from ..schedulerconfig.flags import validate_flags, void_flags
+from ..schedulerconfig.presets import PROFILES, default_config, profile_fragment
+from ..schedulerconfig.validation import Target
+from .feature_gates import SchedulerFeatureGates, choose, own_path
+from .ineffective_settings import ineffective_settings
+from .observe import observe, tls_source
+from .overrides import (
+    ARGUMENTS,
+    ROOT,
+    SERVING_FLAGS,
+    SERVING_INFO,
+    Overrides,
+    read_flags,
+    read_overrides,
+    read_serving,
+)
+
+_SERVING_FIELDS: Final = {flag: key for key, flag in SERVING_FLAGS.items()}
+_CUSTOM_FIELDS: Final = {"tls-cipher-suites": "ciphers", "tls-min-version": "minTLSVersion"}
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """The configuration before SchedulerExtenders and SchedulerProfiles.
+
+    Attributes:
+        fragments: the fragment of the named profile, then the default configuration; None if the
+            Scheduler names no known profile, or does not exist.
+        observed: the observed configuration, without extenders and profiles.
+        overrides: `spec.unsupportedConfigOverrides`.
+        flags: kube-scheduler's flags.
+        target: the kube-scheduler that will read the configuration.
+        findings: findings so far.
+    """
+
+    fragments: tuple[dict[str, Any], dict[str, Any]] | None
+    observed: Mapping[str, Any]
+    overrides: Overrides
+    flags: Flags
+    target: Target
+    findings: tuple[Finding, ...]
+
+
+def base_configuration(inputs: Inputs) -> Base:
+    """Default configuration, cluster settings, overrides and flags: what all profiles share."""
+    observed, findings = observe(inputs)
+    overrides = read_overrides(inputs.spec.get("unsupportedConfigOverrides"), inputs.platform)
+    fragments, profile_findings = _fragments(inputs)
+    log_level, level_findings = _log_level(inputs.spec.get("logLevel"))
+    found = [*findings, *profile_findings, *level_findings, *overrides.findings]
+
+    observed_flags = read_flags(observed.get(ARGUMENTS))[0]
+    if SERVING_INFO in observed:
+        # A TLS profile is complete; flags found at adoption do not supplement it.
+        observed_flags = {
+            name: values
+            for name, values in observed_flags.items()
+            if name not in SERVING_FLAGS.values()
+        }
+    features = choose(inputs, observed_flags.pop(FEATURE_GATES, ()))
+    found += [*features.findings, *ineffective_settings(inputs), *_infrastructure(inputs)]
+    if features.values:
+        observed_flags[FEATURE_GATES] = list(features.values)
+    flags = compose_arguments(
+        inputs.platform,
+        log_level=log_level,
+        observed=observed_flags,
+        bind_address=_bind_address(inputs),
+        serving={
+            **_serving_certificate(inputs),
+            **read_serving(observed.get(SERVING_INFO))[0],
+            **overrides.serving,
+        },
+        overrides=overrides.arguments,
+    )
+    found += _check_flags(flags, overrides, features, inputs)
+    target = _target(flags, inputs)
+    return Base(fragments, observed, overrides, flags, target, tuple(found))
+
+
+def _bind_address(inputs: Inputs) -> str:
+    """`spec.bindAddress`; empty for the platform's default or the adopted address."""
+    return str(inputs.spec.get("bindAddress") or "")
+
+
+def _serving_certificate(inputs: Inputs) -> dict[str, list[str]]:
+    """Flags for the certificate from the cluster; without one, the scheduler creates its own."""
+    kept = inputs.platform.credentials
+    if kept is None or not inputs.serving_certificate:
+        return {}
+    directory = f"{kept.mounted}/secrets/{kept.serving_certificate}"
+    return {
+        "tls-cert-file": [f"{directory}/tls.crt"],
+        "tls-private-key-file": [f"{directory}/tls.key"],
+    }
+
+
+def _fragments(
+    inputs: Inputs,
+) -> tuple[tuple[dict[str, Any], dict[str, Any]] | None, list[Finding]]:
+    """(profile fragment and default configuration, findings); None without a known profile."""
+    if inputs.scheduler is None:
+        message = (
+            f'Scheduler "{names.CLUSTER}" does not exist, so running schedulers keep their '
+            "configuration; create it: kubectl apply -f - <<< '"
+            '{"apiVersion":"config.openshift.io/v1","kind":"Scheduler",'
+            f'"metadata":{{"name":"{names.CLUSTER}"}},"spec":{{}}}}\''
+        )
+        return None, [target_finding("SchedulerNotFound", "", message, blocking=True)]
+    spec = mapping(inputs.scheduler.get("spec"))
+    findings: list[Finding] = []
+    policy = mapping(spec.get("policy")).get("name")
+    if policy:
+        message = (
+            f'the Policy "{policy}" is not used, because Kubernetes 1.23 removed Policy; clear '
+            "spec.policy of the Scheduler and use spec.profile or "
+            "spec.unsupportedConfigOverrides of the KubeScheduler"
+        )
+        findings.append(
+            target_finding("PolicyRemoved", "spec.policy.name", message, blocking=False)
+        )
+    profile = spec.get("profile") or ""
+    if profile and profile not in PROFILES:
+        hint = did_you_mean(str(profile), PROFILES)
+        message = f'profile "{profile}" is not known; use {listing(PROFILES)}{hint}'
+        findings.append(target_finding("UnknownProfile", "spec.profile", message, blocking=True))
+        return None, findings
+    return (profile_fragment(profile), default_config(inputs.platform)), findings
+
+
+def _log_level(value: Any) -> tuple[int, list[Finding]]:
+    if not value:
+        return LOG_LEVELS["Normal"], []
+    if isinstance(value, str) and value in LOG_LEVELS:
+        return LOG_LEVELS[value], []
+    hint = did_you_mean(str(value), LOG_LEVELS)
+    message = f'log level "{value}" is not known; use {listing(LOG_LEVELS)}{hint}'
+    finding = target_finding("UnknownLogLevel", "spec.logLevel", message, blocking=True)
+    return LOG_LEVELS["Normal"], [finding]
+
+
+def _infrastructure(inputs: Inputs) -> Iterator[Finding]:
+    """The error that the API server's URL is unknown; a cluster that starts up has none yet."""
+    if inputs.infrastructure is None:
+        return
+    if not mapping(inputs.infrastructure.get("status")).get("apiServerInternalURI"):
+        path = "Infrastructure/cluster status.apiServerInternalURI"
+        message = (
+            "this is empty, so the scheduler's kubeconfig would have no server; it must be set"
+        )
+        yield target_finding("NoAPIServerURL", path, message, blocking=True)
+
+
+def _check_flags(
+    flags: Flags, overrides: Overrides, features: SchedulerFeatureGates, inputs: Inputs
+) -> Iterator[Finding]:
+    for problem in validate_flags(flags, inputs.operand_version, stock=inputs.stock_image):
+        name = str(problem.path[0])
+        if name in overrides.arguments:
+            yield override_finding(problem, (ARGUMENTS, name))
+        elif name in overrides.serving:
+            yield override_finding(problem, (SERVING_INFO, _SERVING_FIELDS[name]))
+        else:
+            condition, path = _origin(problem, features, inputs)
+            yield Finding(condition, problem.reason, path, problem.message, blocking=True)
+    for problem in void_flags(overrides.arguments, format_path(ROOT)):
+        path = format_path((*ROOT, ARGUMENTS, *problem.path))
+        warnings = names.CONFIGURATION_WARNINGS
+        yield Finding(warnings, problem.reason, path, problem.sentence, blocking=False)
+
+
+def _origin(problem: Problem, features: SchedulerFeatureGates, inputs: Inputs) -> tuple[str, str]:
+    """(condition, path) of the setting that a flag comes from, if it is not an override."""
+    name, *rest = map(str, problem.path)
+    if name == FEATURE_GATES and rest and rest[0] in features.own:
+        return names.TARGET_CONFIG_DEGRADED, own_path(rest[0])
+    if name == BIND_ADDRESS and _bind_address(inputs):
+        return names.TARGET_CONFIG_DEGRADED, "spec.bindAddress"
+    source = tls_source(inputs) if name in _SERVING_FIELDS else None
+    if source is not None:
+        # Only what users wrote can be invalid: the profile of type Custom.
+        return source.condition, source.path("custom", _CUSTOM_FIELDS[name])
+    path = ("spec", "observedConfig", ARGUMENTS, name)
+    return names.CONFIG_OBSERVATION_DEGRADED, format_path(path)
+
+
+def _target(flags: Flags, inputs: Inputs) -> Target:
+    """The kube-scheduler that will read the configuration."""
+    try:
+        explicit = parse_gates(flags.get("feature-gates", ()))
+    except ValueError:
+        explicit = {}  # validation of the flags reports the error
+    return Target(Gates(inputs.operand_version, explicit), stock=inputs.stock_image)
+
+
+def override_finding(problem: Problem, path: Path) -> Finding:
+    """A blocking error at `path` in the overrides."""
+    return Finding(
+        names.OVERRIDES_DEGRADED,
+        problem.reason,
+        format_path((*ROOT, *path)),
+        problem.message,
+        blocking=True,
+    )
+
+
+def target_finding(reason: str, path: str, message: str, *, blocking: bool) -> Finding:
+    """A finding of the condition TargetConfigControllerDegraded."""
+    return Finding(names.TARGET_CONFIG_DEGRADED, reason, path, message, blocking)

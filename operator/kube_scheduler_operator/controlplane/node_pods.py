@@ -1,0 +1,234 @@
+"""The Pods on a control-plane node: the static Pod, its installer, its guard, and its removal."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ..base import names
+from ..base.platform import Platform
+from ..manifests.templates import (
+    NAME_LIMIT,
+    canonical_json,
+    fit_name,
+    label_value,
+    render_object,
+)
+from ..programs.node.manifest import PLACEHOLDER
+from ..schedulerconfig.command_line import CONFIG_PATH
+
+CONFIG_DIRECTORY: Final = CONFIG_PATH.removesuffix(f"/{names.CONFIG_KEY}")
+STATIC_POD_RESOURCES: Final = CONFIG_DIRECTORY.removesuffix(f"/configmaps/{names.CONFIG}")
+"""Mount path of a revision's directory in its scheduler, on every platform."""
+
+
+@dataclass(frozen=True, slots=True)
+class InstallerSettings:
+    """Time-outs, verbosity and permissions of an installer.
+
+    Attributes:
+        health_timeout: seconds within which a new scheduler must become ready.
+        settling_time: seconds for which it must then stay ready without a restart.
+        log_level: klog verbosity of the installer.
+        rollback: whether an older revision may replace a newer one.
+        permitted: whether the Pod starts with the permission to roll out.
+        keep: revisions whose directories stay on the node.
+    """
+
+    health_timeout: float = 60.0
+    settling_time: float = 2.0
+    log_level: int = 2
+    rollback: bool = False
+    permitted: bool = False
+    keep: tuple[int, ...] = ()
+
+
+def render_static_pod(
+    platform: Platform,
+    image: str,
+    arguments: Sequence[str],
+    probe: tuple[str, int],
+    *,
+    content_hash: str = "",
+) -> dict[str, Any]:
+    """The scheduler's static pod, with `REVISION` as placeholder for the revision number.
+
+    `arguments` are all flags as `--name=value`, `--config` included (CONFIG_PATH); `probe` is the
+    host and port of health probes; `content_hash` is the value of the annotation, if any.
+    """
+    host, port = probe
+    return render_object(
+        "kube-scheduler-pod.yaml.j2",
+        platform=platform,
+        image=image,
+        arguments=list(arguments),
+        probe_host=host,
+        probe_port=port,
+        content_hash=content_hash,
+        content_hash_annotation=names.CONTENT_HASH_ANNOTATION,
+        operand=names.OPERAND,
+        placeholder=PLACEHOLDER,
+        revision_label=names.REVISION_LABEL,
+        static_pod_resources=STATIC_POD_RESOURCES,
+    )
+
+
+def render_installer_pod(
+    platform: Platform,
+    node: str,
+    revision: int,
+    retry: int,
+    operand_image: str,
+    operator_image: str,
+    arguments: Sequence[str],
+    owner_uid: str,
+    settings: InstallerSettings = InstallerSettings(),
+    *,
+    content_hash: str = "",
+) -> dict[str, Any]:
+    """The Pod that checks revision `revision` and installs it on `node`; needs no scheduler.
+
+    Its ConfigMaps `config-N` and `kube-scheduler-pod-N` must exist. `retry` is 0 for the first
+    attempt; each later one may change the node again. `arguments` and `content_hash` are those of
+    the static pod; `owner_uid` is the uid of the ConfigMap `revision-status-N`.
+    """
+    return render_object(
+        "installer-pod.yaml.j2",
+        platform=platform,
+        node=node,
+        node_label_value=label_value(node),
+        pod_name=installer_pod_name(node, revision, retry),
+        revision=revision,
+        retry=retry,
+        operand_image=operand_image,
+        operator_image=operator_image,
+        arguments=list(arguments),
+        owner_uid=owner_uid,
+        settings=settings,
+        content_hash=content_hash,
+        preflight_arguments=_preflight_arguments(platform),
+        configmaps=[part for part in platform.parts if part != names.POD],
+        secrets=_secrets(platform),
+        host_directory=_host_directory(platform),
+        config_directory=CONFIG_DIRECTORY,
+        names=names,
+    )
+
+
+def render_restore_pod(
+    platform: Platform,
+    node: str,
+    retry: int,
+    operator_image: str,
+    settings: InstallerSettings = InstallerSettings(),
+) -> dict[str, Any]:
+    """The Pod that restores the scheduler that `node` had before the operator."""
+    return render_object(
+        "restore-pod.yaml.j2",
+        platform=platform,
+        node=node,
+        node_label_value=label_value(node),
+        pod_name=restore_pod_name(node, retry),
+        retry=retry,
+        operator_image=operator_image,
+        settings=settings,
+        host_directory=_host_directory(platform),
+        names=names,
+    )
+
+
+def render_guard_pod(
+    platform: Platform,
+    node: str,
+    operator_image: str,
+    probe: Mapping[str, Any],
+    *,
+    known: str,
+    owner_uid: str,
+) -> dict[str, Any]:
+    """The guard pod: it represents the scheduler of `node` in a PodDisruptionBudget.
+
+    `probe` is `httpGet` of the scheduler's own readiness probe; `known` is the fingerprint of the
+    kubeconfig that the scheduler was started with, or empty; `owner_uid` is KubeScheduler's uid.
+    """
+    return render_object(
+        "guard-pod.yaml.j2",
+        platform=platform,
+        node=node,
+        node_label_value=label_value(node),
+        pod_name=guard_pod_name(platform, node),
+        operator_image=operator_image,
+        probe=dict(probe),
+        known=known,
+        owner_uid=owner_uid,
+        # A kubeconfig that is part of the revision changes only with the revision.
+        kubeconfig_directory=""
+        if platform.credentials
+        else posixpath.dirname(platform.scheduler_kubeconfig),
+        names=names,
+    )
+
+
+def guard_pod_name(platform: Platform, node: str) -> str:
+    """`STATIC-POD-guard-NODE`; a long node name ends in a hash."""
+    prefix = f"{platform.static_pod_name}-{names.GUARD}-"
+    return prefix + fit_name(node, NAME_LIMIT - len(prefix))
+
+
+def restore_pod_name(node: str, retry: int) -> str:
+    """`restore-NODE`, or `restore-retry-K-NODE`; a long node name ends in a hash."""
+    prefix = f"{names.RESTORE}-retry-{retry}-" if retry else f"{names.RESTORE}-"
+    return prefix + fit_name(node, NAME_LIMIT - len(prefix))
+
+
+def _preflight_arguments(platform: Platform) -> list[str]:
+    """Flags that the preflight appends to the scheduler's own; the last value of a flag wins."""
+    added = ["--write-config-to=/preflight/effective-config.yaml", "--secure-port=0"]
+    if platform.credentials:
+        # The preflight serves no requests and needs no managed certificate. On other platforms a
+        # certificate comes from a user's overrides, and its file must exist.
+        added += ["--tls-cert-file=", "--tls-private-key-file="]
+    return added
+
+
+def _secrets(platform: Platform) -> list[tuple[str, bool]]:
+    """The Secrets that a scheduler needs on its node, and whether each is optional."""
+    own = platform.credentials
+    return [(own.client_certificate, False), (own.serving_certificate, True)] if own else []
+
+
+def _host_directory(platform: Platform) -> str:
+    """The directory on a node that contains both manifests and revisions."""
+    return posixpath.commonpath([platform.manifest_dir, platform.resource_dir])
+
+
+def installer_pod_name(node: str, revision: int, retry: int) -> str:
+    """`installer-N-NODE`, or `installer-N-retry-K-NODE`; a long node name ends in a hash."""
+    attempt = f"-retry-{retry}" if retry else ""
+    prefix = f"{names.INSTALLER}-{revision}{attempt}-"
+    return prefix + fit_name(node, NAME_LIMIT - len(prefix))
+
+
+def stub_kubeconfig() -> str:
+    """A kubeconfig for the preflight: complete, so that it parses, but without credentials.
+
+    With `--write-config-to` the scheduler creates its clients but opens no connection.
+    """
+    return kubeconfig_text("preflight", {"server": "https://127.0.0.1:1"}, "preflight", {})
+
+
+def kubeconfig_text(
+    cluster: str, server: Mapping[str, str], user: str, credentials: Mapping[str, str]
+) -> str:
+    """A kubeconfig with one cluster, one user and their context."""
+    document = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": cluster, "cluster": dict(server)}],
+        "users": [{"name": user, "user": dict(credentials)}],
+        "contexts": [{"name": user, "context": {"cluster": cluster, "user": user}}],
+        "current-context": user,
+    }
+    return canonical_json(document)

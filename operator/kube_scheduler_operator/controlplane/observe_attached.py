@@ -1,0 +1,165 @@
+"""SchedulerProfiles and SchedulerExtenders of the control plane, as observed configuration.
+
+The accepted ones are stored in `observedConfig`: if the API no longer serves a kind, because its
+CustomResourceDefinition was deleted, pods keep the profiles that they name, and their extenders.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ..base import names
+from ..base.findings import Finding
+from ..base.objects import mapping
+from ..extenders.validate import ExtenderResult, unattached_extenders, validate_extenders
+from ..model.attachment import (
+    CONTROL_PLANE,
+    EXTENDER,
+    KIND_NOT_SERVED,
+    PROFILE,
+    Attachable,
+    name_of,
+    rejection_findings,
+    scheduler_of,
+)
+from ..model.inputs import Inputs
+from ..profiles.check import first_profile
+from ..profiles.validate import ProfileResult, unattached_profiles, validate_profiles
+from ..schedulerconfig.merge import normalized_json, unique_names
+from ..schedulerconfig.schema import DEFAULT_SCHEDULER
+from .base_configuration import Base
+
+EXTENDERS: Final = "extenders"
+PROFILES: Final = "profiles"
+OVERRIDES: Final = "unsupportedConfigOverrides"
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedExtenders:
+    """The contribution of SchedulerExtenders to the configuration.
+
+    Attributes:
+        own: their entries of `extenders`, in the order of the calls.
+        results: the results for objects of this scheduler, or of a scheduler that does not exist.
+        leaving: the objects that are moving to another scheduler, which has not accepted them yet.
+        findings: their errors.
+    """
+
+    own: tuple[Mapping[str, Any], ...] = ()
+    results: tuple[ExtenderResult, ...] = ()
+    leaving: tuple[ExtenderResult, ...] = ()
+    findings: tuple[Finding, ...] = ()
+
+    def over(self, config: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The overrides with these extenders in front of their own."""
+        listed = config.get(EXTENDERS)
+        if not self.own or not isinstance(listed, list | None):
+            return config
+        return {**config, EXTENDERS: [*self.own, *(listed or ())]}
+
+
+def observe_extenders(inputs: Inputs, base: Base) -> ObservedExtenders:
+    """Validate the SchedulerExtenders of the control plane.
+
+    Without fragments in the base, there is no configuration, and the extenders observed last stay.
+    """
+    over = base.overrides.config
+    if base.fragments is None:
+        return ObservedExtenders(_remembered(inputs, EXTENDERS))
+    if inputs.scheduler_extenders is None:
+        own = _remembered(inputs, EXTENDERS)
+        # Not an error without extenders: the kind is newer than the others.
+        urls = [entry.get("urlPrefix") for entry in own]
+        findings = (_not_served(EXTENDER, EXTENDERS, urls),) if own else ()
+        return ObservedExtenders(own, findings=findings)
+    objects = inputs.scheduler_extenders
+    if not objects:
+        return ObservedExtenders()
+    chosen = validate_extenders(
+        CONTROL_PLANE,
+        objects,
+        over.get(EXTENDERS),
+        base.target,
+        itself=OVERRIDES,
+        profiles=_profile_count(inputs, over),
+        planned=inputs.planned,
+    )
+    results = (*chosen.results, *unattached_extenders(objects, inputs.schedulers))
+    found = tuple(finding for result in results for finding in rejection_findings(result))
+    return ObservedExtenders(chosen.entries, results, chosen.leaving, found)
+
+
+def _profile_count(inputs: Inputs, over: Mapping[str, Any]) -> int:
+    """The number of profiles if all are accepted."""
+    specs = [(name_of(obj), mapping(obj.get("spec"))) for obj in inputs.scheduler_profiles or ()]
+    asked = {
+        spec.get("schedulerName") or name
+        for name, spec in specs
+        if scheduler_of(spec) == CONTROL_PLANE
+    }
+    listed = over.get("profiles")
+    for profile in listed if isinstance(listed, list) else ():
+        asked.add(mapping(profile).get("schedulerName") or DEFAULT_SCHEDULER)
+    return len({DEFAULT_SCHEDULER, *map(str, asked)})
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedProfiles:
+    """The contribution of SchedulerProfiles to the configuration.
+
+    Attributes:
+        own: their profiles.
+        all: all profiles before the overrides, in order; empty if `own` is empty.
+        results: the results for objects of this scheduler, or of a scheduler that does not exist.
+        findings: their errors.
+    """
+
+    own: tuple[Mapping[str, Any], ...] = ()
+    all: tuple[Mapping[str, Any], ...] = ()
+    results: tuple[ProfileResult, ...] = ()
+    findings: tuple[Finding, ...] = ()
+
+
+def observe_profiles(inputs: Inputs, base: Base, extenders: ObservedExtenders) -> ObservedProfiles:
+    """Validate the SchedulerProfiles of the control plane, with its SchedulerExtenders.
+
+    Without fragments in the base, there is no configuration, and the profiles observed last stay.
+    """
+    if base.fragments is None:
+        return ObservedProfiles(_remembered(inputs, PROFILES))
+    first = first_profile(base.fragments[0])
+    if inputs.scheduler_profiles is None:
+        own = _remembered(inputs, PROFILES)
+        replaced = [profile["schedulerName"] for profile in own]
+        kept = () if first["schedulerName"] in replaced else (first,)
+        findings = (_not_served(PROFILE, PROFILES, replaced),)
+        return ObservedProfiles(own, (*kept, *own) if own else (), (), findings)
+    objects = inputs.scheduler_profiles
+    over = extenders.over(base.overrides.config)
+    profiles, results = validate_profiles(CONTROL_PLANE, objects, first, base.target, over=over)
+    results = (*results, *unattached_profiles(objects, inputs.schedulers))
+    own = tuple(profile for profile in profiles if profile is not first)
+    found = tuple(finding for result in results for finding in rejection_findings(result))
+    return ObservedProfiles(own, profiles if own else (), results, found)
+
+
+def _remembered(inputs: Inputs, key: str) -> tuple[Mapping[str, Any], ...]:
+    """The profiles or extenders that were observed last."""
+    previous = mapping(inputs.spec.get("observedConfig")).get(key)
+    if not isinstance(previous, list) or not all(isinstance(one, Mapping) for one in previous):
+        return ()
+    if key == PROFILES and unique_names(previous, "schedulerName") is None:
+        return ()
+    return tuple(normalized_json(previous))
+
+
+def _not_served(attachable: Attachable, key: str, kept: Sequence[Any]) -> Finding:
+    """The kind is missing: only an error if what it configured before stays in use."""
+    condition = names.INEFFECTIVE_SETTINGS
+    message = "the API does not serve this kind; install it: kubectl apply --server-side -k crds"
+    if kept:
+        condition = attachable.condition
+        message += f" (the {key} that were observed last stay in use: {', '.join(map(str, kept))})"
+    return Finding(condition, KIND_NOT_SERVED, attachable.kind, message, blocking=False)

@@ -1,0 +1,82 @@
+"""What the steps of a reconcile have decided so far, as one immutable value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from ..base.findings import Finding
+from ..controlplane.base_configuration import Base
+from ..controlplane.compose import Composition
+from ..controlplane.observe_attached import ObservedExtenders, ObservedProfiles
+from ..controlplane.revision.credentials import GatheredCredentials
+from ..controlplane.revision.revise import RevisionResult
+from ..controlplane.rollout.observe import Observation
+from ..controlplane.rollout.result import RolloutResult
+from ..extenders.agents import ControlPlaneAgents
+from ..loadpolicy.reconcile import LoadPolicies
+from ..model.inputs import Inputs
+from ..model.plan import Action, Plan
+from ..model.snapshot import PendingPod
+from ..secondary.reconcile import SecondarySchedulers
+from ..status.conditions import Condition
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """The results of the steps in engine/steps.py; each step returns a copy with its own added.
+
+    Attributes:
+        image: the operand's image; empty if it is unknown.
+        secondary: all SecondarySchedulers.
+        loads: all LoadPolicies.
+        pods_without_scheduler: pods whose schedulerName no scheduler serves.
+        diagnoses: conditions about schedulerNames that no scheduler, or an unmanaged one, serves.
+        inputs: everything that the control plane's configuration depends on.
+        base: its configuration before SchedulerExtenders and SchedulerProfiles.
+        extenders: the validated SchedulerExtenders of the control plane.
+        profiles: the validated SchedulerProfiles of the control plane.
+        composition: its effective configuration.
+        observing: the write of `spec.observedConfig`; empty if it is up to date.
+        agents: the agents of SchedulerExtenders on control-plane nodes.
+        credentials: what a revision holds besides the configuration.
+        findings: all findings about the control plane's configuration.
+        targets: writes that bring the target ConfigMaps up to date.
+        revised: revisions after this reconcile.
+        observation: the schedulers, installer pods and nodes.
+        rollout: what each node does next.
+        plan: the result; the step that sets it is the last one.
+    """
+
+    image: str = ""
+    secondary: SecondarySchedulers = field(default_factory=SecondarySchedulers)
+    loads: LoadPolicies = field(default_factory=LoadPolicies)
+    pods_without_scheduler: tuple[PendingPod, ...] = ()
+    diagnoses: tuple[Condition, ...] = ()
+    inputs: Inputs | None = None
+    base: Base | None = None
+    extenders: ObservedExtenders | None = None
+    profiles: ObservedProfiles | None = None
+    composition: Composition | None = None
+    observing: tuple[Action, ...] = ()
+    agents: ControlPlaneAgents = field(default_factory=ControlPlaneAgents)
+    credentials: GatheredCredentials | None = None
+    findings: tuple[Finding, ...] = ()
+    targets: tuple[Action, ...] = ()
+    revised: RevisionResult | None = None
+    observation: Observation | None = None
+    rollout: RolloutResult | None = None
+    plan: Plan | None = None
+
+
+def result_of(value: T | None) -> T:
+    """`value`, which an earlier step has set.
+
+    Raises:
+        RuntimeError: STEPS has the steps in the wrong order.
+    """
+    if value is None:
+        raise RuntimeError("a step of reconcile ran before the step that it depends on")
+    return value

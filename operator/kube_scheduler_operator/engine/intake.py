@@ -1,0 +1,162 @@
+"""From watch events to the store: which objects it keeps, and which changes wake the queue."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final, Protocol
+
+from ..base import names
+from ..base.objects import NamespacedName, Object, label
+from ..base.platform import Platform
+from ..base.times import timestamp
+from ..kube import resource as kinds
+from ..kube.resource import ObjectRef, Resource
+from ..kube.store import Store
+from .watches import is_control_plane
+
+_USER_KINDS: Final = (
+    kinds.KUBE_SCHEDULERS,
+    kinds.LOAD_POLICIES,
+    kinds.SCHEDULER_EXTENDERS,
+    kinds.SCHEDULER_PROFILES,
+    kinds.SCHEDULERS,
+    kinds.SECONDARY_SCHEDULERS,
+)
+
+
+class Wake(Protocol):
+    """Requests a reconcile."""
+
+    def __call__(self, *, urgent: bool) -> None:
+        """Reconcile soon if `urgent`; otherwise in the next batch of changes."""
+
+
+class Intake:
+    """Puts watch events into the store and wakes the queue for changes that need a reconcile.
+
+    Args:
+        store: the destination of objects.
+        platform: the kind of cluster.
+        wake: requests a reconcile.
+        now: wall clock, UTC.
+        secondary: namespaces that may run secondary schedulers; None: the target namespace.
+
+    Attributes:
+        leases_seen: time of the last observed renewal of each scheduler's Lease.
+        node_left: time at which a control-plane node was last deleted.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        platform: Platform,
+        wake: Wake,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        secondary: Sequence[str] | None = None,
+    ) -> None:
+        self.leases_seen: dict[NamespacedName, datetime] = {}
+        self.node_left: datetime | None = None
+        # Leases that may turn out to belong to a SecondaryScheduler that is listed later.
+        self._unclaimed_leases: dict[NamespacedName, Mapping[str, Any]] = {}
+        self._store = store
+        self._platform = platform
+        self._wake = wake
+        self._now = now
+        self._namespaces = platform.secondary_namespaces(secondary)
+        self._operand_lease = (platform.operand_lease_namespace, platform.operand_lease_name)
+
+    @property
+    def lease_seen(self) -> datetime | None:
+        """Time of the last observed renewal of the control plane's scheduler Lease."""
+        return self.leases_seen.get(self._operand_lease)
+
+    def event(self, resource: Resource, kind: str | None, obj: Mapping[str, Any]) -> None:
+        """Take one watch event; `kind` is ADDED, MODIFIED, DELETED or None for a listed object."""
+        if resource == kinds.LEASES:
+            self._lease(obj, deleted=kind == "DELETED")
+            return
+        if not self._is_relevant(resource, obj):
+            return
+        before = self._store.get(resource.ref(obj))
+        selectors = self._platform.node_selectors
+        if resource == kinds.NODES and before is None and not is_control_plane(obj, selectors):
+            return  # a large cluster has thousands of workers; none of them matters here
+        if resource == kinds.NODES and kind == "DELETED":
+            self.node_left = self._now()
+        update = self._store.remove if kind == "DELETED" else self._store.put
+        changed = update(resource, obj)
+        if resource == kinds.SECONDARY_SCHEDULERS and kind != "DELETED":
+            for namespace in self._namespaces:
+                key = (namespace, obj["metadata"]["name"])
+                lease = self._unclaimed_leases.pop(key, None)
+                if lease is not None:
+                    self._lease(lease, deleted=False)
+        if changed:
+            self._wake(urgent=kind == "DELETED" or _is_urgent(resource, before, obj))
+
+    def _is_relevant(self, resource: Resource, obj: Mapping[str, Any]) -> bool:
+        """Whether the operator uses the object; one watch cannot select several names."""
+        credentials = self._platform.credentials
+        if credentials is None or resource not in (kinds.CONFIG_MAPS, kinds.SECRETS):
+            return True
+        name, namespace = obj["metadata"]["name"], obj["metadata"]["namespace"]
+        if resource == kinds.SECRETS:
+            return name in (credentials.client_certificate, credentials.serving_certificate)
+        # Secondary schedulers may run in the namespace of the credentials.
+        secondary = label(obj, names.SECONDARY_LABEL) != ""
+        return namespace != credentials.namespace or name in credentials.ca_bundles or secondary
+
+    def _lease(self, obj: Mapping[str, Any], *, deleted: bool) -> None:
+        """Note a renewal; only a new holder or a late renewal wakes the queue.
+
+        A scheduler renews its Lease every two seconds.
+        """
+        key = (obj["metadata"]["namespace"], obj["metadata"]["name"])
+        if not self._is_scheduler_lease(key):
+            self._unclaimed_leases.pop(key, None)
+            if not deleted and key[0] in self._namespaces:
+                self._unclaimed_leases[key] = obj
+            return
+        before = self._store.get(kinds.LEASES.ref(obj))
+        changed = (self._store.remove if deleted else self._store.put)(kinds.LEASES, obj)
+        if not changed:
+            return
+        now = self._now()
+        seen = self.leases_seen.get(key)
+        gap = (now - seen).total_seconds() if seen else None
+        self.leases_seen[key] = now
+        spec = obj.get("spec") or {}
+        renewed = timestamp(spec.get("renewTime"))
+        if before is None and renewed is not None:
+            # The Lease is older than this process, and its holder may be long gone.
+            self.leases_seen[key] = min(now, renewed)
+        duration = float(spec.get("leaseDurationSeconds") or 15)
+        if deleted or gap is None or gap > duration or _holder(before) != _holder(obj):
+            self._wake(urgent=False)
+
+    def _is_scheduler_lease(self, key: NamespacedName) -> bool:
+        """Whether the Lease belongs to the control plane's scheduler or a secondary scheduler."""
+        if key == self._operand_lease:
+            return True
+        namespace, name = key
+        known = self._store.get(ObjectRef(kinds.SECONDARY_SCHEDULERS, None, name)) is not None
+        return known and namespace in self._namespaces
+
+
+def _is_urgent(resource: Resource, before: Object | None, obj: Object) -> bool:
+    """Whether a storm of other events must not delay this change: an edited spec, or a Pod.
+
+    `metadata.generation` grows with the spec only; labels, annotations and status can wait.
+    """
+    if resource in _USER_KINDS:
+        return _generation(before) != _generation(obj)
+    return resource == kinds.PODS
+
+
+def _generation(obj: Object | None) -> int:
+    return int(((obj or {}).get("metadata") or {}).get("generation") or 0)
+
+
+def _holder(lease: Mapping[str, Any] | None) -> str:
+    return str(((lease or {}).get("spec") or {}).get("holderIdentity") or "")

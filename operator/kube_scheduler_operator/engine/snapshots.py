@@ -1,0 +1,165 @@
+"""Snapshots of the store: the input of a reconcile."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from ..base import names
+from ..base.objects import NamespacedName, Object, label
+from ..base.platform import AUTHENTICATION_NAMESPACE, Platform
+from ..base.settings import Settings
+from ..kube import resource as kinds
+from ..kube.resource import ObjectRef, Resource
+from ..kube.store import Store, StoreView
+from ..model.snapshot import BindingScheduler, Loads, PendingPod, Secondaries, Snapshot
+from .watches import AGENT_KINDS, LOAD_KINDS, SECONDARY_KINDS, is_control_plane
+
+
+def take_snapshot(
+    store: Store,
+    platform: Platform,
+    settings: Settings,
+    *,
+    server_version: str,
+    lease_seen: datetime | None,
+    answered_since: datetime | None,
+    recovered_at: datetime | None,
+    last_error: str,
+    now: datetime,
+    missing_kinds: Container[Resource] = (),
+    node_left: datetime | None = None,
+    leases_seen: Mapping[NamespacedName, datetime] | None = None,
+    write_errors: Mapping[ObjectRef, str] | None = None,
+    pending: tuple[PendingPod, ...] = (),
+    bindings: tuple[BindingScheduler, ...] = (),
+) -> Snapshot:
+    """One immutable view of the cluster for a reconcile.
+
+    A kind in `missing_kinds` becomes None; a kind without objects is empty.
+    """
+    view = store.view()
+    target = platform.target_namespace
+    source = platform.credentials.namespace if platform.credentials else ""
+    pods = view.list(
+        kinds.PODS, platform.operand_namespace, labels=dict(platform.static_pod_labels)
+    )
+    return Snapshot(
+        now=now,
+        platform=platform,
+        settings=settings,
+        server_version=server_version,
+        scheduler=view.get(kinds.SCHEDULERS, names.CLUSTER),
+        kubescheduler=view.get(kinds.KUBE_SCHEDULERS, names.CLUSTER),
+        cluster_operator=view.get(kinds.CLUSTER_OPERATORS, names.CLUSTEROPERATOR),
+        scheduler_profiles=None
+        if kinds.SCHEDULER_PROFILES in missing_kinds
+        else _by_name(view.list(kinds.SCHEDULER_PROFILES)),
+        scheduler_extenders=None
+        if kinds.SCHEDULER_EXTENDERS in missing_kinds
+        else _by_name(view.list(kinds.SCHEDULER_EXTENDERS)),
+        config_maps=_by_name(_control_plane_objects(view.list(kinds.CONFIG_MAPS, target))),
+        secrets=_by_name(view.list(kinds.SECRETS, target)),
+        source_config_maps=_by_name(view.list(kinds.CONFIG_MAPS, source)),
+        source_secrets=_by_name(view.list(kinds.SECRETS, source)),
+        apiserver=view.get(kinds.API_SERVERS, names.CLUSTER),
+        feature_gate=view.get(kinds.FEATURE_GATES, names.CLUSTER),
+        infrastructure=view.get(kinds.INFRASTRUCTURES, names.CLUSTER),
+        service_accounts=_by_name(
+            _control_plane_objects(view.list(kinds.SERVICE_ACCOUNTS, target))
+        ),
+        nodes=_by_name(
+            node
+            for node in view.list(kinds.NODES)
+            if is_control_plane(node, platform.node_selectors)
+        ),
+        operand_pods={
+            node: pod
+            for pod in pods
+            if (node := pod["spec"].get("nodeName"))
+            and pod["metadata"]["name"] == platform.mirror_pod_name(node)
+        },
+        installer_pods=_labelled(view.list(kinds.PODS, target), names.INSTALLER),
+        guard_pods=_labelled(view.list(kinds.PODS, target), names.GUARD),
+        disruption_budgets=_by_name(
+            _control_plane_objects(view.list(kinds.DISRUPTION_BUDGETS, target))
+        ),
+        operand_lease=view.get(
+            kinds.LEASES, platform.operand_lease_name, platform.operand_lease_namespace
+        ),
+        lease_seen=lease_seen,
+        node_left=node_left,
+        answered_since=answered_since,
+        recovered_at=recovered_at,
+        last_error=last_error,
+        write_errors=write_errors or {},
+        secondaries=_secondaries(view, leases_seen or {}),
+        pending_pods=pending,
+        binding_schedulers=bindings,
+        agents=_agents(view, target),
+        loads=_loads(view, target, served=kinds.LOAD_POLICIES not in missing_kinds),
+    )
+
+
+def _loads(view: StoreView, target: str, *, served: bool) -> Loads:
+    objects = {
+        resource: _by_name(
+            obj for obj in view.list(resource, target) if names.LOAD_LABEL in _labels(obj)
+        )
+        for resource in LOAD_KINDS
+    }
+    return Loads(
+        _by_name(view.list(kinds.LOAD_POLICIES)) if served else None,
+        objects,
+    )
+
+
+def _agents(view: StoreView, target: str) -> dict[str, dict[Resource, dict[str, Object]]]:
+    objects: dict[str, dict[Resource, dict[str, Object]]] = {}
+    for resource in AGENT_KINDS:
+        for obj in view.list(resource, target):
+            owner = label(obj, names.EXTENDER_LABEL)
+            if owner:
+                by_name = objects.setdefault(owner, {}).setdefault(resource, {})
+                by_name[obj["metadata"]["name"]] = obj
+    return objects
+
+
+def _secondaries(view: StoreView, leases_seen: Mapping[NamespacedName, datetime]) -> Secondaries:
+    schedulers = _by_name(view.list(kinds.SECONDARY_SCHEDULERS))
+    objects: dict[str, dict[Resource, dict[str, Object]]] = {name: {} for name in schedulers}
+    for resource in SECONDARY_KINDS if schedulers else ():
+        for obj in view.list(resource):
+            owner = label(obj, names.SECONDARY_LABEL)
+            if owner not in schedulers:
+                continue
+            spec = schedulers[owner].get("spec") or {}
+            # An object in another namespace belongs to a deleted scheduler of the same name.
+            namespaces = (spec.get("namespace"), AUTHENTICATION_NAMESPACE, None)
+            if obj["metadata"].get("namespace") in namespaces:
+                objects[owner].setdefault(resource, {})[obj["metadata"]["name"]] = obj
+    leases = {
+        (obj["metadata"]["namespace"], obj["metadata"]["name"]): obj
+        for obj in view.list(kinds.LEASES)
+    }
+    return Secondaries(schedulers, objects, leases, dict(leases_seen))
+
+
+def _control_plane_objects(objects: Sequence[Object]) -> Iterator[Object]:
+    """Without the objects of secondary schedulers, extenders and load policies."""
+    others = {names.SECONDARY_LABEL, names.EXTENDER_LABEL, names.LOAD_LABEL}
+    return (obj for obj in objects if others.isdisjoint(_labels(obj)))
+
+
+def _labels(obj: Object) -> Mapping[str, str]:
+    labels: Mapping[str, str] = obj["metadata"].get("labels") or {}
+    return labels
+
+
+def _by_name(objects: Any) -> dict[str, Object]:
+    return {obj["metadata"]["name"]: obj for obj in objects}
+
+
+def _labelled(pods: Any, app: str) -> dict[str, Object]:
+    return _by_name(pod for pod in pods if label(pod, "app") == app)

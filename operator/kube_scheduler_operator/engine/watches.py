@@ -1,0 +1,130 @@
+"""What the operator watches: kinds, namespaces and selectors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence, Set
+from typing import Final
+
+from ..base import names
+from ..base.objects import Object
+from ..base.platform import AUTHENTICATION_NAMESPACE, Platform
+from ..kube import resource as kinds
+from ..kube.resource import Stream, WatchSpec
+
+AGENT_KINDS: Final = (kinds.CONFIG_MAPS, kinds.DAEMON_SETS, kinds.PODS)
+"""Kinds of the objects that serve a SchedulerExtender."""
+
+SECONDARY_KINDS: Final = (
+    kinds.CLUSTER_ROLE_BINDINGS,
+    kinds.CONFIG_MAPS,
+    kinds.DEPLOYMENTS,
+    kinds.DISRUPTION_BUDGETS,
+    kinds.PODS,
+    kinds.ROLES,
+    kinds.ROLE_BINDINGS,
+    kinds.SERVICES,
+    kinds.SERVICE_ACCOUNTS,
+)
+"""Kinds of the objects that serve a SecondaryScheduler."""
+
+LOAD_KINDS: Final = (kinds.CONFIG_MAPS, kinds.DAEMON_SETS, kinds.DEPLOYMENTS, kinds.JOBS)
+"""Kinds of the objects that serve a LoadPolicy."""
+
+_MANAGED: Final = f"{names.MANAGED_BY_LABEL}={names.PROGRAM}"
+
+
+def watches(platform: Platform, secondary: Sequence[str] | None = None) -> tuple[WatchSpec, ...]:
+    """Everything that the operator watches; it needs no other rights to list or watch.
+
+    `secondary` has the namespaces that may run secondary schedulers; None: the target namespace.
+    """
+    namespaces = platform.secondary_namespaces(secondary)
+    target = platform.target_namespace
+    operand = ",".join(f"{key}={value}" for key, value in platform.static_pod_labels)
+    lease = f"metadata.name={platform.operand_lease_name}"
+    pods = _pods_in_target(platform, secondaries=target in namespaces)
+    specs = [
+        WatchSpec(kinds.SCHEDULERS),
+        WatchSpec(kinds.KUBE_SCHEDULERS),
+        WatchSpec(kinds.SCHEDULER_PROFILES, optional=True),
+        WatchSpec(kinds.SCHEDULER_EXTENDERS, optional=True),
+        WatchSpec(kinds.CLUSTER_OPERATORS, field_selector=f"metadata.name={names.CLUSTEROPERATOR}"),
+        WatchSpec(kinds.NODES),
+        WatchSpec(kinds.CONFIG_MAPS, target, label_selector=_MANAGED),
+        WatchSpec(kinds.SERVICE_ACCOUNTS, target, label_selector=_MANAGED),
+        WatchSpec(kinds.DISRUPTION_BUDGETS, target, label_selector=_MANAGED),
+        WatchSpec(kinds.DAEMON_SETS, target, label_selector=_MANAGED),
+        WatchSpec(kinds.PODS, target, label_selector=pods),
+    ]
+    if platform.operand_namespace != target:
+        if platform.operand_namespace in namespaces:
+            operand = f"component in ({names.OPERAND},{names.SECONDARY})"
+        specs.append(WatchSpec(kinds.PODS, platform.operand_namespace, label_selector=operand))
+    if platform.operand_lease_namespace not in namespaces:
+        specs.append(
+            WatchSpec(kinds.LEASES, platform.operand_lease_namespace, field_selector=lease)
+        )
+    specs += _secondary_watches(namespaces, {spec.stream for spec in specs})
+    specs += _load_watches(target, {spec.stream for spec in specs})
+    if platform.cluster_config:
+        specs += [
+            WatchSpec(kinds.API_SERVERS),
+            WatchSpec(kinds.FEATURE_GATES),
+            WatchSpec(kinds.INFRASTRUCTURES),
+        ]
+    credentials = platform.credentials
+    if credentials is not None:
+        certificate = f"metadata.name={credentials.client_certificate}"
+        specs += [
+            WatchSpec(kinds.SECRETS, target),
+            WatchSpec(kinds.CONFIG_MAPS, credentials.namespace),
+            WatchSpec(kinds.SECRETS, credentials.namespace, field_selector=certificate),
+        ]
+    return tuple(specs)
+
+
+def is_control_plane(node: Object, selectors: tuple[str, ...]) -> bool:
+    """Whether a Node has one of the labels of control-plane nodes."""
+    labels = node["metadata"].get("labels") or {}
+    return any(selector in labels for selector in selectors)
+
+
+def _secondary_watches(namespaces: Sequence[str], known: Set[Stream]) -> Iterator[WatchSpec]:
+    """SecondarySchedulers and the objects that serve them, without the streams in `known`."""
+    if not namespaces:
+        return
+    yield WatchSpec(kinds.SECONDARY_SCHEDULERS)
+    yield WatchSpec(kinds.CLUSTER_ROLE_BINDINGS, label_selector=_MANAGED)
+    for namespace in dict.fromkeys((*namespaces, AUTHENTICATION_NAMESPACE)):
+        yield WatchSpec(kinds.ROLE_BINDINGS, namespace, label_selector=_MANAGED)
+    for namespace in namespaces:
+        for resource in (kinds.DEPLOYMENTS, kinds.SERVICES, kinds.ROLES):
+            yield WatchSpec(resource, namespace, label_selector=_MANAGED)
+        for resource in (kinds.CONFIG_MAPS, kinds.SERVICE_ACCOUNTS, kinds.DISRUPTION_BUDGETS):
+            if Stream(resource, namespace) not in known:
+                yield WatchSpec(resource, namespace, label_selector=_MANAGED)
+        if Stream(kinds.PODS, namespace) not in known:
+            yield WatchSpec(kinds.PODS, namespace, label_selector=f"app={names.SECONDARY}")
+        # Schedulers create their Leases themselves, without labels.
+        yield WatchSpec(kinds.LEASES, namespace)
+
+
+def _load_watches(target: str, known: Set[Stream]) -> Iterator[WatchSpec]:
+    """LoadPolicies and the objects that serve them, without the streams in `known`."""
+    yield WatchSpec(kinds.LOAD_POLICIES, optional=True)
+    for resource in LOAD_KINDS:
+        if Stream(resource, target) not in known:
+            yield WatchSpec(resource, target, label_selector=_MANAGED)
+
+
+def _pods_in_target(platform: Platform, *, secondaries: bool) -> str:
+    """The selector of all of the operator's Pods in the target namespace, schedulers included.
+
+    The label `app` distinguishes schedulers on every platform that runs them in that namespace.
+    """
+    apps = [names.INSTALLER, names.GUARD, names.EXTENDER]
+    if secondaries:
+        apps.append(names.SECONDARY)
+    if platform.operand_namespace == platform.target_namespace:
+        apps.append(dict(platform.static_pod_labels)["app"])
+    return f"app in ({','.join(apps)})"
