@@ -1,1 +1,4 @@
-"""Names, platform, settings and small values that everything else is made of."""
+"""Names, platforms, settings and small utilities; every other package may import them.
+
+May import: nothing of the others. May be imported by: kube, schedulerconfig and above.
+"""

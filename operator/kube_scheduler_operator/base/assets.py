@@ -1,6 +1,6 @@
 """Files that ship with the program: crds/, templates/ and bindata/.
 
-In a wheel they lie inside the package, in a checkout at the top of the repository.
+In a wheel they are inside the package, in a checkout at the top of the repository.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 
 
 def directory(kind: str) -> Traversable:
-    """The folder `kind`: "crds", "templates" or "bindata"."""
+    """The directory `kind`: "crds", "templates" or "bindata"."""
     packaged = files("kube_scheduler_operator") / "_data" / kind
     if packaged.is_dir():
         return packaged
@@ -19,5 +19,5 @@ def directory(kind: str) -> Traversable:
 
 
 def text(kind: str, name: str) -> str:
-    """The file `name` (may contain `/`) of the folder `kind`, as text."""
+    """The text of the file `name` (may contain `/`) in the directory `kind`."""
     return directory(kind).joinpath(*name.split("/")).read_text(encoding="utf-8")

@@ -1,9 +1,9 @@
-"""Files, directories and links that appear on disk whole or not at all, whatever is killed when.
+"""Atomic, durable writes of files, directories and links.
 
-Everything is written beside its destination first, on the same file system, and made durable before
-one rename puts it in place. A directory that exists with other content changes places with the new
-one in a single step (renameat2 with RENAME_EXCHANGE): a reader sees the old files or the new ones,
-never a mixture, and a crash leaves one of the two.
+Everything is first written next to its destination, on the same file system, and synced before a
+rename puts it in place. An existing directory with other content is exchanged with the new one in
+one step (renameat2 with RENAME_EXCHANGE): a reader sees the old files or the new ones, never a
+mixture, and a crash leaves one of the two.
 """
 
 from __future__ import annotations
@@ -12,12 +12,10 @@ import contextlib
 import os
 import shutil
 import stat
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+from typing import Final
 
 _AT_FDCWD: Final = -100
 _RENAME_EXCHANGE: Final = 2
@@ -27,7 +25,7 @@ PRIVATE: Final = 0o600
 
 
 class UnsafeNameError(ValueError):
-    """A file name that would leave the directory that it is meant for."""
+    """A file name that would escape its directory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,19 +37,19 @@ class File:
 
 
 class Disk:
-    """The operations that change the disk, one method each: the seams where tests fail and kill."""
+    """The operations that change the disk, one method each, so that tests can inject failures."""
 
     def mkdir(self, path: Path) -> None:
-        """Make one directory; it may exist."""
+        """Create a directory; it may exist."""
         path.mkdir(mode=DIRECTORY_MODE, exist_ok=True)
 
     def write(self, path: Path, file: File) -> None:
-        """Write a file that nobody reads yet, and make its content durable."""
+        """Write a file that has no readers yet, and sync its content."""
         with contextlib.suppress(FileNotFoundError):
             path.unlink()
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, file.mode)
         try:
-            os.fchmod(descriptor, file.mode)  # whatever the umask is
+            os.fchmod(descriptor, file.mode)  # regardless of the umask
             view = memoryview(file.data)
             while view:
                 view = view[os.write(descriptor, view) :]
@@ -60,7 +58,7 @@ class Disk:
             os.close(descriptor)
 
     def sync(self, directory: Path) -> None:
-        """Make the names in `directory` durable."""
+        """Sync the entries of `directory`."""
         descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             os.fsync(descriptor)
@@ -68,16 +66,16 @@ class Disk:
             os.close(descriptor)
 
     def rename(self, source: Path, target: Path) -> None:
-        """Give `source` the name `target`, replacing a file of that name."""
+        """Rename `source` to `target`, replacing an existing file."""
         source.rename(target)
 
     def exchange(self, first: Path, second: Path) -> None:
-        """Let two existing names change places in one step.
+        """Exchange two existing names atomically.
 
         Raises:
             FileNotFoundError: one of them does not exist.
         """
-        import ctypes  # here, because only a changed directory needs it and it costs milliseconds
+        import ctypes  # slow to import, and only needed to change a directory
 
         renameat2 = ctypes.CDLL(None, use_errno=True).renameat2
         if renameat2(
@@ -87,23 +85,23 @@ class Disk:
             raise OSError(number, os.strerror(number), str(first), None, str(second))
 
     def unlink(self, path: Path) -> None:
-        """Remove a file; it may be gone already."""
+        """Remove a file; it may not exist."""
         path.unlink(missing_ok=True)
 
     def symlink(self, path: Path, target: str) -> None:
-        """Make a symbolic link that nobody follows yet."""
+        """Create a symbolic link that has no readers yet."""
         with contextlib.suppress(FileNotFoundError):
             path.unlink()
         path.symlink_to(target)
 
     def remove_tree(self, path: Path) -> None:
-        """Remove a directory with everything in it; it may be gone already."""
+        """Remove a directory and its content; it may not exist."""
         with contextlib.suppress(FileNotFoundError):
             shutil.rmtree(path)
 
 
 def read(path: Path) -> bytes | None:
-    """The content of a file, None if there is none."""
+    """The content of a file; None if it does not exist."""
     try:
         return path.read_bytes()
     except (FileNotFoundError, NotADirectoryError):
@@ -113,8 +111,8 @@ def read(path: Path) -> bytes | None:
 def mounted(directory: Path) -> dict[str, dict[str, bytes]]:
     """The ConfigMaps or Secrets that are mounted below `directory`, by name and key.
 
-    A mount shows its keys as links into a hidden directory, which is none of them; one of an object
-    that is optional and not there is empty.
+    In a mount, keys are links into a hidden directory, which is left out. The mount of an optional
+    object that does not exist is empty.
     """
     return {
         mount.name: {
@@ -127,31 +125,31 @@ def mounted(directory: Path) -> dict[str, dict[str, bytes]]:
 
 
 def replace_file(disk: Disk, path: Path, file: File, scratch: Path) -> None:
-    """Let `path` be `file`, via `scratch` on the same file system."""
+    """Replace the file `path`, via `scratch` on the same file system."""
     disk.write(scratch, file)
     disk.rename(scratch, path)
     disk.sync(path.parent)
 
 
 def replace_link(disk: Disk, path: Path, target: str, scratch: Path) -> None:
-    """Let `path` be a symbolic link to `target`, via `scratch` in the same directory."""
+    """Replace the symbolic link `path`, via `scratch` in the same directory."""
     disk.symlink(scratch, target)
     disk.rename(scratch, path)
     disk.sync(path.parent)
 
 
 def replace_directory(disk: Disk, target: Path, files: Mapping[str, File], staging: Path) -> bool:
-    """Let `target` have exactly `files`, all at once; say whether anything had to be done.
+    """Make `target` contain exactly `files`, atomically; True if it changed.
 
     Args:
-        disk: what writes.
+        disk: performs the operations.
         target: the directory; its parent must exist.
-        files: relative paths with `/`, and what belongs there.
-        staging: a name that does not matter on the same file system; what it has is removed.
+        files: by relative path with `/`.
+        staging: a scratch directory on the same file system; its content is removed.
 
     Raises:
-        UnsafeNameError: a path is absolute or has `..`; nothing was touched.
-        OSError: before the switch `target` is as it was, after it `target` is new.
+        UnsafeNameError: a path is absolute or contains `..`; nothing was written.
+        OSError: `target` has either its old content or the new one.
     """
     for name in files:
         _check(name)
@@ -178,7 +176,7 @@ def replace_directory(disk: Disk, target: Path, files: Mapping[str, File], stagi
 
 
 def holds(target: Path, files: Mapping[str, File]) -> bool:
-    """Whether `target` has exactly `files`, modes included."""
+    """Whether `target` contains exactly `files`, including their modes."""
     if not target.is_dir() or set(_present(target)) != set(files):
         return False
     for name, file in files.items():
@@ -193,11 +191,11 @@ def _present(directory: Path) -> Iterator[str]:
         relative = Path(root).relative_to(directory)
         yield from ((relative / name).as_posix() for name in names)
         if not directories and not names and root != str(directory):
-            yield relative.as_posix() + "/"  # an empty directory is a difference, too
+            yield relative.as_posix() + "/"  # an empty directory is a difference as well
 
 
 def _directories(files: Mapping[str, File]) -> list[str]:
-    """Every directory that `files` need, parents first."""
+    """Every directory of `files`, parents first."""
     parents = {
         parent.as_posix() for name in files for parent in PurePosixPath(name).parents if parent.name
     }

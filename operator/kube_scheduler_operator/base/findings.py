@@ -1,4 +1,4 @@
-"""What the checks say: a problem at a path, and the finding that a person gets to read."""
+"""Results of validation: a problem at a path, and the finding that users see."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 Path = tuple[str | int, ...]
-"""Where in a JSON document: keys and list indices from its top."""
+"""A position in a JSON document: keys and list indices."""
 
 Severity = Literal["error", "warning"]
 ERROR: Final = "error"
-"""kube-scheduler would not start."""
+"""kube-scheduler does not start with it."""
 WARNING: Final = "warning"
-"""It would start, and somebody would be surprised."""
+"""kube-scheduler starts, but may not behave as intended."""
 
 _SIMPLE_KEY: Final = re.compile(r"[A-Za-z0-9_*-]+")
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that somebody should know or fix.
+    """One result of validation, as users see it.
 
     Attributes:
         condition: the condition type that reports it (names.py).
-        reason: CamelCase, for programs.
-        path: the field, from the object's top: `spec.unsupportedConfigOverrides.parallelism`.
-        message: one sentence: what is wrong and what to do.
-        blocking: True when no new revision may be cut while it stands.
+        reason: a CamelCase identifier, for programs.
+        path: the full path of the field: `spec.unsupportedConfigOverrides.parallelism`.
+        message: one sentence: what is wrong and how to fix it.
+        blocking: True if it prevents a new revision.
     """
 
     condition: str
@@ -40,20 +40,20 @@ class Finding:
 
     @property
     def text(self) -> str:
-        """The message with the field that it is about in front."""
+        """The message, prefixed with the path of the field."""
         return f"{self.path}: {self.message}" if self.path else self.message
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What a check found, in terms of the document that it was given.
+    """One result of validation, relative to the validated document.
 
     Attributes:
-        reason: CamelCase, for programs.
-        path: where in the checked document.
-        message: what is wrong, without the path; what to do as well where `fix` is empty.
-        fix: what to do.
-        severity: whether kube-scheduler would start with it.
+        reason: a CamelCase identifier, for programs.
+        path: the field in the document.
+        message: what is wrong, without the path; includes the fix if `fix` is empty.
+        fix: how to fix it.
+        severity: an error keeps kube-scheduler from starting.
     """
 
     reason: str
@@ -64,14 +64,14 @@ class Problem:
 
     @property
     def sentence(self) -> str:
-        """What is wrong and what to do."""
+        """What is wrong and how to fix it."""
         return f"{self.message}; {self.fix}" if self.fix else self.message
 
     @property
     def parts(self) -> tuple[str, str]:
-        """(what is wrong, what to do); a message that has both has the latter after its last `;`.
+        """(what is wrong, how to fix it); in a message with both, the last `;` separates them.
 
-        The second is empty where the message is all there is to say.
+        The second is empty if there is no fix.
         """
         if self.fix:
             return self.message, self.fix
@@ -80,7 +80,7 @@ class Problem:
 
 
 def format_path(path: Path) -> str:
-    """The path as Kubernetes writes it: `profiles[0].plugins.score`."""
+    """The path in Kubernetes' notation: `profiles[0].plugins.score`."""
     text = ""
     for part in path:
         if isinstance(part, int):
@@ -93,13 +93,13 @@ def format_path(path: Path) -> str:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """`; did you mean "X"?` if something that is known looks like it, else nothing."""
+    """`; did you mean "X"?` if a known name is similar, else the empty string."""
     by_lower = {candidate.lower(): candidate for candidate in sorted(known, reverse=True)}
     close = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.75)
     return f'; did you mean "{by_lower[close[0]]}"?' if close else ""
 
 
 def listing(names: Iterable[str]) -> str:
-    """Names as a sentence has them: `a, b or c`."""
+    """Names as an enumeration: `a, b or c`."""
     items = list(names)
     return f"{', '.join(items[:-1])} or {items[-1]}" if len(items) > 1 else "".join(items)

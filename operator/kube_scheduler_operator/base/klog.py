@@ -1,14 +1,14 @@
-"""Log lines that look like those of other Kubernetes components, and never show a secret.
+"""Structured logging in the formats of Kubernetes components, without secrets.
 
-Text is klog's: `I1121 01:20:17.128676    8293 file.py:569] "msg" key="v"`; JSON is that of
-`--logging-format=json`: one object per line with `ts`, `v`, `msg` and `caller`. Values go into
-`kv(...)` rather than into the message, so that they can be searched for:
+The text format is klog's: `I1121 01:20:17.128676    8293 file.py:569] "msg" key="v"`; the JSON
+format is that of `--logging-format=json`: one object per line with `ts`, `v`, `msg` and `caller`.
+Values go into `kv(...)` rather than into the message, which makes them searchable:
 
     log.info("Installed revision", extra=kv(node=node, revision=5))
 
-Objects of the API are shown as kind/namespace/name, never with their content, wherever they turn up
-in a log call. kopf formats whole objects into its debug messages, where they cannot be caught: its
-loggers therefore never get below INFO.
+API objects in a log call are logged as kind/namespace/name, never with their content. kopf formats
+whole objects into its debug messages, where they cannot be summarized; its loggers are therefore
+limited to INFO.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ REDACTED: Final = "REDACTED"
 _KV_ATTRIBUTE: Final = "klog_kv"
 _LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 
-# Loggers of libraries and the lowest level that each may have. kopf.objects has an INFO line for
-# every event of every watched object; aiohttp.access one for every scrape and probe.
-_TAMED: Final[Mapping[str, int]] = {
+# The lowest level of each library's logger. kopf.objects logs every event of every watched object
+# at INFO; aiohttp.access logs every scrape and probe.
+_LOWEST_LEVELS: Final[Mapping[str, int]] = {
     "kopf": logging.INFO,
     "kopf.objects": logging.WARNING,
     "aiohttp": logging.INFO,
@@ -58,19 +58,19 @@ _TAMED: Final[Mapping[str, int]] = {
 
 
 def kv(**values: object) -> dict[str, Any]:
-    """Values for a log line: `log.info("Did it", extra=kv(node="a"))`."""
+    """The values of a log line: `log.info("Did it", extra=kv(node="a"))`."""
     return {_KV_ATTRIBUTE: values}
 
 
 def configure(
     level: str = "Normal", *, json_format: bool = False, stream: TextIO | None = None
 ) -> None:
-    """Send all logging to `stream` (standard error if None) in klog's text or JSON form.
+    """Log to `stream` (standard error if None) in klog's text or JSON format.
 
     Args:
-        level: a name of LEVELS; anything else means Normal.
+        level: a key of LEVELS; anything else means Normal.
         json_format: JSON instead of text.
-        stream: where to.
+        stream: the output.
     """
     logging.addLevelName(TRACE, "TRACE")
     logging.addLevelName(TRACE_ALL, "TRACEALL")
@@ -83,13 +83,13 @@ def configure(
 
 
 def set_level(level: str) -> bool:
-    """Switch the level while the program runs.
+    """Change the level at run time.
 
     Args:
-        level: a name of LEVELS; empty means Normal.
+        level: a key of LEVELS; empty means Normal.
 
     Returns:
-        Whether the name is known. If not, the level is Normal.
+        Whether the level is known; an unknown one means Normal.
     """
     _, threshold = LEVELS.get(level or "Normal", LEVELS["Normal"])
     set_threshold(threshold)
@@ -97,17 +97,17 @@ def set_level(level: str) -> bool:
 
 
 def set_threshold(threshold: int) -> None:
-    """Show what has at least this level of Python's logging (see SEVERITIES)."""
+    """Log what has at least this level of Python's logging (see SEVERITIES)."""
     logging.getLogger().setLevel(threshold)
-    for name, lowest in _TAMED.items():
+    for name, lowest in _LOWEST_LEVELS.items():
         logging.getLogger(name).setLevel(max(lowest, threshold))
 
 
 class TextFormatter(logging.Formatter):
-    """klog's text: severity, date, time, process id, file and line, message, values."""
+    """klog's text format: severity, date, time, process id, file and line, message, values."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """One line, and the traceback below it if there is an exception."""
+        """One line, followed by the traceback of an exception."""
         time = datetime.fromtimestamp(record.created)
         parts = [
             f"{_severity(record.levelno)}{time:%m%d %H:%M:%S.%f} {record.process or 0:>7} "
@@ -121,7 +121,7 @@ class TextFormatter(logging.Formatter):
 
 
 class JSONFormatter(logging.Formatter):
-    """The JSON of Kubernetes components: `ts` (ms since 1970), `v`, `msg`, `caller`, values."""
+    """JSON of Kubernetes components: `ts` (ms since 1970), `v`, `msg`, `caller`, values."""
 
     def format(self, record: logging.LogRecord) -> str:
         """One line."""
@@ -130,7 +130,7 @@ class JSONFormatter(logging.Formatter):
             "caller": f"{record.filename}:{record.lineno}",
             "msg": record.getMessage(),
         }
-        if record.levelno < logging.ERROR:  # as there: errors have no verbosity
+        if record.levelno < logging.ERROR:  # errors have no verbosity in klog either
             line["v"] = _verbosity(record.levelno)
         if record.levelno >= logging.WARNING:
             line["severity"] = record.levelname.lower()
@@ -141,7 +141,7 @@ class JSONFormatter(logging.Formatter):
 
 
 def summarize_objects(record: logging.LogRecord) -> bool:
-    """Logging filter: replaces objects in the arguments of a log call by what identifies them."""
+    """Logging filter: replaces API objects in the arguments of a log call with their identity."""
     if isinstance(record.args, Mapping):  # logging unpacks a single mapping, for %(name)s
         if "%(" in str(record.msg):
             record.args = {key: _summary(value) for key, value in record.args.items()}
@@ -156,10 +156,10 @@ def summarize_objects(record: logging.LogRecord) -> bool:
 
 
 def redact(obj: Mapping[str, Any]) -> dict[str, Any]:
-    """A copy of an object (or list of objects) of the API that may be shown.
+    """A copy of an API object, or of a list of them, without the values of Secrets.
 
-    Secrets keep their keys and lose their values, also those that kubectl left in an annotation.
-    The kind is recognized by `kind`; items of a SecretList need none of their own.
+    The keys of a Secret remain; the annotation in which kubectl stores its values is redacted too.
+    Secrets are recognized by `kind`; items of a SecretList need not have it.
     """
     kind = obj.get("kind")
     shown = dict(obj)
@@ -183,7 +183,7 @@ def redact(obj: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _summary(value: object) -> object:
-    """`value` itself if it is plain, otherwise what may be known of it."""
+    """`value` if it is a scalar, otherwise a summary without its content."""
     if isinstance(value, Mapping):
         metadata = value.get("metadata")
         if isinstance(metadata, Mapping):
@@ -222,7 +222,7 @@ def _severity(level: int) -> str:
 
 
 def _verbosity(level: int) -> int:
-    """The verbosity of a line as klog counts it: 0 for what is always shown."""
+    """The klog verbosity of a line; 0 is always logged."""
     if level >= logging.INFO:
         return 0
     return min(v for v, threshold in LEVELS.values() if threshold <= level)

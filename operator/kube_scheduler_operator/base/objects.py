@@ -7,13 +7,13 @@ from typing import Any
 
 
 def mapping(value: Any) -> Mapping[str, Any]:
-    """`value` if it is a mapping, otherwise an empty one: user input can have any type."""
+    """`value` if it is a mapping, otherwise an empty one: user input may have any type."""
     # Checking for dict first takes less than half the time of Mapping alone.
     return value if isinstance(value, (dict, Mapping)) else {}
 
 
 Object = Mapping[str, Any]
-"""A Kubernetes object as the API returns it; never changed in place."""
+"""A Kubernetes object as the API returns it; never modified in place."""
 
 
 NamespacedName = tuple[str, str]
@@ -21,7 +21,7 @@ NamespacedName = tuple[str, str]
 
 
 def annotation(obj: Object, key: str) -> str:
-    """The annotation `key` of `obj`, or the empty string."""
+    """The annotation `key` of `obj`; empty if it is missing."""
     return str((obj["metadata"].get("annotations") or {}).get(key, ""))
 
 
@@ -32,5 +32,5 @@ def age(obj: Object) -> tuple[str, str]:
 
 
 def label(obj: Object, key: str) -> str:
-    """The label `key` of `obj`, or the empty string."""
+    """The label `key` of `obj`; empty if it is missing."""
     return str((obj["metadata"].get("labels") or {}).get(key, ""))

@@ -1,7 +1,7 @@
-"""What differs between clusters, as one immutable value.
+"""The differences between kinds of clusters, as one immutable value.
 
-Everything else in the package asks the Platform; there is no `if openshift` anywhere. A new kind of
-cluster is a new value here, not a new branch somewhere.
+All other code reads the Platform and never checks for a kind of cluster. To support another kind,
+add a value here.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from typing import Final
 from . import names
 
 AUTHENTICATION_NAMESPACE: Final = "kube-system"
-"""Where the API server keeps what others need to authenticate its clients, and the Role for it."""
+"""The namespace of the API server's ConfigMap extension-apiserver-authentication and its Role."""
 
 
-class UnsupportedCluster(Exception):  # noqa: N818 - it is the cluster's fault, not an error of ours
-    """A kind of cluster whose scheduler cannot be owned; the text says why."""
+class UnsupportedCluster(Exception):  # noqa: N818 - a property of the cluster, not an error
+    """The scheduler of this kind of cluster cannot be managed; the message gives the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class LeaseTimings:
-    """How kube-scheduler instances elect their leader; durations as its configuration has them."""
+    """Leader election of the schedulers; durations as in KubeSchedulerConfiguration."""
 
     lease_duration: str = "15s"
     renew_deadline: str = "10s"
@@ -31,22 +31,23 @@ class LeaseTimings:
 
     @property
     def retry(self) -> timedelta:
-        """How long a leader at most waits until it renews again."""
+        """The longest time between two renewals by the leader."""
         return timedelta(seconds=float(self.retry_period.removesuffix("s")))
 
 
 @dataclass(frozen=True, slots=True)
-class Credentials:
-    """Where the scheduler's identity is, on platforms where the cluster keeps and renews it.
+class SchedulerCredentials:
+    """The scheduler's certificates, on platforms where the cluster issues and renews them.
 
     Attributes:
-        namespace: where the cluster keeps what follows; the operator copies it from there.
-        client_certificate: Secret (kubernetes.io/tls) with which schedulers identify themselves.
-        ca_bundles: ConfigMaps whose `ca-bundle.crt` together are what schedulers trust.
-        serving_certificate: Secret in the target namespace with which schedulers serve; optional.
-        directory: on a node, where the certificates are; shared by all revisions, because a renewed
-            one is no reason for a new revision.
-        mounted: where schedulers see that directory.
+        namespace: the source of the client certificate and the CA bundles, which are copied.
+        client_certificate: the Secret (kubernetes.io/tls) with the schedulers' client certificate.
+        ca_bundles: the ConfigMaps whose `ca-bundle.crt` make up the schedulers' CA bundle.
+        serving_certificate: the Secret in the target namespace with the serving certificate; it is
+            optional.
+        directory: the certificates on a node; shared by all revisions, because a renewal does not
+            require a new revision.
+        mounted: the same directory in the scheduler's container.
     """
 
     namespace: str
@@ -62,35 +63,36 @@ class Platform:
     """A kind of cluster: where things are and what they are called there.
 
     Attributes:
-        name: how the user chooses it (`--platform`).
-        operator_namespace: the operator, its Lease and its events.
-        target_namespace: configuration, revisions and installer pods.
-        operand_namespace: the static pods of the scheduler.
-        operand_lease_namespace: where kube-scheduler's own leader election Lease is.
-        operand_lease_name: its name.
-        operand_lease: its timings.
+        name: the value of `--platform`.
+        operator_namespace: the namespace of the operator, its Lease and its events.
+        target_namespace: the namespace of configuration, revisions and installer pods.
+        operand_namespace: the namespace of the scheduler's static pods.
+        operand_lease_namespace: the namespace of kube-scheduler's leader election Lease.
+        operand_lease_name: the name of that Lease.
+        operand_lease: the timings of that Lease.
         static_pod_name: `metadata.name` of the static pod; the mirror pod adds `-NODE`.
-        static_pod_labels: what users of this platform select the scheduler by.
-        static_pod_annotations: what this platform reads on its own pods.
+        static_pod_labels: the labels by which this platform selects the scheduler.
+        static_pod_annotations: annotations that this platform requires on its own pods.
         manifest_dir: the kubelet's static-pod directory.
         manifest_file: the scheduler's file in it.
-        resource_dir: revisions on a node; NOT inside manifest_dir: the kubelet would run them.
-        operand_command: how the operand's image is started.
-        scheduler_kubeconfig: the scheduler's own identity: a file on the node, or of the revision
-            if there are `credentials`.
-        kubeconfig_files: what a kubeconfig on the node refers to; the scheduler sees these files
-            and not their directory, in which there may be more than it should have.
-        credentials: what the cluster keeps for the scheduler; None if the node's kubeconfig is all.
-        default_arguments: flags that the platform's users expect, (name, value), before overrides.
-        dropped_arguments: flags of the scheduler that is adopted which are not kept, because they
-            name files that our pods do not see.
-        node_selectors: labels, any of which makes a node a control-plane node (by existence).
-        pod_log_dir: where the kubelet keeps container logs.
-        kubelet_pod_dir: where it keeps a directory for every pod.
-        probe_host: where the scheduler answers health probes unless `bind-address` says otherwise.
+        resource_dir: the revisions on a node; NOT inside manifest_dir: the kubelet would run them.
+        operand_command: the command of the operand's container.
+        scheduler_kubeconfig: the scheduler's kubeconfig: a file on the node, or in the revision if
+            `credentials` is set.
+        kubeconfig_files: the files that a kubeconfig on the node refers to; they are mounted one by
+            one, because their directory may contain others that the scheduler must not read.
+        credentials: certificates that the cluster issues; None if the node's kubeconfig has them.
+        default_arguments: the platform's default flags, (name, value), before overrides.
+        dropped_arguments: flags of the adopted scheduler that are dropped because they name files
+            that are not mounted.
+        node_selectors: labels of control-plane nodes; one of them, with any value, is enough.
+        pod_log_dir: the kubelet's directory of container logs.
+        kubelet_pod_dir: the kubelet's directory of pods.
+        probe_host: the host of health probes unless `bind-address` is set.
         cluster_config: APIServer, FeatureGate and Infrastructure of config.openshift.io exist, and
-            somebody else honours those fields of the Scheduler that are not about kube-scheduler.
-        kubelet_mark: what the versions of its kubelets have in them, and nobody else's.
+            another operator handles those fields of the Scheduler that do not configure
+            kube-scheduler.
+        kubelet_mark: a substring of the kubelet version that identifies this platform.
     """
 
     name: str
@@ -117,25 +119,25 @@ class Platform:
     kubeconfig_files: tuple[str, ...] = ()
     dropped_arguments: tuple[str, ...] = ()
     static_pod_annotations: tuple[tuple[str, str], ...] = ()
-    credentials: Credentials | None = None
+    credentials: SchedulerCredentials | None = None
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """The ConfigMaps that make up a revision."""
+        """The names of the ConfigMaps of a revision."""
         own = (names.CONFIG, names.POD)
         return (*own, names.CA_BUNDLE, names.KUBECONFIG) if self.credentials else own
 
     def mirror_pod_name(self, node: str) -> str:
-        """The name under which the API shows the static pod of `node`."""
+        """The name of the mirror pod of `node`."""
         return f"{self.static_pod_name}-{node}"
 
-    def secondary_namespaces(self, told: Sequence[str] | None) -> tuple[str, ...]:
-        """Where further schedulers may run: where we were told, else the target namespace."""
-        return tuple(told) if told is not None else (self.target_namespace,)
+    def secondary_namespaces(self, configured: Sequence[str] | None) -> tuple[str, ...]:
+        """The namespaces in which secondary schedulers may run; None: the target namespace."""
+        return tuple(configured) if configured is not None else (self.target_namespace,)
 
     @property
     def manifest_path(self) -> str:
-        """The file whose presence makes the kubelet run the scheduler."""
+        """The scheduler's static-pod manifest."""
         return f"{self.manifest_dir}/{self.manifest_file}"
 
 
@@ -165,11 +167,11 @@ OPENSHIFT = Platform(
     operand_namespace="openshift-kube-scheduler",
     operand_lease_namespace="openshift-kube-scheduler",
     operand_lease_name="kube-scheduler",
-    # Long enough to sit out a control plane of one node that is updated.
+    # Long enough to outlast the update of a single-node control plane.
     operand_lease=LeaseTimings("137s", "107s", "26s"),
     static_pod_name="openshift-kube-scheduler",
     static_pod_labels=(("app", "openshift-kube-scheduler"), ("scheduler", "true")),
-    # CPUs that are set aside for management confine it.
+    # Workload partitioning confines it to the CPUs that are reserved for management.
     static_pod_annotations=(
         ("target.workload.openshift.io/management", '{"effect": "PreferredDuringScheduling"}'),
     ),
@@ -183,7 +185,7 @@ OPENSHIFT = Platform(
     default_arguments=(("cert-dir", "/var/run/kubernetes"),),
     node_selectors=("node-role.kubernetes.io/master", "node-role.kubernetes.io/control-plane"),
     probe_host="",
-    credentials=Credentials(
+    credentials=SchedulerCredentials(
         namespace="openshift-config-managed",
         client_certificate="kube-scheduler-client-cert-key",
         ca_bundles=("kube-apiserver-server-ca", "default-ingress-cert"),
@@ -196,8 +198,8 @@ OPENSHIFT = Platform(
 
 _RKE2 = "/var/lib/rancher/rke2"
 
-# RKE2 runs the scheduler as kubeadm does, from other places. When its service starts it writes its
-# own manifest again; that is drift like any other.
+# RKE2 runs the scheduler as kubeadm does, from other directories. Its service rewrites the manifest
+# at every start, which is handled as drift.
 RKE2 = replace(
     KUBEADM,
     name="rke2",
@@ -205,13 +207,13 @@ RKE2 = replace(
     manifest_dir=f"{_RKE2}/agent/pod-manifests",
     resource_dir=f"{_RKE2}/agent/static-pod-resources",
     scheduler_kubeconfig=f"{_RKE2}/server/cred/scheduler.kubeconfig",
-    # The keys of all the cluster's authorities are beside them.
+    # Their directory also contains the keys of all certificate authorities of the cluster.
     kubeconfig_files=(
         f"{_RKE2}/server/tls/server-ca.crt",
         f"{_RKE2}/server/tls/client-scheduler.crt",
         f"{_RKE2}/server/tls/client-scheduler.key",
     ),
-    # A certificate to serve with is new in RKE2; without one a scheduler makes its own.
+    # Only recent versions of RKE2 set a serving certificate; without it the scheduler creates one.
     dropped_arguments=("tls-cert-file", "tls-private-key-file"),
 )
 
@@ -220,21 +222,21 @@ PLATFORMS: dict[str, Platform] = {
 }
 
 _UNSUPPORTED: Final = {
-    "+k3s": "this is k3s, which runs its scheduler inside of its own process: there is no static "
-    "pod to own; its scheduler is configured by --kube-scheduler-arg of k3s",
+    "+k3s": "k3s runs its scheduler inside its own process, not in a static pod, so it cannot be "
+    "managed; configure it with k3s' flag --kube-scheduler-arg",
 }
-"""Marks of kubelets, and why the scheduler of such a cluster cannot be had."""
+"""Substrings of kubelet versions, and why the scheduler of such a cluster cannot be managed."""
 
 
 def recognize(*, infrastructure: bool, kubelets: Sequence[str]) -> tuple[Platform, str]:
-    """The kind of a cluster, and how one can tell.
+    """The platform of a cluster, and the evidence for it.
 
     Args:
-        infrastructure: it has the Infrastructure object of config.openshift.io.
-        kubelets: versions of its control-plane nodes' kubelets, as far as they are known.
+        infrastructure: whether the Infrastructure object of config.openshift.io exists.
+        kubelets: the known kubelet versions of control-plane nodes.
 
     Raises:
-        UnsupportedCluster: there is no static pod to own.
+        UnsupportedCluster: the scheduler of the cluster cannot be managed.
     """
     if infrastructure:
         platform = next(known for known in PLATFORMS.values() if known.cluster_config)
@@ -246,5 +248,5 @@ def recognize(*, infrastructure: bool, kubelets: Sequence[str]) -> tuple[Platfor
         for platform in PLATFORMS.values():
             if platform.kubelet_mark and platform.kubelet_mark in version:
                 return platform, f"a control-plane node has kubelet {version}"
-    what = f"kubelet {kubelets[0]}" if kubelets else "no control-plane node that can be seen"
-    return KUBEADM, f"nothing says otherwise: no Infrastructure of OpenShift, {what}"
+    what = f"the kubelet is {kubelets[0]}" if kubelets else "no control-plane node is visible"
+    return KUBEADM, f"OpenShift's Infrastructure does not exist and {what}"

@@ -1,4 +1,4 @@
-"""Resource quantities as Kubernetes writes them: `250m`, `1.5`, `512Mi`, `2e3`."""
+"""Kubernetes resource quantities: `250m`, `1.5`, `512Mi`, `2e3`."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ EPHEMERAL_STORAGE: Final = "ephemeral-storage"
 
 @lru_cache(maxsize=4096)
 def quantity(text: str, *, milli: bool = False) -> float:
-    """A quantity in its base unit, or in thousandths of it; rounded up to whole ones, as Go does.
+    """A quantity in its base unit, or in thousandths of it; rounded up to an integer, as in Go.
 
     Args:
-        text: such as `250m` or `1Gi`.
-        milli: count in thousandths.
+        text: for example `250m` or `1Gi`.
+        milli: return thousandths of the unit.
 
     Raises:
-        ValueError: it is none.
+        ValueError: the text is not a quantity.
     """
     match = _QUANTITY.fullmatch(text.strip())
     if match is None:
@@ -60,10 +60,10 @@ def quantity(text: str, *, milli: bool = False) -> float:
 
 
 def amounts(resources: Any) -> dict[str, float]:
-    """A list of resources as numbers: cpu in thousandths of a core, everything else in base units.
+    """A resource list as numbers: CPU in millicores, everything else in base units.
 
-    What is not a quantity is left out: the API server lets none through, and a request that was
-    not made by it must not stop a scheduler.
+    Invalid quantities are ignored: the API server rejects them, and a request from elsewhere must
+    not stop a scheduler.
     """
     found: dict[str, float] = {}
     if not isinstance(resources, Mapping):

@@ -1,29 +1,30 @@
-"""What the person who deploys the operator can set, from flags and environment variables."""
+"""Settings of the operator, from flags and environment variables."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
 from .. import __version__
+from .backoff import Backoff
 
 
 @dataclass(frozen=True, slots=True)
 class Rollout:
-    """How a rollout behaves; times in seconds.
+    """Settings of a rollout; times in seconds.
 
     Attributes:
-        health_timeout: how long a new scheduler has to become Ready before the last good one is put
-            back.
-        settling_time: how long it must then stay Ready without a restart to count as healthy.
-        pending_tolerance: how long an installer pod may wait (image pull, node) without being a
-            reason to be Degraded, and a node that is not Ready may hold up the others.
-        retry_base: wait before a failed installer pod is tried again; grows by 1.5 each time.
-        retry_limit: the longest such wait.
-        probation: a scheduler that starts crash-looping this soon after it became healthy is blamed
-            on its revision, later than that on its surroundings.
-        crash_restarts: so many restarts make a crash loop.
-        drift_tolerance: how long a node may run something else than it should, or nothing, before
-            its revision is put back.
+        health_timeout: time for a new scheduler to become Ready before the last good one is
+            restored.
+        settling_time: time that it must then stay Ready without a restart to count as healthy.
+        pending_tolerance: time that an installer pod may be pending (image pull, node) before the
+            operator is Degraded, and that a node that is not Ready may delay the others.
+        retry_base: the back-off after the first failure of an installer pod; it grows by 1.5.
+        retry_limit: the longest back-off.
+        probation: a crash loop that starts this soon after the scheduler became healthy is
+            attributed to its revision, a later one to its environment.
+        crash_restarts: the number of restarts that make a crash loop.
+        drift_tolerance: time that a node may run another revision than its own, or none, before its
+            revision is restored.
     """
 
     health_timeout: float = 60.0
@@ -36,25 +37,24 @@ class Rollout:
     drift_tolerance: float = 10.0
 
     def delay(self, attempt: int) -> float:
-        """Seconds to wait before the attempt after `attempt` failed ones."""
-        # The exponent is bounded so that the power cannot overflow into no wait at all.
-        return min(self.retry_base * 1.5 ** min(attempt, 30), self.retry_limit)
+        """The back-off in seconds after `attempt` failures."""
+        return Backoff.exponential(self.retry_base, self.retry_limit, 1.5).delay(attempt)
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Everything that is known before the first request to the cluster.
+    """Everything that is known before the operator connects to the cluster.
 
     Attributes:
-        operator_image: image of the installer pods: this very program.
-        operand_image: kube-scheduler's image; empty: the one that the cluster runs now.
-        image_pull_secrets: names of Secrets with which pods on nodes pull their images.
-        operator_version: shown in ClusterOperator.
-        release_version: of the cluster's payload, where there is one; it chooses feature gates.
-        resync: seconds after which a pass runs even if nothing happened.
-        secondary_namespaces: where SecondarySchedulers may run; None: in the target namespace.
-        pending_interval: seconds between looks at pods that wait for a scheduler; 0: never.
-        rollout: see Rollout.
+        operator_image: the image of the installer pods: this program.
+        operand_image: the image of kube-scheduler; empty: the one that the cluster runs now.
+        image_pull_secrets: the names of pull Secrets for pods on nodes.
+        operator_version: the version in ClusterOperator.
+        release_version: the version of the cluster's OpenShift release; it selects feature gates.
+        resync: seconds after which to reconcile even without a change.
+        secondary_namespaces: the namespaces of SecondarySchedulers; None: the target namespace.
+        pending_interval: seconds between polls for pending pods and bindings; 0: disabled.
+        rollout: settings of rollouts.
     """
 
     operator_image: str = f"kube-scheduler-operator:{__version__}"

@@ -1,7 +1,7 @@
-"""What a scheduler said before it died: one sentence out of its container log.
+"""The termination message of a scheduler: the last error in its container log.
 
-The log files are the kubelet's, in the CRI format: a time, a stream, P (part of a line) or F (its
-end), and text. Of the text, klog's `"command failed" err="…"` is what a human wants to read.
+The kubelet writes the log files in the CRI format: a time, a stream, P (part of a line) or F (its
+end), and text. The relevant part of the text is klog's `"command failed" err="…"`.
 """
 
 from __future__ import annotations
@@ -9,18 +9,16 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from typing import Final
 
 LENGTH: Final = 1000
-"""Characters that are kept; a termination message has 4096 bytes for everything."""
+"""Characters that are kept; the whole termination message of a container has 4096 bytes."""
 
-_IDLE: Final = ("The manifest file is empty, ignoring.",)
-"""What kube-scheduler 1.36 calls an error at every start; nobody dies of it."""
+_HARMLESS: Final = ("The manifest file is empty, ignoring.",)
+"""Logged by kube-scheduler 1.36 as an error at every start."""
 
 _TAIL: Final = 64 * 1024
 _CRI: Final = re.compile(r"^\S+ (?:stdout|stderr) ([PF])(?::\S+)? ?(.*)$")
@@ -32,14 +30,14 @@ _PLAIN: Final = re.compile(r"^(?:panic|fatal error|[Ee]rror): .*")
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """One run of a container: the kubelet starts a new file with every (re)start."""
+    """The log of one run of a container: the kubelet starts a new file at every (re)start."""
 
     path: Path
     modified: float
 
 
 def logs(pod_log_dir: Path, prefix: str, container: str) -> list[Log]:
-    """The runs of `container` in log directories that start with `prefix`, oldest first."""
+    """The logs of `container` in directories that start with `prefix`, oldest first."""
     found = []
     for directory in directories(pod_log_dir, prefix):
         try:
@@ -57,27 +55,27 @@ def logs(pod_log_dir: Path, prefix: str, container: str) -> list[Log]:
 
 
 def directories(pod_log_dir: Path, prefix: str) -> list[Path]:
-    """The log directories of all pods, past and present, whose name starts with `prefix`."""
+    """The log directories of pods, past and present, whose name starts with `prefix`."""
     try:
         return [path for path in pod_log_dir.iterdir() if path.name.startswith(prefix)]
     except FileNotFoundError:
         return []
 
 
-def last_words(path: Path) -> str:
-    """The last error in the log file `path`, "" if it has no line at all or cannot be read."""
+def read_termination_message(path: Path) -> str:
+    """The last error in the log file `path`; empty if the file is empty or cannot be read."""
     try:
         with path.open("rb") as file:
             file.seek(0, os.SEEK_END)
-            file.seek(max(0, file.tell() - _TAIL))
+            file.seek(max(0, file.tell() - _TAIL))  # words: allow tell - method
             text = file.read().decode(errors="replace")
     except OSError:
         return ""
-    return extract(text)
+    return last_error(text)
 
 
-def extract(text: str) -> str:
-    """The last error in `text`, the tail of a log in CRI format; else its last line; else ""."""
+def last_error(text: str) -> str:
+    """The last error in `text`, the tail of a CRI log; without one, its last line."""
     lines = [line for line in map(str.strip, _joined(text)) if line]
     for line in reversed(lines):
         message = _error(line)
@@ -87,7 +85,7 @@ def extract(text: str) -> str:
 
 
 def _error(line: str) -> str:
-    """The error that `line` reports, "" if it reports none."""
+    """The error in `line`; empty if it has none."""
     if _PLAIN.match(line):
         return line
     if line.startswith("{"):
@@ -97,7 +95,7 @@ def _error(line: str) -> str:
             return ""
         return str(document.get("err") or document.get("error") or "")
     klog = _KLOG.match(line)
-    if klog is None or klog[1] in _IDLE:
+    if klog is None or klog[1] in _HARMLESS:
         return ""
     rest = klog[1]
     err = _ERR.search(rest)
@@ -108,12 +106,12 @@ def _error(line: str) -> str:
 
 
 def _joined(text: str) -> Iterator[str]:
-    """Lines as the program wrote them: CRI prefixes gone, parts put together."""
+    """Lines as the program wrote them: without CRI prefixes, parts joined."""
     part = ""
     for raw in text.splitlines():
         match = _CRI.match(raw)
         if match is None:
-            continue  # the first line of a tail is usually half a line
+            continue  # the first line of a tail is usually incomplete
         part += match[2]
         if match[1] == "F":
             yield part
@@ -129,5 +127,5 @@ def _unquoted(text: str) -> str:
 
 
 def _modified(path: Path) -> float:
-    # The entry is a symbolic link with dockershim's heirs; the file is what changes.
+    # With cri-dockerd the entry is a symbolic link; its target is what changes.
     return path.stat().st_mtime

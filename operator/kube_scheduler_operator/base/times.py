@@ -1,4 +1,4 @@
-"""Times as the API writes them (RFC 3339, UTC)."""
+"""Times as the API writes them (RFC 3339, UTC). Standard library only."""
 
 from __future__ import annotations
 
@@ -10,15 +10,19 @@ ALWAYS: Final = datetime.min.replace(tzinfo=UTC)
 
 
 def timestamp(text: str | None) -> datetime | None:
-    """An API time (RFC 3339, `2026-01-02T03:04:05Z`) as a datetime; None if absent or malformed."""
-    if not text:
-        return None
+    """The time in `text`, UTC if it names no zone; None if it is absent or malformed."""
     try:
-        return datetime.fromisoformat(text.replace("Z", "+00:00"))
+        time = datetime.fromisoformat(text) if text else None
     except ValueError:
         return None
+    return time.replace(tzinfo=UTC) if time and time.tzinfo is None else time
 
 
 def rfc3339(moment: datetime) -> str:
-    """A datetime as the API writes times, to the second."""
+    """`moment` as a Time of the API: `2026-11-21T01:20:17Z`, rounded down to the second."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def rfc3339_micro(moment: datetime) -> str:
+    """`moment` as a MicroTime of the API: `2026-11-21T01:20:17.000000Z`."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -1,8 +1,8 @@
-"""When a certificate expires, read with the standard library alone.
+"""The expiry of a certificate, with the standard library alone.
 
-Python's ssl tells that only of certificates that are used in a connection, or are a CA's own. What
-is needed of DER here (X.690, RFC 5280 section 4.1) is little: the fourth field but one of the first
-field is a pair of times.
+Python's ssl decodes only certificates of connections and of certificate authorities. The DER that
+is needed here (X.690, RFC 5280 section 4.1) is small: `validity` is a pair of times in the first
+field of the certificate.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ _PEM: Final = re.compile(
     rb"-----BEGIN CERTIFICATE-----([A-Za-z0-9+/=\s]+)-----END CERTIFICATE-----"
 )
 _SEQUENCE: Final = 0x30
-_VERSION: Final = 0xA0  # there unless the certificate is of version 1
+_VERSION: Final = 0xA0  # absent in certificates of version 1
 _FORMATS: Final = {0x17: "%y%m%d%H%M%SZ", 0x18: "%Y%m%d%H%M%SZ"}  # UTCTime, GeneralizedTime
 _VALIDITY: Final = 3  # after serial number, signature algorithm and issuer
 
 
 def expires(pem: bytes) -> datetime | None:
-    """When the first certificate in `pem` expires, UTC; None if there is none that can be read."""
+    """The expiry of the first certificate in `pem`, UTC; None if it cannot be read."""
     found = _PEM.search(pem)
     if found is None:
         return None
@@ -36,19 +36,19 @@ def expires(pem: bytes) -> datetime | None:
         moment = datetime.strptime(text.decode("ascii"), _FORMATS[tag]).replace(tzinfo=UTC)
     except (ValueError, LookupError, StopIteration, binascii.Error):
         return None
-    # RFC 5280: two digits of a year from 50 on are of the twentieth century, Python says from 69.
+    # In RFC 5280 two-digit years from 50 on belong to the twentieth century, in Python from 69 on.
     return moment.replace(year=moment.year - 100) if tag == 0x17 and moment.year > 2049 else moment
 
 
 def _content(field: tuple[int, bytes]) -> bytes:
     tag, content = field
     if tag != _SEQUENCE:
-        raise ValueError(f"{tag:#x} where a SEQUENCE belongs")
+        raise ValueError(f"tag {tag:#x} instead of a SEQUENCE")
     return content
 
 
 def _fields(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """(tag, content) of what follows one another in `data`."""
+    """(tag, content) of every field in `data`."""
     position = 0
     while position < len(data):
         tag, size = data[position], data[position + 1]
@@ -58,6 +58,6 @@ def _fields(data: bytes) -> Iterator[tuple[int, bytes]]:
             size = int.from_bytes(data[position : position + more], "big")
             position += more
         if position + size > len(data):
-            raise ValueError("it ends too early")
+            raise ValueError("truncated data")
         yield tag, data[position : position + size]
         position += size

@@ -1,5 +1,7 @@
-"""Talking to Kubernetes: client, store, queue, leases, events, watches.
+"""Kubernetes: API client, watches, store, work queue, leader election and events.
 
-Nothing in here knows what a scheduler is. Modules are imported one by one, so that a program that
-needs only the client does not pay for kopf.
+Nothing here knows schedulers. Callers import modules, not this package: a program that needs only
+the client does not load kopf.
+
+May import: base and below. May be imported by: load and above.
 """

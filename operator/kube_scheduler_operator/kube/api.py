@@ -1,7 +1,6 @@
-"""What the rest of the operator needs from an API client, so that tests can bring their own.
+"""The interface of an API client, so that tests can replace `client.ApiClient`.
 
-`client.ApiClient` is the real one. Objects go in and come out as plain dicts: the edge of the
-program is where raw dicts belong. Every method raises leaves of `errors.KubeError`.
+Objects are plain dicts in both directions. Every method raises subclasses of `errors.KubeError`.
 """
 
 from __future__ import annotations
@@ -9,20 +8,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
-if TYPE_CHECKING:
-    from .resource import ObjectRef, Resource
+from .resource import ObjectRef, Resource
 
 Object: TypeAlias = dict[str, Any]
-"""An object as the API sends it."""
+"""An object as the API server sends it."""
 
 Body: TypeAlias = Mapping[str, Any]
-"""An object that is only read."""
+"""An object that is not modified."""
+
+EventType: TypeAlias = Literal["Normal", "Warning"]
+"""The type of an Event."""
 
 
 class PatchType(Enum):
-    """How a patch is meant; the value is its Content-Type."""
+    """The format of a patch; the value is its Content-Type."""
 
     MERGE = "application/merge-patch+json"  # RFC 7386
     JSON = "application/json-patch+json"  # RFC 6902
@@ -30,11 +31,10 @@ class PatchType(Enum):
 
 
 class Propagation(Enum):
-    """What happens to the objects that a deleted object owns."""
+    """The deletion policy for the objects that a deleted object owns."""
 
     BACKGROUND = "Background"
     FOREGROUND = "Foreground"
-    ORPHAN = "Orphan"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class ListResult:
 
     Attributes:
         items: the objects, with `apiVersion` and `kind` filled in.
-        resource_version: the version of the collection that was read.
+        resource_version: the version of the collection.
     """
 
     items: list[Object] = field(default_factory=list)
@@ -54,7 +54,7 @@ class Api(Protocol):
     """Reading and writing objects."""
 
     async def get(self, ref: ObjectRef) -> Object:
-        """One object. Raises NotFound if there is none."""
+        """One object. Raises NotFound if it does not exist."""
 
     async def list(
         self,
@@ -69,7 +69,7 @@ class Api(Protocol):
     async def create(
         self, resource: Resource, obj: Body, *, field_manager: str | None = None
     ) -> Object:
-        """Create `obj` (`metadata.generateName` is welcome). Raises AlreadyExists."""
+        """Create `obj` (`metadata.generateName` is allowed). Raises AlreadyExists."""
 
     async def replace(
         self,
@@ -79,7 +79,7 @@ class Api(Protocol):
         subresource: str | None = None,
         field_manager: str | None = None,
     ) -> Object:
-        """PUT `obj`. With `metadata.resourceVersion` set, raises Conflict if it has moved on."""
+        """PUT `obj`. With `metadata.resourceVersion`, raises Conflict if the object has changed."""
 
     async def patch(
         self,
@@ -91,7 +91,7 @@ class Api(Protocol):
         force: bool = False,
         field_manager: str | None = None,
     ) -> Object:
-        """Patch one object; `force` takes fields over from other managers (APPLY only)."""
+        """Patch one object; `force` takes fields from other managers (APPLY only)."""
 
     async def delete(
         self,
@@ -102,7 +102,7 @@ class Api(Protocol):
         grace_period_seconds: int | None = None,
         propagation: Propagation = Propagation.BACKGROUND,
     ) -> None:
-        """Delete one object, if it is still the one with `uid` and `resource_version`.
+        """Delete one object, with the preconditions `uid` and `resource_version`.
 
-        Raises NotFound if it is gone already, Conflict if a precondition fails.
+        Raises NotFound if it does not exist, Conflict if a precondition fails.
         """

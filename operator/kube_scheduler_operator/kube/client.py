@@ -1,7 +1,7 @@
-"""The API client: dicts in, dicts out, one error class per decision, no write repeated blindly.
+"""The API client: plain dicts, one error class per decision, and retries of safe requests only.
 
-It exists because typed clients cost 10 to 15 times the CPU for decoding and none of them has the
-semantics that an operator needs: preconditions, back-off by server's wish, reloaded tokens.
+Typed clients take 10 to 15 times the CPU for decoding, and none of them supports preconditions,
+Retry-After and rotated tokens together.
 """
 
 from __future__ import annotations
@@ -11,64 +11,62 @@ import contextlib
 import json
 import os
 import random
+import ssl
 import time
-from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeVar
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Final, Protocol, Self, TypeVar
 
 import aiohttp
 
+from ..base.backoff import Backoff
 from . import protobuf
 from .api import Body, ListResult, Object, PatchType, Propagation
+from .credentials import Access, Credentials
 from .errors import (
     ApiError,
+    ApiRequest,
     Gone,
-    Request,
     TooManyRequests,
     Unauthorized,
     Unavailable,
     from_response,
 )
-
-if TYPE_CHECKING:
-    import ssl
-    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-    from types import TracebackType
-
-    from .credentials import Access, Credentials
-    from .resource import ObjectRef, Resource
+from .resource import ObjectRef, Resource
 
 T = TypeVar("T")
 
-BACKOFFS: Final = (0.2, 0.5, 1.0, 2.0)
-"""Pauses before repeating what is safe to repeat, seconds; up to a quarter is added at random."""
+BACKOFF: Final = Backoff((0.2, 0.5, 1.0, 2.0))
+"""Before each retry of a request that is safe to repeat; up to a quarter is added at random."""
 
 RETRY_AFTER_LIMIT: Final = 10.0
-"""A server that asks for a longer pause is reported instead of obeyed in place, seconds."""
+"""A longer Retry-After, in seconds, raises an error instead of a wait."""
 
 PAGE: Final = 500
-"""Objects per page of a list: bounds the memory peak on both sides."""
+"""Objects per page of a list; limits peak memory of client and server."""
 
 NO_ANSWER: Final = "<error>"
-"""The code of a request without an answer, as client-go's metrics have it."""
+"""The code of a request without a response, as in client-go's metrics."""
 
 
 class RequestObserver(Protocol):
-    """Told of every request, for `rest_client_requests_total` and its duration."""
+    """Receives every request, for `rest_client_requests_total` and its duration."""
 
     def __call__(self, *, method: str, host: str, code: str, seconds: float) -> None:
         """A request of HTTP `method` ended with the status `code` (or NO_ANSWER)."""
 
 
 class ApiClient:
-    """Talks to one API server; an async context manager. Implements `api.Api`.
+    """A client of one API server; an async context manager. Implements `api.Api`.
 
     Args:
-        credentials: who we are and where the server is; reloaded when they change or expire.
-        field_manager: recorded by the server as the author of our fields.
-        user_agent: shows up in the server's audit log.
+        credentials: identity and server; reloaded when they change or expire.
+        field_manager: the owner of written fields in `managedFields`.
+        user_agent: appears in the server's audit log.
         timeout: for one attempt of one request, seconds.
-        dry_run: have the server check every write and do none of them.
-        observer: told of every request.
-        backoffs: pauses before repeating, seconds; their number is the number of repetitions.
+        dry_run: let the server validate every write without persisting it.
+        observer: receives every request.
+        backoff: delays before retries; their number is the number of retries.
     """
 
     def __init__(
@@ -80,7 +78,7 @@ class ApiClient:
         timeout: float = 30.0,
         dry_run: bool = False,
         observer: RequestObserver | None = None,
-        backoffs: Sequence[float] = BACKOFFS,
+        backoff: Backoff = BACKOFF,
     ) -> None:
         self.credentials = credentials
         self.dry_run = dry_run
@@ -88,7 +86,7 @@ class ApiClient:
         self._user_agent = user_agent or field_manager
         self._timeout = timeout
         self._observer = observer
-        self._backoffs = tuple(backoffs)
+        self._backoff = backoff
         self._session: aiohttp.ClientSession | None = None
         self._tls: tuple[Access, ssl.SSLContext | bool] | None = None
 
@@ -110,8 +108,8 @@ class ApiClient:
             self._session = None
 
     async def get(self, ref: ObjectRef) -> Object:
-        """One object. Raises NotFound if there is none."""
-        return await self._ask("GET", _request("get", ref))
+        """One object. Raises NotFound if it does not exist."""
+        return await self._request_object("GET", _request_to("get", ref))
 
     async def list(
         self,
@@ -121,8 +119,8 @@ class ApiClient:
         label_selector: str | None = None,
         field_selector: str | None = None,
     ) -> ListResult:
-        """All objects of a kind, in one namespace or (None) in all; read page by page."""
-        request = Request("list", resource.path(namespace), resource, namespace)
+        """All objects of a kind, in one namespace or (None) in all; read in pages."""
+        request = ApiRequest("list", resource.path(namespace), resource, namespace)
         selectors = {
             name: value
             for name, value in (
@@ -135,11 +133,11 @@ class ApiClient:
         items: list[Object] = []
         while True:
             try:
-                page = await self._ask("GET", request, {**selectors, **params})
+                page = await self._request_object("GET", request, {**selectors, **params})
             except Gone:
                 if "continue" not in params:
                     raise
-                # The pages' snapshot was compacted away: read all at once from a new one.
+                # The snapshot of the pages was compacted: list again without pages.
                 items, params = [], {}
                 continue
             for item in page.get("items") or ():
@@ -154,12 +152,12 @@ class ApiClient:
     async def create(
         self, resource: Resource, obj: Body, *, field_manager: str | None = None
     ) -> Object:
-        """Create `obj` (`metadata.generateName` is welcome). Raises AlreadyExists."""
+        """Create `obj` (`metadata.generateName` is allowed). Raises AlreadyExists."""
         namespace = obj["metadata"].get("namespace") if resource.namespaced else None
         if resource.namespaced and not namespace:
-            raise ValueError(f"{resource.kind} to create needs metadata.namespace")
-        request = Request("create", resource.path(namespace), resource, namespace)
-        return await self._ask("POST", request, self._write_params(field_manager), obj)
+            raise ValueError(f"{resource.kind} needs metadata.namespace")
+        request = ApiRequest("create", resource.path(namespace), resource, namespace)
+        return await self._request_object("POST", request, self._write_params(field_manager), obj)
 
     async def replace(
         self,
@@ -169,9 +167,9 @@ class ApiClient:
         subresource: str | None = None,
         field_manager: str | None = None,
     ) -> Object:
-        """PUT `obj`. With `metadata.resourceVersion` set, raises Conflict if it has moved on."""
-        request = _request("update", resource.ref(obj), subresource)
-        return await self._ask("PUT", request, self._write_params(field_manager), obj)
+        """PUT `obj`. With `metadata.resourceVersion`, raises Conflict if the object has changed."""
+        request = _request_to("update", resource.ref(obj), subresource)
+        return await self._request_object("PUT", request, self._write_params(field_manager), obj)
 
     async def patch(
         self,
@@ -183,12 +181,14 @@ class ApiClient:
         force: bool = False,
         field_manager: str | None = None,
     ) -> Object:
-        """Patch one object; `force` takes fields over from other managers (APPLY only)."""
+        """Patch one object; `force` takes fields from other managers (APPLY only)."""
         params = self._write_params(field_manager)
         if patch_type is PatchType.APPLY:
             params["force"] = "true" if force else "false"
-        request = _request("patch", ref, subresource)
-        return await self._ask("PATCH", request, params, patch, content_type=patch_type.value)
+        request = _request_to("patch", ref, subresource)
+        return await self._request_object(
+            "PATCH", request, params, patch, content_type=patch_type.value
+        )
 
     async def delete(
         self,
@@ -199,7 +199,7 @@ class ApiClient:
         grace_period_seconds: int | None = None,
         propagation: Propagation = Propagation.BACKGROUND,
     ) -> None:
-        """Delete one object, if it is still the one with `uid` and `resource_version`."""
+        """Delete one object, with the preconditions `uid` and `resource_version`."""
         options: Object = {
             "kind": "DeleteOptions",
             "apiVersion": "v1",
@@ -216,50 +216,47 @@ class ApiClient:
             options["gracePeriodSeconds"] = grace_period_seconds
         if self.dry_run:
             options["dryRun"] = ["All"]
-        await self._ask("DELETE", _request("delete", ref), None, options)
+        await self._request_object("DELETE", _request_to("delete", ref), None, options)
 
     async def create_in(self, ref: ObjectRef, subresource: str, obj: Body) -> Object:
         """POST `obj` to a subresource of an object, e.g. "token" of a ServiceAccount."""
-        request = _request("create", ref, subresource)
-        return await self._ask("POST", request, self._write_params(None), obj)
+        request = _request_to("create", ref, subresource)
+        return await self._request_object("POST", request, self._write_params(None), obj)
 
     async def get_text(self, ref: ObjectRef, subresource: str, **params: str) -> str:
-        """GET a subresource that is plain text: "log" of a Pod."""
-        request = _request("get", ref, subresource)
-        return await self._repeat("GET", request, params, None, {}, _as_text)
+        """GET a subresource in plain text: "log" of a Pod."""
+        request = _request_to("get", ref, subresource)
+        return await self._retry("GET", request, params, None, {}, _as_text)
 
-    async def get_bytes(self, request: Request, params: Mapping[str, str]) -> bytes:
-        """The undecoded answer to a GET, for those who decode it themselves."""
-        return await self._repeat("GET", request, params, None, {}, lambda _r, _s, text: text)
+    async def get_bytes(self, request: ApiRequest, params: Mapping[str, str]) -> bytes:
+        """The undecoded response to a GET."""
+        return await self._retry("GET", request, params, None, {}, lambda _r, _s, text: text)
 
     @contextlib.asynccontextmanager
     async def stream(
         self,
-        request: Request,
+        request: ApiRequest,
         params: Mapping[str, str],
         *,
         silence: float,
         accept: str = "application/json",
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """An answer that is read while it is sent: a watch. Nothing is repeated.
+        """A response that the caller reads while the server sends it: a watch. No retries.
 
-        Args:
-            request: what is asked.
-            params: of the query.
-            silence: seconds after which a connection that says nothing counts as broken.
-            accept: media types, the best one first.
+        `silence` is the time in seconds without data after which the connection counts as broken;
+        `accept` lists media types, the preferred one first.
 
         Raises:
-            ApiError: the server refused, or the connection broke, also while it is read.
+            ApiError: the server refused the request, or the connection broke, also while reading.
         """
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=10.0, sock_read=silence)
         headers = {"Accept": accept}
-        async with self._asked("GET", request, params, None, headers, timeout) as response:
+        async with self._send("GET", request, params, None, headers, timeout) as response:
             yield response
 
     async def get_path(self, path: str) -> Object:
-        """GET anything that answers with JSON, e.g. discovery or "/version"."""
-        return await self._ask("GET", Request("get", path))
+        """GET any path that returns JSON, e.g. discovery or "/version"."""
+        return await self._request_object("GET", ApiRequest("get", path))
 
     def _write_params(self, field_manager: str | None) -> dict[str, str]:
         params = {"fieldManager": field_manager or self._field_manager}
@@ -267,10 +264,10 @@ class ApiClient:
             params["dryRun"] = "All"
         return params
 
-    async def _ask(
+    async def _request_object(
         self,
         method: str,
-        request: Request,
+        request: ApiRequest,
         params: Mapping[str, str] | None = None,
         body: Body | Sequence[Body] | None = None,
         *,
@@ -278,22 +275,23 @@ class ApiClient:
     ) -> Object:
         data = None if body is None else json.dumps(body, separators=(",", ":")).encode()
         headers = {} if data is None else {"Content-Type": content_type}
-        return await self._repeat(method, request, params, data, headers, _as_object)
+        return await self._retry(method, request, params, data, headers, _as_object)
 
-    async def _repeat(
+    async def _retry(
         self,
         method: str,
-        request: Request,
+        request: ApiRequest,
         params: Mapping[str, str] | None,
         data: bytes | None,
         headers: dict[str, str],
-        read: Callable[[Request, int, bytes], T],
+        read: Callable[[ApiRequest, int, bytes], T],
     ) -> T:
-        backoffs = iter(self._backoffs)
+        delays = iter(self._backoff.delays)
         reloaded = False
         while True:
             try:
-                status, text = await self._once(method, request, params, data, headers)
+                async with self._send(method, request, params, data, headers, None) as response:
+                    status, text = response.status, await response.read()
                 return read(request, status, text)
             except Unauthorized:
                 if reloaded:
@@ -302,46 +300,34 @@ class ApiClient:
                 self.credentials.invalidate()
                 continue
             except TooManyRequests as error:
-                pause = next(backoffs, None)
-                if pause is None or error.retry_after > RETRY_AFTER_LIMIT:
+                delay = next(delays, None)
+                if delay is None or error.retry_after > RETRY_AFTER_LIMIT:
                     raise
-                pause = max(pause, error.retry_after)
+                delay = max(delay, error.retry_after)
             except Unavailable as error:
-                pause = next(backoffs, None)
-                # A write that may have been done must be looked at by whoever wanted it.
-                if pause is None or (method != "GET" and error.delivered):
+                delay = next(delays, None)
+                # The server may have performed the write: the caller must check.
+                if delay is None or (method != "GET" and error.delivered):
                     raise
-            await asyncio.sleep(pause * random.uniform(1.0, 1.25))  # noqa: S311 - jitter
-
-    async def _once(
-        self,
-        method: str,
-        request: Request,
-        params: Mapping[str, str] | None,
-        data: bytes | None,
-        headers: dict[str, str],
-    ) -> tuple[int, bytes]:
-        """Status and body of one attempt that succeeded."""
-        async with self._asked(method, request, params, data, headers, None) as response:
-            return response.status, await response.read()
+            await asyncio.sleep(delay * random.uniform(1.0, 1.25))  # noqa: S311 - jitter
 
     @contextlib.asynccontextmanager
-    async def _asked(
+    async def _send(
         self,
         method: str,
-        request: Request,
+        request: ApiRequest,
         params: Mapping[str, str] | None,
         data: bytes | None,
         headers: dict[str, str],
-        patience: aiohttp.ClientTimeout | None,
+        limits: aiohttp.ClientTimeout | None,
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """One attempt that succeeded, its body not yet read; `patience` None: the session's."""
+        """One successful attempt with unread body; `limits` None: the session's timeout."""
         if self._session is None:
             raise RuntimeError("use ApiClient as an async context manager")
         access = await self.credentials.access()
         if access.authorization:
             headers = {**headers, "Authorization": access.authorization}
-        more: dict[str, Any] = {} if patience is None else {"timeout": patience}
+        more: dict[str, Any] = {} if limits is None else {"timeout": limits}
         code, started = NO_ANSWER, time.perf_counter()
         try:
             async with self._session.request(
@@ -364,11 +350,11 @@ class ApiClient:
                         raise from_response(request, response.status, text, again)
                     yield response
                 finally:
-                    _break_off(response)
+                    _abort(response)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise _no_answer(request, access.server, error, self._timeout) from error
         finally:
-            if self._observer and patience is None:  # how long a watch lasts says nothing
+            if self._observer and limits is None:  # the duration of a watch has no meaning
                 self._observer(
                     method=method,
                     host=access.host,
@@ -379,42 +365,41 @@ class ApiClient:
     def _tls_of(self, access: Access) -> ssl.SSLContext | bool:
         transport = access.transport
         if self._tls is None or self._tls[0] != transport:
-            # Idle connections made with the old context are never picked again and time out.
+            # Idle connections with the old context are never reused, and time out.
             self._tls = (transport, access.ssl_context() or True)
         return self._tls[1]
 
 
-def _request(verb: str, ref: ObjectRef, subresource: str | None = None) -> Request:
+def _request_to(verb: str, ref: ObjectRef, subresource: str | None = None) -> ApiRequest:
     path = ref.resource.path(ref.namespace, ref.name, subresource)
-    return Request(verb, path, ref.resource, ref.namespace, ref.name, subresource)
+    return ApiRequest(verb, path, ref.resource, ref.namespace, ref.name, subresource)
 
 
-def _break_off(response: aiohttp.ClientResponse) -> None:
-    """Close the connection of an answer that was not read to its end, as a watch never is.
+def _abort(response: aiohttp.ClientResponse) -> None:
+    """Abort the connection of a response that was not read to its end, as every watch.
 
-    To say goodbye over TLS would wait for the server to say it too, for up to 30 s and beyond the
-    end of the event loop; a server that hangs never does.
+    A graceful TLS shutdown waits for the server up to 30 s, beyond the end of the event loop.
     """
     if (connection := response.connection) and connection.transport:
         connection.transport.abort()
 
 
-def _as_object(request: Request, status: int, text: bytes) -> Object:
+def _as_object(request: ApiRequest, status: int, text: bytes) -> Object:
     answer = _decode(text)
     if isinstance(answer, str):
-        why = "the answer is not JSON; is this really an API server?"
-        raise Unavailable(request, status=status, message=why)
+        message = "the response is not JSON; check that the URL is that of an API server"
+        raise Unavailable(request, status=status, message=message)
     return answer
 
 
 def _refusal(content_type: str, body: bytes) -> Object | str:
-    if content_type == protobuf.MEDIA_TYPE:  # who asks for it gets it also when refused
+    if content_type == protobuf.MEDIA_TYPE:  # errors have the requested media type, too
         with contextlib.suppress(protobuf.UnreadableError):
             return protobuf.status(body)
     return _decode(body)
 
 
-def _as_text(_request: Request, _status: int, text: bytes) -> str:
+def _as_text(_request: ApiRequest, _status: int, text: bytes) -> str:
     return text.decode("utf-8", "replace")
 
 
@@ -426,20 +411,22 @@ def _decode(text: bytes) -> Object | str:
     return answer if isinstance(answer, dict) else str(answer)
 
 
-def _no_answer(request: Request, server: str, error: Exception, timeout: float) -> ApiError:
-    """An exception of the transport, as an error that says what to look at."""
+def _no_answer(request: ApiRequest, server: str, error: Exception, timeout: float) -> ApiError:
+    """An exception of the transport as an error with advice."""
     if isinstance(error, (aiohttp.ClientConnectorCertificateError, aiohttp.ClientSSLError)):
-        text = f"no trusted connection to {server}: {error}; does the CA belong to this server?"
+        text = f"no trusted connection to {server}: {error}; check that the CA is the server's"
         return Unavailable(request, status=0, delivered=False, message=text)
     if isinstance(error, aiohttp.ConnectionTimeoutError):
-        text = f"no connection to {server} in time; is the address right, a firewall in between?"
+        text = f"connection to {server} timed out; check the address and the firewalls"
         return Unavailable(request, status=0, delivered=False, message=text)
     if isinstance(error, aiohttp.ClientConnectorError):
-        number = error.os_error.errno  # asyncio's text repeats the address instead of the cause
+        number = error.os_error.errno  # asyncio's message repeats the address instead of the cause
         why = os.strerror(number) if number else str(error.os_error)
-        text = f"no connection to {server}: {why}; is the API server running?"
+        text = f"no connection to {server}: {why}; check that the API server is running"
         return Unavailable(request, status=0, delivered=False, message=text)
     if isinstance(error, TimeoutError):
-        return Unavailable(request, status=0, message=f"{server} did not answer in {timeout:g} s")
-    text = f"connection to {server} broke: {error or type(error).__name__}"
+        return Unavailable(
+            request, status=0, message=f"no response from {server} within {timeout:g} s"
+        )
+    text = f"connection to {server} failed: {error or type(error).__name__}"
     return Unavailable(request, status=0, message=text)

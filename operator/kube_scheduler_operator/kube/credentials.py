@@ -1,7 +1,7 @@
-"""Who we are and where the API server is: from a kubeconfig or from the pod that we run in.
+"""Credentials and the address of the API server, from a kubeconfig or the Pod's service account.
 
-Tokens of pods are rotated on disk and exec plugins hand out credentials that expire, so an identity
-is not read once but asked for at every request; it is read anew when a file behind it changes.
+Tokens of Pods rotate on disk, and credentials of exec plugins expire. Therefore every request gets
+the current credentials, which are loaded again when they expire or one of their files changes.
 """
 
 from __future__ import annotations
@@ -12,43 +12,41 @@ import os
 import ssl
 import threading
 import time
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 from urllib.parse import urlsplit
 
 from .errors import CredentialsError
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
 SERVICE_ACCOUNT_DIR: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 _STAT_PERIOD: Final = 1.0
-"""Files are looked at no more often, seconds: a request must not cost five system calls."""
+"""Interval of checks for changed files, seconds: five system calls per request are too many."""
 
 _EXPIRY_MARGIN: Final = datetime.timedelta(seconds=60)
-"""Credentials are renewed so long before they expire, or at three quarters of a shorter life."""
+"""Credentials are renewed this long before they expire; short-lived ones at 3/4 of their life."""
 
 Files: TypeAlias = tuple[tuple[str, int, int], ...]
-"""Path, modification time (ns) and size of every file that an identity was read from."""
+"""Path, modification time (ns) and size of every file that credentials were read from."""
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """All it takes to open a connection and be somebody. Secrets never show in its repr.
+    """Everything that a connection needs. Its repr contains no secrets.
 
     Attributes:
         server: base URL without a trailing slash.
-        authorization: value of the Authorization header, None if there is none.
-        ca_file: PEM file of the CA, None for the system's.
+        authorization: value of the Authorization header, if any.
+        ca_file: PEM file of the CA; None: the system's CAs.
         cert_file: PEM file of the client certificate.
-        key_file: PEM file of its key.
-        verify: False accepts any server certificate.
-        tls_server_name: the name to expect in the server certificate, if not the URL's.
+        key_file: PEM file of the client key.
+        verify: whether to verify the server certificate.
+        tls_server_name: the name in the server certificate, if not the URL's host.
         proxy: URL of an HTTP proxy.
-        expires: when to ask again at the latest.
-        files: what all this was read from.
+        expires: time of expiry, if known.
+        files: the files that all this was read from.
     """
 
     server: str
@@ -69,11 +67,11 @@ class Access:
 
     @property
     def transport(self) -> Access:
-        """The part that a TLS connection depends on; equal if connections can be shared."""
+        """The part that a TLS connection depends on."""
         return replace(self, authorization=None, expires=None)
 
     def ssl_context(self) -> ssl.SSLContext | None:
-        """A context for this server, None for plain HTTP.
+        """A TLS context for this server; None for plain HTTP.
 
         Raises:
             CredentialsError: a certificate or key cannot be loaded.
@@ -83,7 +81,7 @@ class Access:
         try:
             context = ssl.create_default_context(cafile=self.ca_file)
         except (OSError, ssl.SSLError) as error:
-            raise CredentialsError(f"CA file {self.ca_file} is unusable: {error}") from error
+            raise CredentialsError(f"cannot load CA file {self.ca_file}: {error}") from error
         if not self.verify:
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE
@@ -92,21 +90,16 @@ class Access:
                 context.load_cert_chain(self.cert_file, self.key_file)
             except (OSError, ssl.SSLError) as error:
                 raise CredentialsError(
-                    f"client certificate {self.cert_file} with key {self.key_file or '(none)'} "
-                    f"is unusable: {error}"
+                    f"cannot load client certificate {self.cert_file} with key "
+                    f"{self.key_file or '(none)'}: {error}"
                 ) from error
         return context
 
 
 class Credentials:
-    """An identity that stays valid: reads again what has changed or is about to expire.
+    """Credentials that are loaded again when they change or are about to expire.
 
-    Safe to share between threads and event loops.
-
-    Args:
-        load: reads the identity; may block. Raises CredentialsError.
-        clock: monotonic seconds.
-        now: the wall clock, aware.
+    Safe to share between threads and event loops. `load` may block and raises CredentialsError.
     """
 
     def __init__(
@@ -125,10 +118,10 @@ class Credentials:
         self._renew: datetime.datetime | None = None
 
     async def access(self) -> Access:
-        """What to use for the next request.
+        """Credentials for the next request.
 
         Raises:
-            CredentialsError: there is no usable identity (any more).
+            CredentialsError: the credentials cannot be loaded.
         """
         access = self._access
         if access is not None and self._fresh(access):
@@ -136,7 +129,7 @@ class Credentials:
         return await asyncio.to_thread(self._reload)
 
     def invalidate(self) -> None:
-        """The server did not accept the identity: read it again before the next request."""
+        """Load again before the next request, because the server rejected the credentials."""
         self._access = None
 
     def _fresh(self, access: Access) -> bool:
@@ -163,14 +156,10 @@ class Credentials:
 
 
 def find(kubeconfig: str | None = None, context: str | None = None) -> Credentials:
-    """The identity to use, looked for where every Kubernetes program looks.
+    """Credentials from `kubeconfig`, $KUBECONFIG, the Pod's service account or ~/.kube/config.
 
-    Args:
-        kubeconfig: path(s) given by the user; wins over everything else.
-        context: which context of the kubeconfig; its current one by default.
-
-    The order after that: $KUBECONFIG, the pod's service account, ~/.kube/config. Nothing is read
-    before the first `access`.
+    Nothing is read before the first `access`. `kubeconfig` may have several paths; the default
+    `context` is the kubeconfig's current one.
     """
     path = kubeconfig or os.environ.get("KUBECONFIG")
     if not path and os.environ.get("KUBERNETES_SERVICE_HOST"):
@@ -179,17 +168,17 @@ def find(kubeconfig: str | None = None, context: str | None = None) -> Credentia
 
 
 def from_kubeconfig(path: str, context: str | None = None) -> Credentials:
-    """The identity of a kubeconfig: certificate, token, token file, exec plugin, password."""
+    """Credentials of a kubeconfig: certificate, token, token file, exec plugin, password."""
     return Credentials(lambda: read_kubeconfig(path, context))
 
 
 def in_cluster(directory: Path = SERVICE_ACCOUNT_DIR) -> Credentials:
-    """The identity of the pod that we run in."""
+    """Credentials of the Pod's service account."""
     return Credentials(lambda: read_service_account(directory))
 
 
 def fingerprint(paths: Iterable[str]) -> Files:
-    """What changes when one of the files at `paths` does."""
+    """Changes when one of the files at `paths` changes."""
     return tuple(_stat(path) for path in paths)
 
 
@@ -202,28 +191,26 @@ def _stat(path: str) -> tuple[str, int, int]:
 
 
 def read_service_account(directory: Path) -> Access:
-    """Read what the kubelet mounted into this pod.
+    """Read the service account that the kubelet mounted into this Pod.
 
     Raises:
-        CredentialsError: this is no pod, or it has no token.
+        CredentialsError: this is not a Pod, or it has no token.
     """
     host = os.environ.get("KUBERNETES_SERVICE_HOST", "")
     port = os.environ.get("KUBERNETES_SERVICE_PORT", "443")
     if not host:
-        raise CredentialsError(
-            "not in a pod: KUBERNETES_SERVICE_HOST is not set; give --kubeconfig instead"
-        )
+        raise CredentialsError("KUBERNETES_SERVICE_HOST is not set: not in a Pod; set --kubeconfig")
     token_file, ca_file = directory / "token", directory / "ca.crt"
     files = fingerprint((str(token_file), str(ca_file)))
     try:
         token = token_file.read_text(encoding="utf-8").strip()
     except OSError as error:
         raise CredentialsError(
-            f"no service account token at {token_file} ({error.strerror}); "
-            "is automountServiceAccountToken off?"
+            f"cannot read the service account token {token_file}: {error.strerror}; check "
+            "automountServiceAccountToken"
         ) from error
     if not token:
-        raise CredentialsError(f"the service account token at {token_file} is empty")
+        raise CredentialsError(f"the service account token {token_file} is empty")
     return Access(
         server=f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}",
         authorization=f"Bearer {token}",
@@ -236,9 +223,10 @@ def read_kubeconfig(path: str, context: str | None = None) -> Access:
     """Read one kubeconfig, or several separated like $PATH; may run an exec plugin.
 
     Raises:
-        CredentialsError: it is missing or broken, or yields no credentials.
+        CredentialsError: it is missing or invalid, or has no credentials.
     """
-    # A second and 17 MiB: only programs that have a kubeconfig shall pay (see also bare.py).
+    # Takes a second and 17 MiB, which programs without a kubeconfig avoid (kopf/imports.py).
+    # The official client reads kubeconfigs; its API client would parse each object into models.
     from kubernetes.config import kube_config
 
     merger: Any = kube_config.KubeConfigMerger
@@ -247,7 +235,7 @@ def read_kubeconfig(path: str, context: str | None = None) -> Access:
     existing = [part for part in paths if Path(part).is_file()]
     if not existing:
         raise CredentialsError(
-            f"kubeconfig {path} does not exist; give --kubeconfig, set KUBECONFIG, or run in a pod"
+            f"kubeconfig {path} does not exist; set --kubeconfig or KUBECONFIG, or run in a Pod"
         )
     before = fingerprint(existing)
     try:
@@ -255,45 +243,45 @@ def read_kubeconfig(path: str, context: str | None = None) -> Access:
         loader = loader_of(merged, active_context=context, config_base_path=None)
         loader.load_and_set(_Discard())
         user, base = _user(merged, context)
-    except Exception as error:  # malformed files make the loader raise anything
-        raise CredentialsError(f"kubeconfig {path} is unusable: {_flat(error)}") from error
-    found: dict[str, Any] = vars(loader)
-    token: str | None = found.get("token")
-    if not found.get("host"):
-        raise CredentialsError(f"kubeconfig {path} is unusable: its cluster has no server")
-    if "exec" in user and not token and not found.get("cert_file"):
+    except Exception as error:  # for malformed files the loader raises any exception
+        raise CredentialsError(f"cannot load kubeconfig {path}: {_flat(error)}") from error
+    loaded: dict[str, Any] = vars(loader)
+    token: str | None = loaded.get("token")
+    if not loaded.get("host"):
+        raise CredentialsError(f"kubeconfig {path}: the cluster has no server")
+    if "exec" in user and not token and not loaded.get("cert_file"):
         command = user["exec"].get("command")
         raise CredentialsError(
-            f"kubeconfig {path}: the exec plugin {command!r} gave no credentials; run it by hand"
+            f"kubeconfig {path}: exec plugin {command!r} returned no credentials; run it to see why"
         )
-    behind = (
+    referenced = (
         str(Path(base, user[key]))
         for key in ("tokenFile", "client-certificate", "client-key")
         if user.get(key)
     )
     return Access(
-        server=found["host"],
+        server=loaded["host"],
         authorization=" ".join(token.split()) if token else None,
-        ca_file=found.get("ssl_ca_cert"),
-        cert_file=found.get("cert_file"),
-        key_file=found.get("key_file"),
-        verify=found.get("verify_ssl", True),
-        tls_server_name=found.get("tls_server_name"),
-        proxy=found.get("proxy"),
-        expires=found.get("expiry"),
-        files=before + fingerprint(behind),
+        ca_file=loaded.get("ssl_ca_cert"),
+        cert_file=loaded.get("cert_file"),
+        key_file=loaded.get("key_file"),
+        verify=loaded.get("verify_ssl", True),
+        tls_server_name=loaded.get("tls_server_name"),
+        proxy=loaded.get("proxy"),
+        expires=loaded.get("expiry"),
+        files=before + fingerprint(referenced),
     )
 
 
 class _Discard:
-    """Takes what the loader sets on a client's configuration; we read the loader itself."""
+    """Receives the client configuration that the loader writes; only the loader's state is used."""
 
     def __init__(self) -> None:
         self.api_key: dict[str, str] = {}
 
 
 def _user(config: Any, context: str | None) -> tuple[Mapping[str, Any], str]:
-    """The user entry of the chosen context, and the directory that its paths are relative to."""
+    """The user of the context, and the directory of its relative paths."""
     chosen = config["contexts"].get_with_name(context or config["current-context"])
     name = chosen["context"].safe_get("user")
     node = config["users"].get_with_name(name, safe=True) if name and "users" in config else None

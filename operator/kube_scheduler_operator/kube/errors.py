@@ -1,34 +1,32 @@
-"""Why talking to Kubernetes failed: one class per decision that a caller makes.
+"""Errors of Kubernetes requests: one class per decision that a caller makes.
 
-The texts are meant for the person who reads them at night in a condition or a log line: what was
-tried, what came back, and, where that is known, what to change.
+Messages appear in conditions and logs. Each has the request, the response and, where known, the
+remedy.
 """
-# ruff: noqa: N818 - leaves are named after the answer that they are
+# ruff: noqa: N818 - named after the responses
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from .resource import ObjectRef, Resource
+from .resource import ObjectRef, Resource
 
 _TEXT_LIMIT: Final = 300
-"""Answers that are not a Status (a proxy's HTML page, say) are cut to so many characters."""
+"""Longest text of a response that is not a Status, e.g. the HTML page of a proxy."""
 
 
 class KubeError(Exception):
-    """Root of everything that this package raises on purpose."""
+    """Base class of all errors of this package."""
 
 
 class CredentialsError(KubeError):
-    """There is no usable identity: a kubeconfig or a token is missing or broken."""
+    """No usable credentials: a kubeconfig or a token is missing or invalid."""
 
 
-class SomebodyElses(KubeError):
-    """What is to be made exists, and belongs to somebody else.
+class OtherOwner(KubeError):
+    """The object to create exists and has another owner.
 
     Attributes:
         ref: the object.
@@ -36,19 +34,19 @@ class SomebodyElses(KubeError):
 
     def __init__(self, ref: ObjectRef) -> None:
         self.ref = ref
-        super().__init__(f"{ref} exists and is somebody else's; delete it, or use another name")
+        super().__init__(f"{ref} exists and has another owner; delete it, or use another name")
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
-    """What was asked of the API.
+class ApiRequest:
+    """A request to the API server, for messages.
 
     Attributes:
-        verb: the verb as RBAC knows it: get, list, create, update, patch, delete.
+        verb: the RBAC verb: get, list, watch, create, update, patch, delete.
         path: the URL path.
-        resource: the kind, if the path is one of a kind.
+        resource: the kind, if the path belongs to one.
         namespace: its namespace, if any.
-        name: the object, if it was one object.
+        name: the object, if the request is for one object.
         subresource: e.g. "status".
     """
 
@@ -64,17 +62,17 @@ class Request:
 
 
 class ApiError(KubeError):
-    """The API server refused a request, or could not be asked.
+    """The API server refused a request, or was not reached.
 
     Attributes:
-        status: HTTP status, 0 if there was no answer.
-        reason: the machine-readable reason of the answer, e.g. "AlreadyExists"; may be empty.
-        message: the server's sentence, or ours if there was no answer.
-        request: what was asked.
+        status: HTTP status; 0 without a response.
+        reason: the machine-readable reason of the response, e.g. "AlreadyExists"; may be empty.
+        message: the server's message; the client's without a response.
+        request: the request.
     """
 
     def __init__(
-        self, request: Request, *, status: int, reason: str = "", message: str = ""
+        self, request: ApiRequest, *, status: int, reason: str = "", message: str = ""
     ) -> None:
         self.request = request
         self.status = status
@@ -90,32 +88,32 @@ class ApiError(KubeError):
 
 
 class NotFound(ApiError):
-    """404: there is no such object, or no such kind."""
+    """404: the object, or the kind, does not exist."""
 
 
 class AlreadyExists(ApiError):
-    """409 on create: somebody was faster."""
+    """409 on create: the object exists already."""
 
 
 class Conflict(ApiError):
-    """409: the object, or a field's ownership, is not what was read. Read again and decide."""
+    """409: the object, or the owner of a field, has changed since it was read. Read it again."""
 
 
 class Gone(ApiError):
-    """410: that resourceVersion is history. List again."""
+    """410: the resourceVersion is too old. List again."""
 
 
 class Invalid(ApiError):
-    """400, 413, 415 or 422: the object is wrong; the same request will never succeed."""
+    """400, 413, 415 or 422: the object is invalid; a retry never succeeds."""
 
 
 class Forbidden(ApiError):
-    """403: authenticated, but a rule is missing (or a quota, or an admission plugin, says no)."""
+    """403: a rule is missing, or a quota or an admission plugin refuses the request."""
 
     @property
     def rule(self) -> str:
-        """Where which rule is missing: `a Role in namespace x: apiGroups: …`; empty if none is."""
-        # Quota and admission answer 403 as well, and a rule would not help there.
+        """The missing rule and its place, `a Role in namespace x: apiGroups: …`; may be empty."""
+        # Quota and admission return 403, too; a rule does not help there.
         return _missing_rule(self.request) if " cannot " in self.message else ""
 
     def _text(self) -> str:
@@ -124,32 +122,32 @@ class Forbidden(ApiError):
 
 
 class Unauthorized(ApiError):
-    """401: the token or certificate is not accepted."""
+    """401: the API server rejects the token or certificate."""
 
     def _text(self) -> str:
         return (
-            f"{super()._text()} (the API server does not accept the token or client certificate; "
-            "expired, or of another cluster?)"
+            f"{super()._text()} (the API server rejects the token or client certificate; check "
+            "that it has not expired and belongs to this cluster)"
         )
 
 
 class TooManyRequests(ApiError):
-    """429: nothing was done; ask again after `retry_after` seconds."""
+    """429: the request was not performed; retry after `retry_after` seconds."""
 
-    def __init__(self, request: Request, *, retry_after: float = 1.0, **details: Any) -> None:
+    def __init__(self, request: ApiRequest, *, retry_after: float = 1.0, **details: Any) -> None:
         self.retry_after = retry_after
         super().__init__(request, **details)
 
 
 class Unavailable(ApiError):
-    """5xx, no connection, or no answer in time.
+    """5xx, no connection, or a timeout.
 
     Attributes:
-        delivered: whether the server may have acted: False only if the request certainly never
-            reached it, so that even a write may be repeated.
+        delivered: whether the server may have received the request. If False, even a write is safe
+            to retry.
     """
 
-    def __init__(self, request: Request, *, delivered: bool = True, **details: Any) -> None:
+    def __init__(self, request: ApiRequest, *, delivered: bool = True, **details: Any) -> None:
         self.delivered = delivered
         super().__init__(request, **details)
 
@@ -157,8 +155,8 @@ class Unavailable(ApiError):
         return super()._text() if self.status else f"{self.request}: {self.message}"
 
 
-def _missing_rule(request: Request) -> str:
-    """The RBAC rule that would have allowed `request`, and where it belongs."""
+def _missing_rule(request: ApiRequest) -> str:
+    """The RBAC rule that allows `request`, and the object to add it to."""
     resource = request.resource
     if resource is None:
         return ""
@@ -171,15 +169,12 @@ def _missing_rule(request: Request) -> str:
 
 
 def from_response(
-    request: Request, status: int, body: Mapping[str, Any] | str, retry_after: str | None = None
+    request: ApiRequest, status: int, body: Mapping[str, Any] | str, retry_after: str | None = None
 ) -> ApiError:
-    """The error that an answer means.
+    """The error for a response with a status of at least 300.
 
-    Args:
-        request: what was asked.
-        status: HTTP status, at least 300.
-        body: the answer: a Status object, or text if it was something else.
-        retry_after: the header of that name, seconds.
+    `body` is a Status object, or any other response as text; `retry_after` is the header of that
+    name.
     """
     reason, message = "", ""
     details: Mapping[str, Any] = {}
@@ -192,8 +187,8 @@ def from_response(
         details = body.get("details") or {}
     common: dict[str, Any] = {"status": status, "reason": reason, "message": message}
     if status == 429:
-        told = retry_after if retry_after is not None else details.get("retryAfterSeconds")
-        return TooManyRequests(request, retry_after=_seconds(told, 1.0), **common)
+        seconds = retry_after if retry_after is not None else details.get("retryAfterSeconds")
+        return TooManyRequests(request, retry_after=_seconds(seconds, 1.0), **common)
     if status >= 500:
         return Unavailable(request, **common)
     if status == 409:

@@ -1,8 +1,7 @@
-"""Events that people see in `kubectl get events`, without ever blocking or failing their author.
+"""Events in the API, sent in the background: `EventRecorder.event` never blocks or fails.
 
-Repetitions are counted on one Event instead of making new ones, and a token bucket per object keeps
-a broken cluster from being flooded; both as in client-go's correlator, with a quicker refill: one
-rollout of an operator legitimately makes a dozen events.
+A repeated event increases the count of one Event, and a token bucket per object limits their rate.
+Both follow client-go's correlator, with a faster refill: one rollout sends a dozen events.
 """
 
 from __future__ import annotations
@@ -12,31 +11,28 @@ import datetime
 import logging
 import time
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, Self, TypeAlias
+from types import TracebackType
+from typing import Any, Final, Protocol, Self
 
+from ..base.times import rfc3339
+from .api import Api, EventType
 from .errors import KubeError, NotFound
 from .resource import EVENTS, ObjectRef
 from .token_bucket import TokenBucket
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from types import TracebackType
-
-    from .api import Api
-
 _log = logging.getLogger(__name__)
 
-EventType: TypeAlias = Literal["Normal", "Warning"]
 
 BURST: Final = 25
-"""Events that one object may have at once (client-go's spam burst)."""
+"""Burst of events of one object (client-go's spam burst)."""
 
 REFILL: Final = 12.0
 """Seconds until an object may have one more event (client-go: 300)."""
 
 WINDOW: Final = 600.0
-"""Repetitions within so many seconds of the last one are counted together (client-go's window)."""
+"""An event within this time after an equal one increases its count, seconds (as client-go)."""
 
 _BACKLOG: Final = 256
 _REMEMBERED: Final = 1024
@@ -46,14 +42,14 @@ _DRAIN_TIMEOUT: Final = 3.0
 
 @dataclass(frozen=True, slots=True)
 class Involved:
-    """The object that an event is about; the Event lies in its namespace.
+    """The object of an event; the Event is created in its namespace.
 
     Attributes:
         api_version: e.g. "apps/v1".
         kind: e.g. "Deployment".
         name: its name.
-        namespace: None if cluster-scoped; its events then are in "default", as the API demands.
-        uid: makes `kubectl describe` show the event.
+        namespace: None if cluster-scoped; its events are in "default", as the API requires.
+        uid: needed for `kubectl describe` to show the event.
     """
 
     api_version: str
@@ -64,7 +60,7 @@ class Involved:
 
 
 class EventObserver(Protocol):
-    """Told of every event, for `event_recorder_total_events_count{severity}`."""
+    """Receives every event, for `event_recorder_total_events_count{severity}`."""
 
     def __call__(self, severity: EventType) -> None:
         """An event was reported."""
@@ -86,16 +82,10 @@ class _Posted:
 
 
 class EventRecorder:
-    """Posts events from a task of its own; an async context manager.
+    """Sends events from a task of its own; an async context manager.
 
-    Args:
-        api: where to post.
-        component: who reports, e.g. the name of the program.
-        instance: which one of it, e.g. the pod's name.
-        involved: what events are about unless `event` says otherwise.
-        observer: told of every event.
-        clock: monotonic seconds.
-        now: the wall clock, aware.
+    `component` is the name of the program, `instance` that of its Pod; `involved` is the default
+    object of events; `observer` receives every event.
     """
 
     def __init__(
@@ -149,13 +139,10 @@ class EventRecorder:
         message: str,
         involved: Involved | None = None,
     ) -> None:
-        """Report that something happened. Returns at once and never raises.
+        """Send an event about `involved`. Returns at once and never raises.
 
-        Args:
-            severity: "Normal", or "Warning" if somebody should look.
-            reason: CamelCase, past tense, e.g. "RevisionCreated".
-            message: a sentence for people.
-            involved: what it is about.
+        `reason` is CamelCase in past tense, such as "RevisionCreated"; `message` is a sentence for
+        users.
         """
         about = involved or self._involved
         level = logging.WARNING if severity == "Warning" else logging.INFO
@@ -177,15 +164,15 @@ class EventRecorder:
                     self.dropped += 1
             except KubeError as error:
                 self.dropped += 1
-                _log.warning("event %s was not posted: %s", entry.reason, error)
+                _log.warning("cannot send event %s: %s", entry.reason, error)
             except Exception:
                 self.dropped += 1
-                _log.exception("event %s was not posted", entry.reason)
+                _log.exception("cannot send event %s", entry.reason)
             finally:
                 self._queue.task_done()
 
     def _allowed(self, involved: Involved) -> bool:
-        """Take a token of the object's bucket."""
+        """Take a token from the object's bucket."""
         bucket = self._buckets.pop(involved, None) or TokenBucket(BURST, REFILL, self._clock)
         self._buckets[involved] = bucket
         _shrink(self._buckets)
@@ -203,7 +190,7 @@ class EventRecorder:
                     posted.ref, {"count": posted.count + 1, "lastTimestamp": self._stamp()}
                 )
             except NotFound:
-                pass  # events live an hour; this one was swept away
+                pass  # Events expire after an hour
             else:
                 posted.count, posted.at = posted.count + 1, now
                 self._posted.move_to_end(entry)
@@ -217,7 +204,7 @@ class EventRecorder:
     def _body(self, entry: _Entry) -> dict[str, Any]:
         about = entry.involved
         namespace = about.namespace or "default"
-        # The name is client-go's: the object's and the time in nanoseconds.
+        # Named as by client-go: the object's name and the time in nanoseconds.
         suffix = f"{int(self._now().timestamp() * 1e6) * 1000:x}"
         stamp = self._stamp()
         return {
@@ -247,7 +234,7 @@ class EventRecorder:
         }
 
     def _stamp(self) -> str:
-        return self._now().astimezone(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return rfc3339(self._now())
 
 
 def _shrink(memory: OrderedDict[Any, Any]) -> None:

@@ -1,8 +1,8 @@
-"""Leader election with a real Lease: at most one process at a time believes that it leads.
+"""Leader election with a Lease: at most one process leads at a time.
 
-The rules are client-go's. A candidate never compares clocks with the holder: it takes the lease
-over when the record has not changed for a whole lease duration by its own monotonic clock. The
-holder stops believing earlier than that, counted from when its last good renewal was sent.
+The rules are client-go's. A candidate never compares clocks with the holder: it acquires the Lease
+once the record has not changed for a lease duration by its own monotonic clock. The holder stops
+leading earlier than that, counted from the time at which it sent the last successful renewal.
 """
 
 from __future__ import annotations
@@ -11,31 +11,29 @@ import asyncio
 import datetime
 import logging
 import random
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from ..base.times import rfc3339_micro
+from .api import Api, Object
 from .errors import AlreadyExists, Conflict, KubeError, NotFound
 from .resource import LEASES, ObjectRef
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from .api import Api, Object
 
 _log = logging.getLogger(__name__)
 
 _RELEASE_TIMEOUT: Final = 3.0
-"""A process that is told to stop waits so long for the API, seconds."""
+"""Time that a stopping process waits for the API server, seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Timings:
-    """How patient candidates and holder are, seconds; the defaults are kube-scheduler's.
+    """Timings of leader election, seconds; the defaults are kube-scheduler's.
 
     Attributes:
-        lease_duration: candidates wait so long after the last renewal that they saw.
-        renew_deadline: the holder gives up so long after its last successful renewal.
-        retry_period: pause between two attempts, of both.
+        lease_duration: time that candidates wait after the last observed renewal.
+        renew_deadline: time after its last successful renewal at which the holder stops leading.
+        retry_period: interval of attempts, of candidates and the holder.
         jitter: share of retry_period that candidates add at random.
     """
 
@@ -53,26 +51,26 @@ class Timings:
         ):
             raise ValueError(
                 "leader election needs retry_period * (1 + jitter) < renew_deadline < "
-                f"lease_duration, got {self}"
+                f"lease_duration; got {self}"
             )
 
 
 class LeaderElector:
-    """Competes for one Lease: `await acquire()`, work while `await hold()`, `await release()`.
+    """Acquires one Lease: `await acquire()`, work during `await hold()`, `await release()`.
 
     Args:
-        api: where the Lease is.
-        namespace: its namespace.
-        name: its name.
-        identity: who we are. Stable across restarts of one container (the pod's UID, say), so that
-            a restarted one goes on at once instead of waiting for itself.
+        api: the API client.
+        namespace: namespace of the Lease.
+        name: name of the Lease.
+        identity: the holder's identity. Stable across restarts of a container (e.g. the Pod's UID),
+            so that a restarted one does not wait for its own Lease to expire.
         timings: see Timings.
-        labels: of the Lease, if it has to be made.
-        now: the wall clock, aware; only for the timestamps that people read.
+        labels: labels of a new Lease.
+        now: the wall clock, aware; only for timestamps.
 
     Attributes:
-        answered_since: since when the API server has answered every attempt; None: it does not.
-        recovered_at: when it last began to answer again after it had not; None: it always did.
+        answered_since: start of the current series of successful requests; None: the last failed.
+        recovered_at: end of the last series of failed requests; None: none has failed.
     """
 
     def __init__(
@@ -87,24 +85,24 @@ class LeaderElector:
         now: Callable[[], datetime.datetime] = lambda: datetime.datetime.now(datetime.UTC),
     ) -> None:
         if not identity:
-            raise ValueError("leader election needs an identity: an empty one means 'nobody'")
+            raise ValueError("leader election needs an identity: an empty one means no holder")
         self._api = api
         self._ref = ObjectRef(LEASES, namespace, name)
         self._identity = identity
         self._timings = timings or Timings()
         self._labels = dict(labels or {})
         self._now = now
-        self._lease: Object | None = None  # as last seen in the API
-        self._spec: Mapping[str, Any] | None = None  # of the lease, when it last changed
-        self._changed_at = 0.0  # our monotonic time of that
-        self._renewed_at: float | None = None  # when our last successful renewal was sent
+        self._lease: Object | None = None  # last observed state
+        self._spec: Mapping[str, Any] | None = None  # its spec at the last change
+        self._changed_at = 0.0  # monotonic time of that change
+        self._renewed_at: float | None = None  # time at which the last successful renewal was sent
         self.answered_since: datetime.datetime | None = None
         self.recovered_at: datetime.datetime | None = None
-        self._trouble = ""
+        self._error = ""
 
     @property
     def is_leader(self) -> bool:
-        """Whether we may act as leader right now."""
+        """Whether this process may act as leader now."""
         return (
             self._renewed_at is not None
             and self._time() < self._renewed_at + self._timings.renew_deadline
@@ -112,18 +110,18 @@ class LeaderElector:
 
     @property
     def holder(self) -> str:
-        """Whom we last saw holding the lease; empty for nobody."""
+        """The last observed holder; empty if the Lease has no holder."""
         return str((self._spec or {}).get("holderIdentity") or "")
 
     async def acquire(self) -> None:
-        """Wait until we lead. API errors are logged and outlasted."""
+        """Wait until this process leads. API errors are logged and retried."""
         while not await self._attempt(self._timings.renew_deadline):
-            pause = self._timings.retry_period
-            await asyncio.sleep(pause * (1 + self._timings.jitter * random.random()))  # noqa: S311
+            period = self._timings.retry_period
+            await asyncio.sleep(period * (1 + self._timings.jitter * random.random()))  # noqa: S311
         _log.info("became leader: lease %s, identity %s", self._ref, self._identity)
 
     async def hold(self) -> None:
-        """Renew the lease; returns when it is lost: stop working at once."""
+        """Renew the Lease; returns when it is lost: all work must stop at once."""
         while self._renewed_at is not None:
             deadline = self._renewed_at + self._timings.renew_deadline
             await asyncio.sleep(max(0.0, min(self._timings.retry_period, deadline - self._time())))
@@ -134,14 +132,14 @@ class LeaderElector:
         _log.error(
             "lost leadership: lease %s %s%s",
             self._ref,
-            f"is held by {self.holder or 'nobody'}"
+            f"is held by {self.holder or 'no process'}"
             if self.holder != self._identity
             else f"was not renewed within {self._timings.renew_deadline:g} s",
-            f"; last trouble: {self._trouble}" if self._trouble else "",
+            f"; last error: {self._error}" if self._error else "",
         )
 
     async def release(self) -> None:
-        """Let others lead at once. Call it when all work has ended; does nothing if not leading."""
+        """Release the Lease after all work has ended; does nothing on a standby."""
         leading, self._renewed_at = self.is_leader, None
         if not leading:
             return
@@ -149,7 +147,9 @@ class LeaderElector:
             async with asyncio.timeout(_RELEASE_TIMEOUT):
                 await self._empty()
         except (KubeError, TimeoutError) as error:
-            _log.warning("lease %s not released, others wait until it ends: %s", self._ref, error)
+            _log.warning(
+                "cannot release lease %s, candidates wait until it expires: %s", self._ref, error
+            )
         else:
             _log.info("released lease %s", self._ref)
 
@@ -166,29 +166,29 @@ class LeaderElector:
             except Conflict:
                 self._observe(await self._api.get(self._ref))
 
-    async def _attempt(self, patience: float) -> bool:
-        """One try to get or renew the lease, within `patience` seconds. True if we lead."""
+    async def _attempt(self, limit: float) -> bool:
+        """Try once to acquire or renew the Lease within `limit` seconds; whether it succeeded."""
         sent_at = self._time()
         try:
-            async with asyncio.timeout(patience):
+            async with asyncio.timeout(limit):
                 won = await self._get_or_renew()
         except (KubeError, TimeoutError) as error:
-            trouble = str(error) or f"no answer in {patience:g} s"
-            if trouble != self._trouble:
-                _log.warning("lease %s: %s", self._ref, trouble)
-            self._trouble = trouble
+            message = str(error) or f"no response within {limit:g} s"
+            if message != self._error:
+                _log.warning("lease %s: %s", self._ref, message)
+            self._error = message
             self.answered_since = None
             return False
         if self.answered_since is None:
             self.answered_since = self._now()
-            self.recovered_at = self.answered_since if self._trouble else None
-        self._trouble = ""
+            self.recovered_at = self.answered_since if self._error else None
+        self._error = ""
         if won:
             self._renewed_at = sent_at
         return won
 
     async def _get_or_renew(self) -> bool:
-        # As holder, the state that we wrote last is the one to replace: one request per renewal.
+        # The holder replaces the state that it wrote last: one request per renewal.
         if self._renewed_at is None or self._lease is None:
             try:
                 self._observe(await self._api.get(self._ref))
@@ -199,8 +199,8 @@ class LeaderElector:
         try:
             self._observe(await self._api.replace(LEASES, {**self._lease, "spec": self._claim()}))
         except Conflict:
-            # Somebody wrote it in between: another candidate, or we in a request whose answer was
-            # lost. The next attempt will see.
+            # Another candidate wrote it, or this process in a request whose response was lost. The
+            # next attempt decides.
             self._observe(await self._api.get(self._ref))
             return False
         except NotFound:
@@ -227,7 +227,7 @@ class LeaderElector:
         return True
 
     def _claim(self) -> dict[str, Any]:
-        """The record that makes us the holder."""
+        """The record that makes this process the holder."""
         old = self._lease["spec"] if self._lease else {}
         mine = old.get("holderIdentity") == self._identity
         transitions = int(old.get("leaseTransitions") or 0)
@@ -246,7 +246,7 @@ class LeaderElector:
             self._spec, self._changed_at = dict(spec), self._time()
 
     def _free(self) -> bool:
-        """Whether we may write: nobody's lease, ours, or one whose holder has gone silent."""
+        """Whether this process may write: no holder, its own Lease, or an expired one."""
         if self.holder in ("", self._identity):
             return True
         duration = (self._spec or {}).get("leaseDurationSeconds") or self._timings.lease_duration
@@ -256,13 +256,8 @@ class LeaderElector:
         return self.holder not in ("", self._identity)
 
     def _stamp(self) -> str:
-        return micro_time(self._now())
+        return rfc3339_micro(self._now())
 
     @staticmethod
     def _time() -> float:
         return asyncio.get_running_loop().time()
-
-
-def micro_time(moment: datetime.datetime) -> str:
-    """Kubernetes' MicroTime: RFC 3339 in UTC with exactly six decimals."""
-    return moment.astimezone(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

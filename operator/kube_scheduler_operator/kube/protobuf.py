@@ -1,12 +1,11 @@
-"""Kubernetes' protobuf, as far as somebody asks for: a few fields of an object, in JSON's shape.
+"""Decodes selected fields of Kubernetes' protobuf into the structure of its JSON.
 
-The API server writes an object as protobuf once for everybody who watches it so, kube-scheduler and
-the kubelets among them; as JSON it would write each change for us alone, which costs it more than
-placing the pod costs an extender. Who reads so says which fields it wants (`Message`); all others
-are stepped over and never decoded.
+The API server encodes an object once for all clients that watch it as protobuf, such as
+kube-scheduler and kubelets. JSON would be encoded for this client alone, which costs more CPU than
+an extender uses to place the Pod. A `Message` lists the fields to decode; all others are skipped.
 
 Format: https://kubernetes.io/docs/reference/using-api/api-concepts/#alternate-representations-of-resources
-and https://protobuf.dev/programming-guides/encoding/; the numbers of fields are in the files
+and https://protobuf.dev/programming-guides/encoding/; field numbers are in the files
 generated.proto of k8s.io/api and k8s.io/apimachinery, and never change.
 """
 
@@ -17,19 +16,19 @@ from typing import Any, Final
 
 MEDIA_TYPE: Final = "application/vnd.kubernetes.protobuf"
 ACCEPT: Final = f"{MEDIA_TYPE};stream=watch, application/json"
-"""Of a watch. A server that has no protobuf of a kind, as of every CRD, answers with JSON."""
+"""Accept header of a watch. Kinds without protobuf, such as all CRDs, come as JSON."""
 
 _MAGIC: Final = b"k8s\0"
-"""Before every object that says itself what it is."""
+"""Prefix of every object that carries its own type."""
 
 _LENGTH: Final = 4
-"""Bytes of a frame's length, before the frame."""
+"""Bytes of the length before each frame."""
 
 CHANGE_LIMIT: Final = 16 * 1024 * 1024
-"""Bytes of one change in a watch, however written; etcd takes objects of 1.5 MiB by default."""
+"""Largest watch event in any encoding, bytes; etcd's default limit for objects is 1.5 MiB."""
 
-_KEPT, _KEPT_BYTES = 4096, 512 * 1024
-"""So many different parts of a field are remembered, of so many bytes; then from new."""
+_CACHE_ENTRIES, _CACHE_BYTES = 4096, 512 * 1024
+"""Size of the cache of one field; a full cache is emptied."""
 
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _LONGEST_VARINT: Final = 64
@@ -37,20 +36,17 @@ _SIGN: Final = 1 << 63
 
 Found = dict[str, Any]
 Put = Callable[[Found, bytes, int, int], None]
-"""Takes what was found so far, the bytes, and where in them the field begins and ends."""
+"""Takes the fields decoded so far, the data, and the begin and end of the field in it."""
 
 
 class UnreadableError(ValueError):
-    """The bytes are not what they are said to be."""
+    """The data is not valid protobuf of the expected type."""
 
 
 class Field:
-    """One field of a message.
+    """One field of a message: its number in generated.proto, and its name in JSON.
 
-    Args:
-        number: from generated.proto.
-        name: as in JSON.
-        put: reads it; None: it is a number or a bool, and read as a number.
+    `put` decodes it; None: a number or a bool, decoded as a number.
     """
 
     __slots__ = ("name", "put", "tag")
@@ -62,7 +58,7 @@ class Field:
 
 
 class Message:
-    """The fields that are read of a message; one of another type counts as absent."""
+    """The fields to decode of a message; a field of another type counts as absent."""
 
     __slots__ = ("_numbers", "_puts")
 
@@ -71,13 +67,13 @@ class Message:
         self._puts = {field.tag: field.put for field in fields if field.put is not None}
 
     def read(self, data: bytes, at: int, end: int) -> Found:
-        """What is in `data[at:end]`: in a dictionary as of JSON, with times in seconds since 1970.
+        """The fields in `data[at:end]` as in JSON, with times in seconds since 1970.
 
         Raises:
-            ValueError, IndexError: It is no such message.
+            ValueError, IndexError: invalid data.
         """
-        # This is run for every change of every pod: the lengths of most fields are one byte, and a
-        # call costs as much as all else that is done for a field that nobody wants.
+        # This runs for every change of every Pod. Most lengths are one byte, and one call costs as
+        # much as everything else for a skipped field.
         found: Found = {}
         numbers, puts = self._numbers, self._puts
         while at < end:
@@ -108,14 +104,14 @@ class Message:
             elif kind == _FIXED32:
                 at += 4
             else:
-                raise UnreadableError(f"a field of the unknown wire type {kind}")
+                raise UnreadableError(f"unknown wire type {kind}")
         if at != end:
-            raise UnreadableError("a field goes beyond its message")
+            raise UnreadableError("a field exceeds its message")
         return found
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """The number at `at`, and where it ends; seven bits a byte, the least first."""
+    """The number at `at` and its end; seven bits per byte, the least significant first."""
     value = shift = 0
     while shift < _LONGEST_VARINT:
         byte = data[at]
@@ -124,19 +120,19 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
         if byte < 0x80:
             return value, at
         shift += 7
-    raise UnreadableError("a number of more than 64 bits")
+    raise UnreadableError("a number exceeds 64 bits")
 
 
 # --- kinds of fields ------------------------------------------------------------------------------
 
 
 def number(at: int, name: str) -> Field:
-    """A whole number that is not negative, or a bool as 0 or 1."""
+    """A non-negative integer, or a bool as 0 or 1."""
     return Field(at, name)
 
 
 def text(at: int, name: str) -> Field:
-    """A string; an empty one is left out, as JSON does."""
+    """A string; omitted if empty, as in JSON."""
 
     def put(found: Found, data: bytes, begin: int, end: int) -> None:
         if end > begin:
@@ -146,7 +142,7 @@ def text(at: int, name: str) -> Field:
 
 
 def time(at: int, name: str) -> Field:
-    """A Time: whole seconds since 1970; none is left out."""
+    """A Time in whole seconds since 1970; omitted if zero."""
 
     def put(found: Found, data: bytes, begin: int, end: int) -> None:
         if seconds := _TIME.read(data, begin, end).get("seconds"):
@@ -156,7 +152,7 @@ def time(at: int, name: str) -> Field:
 
 
 def part(at: int, name: str, message: Message) -> Field:
-    """A message in the message."""
+    """A nested message."""
 
     def put(found: Found, data: bytes, begin: int, end: int) -> None:
         found[name] = message.read(data, begin, end)
@@ -165,11 +161,11 @@ def part(at: int, name: str, message: Message) -> Field:
 
 
 def parts(at: int, name: str, message: Message) -> Field:
-    """A list of messages. Equal ones are read once, and are then the same object: do not change it.
+    """A list of messages. Equal ones are decoded once and share one object; do not change it.
 
-    The containers of a Deployment's thousand pods are the same, byte by byte.
+    The containers of a Deployment's thousand Pods are equal byte by byte.
     """
-    read = _remembered(lambda data: message.read(data, 0, len(data)))
+    read = _cached(lambda data: message.read(data, 0, len(data)))
 
     def put(found: Found, data: bytes, begin: int, end: int) -> None:
         found.setdefault(name, []).append(read(data[begin:end]))
@@ -183,7 +179,7 @@ def strings(at: int, name: str) -> Field:
 
 
 def quantities(at: int, name: str) -> Field:
-    """A map from strings to quantities, which are strings too."""
+    """A map from strings to quantities as strings."""
     entry = Message(text(1, "key"), part(2, "value", _QUANTITY))
     return _map(at, name, entry, lambda value: (value or {}).get("string", "0"))
 
@@ -193,7 +189,7 @@ def _map(at: int, name: str, entry: Message, valued: Callable[[Any], str]) -> Fi
         found = entry.read(data, 0, len(data))
         return found.get("key", ""), valued(found.get("value"))
 
-    read = _remembered(pair)
+    read = _cached(pair)
 
     def put(found: Found, data: bytes, begin: int, end: int) -> None:
         key, value = read(data[begin:end])
@@ -202,28 +198,28 @@ def _map(at: int, name: str, entry: Message, valued: Callable[[Any], str]) -> Fi
     return Field(at, name, put)
 
 
-def _remembered(read: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
+def _cached(read: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
     known: dict[bytes, Any] = {}
-    room = _KEPT_BYTES
+    room = _CACHE_BYTES
 
-    def remembered(data: bytes) -> Any:
+    def cached(data: bytes) -> Any:
         nonlocal room
         value = known.get(data)
         if value is None:
             value = read(data)
-            if len(known) >= _KEPT or len(data) > room:
+            if len(known) >= _CACHE_ENTRIES or len(data) > room:
                 known.clear()
-                room = _KEPT_BYTES
+                room = _CACHE_BYTES
             if len(data) <= room:
                 known[data] = value
                 room -= len(data)
         return value
 
-    return remembered
+    return cached
 
 
 def _raw(at: int, name: str) -> Field:
-    """Where something is that is read later: (begin, end)."""
+    """The position of a field that is decoded later: (begin, end)."""
 
     def put(found: Found, _data: bytes, begin: int, end: int) -> None:
         found[name] = begin, end
@@ -240,7 +236,7 @@ METADATA: Final = (
     text(5, "uid"),
     text(6, "resourceVersion"),
 )
-"""Fields of ObjectMeta without which nobody can follow objects."""
+"""The fields of ObjectMeta that a reflector needs."""
 
 _STATUS: Final = Message(
     text(2, "status"), text(3, "message"), text(4, "reason"), number(6, "code")
@@ -249,50 +245,46 @@ _UNKNOWN: Final = Message(_raw(2, "raw"))
 _EVENT: Final = Message(text(1, "type"), part(2, "object", Message(_raw(1, "raw"))))
 
 
-# --- what a server sends --------------------------------------------------------------------------
+# --- responses -----------------------------------------------------------------------------------
 
 
 def status(data: bytes) -> Found:
-    """The Status of an answer that refuses something.
+    """The Status of an error response.
 
     Raises:
-        UnreadableError: It is none.
+        UnreadableError: not a Status.
     """
     try:
         return _status(data, 0, len(data))
     except (IndexError, KeyError, ValueError) as error:
-        raise UnreadableError("the API server answered with broken protobuf") from error
+        raise UnreadableError("the API server returned invalid protobuf") from error
 
 
-class Changes:
-    """Reads a watch.
-
-    Args:
-        message: what is read of the objects.
-    """
+class ChangeDecoder:
+    """Decodes a watch of objects with these fields."""
 
     def __init__(self, message: Message) -> None:
         self._message = message
         self._rest = b""
 
     def feed(self, data: bytes) -> Iterator[Found]:
-        """The changes that are complete now: `type` and `object`, as in JSON.
+        """The complete events: `type` and `object`, as in JSON.
 
         Raises:
-            UnreadableError: These are no changes.
+            UnreadableError: invalid data.
         """
         data, at = self._rest + data, 0
         while len(data) - at >= _LENGTH:
             begin = at + _LENGTH
             end = begin + int.from_bytes(data[at:begin])
             if end - begin > CHANGE_LIMIT:
-                raise UnreadableError(f"a change of more than {CHANGE_LIMIT} bytes")
+                raise UnreadableError(f"a watch event exceeds {CHANGE_LIMIT} bytes")
             if end > len(data):
                 break
             try:
                 yield self._change(data, begin, end)
             except (IndexError, KeyError, ValueError) as error:
-                raise UnreadableError("the API server sent broken protobuf") from error
+                raise UnreadableError("the API server sent invalid protobuf") from error
             at = end
         self._rest = data[at:]
 
@@ -311,6 +303,6 @@ def _status(data: bytes, begin: int, end: int) -> Found:
 
 def _object(message: Message, data: bytes, begin: int, end: int) -> Found:
     if not data.startswith(_MAGIC, begin):
-        raise UnreadableError("an object without its mark")
+        raise UnreadableError("an object without the prefix of its type")
     begin, end = _UNKNOWN.read(data, begin + len(_MAGIC), end)["raw"]
     return message.read(data, begin, end)

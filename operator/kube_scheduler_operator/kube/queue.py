@@ -1,43 +1,41 @@
-"""A work queue for few keys: many events in, few passes out.
+"""A work queue with the contract of client-go's, and a debounce.
 
-The contract is that of client-go's queue: a key waits at most once, is never worked on twice at the
-same time, and comes back after `done` if it was added meanwhile. A debounce lets a burst of events
-gather before the first `get`. Time comes from outside, so that tests run on a virtual clock.
+A key is queued at most once, is never processed twice at the same time, and returns after `done` if
+it was added meanwhile. The debounce collects a burst of events before the first `get`. The clock is
+a parameter, so that tests run on virtual time.
 """
 
 from __future__ import annotations
 
 import asyncio
-import math
 from collections import deque
 from collections.abc import Callable, Hashable
 from typing import Final, Generic, Protocol, TypeVar
 
+from ..base.backoff import Backoff
+
 K = TypeVar("K", bound=Hashable)
 
-BASE_DELAY: Final = 0.005
-"""First delay of `add_rate_limited`, seconds (client-go's default rate limiter)."""
-
-MAX_DELAY: Final = 1000.0
-"""Longest delay of `add_rate_limited`, seconds (likewise)."""
+BACKOFF: Final = Backoff.exponential(0.005, 1000.0)
+"""Delays of `add_rate_limited` (client-go's default rate limiter)."""
 
 DEBOUNCE: Final = 0.020
-"""How long the first event of a burst waits for the others, seconds."""
+"""Time for which the first event of a burst waits for more events, seconds."""
 
 
-class ShutDown(Exception):  # noqa: N818 - the end of work is no error
-    """The queue is closed and has nothing left."""
+class ShutDown(Exception):  # noqa: N818 - the end of work is not an error
+    """The queue is closed and empty."""
 
 
 class Timer(Protocol):
-    """What `Clock.call_later` returns."""
+    """The result of `Clock.call_later`."""
 
     def cancel(self) -> None:
-        """Do not call any more."""
+        """Cancel the call."""
 
 
 class Clock(Protocol):
-    """The part of an event loop that a queue needs; tests bring a virtual one."""
+    """The part of an event loop that a queue needs; tests pass a virtual one."""
 
     def time(self) -> float:
         """Monotonic seconds."""
@@ -47,29 +45,26 @@ class Clock(Protocol):
 
 
 class QueueObserver(Protocol):
-    """Told what happens, for metrics under client-go's `workqueue_` names."""
+    """Receives measurements, for metrics under client-go's `workqueue_` names."""
 
     def added(self, depth: int) -> None:
-        """A key was added; `depth` keys are waiting now."""
+        """A key was added; the queue now has `depth` keys."""
 
     def got(self, depth: int, waited: float) -> None:
-        """A key was handed out after `waited` seconds; `depth` keys are still waiting."""
+        """A key left the queue after `waited` seconds; `depth` keys remain."""
 
     def finished(self, worked: float) -> None:
-        """A key was worked on for `worked` seconds."""
+        """A key was processed in `worked` seconds."""
 
     def retried(self) -> None:
-        """A key was added with a back-off."""
+        """A key was added with back-off."""
 
 
 class WorkQueue(Generic[K]):
-    """Keys to work on, each at most once at a time. For one event loop.
+    """Keys to process, each at most once at a time. For one event loop.
 
-    Args:
-        debounce: seconds between the `add` of an idle key and its `get`; later adds of the key in
-            that time are absorbed and do not prolong it.
-        clock: where time comes from; the running event loop by default.
-        observer: told what happens.
+    `debounce` is the number of seconds between the `add` of an idle key and its `get`; more adds of
+    the key in that time neither count nor prolong it.
     """
 
     def __init__(
@@ -82,9 +77,9 @@ class WorkQueue(Generic[K]):
         self._debounce = debounce
         self._clock = clock
         self._observer = observer
-        self._dirty: dict[K, float] = {}  # added and not handed out yet -> since when
-        self._ready: deque[K] = deque()  # the part of _dirty that `get` may hand out
-        self._processing: dict[K, float] = {}  # handed out and not done -> since when
+        self._dirty: dict[K, float] = {}  # queued key -> time of its add
+        self._ready: deque[K] = deque()  # the keys of _dirty that `get` may return
+        self._processing: dict[K, float] = {}  # key in process -> time of its get
         self._delayed: dict[K, tuple[float, Timer]] = {}  # earliest add_after of each key
         self._gathering: dict[K, Timer] = {}
         self._failures: dict[K, int] = {}
@@ -92,11 +87,11 @@ class WorkQueue(Generic[K]):
         self._closed = False
 
     def __len__(self) -> int:
-        """Keys that wait, including those that still gather a burst."""
+        """Queued keys, including those in their debounce."""
         return len(self._dirty)
 
     def add(self, key: K) -> None:
-        """There is work for `key`."""
+        """Queue `key`."""
         if self._closed or key in self._dirty:
             return
         self._dirty[key] = self._time.time()
@@ -106,7 +101,7 @@ class WorkQueue(Generic[K]):
             self._gather(key)
 
     def add_after(self, key: K, delay: float) -> None:
-        """There will be work for `key` in `delay` seconds; the earliest of several counts."""
+        """Queue `key` in `delay` seconds; the earliest of several calls counts."""
         if self._closed:
             return
         if delay <= 0:
@@ -121,30 +116,29 @@ class WorkQueue(Generic[K]):
         self._delayed[key] = (due, self._time.call_later(delay, lambda: self._due(key)))
 
     def add_rate_limited(self, key: K) -> float:
-        """Work on `key` failed: try again after 5 ms, doubled with every failure up to 1000 s.
+        """Queue `key` again after a failure, with the delays of `BACKOFF`.
 
         Returns:
             The delay, seconds.
         """
         failures = self._failures.get(key, 0)
         self._failures[key] = failures + 1
-        # The exponent is capped because doubles overflow at 1024; 2**18 * 5 ms is beyond the limit.
-        delay = min(math.ldexp(BASE_DELAY, min(failures, 64)), MAX_DELAY)
+        delay = BACKOFF.delay(failures)
         if self._observer and not self._closed:
             self._observer.retried()
         self.add_after(key, delay)
         return delay
 
     def forget(self, key: K) -> None:
-        """Work on `key` succeeded: its next failure is the first one again."""
+        """Reset the back-off of `key` after a success."""
         self._failures.pop(key, None)
 
     def failures(self, key: K) -> int:
-        """Failures of `key` since it was last forgotten."""
+        """Failures of `key` since the last `forget`."""
         return self._failures.get(key, 0)
 
     async def get(self) -> K:
-        """The next key; call `done` after working on it.
+        """The next key; call `done` after processing it.
 
         Raises:
             ShutDown: the queue is closed and empty.
@@ -157,10 +151,10 @@ class WorkQueue(Generic[K]):
         return self.get_nowait()
 
     def get_nowait(self) -> K:
-        """The next key, if one can be handed out now; call `done` after working on it.
+        """The next key, if one is ready; call `done` after processing it.
 
         Raises:
-            asyncio.QueueEmpty: none can.
+            asyncio.QueueEmpty: no key is ready.
         """
         if not self._ready:
             raise asyncio.QueueEmpty
@@ -173,10 +167,10 @@ class WorkQueue(Generic[K]):
         return key
 
     def done(self, key: K) -> None:
-        """Work on `key` is over; if it was added meanwhile, it waits again.
+        """End the processing of `key`; if it was added meanwhile, it is queued again.
 
         Raises:
-            KeyError: `key` was not handed out.
+            KeyError: `key` is not in process.
         """
         worked = self._time.time() - self._processing.pop(key)
         if self._observer:
@@ -185,7 +179,7 @@ class WorkQueue(Generic[K]):
             self._gather(key)
 
     def close(self) -> None:
-        """Take nothing more; keys that can be handed out now still are, the others are dropped."""
+        """Take no more keys; `get` still returns those that are ready, the others are dropped."""
         self._closed = True
         for _, timer in self._delayed.values():
             timer.cancel()

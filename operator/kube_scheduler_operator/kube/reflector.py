@@ -1,13 +1,12 @@
-"""A copy of what the API has of one kind, kept up to date: one list, then one watch without end.
+"""Follows one kind: one list, then watches without end, as client-go's reflector.
 
-For programs that need nothing of kopf: objects are decoded once, straight from the line, and handed
-on; of those that change by the thousand only the fields that matter, from protobuf (protobuf.py). A
-watch that breaks goes on where it was; only if the server no longer has that version (410)
-everything is listed anew, and what is gone meanwhile is told as deleted. While the API is away the
-last copy stays, and connecting is tried again with growing pauses.
+For programs without kopf. Each object is decoded once and passed on; of kinds with thousands of
+changes only the needed fields, from protobuf. A broken watch continues at its resourceVersion. Only
+if the server no longer has that version (410) does a new list replace it, and objects that are
+missing from it are reported as removed. During an outage the last state stays.
 
-Changes are read in batches: after each one the connection is left alone for a moment, so that the
-kernel collects what arrives and a busy cluster costs fifty wake-ups a second and not a thousand.
+Changes are read in batches: after each one the connection rests for a moment while the kernel
+buffers data, so that a busy cluster causes fifty wake-ups a second instead of a thousand.
 """
 
 from __future__ import annotations
@@ -19,64 +18,71 @@ import random
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Any, Final, Protocol
 
+import aiohttp
+
+from ..base.backoff import Backoff
 from ..base.klog import kv
 from . import protobuf
-from .errors import ApiError, Gone, KubeError, Request, TooManyRequests, Unauthorized, from_response
-
-if TYPE_CHECKING:
-    import aiohttp
-
-    from .api import Object
-    from .client import ApiClient
-    from .resource import Resource
+from .api import Object
+from .client import ApiClient
+from .errors import (
+    ApiError,
+    ApiRequest,
+    Gone,
+    KubeError,
+    TooManyRequests,
+    Unauthorized,
+    from_response,
+)
+from .resource import Resource
 
 log = logging.getLogger(__name__)
 
 PAGE: Final = 500
-"""Objects per page of a list: bounds the memory peak on both sides."""
+"""Objects per page of a list; limits peak memory of client and server."""
 
 BATCH: Final = 0.02
-"""Seconds for which changes are collected after some were read."""
+"""Time for which changes are buffered after each read, seconds."""
 
 WATCH_SECONDS: Final = (300, 600)
-"""How long the server shall keep a watch open, at random: not all clients come at once."""
+"""Random duration of one watch, seconds, so that clients do not reconnect at the same time."""
 
 SILENCE: Final = 150.0
 """Seconds without a byte after which a watch counts as dead; bookmarks come every minute."""
 
-BACKOFF: Final = (0.5, 30.0)
-"""First and longest pause after a failure, seconds; each is twice the one before."""
+BACKOFF: Final = Backoff.exponential(0.5, 30.0)
+"""After failures."""
 
 
 class Receiver(Protocol):
-    """Takes what a reflector reads."""
+    """Receives the objects of a reflector."""
 
     def set(self, obj: Object) -> None:
-        """An object is there, or has changed. Objects are its own to keep."""
+        """An object exists or has changed. The receiver may keep it."""
 
     def remove(self, obj: Object) -> None:
-        """An object is gone; perhaps only its metadata are known (namespace, name, uid)."""
+        """An object was deleted; it may have only metadata (namespace, name, uid)."""
 
 
 @dataclass(slots=True)
-class State:
-    """How it is going.
+class ReflectorState:
+    """The state of a reflector.
 
     Attributes:
-        synced: everything was listed once.
-        version: the resourceVersion that is known.
-        heard: when something was last heard of the API, monotonic seconds.
-        events: changes so far.
-        lists: how often everything was listed.
-        failures: how often listing or watching failed.
-        problem: why it cannot go on at the moment; empty if it does.
+        synced: whether a list has completed.
+        version: the last resourceVersion.
+        received_at: time of the last data from the API server, monotonic seconds.
+        events: number of changes.
+        lists: number of complete lists.
+        failures: number of failed lists and watches.
+        problem: the error that it is retrying; empty if it is healthy.
     """
 
     synced: bool = False
     version: str = ""
-    heard: float = float("-inf")
+    received_at: float = float("-inf")
     events: int = 0
     lists: int = 0
     failures: int = 0
@@ -85,10 +91,10 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which objects of a kind.
+    """The objects of a kind to follow.
 
     Attributes:
-        namespace: None: of all.
+        namespace: None: all namespaces.
         label_selector, field_selector: as in the API.
     """
 
@@ -98,26 +104,26 @@ class Selection:
 
     @property
     def params(self) -> dict[str, str]:
-        """As query parameters."""
-        given = {"labelSelector": self.label_selector, "fieldSelector": self.field_selector}
-        return {name: value for name, value in given.items() if value}
+        """Query parameters."""
+        params = {"labelSelector": self.label_selector, "fieldSelector": self.field_selector}
+        return {name: value for name, value in params.items() if value}
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
-    """The constants above, for tests and for programs that are in less of a hurry."""
+class ReflectorTuning:
+    """The constants above, for tests and for programs with other needs."""
 
     batch: float = BATCH
     silence: float = SILENCE
-    backoff: tuple[float, float] = BACKOFF
+    backoff: Backoff = BACKOFF
     page: int = PAGE
 
 
 class Reflector:
-    """Keeps a receiver informed of one kind for as long as `run` runs.
+    """Passes the objects of one kind to a receiver while `run` runs.
 
     Attributes:
-        state: how it is going.
+        state: see ReflectorState.
     """
 
     def __init__(
@@ -129,97 +135,99 @@ class Reflector:
         *,
         loads: Callable[[bytes], Any] = json.loads,
         fields: protobuf.Message | None = None,
-        pace: Pace | None = None,
+        tuning: ReflectorTuning | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Prepare; nothing happens before `run`.
+        """Prepare; `run` sends the first request.
 
         Args:
-            client: asks the API.
+            client: the API client.
             resource: the kind.
-            receiver: is told of every object. What it raises is logged, and the next one follows.
-            selection: which objects; by default all.
-            loads: decodes JSON; programs that read much bring a faster one.
-            fields: all that the receiver looks at in a changed object; then changes come as
-                protobuf, where the server has it. Lists are whole.
-            pace: pauses and sizes.
+            receiver: receives every object. Its exceptions are logged and otherwise ignored.
+            selection: the objects to follow; by default all.
+            loads: decodes JSON; programs that read a lot pass a faster decoder.
+            fields: the fields of a changed object that the receiver reads; changes then come as
+                protobuf, if the server supports it. Lists are complete.
+            tuning: delays and sizes.
             clock: monotonic seconds.
         """
-        self.state = State()
+        self.state = ReflectorState()
         self.resource = resource
         self._client = client
         self._receiver = receiver
         self._selection = selection or Selection()
         self._loads = loads
         self._fields = fields
-        self._pace = pace or Pace()
+        self._tuning = tuning or ReflectorTuning()
         self._clock = clock
         self._known: dict[tuple[str, str], str] = {}
         self._synced = asyncio.Event()
-        self._request = Request(
+        self._request = ApiRequest(
             "list", resource.path(self._selection.namespace), resource, self._selection.namespace
         )
 
     async def synced(self) -> None:
-        """Return once everything was listed."""
+        """Wait for the first complete list."""
         await self._synced.wait()
 
     def forget(self) -> None:
-        """Have the receiver let go of everything; for when `run` was cancelled."""
+        """Remove all objects from the receiver, after `run` was cancelled."""
         for key, uid in self._known.items():
             self._remove(_tombstone(key, uid))
         self._known = {}
-        self.state = State()
+        self.state = ReflectorState()
 
     async def run(self) -> None:
-        """Follow the API until cancelled; nothing that it does ends this."""
-        pause = 0.0
+        """Follow the kind until cancelled, through all errors of the API."""
+        delay = 0.0
         while True:
             try:
                 if not self.state.version:
                     await self._list()
-                    pause = 0.0
+                    delay = 0.0
                 if await self._watch():
-                    pause = 0.0
+                    delay = 0.0
                     continue
-                why = "the watch ended as soon as it had begun"
+                problem = "the watch ended right after its start"
             except Gone:
-                self.state.version = ""  # what is known stays until the new list is complete
-                if not pause:
-                    pause = self._pace.backoff[0] / 2
+                self.state.version = (
+                    ""  # the receiver's objects stay until the new list is complete
+                )
+                if not delay:
+                    delay = self._tuning.backoff.delay(0) / 2
                     continue
-                why = "the version was gone again at once"
+                problem = "the resourceVersion of a new list is already too old"
             except Unauthorized as error:
                 self._client.credentials.invalidate()
-                why = str(error)
+                problem = str(error)
             except TooManyRequests as error:
-                pause, why = max(pause, error.retry_after), str(error)
+                delay, problem = max(delay, error.retry_after), str(error)
             except (KubeError, OSError, ValueError) as error:
-                why = str(error) or type(error).__name__
-            pause = await self._rest(pause, why)
+                problem = str(error) or type(error).__name__
+            delay = await self._back_off(delay, problem)
 
-    async def _rest(self, pause: float, why: str) -> float:
-        """Pause after a failure; how long it was."""
+    async def _back_off(self, delay: float, problem: str) -> float:
+        """Wait after a failure; returns the next delay."""
         self.state.failures += 1
-        if why != self.state.problem:
-            log.warning("Cannot follow the API", extra=kv(resource=str(self.resource), err=why))
-        self.state.problem = why
-        first, longest = self._pace.backoff
-        pause = min(max(2 * pause, first), longest)
-        await asyncio.sleep(pause * random.uniform(0.75, 1.25))  # noqa: S311 - jitter
-        return pause
+        if problem != self.state.problem:
+            values = kv(resource=str(self.resource), err=problem)
+            log.warning("Cannot list or watch, will retry", extra=values)
+        self.state.problem = problem
+        delay = self._tuning.backoff.after(delay)
+        await asyncio.sleep(delay * random.uniform(0.75, 1.25))  # noqa: S311 - jitter
+        return delay
 
-    def _lives(self) -> None:
-        self.state.heard = self._clock()
+    def _healthy(self) -> None:
+        self.state.received_at = self._clock()
         if self.state.problem:
-            log.info("Following the API again", extra=kv(resource=str(self.resource)))
+            log.info("Watching again", extra=kv(resource=str(self.resource)))
             self.state.problem = ""
 
     # --- list -----------------------------------------------------------------------------------
 
     async def _list(self) -> None:
         seen: dict[tuple[str, str], str] = {}
-        params = {**self._selection.params, "limit": str(self._pace.page)}
+        params = {**self._selection.params, "limit": str(self._tuning.page)}
         kind = {"apiVersion": self.resource.api_version, "kind": self.resource.kind}
         while True:
             try:
@@ -227,13 +235,13 @@ class Reflector:
             except Gone:
                 if params.pop("continue", None) is None:
                     raise
-                # The pages' snapshot was compacted away: read all at once from a new one.
+                # The snapshot of the pages was compacted: list again without pages.
                 params.pop("limit", None)
                 continue
             for item in page.get("items") or ():
                 key = _key(item)
                 seen[key] = _uid(item)
-                if self._known.get(key, seen[key]) != seen[key]:  # another one of the same name
+                if self._known.get(key, seen[key]) != seen[key]:  # a new object of the same name
                     self._remove(_tombstone(key, self._known[key]))
                 self._set({**kind, **item})
             metadata = page.get("metadata") or {}
@@ -241,7 +249,7 @@ class Reflector:
             if not more:
                 break
             params["continue"] = str(more)
-            await asyncio.sleep(0)  # a large list must not keep requests waiting
+            await asyncio.sleep(0)  # a large list must not block requests
         for key, uid in self._known.items():
             if key not in seen:
                 self._remove(_tombstone(key, uid))
@@ -249,19 +257,19 @@ class Reflector:
         self.state.version = version
         self.state.lists += 1
         self.state.synced = True
-        self._lives()
+        self._healthy()
         self._synced.set()
 
     async def _page(self, params: Mapping[str, str]) -> dict[str, Any]:
         page = self._loads(await self._client.get_bytes(self._request, params))
         if not isinstance(page, dict):
-            raise ValueError("the API server answered a list with something else")
+            raise ValueError("the API server returned a list that is not an object")
         return page
 
     # --- watch ----------------------------------------------------------------------------------
 
     async def _watch(self) -> bool:
-        """Watch until the server ends it; whether that was worth it."""
+        """Watch until the server ends the watch; whether it delivered events or lasted a while."""
         params = {
             **self._selection.params,
             "watch": "1",
@@ -270,36 +278,36 @@ class Reflector:
             "timeoutSeconds": str(random.randint(*WATCH_SECONDS)),  # noqa: S311 - jitter
         }
         began, events = self._clock(), self.state.events
-        request = Request("watch", self._request.path, self.resource, self._selection.namespace)
+        request = ApiRequest("watch", self._request.path, self.resource, self._selection.namespace)
         accept = protobuf.ACCEPT if self._fields else "application/json"
         async with self._client.stream(
-            request, params, silence=self._pace.silence, accept=accept
+            request, params, silence=self._tuning.silence, accept=accept
         ) as response:
-            self._lives()
+            self._healthy()
             try:
                 await self._follow(response)
             except protobuf.UnreadableError:
-                self._fields = None  # JSON from now on: slower, and better than nothing
+                self._fields = None  # continue with JSON, which is slower
                 raise
-        return self.state.events > events or self._clock() - began > self._pace.backoff[0]
+        return self.state.events > events or self._clock() - began > self._tuning.backoff.delay(0)
 
     async def _follow(self, response: aiohttp.ClientResponse) -> None:
         content = response.content
-        changes: protobuf.Changes | _Lines = _Lines(self._loads)
+        changes: protobuf.ChangeDecoder | _Lines = _Lines(self._loads)
         if self._fields is not None and response.content_type == protobuf.MEDIA_TYPE:
-            changes = protobuf.Changes(self._fields)
+            changes = protobuf.ChangeDecoder(self._fields)
         while True:
             data = await content.readany()
             if not data:
                 return
-            self._lives()
+            self._healthy()
             for change in changes.feed(data):
                 self._change(change)
             transport = response.connection.transport if response.connection else None
-            if self._pace.batch and transport is not None and not content.at_eof():
+            if self._tuning.batch and transport is not None and not content.at_eof():
                 transport.pause_reading()
                 try:
-                    await asyncio.sleep(self._pace.batch)
+                    await asyncio.sleep(self._tuning.batch)
                 finally:
                     if not transport.is_closing():
                         transport.resume_reading()
@@ -308,7 +316,7 @@ class Reflector:
         try:
             kind, obj = change["type"], change["object"]
         except (TypeError, KeyError) as error:
-            raise ValueError("the API server sent something that is no change") from error
+            raise ValueError("the API server sent an invalid watch event") from error
         if kind == "ERROR":
             raise _error(self._request, obj)
         version = obj["metadata"].get("resourceVersion")
@@ -327,34 +335,34 @@ class Reflector:
         try:
             self._receiver.set(obj)
         except Exception:
-            log.exception("An object was passed over", extra=kv(object=obj))
+            log.exception("Cannot process an object", extra=kv(object=obj))
 
     def _remove(self, obj: Object) -> None:
         try:
             self._receiver.remove(obj)
         except Exception:
-            log.exception("A deletion was passed over", extra=kv(object=obj))
+            log.exception("Cannot process a deletion", extra=kv(object=obj))
 
 
 class _Lines:
-    """Reads a watch: a change of JSON in each line."""
+    """Decodes a watch with one JSON event per line."""
 
     def __init__(self, loads: Callable[[bytes], Any]) -> None:
         self._loads = loads
         self._rest = b""
 
     def feed(self, data: bytes) -> Iterator[Any]:
-        """The changes that are complete now.
+        """The events that are complete.
 
         Raises:
-            ValueError: These are no changes.
+            ValueError: invalid data.
         """
         *lines, self._rest = (self._rest + data).split(b"\n")
         for line in lines:
             if line:
                 yield self._loads(line)
         if len(self._rest) > protobuf.CHANGE_LIMIT:
-            raise ValueError(f"a change of more than {protobuf.CHANGE_LIMIT} bytes")
+            raise ValueError(f"a watch event exceeds {protobuf.CHANGE_LIMIT} bytes")
 
 
 def _key(obj: Mapping[str, Any]) -> tuple[str, str]:
@@ -370,7 +378,7 @@ def _uid(obj: Mapping[str, Any]) -> str:
     return str(obj["metadata"].get("uid") or "")
 
 
-def _error(request: Request, status: Any) -> ApiError:
+def _error(request: ApiRequest, status: Any) -> ApiError:
     code = status.get("code") if isinstance(status, dict) else None
     body: Mapping[str, Any] | str = status if isinstance(status, dict) else str(status)
     return from_response(request, code if isinstance(code, int) else 500, body)

@@ -1,13 +1,11 @@
-"""Which kinds there are, where the API serves them, and how one object is named."""
+"""API kinds and their URL paths, and the keys of objects and watches."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 from urllib.parse import quote
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +49,7 @@ class Resource:
                 a subresource without a name.
         """
         if namespace and not self.namespaced:
-            raise ValueError(f"{self.kind} is cluster-scoped: no namespace ({namespace!r}) please")
+            raise ValueError(f"{self.kind} is cluster-scoped: remove the namespace {namespace!r}")
         if name and self.namespaced and not namespace:
             raise ValueError(f"{self.kind} {name!r} needs a namespace")
         if subresource and not name:
@@ -72,6 +70,15 @@ class Resource:
         namespace = metadata.get("namespace") if self.namespaced else None
         return ObjectRef(self, namespace, metadata["name"])
 
+    def owner(self, name: str, uid: str) -> dict[str, Any]:
+        """The reference by which objects are deleted with their owner, of this kind."""
+        reference = {"apiVersion": self.api_version, "kind": self.kind, "name": name, "uid": uid}
+        return {**reference, "controller": True}
+
+    def named(self, name: str, namespace: str | None = None) -> ObjectRef:
+        """The key of the object `name` of this kind."""
+        return ObjectRef(self, namespace, name)
+
     def __str__(self) -> str:
         return self.name
 
@@ -90,12 +97,12 @@ class ObjectRef:
         return self.resource.path(self.namespace, self.name)
 
     def __str__(self) -> str:
-        place = f"{self.namespace}/" if self.namespace else ""
-        return f"{self.resource.kind} {place}{self.name}"
+        prefix = f"{self.namespace}/" if self.namespace else ""
+        return f"{self.resource.kind} {prefix}{self.name}"
 
 
 class Stream(NamedTuple):
-    """What one watch covers: a kind, in one namespace or (None) everywhere."""
+    """The scope of one watch: a kind, in one namespace or (None) in all."""
 
     resource: Resource
     namespace: str | None = None
@@ -104,90 +111,78 @@ class Stream(NamedTuple):
         return f"{self.resource} in {self.namespace}" if self.namespace else str(self.resource)
 
 
-CONFIG_MAPS: Final = Resource("", "v1", "configmaps", "ConfigMap", namespaced=True)
-PODS: Final = Resource("", "v1", "pods", "Pod", namespaced=True)
-NODES: Final = Resource("", "v1", "nodes", "Node", namespaced=False)
-EVENTS: Final = Resource("", "v1", "events", "Event", namespaced=True)
-NAMESPACES: Final = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
-SERVICES: Final = Resource("", "v1", "services", "Service", namespaced=True)
-SERVICE_ACCOUNTS: Final = Resource("", "v1", "serviceaccounts", "ServiceAccount", namespaced=True)
-SECRETS: Final = Resource("", "v1", "secrets", "Secret", namespaced=True)
-DEPLOYMENTS: Final = Resource("apps", "v1", "deployments", "Deployment", namespaced=True)
-DAEMON_SETS: Final = Resource("apps", "v1", "daemonsets", "DaemonSet", namespaced=True)
-JOBS: Final = Resource("batch", "v1", "jobs", "Job", namespaced=True)
-LEASES: Final = Resource("coordination.k8s.io", "v1", "leases", "Lease", namespaced=True)
-DISRUPTION_BUDGETS: Final = Resource(
-    "policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", namespaced=True
+@dataclass(frozen=True, slots=True)
+class WatchSpec:
+    """A watch to keep open.
+
+    Attributes:
+        resource: the kind.
+        namespace: None for cluster-scoped kinds, or for all namespaces.
+        label_selector: e.g. "app=installer".
+        field_selector: e.g. "metadata.name=cluster".
+        optional: do not wait for the kind if the API server does not serve it.
+    """
+
+    resource: Resource
+    namespace: str | None = None
+    label_selector: str | None = None
+    field_selector: str | None = None
+    optional: bool = False
+
+    def __post_init__(self) -> None:
+        if self.namespace and not self.resource.namespaced:
+            raise ValueError(f"{self.resource} is cluster-scoped: watch it without a namespace")
+
+    @property
+    def stream(self) -> Stream:
+        """The key of the watch."""
+        return Stream(self.resource, self.namespace)
+
+
+def _namespaced(api_version: str, kind: str) -> Resource:
+    """A built-in kind whose plural is regular."""
+    group, _, version = api_version.rpartition("/")
+    return Resource(group, version, f"{kind.lower()}s", kind, namespaced=True)
+
+
+def _cluster_scoped(api_version: str, kind: str, plural: str = "") -> Resource:
+    group, _, version = api_version.rpartition("/")
+    return Resource(group, version, plural or f"{kind.lower()}s", kind, namespaced=False)
+
+
+_RBAC: Final = "rbac.authorization.k8s.io/v1"
+_OPENSHIFT_CONFIG: Final = "config.openshift.io/v1"
+_OWN: Final = "kube-scheduler-operator.dev/v1alpha1"
+
+CONFIG_MAPS: Final = _namespaced("v1", "ConfigMap")
+PODS: Final = _namespaced("v1", "Pod")
+NODES: Final = _cluster_scoped("v1", "Node")
+EVENTS: Final = _namespaced("v1", "Event")
+NAMESPACES: Final = _cluster_scoped("v1", "Namespace")
+SERVICES: Final = _namespaced("v1", "Service")
+SERVICE_ACCOUNTS: Final = _namespaced("v1", "ServiceAccount")
+SECRETS: Final = _namespaced("v1", "Secret")
+DEPLOYMENTS: Final = _namespaced("apps/v1", "Deployment")
+DAEMON_SETS: Final = _namespaced("apps/v1", "DaemonSet")
+JOBS: Final = _namespaced("batch/v1", "Job")
+LEASES: Final = _namespaced("coordination.k8s.io/v1", "Lease")
+DISRUPTION_BUDGETS: Final = _namespaced("policy/v1", "PodDisruptionBudget")
+ROLES: Final = _namespaced(_RBAC, "Role")
+ROLE_BINDINGS: Final = _namespaced(_RBAC, "RoleBinding")
+CLUSTER_ROLES: Final = _cluster_scoped(_RBAC, "ClusterRole")
+CLUSTER_ROLE_BINDINGS: Final = _cluster_scoped(_RBAC, "ClusterRoleBinding")
+CUSTOM_RESOURCE_DEFINITIONS: Final = _cluster_scoped(
+    "apiextensions.k8s.io/v1", "CustomResourceDefinition"
 )
-ROLES: Final = Resource("rbac.authorization.k8s.io", "v1", "roles", "Role", namespaced=True)
-ROLE_BINDINGS: Final = Resource(
-    "rbac.authorization.k8s.io", "v1", "rolebindings", "RoleBinding", namespaced=True
-)
-CLUSTER_ROLES: Final = Resource(
-    "rbac.authorization.k8s.io", "v1", "clusterroles", "ClusterRole", namespaced=False
-)
-CLUSTER_ROLE_BINDINGS: Final = Resource(
-    "rbac.authorization.k8s.io", "v1", "clusterrolebindings", "ClusterRoleBinding", namespaced=False
-)
-CUSTOM_RESOURCE_DEFINITIONS: Final = Resource(
-    "apiextensions.k8s.io",
-    "v1",
-    "customresourcedefinitions",
-    "CustomResourceDefinition",
-    namespaced=False,
-)
-TOKEN_REVIEWS: Final = Resource(
-    "authentication.k8s.io", "v1", "tokenreviews", "TokenReview", namespaced=False
-)
-SUBJECT_ACCESS_REVIEWS: Final = Resource(
-    "authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview", namespaced=False
-)
-SELF_SUBJECT_ACCESS_REVIEWS: Final = Resource(
-    "authorization.k8s.io",
-    "v1",
-    "selfsubjectaccessreviews",
-    "SelfSubjectAccessReview",
-    namespaced=False,
-)
-SCHEDULERS: Final = Resource(
-    "config.openshift.io", "v1", "schedulers", "Scheduler", namespaced=False
-)
-API_SERVERS: Final = Resource(
-    "config.openshift.io", "v1", "apiservers", "APIServer", namespaced=False
-)
-FEATURE_GATES: Final = Resource(
-    "config.openshift.io", "v1", "featuregates", "FeatureGate", namespaced=False
-)
-INFRASTRUCTURES: Final = Resource(
-    "config.openshift.io", "v1", "infrastructures", "Infrastructure", namespaced=False
-)
-CLUSTER_OPERATORS: Final = Resource(
-    "config.openshift.io", "v1", "clusteroperators", "ClusterOperator", namespaced=False
-)
-SCHEDULER_PROFILES: Final = Resource(
-    "kube-scheduler-operator.dev",
-    "v1alpha1",
-    "schedulerprofiles",
-    "SchedulerProfile",
-    namespaced=False,
-)
-SCHEDULER_EXTENDERS: Final = Resource(
-    "kube-scheduler-operator.dev",
-    "v1alpha1",
-    "schedulerextenders",
-    "SchedulerExtender",
-    namespaced=False,
-)
-LOAD_POLICIES: Final = Resource(
-    "kube-scheduler-operator.dev", "v1alpha1", "loadpolicies", "LoadPolicy", namespaced=False
-)
-KUBE_SCHEDULERS: Final = Resource(
-    "operator.openshift.io", "v1", "kubeschedulers", "KubeScheduler", namespaced=False
-)
-SECONDARY_SCHEDULERS: Final = Resource(
-    "kube-scheduler-operator.dev",
-    "v1alpha1",
-    "secondaryschedulers",
-    "SecondaryScheduler",
-    namespaced=False,
-)
+TOKEN_REVIEWS: Final = _cluster_scoped("authentication.k8s.io/v1", "TokenReview")
+SUBJECT_ACCESS_REVIEWS: Final = _cluster_scoped("authorization.k8s.io/v1", "SubjectAccessReview")
+SCHEDULERS: Final = _cluster_scoped(_OPENSHIFT_CONFIG, "Scheduler")
+API_SERVERS: Final = _cluster_scoped(_OPENSHIFT_CONFIG, "APIServer")
+FEATURE_GATES: Final = _cluster_scoped(_OPENSHIFT_CONFIG, "FeatureGate")
+INFRASTRUCTURES: Final = _cluster_scoped(_OPENSHIFT_CONFIG, "Infrastructure")
+CLUSTER_OPERATORS: Final = _cluster_scoped(_OPENSHIFT_CONFIG, "ClusterOperator")
+SCHEDULER_PROFILES: Final = _cluster_scoped(_OWN, "SchedulerProfile")
+SCHEDULER_EXTENDERS: Final = _cluster_scoped(_OWN, "SchedulerExtender")
+LOAD_POLICIES: Final = _cluster_scoped(_OWN, "LoadPolicy", plural="loadpolicies")
+KUBE_SCHEDULERS: Final = _cluster_scoped("operator.openshift.io/v1", "KubeScheduler")
+SECONDARY_SCHEDULERS: Final = _cluster_scoped(_OWN, "SecondaryScheduler")

@@ -1,9 +1,8 @@
-"""What is known of the cluster: objects by key, fed by watches and by our own writes.
+"""The latest known version of every watched object, from watches and the operator's own writes.
 
-Watches lag behind our writes, relists lag behind watches, and events of an object and its
-successor under the same name come in any order. So every object is admitted by its resourceVersion,
-a number that grows across a kind's whole storage (a promise since Kubernetes 1.35, and true long
-before).
+Watches lag behind writes, new lists lag behind watches, and events of an object and its successor
+of the same name come in any order. The resourceVersion decides: it grows across all objects of a
+kind (documented since Kubernetes 1.35, and true long before).
 """
 
 from __future__ import annotations
@@ -15,16 +14,16 @@ from typing import Any, Final, TypeAlias
 from .resource import ObjectRef, Resource, Stream
 
 Fields: TypeAlias = Mapping[str, Any]
-"""An object in the store. Nobody may change it: views share it."""
+"""An object in the store. It must not be changed: views share it."""
 
 _Objects: TypeAlias = dict[ObjectRef, Fields]
 
 _TOMBSTONES: Final = 1024
-"""Deletions remembered; late events arrive within seconds, so a few would do."""
+"""Number of remembered deletions; late events arrive within seconds."""
 
 
-class View:
-    """An immutable snapshot of the store: later changes do not show in it."""
+class StoreView:
+    """An immutable view of the store at one time."""
 
     __slots__ = ("_by_resource",)
 
@@ -32,7 +31,7 @@ class View:
         self._by_resource = by_resource
 
     def get(self, resource: Resource, name: str, namespace: str | None = None) -> Fields | None:
-        """One object, None if there is none."""
+        """One object; None if it does not exist."""
         return self._by_resource.get(resource, {}).get(ObjectRef(resource, namespace, name))
 
     def list(
@@ -41,12 +40,9 @@ class View:
         namespace: str | None = None,
         labels: Mapping[str, str] | None = None,
     ) -> tuple[Fields, ...]:
-        """All objects of a kind by namespace and name: in one namespace or (None) all of them.
+        """The objects of a kind, sorted by namespace and name; all namespaces for None.
 
-        Args:
-            resource: the kind.
-            namespace: only objects in there.
-            labels: only objects that have all these labels.
+        `labels` selects objects that have all these labels.
         """
         return tuple(
             obj
@@ -66,83 +62,83 @@ class View:
 
 
 class Store:
-    """Objects by key, newest version only. Not thread-safe: for one event loop."""
+    """The newest version of each object by its key. Not thread-safe: for one event loop."""
 
     def __init__(self) -> None:
         self._by_resource: dict[Resource, _Objects] = {}
-        self._shared: set[Resource] = set()  # dicts that a view holds: copy before writing
+        self._shared: set[Resource] = set()  # kinds whose dict a view uses: copy before writing
         self._deleted: OrderedDict[ObjectRef, tuple[str, int]] = OrderedDict()
         self._listed: set[Stream] = set()
 
     def put(self, resource: Resource, obj: Fields) -> bool:
-        """Take in `obj` unless something newer is known; feed it watch events and write answers.
+        """Store `obj`, from a watch event or the response to a write, unless a newer one is known.
 
         Returns:
             Whether the store changed.
         """
         ref = resource.ref(obj)
         version = _version(obj)
-        held = self.get(ref)
-        if held is not None and version <= _version(held):
+        stored = self.get(ref)
+        if stored is not None and version <= _version(stored):
             return False
         deleted_uid, deleted_version = self._deleted.get(ref, ("", -1))
-        # A uid never comes back, whatever the version: a write that raced with the deletion can be
-        # answered with a version that no watch ever showed.
+        # A uid never returns, whatever the version: the response to a write that raced with the
+        # deletion can have a version that no watch delivers.
         if deleted_uid and (_uid(obj) == deleted_uid or version <= deleted_version):
             return False
         self._writable(resource)[ref] = _slim(obj)
         return True
 
     def remove(self, resource: Resource, obj: Fields) -> bool:
-        """Take out `obj`, the last state of a deleted object.
+        """Remove `obj`, the last state of a deleted object.
 
-        What is held stays if it is another, newer object under the same name.
+        A newer object of the same name stays.
 
         Returns:
             Whether the store changed.
         """
         ref = resource.ref(obj)
         version = _version(obj)
-        held = self.get(ref)
-        same = held is not None and _uid(held) == _uid(obj)
-        if held is not None and not same and _version(held) > version:
+        stored = self.get(ref)
+        same = stored is not None and _uid(stored) == _uid(obj)
+        if stored is not None and not same and _version(stored) > version:
             return False
-        if held is not None:
-            version = max(version, _version(held))
+        if stored is not None:
+            version = max(version, _version(stored))
         self._bury(ref, _uid(obj), version)
-        if held is None:
+        if stored is None:
             return False
         del self._writable(resource)[ref]
         return True
 
     def forget(self, ref: ObjectRef) -> bool:
-        """Take out whatever is held under `ref`, after an API answer of NotFound for it.
+        """Remove the object `ref`, after the API returned NotFound for it.
 
         Returns:
             Whether the store changed.
         """
-        held = self.get(ref)
-        return held is not None and self.remove(ref.resource, held)
+        stored = self.get(ref)
+        return stored is not None and self.remove(ref.resource, stored)
 
     def get(self, ref: ObjectRef) -> Fields | None:
-        """What is held under `ref`, None if nothing is."""
+        """The object `ref`; None if it is not stored."""
         return self._by_resource.get(ref.resource, {}).get(ref)
 
-    def view(self) -> View:
-        """A snapshot; costs nothing until the next change of a kind."""
+    def view(self) -> StoreView:
+        """A view; copies a kind only at its next change."""
         self._shared = set(self._by_resource)
-        return View(dict(self._by_resource))
+        return StoreView(dict(self._by_resource))
 
     def mark_listed(self, stream: Stream) -> None:
-        """Everything that `stream` covers has been put in at least once."""
+        """Note that all objects of `stream` have been stored once."""
         self._listed.add(stream)
 
     def synced(self, streams: Iterable[Stream]) -> bool:
-        """Whether all `streams` have been listed; before that, absence means nothing."""
+        """Whether all `streams` have been listed; before that, an absent object may exist."""
         return self._listed.issuperset(streams)
 
     def unsynced(self, streams: Iterable[Stream]) -> tuple[Stream, ...]:
-        """Those of `streams` that have not been listed yet, for messages."""
+        """Those of `streams` that have not been listed, for messages."""
         return tuple(stream for stream in streams if stream not in self._listed)
 
     def _writable(self, resource: Resource) -> _Objects:
@@ -167,12 +163,12 @@ def _uid(obj: Fields) -> str:
 
 
 def _version(obj: Fields) -> int:
-    """The resourceVersion; 0 for an object that never was in the API, so that it loses to any."""
+    """The resourceVersion; 0 for an object without one, which loses to any."""
     return int(obj["metadata"].get("resourceVersion") or 0)
 
 
 def _slim(obj: Fields) -> Fields:
-    """Without managedFields: often half of an object, and nobody here reads them."""
+    """Without managedFields, which are often half of an object and not used."""
     if "managedFields" not in obj["metadata"]:
         return obj
     metadata = {key: value for key, value in obj["metadata"].items() if key != "managedFields"}
@@ -182,5 +178,5 @@ def _slim(obj: Fields) -> Fields:
 def _has_labels(obj: Fields, labels: Mapping[str, str] | None) -> bool:
     if not labels:
         return True
-    have = obj["metadata"].get("labels") or {}
-    return all(have.get(key) == value for key, value in labels.items())
+    present = obj["metadata"].get("labels") or {}
+    return all(present.get(key) == value for key, value in labels.items())

@@ -1,4 +1,4 @@
-"""A token bucket: a limit on what may be spent at once, and in the long run."""
+"""A token bucket: limits a burst and the average rate."""
 
 from __future__ import annotations
 
@@ -6,13 +6,7 @@ from collections.abc import Callable
 
 
 class TokenBucket:
-    """Full at first.
-
-    Args:
-        size: the most tokens that there are.
-        refill: seconds until there is one more.
-        clock: monotonic seconds.
-    """
+    """Starts full with `size` tokens; adds one every `refill` seconds."""
 
     __slots__ = ("_clock", "_refill", "_since", "_size", "_tokens")
 
@@ -21,12 +15,12 @@ class TokenBucket:
         self._tokens, self._since = float(size), clock()
 
     def left(self) -> float:
-        """The tokens that are there now; below 0 where more were spent than there were."""
+        """The available tokens; negative if more were spent than available."""
         now = self._clock()
         self._tokens = min(float(self._size), self._tokens + (now - self._since) / self._refill)
         self._since = now
         return self._tokens
 
     def spend(self, tokens: float = 1.0) -> None:
-        """Take tokens, also those that are not there."""
+        """Take tokens, also more than are available."""
         self._tokens -= tokens

@@ -1,1 +1,4 @@
-"""What a process reports about itself: metrics, health, and the HTTPS server for both."""
+"""Metrics and health checks of the operator process, and the HTTPS server for both.
+
+May import: policies and below. May be imported by: programs and above.
+"""

@@ -1,7 +1,7 @@
-"""May the bearer of this token read this path? Asks the API server, and remembers for a while.
+"""Delegated authentication and authorization of bearer tokens, with a cache.
 
-The operator has no users of its own: a token is worth what TokenReview and SubjectAccessReview say.
-Whoever scrapes needs the verb "get" on the nonResourceURL "/metrics".
+TokenReview and SubjectAccessReview decide. A client that scrapes metrics needs the verb "get" on
+the nonResourceURL "/metrics".
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from ..kube.resource import SUBJECT_ACCESS_REVIEWS, TOKEN_REVIEWS, Resource
 
 ALLOWED_SECONDS: Final = 35.0
 REFUSED_SECONDS: Final = 10.0
-_CACHE_SIZE: Final = 1024  # tokens are sent by anybody who can reach the port
+_CACHE_SIZE: Final = 1024  # any client that reaches the port can send tokens
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
-    """The answer.
+class AuthorizationResult:
+    """The result for one token and path.
 
     Attributes:
-        authenticated: whether the token is somebody's.
-        allowed: whether that somebody may.
-        reason: one sentence for whoever is refused; empty if allowed.
+        authenticated: whether the token is valid.
+        allowed: whether its user may read the path.
+        reason: why access is denied; empty if allowed.
     """
 
     authenticated: bool
@@ -35,25 +35,25 @@ class Decision:
     reason: str = ""
 
 
-Authorize: TypeAlias = Callable[[str, str], Awaitable[Decision]]
-"""(token, path) -> Decision. Raises whatever the API client raises when it cannot tell."""
+Authorize: TypeAlias = Callable[[str, str], Awaitable[AuthorizationResult]]
+"""(token, path) -> result. Raises the errors of the API client."""
 
 
 class Reviewer(Protocol):
-    """The one method of `kube.api.Api` that is needed here."""
+    """The part of `kube.api.Api` that is used here."""
 
     async def create(self, resource: Resource, obj: Mapping[str, Any]) -> dict[str, Any]:
-        """Create an object and return what the server made of it."""
+        """Create an object and return the server's version of it."""
 
 
 def delegated(api: Reviewer) -> Authorize:
-    """An `Authorize` that lets the API server decide, every time anew."""
+    """An `Authorize` that requests both reviews for every call."""
 
-    async def authorize(token: str, path: str) -> Decision:
+    async def authorize(token: str, path: str) -> AuthorizationResult:
         review = await api.create(TOKEN_REVIEWS, _object(TOKEN_REVIEWS, {"token": token}))
         status = review.get("status") or {}
         if not status.get("authenticated"):
-            return Decision(
+            return AuthorizationResult(
                 authenticated=False,
                 allowed=False,
                 reason="the bearer token is not valid in this cluster: create a new one, for "
@@ -69,11 +69,11 @@ def delegated(api: Reviewer) -> Authorize:
         }
         access = await api.create(SUBJECT_ACCESS_REVIEWS, _object(SUBJECT_ACCESS_REVIEWS, spec))
         if (access.get("status") or {}).get("allowed"):
-            return Decision(authenticated=True, allowed=True)
-        return Decision(
+            return AuthorizationResult(authenticated=True, allowed=True)
+        return AuthorizationResult(
             authenticated=True,
             allowed=False,
-            reason=f'user "{spec["user"]}" may not read {path}: bind a ClusterRole to it that '
+            reason=f'user "{spec["user"]}" may not read {path}: bind it to a ClusterRole that '
             f'grants the verb "get" on the nonResourceURL "{path}"',
         )
 
@@ -81,27 +81,27 @@ def delegated(api: Reviewer) -> Authorize:
 
 
 def cached(authorize: Authorize, clock: Callable[[], float] = time.monotonic) -> Authorize:
-    """`authorize`, asked once per token and path while its answer is fresh.
+    """`authorize` with a cache by token and path.
 
-    Yes holds for ALLOWED_SECONDS, no for REFUSED_SECONDS. Errors are not remembered. Only hashes of
-    tokens are kept.
+    A result is valid for ALLOWED_SECONDS or REFUSED_SECONDS. Errors are not cached. The cache has
+    hashes of tokens only.
     """
-    answers: OrderedDict[tuple[bytes, str], tuple[float, Decision]] = OrderedDict()
+    results: OrderedDict[tuple[bytes, str], tuple[float, AuthorizationResult]] = OrderedDict()
 
-    async def remember(token: str, path: str) -> Decision:
+    async def lookup(token: str, path: str) -> AuthorizationResult:
         key = (hashlib.sha256(token.encode()).digest(), path)
-        known = answers.get(key)
-        if known and clock() < known[0]:
-            return known[1]
-        decision = await authorize(token, path)
-        seconds = ALLOWED_SECONDS if decision.allowed else REFUSED_SECONDS
-        answers[key] = (clock() + seconds, decision)
-        answers.move_to_end(key)
-        while len(answers) > _CACHE_SIZE:
-            answers.popitem(last=False)
-        return decision
+        entry = results.get(key)
+        if entry and clock() < entry[0]:
+            return entry[1]
+        result = await authorize(token, path)
+        seconds = ALLOWED_SECONDS if result.allowed else REFUSED_SECONDS
+        results[key] = (clock() + seconds, result)
+        results.move_to_end(key)
+        while len(results) > _CACHE_SIZE:
+            results.popitem(last=False)
+        return result
 
-    return remember
+    return lookup
 
 
 def _object(resource: Resource, spec: Mapping[str, Any]) -> dict[str, Any]:

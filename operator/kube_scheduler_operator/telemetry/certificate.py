@@ -1,8 +1,8 @@
-"""The serving certificate: read from files and followed when they change, or made on the spot.
+"""The serving certificate: from files, reloaded when they change, or self-signed.
 
-A rotated certificate is tried in a TLS context of its own and only then used, for new handshakes
-only. A pair that does not fit (the key of one, the certificate of the other, caught in the middle
-of a rotation) therefore changes nothing: the last good one goes on serving.
+A rotated certificate is first loaded into a TLS context of its own, and then used for new
+handshakes. An invalid pair, such as a new certificate with the old key in the middle of a rotation,
+changes nothing: the last valid one stays in use.
 """
 
 from __future__ import annotations
@@ -13,22 +13,20 @@ import ssl
 import subprocess
 import tempfile
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ..base import x509
 from ..base.klog import kv
 
-if TYPE_CHECKING:
-    from datetime import datetime
-
 log = logging.getLogger(__name__)
 
-_SELF_SIGNED_DAYS: Final = 3650  # nobody can verify it anyway, and it is remade at every start
+_SELF_SIGNED_DAYS: Final = 3650  # clients cannot verify it, and every start creates a new one
 
 
 class CertificateError(Exception):
-    """There is no usable serving certificate. The message says how to get one."""
+    """No usable serving certificate. The message contains the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +41,7 @@ class ServingCertificate:
     """A TLS context for servers whose certificate can change while it is in use.
 
     Attributes:
-        context: hand this to the server, once.
+        context: for the server; follows the certificate.
     """
 
     def __init__(self, certificate_file: Path | None, key_file: Path | None) -> None:
@@ -51,11 +49,11 @@ class ServingCertificate:
 
         Args:
             certificate_file: PEM, the server's own certificate first.
-            key_file: PEM. If both are None, or neither exists, a self-signed certificate is made.
+            key_file: PEM. If both are None, or neither exists, a self-signed one is created.
 
         Raises:
-            CertificateError: only one is given or exists, they do not belong together, or none can
-                be made.
+            CertificateError: only one is set or exists, they do not match, or a self-signed one
+                cannot be created.
         """
         self._files = _files(certificate_file, key_file)
         self._loaded = _read(*self._files) if self._files else _self_signed()
@@ -65,38 +63,39 @@ class ServingCertificate:
         self.context.sni_callback = self._choose
 
     def reload(self) -> bool:
-        """Read the files again; whether new handshakes get another certificate from now on.
+        """Read the files again; whether new handshakes now use another certificate.
 
-        A pair that cannot be used is logged once and otherwise ignored.
+        An invalid pair is logged once and otherwise ignored.
         """
         if self._files is None:
             return False
+        pair: _Pair | None = None
         try:
             pair = _read(*self._files)
-        except CertificateError as error:
-            log.warning("Keeping the serving certificate", extra=kv(err=str(error)))
-            return False
-        if pair in (self._loaded, self._refused):
-            return False
-        try:
+            if pair in (self._loaded, self._refused):
+                return False
             self._current = _context(pair)
         except CertificateError as error:
-            self._refused = pair
-            log.warning("Keeping the serving certificate", extra=kv(err=str(error)))
+            if pair is not None:
+                self._refused = pair
+            log.warning(
+                "Cannot load the new serving certificate, keeping the old one",
+                extra=kv(err=str(error)),
+            )
             return False
         self._loaded = pair
-        log.info("Using a new serving certificate", extra=kv(file=str(self._files[0])))
+        log.info("Serving certificate reloaded", extra=kv(file=str(self._files[0])))
         return True
 
     @property
     def expires(self) -> datetime | None:
-        """When the one in use expires; None if that cannot be read."""
+        """Expiry of the certificate in use; None if it cannot be read."""
         return x509.expires(self._loaded.certificate)
 
     def _choose(
         self, connection: ssl.SSLObject, _server_name: str | None, _context: ssl.SSLContext
     ) -> None:
-        # Called in every handshake, with or without a server name, before a certificate is chosen.
+        # Called in every handshake, also without a server name, before a certificate is chosen.
         connection.context = self._current
 
 
@@ -104,13 +103,11 @@ def _files(certificate_file: Path | None, key_file: Path | None) -> tuple[Path, 
     if certificate_file is None and key_file is None:
         return None
     if certificate_file is None or key_file is None:
-        raise CertificateError(
-            "a serving certificate and its key belong together: give both files or neither"
-        )
+        raise CertificateError("set both --tls-cert-file and --tls-private-key-file, or neither")
     present = [file for file in (certificate_file, key_file) if file.exists()]
     if not present:
         log.info(
-            "No serving certificate yet, using a self-signed one until the next start",
+            "Serving certificate not found, using a self-signed one until the next start",
             extra=kv(file=str(certificate_file)),
         )
         return None
@@ -134,7 +131,7 @@ def _bare_context() -> ssl.SSLContext:
 
 
 def _context(pair: _Pair) -> ssl.SSLContext:
-    """A context that serves exactly `pair`; OpenSSL reads only files, so through private ones."""
+    """A context with `pair`; OpenSSL loads files only, so `pair` is written to private ones."""
     context = _bare_context()
     with tempfile.TemporaryDirectory(prefix="serving-cert-") as directory:
         certificate, key = Path(directory, "tls.crt"), Path(directory, "tls.key")
@@ -142,26 +139,26 @@ def _context(pair: _Pair) -> ssl.SSLContext:
         key.touch(0o600)
         key.write_bytes(pair.key)
         try:
-            # Without a password function OpenSSL would ask on the terminal and block for ever.
+            # Without a password function OpenSSL prompts on the terminal and blocks.
             context.load_cert_chain(certificate, key, password=lambda: "")
         except (ssl.SSLError, ValueError) as error:
             raise CertificateError(
-                f"the serving certificate and its key cannot be used: {error}: they must be "
+                f"cannot load the serving certificate and its key: {error}: they must be "
                 "unencrypted PEM and belong together"
             ) from error
     return context
 
 
 def _self_signed() -> _Pair:
-    """A new key and a certificate for localhost, made by the program openssl.
+    """A new key and a certificate for localhost, created by the program openssl.
 
-    Python's standard library can use certificates and cannot make them.
+    Python's standard library cannot create certificates.
     """
     openssl = shutil.which("openssl")
     if openssl is None:
         raise CertificateError(
-            "there is no serving certificate, and none can be made because the program openssl is "
-            "missing: give --tls-cert-file and --tls-private-key-file"
+            "cannot create a self-signed serving certificate without the program openssl: set "
+            "--tls-cert-file and --tls-private-key-file"
         )
     with tempfile.TemporaryDirectory(prefix="serving-cert-") as directory:
         certificate, key = Path(directory, "tls.crt"), Path(directory, "tls.key")
@@ -175,7 +172,7 @@ def _self_signed() -> _Pair:
         if done.returncode != 0:
             lines = done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]
             raise CertificateError(
-                f"openssl could not make a serving certificate: {lines[-1]}: give --tls-cert-file "
+                f"openssl cannot create a serving certificate: {lines[-1]}: set --tls-cert-file "
                 "and --tls-private-key-file"
             )
         return _read(certificate, key)

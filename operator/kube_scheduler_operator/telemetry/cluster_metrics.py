@@ -1,13 +1,13 @@
-"""Metrics of the cluster: what a pass saw, shown at every scrape and forgotten with the next pass.
+"""Metrics of the cluster, from the snapshot of the last reconcile.
 
-Only the process that leads has passes, so a standby shows none of these, and no sum over both
-counts anything twice. Two things are asked for at the scrape instead, by every process: the age of
-the schedulers' Lease, which is renewed every two seconds, and the process's own certificate.
+Only the leader reconciles, so a standby exports none of these, and a sum over both counts nothing
+twice. Two metrics are read at the scrape, by every process: the age of the schedulers' Lease, which
+is renewed every two seconds, and the process's own certificate.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -24,7 +24,7 @@ OWN_CERTIFICATE: Final = "operator"
 
 @dataclass(frozen=True, slots=True)
 class SchedulerSpec:
-    """What Scheduler "cluster" says that only metrics look at."""
+    """Fields of the Scheduler "cluster" that only metrics use."""
 
     masters_schedulable: bool
     has_policy: bool
@@ -37,11 +37,11 @@ class NodeState:
 
     Attributes:
         node: its name.
-        current: the revision that it was brought to; 0 stands for none.
-        target: the revision that it is being brought to; likewise.
-        running: the revision that its scheduler pod is of; likewise.
-        ready: whether that pod is Ready.
-        drifted: whether it runs something else than the revision that it was brought to.
+        current: its current revision; 0: none.
+        target: the revision that is being installed; 0: none.
+        running: the revision of its scheduler Pod; 0: none.
+        ready: whether that Pod is Ready.
+        drifted: whether it runs another revision than its current one.
     """
 
     node: str
@@ -54,11 +54,11 @@ class NodeState:
 
 @dataclass(frozen=True, slots=True)
 class LeaseState:
-    """Who schedules, says the schedulers' Lease.
+    """The active scheduler according to the schedulers' Lease.
 
     Attributes:
-        node: the holder's; empty if nobody holds it.
-        allowed: seconds without a renewal after which it counts as given up.
+        node: the holder's node; empty if the Lease has no holder.
+        allowed: seconds without a renewal after which the holder counts as inactive.
     """
 
     node: str = ""
@@ -66,19 +66,19 @@ class LeaseState:
 
 
 @dataclass(frozen=True, slots=True)
-class ClusterState:
-    """What a pass saw, as far as metrics show it; what is not known is absent.
+class MetricsState:
+    """The part of a snapshot that metrics export; metrics of unknown values are absent.
 
     Attributes:
-        scheduler: None if there is no Scheduler "cluster"; its three gauges are then absent.
-        latest_available_revision: 0 stands for none; None (absent) if there is no KubeScheduler.
+        scheduler: None without a Scheduler "cluster"; its three gauges are then absent.
+        latest_available_revision: 0: no revision; None (absent): no KubeScheduler.
         nodes: the control-plane nodes.
-        lease: None if nothing was seen yet.
-        conditions: of KubeScheduler: type -> (reason, whether it is True).
-        quarantined: outcome -> whether a content that ended like this is asked for and held back.
-        last_outcomes: outcome -> when a revision last ended like this, seconds since 1970.
-        rollout_started: since when nodes are on their way, seconds since 1970; None: none is.
-        certificates: (certificate, node or "") -> when it expires, seconds since 1970.
+        lease: None before the first reconcile.
+        conditions: of the KubeScheduler: type -> (reason, whether it is True).
+        quarantined: outcome -> whether the desired configuration is quarantined because of it.
+        last_outcomes: outcome -> time of the last revision with it, seconds since 1970.
+        rollout_started: start of the current rollout, seconds since 1970; None: no rollout.
+        certificates: (certificate, node or "") -> expiry, seconds since 1970.
     """
 
     scheduler: SchedulerSpec | None = None
@@ -92,15 +92,26 @@ class ClusterState:
     certificates: Mapping[tuple[str, str], float] = field(default_factory=dict)
 
 
-def families(
-    state: ClusterState, lease_age: float | None, own_certificate: float | None
-) -> Iterator[Metric]:
-    """All metrics of a state.
+def gauge(
+    name: str,
+    documentation: str,
+    labels: Sequence[str],
+    samples: Iterable[tuple[tuple[str, ...], float]],
+) -> Metric:
+    """A gauge with a sample for each (label values, value)."""
+    family = GaugeMetricFamily(name, documentation, labels=labels)
+    for values, value in sorted(samples):
+        family.add_metric(values, value)
+    return family
 
-    Args:
-        state: what the last pass saw.
-        lease_age: seconds since the schedulers' Lease was seen renewed; None: it never was.
-        own_certificate: when that of the HTTPS port expires, seconds since 1970, if known.
+
+def families(
+    state: MetricsState, lease_age: float | None, own_certificate: float | None
+) -> Iterator[Metric]:
+    """All metrics of the state of the last reconcile.
+
+    `lease_age` is the time in seconds since the last observed renewal of the schedulers' Lease;
+    `own_certificate` is the expiry of the HTTPS port's certificate, seconds since 1970.
     """
     yield from _spec(state.scheduler)
     if state.latest_available_revision is not None:
@@ -112,34 +123,30 @@ def families(
     yield from _nodes(state.nodes)
     yield from _lease(state, lease_age)
     yield from _rollout(state)
-    conditions = GaugeMetricFamily(
+    yield gauge(
         f"{PREFIX}condition",
         "Whether a condition of the KubeScheduler is True",
-        labels=["type", "reason"],
-    )
-    for type_, (reason, holds) in sorted(state.conditions.items()):
-        conditions.add_metric([type_, reason], holds)
-    yield conditions
-    expiries = GaugeMetricFamily(
-        f"{PREFIX}certificate_expiry_timestamp_seconds",
-        "When a certificate expires: a scheduler's own, its serving one, or the operator's",
-        labels=["certificate", "node"],
+        ["type", "reason"],
+        (((type_, reason), is_true) for type_, (reason, is_true) in state.conditions.items()),
     )
     certificates = dict(state.certificates)
     if own_certificate is not None:
         certificates[OWN_CERTIFICATE, ""] = own_certificate
-    for labels, moment in sorted(certificates.items()):
-        expiries.add_metric(labels, moment)
-    yield expiries
+    yield gauge(
+        f"{PREFIX}certificate_expiry_timestamp_seconds",
+        "Expiry of a scheduler's client or serving certificate, or of the operator's",
+        ["certificate", "node"],
+        certificates.items(),
+    )
 
 
 def _spec(scheduler: SchedulerSpec | None) -> Iterator[Metric]:
-    """The reference's gauges, under its names."""
+    """The gauges of OpenShift's operator, under its names."""
     if scheduler is None:
         return
     yield GaugeMetricFamily(
         "cluster_master_schedulable",
-        "Whether control-plane nodes are meant to run workloads",
+        "Whether control-plane nodes accept workloads",
         value=scheduler.masters_schedulable,
     )
     yield GaugeMetricFamily(
@@ -155,62 +162,56 @@ def _spec(scheduler: SchedulerSpec | None) -> Iterator[Metric]:
 
 
 _NODE_GAUGES: Final = (
-    ("current_revision", "current", "The revision that a node was brought to; 0 if none"),
+    ("current_revision", "current", "The current revision of a node; 0 if none"),
     ("target_revision", "target", "The revision that is being installed on a node; 0 if none"),
-    ("running_revision", "running", "The revision that a node's scheduler is of; 0 if of none"),
+    ("running_revision", "running", "The revision of a node's scheduler Pod; 0 if none"),
     ("scheduler_ready", "ready", "Whether a node's scheduler is Ready"),
-    ("drifted", "drifted", "Whether a node runs something else than its revision"),
+    ("drifted", "drifted", "Whether a node runs another revision than its current one"),
 )
 
 
 def _nodes(nodes: tuple[NodeState, ...]) -> Iterator[Metric]:
     for name, attribute, documentation in _NODE_GAUGES:
-        gauge = GaugeMetricFamily(f"{PREFIX}node_{name}", documentation, labels=["node"])
-        for node in nodes:
-            gauge.add_metric([node.node], getattr(node, attribute))
-        yield gauge
+        samples = (((node.node,), getattr(node, attribute)) for node in nodes)
+        yield gauge(f"{PREFIX}node_{name}", documentation, ["node"], samples)
 
 
-def _lease(state: ClusterState, age: float | None) -> Iterator[Metric]:
+def _lease(state: MetricsState, age: float | None) -> Iterator[Metric]:
     if age is not None:
         yield GaugeMetricFamily(
             f"{PREFIX}lease_age_seconds",
-            "Time since the schedulers' Lease was seen renewed",
+            "Time since the last observed renewal of the schedulers' Lease",
             value=age,
         )
     if state.lease is None:
         return
-    active = GaugeMetricFamily(
-        f"{PREFIX}active_scheduler",
-        "Whether a node's scheduler is the one that schedules: it holds the Lease and renews it",
-        labels=["node"],
-    )
     renewed = age is not None and age <= state.lease.allowed
     holder = state.lease.node
-    for node in sorted({node.node for node in state.nodes} | ({holder} - {""})):
-        active.add_metric([node], node == holder and renewed)
-    yield active
+    nodes = {node.node for node in state.nodes} | ({holder} - {""})
+    yield gauge(
+        f"{PREFIX}active_scheduler",
+        "Whether a node's scheduler is active: it holds the Lease and renews it",
+        ["node"],
+        (((node,), node == holder and renewed) for node in nodes),
+    )
 
 
-def _rollout(state: ClusterState) -> Iterator[Metric]:
+def _rollout(state: MetricsState) -> Iterator[Metric]:
     if state.rollout_started is not None:
         yield GaugeMetricFamily(
             f"{PREFIX}rollout_started_timestamp_seconds",
-            "Since when nodes are on their way to what is wanted now; absent if none is",
+            "Start of the current rollout; absent without one",
             value=state.rollout_started,
         )
-    outcomes = GaugeMetricFamily(
+    yield gauge(
         f"{PREFIX}last_outcome_timestamp_seconds",
-        "When a revision last came to an outcome",
-        labels=["outcome"],
+        "Time of the last revision with this outcome",
+        ["outcome"],
+        (((outcome,), moment) for outcome, moment in state.last_outcomes.items()),
     )
-    for outcome, moment in sorted(state.last_outcomes.items()):
-        outcomes.add_metric([outcome], moment)
-    quarantined = GaugeMetricFamily(
+    yield gauge(
         f"{PREFIX}quarantined",
-        "Whether what is asked for is held back because it was refused, or failed",
-        labels=["outcome"],
+        "Whether the desired configuration is quarantined because it was refused or failed",
+        ["outcome"],
+        (((outcome,), active) for outcome, active in state.quarantined.items()),
     )
-    for outcome, held in sorted(state.quarantined.items()):
-        quarantined.add_metric([outcome], held)
-    yield from (outcomes, quarantined)

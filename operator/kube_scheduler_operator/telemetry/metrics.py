@@ -1,9 +1,8 @@
-"""Metrics of the operator itself: what it manages, what it did, and how its machinery is doing.
+"""Metrics of the operator: the managed cluster, reconciles, requests, watches and the work queue.
 
-Gauges that describe the cluster are not kept as instruments: a collector reads one immutable
-`ClusterState` at every scrape, so a node that is gone leaves no stale series behind. Names that
-OpenShift's operator and client-go have are kept, so that existing dashboards and alerts work.
-Nothing here knows prometheus_client's global registry.
+Gauges of the cluster are not instruments: a collector reads one immutable `MetricsState` at every
+scrape, so a deleted node leaves no stale series. Metrics that OpenShift's operator or client-go
+also export have their names, so that existing dashboards and alerts work.
 """
 
 from __future__ import annotations
@@ -11,52 +10,52 @@ from __future__ import annotations
 import platform as python_platform
 import time
 from collections import Counter as Tally
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
+from functools import partial
+from typing import Final
 
 import prometheus_client
-from prometheus_client.core import GaugeMetricFamily, UnknownMetricFamily
+from prometheus_client.core import UnknownMetricFamily
 from prometheus_client.registry import Collector
 
 from . import cluster_metrics
-from .cluster_metrics import PREFIX, ClusterState
-from .queue_metrics import QueueInstruments, QueueMetrics
+from .cluster_metrics import PREFIX, MetricsState, gauge
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-    from datetime import datetime
-
-# Seconds. Passes and requests take milliseconds, a rollout on one node takes about ten seconds.
+# Seconds. Reconciles and requests take milliseconds, a rollout on one node about ten seconds.
 PASS_BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 REQUEST_BUCKETS: Final = (0.005, 0.025, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60)  # as client-go
+QUEUE_BUCKETS: Final = (0.001, 0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 ROLLOUT_BUCKETS: Final = (5, 10, 15, 20, 30, 45, 60, 90, 120, 180, 300, 600, 1200, 3600)
 
 
-class Metrics:
+class OperatorMetrics:
     """All metrics of one operator process, in a registry of their own.
 
     Attributes:
         registry: for tests and for further collectors.
-        state: replaced by every pass.
-        watch_ages: asked at every scrape: (resource, namespace or "") -> seconds since the watch
-            was heard, bookmarks included.
-        lease_seen: asked at every scrape: when the schedulers' Lease was last seen renewed.
-        certificate_expires: likewise: when the certificate of the HTTPS port expires.
-        rollout_duration: from the moment a revision is complete to its outcome; label `outcome`:
-            installed, refused, failed or superseded.
-        preflight_failures: revisions that kube-scheduler itself refused.
-        installer_failures: installations that failed on a node; label `reason` as in node statuses.
-        passes: label `result`: success or error.
-        pass_duration: of passes, including their writes.
-        last_successful_pass: seconds since 1970.
-        start_to_first_pass: seconds; a standby that waits for the Lease counts its wait.
+        state: replaced by every reconcile.
+        watch_ages: called at every scrape: (resource, namespace or "") -> seconds since the last
+            event or bookmark of the watch.
+        lease_seen: called at every scrape: time of the last observed renewal of the schedulers'
+            Lease.
+        certificate_expires: called at every scrape: expiry of the HTTPS port's certificate.
+        rollout_duration: from a complete revision to its outcome; label `outcome`: installed,
+            refused, failed or superseded.
+        preflight_failures: revisions that kube-scheduler refused.
+        installer_failures: failed installations on a node; label `reason` as in node statuses.
+        reconciles: reconciles; label `result`: success or error.
+        reconcile_duration: duration of reconciles, including their writes.
+        last_success: seconds since 1970.
+        time_to_first_reconcile: seconds, including the wait for the Lease.
     """
 
     def __init__(self, version: str, *, clock: Callable[[], float] = time.time) -> None:
-        # The switch is global in prometheus_client; series named …_created double what a
-        # scrape has to carry and no dashboard of ours reads them.
+        # The switch is global in prometheus_client. Series named …_created double the size of a
+        # scrape, and no dashboard here uses them.
         prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call] # has no types
         self.registry = prometheus_client.CollectorRegistry()
-        self.state = ClusterState()
+        self.state = MetricsState()
         self._version = version
         self._clock = clock
         self._leaders: dict[str, bool] = {}
@@ -68,87 +67,76 @@ class Metrics:
         prometheus_client.ProcessCollector(registry=self.registry)
         prometheus_client.GCCollector(registry=self.registry)
 
-        registry = self.registry
-        self.rollout_duration = prometheus_client.Histogram(
+        counter = partial(prometheus_client.Counter, registry=self.registry)
+        instrument = partial(prometheus_client.Gauge, registry=self.registry)
+        histogram = partial(prometheus_client.Histogram, registry=self.registry)
+        self.rollout_duration = histogram(
             f"{PREFIX}rollout_duration_seconds",
             "Time from a complete revision to its outcome on all nodes",
             ["outcome"],
             buckets=ROLLOUT_BUCKETS,
-            registry=registry,
         )
-        self.preflight_failures = prometheus_client.Counter(
-            f"{PREFIX}preflight_failures",
-            "Revisions that kube-scheduler itself refused before any node was touched",
-            registry=registry,
+        self.preflight_failures = counter(
+            f"{PREFIX}preflight_failures", "Revisions that kube-scheduler refused in the preflight"
         )
-        self.installer_failures = prometheus_client.Counter(
+        self.installer_failures = counter(
             f"{PREFIX}installer_failures",
-            "Installations of a revision that failed on a node",
+            "Failed installations of a revision on a node",
             ["reason"],
-            registry=registry,
         )
-        self.passes = prometheus_client.Counter(
-            f"{PREFIX}passes", "Reconcile passes", ["result"], registry=registry
-        )
-        self.pass_duration = prometheus_client.Histogram(
+        self.reconciles = counter(f"{PREFIX}passes", "Reconciles", ["result"])
+        self.reconcile_duration = histogram(
             f"{PREFIX}pass_duration_seconds",
-            "Duration of a reconcile pass including its writes",
+            "Duration of a reconcile including its writes",
             buckets=PASS_BUCKETS,
-            registry=registry,
         )
-        self.last_successful_pass = prometheus_client.Gauge(
+        self.last_success = instrument(
             f"{PREFIX}last_successful_pass_timestamp_seconds",
-            "When the last pass without an error ended; 0 if there was none",
-            registry=registry,
+            "End of the last successful reconcile; 0 before the first",
         )
-        self.start_to_first_pass = prometheus_client.Gauge(
+        self.time_to_first_reconcile = instrument(
             f"{PREFIX}start_to_first_pass_seconds",
-            "Time from the start of the process to its first complete pass; 0 before it",
-            registry=registry,
+            "Time from the start of the process to its first complete reconcile; 0 before it",
         )
-        self._requests = prometheus_client.Counter(
-            "rest_client_requests",
-            "Requests to the Kubernetes API",
-            ["code", "method", "host"],
-            registry=registry,
+        self._requests = counter(
+            "rest_client_requests", "Requests to the Kubernetes API", ["code", "method", "host"]
         )
-        self._request_duration = prometheus_client.Histogram(
+        self._request_duration = histogram(
             "rest_client_request_duration_seconds",
             "Duration of requests to the Kubernetes API",
             ["verb", "host"],
             buckets=REQUEST_BUCKETS,
-            registry=registry,
         )
-        self._queues = QueueInstruments(registry)
+        self._queues = QueueInstruments(self.registry)
 
     def first_pass(self) -> None:
-        """The first complete pass has just ended; the kernel knows when the process started."""
+        """Note the end of the first complete reconcile; the start time comes from the kernel."""
         started = self.registry.get_sample_value("process_start_time_seconds")
         if started is not None:
-            self.start_to_first_pass.set(self._clock() - started)
+            self.time_to_first_reconcile.set(self._clock() - started)
 
     def passed(self, seconds: float, *, success: bool) -> None:
-        """A pass ended after `seconds`."""
-        self.passes.labels("success" if success else "error").inc()
-        self.pass_duration.observe(seconds)
+        """Note a reconcile that took `seconds`."""
+        self.reconciles.labels("success" if success else "error").inc()
+        self.reconcile_duration.observe(seconds)
         if success:
-            self.last_successful_pass.set(self._clock())
+            self.last_success.set(self._clock())
 
     def requested(self, *, method: str, host: str, code: str, seconds: float) -> None:
-        """A request to the API ended; a `kube.client.RequestObserver`."""
+        """Note a request to the API; a `kube.client.RequestObserver`."""
         self._requests.labels(code, method, host).inc()
         self._request_duration.labels(method, host).observe(seconds)
 
     def leading(self, name: str, leads: bool) -> None:
-        """Whether this process holds the Lease `name`."""
+        """Set whether this process holds the Lease `name`."""
         self._leaders[name] = leads
 
     def event_sent(self, severity: str) -> None:
-        """An Event was sent; `severity` is its type, Normal or Warning."""
+        """Note an Event; `severity` is its type, Normal or Warning."""
         self._events[severity] += 1
 
     def queue(self, name: str) -> QueueMetrics:
-        """The metrics of one work queue, all zero until something happens."""
+        """The metrics of one work queue, initially zero."""
         return QueueMetrics(self._queues, name)
 
     def render(self, accept: str) -> tuple[bytes, str]:
@@ -157,42 +145,107 @@ class Metrics:
         return encode(self.registry), content_type
 
     def _families(self) -> Iterator[prometheus_client.Metric]:
-        """What is read at every scrape."""
-        build = GaugeMetricFamily(
+        """The metrics that are read at every scrape."""
+        yield gauge(
             f"{PREFIX}build_info",
-            "Always 1; what this program is",
-            labels=["version", "python_version"],
+            "Always 1; the versions are in the labels",
+            ["version", "python_version"],
+            [((self._version, python_platform.python_version()), 1)],
         )
-        build.add_metric([self._version, python_platform.python_version()], 1)
-        yield build
         seen = self.lease_seen()
         age = None if seen is None else max(self._clock() - seen.timestamp(), 0.0)
         expires = self.certificate_expires()
         own = None if expires is None else expires.timestamp()
         yield from cluster_metrics.families(self.state, age, own)
-        ages = GaugeMetricFamily(
+        yield gauge(
             f"{PREFIX}watch_age_seconds",
-            "Time since the last sign of life of a watch; grows if the watch is dead",
-            labels=["resource", "namespace"],
+            "Time since the last event or bookmark of a watch",
+            ["resource", "namespace"],
+            self.watch_ages().items(),
         )
-        for labels, age in sorted(self.watch_ages().items()):
-            ages.add_metric(labels, age)
-        yield ages
-        leaders = GaugeMetricFamily(
+        yield gauge(
             "leader_election_master_status",
-            "Whether this process leads; 0 is a standby",
-            labels=["name"],
+            "Whether this process leads; 0 on a standby",
+            ["name"],
+            (((name,), leads) for name, leads in self._leaders.items()),
         )
-        for name, leads in sorted(self._leaders.items()):
-            leaders.add_metric([name], leads)
-        yield leaders
-        # A counter in all but name: as a Counter it would be exported with the suffix _total.
+        # Not a Counter, whose name would be exported with the suffix _total.
         events = UnknownMetricFamily(
             "event_recorder_total_events_count", "Events sent", labels=["severity"]
         )
         for severity, count in sorted(self._events.items()):
             events.add_metric([severity], count)
         yield events
+
+
+class QueueMetrics:
+    """The metrics of one work queue; a `kube.queue.QueueObserver`."""
+
+    def __init__(self, instruments: QueueInstruments, name: str) -> None:
+        self._depth = instruments.depth.labels(name)
+        self._adds = instruments.adds.labels(name)
+        self._retries = instruments.retries.labels(name)
+        self._queue_duration = instruments.queue_duration.labels(name)
+        self._work_duration = instruments.work_duration.labels(name)
+        self._clock = instruments.clock
+        self._began: float | None = None
+        # With one worker, the longest running item is the only one.
+        instruments.unfinished.labels(name).set_function(self._unfinished)
+        instruments.longest.labels(name).set_function(self._unfinished)
+
+    def added(self, depth: int) -> None:
+        """An item was added; the queue now has `depth` items."""
+        self._adds.inc()
+        self._depth.set(depth)
+
+    def got(self, depth: int, waited: float) -> None:
+        """An item left the queue after `waited` seconds; `depth` items remain."""
+        self._queue_duration.observe(waited)
+        self._depth.set(depth)
+        self._began = self._clock()
+
+    def finished(self, worked: float) -> None:
+        """An item was processed in `worked` seconds."""
+        self._work_duration.observe(worked)
+        self._began = None
+
+    def retried(self) -> None:
+        """An item was added again after a failure."""
+        self._retries.inc()
+
+    def _unfinished(self) -> float:
+        return 0.0 if self._began is None else self._clock() - self._began
+
+
+class QueueInstruments:
+    """The instruments that all work queues of a process share; the label `name` has the queue."""
+
+    def __init__(
+        self,
+        registry: prometheus_client.CollectorRegistry,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.clock = clock
+        name = ["name"]
+        gauge = partial(prometheus_client.Gauge, labelnames=name, registry=registry)
+        counter = partial(prometheus_client.Counter, labelnames=name, registry=registry)
+        histogram = partial(
+            prometheus_client.Histogram, labelnames=name, buckets=QUEUE_BUCKETS, registry=registry
+        )
+        self.depth = gauge("workqueue_depth", "Current depth of the work queue")
+        self.adds = counter("workqueue_adds", "Items added to the work queue")
+        self.retries = counter("workqueue_retries", "Items added again after a failure")
+        self.queue_duration = histogram(
+            "workqueue_queue_duration_seconds", "Time that an item stays in the work queue"
+        )
+        self.work_duration = histogram("workqueue_work_duration_seconds", "Time to process an item")
+        self.unfinished = gauge(
+            "workqueue_unfinished_work_seconds",
+            "Duration of unfinished work; large values indicate that it is stuck",
+        )
+        self.longest = gauge(
+            "workqueue_longest_running_processor_seconds", "Duration of the longest unfinished work"
+        )
 
 
 class _StateCollector(Collector):

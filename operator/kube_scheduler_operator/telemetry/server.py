@@ -1,7 +1,7 @@
-"""The operator's HTTPS port: /metrics for those who may, /healthz and /readyz for everybody.
+"""The operator's HTTPS server: /metrics for authorized clients, /healthz and /readyz for all.
 
-Serves on standby replicas as well. Probes come from kubelets, which have no token; metrics tell how
-a cluster is built and therefore need one (`authorize`).
+Standby replicas serve, too. Kubelets probe without a token; metrics describe the cluster and
+therefore require one (`authorize`).
 """
 
 from __future__ import annotations
@@ -9,18 +9,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import ssl
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from aiohttp import web
 
 from ..base.klog import kv
-
-if TYPE_CHECKING:
-    import ssl
-
-    from .authorize import Authorize
-    from .certificate import ServingCertificate
+from .authorize import Authorize
+from .certificate import ServingCertificate
+from .health import Checks, HealthServer
 
 log = logging.getLogger(__name__)
 
@@ -29,20 +27,17 @@ REQUEST_SECONDS: Final = 10.0  # Prometheus gives up after 10 s by default
 KEEP_ALIVE_SECONDS: Final = 90.0  # longer than the usual scrape interval: one handshake is enough
 RELOAD_SECONDS: Final = 5.0
 
-Checks: TypeAlias = Callable[[], Mapping[str, str | None]]
-"""What was checked: None if fine, otherwise a sentence that says what is missing."""
-
 Render: TypeAlias = Callable[[str], tuple[bytes, str]]
-"""Accept header -> body and Content-Type; see `metrics.Metrics.render`."""
+"""Accept header -> body and Content-Type; see `metrics.OperatorMetrics.render`."""
 
 _Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-class Server:
-    """Listens from `start` to `stop`.
+class TelemetryServer:
+    """Serves from `start` to `stop`.
 
     Attributes:
-        port: the one that is listened on; useful if 0 was asked for.
+        port: the port in use, also if the system has chosen it.
     """
 
     def __init__(
@@ -56,16 +51,11 @@ class Server:
         host: str = "0.0.0.0",
         port: int = 8443,
     ) -> None:
-        """Prepare; nothing happens yet.
+        """Prepare; `start` opens the port. Port 0 lets the system choose.
 
-        Args:
-            render: makes the answer to /metrics.
-            authorize: who may read /metrics.
-            alive: the checks of /healthz and /livez.
-            ready: the checks of /readyz.
-            certificate: None means HTTP without TLS, for tests and for a proxy in the same pod.
-            host: address to listen on.
-            port: 0 lets the system choose.
+        `authorize` applies to /metrics; `alive` has the checks of /healthz and /livez, `ready`
+        those of /readyz. Without a certificate it serves plain HTTP, for tests and for a proxy in
+        the same Pod.
         """
         self.port = port
         self._host = host
@@ -73,38 +63,31 @@ class Server:
         self._authorize = authorize
         self._certificate = certificate
         self._in_flight = 0
-        app = web.Application(middlewares=[self._limit], client_max_size=16 * 1024)
-        app.router.add_get("/metrics", self._metrics)
-        app.router.add_get("/healthz", _checks_handler(alive))
-        app.router.add_get("/livez", _checks_handler(alive))
-        app.router.add_get("/readyz", _checks_handler(ready))
-        self._runner = web.AppRunner(
-            app,
-            access_log=None,
-            handle_signals=False,
-            keepalive_timeout=KEEP_ALIVE_SECONDS,
-            shutdown_timeout=2.0,
+        self._server = HealthServer(
+            self._metrics,
+            alive=alive,
+            ready=ready,
+            middlewares=[self._limit],
+            keep_alive=KEEP_ALIVE_SECONDS,
         )
         self._reloader: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Listen. Raises OSError if the port cannot be had."""
+        """Open the port. Raises OSError if it is in use."""
         context: ssl.SSLContext | None = None
-        await self._runner.setup()
         if self._certificate is not None:
             context = self._certificate.context
             self._reloader = asyncio.create_task(self._reload(self._certificate))
-        await web.TCPSite(self._runner, self._host, self.port, ssl_context=context).start()
-        self.port = self._runner.addresses[0][1]
+        _, self.port = await self._server.start(self._host, self.port, context)
         log.info("Serving metrics and health", extra=kv(host=self._host, port=self.port))
 
     async def stop(self) -> None:
-        """Stop listening and give requests in progress two seconds."""
+        """Close the port; requests in progress have two seconds to end."""
         if self._reloader is not None:
             self._reloader.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._reloader
-        await self._runner.cleanup()
+        await self._server.stop()
 
     async def _reload(self, certificate: ServingCertificate) -> None:
         while True:
@@ -113,17 +96,17 @@ class Server:
 
     @web.middleware
     async def _limit(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
-        """Bounds how many requests are worked on and for how long. Probes always get through."""
+        """Limit the number and duration of requests, except probes."""
         if request.path != "/metrics":
             return await handler(request)
         if self._in_flight >= MAX_IN_FLIGHT:
-            return _text(429, "too many requests at once: retry", {"Retry-After": "1"})
+            return _text(429, "too many concurrent requests: retry", {"Retry-After": "1"})
         self._in_flight += 1
         try:
             async with asyncio.timeout(REQUEST_SECONDS):
                 return await handler(request)
         except TimeoutError:
-            return _text(504, f"not answered within {REQUEST_SECONDS:g} s: retry")
+            return _text(504, f"no response within {REQUEST_SECONDS:g} s: retry")
         finally:
             self._in_flight -= 1
 
@@ -131,34 +114,22 @@ class Server:
         scheme, _, token = request.headers.get("Authorization", "").partition(" ")
         token = token.strip()
         if scheme.lower() != "bearer" or not token:
-            return _unauthorized("a bearer token is needed, for example of a service account")
+            return _unauthorized("a bearer token is required, for example of a ServiceAccount")
         try:
-            decision = await self._authorize(token, request.path)
-        except Exception as error:  # whatever the client raises: refuse, and keep serving
-            log.warning("Cannot check who reads metrics", extra=kv(err=type(error).__name__))
-            return _text(503, "the API server could not be asked who you are: retry")
-        if not decision.authenticated:
-            return _unauthorized(decision.reason)
-        if not decision.allowed:
-            return _text(403, decision.reason)
+            result = await self._authorize(token, request.path)
+        except Exception as error:  # refuse the request and keep serving
+            log.warning(
+                "Cannot authorize a request for metrics", extra=kv(err=type(error).__name__)
+            )
+            return _text(503, "cannot verify the token, the API server is not available: retry")
+        if not result.authenticated:
+            return _unauthorized(result.reason)
+        if not result.allowed:
+            return _text(403, result.reason)
         body, content_type = self._render(request.headers.get("Accept", ""))
         response = web.Response(body=body, headers={"Content-Type": content_type})
         response.enable_compression()
         return response
-
-
-def _checks_handler(checks: Checks) -> _Handler:
-    async def handle(_request: web.Request) -> web.Response:
-        results = checks()
-        lines = [
-            f"[+]{name} ok" if problem is None else f"[-]{name} failed: {problem}"
-            for name, problem in sorted(results.items())
-        ]
-        failed = any(problem is not None for problem in results.values())
-        lines.append("check failed" if failed else "ok")
-        return _text(503 if failed else 200, "\n".join(lines))
-
-    return handle
 
 
 def _unauthorized(reason: str) -> web.Response:

@@ -1,7 +1,7 @@
-"""Files and directories appear whole or not at all.
+"""Files and directories are replaced completely or not at all.
 
 The tables are those of openshift/library-go (atomicdir, TestSync and TestSwap), with one
-difference: a missing target is renamed into place, so there never is an empty one.
+difference: a missing target is renamed into place, so it is never empty.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ PAIR = {"tls.crt": (CERTIFICATE, 0o600), "tls.key": (KEY, 0o600)}
 
 
 @pytest.mark.parametrize(
-    ("before", "wanted", "changed"),
+    ("before", "desired", "changed"),
     [
-        pytest.param(None, {}, True, id="missing, wanted empty"),
+        pytest.param(None, {}, True, id="missing, desired empty"),
         pytest.param(None, PAIR, True, id="missing"),
         pytest.param({}, PAIR, True, id="empty"),
-        pytest.param({}, {}, False, id="empty, wanted empty"),
+        pytest.param({}, {}, False, id="empty, desired empty"),
         pytest.param(PAIR, PAIR, False, id="same"),
         pytest.param({**PAIR, "tls.crt": (b"old", 0o600)}, PAIR, True, id="one changed"),
         pytest.param(
@@ -73,13 +73,13 @@ PAIR = {"tls.crt": (CERTIFICATE, 0o600), "tls.key": (KEY, 0o600)}
         pytest.param({"a/b": (b"1", 0o600)}, {"a": (b"1", 0o600)}, True, id="file for directory"),
     ],
 )
-def test_a_directory_gets_exactly_its_files(tmp_path, before, wanted, changed):
+def test_a_directory_gets_exactly_its_files(tmp_path, before, desired, changed):
     target = tmp_path / "target"
     if before is not None:
         fill(target, before)
-    files = {name: File(data, mode) for name, (data, mode) in wanted.items()}
+    files = {name: File(data, mode) for name, (data, mode) in desired.items()}
     assert replace_directory(Disk(), target, files, tmp_path / "staging") is changed
-    assert content(target) == wanted
+    assert content(target) == desired
     assert [path.name for path in tmp_path.iterdir()] == ["target"]
 
 
@@ -91,8 +91,8 @@ def test_an_empty_directory_is_a_difference(tmp_path):
     assert sorted(path.name for path in (tmp_path / "target").iterdir()) == ["tls.crt", "tls.key"]
 
 
-def test_rubbish_of_a_killed_predecessor_does_not_matter(tmp_path):
-    fill(tmp_path / "staging", {"rubbish": (b"x", 0o600)})
+def test_remains_of_a_killed_process_are_replaced(tmp_path):
+    fill(tmp_path / "staging", {"stray": (b"x", 0o600)})
     replace_directory(Disk(), tmp_path / "target", {"a": File(b"1")}, tmp_path / "staging")
     assert content(tmp_path / "target") == {"a": (b"1", 0o600)}
 
@@ -117,7 +117,7 @@ class FailingDisk(Disk):
             count = object.__getattribute__(self, "count") - 1
             object.__setattr__(self, "count", count)
             if count == 0:
-                raise OSError(f"no {name} today")
+                raise OSError(f"{name} failed")
         return object.__getattribute__(self, name)
 
 
@@ -139,14 +139,14 @@ def test_a_failure_leaves_the_old_or_the_new_directory(tmp_path, operation, coun
     fill(tmp_path / "target", {"tls.crt": (b"old", 0o600)})
     disk = FailingDisk(operation, count)
     files = {name: File(data, mode) for name, (data, mode) in PAIR.items()}
-    with pytest.raises(OSError, match="today"):
+    with pytest.raises(OSError, match="failed"):
         replace_directory(disk, tmp_path / "target", files, tmp_path / "elsewhere" / "staging")
     assert content(tmp_path / "target") == (PAIR if new else {"tls.crt": (b"old", 0o600)})
 
 
 @pytest.mark.parametrize("operation", ["mkdir", "write", "sync", "rename"])
-def test_a_failure_leaves_no_half_of_a_new_directory(tmp_path, operation):
-    with pytest.raises(OSError, match="today"):
+def test_a_failure_leaves_no_partial_new_directory(tmp_path, operation):
+    with pytest.raises(OSError, match="failed"):
         replace_directory(
             FailingDisk(operation, 1), tmp_path / "target", {"a": File(b"1")}, tmp_path / "staging"
         )
@@ -156,7 +156,7 @@ def test_a_failure_leaves_no_half_of_a_new_directory(tmp_path, operation):
 @pytest.mark.parametrize(
     "name", ["../up", "/etc/passwd", "a/../../up", "", ".", "a//b", "a/", "a\0b"]
 )
-def test_names_that_lead_elsewhere_are_refused(tmp_path, name):
+def test_names_outside_the_directory_are_refused(tmp_path, name):
     fill(tmp_path / "target", PAIR)
     with pytest.raises(UnsafeNameError):
         replace_directory(
@@ -171,7 +171,7 @@ def test_names_that_lead_elsewhere_are_refused(tmp_path, name):
     [({"a": (b"1", 0o600)}, {"b": (b"2", 0o600)}), ({}, {}), ({}, {"b": (b"2", 0o600)})],
     ids=["both filled", "both empty", "one empty"],
 )
-def test_directories_change_places(tmp_path, monkeypatch, relative, first, second):
+def test_directories_are_exchanged(tmp_path, monkeypatch, relative, first, second):
     monkeypatch.chdir(tmp_path)
     base = Path() if relative else tmp_path
     fill(tmp_path / "first", first)
@@ -182,7 +182,7 @@ def test_directories_change_places(tmp_path, monkeypatch, relative, first, secon
 
 
 @pytest.mark.parametrize("present", [(), ("first",), ("second",)], ids=["both", "second", "first"])
-def test_a_missing_directory_changes_places_with_nothing(tmp_path, present):
+def test_a_missing_directory_is_exchanged_with_none(tmp_path, present):
     for name in present:
         (tmp_path / name).mkdir()
     with pytest.raises(FileNotFoundError):

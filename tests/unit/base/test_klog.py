@@ -30,8 +30,8 @@ SECRET = {
 
 @pytest.fixture(autouse=True)
 def untouched_logging() -> Iterator[None]:
-    """Puts back what klog.configure changes for the whole process."""
-    loggers = [logging.getLogger(name) for name in (None, "test", *klog._TAMED)]
+    """Restores the process-wide settings that klog.configure changes."""
+    loggers = [logging.getLogger(name) for name in (None, "test", *klog._LOWEST_LEVELS)]
     before = [(logger, logger.level) for logger in loggers]
     handlers = list(logging.getLogger().handlers)
     yield

@@ -27,7 +27,7 @@ from kube_scheduler_operator.base.quantities import amounts, quantity
         ("9999999999E", 2**63 - 1, 2**63 - 1),
     ],
 )
-def test_quantities_are_read_as_go_reads_them(text: str, base: int, milli: int) -> None:
+def test_quantities_are_parsed_like_go(text: str, base: int, milli: int) -> None:
     assert quantity(text) == float(base)
     assert quantity(text, milli=True) == float(milli)
 
@@ -35,12 +35,12 @@ def test_quantities_are_read_as_go_reads_them(text: str, base: int, milli: int) 
 @pytest.mark.parametrize(
     "text", ["", "x", "1 Gi", "1Xi", "1e", "--1", "1ee3", "٣", "1KiB", "1e9999"]
 )
-def test_what_is_no_quantity_is_said(text: str) -> None:
+def test_invalid_quantity_is_rejected(text: str) -> None:
     with pytest.raises(ValueError, match=r"such as 250m|unknown suffix"):
         quantity(text)
 
 
-def test_lists_of_resources_are_cpu_in_thousandths_and_all_else_in_base_units() -> None:
-    given = {"cpu": 2, "memory": "1Ki", "nvidia.com/gpu": "3", "bad": "much", "none": None}
-    assert amounts(given) == {"cpu": 2000.0, "memory": 1024.0, "nvidia.com/gpu": 3.0}
+def test_resource_lists_have_millicores_and_base_units() -> None:
+    resources = {"cpu": 2, "memory": "1Ki", "nvidia.com/gpu": "3", "bad": "much", "none": None}
+    assert amounts(resources) == {"cpu": 2000.0, "memory": 1024.0, "nvidia.com/gpu": 3.0}
     assert amounts(None) == amounts([]) == {}

@@ -1,4 +1,4 @@
-"""One sentence out of a container log."""
+"""The last error of a container log, as one sentence."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def cri(*lines, tag="F"):
         pytest.param(
             cri('{"ts":1,"msg":"command failed","err":"bad cipher"}'), "bad cipher", id="JSON"
         ),
-        pytest.param(cri(EMPTY, INFO), INFO, id="what 1.36 says at every start"),
+        pytest.param(cri(EMPTY, INFO), INFO, id="what 1.36 logs at every start"),
         pytest.param(cri(INFO), INFO, id="no error: the last line"),
         pytest.param(cri("", "   "), "", id="blank lines"),
         pytest.param("", "", id="empty"),
@@ -87,22 +87,22 @@ def cri(*lines, tag="F"):
     ],
 )
 def test_extract(text, words):
-    assert termination_message.extract(text) == words
+    assert termination_message.last_error(text) == words
 
 
-def test_long_words_are_cut():
+def test_long_messages_are_truncated():
     text = cri(f'E1121 09:00:00.000002       1 run.go:72] "x" err="{"y" * 9000}"')
-    assert termination_message.extract(text) == "y" * termination_message.LENGTH
+    assert termination_message.last_error(text) == "y" * termination_message.LENGTH
 
 
 def test_only_the_tail_of_a_big_log_is_read(tmp_path):
     path = tmp_path / "0.log"
     path.write_text(cri(FAILED) + cri(INFO) * 2000)
-    assert termination_message.last_words(path) == INFO
+    assert termination_message.read_termination_message(path) == INFO
 
 
-def test_a_log_that_is_gone_says_nothing(tmp_path):
-    assert termination_message.last_words(tmp_path / "0.log") == ""
+def test_missing_log_has_no_message(tmp_path):
+    assert termination_message.read_termination_message(tmp_path / "0.log") == ""
 
 
 def test_runs_are_those_of_the_static_pod_on_this_node_oldest_first(tmp_path):

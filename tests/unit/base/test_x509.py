@@ -1,4 +1,4 @@
-"""When certificates expire, as OpenSSL would tell it."""
+"""Expiry of certificates, compared with OpenSSL."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
     from ..conftest import CertificateFiles
 
 
-def openssl_says(path: Path) -> datetime:
+def openssl_expiry(path: Path) -> datetime:
     command = ["openssl", "x509", "-enddate", "-noout", "-in", str(path)]
-    said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    seconds = ssl.cert_time_to_seconds(said.strip().removeprefix("notAfter="))
+    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    seconds = ssl.cert_time_to_seconds(output.strip().removeprefix("notAfter="))
     return datetime.fromtimestamp(seconds, UTC)
 
 
 @pytest.mark.parametrize("days", [1, 3650, 36500], ids=["utc-time", "ten-years", "general-time"])
 @pytest.mark.parametrize("key", ["rsa:2048", "ec"])
-def test_it_is_what_openssl_says(tmp_path: Path, days: int, key: str) -> None:
+def test_expiry_equals_openssls(tmp_path: Path, days: int, key: str) -> None:
     curve = ["-pkeyopt", "ec_paramgen_curve:prime256v1"] if key == "ec" else []
     made = tmp_path / "tls.crt"
     subprocess.run(
@@ -34,18 +34,18 @@ def test_it_is_what_openssl_says(tmp_path: Path, days: int, key: str) -> None:
          "-subj", "/O=a/CN=b", "-keyout", str(tmp_path / "tls.key"), "-out", str(made)],
         check=True, capture_output=True,
     )  # fmt: skip
-    assert x509.expires(made.read_bytes()) == openssl_says(made)
+    assert x509.expires(made.read_bytes()) == openssl_expiry(made)
 
 
-def test_of_a_chain_the_first_one_counts(
+def test_the_first_certificate_of_a_chain_is_read(
     first_certificate: CertificateFiles, second_certificate: CertificateFiles
 ) -> None:
     chain = b"leaf\n" + first_certificate.certificate.read_bytes()
     chain += second_certificate.certificate.read_bytes()
-    assert x509.expires(chain) == openssl_says(first_certificate.certificate)
+    assert x509.expires(chain) == openssl_expiry(first_certificate.certificate)
 
 
-def test_what_is_no_certificate_has_no_end(first_certificate: CertificateFiles) -> None:
+def test_invalid_certificate_has_no_expiry(first_certificate: CertificateFiles) -> None:
     whole = first_certificate.certificate.read_bytes()
     head, *lines, foot = whole.decode().splitlines()
     for text in ("", "-----BEGIN CERTIFICATE-----", f"{head}\nAAAA\n{foot}", f"{head}\nA\n{foot}"):
@@ -55,7 +55,7 @@ def test_what_is_no_certificate_has_no_end(first_certificate: CertificateFiles) 
         assert x509.expires(broken.encode()) is None
 
 
-def test_two_digits_of_a_year_from_fifty_on_are_of_the_century_before() -> None:
+def test_two_digit_years_from_50_belong_to_the_20th_century() -> None:
     def der(tag: int, content: bytes) -> bytes:
         return bytes([tag, len(content)]) + content
 

@@ -39,7 +39,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 @dataclass
 class Fault:
-    """Answers matching requests instead of the server, `times` times (None: for ever)."""
+    """Answers matching requests instead of the server, `times` times (None: always)."""
 
     matches: Callable[[web.Request], bool]
     answer: Callable[[web.Request], web.StreamResponse | None]
@@ -80,7 +80,7 @@ class FakeApi:
     url: str = ""
     version: int = 100
     oldest: int = 0  # watches from before this version get 410
-    protobuf: bool = False  # watches of pods get it, if they ask for it
+    protobuf: bool = False  # for watches of pods that accept it
     served: set[Resource] = field(default_factory=set)
     objects: dict[Resource, dict[Key, Object]] = field(default_factory=dict)
     history: list[tuple[int, Resource, str, Object]] = field(default_factory=list)
@@ -88,12 +88,12 @@ class FakeApi:
     faults: list[Fault] = field(default_factory=list)
     seen: list[Seen] = field(default_factory=list)
     tokens: set[str] = field(default_factory=lambda: {"good"})
-    routes: dict[str, Handler] = field(default_factory=dict)  # end of a path -> who answers
+    routes: dict[str, Handler] = field(default_factory=dict)  # end of a path -> handler
     port: int = 0
     runner: web.AppRunner | None = None
     site: web.TCPSite | None = None
 
-    # --- what tests do ------------------------------------------------------------------------
+    # --- for tests ----------------------------------------------------------------------------
 
     def fail(
         self,
@@ -435,7 +435,7 @@ def status_answer(
 
 @pytest.fixture
 async def api() -> AsyncIterator[FakeApi]:
-    """A running server that serves the usual kinds and nothing in them."""
+    """A running server with the usual kinds and no objects."""
     server = FakeApi()
     server.served = {
         CONFIG_MAPS,

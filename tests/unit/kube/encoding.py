@@ -66,12 +66,12 @@ def change(kind: str, obj: Any) -> bytes:
 
 
 def whole(raw: bytes, kind: str = "Pod") -> bytes:
-    """An object that says what it is."""
+    """An object with the prefix of its type."""
     return b"k8s\0" + field(1, field(1, b"v1") + field(2, kind.encode())) + field(2, raw)
 
 
 def encode(obj: Any, message: Any) -> bytes:
-    """An object of JSON; what the table does not name is left out."""
+    """Encode an object; fields that the table does not list are omitted."""
     found = b""
     for name, (number, what) in message.items():
         value = obj.get(name)

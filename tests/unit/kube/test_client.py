@@ -1,4 +1,4 @@
-"""The client: what is sent, what comes back, and what is (not) repeated."""
+"""The client's requests, responses and retries."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from kube_scheduler_operator.base.backoff import NO_RETRIES, Backoff
 from kube_scheduler_operator.kube import errors
 from kube_scheduler_operator.kube.api import Api, PatchType, Propagation
 from kube_scheduler_operator.kube.client import ApiClient
@@ -36,18 +37,18 @@ def body(**rest: Any) -> dict[str, Any]:
 @pytest.fixture
 async def client(api):
     async with ApiClient(
-        api.credentials(), field_manager="me", backoffs=(0.001, 0.001), timeout=2
+        api.credentials(), field_manager="me", backoff=Backoff((0.001, 0.001)), timeout=2
     ) as made:
         yield made
 
 
 async def test_is_an_api(client):
-    as_api: Api = client  # the protocol that everybody else depends on
+    as_api: Api = client  # the protocol that all callers depend on
     with pytest.raises(errors.NotFound):
         await as_api.get(CONFIG)
 
 
-async def test_objects_go_in_and_come_out(api, client):
+async def test_objects_are_written_and_read_back(api, client):
     created = await client.create(CONFIG_MAPS, body(data={"a": "1"}))
     read = await client.get(CONFIG)
     assert read == created
@@ -62,7 +63,7 @@ async def test_objects_go_in_and_come_out(api, client):
         await client.get(CONFIG)
 
 
-async def test_writes_name_their_author_and_every_request_its_program(api, client):
+async def test_writes_have_a_field_manager_and_all_requests_a_user_agent(api, client):
     await client.create(CONFIG_MAPS, body())
     await client.replace(CONFIG_MAPS, body(), field_manager="other")
     assert [seen.query for seen in api.seen] == [{"fieldManager": "me"}, {"fieldManager": "other"}]
@@ -77,7 +78,9 @@ async def test_writes_name_their_author_and_every_request_its_program(api, clien
         (PatchType.APPLY, "application/apply-patch+yaml", {"force": "true"}),
     ],
 )
-async def test_patch_says_how_it_is_meant(api, client, patch_type, content_type, query):
+async def test_patch_has_the_content_type_of_its_format(
+    api, client, patch_type, content_type, query
+):
     api.put(SCHEDULERS, "cluster")
     ref = ObjectRef(SCHEDULERS, None, "cluster")
     api.fail(500, method="PATCH", times=1)
@@ -91,20 +94,20 @@ async def test_patch_says_how_it_is_meant(api, client, patch_type, content_type,
     assert seen.query == {"fieldManager": "me", **query}
 
 
-async def test_replace_of_what_has_moved_on_is_a_conflict(api, client):
+async def test_replace_of_a_changed_object_is_a_conflict(api, client):
     old = await client.create(CONFIG_MAPS, body())
     api.put(CONFIG_MAPS, "config", "ops", data={})
     with pytest.raises(errors.Conflict):
         await client.replace(CONFIG_MAPS, old)
 
 
-async def test_create_of_what_exists(api, client):
+async def test_create_of_an_existing_object(api, client):
     api.put(CONFIG_MAPS, "config", "ops")
     with pytest.raises(errors.AlreadyExists):
         await client.create(CONFIG_MAPS, body())
 
 
-async def test_delete_carries_its_preconditions(api, client):
+async def test_delete_sends_its_preconditions(api, client):
     uid = api.put(CONFIG_MAPS, "config", "ops")["metadata"]["uid"]
     with pytest.raises(errors.Conflict):
         await client.delete(CONFIG, uid="another")
@@ -136,7 +139,7 @@ async def test_list_is_complete_selected_and_typed(api, client, monkeypatch):
     assert len(api.seen) == 3
 
 
-async def test_list_whose_pages_expired_is_read_again_at_once(api, client, monkeypatch):
+async def test_list_with_expired_pages_is_repeated_without_pages(api, client, monkeypatch):
     monkeypatch.setattr("kube_scheduler_operator.kube.client.PAGE", 2)
     for name in "abcde":
         api.put(CONFIG_MAPS, name, "ops")
@@ -147,7 +150,7 @@ async def test_list_whose_pages_expired_is_read_again_at_once(api, client, monke
     assert [obj["metadata"]["name"] for obj in found.items] == list("abcde")
 
 
-async def test_dry_run_asks_the_server_to_do_nothing(api):
+async def test_dry_run_is_passed_to_the_server(api):
     async with ApiClient(api.credentials(), field_manager="me", dry_run=True) as client:
         await client.create(CONFIG_MAPS, body())
         await client.patch(CONFIG, {})
@@ -156,13 +159,13 @@ async def test_dry_run_asks_the_server_to_do_nothing(api):
     assert api.seen[-1].body["dryRun"] == ["All"]
 
 
-async def test_reads_are_repeated_while_the_server_is_unavailable(api, client):
+async def test_reads_are_retried_while_the_server_is_unavailable(api, client):
     api.put(CONFIG_MAPS, "config", "ops")
     api.fail(503, times=2)
     assert (await client.get(CONFIG))["metadata"]["name"] == "config"
 
 
-async def test_reads_are_not_repeated_for_ever(api, client):
+async def test_retries_of_reads_are_limited(api, client):
     api.fail(503, times=None)
     with pytest.raises(errors.Unavailable):
         await client.get(CONFIG)
@@ -170,7 +173,7 @@ async def test_reads_are_not_repeated_for_ever(api, client):
 
 
 @pytest.mark.parametrize("fault", ["500", "dropped"])
-async def test_write_that_may_have_been_done_is_not_repeated(api, client, fault):
+async def test_write_that_the_server_may_have_received_is_not_retried(api, client, fault):
     if fault == "500":
         api.fail(500, method="POST")
     else:
@@ -181,7 +184,7 @@ async def test_write_that_may_have_been_done_is_not_repeated(api, client, fault)
     assert len(api.requests("POST")) == 1
 
 
-async def test_write_that_never_arrived_is_repeated(api, client):
+async def test_write_that_never_reached_the_server_is_retried(api, client):
     await api.stop()
     writing = asyncio.create_task(
         _patient(api, lambda patient: patient.create(CONFIG_MAPS, body()))
@@ -193,17 +196,19 @@ async def test_write_that_never_arrived_is_repeated(api, client):
 
 
 async def _patient(api: Any, action: Any) -> Any:
-    async with ApiClient(api.credentials(), field_manager="me", backoffs=(0.01,) * 200) as patient:
+    async with ApiClient(
+        api.credentials(), field_manager="me", backoff=Backoff((0.01,) * 200)
+    ) as patient:
         return await action(patient)
 
 
-async def test_write_refused_for_load_is_repeated_when_the_server_says(api, client):
+async def test_throttled_write_is_retried_after_retry_after(api, client):
     api.fail(429, headers={"Retry-After": "0"}, times=2)
     await client.create(CONFIG_MAPS, body())
     assert len(api.requests("POST")) == 3
 
 
-async def test_long_wait_is_reported_instead(api, client):
+async def test_long_retry_after_is_an_error(api, client):
     api.fail(429, headers={"Retry-After": "600"}, times=None)
     with pytest.raises(errors.TooManyRequests) as caught:
         await client.get(CONFIG)
@@ -211,7 +216,7 @@ async def test_long_wait_is_reported_instead(api, client):
     assert len(api.seen) == 1
 
 
-async def test_refused_token_is_read_again_once(api):
+async def test_rejected_token_is_read_again_once(api):
     tokens = iter(["stale", "good"])
     credentials = Credentials(
         lambda: Access(server=api.url, authorization=f"Bearer {next(tokens)}")
@@ -222,30 +227,30 @@ async def test_refused_token_is_read_again_once(api):
     assert [seen.headers["Authorization"] for seen in api.seen] == ["Bearer stale", "Bearer good"]
 
 
-async def test_token_that_stays_refused_is_an_error(api, client):
+async def test_token_that_stays_rejected_is_an_error(api, client):
     api.tokens.clear()
     with pytest.raises(errors.Unauthorized):
         await client.get(CONFIG)
     assert len(api.seen) == 2
 
 
-async def test_nobody_at_home_names_the_server(api, client):
+async def test_refused_connection_names_the_server(api, client):
     await api.stop()
     with pytest.raises(errors.Unavailable) as caught:
         await client.get(CONFIG)
     assert not caught.value.delivered
     assert str(caught.value) == (
         f"get {CONFIG.path}: no connection to {api.url}: Connection refused; "
-        "is the API server running?"
+        "check that the API server is running"
     )
 
 
-async def test_slow_server_is_given_up(api):
+async def test_slow_server_is_a_timeout(api):
     api.faults.append(_slow())
     async with ApiClient(
-        api.credentials(), field_manager="me", timeout=0.05, backoffs=()
+        api.credentials(), field_manager="me", timeout=0.05, backoff=NO_RETRIES
     ) as client:
-        with pytest.raises(errors.Unavailable, match=r"did not answer in 0\.05 s"):
+        with pytest.raises(errors.Unavailable, match=r"no response from .* within 0\.05 s"):
             await client.get(CONFIG)
 
 
@@ -267,24 +272,24 @@ def _slow() -> Any:
     return Slow()
 
 
-async def test_answer_that_is_not_json_is_no_object(api, client):
+async def test_response_that_is_not_json_is_an_error(api, client):
     from aiohttp import web
 
     fault = api.fail(200, times=None)
     fault.answer = lambda _: web.Response(text="<html>login</html>")
-    with pytest.raises(errors.Unavailable, match="really an API server"):
+    with pytest.raises(errors.Unavailable, match="is that of an API server"):
         await client.get(CONFIG)
 
 
-async def test_observer_is_told_of_every_attempt(api):
-    told: list[tuple[str, str, str]] = []
+async def test_observer_receives_every_attempt(api):
+    attempts: list[tuple[str, str, str]] = []
 
     def observe(*, method: str, host: str, code: str, seconds: float) -> None:
         assert seconds > 0
-        told.append((method, host, code))
+        attempts.append((method, host, code))
 
     async with ApiClient(
-        api.credentials(), field_manager="me", observer=observe, backoffs=(0.001,)
+        api.credentials(), field_manager="me", observer=observe, backoff=Backoff((0.001,))
     ) as client:
         api.put(CONFIG_MAPS, "config", "ops")
         api.fail(503)
@@ -293,8 +298,8 @@ async def test_observer_is_told_of_every_attempt(api):
         with pytest.raises(errors.Unavailable):
             await client.create(CONFIG_MAPS, body())
     host = f"127.0.0.1:{api.port}"
-    assert told[:2] == [("GET", host, "503"), ("GET", host, "200")]
-    assert told[2] == ("POST", host, "<error>")
+    assert attempts[:2] == [("GET", host, "503"), ("GET", host, "200")]
+    assert attempts[2] == ("POST", host, "<error>")
 
 
 async def test_create_without_a_namespace_is_refused(client):
@@ -302,12 +307,12 @@ async def test_create_without_a_namespace_is_refused(client):
         await client.create(CONFIG_MAPS, {"metadata": {"name": "x"}})
 
 
-async def test_closed_client_says_so(api):
+async def test_closed_client_raises_an_error(api):
     with pytest.raises(RuntimeError, match="context manager"):
         await ApiClient(api.credentials(), field_manager="me").get(CONFIG)
 
 
-async def test_a_subresource_that_is_text_is_read_as_it_is(api, client):
+async def test_text_subresource_is_returned_unchanged(api, client):
     async def log(request):
         return web.Response(text='{"level":"info"}\n17\n')
 
@@ -317,14 +322,14 @@ async def test_a_subresource_that_is_text_is_read_as_it_is(api, client):
     assert api.seen[0].query == {"container": "c"}
 
 
-async def test_a_text_that_may_not_be_read_is_an_error_like_any_other(api, client):
+async def test_forbidden_text_subresource_is_an_error(api, client):
     api.fail(403, path="/log", message='pods "p" is forbidden: User "u" cannot get resource')
     with pytest.raises(errors.Forbidden, match=r"pods/log") as caught:
         await client.get_text(ObjectRef(PODS, "ops", "p"), "log")
     assert caught.value.rule.endswith('resources: ["pods/log"], verbs: ["get"]')
 
 
-async def test_an_object_is_created_in_a_subresource(api, client):
+async def test_create_in_a_subresource(api, client):
     async def token(request):
         return web.json_response({"status": {"token": "t"}}, status=201)
 
@@ -334,8 +339,8 @@ async def test_an_object_is_created_in_a_subresource(api, client):
     assert (api.seen[0].method, api.seen[0].body) == ("POST", {"spec": {}})
 
 
-async def test_a_watch_of_a_server_that_hangs_is_broken_off_at_once(served):
-    """Over TLS, which would say goodbye and wait for an answer before it closes the socket."""
+async def test_watch_of_a_hanging_server_is_aborted_at_once(served):
+    """Over TLS, whose graceful shutdown would wait for the server."""
 
     async def hang(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
@@ -350,7 +355,7 @@ async def test_a_watch_of_a_server_that_hangs_is_broken_off_at_once(served):
     server = await asyncio.start_server(hang, "127.0.0.1", 0, ssl=tls)
     access = Access(f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}", verify=False)
     async with ApiClient(Credentials(lambda: access), field_manager="me") as client:
-        request = errors.Request("watch", "/api/v1/pods", PODS)
+        request = errors.ApiRequest("watch", "/api/v1/pods", PODS)
         async with client.stream(request, {"watch": "1"}, silence=60.0) as response:
             assert response.connection
             socket = response.connection.transport.get_extra_info("socket")

@@ -1,4 +1,4 @@
-"""Identities of every form are read, and read again when they change or expire."""
+"""Credentials of every form are loaded, and reloaded when they change or expire."""
 
 from __future__ import annotations
 
@@ -126,9 +126,9 @@ def test_options_of_the_cluster(tmp_path):
     ("content", "message"),
     [
         (None, "does not exist"),
-        ("", "unusable"),
-        ("{", "unusable"),
-        ("[]", "unusable"),
+        ("", "cannot load"),
+        ("{", "cannot load"),
+        ("[]", "cannot load"),
         ("current-context: gone\ncontexts: []\nclusters: []\nusers: []", "gone"),
     ],
     ids=["missing", "empty", "no-yaml", "a-list", "context-missing"],
@@ -142,13 +142,13 @@ def test_broken_kubeconfig_is_named(tmp_path, content, message):
     assert str(path) in str(caught.value)
 
 
-def test_exec_plugin_that_fails_is_named(tmp_path):
+def test_failing_exec_plugin_is_named(tmp_path):
     user = {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "/does/not/exist"}}
-    with pytest.raises(CredentialsError, match=r"/does/not/exist.*run it by hand"):
+    with pytest.raises(CredentialsError, match=r"/does/not/exist.*run it to see why"):
         credentials.read_kubeconfig(kubeconfig(tmp_path, user))
 
 
-def test_certificate_that_is_none_is_named(tmp_path):
+def test_invalid_certificate_is_named(tmp_path):
     (tmp_path / "me.crt").write_text("nonsense")
     access = Access(server="https://api", cert_file=str(tmp_path / "me.crt"))
     with pytest.raises(CredentialsError, match=r"me\.crt"):
@@ -170,7 +170,7 @@ def pod(tmp_path, monkeypatch):
     return tmp_path
 
 
-async def test_rotated_token_of_a_pod_is_read_again(pod):
+async def test_rotated_token_of_a_pod_is_reloaded(pod):
     time = [0.0]
     ours = Credentials(lambda: credentials.read_service_account(pod), clock=lambda: time[0])
     first = await ours.access()
@@ -196,7 +196,7 @@ def test_ipv6_service_address(pod, monkeypatch):
     ],
     ids=["no-token", "empty-token"],
 )
-def test_pod_without_a_token_is_told(pod, break_it, message):
+def test_pod_without_a_token_is_an_error(pod, break_it, message):
     break_it(pod)
     with pytest.raises(CredentialsError, match=message):
         credentials.read_service_account(pod)
@@ -218,7 +218,7 @@ def test_outside_of_a_pod_the_kubeconfig_is_suggested(tmp_path, monkeypatch):
     ],
     ids=["flag", "KUBECONFIG", "pod", "home"],
 )
-def test_order_of_the_places_to_look(monkeypatch, given, environment, in_pod, expected):
+def test_order_of_the_sources(monkeypatch, given, environment, in_pod, expected):
     for name, value in (
         ("KUBECONFIG", environment),
         ("KUBERNETES_SERVICE_HOST", "x" if in_pod else None),
@@ -251,7 +251,7 @@ async def test_expiring_credentials_are_renewed_before_they_end():
     assert [await after(m) for m in (0, 5, 8.9, 9.1, 9.2, 18)] == [1, 1, 1, 2, 2, 2]
 
 
-async def test_already_expired_credentials_are_not_asked_for_at_every_request():
+async def test_expired_credentials_are_not_reloaded_at_every_request():
     loads = []
 
     def load() -> Access:
@@ -266,7 +266,7 @@ async def test_already_expired_credentials_are_not_asked_for_at_every_request():
     assert len(loads) == 1
 
 
-async def test_refused_credentials_are_read_again():
+async def test_rejected_credentials_are_reloaded():
     loads = []
     ours = Credentials(lambda: loads.append(1) or Access(server="https://a"))
     await ours.access()
@@ -277,7 +277,7 @@ async def test_refused_credentials_are_read_again():
     assert len(loads) == 2
 
 
-async def test_exec_plugin_runs_once_while_its_token_is_good(tmp_path):
+async def test_exec_plugin_runs_once_while_its_token_is_valid(tmp_path):
     path = kubeconfig(tmp_path, {"exec": plugin(tmp_path, {"token": "abc"})})
     time = [0.0]
     ours = Credentials(lambda: credentials.read_kubeconfig(path), clock=lambda: time[0])

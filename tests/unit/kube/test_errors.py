@@ -1,4 +1,4 @@
-"""Every answer becomes the error that its caller decides on, in words that help."""
+"""Every response becomes the error that its caller needs, with a helpful message."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kube_scheduler_operator.kube.resource import (
     ObjectRef,
 )
 
-ASKED = errors.Request("update", CONFIG_MAPS.path("ops", "config"), CONFIG_MAPS, "ops", "config")
+ASKED = errors.ApiRequest("update", CONFIG_MAPS.path("ops", "config"), CONFIG_MAPS, "ops", "config")
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ ASKED = errors.Request("update", CONFIG_MAPS.path("ops", "config"), CONFIG_MAPS,
         (301, "", errors.ApiError),
     ],
 )
-def test_answer_becomes_one_error(status, reason, expected):
+def test_each_response_becomes_one_error(status, reason, expected):
     body = {"kind": "Status", "reason": reason, "message": "because"}
     error = errors.from_response(ASKED, status, body)
     assert type(error) is expected
@@ -44,8 +44,8 @@ def test_answer_becomes_one_error(status, reason, expected):
     assert "because" in str(error)
 
 
-def test_forbidden_names_the_rule_that_is_missing():
-    asked = errors.Request(
+def test_forbidden_names_the_missing_rule():
+    asked = errors.ApiRequest(
         "patch",
         KUBE_SCHEDULERS.path(None, "cluster", "status"),
         KUBE_SCHEDULERS,
@@ -67,7 +67,7 @@ def test_forbidden_by_a_quota_suggests_no_rule():
     assert "rule" not in str(errors.from_response(ASKED, 403, body))
 
 
-def test_unauthorized_says_what_is_not_accepted():
+def test_unauthorized_names_the_rejected_credentials():
     assert "token or client certificate" in str(errors.from_response(ASKED, 401, ""))
 
 
@@ -76,7 +76,7 @@ def test_unauthorized_says_what_is_not_accepted():
     [("3", {}, 3.0), (None, {"retryAfterSeconds": 7}, 7.0), (None, {}, 1.0), ("soon", {}, 1.0)],
     ids=["header", "old-style", "none", "nonsense"],
 )
-def test_too_many_requests_knows_when_to_ask_again(header, details, seconds):
+def test_too_many_requests_has_retry_after(header, details, seconds):
     body = {"kind": "Status", "details": details}
     error = errors.from_response(ASKED, 429, body, header)
     assert isinstance(error, errors.TooManyRequests)
@@ -112,7 +112,7 @@ def test_paths(path, expected):
     [(NODES, "ops"), (PODS, None, "a"), (PODS, "ops", None, "log")],
     ids=["namespace-of-cluster-scoped", "no-namespace", "subresource-of-nothing"],
 )
-def test_impossible_paths_are_refused(arguments):
+def test_invalid_paths_are_refused(arguments):
     resource, *rest = arguments
     with pytest.raises(ValueError, match=r"namespace|name"):
         resource.path(*rest)

@@ -1,4 +1,4 @@
-"""Events are counted together, limited, and never a burden to their author."""
+"""Events are counted, limited, and never block or fail."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from kube_scheduler_operator.kube.errors import Forbidden, NotFound, Request
+from kube_scheduler_operator.kube.errors import ApiRequest, Forbidden, NotFound
 from kube_scheduler_operator.kube.events import BURST, REFILL, WINDOW, EventRecorder, Involved
 
 DEPLOYMENT = Involved("apps/v1", "Deployment", "operator", "ops", "uid-1")
-ASKED = Request("create", "/events")
+ASKED = ApiRequest("create", "/events")
 
 
 class Events:
@@ -128,7 +128,7 @@ async def test_repetition_after_the_window_is_a_new_event(bench):
     ],
     ids=["type", "reason", "message", "object"],
 )
-async def test_what_differs_is_another_event(bench, other):
+async def test_different_entries_are_separate_events(bench, other):
     bench.recorder.event("Warning", "Failed", "again")
     bench.time += 1
     bench.recorder.event(*other)
@@ -136,7 +136,7 @@ async def test_what_differs_is_another_event(bench, other):
     assert len(bench.api.created) == 2
 
 
-async def test_event_that_was_swept_away_is_made_again(bench):
+async def test_expired_event_is_created_again(bench):
     bench.recorder.event("Normal", "Done", "x")
     await bench.settle()
     bench.api.gone = True
@@ -146,7 +146,7 @@ async def test_event_that_was_swept_away_is_made_again(bench):
     assert [event["count"] for event in bench.api.created] == [1, 1]
 
 
-async def test_flood_is_limited_per_object_and_refills(bench):
+async def test_rate_is_limited_per_object_and_refills(bench):
     for number in range(BURST + 10):
         bench.recorder.event("Normal", "Spam", str(number))
     bench.recorder.event("Normal", "Spam", "x", Involved("v1", "Node", "n"))
@@ -160,7 +160,7 @@ async def test_flood_is_limited_per_object_and_refills(bench):
     assert len(bench.api.created) == BURST + 3
 
 
-async def test_events_of_cluster_scoped_objects_lie_in_default(bench):
+async def test_events_of_cluster_scoped_objects_are_in_default(bench):
     bench.recorder.event("Normal", "X", "y", Involved("v1", "Node", "n"))
     await bench.settle()
     (event,) = bench.api.created
@@ -168,7 +168,7 @@ async def test_events_of_cluster_scoped_objects_lie_in_default(bench):
     assert "namespace" not in event["involvedObject"]
 
 
-async def test_author_is_neither_blocked_nor_failed(bench, caplog):
+async def test_event_neither_blocks_nor_fails(bench, caplog):
     bench.api.gate.clear()
     for number in range(1000):
         bench.recorder.event("Normal", "Spam", str(number))
@@ -186,27 +186,27 @@ async def test_author_is_neither_blocked_nor_failed(bench, caplog):
     assert [event["reason"] for event in bench.api.created] == ["Works"]
 
 
-async def test_every_event_is_a_log_line(bench, caplog):
+async def test_every_event_is_logged(bench, caplog):
     with caplog.at_level(logging.INFO):
         bench.recorder.event("Warning", "Failed", "it did")
     assert "event for Deployment operator: Failed: it did" in caplog.text
     assert caplog.records[-1].levelno == logging.WARNING
 
 
-async def test_long_messages_are_cut_to_what_the_api_takes(bench):
+async def test_long_messages_are_cut_to_the_limit_of_the_api(bench):
     bench.recorder.event("Normal", "Long", "x" * 5000)
     await bench.settle()
     assert len(bench.api.created[0]["message"]) == 1024
 
 
-async def test_pending_events_are_posted_before_the_end():
+async def test_pending_events_are_sent_before_the_end():
     made = Bench()
     async with made.recorder:
         made.recorder.event("Normal", "Last", "words")
     assert [event["reason"] for event in made.api.created] == ["Last"]
 
 
-def test_end_does_not_wait_for_a_dead_api(virtual_time):
+def test_end_does_not_wait_for_an_unavailable_api(virtual_time):
     async def scenario() -> None:
         made = Bench()
         made.api.gate.clear()

@@ -1,4 +1,4 @@
-"""At most one elector believes that it leads, whatever the API and the clocks do."""
+"""At most one process leads, whatever the API and the clocks do."""
 
 from __future__ import annotations
 
@@ -13,16 +13,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from kube_scheduler_operator.base.times import rfc3339_micro
 from kube_scheduler_operator.kube.errors import (
     AlreadyExists,
+    ApiRequest,
     Conflict,
     NotFound,
-    Request,
     Unavailable,
 )
-from kube_scheduler_operator.kube.lease import LeaderElector, Timings, micro_time
+from kube_scheduler_operator.kube.lease import LeaderElector, Timings
 
-ASKED = Request("update", "/lease")
+REQUEST = ApiRequest("update", "/lease")
 
 
 class Leases:
@@ -34,7 +35,7 @@ class Leases:
         self.writes: list[dict[str, Any]] = []
         self.broken: set[str] = set()  # electors without a connection
         self.latency = lambda: 0.0
-        self.lose_answers = lambda: False
+        self.lose_responses = lambda: False
 
     def seen_by(self, who: str) -> Connection:
         return Connection(self, who)
@@ -44,10 +45,10 @@ class Connection:
     def __init__(self, leases: Leases, who: str) -> None:
         self.leases, self.who = leases, who
 
-    async def _travel(self) -> None:
+    async def _delay(self) -> None:
         await asyncio.sleep(self.leases.latency())
         if self.who in self.leases.broken:
-            raise Unavailable(ASKED, status=0, message="no connection")
+            raise Unavailable(REQUEST, status=0, message="no connection")
 
     def _store(self, lease: Any) -> dict[str, Any]:
         self.leases.version += 1
@@ -57,32 +58,32 @@ class Connection:
         self.leases.writes.append(stored["spec"])
         return copy.deepcopy(stored)
 
-    async def _answer(self, lease: dict[str, Any]) -> dict[str, Any]:
+    async def _respond(self, lease: dict[str, Any]) -> dict[str, Any]:
         await asyncio.sleep(self.leases.latency())
-        if self.leases.lose_answers():
-            raise Unavailable(ASKED, status=0, message="connection broke")
+        if self.leases.lose_responses():
+            raise Unavailable(REQUEST, status=0, message="connection broke")
         return lease
 
     async def get(self, ref: Any) -> dict[str, Any]:
-        await self._travel()
+        await self._delay()
         if self.leases.lease is None:
-            raise NotFound(ASKED, status=404)
-        return await self._answer(copy.deepcopy(self.leases.lease))
+            raise NotFound(REQUEST, status=404)
+        return await self._respond(copy.deepcopy(self.leases.lease))
 
     async def create(self, resource: Any, obj: Any, **_: Any) -> dict[str, Any]:
-        await self._travel()
+        await self._delay()
         if self.leases.lease is not None:
-            raise AlreadyExists(ASKED, status=409)
-        return await self._answer(self._store(obj))
+            raise AlreadyExists(REQUEST, status=409)
+        return await self._respond(self._store(obj))
 
     async def replace(self, resource: Any, obj: Any, **_: Any) -> dict[str, Any]:
-        await self._travel()
+        await self._delay()
         if self.leases.lease is None:
-            raise NotFound(ASKED, status=404)
-        held = self.leases.lease["metadata"]["resourceVersion"]
-        if obj["metadata"]["resourceVersion"] != held:
-            raise Conflict(ASKED, status=409)
-        return await self._answer(self._store(obj))
+            raise NotFound(REQUEST, status=404)
+        current = self.leases.lease["metadata"]["resourceVersion"]
+        if obj["metadata"]["resourceVersion"] != current:
+            raise Conflict(REQUEST, status=409)
+        return await self._respond(self._store(obj))
 
 
 def elector(leases: Leases, who: str, skew: float = 0.0) -> LeaderElector:
@@ -111,7 +112,7 @@ async def stopped(task: asyncio.Task[None]) -> None:
     await asyncio.gather(task, return_exceptions=True)
 
 
-def test_first_one_leads_at_once_and_writes_a_proper_record(virtual_time):
+def test_first_candidate_leads_at_once_and_writes_a_complete_record(virtual_time):
     async def scenario() -> None:
         leases = Leases()
         one = elector(leases, "one")
@@ -131,7 +132,7 @@ def test_first_one_leads_at_once_and_writes_a_proper_record(virtual_time):
     virtual_time.run(scenario())
 
 
-def test_second_one_waits_and_takes_over_when_the_first_dies(virtual_time):
+def test_second_candidate_takes_over_when_the_holder_stops_renewing(virtual_time):
     async def scenario() -> None:
         leases = Leases()
         one, two = elector(leases, "one"), elector(leases, "two")
@@ -151,7 +152,7 @@ def test_second_one_waits_and_takes_over_when_the_first_dies(virtual_time):
     virtual_time.run(scenario())
 
 
-def test_released_lease_is_taken_at_the_next_attempt(virtual_time):
+def test_released_lease_is_acquired_at_the_next_attempt(virtual_time):
     async def scenario() -> None:
         leases = Leases()
         one, two = elector(leases, "one"), elector(leases, "two")
@@ -170,7 +171,7 @@ def test_released_lease_is_taken_at_the_next_attempt(virtual_time):
     virtual_time.run(scenario())
 
 
-def test_restarted_container_with_the_same_identity_goes_on_at_once(virtual_time):
+def test_restarted_container_with_the_same_identity_leads_at_once(virtual_time):
     async def scenario() -> None:
         leases = Leases()
         await stopped(await lead(elector(leases, "pod-uid")))
@@ -184,7 +185,7 @@ def test_restarted_container_with_the_same_identity_goes_on_at_once(virtual_time
     virtual_time.run(scenario())
 
 
-def test_api_away_for_less_than_the_deadline_is_tolerated(virtual_time):
+def test_outage_shorter_than_the_deadline_is_tolerated(virtual_time):
     async def scenario() -> None:
         leases = Leases()
         one = elector(leases, "one")
@@ -201,7 +202,7 @@ def test_api_away_for_less_than_the_deadline_is_tolerated(virtual_time):
     virtual_time.run(scenario())
 
 
-def test_since_when_the_api_answers_is_known(virtual_time):
+def test_start_of_successful_requests_is_known(virtual_time):
     async def scenario() -> None:
         leases = Leases()
         one = elector(leases, "one")
@@ -223,7 +224,7 @@ def test_since_when_the_api_answers_is_known(virtual_time):
     virtual_time.run(scenario())
 
 
-def test_api_away_for_longer_than_the_deadline_loses_the_lease(virtual_time):
+def test_outage_longer_than_the_deadline_loses_the_lease(virtual_time):
     async def scenario() -> None:
         leases = Leases()
         one = elector(leases, "one")
@@ -253,14 +254,14 @@ def test_request_that_never_returns_does_not_outlast_the_deadline(virtual_time, 
     virtual_time.run(scenario())
 
 
-def test_slow_answer_does_not_prolong_the_lease(virtual_time):
+def test_slow_response_does_not_prolong_the_lease(virtual_time):
     """Others count from when the server wrote the renewal, so we must from before we sent it."""
 
     async def scenario() -> None:
         leases = Leases()
         one = elector(leases, "one")
         holding = await lead(one)
-        delays = iter([0.0, 7.0])  # there, and back
+        delays = iter([0.0, 7.0])  # of request and response
         leases.latency = lambda: next(delays, 1e6)
         await asyncio.sleep(9.5)
         assert len(leases.writes) == 2  # sent after 2 s, answered after 9 s
@@ -272,7 +273,7 @@ def test_slow_answer_does_not_prolong_the_lease(virtual_time):
     virtual_time.run(scenario())
 
 
-def test_somebody_who_takes_the_lease_by_force_ends_the_hold(virtual_time):
+def test_lease_overwritten_by_another_holder_is_lost(virtual_time):
     async def scenario() -> None:
         leases = Leases()
         holding = await lead(elector(leases, "one"))
@@ -287,13 +288,13 @@ def test_somebody_who_takes_the_lease_by_force_ends_the_hold(virtual_time):
     virtual_time.run(scenario())
 
 
-def test_lost_answer_of_a_renewal_is_noticed_as_ours(virtual_time):
+def test_renewal_with_a_lost_response_is_recognized(virtual_time):
     async def scenario() -> None:
         leases = Leases()
         one = elector(leases, "one")
         holding = await lead(one)
         lost = iter([True])
-        leases.lose_answers = lambda: next(lost, False)
+        leases.lose_responses = lambda: next(lost, False)
         await asyncio.sleep(60)
         assert one.is_leader
         assert not holding.done()
@@ -302,7 +303,7 @@ def test_lost_answer_of_a_renewal_is_noticed_as_ours(virtual_time):
     virtual_time.run(scenario())
 
 
-def test_lease_deleted_under_the_holder_is_made_again(virtual_time):
+def test_deleted_lease_is_created_again(virtual_time):
     async def scenario() -> None:
         leases = Leases()
         one = elector(leases, "one")
@@ -330,7 +331,7 @@ def test_create_race_has_one_winner(virtual_time):
     virtual_time.run(scenario())
 
 
-def test_release_without_leading_touches_nothing(virtual_time):
+def test_release_without_leading_writes_nothing(virtual_time):
     async def scenario() -> None:
         leases = Leases()
         await stopped(await lead(elector(leases, "one")))
@@ -343,7 +344,7 @@ def test_release_without_leading_touches_nothing(virtual_time):
 
 @settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 2**32), skews=st.tuples(*[st.floats(-1e5, 1e5)] * 3))
-def test_never_two_who_believe_that_they_lead(virtual_time, seed, skews):
+def test_never_two_leaders(virtual_time, seed, skews):
     """Slow networks, lost answers, partitions, crashes, wrong clocks: never two, in the end one."""
     dice = random.Random(seed)
 
@@ -363,7 +364,7 @@ def test_never_two_who_believe_that_they_lead(virtual_time, seed, skews):
     async def scenario() -> None:
         leases = Leases()
         leases.latency = lambda: dice.choice([0.001, 0.01, 0.5, 3, 7, 12])
-        leases.lose_answers = lambda: dice.random() < 0.1
+        leases.lose_responses = lambda: dice.random() < 0.1
         alive: list[LeaderElector] = []
         lives = [
             asyncio.create_task(live(leases, who, skew, alive))
@@ -374,7 +375,7 @@ def test_never_two_who_believe_that_they_lead(virtual_time, seed, skews):
             await asyncio.sleep(0.1)
             if step == 1500:
                 leases.broken, leases.latency = set(), lambda: 0.01
-                leases.lose_answers, led = lambda: False, 0
+                leases.lose_responses, led = lambda: False, 0
             elif step < 1500 and dice.random() < 0.01:
                 leases.broken ^= {dice.choice("abc")}
             leaders = [one for one in alive if one.is_leader]
@@ -382,7 +383,7 @@ def test_never_two_who_believe_that_they_lead(virtual_time, seed, skews):
             led += len(leaders)
         for task in lives:
             await stopped(task)
-        assert led, "the network has healed, and nobody leads"
+        assert led, "the network is back, and no process leads"
 
     virtual_time.run(scenario())
 
@@ -396,7 +397,7 @@ def test_never_two_who_believe_that_they_lead(virtual_time, seed, skews):
     ],
     ids=["deadline-not-below-duration", "retry-too-slow", "retry-zero"],
 )
-def test_timings_that_cannot_work_are_refused(timings):
+def test_invalid_timings_are_refused(timings):
     with pytest.raises(ValueError, match="renew_deadline"):
         Timings(**timings)
 
@@ -409,4 +410,4 @@ def test_empty_identity_is_refused():
 def test_micro_time_is_utc_with_six_decimals():
     new_york = datetime.timezone(datetime.timedelta(hours=-5))
     moment = datetime.datetime(2026, 1, 1, 19, 0, 0, 5, tzinfo=new_york)
-    assert micro_time(moment) == "2026-01-02T00:00:00.000005Z"
+    assert rfc3339_micro(moment) == "2026-01-02T00:00:00.000005Z"

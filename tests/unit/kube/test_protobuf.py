@@ -1,4 +1,4 @@
-"""Protobuf: what is asked for is found, all else is stepped over, and rubbish is told as such."""
+"""Protobuf: listed fields are decoded, others skipped, and invalid data is an error."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from kube_scheduler_operator.kube.protobuf import (
     METADATA,
-    Changes,
+    ChangeDecoder,
     Message,
     UnreadableError,
     number,
@@ -78,7 +78,7 @@ def quantity(name: bytes, value: bytes) -> bytes:
         ),
     ],
 )
-def test_what_is_asked_for_is_found(data: bytes, found: dict[str, Any]) -> None:
+def test_listed_fields_are_decoded(data: bytes, found: dict[str, Any]) -> None:
     assert read(data) == found
 
 
@@ -92,22 +92,22 @@ def test_what_is_asked_for_is_found(data: bytes, found: dict[str, Any]) -> None:
         varint(9 << 3 | 1) + b"12345678",
         varint(9 << 3 | 5) + b"1234",
         varint(2**28 << 3 | 2) + b"\x01a",
-        varint(1 << 3) + b"\x01",  # a number where text is asked for
+        varint(1 << 3) + b"\x01",  # a number instead of a string
         field(2, b"text"),  # and the other way round
     ],
 )
-def test_what_nobody_asks_for_is_stepped_over(unknown: bytes) -> None:
+def test_other_fields_are_skipped(unknown: bytes) -> None:
     assert read(unknown + field(1, b"a") + unknown) == {"name": "a"}
 
 
-def test_equal_parts_are_one_object() -> None:
+def test_equal_messages_share_one_object() -> None:
     first, second = read(field(5, field(1, b"a")))["many"], read(field(5, field(1, b"a")))["many"]
     assert first is not second
     assert first[0] is second[0]
 
 
 @pytest.mark.parametrize(("size", "count"), [(1, 20_000), (10_000, 2_000), (1_000_000, 30)])
-def test_what_is_remembered_is_bounded(size: int, count: int) -> None:
+def test_cache_is_bounded(size: int, count: int) -> None:
     """The parts of all pods that ever were would be gigabytes."""
     many = Message(parts(1, "many", Message(text(1, "name"))))
     tracemalloc.start()
@@ -130,17 +130,17 @@ def test_what_is_remembered_is_bounded(size: int, count: int) -> None:
         b"\x10",
         b"\x10\x80",
         b"\x10" + b"\xff" * 11,
-        b"\x0b",  # a group, which nobody has written for years
+        b"\x0b",  # a group, which no encoder has written for years
         b"\x09123",
         field(4, b"\x0a\x05abc"),
         field(1, b"\xff"),
     ],
 )
-def test_rubbish_is_told(data: bytes) -> None:
+def test_invalid_data_is_an_error(data: bytes) -> None:
     with pytest.raises((ValueError, IndexError)):
         read(data)
     frame = field(1, b"ADDED") + field(2, field(1, encoding.whole(field(1, data))))
-    changes = Changes(Message(part(1, "metadata", NAMED)))
+    changes = ChangeDecoder(Message(part(1, "metadata", NAMED)))
     with pytest.raises(UnreadableError, match="protobuf"):
         list(changes.feed(len(frame).to_bytes(4) + frame))
 
@@ -148,24 +148,24 @@ def test_rubbish_is_told(data: bytes) -> None:
 POD = {"metadata": {"name": "p", "namespace": "shop", "uid": "u", "resourceVersion": "7"}}
 
 
-def test_changes_come_as_they_are_complete() -> None:
+def test_events_are_returned_once_complete() -> None:
     data = b"".join(encoding.change(kind, POD) for kind in ("ADDED", "MODIFIED", "DELETED"))
     expected = [{"type": kind, "object": POD} for kind in ("ADDED", "MODIFIED", "DELETED")]
-    assert list(Changes(OBJECT).feed(data)) == expected
-    bit_by_bit = Changes(OBJECT)
+    assert list(ChangeDecoder(OBJECT).feed(data)) == expected
+    bit_by_bit = ChangeDecoder(OBJECT)
     assert [each for at in data for each in bit_by_bit.feed(bytes([at]))] == expected
 
 
-def test_an_error_is_a_status() -> None:
+def test_error_event_has_a_status() -> None:
     gone = {
         "kind": "Status", "status": "Failure", "message": "too old", "reason": "Expired",
         "code": 410,
     }  # fmt: skip
-    (change,) = Changes(OBJECT).feed(encoding.change("ERROR", gone))
+    (change,) = ChangeDecoder(OBJECT).feed(encoding.change("ERROR", gone))
     assert change == {"type": "ERROR", "object": gone}
 
 
-def test_a_status_is_read_of_an_answer() -> None:
+def test_status_of_an_error_response() -> None:
     refused = {
         "kind": "Status", "status": "Failure", "message": "no", "reason": "Forbidden", "code": 403
     }  # fmt: skip
@@ -186,26 +186,26 @@ def test_a_status_is_read_of_an_answer() -> None:
         field(1, b"ADDED") + field(2, field(1, b"{}")),
     ],
 )
-def test_what_is_no_change_is_told(frame: bytes) -> None:
+def test_invalid_event_is_an_error(frame: bytes) -> None:
     with pytest.raises(UnreadableError):
-        list(Changes(OBJECT).feed(len(frame).to_bytes(4) + frame))
+        list(ChangeDecoder(OBJECT).feed(len(frame).to_bytes(4) + frame))
 
 
-def test_a_length_that_cannot_be_is_not_waited_for() -> None:
-    with pytest.raises(UnreadableError, match="more than"):
-        list(Changes(OBJECT).feed(b'{"type":"ADDED"'))
+def test_impossible_length_is_an_error() -> None:
+    with pytest.raises(UnreadableError, match="exceeds"):
+        list(ChangeDecoder(OBJECT).feed(b'{"type":"ADDED"'))
 
 
 @given(st.binary(max_size=200))
-def test_any_bytes_are_read_or_told(data: bytes) -> None:
+def test_any_bytes_are_decoded_or_an_error(data: bytes) -> None:
     for given_bytes in (data, len(data).to_bytes(4) + data):
         with contextlib.suppress(UnreadableError):
-            list(Changes(OBJECT).feed(given_bytes))
+            list(ChangeDecoder(OBJECT).feed(given_bytes))
 
 
 @given(st.data())
-def test_a_change_with_a_wrong_byte_is_read_or_told(data: st.DataObject) -> None:
+def test_event_with_a_wrong_byte_is_decoded_or_an_error(data: st.DataObject) -> None:
     frame = bytearray(encoding.change("ADDED", POD))
     frame[data.draw(st.integers(4, len(frame) - 1))] = data.draw(st.integers(0, 255))
     with contextlib.suppress(UnreadableError):
-        list(Changes(OBJECT).feed(bytes(frame)))
+        list(ChangeDecoder(OBJECT).feed(bytes(frame)))

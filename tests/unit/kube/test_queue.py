@@ -1,4 +1,4 @@
-"""The work queue keeps client-go's contract, on a clock that tests turn."""
+"""The work queue keeps client-go's contract, on virtual time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hypothesis.stateful import (
     rule,
 )
 
-from kube_scheduler_operator.kube.queue import MAX_DELAY, ShutDown, WorkQueue
+from kube_scheduler_operator.kube.queue import BACKOFF, ShutDown, WorkQueue
 
 
 class Hand:
@@ -31,7 +31,7 @@ class Hand:
 
 
 class Clock:
-    """Time that passes when told."""
+    """Virtual time."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -57,7 +57,7 @@ class Clock:
 
 
 def taken(queue: WorkQueue[str]) -> str | None:
-    """The next key if one can be handed out now."""
+    """The next key if one is ready."""
     try:
         return queue.get_nowait()
     except asyncio.QueueEmpty:
@@ -74,7 +74,7 @@ def queue(clock: Clock) -> WorkQueue[str]:
     return WorkQueue(debounce=0.02, clock=clock)
 
 
-async def test_burst_becomes_one_get(queue, clock):
+async def test_burst_causes_one_get(queue, clock):
     for _ in range(1000):
         queue.add("sync")
     assert taken(queue) is None
@@ -83,7 +83,7 @@ async def test_burst_becomes_one_get(queue, clock):
     assert taken(queue) is None
 
 
-async def test_thousand_events_over_time_become_few_gets(queue, clock):
+async def test_thousand_events_over_time_cause_few_gets(queue, clock):
     gets = 0
     for _ in range(1000):
         queue.add("sync")
@@ -94,14 +94,14 @@ async def test_thousand_events_over_time_become_few_gets(queue, clock):
     assert 1 <= gets <= 10
 
 
-async def test_debounce_is_not_prolonged_by_further_adds(queue, clock):
+async def test_debounce_is_not_prolonged_by_more_adds(queue, clock):
     for _ in range(4):
         queue.add("sync")
         clock.advance(0.005)
     assert taken(queue) == "sync"
 
 
-async def test_key_added_while_worked_on_comes_back_after_done(queue, clock):
+async def test_key_added_in_process_returns_after_done(queue, clock):
     queue.add("sync")
     clock.advance(1)
     assert taken(queue) == "sync"
@@ -113,7 +113,7 @@ async def test_key_added_while_worked_on_comes_back_after_done(queue, clock):
     assert taken(queue) == "sync"
 
 
-async def test_keys_come_in_order_of_their_adds(queue, clock):
+async def test_keys_are_returned_in_the_order_of_their_adds(queue, clock):
     for key in ("a", "b", "a", "c"):
         queue.add(key)
     clock.advance(0.02)
@@ -133,7 +133,7 @@ async def test_earliest_of_several_delays_counts(queue, clock):
 
 
 @pytest.mark.parametrize("delay", [0, -1])
-async def test_no_delay_is_a_plain_add(queue, clock, delay):
+async def test_a_delay_of_zero_equals_an_add(queue, clock, delay):
     queue.add_after("sync", delay)
     assert len(queue) == 1
 
@@ -142,11 +142,11 @@ async def test_backoff_doubles_to_its_limit_and_never_overflows(queue):
     delays = [queue.add_rate_limited("sync") for _ in range(5000)]
     assert delays[:4] == [0.005, 0.01, 0.02, 0.04]
     assert delays == sorted(delays)
-    assert delays[-1] == MAX_DELAY
+    assert delays[-1] == BACKOFF.delays[-1] == 1000
     assert queue.failures("sync") == 5000
 
 
-async def test_backoff_is_per_key_and_forgotten(queue):
+async def test_backoff_is_per_key_and_reset_by_forget(queue):
     queue.add_rate_limited("a")
     assert queue.add_rate_limited("a") == 0.01
     assert queue.add_rate_limited("b") == 0.005
@@ -172,7 +172,7 @@ async def test_cancelled_get_loses_nothing():
     assert await queue.get() == "sync"
 
 
-async def test_closed_queue_hands_out_what_is_ready_and_ends(queue, clock):
+async def test_closed_queue_returns_ready_keys_and_ends(queue, clock):
     queue.add("ready")
     clock.advance(0.02)
     queue.add("gathering")
@@ -185,26 +185,26 @@ async def test_closed_queue_hands_out_what_is_ready_and_ends(queue, clock):
         await queue.get()
 
 
-async def test_done_without_get_is_a_bug(queue):
+async def test_done_without_get_is_an_error(queue):
     with pytest.raises(KeyError):
         queue.done("sync")
 
 
-async def test_observer_is_told(clock):
-    told: list[tuple[Any, ...]] = []
+async def test_observer_receives_measurements(clock):
+    measured: list[tuple[Any, ...]] = []
 
     class Observer:
         def added(self, depth: int) -> None:
-            told.append(("added", depth))
+            measured.append(("added", depth))
 
         def got(self, depth: int, waited: float) -> None:
-            told.append(("got", depth, waited))
+            measured.append(("got", depth, waited))
 
         def finished(self, worked: float) -> None:
-            told.append(("finished", worked))
+            measured.append(("finished", worked))
 
         def retried(self) -> None:
-            told.append(("retried",))
+            measured.append(("retried",))
 
     queue: WorkQueue[str] = WorkQueue(debounce=0.5, clock=clock, observer=Observer())
     queue.add("sync")
@@ -213,7 +213,7 @@ async def test_observer_is_told(clock):
     clock.advance(2)
     queue.done("sync")
     queue.add_rate_limited("sync")
-    assert told == [("added", 1), ("got", 0, 0.5), ("finished", 2.0), ("retried",)]
+    assert measured == [("added", 1), ("got", 0, 0.5), ("finished", 2.0), ("retried",)]
 
 
 class Contract(RuleBasedStateMachine):
@@ -281,7 +281,7 @@ TestContract.settings = settings(max_examples=25, stateful_step_count=25)
 
 
 @given(st.lists(st.floats(0, 0.03), max_size=60))
-def test_every_add_is_answered_within_the_debounce(gaps):
+def test_every_add_is_followed_by_a_get_within_the_debounce(gaps):
     clock = Clock()
     queue: WorkQueue[str] = WorkQueue(debounce=0.02, clock=clock)
     for gap in gaps:

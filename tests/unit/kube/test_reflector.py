@@ -1,4 +1,4 @@
-"""A copy of the API's objects that survives whatever happens to the connection."""
+"""A reflector follows the API through all faults of the connection."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from kube_scheduler_operator.base.backoff import NO_RETRIES, Backoff
 from kube_scheduler_operator.kube.client import ApiClient
 from kube_scheduler_operator.kube.protobuf import METADATA, Message, part
-from kube_scheduler_operator.kube.reflector import Pace, Reflector, Selection
+from kube_scheduler_operator.kube.reflector import Reflector, ReflectorTuning, Selection
 from kube_scheduler_operator.kube.resource import NODES, PODS
 
 if TYPE_CHECKING:
@@ -20,11 +21,11 @@ if TYPE_CHECKING:
     from .conftest import FakeApi
 
 NAMES = Message(part(1, "metadata", Message(*METADATA)))
-QUICK = Pace(batch=0.002, silence=20.0, backoff=(0.01, 0.05), page=3)
+QUICK = ReflectorTuning(batch=0.002, silence=20.0, backoff=Backoff.exponential(0.01, 0.05), page=3)
 
 
 class Copy:
-    """What a receiver was told."""
+    """A receiver that keeps the objects."""
 
     def __init__(self) -> None:
         self.objects: dict[str, Object] = {}
@@ -45,10 +46,10 @@ class Copy:
 
 @contextlib.asynccontextmanager
 async def following(
-    api: FakeApi, copy: Copy, pace: Pace = QUICK, **more: Any
+    api: FakeApi, copy: Copy, tuning: ReflectorTuning = QUICK, **more: Any
 ) -> AsyncIterator[Reflector]:
-    async with ApiClient(api.credentials(), field_manager="test", backoffs=()) as client:
-        reflector = Reflector(client, more.pop("resource", NODES), copy, pace=pace, **more)
+    async with ApiClient(api.credentials(), field_manager="test", backoff=NO_RETRIES) as client:
+        reflector = Reflector(client, more.pop("resource", NODES), copy, tuning=tuning, **more)
         task = asyncio.create_task(reflector.run())
         try:
             yield reflector
@@ -60,11 +61,11 @@ async def following(
 
 async def until(condition: Callable[[], object]) -> None:
     async with asyncio.timeout(20):
-        while not condition():  # noqa: ASYNC110 - there is nothing to wait for
+        while not condition():  # noqa: ASYNC110 - no event to wait for
             await asyncio.sleep(0.002)
 
 
-async def test_everything_is_listed_page_by_page_and_then_watched(api: FakeApi) -> None:
+async def test_objects_are_listed_in_pages_and_then_watched(api: FakeApi) -> None:
     for number in range(8):
         api.put(NODES, f"n{number}")
     copy = Copy()
@@ -84,7 +85,7 @@ async def test_everything_is_listed_page_by_page_and_then_watched(api: FakeApi) 
         assert reflector.state.version == str(api.version)
 
 
-async def test_selectors_and_bookmarks_are_asked_for(api: FakeApi) -> None:
+async def test_requests_have_selectors_and_bookmarks(api: FakeApi) -> None:
     selection = Selection("shop", label_selector="app=web")
     api.put(PODS, "p", "shop", labels={"app": "web"})
     api.put(PODS, "q", "shop", labels={"app": "db"})
@@ -101,7 +102,7 @@ async def test_selectors_and_bookmarks_are_asked_for(api: FakeApi) -> None:
 
 
 @pytest.mark.parametrize("how", ["end_watches", "reset_watches"])
-async def test_a_watch_that_ends_goes_on_where_it_was(api: FakeApi, how: str) -> None:
+async def test_ended_watch_continues_at_its_version(api: FakeApi, how: str) -> None:
     api.put(NODES, "a")
     copy = Copy()
     async with following(api, copy) as reflector:
@@ -115,7 +116,7 @@ async def test_a_watch_that_ends_goes_on_where_it_was(api: FakeApi, how: str) ->
         assert copy.calls == 4  # nothing twice
 
 
-async def test_bookmarks_move_the_version_on(api: FakeApi) -> None:
+async def test_bookmarks_advance_the_version(api: FakeApi) -> None:
     copy = Copy()
     async with following(api, copy) as reflector:
         await api.until_watched(NODES)
@@ -127,7 +128,7 @@ async def test_bookmarks_move_the_version_on(api: FakeApi) -> None:
         assert copy.calls == 0
 
 
-async def test_a_version_that_is_gone_means_to_list_anew(api: FakeApi) -> None:
+async def test_expired_version_causes_a_new_list(api: FakeApi) -> None:
     api.put(NODES, "stays")
     api.put(NODES, "goes")
     api.put(NODES, "again")
@@ -147,7 +148,7 @@ async def test_a_version_that_is_gone_means_to_list_anew(api: FakeApi) -> None:
         assert reflector.state.synced
 
 
-async def test_one_that_is_another_of_the_same_name_goes_first(api: FakeApi) -> None:
+async def test_replaced_object_of_the_same_name_is_removed_first(api: FakeApi) -> None:
     api.put(NODES, "again")
     copy = Copy()
     async with following(api, copy) as reflector:
@@ -163,7 +164,7 @@ async def test_one_that_is_another_of_the_same_name_goes_first(api: FakeApi) -> 
 
 
 @pytest.mark.parametrize("code", [410, 500, 429])
-async def test_an_error_in_a_watch_is_got_over(api: FakeApi, code: int) -> None:
+async def test_error_event_is_retried(api: FakeApi, code: int) -> None:
     api.put(NODES, "a")
     copy = Copy()
     async with following(api, copy) as reflector:
@@ -177,7 +178,7 @@ async def test_an_error_in_a_watch_is_got_over(api: FakeApi, code: int) -> None:
 
 
 @pytest.mark.parametrize("code", [403, 404, 429, 500, 503])
-async def test_a_list_that_fails_is_tried_again(
+async def test_failed_list_is_retried(
     api: FakeApi, code: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     api.put(NODES, "a")
@@ -188,10 +189,10 @@ async def test_a_list_that_fails_is_tried_again(
         assert set(copy.objects) == {"a"}
         assert reflector.state.failures == 3
         assert reflector.state.problem == ""
-    assert caplog.text.count("Cannot follow the API") == 1  # once for the same trouble
+    assert caplog.text.count("Cannot list or watch, will retry") == 1  # once for the same trouble
 
 
-async def test_a_token_that_has_expired_is_read_again(api: FakeApi) -> None:
+async def test_expired_token_is_read_again(api: FakeApi) -> None:
     api.put(NODES, "a")
     copy = Copy()
     async with following(api, copy):
@@ -204,7 +205,7 @@ async def test_a_token_that_has_expired_is_read_again(api: FakeApi) -> None:
         await until(lambda: "b" in copy.objects)
 
 
-async def test_an_api_that_is_away_is_waited_for(api: FakeApi) -> None:
+async def test_outage_of_the_api_is_retried(api: FakeApi) -> None:
     await api.stop()
     copy = Copy()
     async with following(api, copy) as reflector:
@@ -217,7 +218,7 @@ async def test_an_api_that_is_away_is_waited_for(api: FakeApi) -> None:
         assert set(copy.objects) == {"a"}
 
 
-async def test_a_watch_that_ends_at_once_is_not_asked_for_without_a_pause(api: FakeApi) -> None:
+async def test_watch_that_ends_at_once_is_retried_with_backoff(api: FakeApi) -> None:
     from aiohttp import web
 
     def empty(_: web.Request) -> web.Response:
@@ -227,7 +228,7 @@ async def test_a_watch_that_ends_at_once_is_not_asked_for_without_a_pause(api: F
 
     api.faults.append(Fault(lambda request: "watch" in request.query, empty, None))
     copy = Copy()
-    async with following(api, copy, Pace(backoff=(0.2, 0.2))) as reflector:
+    async with following(api, copy, ReflectorTuning(backoff=Backoff((0.2,)))) as reflector:
         await asyncio.wait_for(reflector.synced(), 20)
         await asyncio.sleep(0.5)
         assert 1 <= len([seen for seen in api.seen if "watch" in seen.query]) <= 5
@@ -235,7 +236,7 @@ async def test_a_watch_that_ends_at_once_is_not_asked_for_without_a_pause(api: F
 
 
 @pytest.mark.parametrize("line", [b"nonsense\n", b"[1]\n", b'{"type":"ADDED"}\n', b"\n\n"])
-async def test_rubbish_in_a_watch_is_got_over(api: FakeApi, line: bytes) -> None:
+async def test_invalid_data_in_a_watch_is_retried(api: FakeApi, line: bytes) -> None:
     copy = Copy()
     async with following(api, copy):
         await api.until_watched(NODES)
@@ -244,7 +245,7 @@ async def test_rubbish_in_a_watch_is_got_over(api: FakeApi, line: bytes) -> None
         await until(lambda: "a" in copy.objects)
 
 
-async def test_an_object_that_cannot_be_used_stops_nothing(
+async def test_object_that_the_receiver_rejects_is_skipped(
     api: FakeApi, caplog: pytest.LogCaptureFixture
 ) -> None:
     copy = Copy()
@@ -257,10 +258,10 @@ async def test_an_object_that_cannot_be_used_stops_nothing(
         api.put(NODES, "better")
         await until(lambda: "better" in copy.objects)
         assert set(copy.objects) == {"good", "better"}
-    assert caplog.text.count("An object was passed over") == 2
+    assert caplog.text.count("Cannot process an object") == 2
 
 
-async def test_long_lines_arrive_whole(api: FakeApi) -> None:
+async def test_long_lines_arrive_complete(api: FakeApi) -> None:
     copy = Copy()
     async with following(api, copy):
         await api.until_watched(NODES)
@@ -271,7 +272,7 @@ async def test_long_lines_arrive_whole(api: FakeApi) -> None:
 
 
 async def test_changes_are_read_in_batches(api: FakeApi) -> None:
-    """Not a word about time: how many there were is told, however they came."""
+    """The number of changes is independent of their timing."""
     copy = Copy()
     async with following(api, copy) as reflector:
         await api.until_watched(NODES)
@@ -283,7 +284,7 @@ async def test_changes_are_read_in_batches(api: FakeApi) -> None:
         assert reflector.state.events == 500
 
 
-async def test_changes_come_as_protobuf_with_the_fields_that_are_asked_for(api: FakeApi) -> None:
+async def test_changes_come_as_protobuf_with_the_listed_fields(api: FakeApi) -> None:
     api.protobuf = True
     api.put(PODS, "listed", "shop", spec={"nodeName": "a"})
     copy = Copy()
@@ -303,7 +304,7 @@ async def test_changes_come_as_protobuf_with_the_fields_that_are_asked_for(api: 
     assert watch.headers["Accept"].startswith("application/vnd.kubernetes.protobuf;stream=watch,")
 
 
-async def test_json_is_read_where_a_server_has_no_protobuf(api: FakeApi) -> None:
+async def test_json_from_a_server_without_protobuf(api: FakeApi) -> None:
     copy = Copy()
     async with following(api, copy, resource=PODS, fields=NAMES) as reflector:
         await api.until_watched(PODS)
@@ -313,7 +314,7 @@ async def test_json_is_read_where_a_server_has_no_protobuf(api: FakeApi) -> None
         assert reflector.state.failures == 0
 
 
-async def test_json_is_asked_for_after_protobuf_that_cannot_be_read(api: FakeApi) -> None:
+async def test_json_is_requested_after_invalid_protobuf(api: FakeApi) -> None:
     api.protobuf = True
     copy = Copy()
     async with following(api, copy, resource=PODS, fields=NAMES) as reflector:
@@ -326,7 +327,7 @@ async def test_json_is_asked_for_after_protobuf_that_cannot_be_read(api: FakeApi
         assert reflector.state.lists == 1
 
 
-async def test_a_version_that_is_gone_is_told_in_protobuf_too(api: FakeApi) -> None:
+async def test_expired_version_is_recognized_in_protobuf(api: FakeApi) -> None:
     api.protobuf = True
     copy = Copy()
     async with following(api, copy, resource=PODS, fields=NAMES) as reflector:

@@ -1,4 +1,4 @@
-"""The store holds the newest known state of every object, whatever order news arrive in."""
+"""The store has the newest version of every object, in whatever order events arrive."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ PUT, REMOVE = Store.put, Store.remove
         "late-event-of-the-predecessor-of-a-deleted-object",
     ],
 )
-def test_order_of_news_does_not_matter(steps, expected):
+def test_order_of_events_does_not_matter(steps, expected):
     store = Store()
     for step, obj in steps:
         step(store, CONFIG_MAPS, obj)
@@ -64,8 +64,8 @@ def test_order_of_news_does_not_matter(steps, expected):
 
 
 @given(st.permutations(range(7)))
-def test_any_order_of_one_objects_life_ends_the_same(order):
-    """Two lives under one name: what remains is what happened last, in every order of delivery."""
+def test_any_order_of_the_events_of_one_object_has_the_same_result(order):
+    """An object and its successor: the last change wins in every order of delivery."""
     life = [
         (PUT, config(1)),
         (PUT, config(2)),
@@ -82,7 +82,7 @@ def test_any_order_of_one_objects_life_ends_the_same(order):
     assert held(store) == ("u2", "6")
 
 
-def test_says_whether_anything_changed():
+def test_returns_whether_the_store_changed():
     store = Store()
     assert store.put(CONFIG_MAPS, config(5))
     assert not store.put(CONFIG_MAPS, config(5))
@@ -106,7 +106,7 @@ def test_views_do_not_change():
     assert len(after.list(NODES)) == 1
 
 
-def test_views_of_an_unchanged_kind_share_everything():
+def test_views_of_an_unchanged_kind_share_its_objects():
     store = Store()
     store.put(CONFIG_MAPS, config(1))
     first, second = store.view(), store.view()
@@ -115,7 +115,7 @@ def test_views_of_an_unchanged_kind_share_everything():
     assert first._by_resource[CONFIG_MAPS] is second._by_resource[CONFIG_MAPS]
 
 
-def test_managed_fields_are_dropped_and_the_original_is_left_alone():
+def test_managed_fields_are_dropped_and_the_original_is_unchanged():
     original = config(1, metadata={"managedFields": [{"manager": "x"}]})
     store = Store()
     store.put(CONFIG_MAPS, original)
@@ -123,7 +123,7 @@ def test_managed_fields_are_dropped_and_the_original_is_left_alone():
     assert "managedFields" in original["metadata"]
 
 
-def test_list_is_sorted_and_narrowed():
+def test_list_is_sorted_and_filtered():
     store = Store()
     for namespace, name, labels in [
         ("b", "2", {"app": "x"}),

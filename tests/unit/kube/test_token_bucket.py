@@ -1,11 +1,11 @@
-"""What may be spent at once, and how it comes back."""
+"""Bursts and refills."""
 
 from __future__ import annotations
 
 from kube_scheduler_operator.kube.token_bucket import TokenBucket
 
 
-def test_what_was_spent_comes_back_and_never_more_than_that() -> None:
+def test_spent_tokens_refill_up_to_the_size() -> None:
     now = 100.0
     bucket = TokenBucket(3, 10.0, lambda: now)
     assert bucket.left() == 3
@@ -18,7 +18,7 @@ def test_what_was_spent_comes_back_and_never_more_than_that() -> None:
     assert bucket.left() == 3
 
 
-def test_a_debt_is_paid_first() -> None:
+def test_debt_is_refilled_first() -> None:
     now = 0.0
     bucket = TokenBucket(1, 1.0, lambda: now)
     bucket.spend(3)

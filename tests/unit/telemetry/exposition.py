@@ -1,4 +1,4 @@
-"""What an operator serves under /metrics once everything that it can tell has happened."""
+"""The /metrics of an operator after every event that it counts."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from datetime import UTC, datetime
 from prometheus_client.parser import text_string_to_metric_families
 
 from kube_scheduler_operator.telemetry.cluster_metrics import (
-    ClusterState,
     LeaseState,
+    MetricsState,
     NodeState,
     SchedulerSpec,
 )
-from kube_scheduler_operator.telemetry.metrics import Metrics
+from kube_scheduler_operator.telemetry.metrics import OperatorMetrics
 
 
-def busy_operator() -> Metrics:
+def busy_operator() -> OperatorMetrics:
     """Metrics with a series of every kind."""
-    metrics = Metrics("1.0.0", clock=lambda: 1000.0)
-    metrics.state = ClusterState(
+    metrics = OperatorMetrics("1.0.0", clock=lambda: 1000.0)
+    metrics.state = MetricsState(
         scheduler=SchedulerSpec(True, True, True),
         latest_available_revision=1,
         nodes=(NodeState("a", 1, 0, 1, True, False),),

@@ -1,4 +1,4 @@
-"""Who may read metrics is the API server's decision, remembered for a while."""
+"""Access to metrics, as the API server authorizes it; results are cached."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from kube_scheduler_operator.kube.resource import SUBJECT_ACCESS_REVIEWS, TOKEN_REVIEWS, Resource
 from kube_scheduler_operator.telemetry import authorize
-from kube_scheduler_operator.telemetry.authorize import Decision, cached, delegated
+from kube_scheduler_operator.telemetry.authorize import AuthorizationResult, cached, delegated
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,10 +34,10 @@ class FakeApi:
         return {**obj, "status": {"allowed": spec["user"] == PROMETHEUS}}
 
 
-async def test_allowed_user_is_asked_about_with_all_that_is_known_of_it() -> None:
+async def test_access_review_has_all_attributes_of_the_user() -> None:
     api = FakeApi()
     decision = await delegated(api)("good", "/metrics")
-    assert decision == Decision(authenticated=True, allowed=True)
+    assert decision == AuthorizationResult(authenticated=True, allowed=True)
     (_, token_review), (resource, access_review) = api.created
     assert token_review == {
         "apiVersion": "authentication.k8s.io/v1",
@@ -54,14 +54,14 @@ async def test_allowed_user_is_asked_about_with_all_that_is_known_of_it() -> Non
     }
 
 
-async def test_refused_user_is_told_what_to_grant() -> None:
+async def test_denied_user_gets_the_missing_rule() -> None:
     decision = await delegated(FakeApi())("poor", "/metrics")
     assert (decision.authenticated, decision.allowed) == (True, False)
     assert 'user "poor" may not read /metrics' in decision.reason
     assert 'verb "get" on the nonResourceURL "/metrics"' in decision.reason
 
 
-async def test_unknown_token_is_nobody_and_nothing_further_is_asked() -> None:
+async def test_invalid_token_needs_no_access_review() -> None:
     api = FakeApi()
     decision = await delegated(api)("forged", "/metrics")
     assert (decision.authenticated, decision.allowed) == (False, False)
@@ -74,17 +74,17 @@ class Counting:
         self.allowed = allowed
         self.error: Exception | None = None
 
-    async def __call__(self, token: str, path: str) -> Decision:
+    async def __call__(self, token: str, path: str) -> AuthorizationResult:
         self.calls.append((token, path))
         if self.error:
             raise self.error
-        return Decision(authenticated=True, allowed=self.allowed)
+        return AuthorizationResult(authenticated=True, allowed=self.allowed)
 
 
 @pytest.mark.parametrize(
     ("allowed", "seconds"), [pytest.param(True, 35, id="yes"), pytest.param(False, 10, id="no")]
 )
-async def test_answer_is_remembered_for_as_long_as_it_may_be(allowed: bool, seconds: int) -> None:
+async def test_result_is_cached_for_its_lifetime(allowed: bool, seconds: int) -> None:
     asked = Counting(allowed=allowed)
     now = 0.0
     ask = cached(asked, lambda: now)
@@ -97,7 +97,7 @@ async def test_answer_is_remembered_for_as_long_as_it_may_be(allowed: bool, seco
     assert len(asked.calls) == 2
 
 
-async def test_each_token_and_path_has_its_own_answer() -> None:
+async def test_each_token_and_path_has_its_own_result() -> None:
     asked = Counting(allowed=True)
     ask = cached(asked, lambda: 0.0)
     for token, path in [("a", "/x"), ("b", "/x"), ("a", "/y"), ("a", "/x")]:
@@ -105,7 +105,7 @@ async def test_each_token_and_path_has_its_own_answer() -> None:
     assert asked.calls == [("a", "/x"), ("b", "/x"), ("a", "/y")]
 
 
-async def test_error_is_not_remembered() -> None:
+async def test_error_is_not_cached() -> None:
     asked = Counting(allowed=True)
     ask = cached(asked, lambda: 0.0)
     asked.error = ConnectionError("no API server")
@@ -115,7 +115,7 @@ async def test_error_is_not_remembered() -> None:
     assert (await ask("t", "/metrics")).allowed
 
 
-async def test_flood_of_tokens_does_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_cache_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(authorize, "_CACHE_SIZE", 2)
     asked = Counting(allowed=True)
     ask = cached(asked, lambda: 0.0)

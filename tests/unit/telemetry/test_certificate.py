@@ -1,4 +1,4 @@
-"""The serving certificate follows its files and never stops serving."""
+"""The serving certificate follows its files, and the last valid one stays in use."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def handshake(
     client_context.verify_mode = ssl.CERT_NONE
     client_context.minimum_version = ssl.TLSVersion.MINIMUM_SUPPORTED
     client_context.maximum_version = maximum
-    client_context.set_ciphers("ALL:@SECLEVEL=0")  # else the client itself refuses what is old
+    client_context.set_ciphers("ALL:@SECLEVEL=0")  # otherwise the client refuses old versions
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
     client = client_context.wrap_bio(to_client, to_server, server_hostname=server_name)
     peer = server.wrap_bio(to_server, to_client, server_side=True)
@@ -60,7 +60,7 @@ def copy(source: CertificateFiles, target: CertificateFiles) -> None:
 
 @pytest.mark.parametrize("server_name", ["localhost", None], ids=["with-sni", "without-sni"])
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
-def test_given_certificate_is_served(
+def test_certificate_from_files_is_served(
     served: CertificateFiles, server_name: str | None, version: ssl.TLSVersion
 ) -> None:
     serving = ServingCertificate(served.certificate, served.key)
@@ -86,7 +86,7 @@ def test_rotated_certificate_is_used_by_the_next_handshake(
     assert serving.reload() is False
 
 
-def test_half_rotated_pair_changes_nothing_until_it_is_whole(
+def test_incomplete_rotation_changes_nothing(
     served: CertificateFiles,
     first_certificate: CertificateFiles,
     second_certificate: CertificateFiles,
@@ -97,7 +97,7 @@ def test_half_rotated_pair_changes_nothing_until_it_is_whole(
     with caplog.at_level(logging.WARNING):
         assert serving.reload() is False
         assert serving.reload() is False
-    assert len(caplog.records) == 1, "the same useless pair is reported once"
+    assert len(caplog.records) == 1, "the same invalid pair is reported once"
     assert handshake(serving.context) == der(first_certificate)
     served.key.write_bytes(second_certificate.key.read_bytes())
     assert serving.reload() is True
@@ -113,34 +113,34 @@ def test_removed_files_change_nothing(
     assert handshake(serving.context) == der(first_certificate)
 
 
-def test_self_signed_certificate_when_no_files_are_given() -> None:
+def test_self_signed_certificate_without_files() -> None:
     serving = ServingCertificate(None, None)
     assert handshake(serving.context)
     assert serving.reload() is False
 
 
-def test_self_signed_certificate_when_the_files_do_not_exist_yet(tmp_path: Path) -> None:
+def test_self_signed_certificate_until_the_files_exist(tmp_path: Path) -> None:
     serving = ServingCertificate(tmp_path / "tls.crt", tmp_path / "tls.key")
     assert handshake(serving.context, server_name=None)
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         pytest.param("not a certificate", "must be unencrypted PEM", id="garbage"),
         pytest.param("", "must be unencrypted PEM", id="empty"),
     ],
 )
-def test_unusable_certificate_at_start_is_an_error(
-    served: CertificateFiles, content: str, said: str
+def test_invalid_certificate_at_start_is_an_error(
+    served: CertificateFiles, content: str, message: str
 ) -> None:
     served.certificate.write_text(content)
-    with pytest.raises(CertificateError, match=said):
+    with pytest.raises(CertificateError, match=message):
         ServingCertificate(served.certificate, served.key)
 
 
 def test_certificate_without_its_key_file_is_an_error(served: CertificateFiles) -> None:
-    with pytest.raises(CertificateError, match="both files or neither"):
+    with pytest.raises(CertificateError, match="or neither"):
         ServingCertificate(served.certificate, None)
     served.key.unlink()
     with pytest.raises(CertificateError, match=r"tls\.key: No such file"):
@@ -153,7 +153,7 @@ def test_without_openssl_the_error_names_the_flags(monkeypatch: pytest.MonkeyPat
         ServingCertificate(None, None)
 
 
-def test_what_openssl_says_is_passed_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_error_of_openssl_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     fake = tmp_path / "openssl"
     fake.write_text("#!/bin/sh\necho 'unknown option -addext' >&2\nexit 1\n")
     fake.chmod(0o755)

@@ -1,4 +1,4 @@
-"""What is on /metrics, under which names, and that nothing stale stays there."""
+"""The content and names of /metrics, without stale series."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
 from kube_scheduler_operator.telemetry.cluster_metrics import (
-    ClusterState,
     LeaseState,
+    MetricsState,
     NodeState,
     SchedulerSpec,
 )
-from kube_scheduler_operator.telemetry.metrics import Metrics
+from kube_scheduler_operator.telemetry.metrics import OperatorMetrics
 
 OPENMETRICS = "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5"
 REFERENCE_GAUGES = (
@@ -39,44 +39,44 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def metrics(clock: Clock) -> Metrics:
-    return Metrics("0.1.0", clock=clock)
+def metrics(clock: Clock) -> OperatorMetrics:
+    return OperatorMetrics("0.1.0", clock=clock)
 
 
-def value(metrics: Metrics, metric: str, /, **labels: str) -> float | None:
+def value(metrics: OperatorMetrics, metric: str, /, **labels: str) -> float | None:
     return metrics.registry.get_sample_value(metric, labels)
 
 
-def test_reference_gauges_say_what_the_scheduler_object_says(metrics: Metrics) -> None:
-    metrics.state = ClusterState(
+def test_reference_gauges_follow_the_scheduler_object(metrics: OperatorMetrics) -> None:
+    metrics.state = MetricsState(
         SchedulerSpec(masters_schedulable=True, has_policy=False, has_default_node_selector=True)
     )
     assert [value(metrics, name) for name in REFERENCE_GAUGES] == [1, 0, 1]
 
 
-def test_reference_gauges_are_absent_without_a_scheduler_object(metrics: Metrics) -> None:
+def test_reference_gauges_are_absent_without_a_scheduler_object(metrics: OperatorMetrics) -> None:
     assert [value(metrics, name) for name in REFERENCE_GAUGES] == [None, None, None]
 
 
-def test_node_that_is_gone_leaves_no_series(metrics: Metrics) -> None:
-    metrics.state = ClusterState(None, 4, (NodeState("a", 3, 4), NodeState("b", 3, 0)))
+def test_deleted_node_leaves_no_series(metrics: OperatorMetrics) -> None:
+    metrics.state = MetricsState(None, 4, (NodeState("a", 3, 4), NodeState("b", 3, 0)))
     current = "kube_scheduler_operator_node_current_revision"
     target = "kube_scheduler_operator_node_target_revision"
     assert value(metrics, "kube_scheduler_operator_latest_available_revision") == 4
     assert value(metrics, current, node="b") == 3
     assert (value(metrics, target, node="a"), value(metrics, target, node="b")) == (4, 0)
-    metrics.state = ClusterState(None, 4, (NodeState("a", 4, 0),))
+    metrics.state = MetricsState(None, 4, (NodeState("a", 4, 0),))
     assert value(metrics, current, node="a") == 4
     assert value(metrics, current, node="b") is None
 
 
-def test_the_age_of_the_lease_says_who_is_active_at_the_moment_of_the_scrape(
-    metrics: Metrics, clock: Clock
+def test_age_of_the_lease_decides_at_the_scrape_which_scheduler_is_active(
+    metrics: OperatorMetrics, clock: Clock
 ) -> None:
     age, active = (
         f"kube_scheduler_operator_{name}" for name in ("lease_age_seconds", "active_scheduler")
     )
-    metrics.state = ClusterState(nodes=(NodeState("a"), NodeState("b")), lease=LeaseState("b", 20))
+    metrics.state = MetricsState(nodes=(NodeState("a"), NodeState("b")), lease=LeaseState("b", 20))
     assert value(metrics, age) is None
     assert [value(metrics, active, node=node) for node in "ab"] == [0, 0]
     metrics.lease_seen = lambda: datetime.fromtimestamp(990, UTC)
@@ -86,24 +86,26 @@ def test_the_age_of_the_lease_says_who_is_active_at_the_moment_of_the_scrape(
     assert [value(metrics, active, node=node) for node in "ab"] == [0, 0]
 
 
-def test_who_holds_the_lease_is_shown_even_where_hosts_are_not_called_like_nodes(
-    metrics: Metrics,
+def test_holder_of_the_lease_is_shown_if_its_host_is_not_a_node(
+    metrics: OperatorMetrics,
 ) -> None:
-    metrics.state = ClusterState(nodes=(NodeState("a.example.com"),), lease=LeaseState("a", 20))
+    metrics.state = MetricsState(nodes=(NodeState("a.example.com"),), lease=LeaseState("a", 20))
     metrics.lease_seen = lambda: datetime.fromtimestamp(990, UTC)
     assert value(metrics, "kube_scheduler_operator_active_scheduler", node="a") == 1
 
 
-def test_certificates_of_schedulers_and_of_the_port(metrics: Metrics) -> None:
+def test_certificates_of_schedulers_and_of_the_port(metrics: OperatorMetrics) -> None:
     name = "kube_scheduler_operator_certificate_expiry_timestamp_seconds"
     assert value(metrics, name, certificate="operator", node="") is None
     metrics.certificate_expires = lambda: datetime.fromtimestamp(5000, UTC)
-    metrics.state = ClusterState(certificates={("client", "a"): 2000.0})
+    metrics.state = MetricsState(certificates={("client", "a"): 2000.0})
     assert value(metrics, name, certificate="operator", node="") == 5000
     assert value(metrics, name, certificate="client", node="a") == 2000
 
 
-def test_only_a_successful_pass_moves_its_time(metrics: Metrics, clock: Clock) -> None:
+def test_only_a_successful_reconcile_updates_its_time(
+    metrics: OperatorMetrics, clock: Clock
+) -> None:
     name = "kube_scheduler_operator_last_successful_pass_timestamp_seconds"
     assert value(metrics, name) == 0
     metrics.passed(0.02, success=True)
@@ -115,7 +117,7 @@ def test_only_a_successful_pass_moves_its_time(metrics: Metrics, clock: Clock) -
     assert value(metrics, "kube_scheduler_operator_pass_duration_seconds_count") == 2
 
 
-def test_ages_of_watches_are_asked_for_at_every_scrape(metrics: Metrics) -> None:
+def test_ages_of_watches_are_read_at_every_scrape(metrics: OperatorMetrics) -> None:
     name = "kube_scheduler_operator_watch_age_seconds"
     assert value(metrics, name, resource="pods", namespace="a") is None
     ages = {("pods", "a"): 90.0, ("nodes", ""): 0.5}
@@ -126,20 +128,20 @@ def test_ages_of_watches_are_asked_for_at_every_scrape(metrics: Metrics) -> None
     assert value(metrics, name, resource="nodes", namespace="") == 0.5
 
 
-def test_leader_and_standby(metrics: Metrics) -> None:
+def test_leader_and_standby(metrics: OperatorMetrics) -> None:
     for leads in (True, False):
         metrics.leading("lock", leads)
         assert value(metrics, "leader_election_master_status", name="lock") == leads
 
 
-def test_events_keep_the_name_that_dashboards_know(metrics: Metrics) -> None:
+def test_events_keep_the_name_that_dashboards_know(metrics: OperatorMetrics) -> None:
     for severity in ("Normal", "Warning", "Normal"):
         metrics.event_sent(severity)
     assert value(metrics, "event_recorder_total_events_count", severity="Normal") == 2
     assert "event_recorder_total_events_count_total" not in metrics.render("")[0].decode()
 
 
-def test_requests_under_client_go_names(metrics: Metrics) -> None:
+def test_requests_under_client_go_names(metrics: OperatorMetrics) -> None:
     metrics.requested(method="GET", host="api:6443", code="200", seconds=0.01)
     metrics.requested(method="GET", host="api:6443", code="<error>", seconds=5)
     labels = {"method": "GET", "host": "api:6443"}
@@ -149,7 +151,7 @@ def test_requests_under_client_go_names(metrics: Metrics) -> None:
     assert value(metrics, duration, verb="GET", host="api:6443") == 2
 
 
-def test_queue_under_client_go_names(metrics: Metrics) -> None:
+def test_queue_under_client_go_names(metrics: OperatorMetrics) -> None:
     queue = metrics.queue("passes")
     assert value(metrics, "workqueue_adds_total", name="passes") == 0
     queue.added(2)
@@ -163,7 +165,7 @@ def test_queue_under_client_go_names(metrics: Metrics) -> None:
     assert value(metrics, "workqueue_work_duration_seconds_sum", name="passes") == 0.25
 
 
-def test_work_that_goes_on_can_be_seen(metrics: Metrics, clock: Clock) -> None:
+def test_unfinished_work_is_exported(metrics: OperatorMetrics, clock: Clock) -> None:
     queue = metrics.queue("passes")
     queue._clock = clock
     names = ("unfinished_work_seconds", "longest_running_processor_seconds")
@@ -179,7 +181,7 @@ def test_work_that_goes_on_can_be_seen(metrics: Metrics, clock: Clock) -> None:
     assert shown() == [0, 0]
 
 
-def test_rollouts_and_failures(metrics: Metrics) -> None:
+def test_rollouts_and_failures(metrics: OperatorMetrics) -> None:
     metrics.rollout_duration.labels("installed").observe(12)
     metrics.preflight_failures.inc()
     metrics.installer_failures.labels("OperandFailedFallback").inc()
@@ -190,7 +192,7 @@ def test_rollouts_and_failures(metrics: Metrics) -> None:
     assert value(metrics, failures, reason="OperandFailedFallback") == 1
 
 
-def test_build_info_names_the_version(metrics: Metrics) -> None:
+def test_build_info_names_the_version(metrics: OperatorMetrics) -> None:
     family = next(
         f for f in metrics.registry.collect() if f.name == "kube_scheduler_operator_build_info"
     )
@@ -205,10 +207,10 @@ def test_build_info_names_the_version(metrics: Metrics) -> None:
         pytest.param("*/*", "text/plain", parse_text, id="curl"),
     ],
 )
-def test_output_is_what_the_accept_header_prefers_and_parses(
-    metrics: Metrics, accept: str, content_type: str, parser: object
+def test_output_has_the_preferred_format_and_parses(
+    metrics: OperatorMetrics, accept: str, content_type: str, parser: object
 ) -> None:
-    metrics.state = ClusterState(SchedulerSpec(True, True, True), 1, (NodeState("a", 1, 0),))
+    metrics.state = MetricsState(SchedulerSpec(True, True, True), 1, (NodeState("a", 1, 0),))
     metrics.event_sent("Normal")
     metrics.leading("lock", True)
     metrics.watch_ages = lambda: {("pods", "a"): 1.0}
@@ -220,20 +222,20 @@ def test_output_is_what_the_accept_header_prefers_and_parses(
     assert {"cluster_master_schedulable", "event_recorder_total_events_count"} <= families
 
 
-def test_no_created_series(metrics: Metrics) -> None:
+def test_no_created_series(metrics: OperatorMetrics) -> None:
     metrics.passed(0.1, success=True)
     for accept in ("", OPENMETRICS):
         assert "_created" not in metrics.render(accept)[0].decode()
 
 
-def test_two_operators_in_one_process_do_not_share_a_registry(metrics: Metrics) -> None:
-    other = Metrics("0.2.0")
+def test_two_operators_in_one_process_do_not_share_a_registry(metrics: OperatorMetrics) -> None:
+    other = OperatorMetrics("0.2.0")
     metrics.passed(0.1, success=True)
     assert value(other, "kube_scheduler_operator_passes_total", result="success") is None
     assert REGISTRY.get_sample_value("kube_scheduler_operator_preflight_failures_total") is None
 
 
-def test_every_metric_has_help_and_a_lower_case_name(metrics: Metrics) -> None:
+def test_every_metric_has_help_and_a_lower_case_name(metrics: OperatorMetrics) -> None:
     for family in metrics.registry.collect():
         assert family.documentation, family.name
         assert family.name == family.name.lower()

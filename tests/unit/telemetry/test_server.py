@@ -1,4 +1,4 @@
-"""The HTTPS port: who gets metrics, what probes see, and that it stays responsive."""
+"""The HTTPS server: authorization, probes and limits."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import aiohttp
 import pytest
 
 from kube_scheduler_operator.telemetry import server as server_module
-from kube_scheduler_operator.telemetry.authorize import Decision
+from kube_scheduler_operator.telemetry.authorize import AuthorizationResult
 from kube_scheduler_operator.telemetry.certificate import ServingCertificate
-from kube_scheduler_operator.telemetry.metrics import Metrics
-from kube_scheduler_operator.telemetry.server import Server
+from kube_scheduler_operator.telemetry.metrics import OperatorMetrics
+from kube_scheduler_operator.telemetry.server import TelemetryServer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -22,13 +22,17 @@ if TYPE_CHECKING:
     from ..conftest import CertificateFiles
 
 DECISIONS = {
-    "good": Decision(authenticated=True, allowed=True),
-    "poor": Decision(authenticated=True, allowed=False, reason='user "poor" may not read /metrics'),
-    "forged": Decision(authenticated=False, allowed=False, reason="the bearer token is not valid"),
+    "good": AuthorizationResult(authenticated=True, allowed=True),
+    "poor": AuthorizationResult(
+        authenticated=True, allowed=False, reason='user "poor" may not read /metrics'
+    ),
+    "forged": AuthorizationResult(
+        authenticated=False, allowed=False, reason="the bearer token is not valid"
+    ),
 }
 
 
-async def decide(token: str, path: str) -> Decision:
+async def decide(token: str, path: str) -> AuthorizationResult:
     assert path == "/metrics"
     if token == "outage":
         raise ConnectionError("no route to host")
@@ -36,9 +40,9 @@ async def decide(token: str, path: str) -> Decision:
 
 
 @contextlib.asynccontextmanager
-async def running(**changes: Any) -> AsyncIterator[Server]:
+async def running(**changes: Any) -> AsyncIterator[TelemetryServer]:
     arguments: dict[str, Any] = {
-        "render": Metrics("0.1.0").render,
+        "render": OperatorMetrics("0.1.0").render,
         "authorize": decide,
         "alive": lambda: {"ping": None},
         "ready": lambda: {"ping": None},
@@ -46,7 +50,7 @@ async def running(**changes: Any) -> AsyncIterator[Server]:
         "host": "127.0.0.1",
         "port": 0,
     }
-    server = Server(**(arguments | changes))
+    server = TelemetryServer(**(arguments | changes))
     await server.start()
     try:
         yield server
@@ -55,7 +59,7 @@ async def running(**changes: Any) -> AsyncIterator[Server]:
 
 
 async def get(
-    server: Server, path: str, headers: dict[str, str] | None = None
+    server: TelemetryServer, path: str, headers: dict[str, str] | None = None
 ) -> tuple[int, str, dict[str, str]]:
     url = f"http://127.0.0.1:{server.port}{path}"
     async with aiohttp.ClientSession() as session, session.get(url, headers=headers) as response:
@@ -82,29 +86,29 @@ async def test_openmetrics_if_the_client_prefers_it() -> None:
     assert body.endswith("# EOF\n")
 
 
-async def test_metrics_are_compressed_for_those_who_can_read_it() -> None:
+async def test_metrics_are_compressed_if_the_client_accepts_it() -> None:
     async with running() as server:
         _, _, headers = await get(server, "/metrics", bearer("good") | {"Accept-Encoding": "gzip"})
     assert headers["Content-Encoding"] == "gzip"
 
 
 @pytest.mark.parametrize(
-    ("headers", "status", "said"),
+    ("headers", "status", "message"),
     [
-        pytest.param({}, 401, "a bearer token is needed", id="no-token"),
+        pytest.param({}, 401, "a bearer token is required", id="no-token"),
         pytest.param({"Authorization": "Basic Zm9v"}, 401, "a bearer token is", id="basic"),
         pytest.param({"Authorization": "Bearer "}, 401, "a bearer token is", id="empty-token"),
         pytest.param(bearer("forged"), 401, "token is not valid", id="unknown-token"),
         pytest.param(bearer("poor"), 403, 'user "poor" may not read /metrics', id="not-allowed"),
-        pytest.param(bearer("outage"), 503, "could not be asked", id="api-server-away"),
+        pytest.param(bearer("outage"), 503, "cannot verify the token", id="api-server-away"),
     ],
 )
-async def test_others_are_refused_with_a_sentence(
-    headers: dict[str, str], status: int, said: str
+async def test_other_clients_are_refused_with_a_reason(
+    headers: dict[str, str], status: int, message: str
 ) -> None:
     async with running() as server:
         actual, body, answer = await get(server, "/metrics", headers)
-    assert (actual, said in body) == (status, True)
+    assert (actual, message in body) == (status, True)
     assert "build_info" not in body
     assert ("WWW-Authenticate" in answer) == (status == 401)
 
@@ -122,7 +126,7 @@ async def test_probes_need_no_token(path: str) -> None:
     assert (status, body) == (200, "[+]ping ok\nok\n")
 
 
-async def test_readyz_lists_what_is_missing_and_healthz_does_not_care() -> None:
+async def test_readyz_lists_failed_checks_and_healthz_is_independent() -> None:
     def ready() -> dict[str, str | None]:
         return {"watches": "pods has not been listed yet", "api": None}
 
@@ -134,13 +138,13 @@ async def test_readyz_lists_what_is_missing_and_healthz_does_not_care() -> None:
     assert healthy == 200
 
 
-async def test_too_many_scrapes_at_once_are_turned_away_and_probes_are_not(
+async def test_concurrent_scrapes_are_limited_and_probes_are_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(server_module, "MAX_IN_FLIGHT", 1)
     asked, answer = asyncio.Event(), asyncio.Event()
 
-    async def slow(_token: str, _path: str) -> Decision:
+    async def slow(_token: str, _path: str) -> AuthorizationResult:
         asked.set()
         await answer.wait()
         return DECISIONS["good"]
@@ -156,10 +160,10 @@ async def test_too_many_scrapes_at_once_are_turned_away_and_probes_are_not(
         assert (await get(server, "/metrics", bearer("good")))[0] == 200
 
 
-async def test_request_that_hangs_is_answered_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_hanging_request_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server_module, "REQUEST_SECONDS", 0.01)
 
-    async def hang(_token: str, _path: str) -> Decision:
+    async def hang(_token: str, _path: str) -> AuthorizationResult:
         await asyncio.Event().wait()
         raise AssertionError
 
@@ -177,7 +181,7 @@ async def test_unknown_path_is_404_and_other_methods_are_405() -> None:
             assert response.status == 405
 
 
-async def test_certificate_is_followed_while_serving(
+async def test_certificate_is_reloaded_while_serving(
     monkeypatch: pytest.MonkeyPatch,
     served: CertificateFiles,
     second_certificate: CertificateFiles,

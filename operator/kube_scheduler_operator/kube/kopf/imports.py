@@ -1,24 +1,17 @@
-"""kopf, without what it loads for others: everything of kopf that is used here comes from here.
-
-If the official client is installed, kopf imports it whole, to recognise its models in handlers'
-results. Nobody hands it such models here, and the client costs two fifths of the time that all
-imports of the operator take, and 15 MiB that stay. It is there for those who import it themselves
-(kubeconfigs are read with it).
-"""
+"""kopf without the official client, and the private names of kopf that this package relies on."""
 
 from __future__ import annotations
 
+import inspect
 import sys
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from typing import Final
 
 
 @contextmanager
 def _hidden(name: str) -> Iterator[None]:
-    """Let imports of a package fail, unless it is loaded already."""
+    """Make imports of a package fail, unless it is loaded already."""
     if name in sys.modules:
         yield
         return
@@ -32,6 +25,37 @@ def _hidden(name: str) -> Iterator[None]:
 with _hidden("kubernetes"):
     import kopf
     from kopf._cogs.clients import watching
-    from kopf._cogs.configs.configuration import OperatorSettings, WatchingSettings
 
-__all__ = ["OperatorSettings", "WatchingSettings", "kopf", "watching"]
+__all__ = ["LOGGERS", "PARAMETERS", "check_private_names", "infinite_watch", "kopf", "watching"]
+
+infinite_watch = watching.infinite_watch
+"""kopf's generator of one watch stream: lists, watches, and repeats."""
+
+PARAMETERS: Final = frozenset(
+    {"settings", "resource", "namespace", "operator_paused", "_iterations"}
+)
+
+LOGGERS: Final = {
+    # Prints the body of an event of an unknown type.
+    "watching": "kopf._cogs.clients.watching",
+    # Warns about every handler whose kind the API server does not serve; `Watcher` reports those.
+    "kinds": "kopf._core.reactor.observation",
+    # Warns at every start that it ignores signals outside of the main thread.
+    "running": "kopf._core.reactor.running",
+}
+"""Loggers of kopf whose warnings are wrong or unwanted here."""
+
+
+def check_private_names() -> None:
+    """Check that kopf still has the stream generator that `streams` replaces.
+
+    Raises:
+        RuntimeError: kopf has changed; the message describes the remedy.
+    """
+    parameters = set(inspect.signature(infinite_watch).parameters)
+    bookmarks = [mark.name for mark in watching.Bookmark]
+    if parameters != PARAMETERS or bookmarks != ["LISTED"]:
+        raise RuntimeError(
+            f"kopf's watching.infinite_watch has changed (parameters {sorted(parameters)}, "
+            f"bookmarks {bookmarks}): pin kopf>=1.45.2,<1.46, or adapt kube/kopf/streams.py"
+        )

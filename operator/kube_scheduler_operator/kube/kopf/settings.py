@@ -1,7 +1,4 @@
-"""kopf as a shell: the settings, storages and login that make it watch and never write.
-
-Imports kopf, which costs most of the operator's memory: only the watching program imports this.
-"""
+"""kopf's settings, storages and login: it watches and never writes."""
 
 from __future__ import annotations
 
@@ -10,62 +7,65 @@ import dataclasses
 import datetime
 import logging
 import time
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Iterable
+from typing import Any, Final
 
+from ...base.backoff import Backoff
+from ..credentials import Access, Credentials
 from ..errors import CredentialsError
-from .imports import kopf
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
-
-    from ..credentials import Access, Credentials
+from .imports import LOGGERS, kopf
 
 _log = logging.getLogger(__name__)
 
 LOGIN_LIFETIME: Final = datetime.timedelta(minutes=5)
-"""kopf asks for our identity again so often, which is how it learns of rotated tokens."""
+"""kopf requests credentials again after this time, and so uses rotated tokens."""
 
-_LOGIN_PAUSES: Final = (0.0, 1.0, 2.0, 5.0, 10.0, 30.0)
-"""Before a login that kopf wants although the last one has not expired, seconds: the server keeps
-answering 401, and kopf itself would ask again at once, for ever."""
+_REQUESTS: Final = Backoff((1.0, 2.0, 3.0))
+_RELIST: Final = Backoff.exponential(0.5, 30.0)
+_RESTART: Final = Backoff.exponential(1.0, 30.0)
+
+_LOGIN_BACKOFF: Final = Backoff((0.0, 1.0, 2.0, 5.0, 10.0, 30.0))
+"""Before a login that kopf requests although the last one has not expired: the server answers 401,
+and kopf would repeat the login at once, indefinitely."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Tuning:
-    """How patient the watches are, seconds; tests shorten everything.
+    """Timeouts and delays of the watches, seconds; tests shorten them.
 
     Attributes:
-        request_backoffs: pauses before kopf repeats a failed request; short, because a stream that
-            fails beyond them is not lost but listed again after `relist`.
-        relist: pauses before a stream that ended is listed again: the first, and the longest.
-        stable: a stream that lived so long starts with the first pause again.
-        reconnect: pause between two watches of one stream.
-        server_timeout: the server ends every watch after so long, to spread load.
-        inactivity: a watch without even a bookmark for so long is dead; servers send one a minute.
-        discovery: pause between two looks whether a missing kind is there now.
-        appearing: the same for a kind that nobody waits for.
-        restart: pauses before kopf is started again should it ever end: the first, and the longest.
-        check: how often it is looked whether kopf should be started again.
-        start: by when every stream must have been opened.
-        silence: kopf is started again if a stream was not heard for so long.
+        requests: before kopf repeats a failed request. A stream that still fails is listed again
+            after `relist`.
+        relist: before a stream that ended is listed again.
+        stable: age at which a stream, or kopf, starts with the first delay again.
+        reconnect: delay between two watches of one stream.
+        server_timeout: age at which the server ends a watch, to spread load.
+        inactivity: a watch without an event or bookmark for this long counts as dead; servers send
+            one bookmark a minute.
+        discovery: interval of checks for required kinds that the API server does not serve.
+        appearing: the same for optional kinds.
+        restart: before kopf starts again after it ended.
+        check: interval of health checks of kopf.
+        start: deadline for kopf to open every stream.
+        silence: kopf restarts if a stream delivers nothing for this long.
     """
 
-    request_backoffs: tuple[float, ...] = (1.0, 2.0, 3.0)
-    relist: tuple[float, float] = (0.5, 30.0)
+    requests: Backoff = _REQUESTS
+    relist: Backoff = _RELIST
     stable: float = 60.0
     reconnect: float = 0.1
     server_timeout: int = 300
     inactivity: float = 70.0
     discovery: float = 5.0
     appearing: float = 15.0
-    restart: tuple[float, float] = (1.0, 30.0)
+    restart: Backoff = _RESTART
     check: float = 1.0
     start: float = 60.0
     silence: float = 900.0
 
 
 class NoDiffBase(kopf.DiffBaseStorage):
-    """Remembers nothing about objects, so that kopf neither annotates nor deep-copies them."""
+    """Stores nothing about objects, so that kopf neither annotates nor deep-copies them."""
 
     def build(
         self,
@@ -73,11 +73,11 @@ class NoDiffBase(kopf.DiffBaseStorage):
         body: kopf.Body,  # noqa: ARG002
         extra_fields: Iterable[Any] | None = None,  # noqa: ARG002
     ) -> kopf.BodyEssence:
-        """Nothing of the object matters."""
+        """Use no part of the object."""
         return kopf.BodyEssence()
 
     def fetch(self, *, body: kopf.Body) -> kopf.BodyEssence | None:  # noqa: ARG002
-        """Nothing was stored."""
+        """Nothing is stored."""
         return None
 
     def store(self, *, body: kopf.Body, patch: kopf.Patch, essence: kopf.BodyEssence) -> None:
@@ -85,70 +85,63 @@ class NoDiffBase(kopf.DiffBaseStorage):
 
 
 class NoProgress(kopf.ProgressStorage):
-    """Remembers nothing about handlers: ours have no progress to remember."""
+    """Stores nothing about handlers: event handlers have no progress."""
 
     def fetch(self, *, key: Any, body: kopf.Body) -> None:
-        """Nothing was stored."""
+        """Nothing is stored."""
 
     def store(self, *, key: Any, record: Any, body: kopf.Body, patch: kopf.Patch) -> None:
         """Store nothing."""
 
     def purge(self, *, key: Any, body: kopf.Body, patch: kopf.Patch) -> None:
-        """Nothing to take away."""
+        """Remove nothing."""
 
     def touch(self, *, body: kopf.Body, patch: kopf.Patch, value: str | None) -> None:
         """Touch nothing."""
 
     def clear(self, *, essence: kopf.BodyEssence) -> kopf.BodyEssence:
-        """Nothing to hide; the base class would deep-copy."""
+        """Hide nothing; the base class would deep-copy."""
         return essence
 
 
-def settings(tuning: Tuning) -> kopf.OperatorSettings:
-    """Settings with which kopf watches, serves no CRD or Namespace scan, and writes nothing."""
-    result = kopf.OperatorSettings()
-    result.scanning.disabled = True
-    result.posting.enabled = False
-    result.peering.standalone = True
-    result.persistence.diffbase_storage = NoDiffBase()
-    result.persistence.progress_storage = NoProgress()
-    result.watching.server_timeout = tuning.server_timeout
-    result.watching.inactivity_timeout = tuning.inactivity
-    result.watching.reconnect_backoff = tuning.reconnect
-    result.watching.connect_timeout = 10.0
-    result.networking.error_backoffs = tuning.request_backoffs
-    result.networking.request_timeout = 60.0
-    result.networking.connect_timeout = 10.0
-    # Workers are cheap to make again, and thousands of idle ones after a burst are not to keep.
-    result.queueing.idle_timeout = 1.0
-    # kopf's last resort is a SIGKILL to this process; when to die is not its business here.
-    result.process.ultimate_exiting_timeout = None
-    return result
+def configure(settings: kopf.OperatorSettings, tuning: Tuning) -> None:
+    """Make kopf watch without scans of CRDs and Namespaces, and write nothing."""
+    settings.scanning.disabled = True
+    settings.posting.enabled = False
+    settings.peering.standalone = True
+    settings.persistence.diffbase_storage = NoDiffBase()
+    settings.persistence.progress_storage = NoProgress()
+    settings.watching.server_timeout = tuning.server_timeout
+    settings.watching.inactivity_timeout = tuning.inactivity
+    settings.watching.reconnect_backoff = tuning.reconnect
+    settings.watching.connect_timeout = 10.0
+    settings.networking.error_backoffs = tuning.requests.delays
+    settings.networking.request_timeout = 60.0
+    settings.networking.connect_timeout = 10.0
+    # Workers are cheap to create; a burst must not leave thousands of idle ones.
+    settings.queueing.idle_timeout = 1.0
+    # kopf would send SIGKILL to this process if it takes long to stop.
+    settings.process.ultimate_exiting_timeout = None
 
 
 def quiet() -> None:
     """Keep kopf's per-event lines, and the bodies in its debug lines, out of the log."""
-    for name, level in (
-        ("kopf", logging.WARNING),
-        # Would print the body of an event of an unknown type.
-        ("kopf._cogs.clients.watching", logging.ERROR),
-        # Warns at every start that it leaves signals alone outside of the main thread.
-        ("kopf._core.reactor.running", logging.ERROR),
-    ):
+    levels = {"kopf": logging.WARNING} | dict.fromkeys(LOGGERS.values(), logging.ERROR)
+    for name, level in levels.items():
         logger = logging.getLogger(name)
         logger.setLevel(max(level, logger.level))
 
 
 def connection_info(access: Access, expires: datetime.datetime) -> kopf.ConnectionInfo:
-    """Our identity in kopf's words, to be asked for again at `expires`.
+    """Credentials as kopf takes them; it requests new ones at `expires`.
 
     Raises:
-        CredentialsError: kopf cannot connect that way.
+        CredentialsError: kopf does not support them.
     """
     if access.tls_server_name:
         raise CredentialsError(
-            f"tls-server-name {access.tls_server_name!r} is not supported for watches; put a "
-            "server URL into the kubeconfig that its certificate is made for"
+            f"watches do not support tls-server-name {access.tls_server_name!r}; use a server "
+            "URL in the kubeconfig that matches the server's certificate"
         )
     scheme, _, token = (access.authorization or "").partition(" ")
     return kopf.ConnectionInfo(
@@ -165,12 +158,10 @@ def connection_info(access: Access, expires: datetime.datetime) -> kopf.Connecti
 
 
 class Login:
-    """The login handler: gives kopf our credentials, patiently where kopf would spin.
+    """Passes credentials to kopf, with a back-off that kopf's login lacks.
 
-    Args:
-        credentials: who we are.
-        failed: told why there is no identity yet.
-        pauses: before each login that comes too early in a row, seconds.
+    `failed` is called with the reason why the credentials cannot be loaded; `backoff` delays each
+    login in a row that comes too early.
     """
 
     def __init__(
@@ -178,20 +169,20 @@ class Login:
         credentials: Credentials,
         *,
         failed: Callable[[Exception], None],
-        pauses: Collection[float] = _LOGIN_PAUSES,
+        backoff: Backoff = _LOGIN_BACKOFF,
     ) -> None:
         self._credentials = credentials
         self._failed = failed
-        self._pauses = tuple(pauses)
+        self._backoff = backoff
         self._early = 0
         self._last: float | None = None
 
-    async def identify(self, **_: Any) -> kopf.ConnectionInfo:
-        """An identity that is good for LOGIN_LIFETIME; waits until there is one."""
+    async def connection(self) -> kopf.ConnectionInfo:
+        """Credentials that are valid for LOGIN_LIFETIME; waits until they can be loaded."""
         if self._last is not None:
             if time.monotonic() - self._last < LOGIN_LIFETIME.total_seconds() / 2:
-                self._credentials.invalidate()  # the server did not like the last one
-                await asyncio.sleep(self._pause())
+                self._credentials.invalidate()  # the server rejected the last ones
+                await asyncio.sleep(self._delay())
             else:
                 self._early = 0
         while True:
@@ -201,12 +192,11 @@ class Login:
                 info = connection_info(access, expires)
             except CredentialsError as error:
                 self._failed(error)
-                await asyncio.sleep(max(self._pause(), self._pauses[1]))
+                await asyncio.sleep(max(self._delay(), self._backoff.delay(1)))
             else:
                 self._last = time.monotonic()
                 return info
 
-    def _pause(self) -> float:
-        pause = self._pauses[min(self._early, len(self._pauses) - 1)]
+    def _delay(self) -> float:
         self._early += 1
-        return pause
+        return self._backoff.delay(self._early - 1)

@@ -1,9 +1,7 @@
-"""Watching the cluster: a table of watches in, events out, for as long as the process lives.
+"""Watches with kopf in a thread and an event loop of its own, for as long as the process lives.
 
-kopf does the watching, in a thread and an event loop of its own. It believes that it owns its loop:
-it replaces signal handlers, and at its end cancels every task that was started after it. Over there
-it can do no harm, and should it ever end it is simply started again. Events and marks reach the
-caller in its own loop, in order.
+The caller registers its handlers in a kopf registry; each passes its events to `Session.deliver`,
+which hands them to the caller in the caller's loop, in order.
 """
 
 from __future__ import annotations
@@ -15,40 +13,42 @@ import os
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
+from ...base.backoff import NO_RETRIES
 from ..api import Object
 from ..client import ApiClient
+from ..credentials import Credentials
 from ..errors import KubeError, NotFound
-from ..resource import Resource, Stream
+from ..resource import Resource, Stream, WatchSpec
 from .imports import kopf
-from .settings import Login, Tuning, quiet, settings
-from .streams import TICKET, Shim, Watch, WatchObserver, install
-
-if TYPE_CHECKING:
-    from ..credentials import Credentials
-
-__all__ = ["OnEvent", "OnListed", "Tuning", "Watch", "WatchObserver", "Watcher"]
+from .settings import Login, Tuning, configure, quiet
+from .streams import TICKET, Streams, WatchObserver, install
 
 _log = logging.getLogger(__name__)
 
 OnEvent: TypeAlias = Callable[[Resource, str, Object], None]
-"""Takes a kind, "ADDED", "MODIFIED" or "DELETED", and an object, whole unless it was deleted."""
+"""Takes a kind, "ADDED", "MODIFIED" or "DELETED", and an object, complete unless it is deleted."""
 
 OnListed: TypeAlias = Callable[[Stream], None]
-"""Takes a stream of which everything there is has been delivered."""
+"""Takes a stream whose existing objects have all been delivered."""
 
 
 class Watcher:
-    """Delivers what happens to the declared objects.
+    """Delivers the events of the declared watches.
 
     Args:
-        watches: what to watch; one watch per kind and namespace.
-        on_event: called for every change. An object that is listed is "ADDED", also when it is
-            listed again. A deleted one may be reduced to its metadata.
+        watches: one per kind and namespace.
+        registry: kopf handlers for at least the kinds of `watches`; each calls `Session.deliver`.
+            Their `memo` is the Session.
+        on_event: called for every change. A listed object is "ADDED", also when it is listed
+            again. A deleted one may consist of metadata only.
         on_listed: called when a stream was listed, after all its objects were delivered.
-        observer: told of trouble.
-        tuning: pauses.
+        observer: receives errors.
+        tuning: delays.
+
+    Attributes:
+        missing: kinds that the API server does not serve.
 
     Raises:
         ValueError: two watches overlap.
@@ -56,7 +56,8 @@ class Watcher:
 
     def __init__(
         self,
-        watches: Iterable[Watch],
+        watches: Iterable[WatchSpec],
+        registry: kopf.OperatorRegistry,
         *,
         on_event: OnEvent,
         on_listed: OnListed,
@@ -65,192 +66,213 @@ class Watcher:
     ) -> None:
         self._watches = tuple(watches)
         _refuse_overlaps(self._watches)
+        self._registry = registry
         self._on_event = on_event
         self._on_listed = on_listed
         self._observer = observer
-        self._tuning = tuning or Tuning()
-        self._shim = Shim(
-            self._watches, tuning=self._tuning, listed=self._post_listed, failed=self._trouble
+        self.tuning = tuning or Tuning()
+        self._streams = Streams(
+            self._watches, tuning=self.tuning, listed=self._post_listed, failed=self._failed
         )
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._said: dict[Stream | None, str] = {}
+        self._reported: dict[Stream | None, str] = {}
         self._appeared = ""
         self.missing: tuple[Resource, ...] = ()
 
     @property
+    def kinds(self) -> frozenset[Resource]:
+        """The kinds of all watches."""
+        return frozenset(spec.resource for spec in self._watches)
+
+    @property
     def streams(self) -> tuple[Stream, ...]:
-        """The keys of all watches, but for optional ones of kinds that the API does not serve."""
+        """The keys of all watches, except optional ones of kinds that the API does not serve."""
         return tuple(
             stream
-            for stream, line in self._shim.lines.items()
-            if not (line.watch.optional and stream.resource in self.missing)
+            for stream, state in self._streams.states.items()
+            if not (state.spec.optional and stream.resource in self.missing)
         )
 
     def ages(self) -> Mapping[Stream, float]:
-        """Seconds since each stream was heard, bookmarks included; infinite if never."""
+        """Seconds since the last event or bookmark of each stream; infinite if there was none."""
         now = time.monotonic()
-        heard = {stream: self._shim.lines[stream].heard_at for stream in self.streams}
-        return {stream: float("inf") if at is None else now - at for stream, at in heard.items()}
+        received = {stream: self._streams.states[stream].received_at for stream in self.streams}
+        return {stream: float("inf") if at is None else now - at for stream, at in received.items()}
 
     async def run(self, credentials: Credentials, stop: asyncio.Event) -> None:
-        """Watch until `stop` is set. Waits for missing kinds, and outlives every fault."""
+        """Watch until `stop` is set; wait for missing kinds and retry after every error."""
         self._loop = asyncio.get_running_loop()
         quiet()
-        pause, longest = self._tuning.restart
+        delay = 0.0
         while not stop.is_set():
             if not await self._kinds_served(credentials, stop):
                 return
             started = time.monotonic()
-            thread = _Thread(lambda flag: self._operate(credentials, flag), self._tuning.check)
-            looking = asyncio.create_task(self._look_for_missing(credentials))
+            thread = _Thread(lambda flag: self._operate(credentials, flag), self.tuning.check)
+            appearing = asyncio.create_task(self._await_optional(credentials))
             try:
                 await thread.run(stop, self._stuck)
             finally:
-                looking.cancel()
-                await asyncio.gather(looking, return_exceptions=True)
+                appearing.cancel()
+                await asyncio.gather(appearing, return_exceptions=True)
             if stop.is_set():
                 return
             if self._appeared and thread.error is None:
                 continue
-            self._trouble(None, thread.error or RuntimeError(thread.verdict))
-            if time.monotonic() - started >= self._tuning.stable:
-                pause = self._tuning.restart[0]
-            await _pause(stop, pause)
-            pause = min(2 * pause, longest)
+            self._failed(None, thread.error or RuntimeError(thread.reason))
+            if time.monotonic() - started >= self.tuning.stable:
+                delay = 0.0
+            delay = self.tuning.restart.after(delay)
+            await _pause(stop, delay)
 
     async def _operate(self, credentials: Credentials, flag: asyncio.Event) -> None:
-        """One life of kopf, in its own loop."""
-        registry = kopf.OperatorRegistry()
-        login = Login(credentials, failed=lambda error: self._trouble(None, error))
-        kopf.on.login(id="login", registry=registry)(login.identify)
-
-        # At its end kopf waits five seconds for the task that waits for this flag.
-        @kopf.on.cleanup(id="wave", registry=registry)
-        async def wave(**_: Any) -> None:
-            flag.set()
-
-        for resource in {stream.resource for stream in self.streams}:
-            kopf.on.event(
-                group=resource.group,
-                version=resource.version,
-                plural=resource.plural,
-                id=f"forward-{resource}",
-                registry=registry,
-            )(self._forwarder(resource))
-        install(self._shim)
-        # kopf asks for the user's name; nothing uses it, and a container's user may have none.
+        """Run kopf once, in its own loop."""
+        install(self._streams)
+        # kopf reads the user's name; nothing uses it, and a container's user may have none.
         os.environ.setdefault("LOGNAME", "kopf")
         await kopf.operator(
-            registry=registry,
-            settings=settings(self._tuning),
+            registry=self._registry,
+            memo=Session(self, credentials, flag),
             standalone=True,
-            namespaces=self._shim.namespaces,
-            clusterwide=not self._shim.namespaces,
+            namespaces=self._streams.namespaces,
+            clusterwide=not self._streams.namespaces,
             stop_flag=flag,
         )
-
-    def _forwarder(self, resource: Resource) -> Callable[..., Awaitable[None]]:
-        async def forward(event: Any, **_: Any) -> None:
-            ticket = event.get(TICKET)
-            try:
-                self._post(self._deliver, resource, event["type"] or "ADDED", event["object"])
-            finally:
-                if ticket is not None:
-                    ticket.settle()
-
-        return forward
 
     def _deliver(self, resource: Resource, kind: str, obj: Object) -> None:
         try:
             self._on_event(resource, kind, obj)
         except Exception:
             name = obj.get("metadata", {}).get("name")
-            _log.exception("%s of %s %s was not taken in", kind, resource, name)
+            _log.exception("%s event of %s %s was lost", kind, resource, name)
 
     def _post_listed(self, stream: Stream) -> None:
-        self._said.pop(stream, None)
+        self._reported.pop(stream, None)
         if self._observer:
             self._observer.listed(stream)
         self._post(self._on_listed, stream)
 
     def _post(self, function: Callable[..., None], *arguments: object) -> None:
-        """Call in the caller's loop, after everything that was posted before."""
+        """Call in the caller's loop, after all earlier calls."""
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(function, *arguments)
 
-    def _trouble(self, stream: Stream | None, error: Exception) -> None:
-        # kopf's errors have the whole Status as a second argument; the first says it.
+    def _failed(self, stream: Stream | None, error: Exception) -> None:
+        # kopf's errors have the whole Status as a second argument; the first is its message.
         text = str(error.args[0] if error.args else "") or type(error).__name__
-        if self._said.get(stream) != text:
-            _log.warning("watching %s failed, trying again: %s", stream or "the cluster", text)
-            self._said[stream] = text
+        if self._reported.get(stream) != text:
+            _log.warning(
+                "watch of %s failed and will be retried: %s", stream or "the cluster", text
+            )
+            self._reported[stream] = text
         if self._observer:
             self._observer.failed(stream, error)
 
     def _stuck(self, running: float) -> str:
-        """Why kopf should be started again after `running` seconds; empty if it should not."""
+        """Why kopf must restart after `running` seconds; empty if it is healthy."""
         if self._appeared:
             return self._appeared
-        if running < min(self._tuning.start, self._tuning.silence):
+        if running < min(self.tuning.start, self.tuning.silence):
             return ""
         for stream in self.streams:
-            if not self._shim.lines[stream].opened and running > self._tuning.start:
+            if not self._streams.states[stream].opened and running > self.tuning.start:
                 return f"kopf has not opened {stream}"
             silent = min(self.ages()[stream], running)
-            if silent > self._tuning.silence:
-                return f"nothing heard from {stream} for {silent:.0f} s"
+            if silent > self.tuning.silence:
+                return f"{stream} has delivered nothing for {silent:.0f} s"
         return ""
 
     async def _kinds_served(self, credentials: Credentials, stop: asyncio.Event) -> bool:
-        """Wait until the API serves every kind: kopf never looks again. False if stopped first."""
-        async with ApiClient(credentials, field_manager="watch", backoffs=()) as client:
+        """Wait until the API serves every required kind; False if stopped first.
+
+        kopf lists the kinds of the API server only when it starts.
+        """
+        async with ApiClient(credentials, field_manager="watch", backoff=NO_RETRIES) as client:
             while not stop.is_set():
                 try:
-                    missing = await _missing(client, {watch.resource for watch in self._watches})
+                    missing = await _missing(client, self.kinds)
                 except KubeError as error:
-                    self._trouble(None, error)
+                    self._failed(None, error)
                 else:
                     self._report_missing(missing)
-                    if self._dispensable.issuperset(missing):
+                    if self._optional.issuperset(missing):
                         self._appeared = ""
                         return True
-                await _pause(stop, self._tuning.discovery)
+                await _pause(stop, self.tuning.discovery)
         return False
 
-    async def _look_for_missing(self, credentials: Credentials) -> None:
-        """Ask now and then for the kinds that nobody waits for; return when one is served."""
+    async def _await_optional(self, credentials: Credentials) -> None:
+        """Return when the API server serves an optional kind that was missing."""
         if not self.missing:
             return
-        async with ApiClient(credentials, field_manager="watch", backoffs=()) as client:
+        async with ApiClient(credentials, field_manager="watch", backoff=NO_RETRIES) as client:
             while True:
-                await asyncio.sleep(self._tuning.appearing)
+                await asyncio.sleep(self.tuning.appearing)
                 with contextlib.suppress(KubeError):
                     served = set(self.missing) - set(await _missing(client, self.missing))
                     if served:
                         names = ", ".join(sorted(resource.name for resource in served))
-                        self._appeared = f"the API serves {names} now"
+                        self._appeared = f"the API server now serves {names}"
                         _log.info("%s", self._appeared)
                         return
 
     @property
-    def _dispensable(self) -> frozenset[Resource]:
-        """Kinds without which there is something to do."""
-        needed = {watch.resource for watch in self._watches if not watch.optional}
-        return frozenset(watch.resource for watch in self._watches) - needed
+    def _optional(self) -> frozenset[Resource]:
+        """Kinds whose watches are all optional."""
+        needed = {spec.resource for spec in self._watches if not spec.optional}
+        return self.kinds - needed
 
     def _report_missing(self, missing: tuple[Resource, ...]) -> None:
         if missing == self.missing:
             return
         self.missing = missing
         names = ", ".join(resource.name for resource in missing)
-        if missing and self._dispensable.issuperset(missing):
-            _log.warning("going on without kinds that the API does not serve; CRD: %s", names)
+        if missing and self._optional.issuperset(missing):
+            _log.warning(
+                "optional kinds are not served; to use them, install their CRDs: %s", names
+            )
         elif missing:
-            _log.warning("waiting for kinds that the API does not serve; install CRD: %s", names)
+            _log.warning("waiting for required kinds; install their CRDs: %s", names)
         else:
-            _log.info("all kinds are served now")
+            _log.info("the API server serves all kinds")
         if self._observer:
             self._observer.missing(missing)
+
+
+class Session:
+    """The `memo` of the handlers of one run of kopf: all that they need of a Watcher."""
+
+    def __init__(self, watcher: Watcher, credentials: Credentials, stop: asyncio.Event) -> None:
+        self._watcher = watcher
+        self._login = Login(credentials, failed=lambda error: watcher._failed(None, error))
+        self._stop = stop
+        self._kinds = {(kind.group, kind.plural): kind for kind in watcher.kinds}
+
+    def __copy__(self) -> Self:
+        return self  # kopf copies the memo for every object
+
+    def configure(self, settings: kopf.OperatorSettings) -> None:
+        """For `kopf.on.startup`: make kopf watch and never write."""
+        configure(settings, self._watcher.tuning)
+
+    async def log_in(self) -> kopf.ConnectionInfo:
+        """For `kopf.on.login`: the credentials."""
+        return await self._login.connection()
+
+    def finish(self) -> None:
+        """For `kopf.on.cleanup`: end kopf's wait for its stop flag, which takes five seconds."""
+        self._stop.set()
+
+    def deliver(self, resource: kopf.Resource, event: Any) -> None:
+        """For `kopf.on.event`: pass the event to `Watcher.on_event` in the caller's loop."""
+        kind = self._kinds[resource.group, resource.plural]
+        try:
+            self._watcher._post(
+                self._watcher._deliver, kind, event["type"] or "ADDED", event["object"]
+            )
+        finally:
+            if (ticket := event.get(TICKET)) is not None:
+                ticket.settle()
 
 
 class _Thread:
@@ -262,17 +284,17 @@ class _Thread:
         self._stopping = False
         self._stopper: Callable[[], object] | None = None
         self.error: Exception | None = None
-        self.verdict = "kopf ended"
+        self.reason = "kopf ended"
 
     async def run(self, stop: asyncio.Event, stuck: Callable[[float], str]) -> None:
-        """Run until it ends, `stop` is set, or `stuck` gives a reason to end it."""
+        """Run until the coroutine ends, `stop` is set, or `stuck` returns a reason."""
         loop = asyncio.get_running_loop()
         ended = asyncio.Event()
 
         def body() -> None:
             try:
                 asyncio.run(self._guarded())
-            except Exception as error:  # reported by the caller, whatever it is
+            except Exception as error:  # the caller reports it
                 self.error = error
             finally:
                 if not loop.is_closed():
@@ -289,7 +311,7 @@ class _Thread:
                     (stopped, over), timeout=self._check, return_when=asyncio.FIRST_COMPLETED
                 )
                 if reason := stuck(time.monotonic() - started):
-                    self.verdict = reason
+                    self.reason = reason
                     break
         finally:
             stopped.cancel()
@@ -312,12 +334,12 @@ async def _missing(client: ApiClient, resources: Iterable[Resource]) -> tuple[Re
         path = resource.path().rpartition("/")[0]
         by_group.setdefault(path, []).append(resource)
     missing: list[Resource] = []
-    for path, wanted in by_group.items():
+    for path, required in by_group.items():
         try:
             served = {item["name"] for item in (await client.get_path(path))["resources"]}
         except NotFound:
             served = set()
-        missing.extend(resource for resource in wanted if resource.plural not in served)
+        missing.extend(resource for resource in required if resource.plural not in served)
     return tuple(sorted(missing, key=lambda resource: resource.name))
 
 
@@ -329,12 +351,12 @@ async def _pause(stop: asyncio.Event, seconds: float) -> None:
         pass
 
 
-def _refuse_overlaps(watches: tuple[Watch, ...]) -> None:
+def _refuse_overlaps(watches: tuple[WatchSpec, ...]) -> None:
     if not watches:
-        raise ValueError("nothing to watch")
-    for index, watch in enumerate(watches):
+        raise ValueError("no watches: declare at least one")
+    for index, spec in enumerate(watches):
         for other in watches[index + 1 :]:
-            if watch.resource == other.resource and (
-                watch.namespace == other.namespace or None in (watch.namespace, other.namespace)
+            if spec.resource == other.resource and (
+                spec.namespace == other.namespace or None in (spec.namespace, other.namespace)
             ):
-                raise ValueError(f"{watch.stream} is watched twice: merge the two watches")
+                raise ValueError(f"{spec.stream} is watched twice: merge the two watches")

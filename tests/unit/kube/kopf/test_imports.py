@@ -1,4 +1,4 @@
-"""What the operator's start must not pay for."""
+"""Imports that would cost start-up time and memory."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_the_operator_starts_without_the_official_client() -> None:
     assert run(program) == "False"
 
 
-def test_the_official_client_is_there_for_those_who_ask_for_it() -> None:
+def test_the_official_client_can_be_imported_afterwards() -> None:
     program = (
         "import kube_scheduler_operator.kube.kopf.imports\n"
         "from kubernetes.config import kube_config\n"
@@ -29,7 +29,7 @@ def test_the_official_client_is_there_for_those_who_ask_for_it() -> None:
     assert run(program) == "KubeConfigLoader"
 
 
-def test_a_client_that_is_loaded_already_stays() -> None:
+def test_a_loaded_official_client_stays() -> None:
     program = (
         "import sys, kubernetes\n"
         "import kube_scheduler_operator.kube.kopf.imports\n"

@@ -1,10 +1,11 @@
-"""The shim holds on to private parts of kopf; these tests fail loudly when those change."""
+"""The streams, settings and login that kopf is given, and the private names of kopf they need."""
 
 from __future__ import annotations
 
 import asyncio
 import contextvars
 import dataclasses
+import importlib
 import inspect
 import logging
 from contextlib import aclosing
@@ -16,12 +17,13 @@ from kopf._cogs.clients import watching
 from kopf._cogs.structs.references import Resource as KopfResource
 from kopf._core.reactor import queueing
 
+from kube_scheduler_operator.base.backoff import Backoff
 from kube_scheduler_operator.kube.credentials import Access, Credentials
 from kube_scheduler_operator.kube.errors import CredentialsError
-from kube_scheduler_operator.kube.kopf import settings, streams
-from kube_scheduler_operator.kube.resource import CONFIG_MAPS, PODS, Stream
+from kube_scheduler_operator.kube.kopf import imports, settings, streams
+from kube_scheduler_operator.kube.resource import CONFIG_MAPS, PODS, Stream, WatchSpec
 
-QUICK = settings.Tuning(relist=(0.001, 0.001))
+QUICK = settings.Tuning(relist=Backoff((0.001,)))
 
 
 def listed(name: str, uid: str, kind: str | None = None) -> dict[str, Any]:
@@ -38,9 +40,9 @@ def shorter(events: list[Any]) -> list[Any]:
     ]
 
 
-async def streamed(monkeypatch, passes: list[list[Any]], count: int, **table: Any) -> list[Any]:
-    """What comes out of a shim when kopf's stream has these `passes`, up to `count` events."""
-    remaining = iter(passes)
+async def streamed(monkeypatch, rounds: list[list[Any]], count: int, **table: Any) -> list[Any]:
+    """The first `count` events for these `rounds` of kopf's stream."""
+    remaining = iter(rounds)
 
     async def infinite_watch(**_: Any):
         for event in next(remaining):
@@ -48,9 +50,9 @@ async def streamed(monkeypatch, passes: list[list[Any]], count: int, **table: An
                 raise event
             yield event
 
-    monkeypatch.setattr(streams, "watching_original", infinite_watch)
-    made = streams.Shim(
-        [streams.Watch(CONFIG_MAPS, "ops")],
+    monkeypatch.setattr(streams, "infinite_watch", infinite_watch)
+    made = streams.Streams(
+        [WatchSpec(CONFIG_MAPS, "ops")],
         tuning=QUICK,
         listed=table.get("listed", lambda _: None),
         failed=table.get("failed", lambda *_: None),
@@ -72,7 +74,7 @@ async def streamed(monkeypatch, passes: list[list[Any]], count: int, **table: An
 LISTED = watching.Bookmark.LISTED
 
 
-async def test_end_of_a_predecessor_comes_before_its_successor(monkeypatch):
+async def test_deletion_of_a_replaced_object_comes_before_its_successor(monkeypatch):
     out = await streamed(
         monkeypatch,
         [[listed("a", "old"), LISTED], [listed("a", "new"), LISTED]],
@@ -81,7 +83,7 @@ async def test_end_of_a_predecessor_comes_before_its_successor(monkeypatch):
     assert shorter(out) == [(None, "old"), LISTED, ("DELETED", "old"), (None, "new"), LISTED]
 
 
-async def test_ends_of_vanished_objects_come_before_the_mark(monkeypatch):
+async def test_deletions_of_vanished_objects_come_before_the_bookmark(monkeypatch):
     out = await streamed(
         monkeypatch,
         [[listed("a", "1"), listed("b", "2"), LISTED], [listed("b", "2"), LISTED]],
@@ -90,7 +92,7 @@ async def test_ends_of_vanished_objects_come_before_the_mark(monkeypatch):
     assert shorter(out)[3:] == [(None, "2"), ("DELETED", "1"), LISTED]
 
 
-async def test_list_that_breaks_off_deletes_nothing(monkeypatch):
+async def test_incomplete_list_deletes_nothing(monkeypatch):
     broken = [listed("a", "1"), OSError("broken")]
     out = await streamed(
         monkeypatch,
@@ -109,7 +111,7 @@ async def test_object_that_the_watch_deleted_is_not_deleted_again(monkeypatch):
     assert shorter(out) == [(None, "1"), LISTED, ("DELETED", "1"), LISTED]
 
 
-async def test_late_end_of_a_predecessor_does_not_hide_the_end_of_its_successor(monkeypatch):
+async def test_late_deletion_of_a_replaced_object_does_not_hide_that_of_its_successor(monkeypatch):
     out = await streamed(
         monkeypatch,
         [[LISTED, listed("a", "new", "ADDED"), listed("a", "old", "DELETED")], [LISTED]],
@@ -118,7 +120,7 @@ async def test_late_end_of_a_predecessor_does_not_hide_the_end_of_its_successor(
     assert shorter(out)[3:] == [("DELETED", "new"), LISTED]
 
 
-async def test_mark_waits_for_the_events_of_its_list_only(monkeypatch):
+async def test_stream_counts_as_listed_after_the_events_of_its_list_only(monkeypatch):
     marks: list[Stream] = []
     out = await streamed(
         monkeypatch,
@@ -133,9 +135,9 @@ async def test_mark_waits_for_the_events_of_its_list_only(monkeypatch):
 
 
 async def test_undeclared_streams_stay_idle(monkeypatch):
-    monkeypatch.setattr(streams, "watching_original", lambda **_: pytest.fail("asked the API"))
-    made = streams.Shim(
-        [streams.Watch(CONFIG_MAPS, "ops")],
+    monkeypatch.setattr(streams, "infinite_watch", lambda **_: pytest.fail("sent a request"))
+    made = streams.Streams(
+        [WatchSpec(CONFIG_MAPS, "ops")],
         tuning=QUICK,
         listed=lambda _: None,
         failed=lambda *_: None,
@@ -149,49 +151,69 @@ async def test_undeclared_streams_stay_idle(monkeypatch):
                 await anext(aiter(stream))
 
 
-def test_contract_everything_of_kopf_streams_through_the_wrapped_attribute():
-    """`queueing.watcher` must look infinite_watch up in its module, and know the Bookmark."""
+REMEDY = (
+    "kopf has changed a private name that kube/kopf uses. Either pin kopf>=1.45.2,<1.46 in "
+    "pyproject.toml, or adapt kube/kopf/imports.py and kube/kopf/streams.py to: {}"
+)
+
+
+def test_kopf_looks_up_its_stream_generator_in_the_module_where_it_is_replaced():
+    change = REMEDY.format("_core.reactor.queueing.watcher calls _cogs.clients.watching")
     source = inspect.getsource(queueing.watcher)
-    assert "watching.infinite_watch(" in source
-    assert "watching.Bookmark" in source
-    assert queueing.watching is watching
-    assert [mark.name for mark in watching.Bookmark] == ["LISTED"]
+    assert "watching.infinite_watch(" in source, change
+    assert "watching.Bookmark" in source, change
+    assert queueing.watching is watching, change
 
 
-def test_contract_infinite_watch_can_be_run_for_one_pass():
-    parameters = inspect.signature(streams.watching_original).parameters
-    assert set(parameters) == {
-        "settings",
-        "resource",
-        "namespace",
-        "operator_paused",
-        "_iterations",
+def test_stream_generator_of_kopf_can_run_one_round():
+    change = REMEDY.format("_cogs.clients.watching.infinite_watch and Bookmark")
+    parameters = {"settings", "resource", "namespace", "operator_paused", "_iterations"}
+    assert set(inspect.signature(imports.infinite_watch).parameters) == parameters, change
+    assert inspect.isasyncgenfunction(imports.infinite_watch), change
+    assert [mark.name for mark in watching.Bookmark] == ["LISTED"], change
+
+
+@pytest.mark.parametrize("name", imports.LOGGERS.values())
+def test_logger_of_kopf_exists_under_the_name_that_is_silenced(name):
+    change = REMEDY.format(f"the logger of the module {name}")
+    source = inspect.getsource(importlib.import_module(name))
+    assert "logger = logging.getLogger(__name__)" in source, change
+
+
+def test_warnings_that_are_silenced_are_still_those_of_kopf():
+    sources = {
+        name: inspect.getsource(importlib.import_module(logger))
+        for name, logger in imports.LOGGERS.items()
     }
-    assert inspect.isasyncgenfunction(streams.watching_original)
+    change = REMEDY.format("the messages of these loggers; remove the entry from LOGGERS")
+    assert "logger.warning" in sources["watching"], change
+    assert "Unresolved resources cannot be served" in sources["kinds"], change
+    assert "OS signals are ignored" in sources["running"], change
 
 
-def test_changed_kopf_is_refused_with_the_pin_that_helps(monkeypatch):
+def test_changed_kopf_is_refused_with_the_remedy(monkeypatch):
     async def infinite_watch(*, settings: Any, kind: Any):
         yield None
 
-    monkeypatch.setattr(streams, "watching_original", infinite_watch)
+    monkeypatch.setattr(imports, "infinite_watch", infinite_watch)
     with pytest.raises(RuntimeError, match="pin kopf"):
-        streams.install(streams.Shim([], tuning=QUICK, listed=print, failed=print))
+        streams.install(streams.Streams([], tuning=QUICK, listed=print, failed=print))
 
 
-def test_other_operators_in_the_process_stream_as_ever(monkeypatch):
-    made = streams.Shim([], tuning=QUICK, listed=print, failed=print)
+def test_other_operators_in_the_process_use_the_original_stream_generator():
+    made = streams.Streams([], tuning=QUICK, listed=print, failed=print)
     contextvars.copy_context().run(streams.install, made)
     assert watching.infinite_watch is streams._dispatch
     stream = watching.infinite_watch(
         settings=kopf.OperatorSettings(), resource=None, namespace=None
     )
-    assert stream.ag_code is streams.watching_original.__code__
+    assert stream.ag_code is imports.infinite_watch.__code__
 
 
-def test_selectors_are_those_of_the_one_watch():
-    watch = streams.Watch(PODS, "ops", label_selector="a=b", field_selector="metadata.name=x")
-    base = settings.settings(QUICK)
+def test_each_stream_has_the_selectors_of_its_watch():
+    watch = WatchSpec(PODS, "ops", label_selector="a=b", field_selector="metadata.name=x")
+    base = kopf.OperatorSettings()
+    settings.configure(base, QUICK)
     narrowed = streams._narrowed(base, watch)
     pods = KopfResource(group="", version="v1", plural="pods", namespaced=True)
     assert narrowed.watching.label_selectors.collect(pods) == ["a=b"]
@@ -200,8 +222,9 @@ def test_selectors_are_those_of_the_one_watch():
     assert base.watching.label_selectors.collect(pods) == []
 
 
-def test_settings_make_kopf_watch_and_nothing_else():
-    result = settings.settings(settings.Tuning())
+def test_settings_make_kopf_only_watch():
+    result = kopf.OperatorSettings()
+    settings.configure(result, settings.Tuning())
     assert result.queueing.worker_limit is None  # with indices a limit dead-locks kopf
     assert result.scanning.disabled
     assert not result.posting.enabled
@@ -212,7 +235,7 @@ def test_settings_make_kopf_watch_and_nothing_else():
     assert isinstance(result.persistence.progress_storage, settings.NoProgress)
 
 
-def test_storages_remember_nothing():
+def test_storages_store_nothing():
     body = kopf.Body({"metadata": {"annotations": {}}, "spec": {"a": 1}})
     patch = kopf.Patch()
     diffbase, progress = settings.NoDiffBase(), settings.NoProgress()
@@ -234,26 +257,26 @@ def test_kopf_is_quiet_below_warnings():
     assert not logging.getLogger("kopf._cogs.clients.watching").isEnabledFor(logging.WARNING)
 
 
-async def test_login_asked_for_too_early_reloads_and_slows_down(monkeypatch):
+async def test_early_login_reloads_credentials_and_backs_off(monkeypatch):
     loads: list[int] = []
 
     def load() -> Access:
         loads.append(1)
         return Access(server="https://api", authorization="Bearer t", files=())
 
-    login = settings.Login(Credentials(load), failed=lambda _: None, pauses=(0.0, 0.02, 0.02))
+    login = settings.Login(Credentials(load), failed=lambda _: None, backoff=Backoff((0.0, 0.02)))
     loop = asyncio.get_running_loop()
-    first = await login.identify()
-    await login.identify()
+    first = await login.connection()
+    await login.connection()
     before = loop.time()
-    await login.identify()
+    await login.connection()
     assert loop.time() - before >= 0.02
     assert len(loads) == 3
     assert (first.scheme, first.token) == ("Bearer", "t")
     assert first.expiration is not None
 
 
-async def test_login_waits_for_credentials_and_says_why():
+async def test_login_waits_for_credentials_and_reports_the_error():
     reasons: list[Exception] = []
     answers = iter([CredentialsError("no kubeconfig"), Access(server="https://api")])
 
@@ -263,12 +286,12 @@ async def test_login_waits_for_credentials_and_says_why():
             raise answer
         return answer
 
-    login = settings.Login(Credentials(load), failed=reasons.append, pauses=(0.0, 0.001))
-    assert (await login.identify()).server == "https://api"
+    login = settings.Login(Credentials(load), failed=reasons.append, backoff=Backoff((0.0, 0.001)))
+    assert (await login.connection()).server == "https://api"
     assert [str(reason) for reason in reasons] == ["no kubeconfig"]
 
 
-def test_server_name_that_kopf_cannot_expect_is_refused():
+def test_tls_server_name_is_refused():
     access = Access(server="https://10.0.0.1", tls_server_name="kubernetes")
     with pytest.raises(CredentialsError, match="tls-server-name"):
         settings.connection_info(access, settings.datetime.datetime.now(settings.datetime.UTC))

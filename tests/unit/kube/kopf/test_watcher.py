@@ -1,4 +1,4 @@
-"""Every fault of a watch heals: nothing is lost, nothing is kept, and the program lives on."""
+"""Watches recover from every fault without lost or stale objects."""
 
 from __future__ import annotations
 
@@ -12,27 +12,36 @@ from typing import Any
 
 import pytest
 
+from kube_scheduler_operator.base.backoff import Backoff
+from kube_scheduler_operator.engine.handlers import registry
 from kube_scheduler_operator.kube.credentials import Access, Credentials
 from kube_scheduler_operator.kube.kopf.settings import Tuning
-from kube_scheduler_operator.kube.kopf.watcher import Watch, Watcher
-from kube_scheduler_operator.kube.resource import CONFIG_MAPS, NODES, PODS, SCHEDULERS, Stream
+from kube_scheduler_operator.kube.kopf.watcher import Watcher
+from kube_scheduler_operator.kube.resource import (
+    CONFIG_MAPS,
+    NODES,
+    PODS,
+    SCHEDULERS,
+    Stream,
+    WatchSpec,
+)
 from kube_scheduler_operator.kube.store import Store
 
 QUICK = Tuning(
-    request_backoffs=(0.01, 0.01),
-    relist=(0.01, 0.05),
+    requests=Backoff((0.01, 0.01)),
+    relist=Backoff.exponential(0.01, 0.05),
     reconnect=0.01,
     discovery=0.02,
-    restart=(0.02, 0.05),
+    restart=Backoff.exponential(0.02, 0.05),
     check=0.02,
 )
-CONFIG = Watch(CONFIG_MAPS, "ops")
+CONFIG = WatchSpec(CONFIG_MAPS, "ops")
 
 
 class Cluster:
-    """A watcher that feeds a store, and all that it delivered."""
+    """A watcher that feeds a store, and everything that it delivered."""
 
-    def __init__(self, watches: list[Watch], tuning: Tuning = QUICK) -> None:
+    def __init__(self, watches: list[WatchSpec], tuning: Tuning = QUICK) -> None:
         self.store = Store()
         self.events: list[tuple[str, str, str]] = []
         self.marks: list[Stream] = []
@@ -41,6 +50,7 @@ class Cluster:
         self.lists = 0
         self.watcher = Watcher(
             watches,
+            registry,
             on_event=self.on_event,
             on_listed=self.on_listed,
             observer=self,
@@ -73,7 +83,7 @@ class Cluster:
     async def until(self, condition: Any) -> None:
         try:
             async with asyncio.timeout(20):
-                while not condition():  # noqa: ASYNC110 - what changes knows of no event
+                while not condition():  # noqa: ASYNC110 - the condition has no event
                     await asyncio.sleep(0.002)
         except TimeoutError:
             pytest.fail(f"not reached; events {self.events}, failures {self.failures}")
@@ -82,7 +92,7 @@ class Cluster:
 @asynccontextmanager
 async def watching(
     api: Any,
-    *watches: Watch,
+    *watches: WatchSpec,
     tuning: Tuning = QUICK,
     credentials: Credentials | None = None,
 ):
@@ -91,7 +101,7 @@ async def watching(
     task = asyncio.create_task(cluster.watcher.run(credentials or api.credentials(), stop))
     try:
         yield cluster
-        assert not task.done(), "the watcher ended by itself"
+        assert not task.done(), "the watcher ended"
     finally:
         stop.set()
         await task
@@ -104,7 +114,7 @@ def five(api):
     return api
 
 
-async def test_what_is_there_is_delivered_before_the_stream_counts_as_listed(five):
+async def test_existing_objects_are_delivered_before_the_stream_counts_as_listed(five):
     async with watching(five) as cluster:
         await cluster.until(lambda: cluster.marks)
         assert cluster.names() == set("abcde")
@@ -118,7 +128,7 @@ async def test_an_empty_kind_counts_as_listed_too(api):
         assert cluster.names() == set()
 
 
-async def test_changes_are_delivered_whole(api):
+async def test_changed_objects_are_delivered_complete(api):
     async with watching(api) as cluster:
         await cluster.until(lambda: cluster.marks)
         api.put(CONFIG_MAPS, "config", "ops", data={"config.yaml": "{}"})
@@ -127,7 +137,7 @@ async def test_changes_are_delivered_whole(api):
         assert obj["data"] == {"config.yaml": "{}"}
 
 
-async def test_clean_disconnect_delivers_what_was_deleted_meanwhile(five):
+async def test_deletions_during_a_clean_disconnect_are_delivered(five):
     async with watching(five) as cluster:
         await five.until_watched(CONFIG_MAPS)
         await cluster.until(lambda: cluster.marks)
@@ -161,8 +171,8 @@ async def test_object_recreated_under_the_same_name_across_410_is_the_new_one(fi
         new = five.put(CONFIG_MAPS, "c", "ops")
         five.lose_history()
         await cluster.until(lambda: len(cluster.marks) > 1)
-        held = cluster.store.view().get(CONFIG_MAPS, "c", "ops")
-        assert held["metadata"]["uid"] == new["metadata"]["uid"]
+        stored = cluster.store.view().get(CONFIG_MAPS, "c", "ops")
+        assert stored["metadata"]["uid"] == new["metadata"]["uid"]
         assert ("DELETED", "c", old["metadata"]["uid"]) in cluster.events
 
 
@@ -177,7 +187,7 @@ async def test_error_of_another_code_in_the_stream_lists_again(five, code):
         assert [stream for stream, _ in cluster.failures] == [CONFIG.stream]
 
 
-async def test_garbage_in_the_stream_lists_again(five):
+async def test_invalid_data_in_the_stream_lists_again(five):
     async with watching(five) as cluster:
         await five.until_watched(CONFIG_MAPS)
         await cluster.until(lambda: cluster.marks)
@@ -197,9 +207,9 @@ async def test_http_410_on_the_watch_lists_again(five):
         await cluster.until(lambda: cluster.names() == set("bcde"))
 
 
-async def test_crd_removed_and_back_is_watched_again(api):
+async def test_deleted_and_recreated_crd_is_watched_again(api):
     api.put(SCHEDULERS, "cluster")
-    async with watching(api, Watch(SCHEDULERS), CONFIG) as cluster:
+    async with watching(api, WatchSpec(SCHEDULERS), CONFIG) as cluster:
         await api.until_watched(SCHEDULERS)
         await cluster.until(lambda: len(cluster.marks) == 2)
         api.served.discard(SCHEDULERS)
@@ -212,11 +222,11 @@ async def test_crd_removed_and_back_is_watched_again(api):
         await cluster.until(lambda: cluster.names(SCHEDULERS) == {"cluster", "second"})
 
 
-OPTIONAL = Watch(SCHEDULERS, optional=True)
+OPTIONAL = WatchSpec(SCHEDULERS, optional=True)
 SOON = dataclasses.replace(QUICK, appearing=0.05)
 
 
-async def test_a_kind_that_nobody_waits_for_may_be_missing_and_come_later(five):
+async def test_optional_kind_may_be_missing_and_served_later(five):
     five.served.discard(SCHEDULERS)
     async with watching(five, OPTIONAL, CONFIG, tuning=SOON) as cluster:
         await cluster.until(lambda: cluster.marks)
@@ -232,11 +242,11 @@ async def test_a_kind_that_nobody_waits_for_may_be_missing_and_come_later(five):
         assert cluster.store.synced(cluster.watcher.streams)
         five.put(CONFIG_MAPS, "f", "ops")
         await cluster.until(lambda: cluster.names() == set("abcdef"))
-    assert cluster.failures == [], "and that is no fault of the watches"
+    assert cluster.failures == [], "a missing optional kind is not an error"
 
 
-async def test_a_kind_that_came_counts_as_unknown_until_it_is_listed(five):
-    """Or there would be a moment in which its objects seem to be gone."""
+async def test_newly_served_kind_counts_as_not_listed_until_it_is(five):
+    """Otherwise its objects would seem to be deleted for a moment."""
     five.served.discard(SCHEDULERS)
     async with watching(five, OPTIONAL, CONFIG, tuning=SOON) as cluster:
         await cluster.until(lambda: cluster.marks)
@@ -246,9 +256,9 @@ async def test_a_kind_that_came_counts_as_unknown_until_it_is_listed(five):
         assert not cluster.store.synced(cluster.watcher.streams)
 
 
-async def test_other_kinds_are_waited_for_all_the_same(five):
+async def test_required_kinds_are_waited_for(five):
     five.served -= {SCHEDULERS, PODS}
-    async with watching(five, OPTIONAL, Watch(PODS, "ops"), CONFIG, tuning=SOON) as cluster:
+    async with watching(five, OPTIONAL, WatchSpec(PODS, "ops"), CONFIG, tuning=SOON) as cluster:
         await cluster.until(lambda: cluster.waits)
         await asyncio.sleep(0.1)
         assert cluster.marks == []
@@ -259,7 +269,7 @@ async def test_other_kinds_are_waited_for_all_the_same(five):
 
 @pytest.mark.parametrize("code", [500, 503, 403])
 @pytest.mark.parametrize("times", [1, 9], ids=["within-backoffs", "beyond-backoffs"])
-async def test_refused_watches_are_tried_until_they_work(five, code, times):
+async def test_refused_watches_are_retried_until_they_succeed(five, code, times):
     async with watching(five) as cluster:
         await five.until_watched(CONFIG_MAPS)
         await cluster.until(lambda: cluster.marks)
@@ -270,7 +280,7 @@ async def test_refused_watches_are_tried_until_they_work(five, code, times):
         assert bool(cluster.failures) == (times > 1)
 
 
-async def test_reset_connection_is_made_again(five):
+async def test_reset_connection_is_opened_again(five):
     async with watching(five) as cluster:
         await five.until_watched(CONFIG_MAPS)
         await cluster.until(lambda: cluster.marks)
@@ -279,7 +289,7 @@ async def test_reset_connection_is_made_again(five):
         await cluster.until(lambda: cluster.names() == set("bcde"))
 
 
-async def test_api_server_away_and_back_without_history(five):
+async def test_outage_of_the_api_server_with_lost_history(five):
     async with watching(five) as cluster:
         await five.until_watched(CONFIG_MAPS)
         await cluster.until(lambda: cluster.marks)
@@ -291,7 +301,7 @@ async def test_api_server_away_and_back_without_history(five):
         await cluster.until(lambda: cluster.names() == set("bcde"))
 
 
-async def test_api_server_away_at_the_start_is_waited_for(five):
+async def test_outage_of_the_api_server_at_the_start(five):
     await five.stop()
     async with watching(five) as cluster:
         await cluster.until(lambda: cluster.failures)
@@ -300,16 +310,16 @@ async def test_api_server_away_at_the_start_is_waited_for(five):
         await cluster.until(lambda: cluster.names() == set("abcde"))
 
 
-async def test_discovery_failing_for_longer_than_the_backoffs_does_not_end_it(five):
+async def test_discovery_may_fail_for_longer_than_the_backoff(five):
     async with watching(five) as cluster:
         five.fail(503, path="/apis", times=7)
         await cluster.until(lambda: cluster.names() == set("abcde"))
 
 
-async def test_kind_absent_at_the_start_is_named_and_waited_for(api, caplog):
+async def test_kind_missing_at_the_start_is_named_and_waited_for(api, caplog):
     api.served.discard(SCHEDULERS)
     with caplog.at_level(logging.WARNING):
-        async with watching(api, Watch(SCHEDULERS), CONFIG) as cluster:
+        async with watching(api, WatchSpec(SCHEDULERS), CONFIG) as cluster:
             await cluster.until(lambda: cluster.waits)
             assert cluster.waits == [("schedulers.config.openshift.io",)]
             assert "schedulers.config.openshift.io" in caplog.text
@@ -319,7 +329,7 @@ async def test_kind_absent_at_the_start_is_named_and_waited_for(api, caplog):
             assert cluster.watcher.missing == ()
 
 
-async def test_token_that_is_not_accepted_any_more_is_read_again(five):
+async def test_rejected_token_is_read_again(five):
     token = ["good"]
     rotating = Credentials(lambda: Access(server=five.url, authorization=f"Bearer {token[0]}"))
     async with watching(five, credentials=rotating) as cluster:
@@ -339,20 +349,20 @@ async def test_only_declared_streams_are_requested_each_with_its_selectors(api):
     async with watching(
         api,
         CONFIG,
-        Watch(PODS, "ops", label_selector="app=installer"),
-        Watch(PODS, "kube-system"),
-        Watch(SCHEDULERS, field_selector="metadata.name=cluster"),
+        WatchSpec(PODS, "ops", label_selector="app=installer"),
+        WatchSpec(PODS, "kube-system"),
+        WatchSpec(SCHEDULERS, field_selector="metadata.name=cluster"),
     ) as cluster:
         await cluster.until(lambda: len(cluster.marks) == 4)
         await api.until_watched(PODS, 2)
         assert cluster.names(PODS) == {"yes", "kube-scheduler-a"}
         assert cluster.names() == set()
-        asked = {
+        requested = {
             (seen.path, seen.query.get("labelSelector"), seen.query.get("fieldSelector"))
             for seen in api.seen
             if not seen.path.startswith("/api") or seen.path.count("/") > 3
         }
-        assert asked == {
+        assert requested == {
             ("/api/v1/namespaces/ops/configmaps", None, None),
             ("/api/v1/namespaces/ops/pods", "app=installer", None),
             ("/api/v1/namespaces/kube-system/pods", None, None),
@@ -363,7 +373,7 @@ async def test_only_declared_streams_are_requested_each_with_its_selectors(api):
 async def test_cluster_wide_watch_of_a_namespaced_kind_is_one_stream(api):
     api.put(PODS, "a", "one")
     api.put(PODS, "b", "two")
-    async with watching(api, Watch(PODS), CONFIG, Watch(NODES)) as cluster:
+    async with watching(api, WatchSpec(PODS), CONFIG, WatchSpec(NODES)) as cluster:
         await cluster.until(lambda: len(cluster.marks) == 3)
         assert cluster.names(PODS) == {"a", "b"}
         lists = [seen for seen in api.requests("GET", "/pods") if "watch" not in seen.query]
@@ -378,28 +388,28 @@ async def test_watching_writes_nothing(five):
     assert {seen.method for seen in five.seen} == {"GET"}
 
 
-async def test_stuck_kopf_is_started_again_and_nothing_is_lost(five, monkeypatch):
+async def test_stuck_kopf_restarts_without_lost_objects(five, monkeypatch):
     reasons: list[str] = []
     monkeypatch.setattr(Watcher, "_stuck", lambda *_: reasons.pop() if reasons else "")
     async with watching(five) as cluster:
         await five.until_watched(CONFIG_MAPS)
         await cluster.until(lambda: cluster.marks)
-        reasons.append("nothing heard from configmaps")
+        reasons.append("configmaps has delivered nothing")
         await cluster.until(lambda: cluster.failures)
         five.remove(CONFIG_MAPS, "a", "ops")
         five.lose_history()
         await cluster.until(lambda: cluster.names() == set("bcde"))
-    assert [str(error) for _, error in cluster.failures] == ["nothing heard from configmaps"]
+    assert [str(error) for _, error in cluster.failures] == ["configmaps has delivered nothing"]
 
 
 @pytest.mark.parametrize(
-    ("opened", "heard_ago", "running", "verdict"),
+    ("opened", "received_ago", "running", "reason"),
     [
         (True, 10, 10_000, ""),
-        (True, 1000, 10_000, "nothing heard from configmaps in ops for 1000 s"),
+        (True, 1000, 10_000, "configmaps in ops has delivered nothing for 1000 s"),
         (True, 1000, 100, ""),
         (True, None, 100, ""),
-        (True, None, 1000, "nothing heard from configmaps in ops for 1000 s"),
+        (True, None, 1000, "configmaps in ops has delivered nothing for 1000 s"),
         (False, None, 30, ""),
         (False, None, 61, "kopf has not opened configmaps in ops"),
     ],
@@ -407,21 +417,21 @@ async def test_stuck_kopf_is_started_again_and_nothing_is_lost(five, monkeypatch
         "fine",
         "silent",
         "silent-but-just-started-again",
-        "not-heard-yet",
-        "never-heard",
+        "nothing-received-yet",
+        "never-received",
         "starting",
         "never-opened",
     ],
 )
-def test_verdict_on_a_running_kopf(opened, heard_ago, running, verdict):
+def test_reason_to_restart_kopf(opened, received_ago, running, reason):
     watcher = Cluster([CONFIG], Tuning()).watcher
-    line = watcher._shim.lines[CONFIG.stream]
-    line.opened = opened
-    line.heard_at = None if heard_ago is None else time.monotonic() - heard_ago
-    assert watcher._stuck(running) == verdict
+    state = watcher._streams.states[CONFIG.stream]
+    state.opened = opened
+    state.received_at = None if received_ago is None else time.monotonic() - received_ago
+    assert watcher._stuck(running) == reason
 
 
-async def test_signal_handlers_and_tasks_of_the_process_are_left_alone(five):
+async def test_signal_handlers_and_tasks_of_the_process_stay(five):
     loop = asyncio.get_running_loop()
     got = asyncio.Event()
     loop.add_signal_handler(signal.SIGTERM, got.set)
@@ -451,16 +461,16 @@ async def test_bodies_never_reach_the_log(five, caplog):
     ("watches", "message"),
     [
         ([CONFIG, CONFIG], "watched twice"),
-        ([Watch(PODS), Watch(PODS, "ops")], "watched twice"),
-        ([], "nothing to watch"),
+        ([WatchSpec(PODS), WatchSpec(PODS, "ops")], "watched twice"),
+        ([], "no watches"),
     ],
     ids=["same", "everywhere-and-one", "none"],
 )
-def test_overlapping_tables_are_refused(watches, message):
+def test_overlapping_watches_are_refused(watches, message):
     with pytest.raises(ValueError, match=message):
         Cluster(watches)
 
 
 def test_cluster_scoped_kind_takes_no_namespace():
     with pytest.raises(ValueError, match="cluster-scoped"):
-        Watch(SCHEDULERS, "ops")
+        WatchSpec(SCHEDULERS, "ops")

@@ -1,0 +1,40 @@
+"""Delays between attempts that grow with every failure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+_STEPS_LIMIT = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """The delays before the first, second, … retry, seconds.
+
+    Attributes:
+        delays: the last one applies to all further retries, unless the caller gives up there.
+        factor: growth from one delay to the next, for `after`.
+    """
+
+    delays: tuple[float, ...]
+    factor: float = 2.0
+
+    @classmethod
+    def exponential(cls, first: float, longest: float, factor: float = 2.0) -> Self:
+        """Delays from `first` to `longest`, each `factor` times the one before."""
+        delays = [min(first, longest)]
+        while delays[-1] < longest and len(delays) < _STEPS_LIMIT:
+            delays.append(min(first * factor ** len(delays), longest))
+        return cls(tuple(delays), factor)
+
+    def delay(self, failures: int) -> float:
+        """The delay after `failures` earlier ones: 0 for the first retry."""
+        return self.delays[min(failures, len(self.delays) - 1)]
+
+    def after(self, delay: float) -> float:
+        """The delay that follows one of `delay` seconds, 0 before the first retry."""
+        return min(max(delay * self.factor, self.delays[0]), self.delays[-1])
+
+
+NO_RETRIES = Backoff(())

@@ -1,0 +1,53 @@
+"""The health server, and the format of checks."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import aiohttp
+from aiohttp import web
+
+from kube_scheduler_operator.telemetry.health import HealthServer, check_result
+
+
+def test_checks_are_formatted_as_in_kubernetes() -> None:
+    assert check_result(dict) == (200, "ok\n")
+    assert check_result(lambda: {"watch": "not synced", "ping": None}) == (
+        503,
+        "[+]ping ok\n[-]watch failed: not synced\ncheck failed\n",
+    )
+
+
+async def test_health_and_metrics_are_served() -> None:
+    async def metrics(_request: web.Request) -> web.Response:
+        return web.Response(text="up 1\n")
+
+    server = HealthServer(metrics, ready=lambda: {"leader": "not elected"})
+    host, port = await server.start("127.0.0.1", 0)
+    try:
+        async with aiohttp.ClientSession(f"http://{host}:{port}") as client:
+            found = {}
+            for path in ("/healthz", "/livez", "/readyz", "/metrics", "/other"):
+                async with client.get(path) as response:
+                    found[path] = response.status, await response.text()
+    finally:
+        await server.stop()
+    assert found == {
+        "/healthz": (200, "ok\n"),
+        "/livez": (200, "ok\n"),
+        "/readyz": (503, "[-]leader failed: not elected\ncheck failed\n"),
+        "/metrics": (200, "up 1\n"),
+        "/other": (404, "404: Not Found"),
+    }
+
+
+def test_checks_do_not_load_a_server() -> None:
+    program = (
+        "import sys, kube_scheduler_operator.telemetry.health;"
+        "print([m for m in ('aiohttp', 'prometheus_client') if m in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=50
+    )
+    assert done.stdout == "[]\n"
