@@ -1,1 +1,4 @@
-"""The load of nodes as values: load policies, averages, maxima and forecasts."""
+"""Node load: load policies, averages, maxima and forecasts.
+
+May import: kube, schedulerconfig and below. May be imported by: policies and above.
+"""

@@ -1,9 +1,9 @@
-"""The load policy: which usage keeps pods away, how usage is weighed, where it is measured.
+"""The load policy: limits and weights of usage, and the source that measures it.
 
-One definition for everybody: the operator writes it as `policy.json`, the annotator and the policy
-load-aware read it again whenever it changes, and LoadPolicies and the files of crane-scheduler
-(load_policy_files.py) are read into it. Usage and limits are fractions of a node's capacity, 0..1;
-times are in seconds.
+All components share this definition: the operator writes it as `policy.json`, the annotator and the
+policy load-aware reload it when it changes, and LoadPolicies and the files of crane-scheduler are
+parsed into it (policy_files.py). Usage and limits are fractions of a node's capacity, 0..1; times
+are in seconds.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ METRICS: Final = (
     "cpu_usage_avg_5m", "cpu_usage_max_avg_1h", "cpu_usage_max_avg_1d",
     "mem_usage_avg_5m", "mem_usage_max_avg_1h", "mem_usage_max_avg_1d",
 )  # fmt: skip
-"""What every source measures: the mean of five minutes, and its maximum in an hour and a day."""
+"""Metrics of every source: the five-minute average, and its maximum in an hour and a day."""
 
 FILE: Final = "policy.json"
 DIRECTORY: Final = "/etc/kube-scheduler-operator/load"
-"""Where pods find the file."""
+"""Directory in which pods mount the file."""
 
 NODE_METRICS: Final = "NodeMetrics"
 METRICS_SERVER: Final = "MetricsServer"
@@ -35,27 +35,27 @@ SOURCES: Final = (NODE_METRICS, METRICS_SERVER, KUBELET_SUMMARY, PROMETHEUS)
 
 OWN: Final = "own"
 READABLE: Final = (OWN, "crane", "crane-plus", "safe")
-"""Whose annotations scheduling may go by."""
+"""Annotation families that scheduling can read."""
 WRITABLE: Final = ("crane", "safe")
-"""Whose annotations may be written beside our own."""
+"""Annotation families that can be written in addition to the operator's own."""
 FAMILIES: Final = (OWN, *WRITABLE)
-"""All annotations that may be written, by whose they are."""
+"""All annotation families that can be written."""
 
 CYCLE: Final = 60.0
 REFRESH: Final = 240.0
 GRACE: Final = 300.0
-"""crane: a value is good for its period and five minutes (its constant ExtraActivePeriod)."""
+"""crane: a value is valid for its period plus five minutes (its constant ExtraActivePeriod)."""
 CRANE_ZONE: Final = "Asia/Shanghai"
-"""crane's default for TZ; the Z at the end of its times is a letter, not a zone."""
+"""crane's default for TZ; the Z at the end of its times is literal and not a time zone."""
 
 _OFFSET: Final = re.compile(r"([+-])(\d\d):?(\d\d)")
 
 
 class LoadPolicyError(ValueError):
-    """What was given is no load policy.
+    """An invalid load policy.
 
     Attributes:
-        problems: what is wrong, each with its field and the fix.
+        problems: the errors, each with its field and fix.
     """
 
     def __init__(self, problems: Sequence[Problem]) -> None:
@@ -64,16 +64,16 @@ class LoadPolicyError(ValueError):
 
 
 def sentence(problem: Problem) -> str:
-    """What is wrong and what to do, after the field that it is about."""
+    """The field, the error and its fix."""
     return f"{format_path(problem.path)}: {problem.sentence}" if problem.path else problem.sentence
 
 
 @dataclass(frozen=True, slots=True)
 class Sync:
-    """How often a metric is worth a new look.
+    """The synchronization period of a metric.
 
     Attributes:
-        name: of the metric.
+        name: name of the metric.
         period: seconds.
     """
 
@@ -83,11 +83,11 @@ class Sync:
 
 @dataclass(frozen=True, slots=True)
 class Predicate:
-    """A node on which a metric is above its limit gets no pod.
+    """A filter: a node is rejected if the metric is above the limit.
 
     Attributes:
-        name: of the metric.
-        limit: fraction of capacity, more than 0 and at most 1; usage above it is too much.
+        name: name of the metric.
+        limit: fraction of capacity, greater than 0 and at most 1.
     """
 
     name: str
@@ -96,11 +96,11 @@ class Predicate:
 
 @dataclass(frozen=True, slots=True)
 class Priority:
-    """How much a metric counts in the score.
+    """The weight of a metric in the score.
 
     Attributes:
-        name: of the metric.
-        weight: at least 0, against the sum of all weights.
+        name: name of the metric.
+        weight: at least 0, relative to the sum of all weights.
     """
 
     name: str
@@ -109,11 +109,11 @@ class Priority:
 
 @dataclass(frozen=True, slots=True)
 class HotValue:
-    """Every `count` pods that a node got within `seconds` cost it one point of ten.
+    """A penalty of one point of ten for every `count` pods bound to a node within `seconds`.
 
     Attributes:
-        seconds: how far back pods count.
-        count: at least 1.
+        seconds: window in seconds.
+        count: number of pods, at least 1.
     """
 
     seconds: float
@@ -124,43 +124,39 @@ _PERIODS: Final[Mapping[str, float]] = {"5m": 180.0, "1h": 900.0, "1d": 10800.0}
 _WEIGHTS: Final[Mapping[str, float]] = {"5m": 0.2, "1h": 0.3, "1d": 0.5}
 
 
-def _default_sync() -> tuple[Sync, ...]:
-    return tuple(Sync(name, _PERIODS[name.rpartition("_")[2]]) for name in METRICS)
-
-
-def _default_priorities() -> tuple[Priority, ...]:
-    return tuple(Priority(name, _WEIGHTS[name.rpartition("_")[2]]) for name in METRICS)
-
-
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What load means for scheduling; the defaults are those that crane-scheduler ships.
+    """The effect of load on scheduling; the defaults are those of crane-scheduler.
 
     Order matters: scores are sums of floats, and equal rules give equal sums.
 
     Attributes:
-        sync: of each metric.
-        predicates: all of them must hold.
-        priorities: what scores are made of; none: load has no say in them.
-        hot_values: what pods that have just arrived cost; they add up.
-        grace: for so many seconds beyond its period a metric is still believed.
+        sync: periods of the metrics.
+        predicates: filters, which all must pass.
+        priorities: components of the score; if empty, load does not affect scores.
+        hot_values: penalties for recently bound pods, which add up.
+        grace: seconds beyond its period for which a metric stays valid.
     """
 
-    sync: tuple[Sync, ...] = field(default_factory=_default_sync)
+    sync: tuple[Sync, ...] = tuple(
+        Sync(name, _PERIODS[name.rpartition("_")[2]]) for name in METRICS
+    )
     predicates: tuple[Predicate, ...] = (
         Predicate("cpu_usage_avg_5m", 0.65),
         Predicate("cpu_usage_max_avg_1h", 0.75),
         Predicate("mem_usage_avg_5m", 0.65),
         Predicate("mem_usage_max_avg_1h", 0.75),
     )
-    priorities: tuple[Priority, ...] = field(default_factory=_default_priorities)
+    priorities: tuple[Priority, ...] = tuple(
+        Priority(name, _WEIGHTS[name.rpartition("_")[2]]) for name in METRICS
+    )
     hot_values: tuple[HotValue, ...] = (HotValue(300.0, 5), HotValue(60.0, 2))
     grace: float = GRACE
 
     def valid_for(self, name: str) -> float | None:
-        """For how many seconds after it was measured a metric is believed; None: it has no period.
+        """Seconds for which a measured metric is valid; None if it has no period.
 
-        The first entry of a name counts, as in crane.
+        The first entry of a name is used, as in crane.
         """
         for sync in self.sync:
             if sync.name == name:
@@ -169,11 +165,11 @@ class Rules:
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """The names of all metrics that have a period, each once."""
+        """The names of all metrics with a period, without duplicates."""
         return tuple(dict.fromkeys(sync.name for sync in self.sync))
 
     def document(self) -> dict[str, Any]:
-        """The rules as policy.json has them."""
+        """The rules in the format of policy.json."""
         return {
             "syncPolicy": [{"name": s.name, "periodSeconds": _plain(s.period)} for s in self.sync],
             "predicate": [{"name": p.name, "maxLimit": p.limit} for p in self.predicates],
@@ -186,21 +182,21 @@ class Rules:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
-    """Where load is measured.
+class SourceSpec:
+    """The source of load.
 
     Attributes:
         type: one of SOURCES.
-        port: of node-metrics or of the kubelet, on every node.
-        path: NodeMetrics: where its JSON is.
-        url: Prometheus: where it is, up to and without `/api`.
-        token_file: Prometheus: what to show; empty: nothing.
-        ca_file: Prometheus: whom to trust; empty: what the system trusts.
-        insecure_skip_verify: Prometheus, KubeletSummary: trust anybody.
-        percent: Prometheus: its series are percentages, as those of crane's recording rules are.
-        queries: Prometheus: metric -> query with one sample for each instance, where it is not
-            the series of that name.
-        timeout: seconds for one answer.
+        port: port of node-metrics or of the kubelet on every node.
+        path: NodeMetrics: URL path of its JSON.
+        url: Prometheus: base URL, without `/api`.
+        token_file: Prometheus: file with a bearer token; empty for none.
+        ca_file: Prometheus: file with CA certificates; empty for those of the system.
+        insecure_skip_verify: Prometheus, KubeletSummary: whether to accept any certificate.
+        percent: Prometheus: whether series are percentages, as with crane's recording rules.
+        queries: Prometheus: metric -> query with one sample per instance; the default is the
+            series with the metric's name.
+        timeout: time-out of one request in seconds.
     """
 
     type: str = NODE_METRICS
@@ -215,14 +211,14 @@ class Source:
     timeout: float = 10.0
 
     def document(self) -> dict[str, Any]:
-        """The source as policy.json has it: what concerns its type and is not empty."""
-        said: dict[str, Any] = {"type": self.type}
+        """The source in the format of policy.json: non-empty fields that apply to its type."""
+        fields: dict[str, Any] = {"type": self.type}
         if self.type in (NODE_METRICS, KUBELET_SUMMARY):
-            said["port"] = self.port
+            fields["port"] = self.port
         if self.type == NODE_METRICS:
-            said["path"] = self.path
+            fields["path"] = self.path
         if self.type == PROMETHEUS:
-            said |= {
+            fields |= {
                 "url": self.url,
                 "tokenFile": self.token_file,
                 "caFile": self.ca_file,
@@ -230,28 +226,28 @@ class Source:
                 "unit": "Percent" if self.percent else "Fraction",
             }
         if self.type in (PROMETHEUS, KUBELET_SUMMARY):
-            said["insecureSkipVerify"] = self.insecure_skip_verify
-        said["timeoutSeconds"] = _plain(self.timeout)
-        return {key: value for key, value in said.items() if value not in ("", {})}
+            fields["insecureSkipVerify"] = self.insecure_skip_verify
+        fields["timeoutSeconds"] = _plain(self.timeout)
+        return {key: value for key, value in fields.items() if value not in ("", {})}
 
 
 @dataclass(frozen=True, slots=True)
 class LoadPolicy:
-    """All of it.
+    """A load policy.
 
     Attributes:
-        rules: for scheduling.
-        source: where load is measured.
-        cycle: every so many seconds all nodes are looked at.
-        refresh: a node's annotation is written anew at least every so many seconds.
-        write: whose annotations are written beside our own; of WRITABLE.
-        remove: whose annotations were written once and are to go; of FAMILIES.
-        read: whose annotations scheduling goes by; one of READABLE.
-        crane_zone: the time zone of crane's annotations, read or written: a name or `+08:00`.
+        rules: rules for scheduling.
+        source: source of load.
+        cycle: seconds in which all nodes are polled once.
+        refresh: maximum age of a node's annotation in seconds.
+        write: annotation families of WRITABLE that are written in addition to the own one.
+        remove: annotation families of FAMILIES to remove.
+        read: annotation family of READABLE that scheduling reads.
+        crane_zone: time zone of crane's annotations: a name or an offset such as `+08:00`.
     """
 
     rules: Rules = field(default_factory=Rules)
-    source: Source = field(default_factory=Source)
+    source: SourceSpec = field(default_factory=SourceSpec)
     cycle: float = CYCLE
     refresh: float = REFRESH
     write: tuple[str, ...] = ()
@@ -260,7 +256,7 @@ class LoadPolicy:
     crane_zone: str = CRANE_ZONE
 
     def document(self) -> dict[str, Any]:
-        """The policy as policy.json has it."""
+        """The policy in the format of policy.json."""
         return {
             **self.rules.document(),
             "source": self.source.document(),
@@ -274,21 +270,21 @@ class LoadPolicy:
 
     @property
     def families(self) -> tuple[str, ...]:
-        """Whose annotations are written, our own among them."""
+        """All annotation families that are written."""
         return (OWN, *self.write)
 
     def text(self) -> str:
-        """policy.json: the same policy is always the same text."""
+        """The content of policy.json, deterministic."""
         return json.dumps(self.document(), indent=1, ensure_ascii=False) + "\n"
 
 
 def time_zone(text: str) -> datetime.tzinfo:
-    """A time zone by `UTC`, offset (`+08:00`) or name.
+    """The time zone for `UTC`, an offset (`+08:00`) or a name.
 
-    crane's default is known without a database of zones, which a small image has not.
+    crane's default works without a time zone database, which a small image lacks.
 
     Raises:
-        ValueError: there is none of that name.
+        ValueError: the time zone is unknown.
     """
     if text in ("", "UTC", "Z"):
         return datetime.UTC
@@ -298,14 +294,14 @@ def time_zone(text: str) -> datetime.tzinfo:
         sign, hours, minutes = match.groups()
         delta = datetime.timedelta(hours=int(hours), minutes=int(minutes))
         return datetime.timezone(-delta if sign == "-" else delta)
-    import zoneinfo  # it looks for files
+    import zoneinfo  # deferred: it searches for files
 
     try:
         return zoneinfo.ZoneInfo(text)
     except (KeyError, ValueError, OSError) as error:  # not found is a KeyError
-        raise ValueError(f'there is no time zone "{text}"') from error
+        raise ValueError(f'unknown time zone "{text}"') from error
 
 
 def _plain(number: float) -> float | int:
-    """Whole numbers without their `.0`."""
+    """Integers without `.0`."""
     return int(number) if number == int(number) else number

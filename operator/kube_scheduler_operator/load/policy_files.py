@@ -1,8 +1,8 @@
-"""Load policies as files: our policy.json, a LoadPolicy, crane's DynamicSchedulerPolicy.
+"""Parses load policies: policy.json, a LoadPolicy, or crane's DynamicSchedulerPolicy.
 
 crane-scheduler and its fork crane-scheduler-plus decode the same file leniently, one with limits as
-fractions and the other with percentages; both are read as they are, with a note for whatever they
-would have passed over in silence. What is our own is read strictly.
+fractions and the other as percentages; both are accepted, with a warning for everything that crane
+ignores silently. The operator's own formats are parsed strictly.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from ..base.findings import Problem
 from .policy import LoadPolicy, LoadPolicyError, Rules
-from .policy_reader import CRANE, FILE, SPEC, Reader
+from .policy_reader import CRANE, FILE, SPEC, PolicyReader
 
 CRANE_GROUP: Final = "scheduler.policy.crane.io"
 CRANE_KIND: Final = "DynamicSchedulerPolicy"
@@ -22,32 +22,32 @@ OWN_KIND: Final = "LoadPolicy"
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
-    """A policy that was read.
+class LoadedPolicy:
+    """A parsed policy.
 
     Attributes:
         policy: the policy.
-        notes: what of it counts for nothing, or not as it was written.
+        notes: warnings about ignored or reinterpreted values.
     """
 
     policy: LoadPolicy
     notes: tuple[Problem, ...] = ()
 
 
-def read_policy(text: str) -> Loaded:
-    """Read policy.json, a LoadPolicy or a DynamicSchedulerPolicy, in YAML or JSON.
+def read_policy(text: str) -> LoadedPolicy:
+    """Parse policy.json, a LoadPolicy or a DynamicSchedulerPolicy, in YAML or JSON.
 
     Raises:
-        LoadPolicyError: it is none of them; every problem names the field and the fix.
+        LoadPolicyError: the text is invalid; every problem has the field and the fix.
     """
-    from ..schedulerconfig.source import read  # it loads PyYAML, which a document needs not
+    from ..schedulerconfig.source import read  # deferred: it loads PyYAML
 
     documents, error = read(text)
     if error is not None:
         where = f"line {error.position.line}, column {error.position.column}"
         raise LoadPolicyError([Problem("Unreadable", (), f"{where}: {error.message}")])
     if len(documents) != 1:
-        message = f"there are {len(documents)} documents; write one load policy"
+        message = f"found {len(documents)} documents; write one load policy"
         raise LoadPolicyError([Problem("NotOneDocument", (), message)])
     (document,) = documents
     flaws = [Problem("Unreadable", flaw.path, flaw.message) for flaw in document.flaws]
@@ -56,17 +56,17 @@ def read_policy(text: str) -> Loaded:
     return from_document(document.value)
 
 
-def from_document(document: Any) -> Loaded:
-    """The same, of a document that has been parsed.
+def from_document(document: Any) -> LoadedPolicy:
+    """Like read_policy, for a parsed document.
 
     Raises:
-        LoadPolicyError: it is no load policy.
+        LoadPolicyError: the document is invalid.
     """
     if not isinstance(document, Mapping):
-        message = "a load policy is an object; write its fields"
+        message = "a load policy must be an object; write its fields"
         raise LoadPolicyError([Problem("InvalidType", (), message)])
     if "kind" not in document and "apiVersion" not in document:
-        return _finished(*_strictly(Reader(FILE), document))
+        return _finished(*_strictly(PolicyReader(FILE), document))
     group, _, version = str(document.get("apiVersion") or "").partition("/")
     kind = document.get("kind")
     if kind == CRANE_KIND and group == CRANE_GROUP:
@@ -74,35 +74,35 @@ def from_document(document: Any) -> Loaded:
     if kind == OWN_KIND and group == OWN_GROUP and version == "v1alpha1":
         return read_spec(document.get("spec"))
     message = (
-        f"{document.get('apiVersion')} {kind} is no load policy; write {OWN_GROUP}/v1alpha1 "
+        f"{document.get('apiVersion')} {kind} is not a load policy; write {OWN_GROUP}/v1alpha1 "
         f"{OWN_KIND} or {CRANE_GROUP}/v1alpha1 {CRANE_KIND}"
     )
     raise LoadPolicyError([Problem("UnknownKind", ("kind",), message)])
 
 
-def read_spec(spec: Any) -> Loaded:
-    """The policy of a LoadPolicy's spec.
+def read_spec(spec: Any) -> LoadedPolicy:
+    """Parse the spec of a LoadPolicy.
 
     Raises:
-        LoadPolicyError: it is none; the paths begin with `spec`.
+        LoadPolicyError: the spec is invalid; paths start with `spec`.
     """
-    return _finished(*_strictly(Reader(SPEC), {} if spec is None else spec, ("spec",)))
+    return _finished(*_strictly(PolicyReader(SPEC), {} if spec is None else spec, ("spec",)))
 
 
 def read_rules(
     document: Mapping[str, Any], path: tuple[str | int, ...] = (), *, shape: str = "file"
 ) -> Rules:
-    """The rules alone, from keys of policy.json among others; what is absent has its default.
+    """Parse only the rules of a document; absent fields have their defaults.
 
     Args:
-        document: with `syncPolicy`, `predicate`, `priority`, `hotValue` or `graceSeconds`.
-        path: of the document, for messages.
-        shape: `spec` for the keys that a LoadPolicy has.
+        document: object with `syncPolicy`, `predicate`, `priority`, `hotValue` or `graceSeconds`.
+        path: path of the document, for messages.
+        shape: `file` for the keys of policy.json, `spec` for those of a LoadPolicy.
 
     Raises:
-        LoadPolicyError: they are wrong.
+        LoadPolicyError: the rules are invalid.
     """
-    reader = Reader(SPEC if shape == "spec" else FILE)
+    reader = PolicyReader(SPEC if shape == "spec" else FILE)
     rules = reader.rules(document, path)
     if reader.problems:
         raise LoadPolicyError(reader.problems)
@@ -110,26 +110,26 @@ def read_rules(
 
 
 def _strictly(
-    reader: Reader, document: Any, path: tuple[str | int, ...] = ()
-) -> tuple[Reader, LoadPolicy]:
+    reader: PolicyReader, document: Any, path: tuple[str | int, ...] = ()
+) -> tuple[PolicyReader, LoadPolicy]:
     if not isinstance(document, Mapping):
         raise LoadPolicyError([Problem("InvalidType", path, "this must be an object")])
     reader.known(document, path, reader.shape.fields)
     return reader, reader.policy(document, path)
 
 
-def _crane(document: Mapping[str, Any]) -> Loaded:
+def _crane(document: Mapping[str, Any]) -> LoadedPolicy:
     spec = document.get("spec")
     if not isinstance(spec, Mapping):
-        message = "there is no spec; write the policy into one"
+        message = "this is required; write the policy into it"
         raise LoadPolicyError([Problem("InvalidType", ("spec",), message)])
-    reader = Reader(CRANE)
+    reader = PolicyReader(CRANE)
     fields = (CRANE.sync, CRANE.predicates, CRANE.priorities, CRANE.hot_values)
     reader.known(spec, ("spec",), fields)
     return _finished(reader, LoadPolicy(reader.rules(spec, ("spec",))))
 
 
-def _finished(reader: Reader, policy: LoadPolicy) -> Loaded:
+def _finished(reader: PolicyReader, policy: LoadPolicy) -> LoadedPolicy:
     if reader.problems:
         raise LoadPolicyError(reader.problems)
-    return Loaded(policy, tuple(reader.notes))
+    return LoadedPolicy(policy, tuple(reader.notes))

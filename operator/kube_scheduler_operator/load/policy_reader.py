@@ -1,4 +1,4 @@
-"""Reading load policies: one reader, three ways to write the same things down."""
+"""Parses load policies in their three formats with one reader."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ from .policy_values import Values
 _METRIC: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,62}", re.ASCII)
 _PERCENT: Final = re.compile(r"(\d+(?:\.\d+)?)%", re.ASCII)
 _LOWEST_PERCENTAGE: Final = 2.0
-"""Nobody keeps pods from nodes of which less than that is used: it is a fraction gone wrong."""
+"""Below this percentage, a limit is most likely a fraction by mistake."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How the fields of a policy are called.
+    """The field names and conventions of a format.
 
     Attributes:
-        sync, predicates, priorities, hot_values: the lists.
-        period, limit, window: their fields.
-        others: cycle, refresh, grace and crane's zone.
-        further: fields that are known and read elsewhere, or by this shape alone.
-        durations: times are durations such as `3m` instead of numbers of seconds.
-        crane: what is absent is empty, limits may be percentages, and what crane passes over in
-            silence is no mistake.
-        source: how the source is written.
+        sync, predicates, priorities, hot_values: names of the lists.
+        period, limit, window: names of their fields.
+        others: names of cycle, refresh, grace and crane's time zone.
+        further: additional known fields, parsed elsewhere or only in this format.
+        durations: whether times are durations such as `3m` instead of numbers of seconds.
+        crane: whether absent lists are empty, limits may be percentages, and errors that crane
+            ignores are warnings.
+        source: format of the source.
     """
 
     sync: str
@@ -81,11 +81,11 @@ CRANE: Final = Shape(
 )  # fmt: skip
 
 
-class Reader(Values):
-    """Reads one policy.
+class PolicyReader(Values):
+    """Parses one policy.
 
     Attributes:
-        shape: how it is written.
+        shape: its format.
     """
 
     def __init__(self, shape: Shape) -> None:
@@ -93,7 +93,7 @@ class Reader(Values):
         self.shape = shape
 
     def policy(self, document: Mapping[str, Any], path: Path) -> LoadPolicy:
-        """The policy; worth nothing if there are problems."""
+        """The policy; meaningless if there are problems."""
         cycle, refresh, _, zone = self.shape.others
         source, problems = read_source(document.get("source"), (*path, "source"), self.shape.source)
         self.problems += problems
@@ -109,19 +109,13 @@ class Reader(Values):
             read=self.word(document.get("read", OWN), (*path, "read"), READABLE),
             crane_zone=str(document.get(zone, default.crane_zone)),
         )
-        self._sound(policy, path)
+        self._check(policy, path)
         return policy
 
     def rules(
         self, document: Mapping[str, Any], path: Path, queries: frozenset[str] = frozenset()
     ) -> Rules:
-        """The rules; worth nothing if there are problems.
-
-        Args:
-            document: what has them.
-            path: of that.
-            queries: metrics that the source has beyond METRICS.
-        """
+        """The rules, with additional metrics in `queries`; meaningless if there are problems."""
         shape = self.shape
         default = Rules((), (), (), ()) if shape.crane else Rules()
         sync = self.entries(document, shape.sync, path, default.sync)
@@ -138,7 +132,7 @@ class Reader(Values):
             if self._synced(p.name, known, at, default=item is p)
         )
         if weighed and not sum(each.weight for each in weighed):
-            message = "all weights are 0; give one more than that, or remove all entries"
+            message = "all weights are 0; set one greater than 0, or remove all entries"
             self.wrong((*path, shape.priorities), message)
         return Rules(
             periods,
@@ -171,7 +165,7 @@ class Reader(Values):
             if self.shape.crane:
                 self.void((*at, "name"), message)
                 return
-            fix = did_you_mean(name, METRICS) or f"; use {listing(METRICS)}, or give it one"
+            fix = did_you_mean(name, METRICS) or f"; use {listing(METRICS)}, or add a query"
             self.wrong((*at, "name"), message + fix)
         else:
             yield Sync(name, period)
@@ -215,16 +209,16 @@ class Reader(Values):
         window = self.seconds(fields.get(key), (*at, key))
         count = fields.get("count")
         if isinstance(count, bool) or not isinstance(count, int):
-            self.wrong((*at, "count"), "how many pods is an integer; write one such as 5")
+            self.wrong((*at, "count"), "this must be an integer; write one such as 5")
         elif count < 1:
-            self.wrong((*at, "count"), f"{count} pods cannot be counted by; use 1 or more")
+            self.wrong((*at, "count"), f"{count} is less than 1; use 1 or more")
         elif window is not None and window <= 0:
-            self.wrong((*at, key), "it must be longer than 0; write a time such as 5m")
+            self.wrong((*at, key), "this must be longer than 0; write a duration such as 5m")
         elif window is not None:
             yield HotValue(window, count)
 
     def _synced(self, name: str, known: set[str], at: Path, *, default: bool) -> bool:
-        """Whether a rule's metric has a period; rules that nobody wrote go without a word."""
+        """Whether a rule's metric has a period; default rules without one are dropped silently."""
         if name in known or default:
             return name in known
         lists = self.shape.sync
@@ -239,7 +233,7 @@ class Reader(Values):
     # --- values ---------------------------------------------------------------------------------
 
     def _in_percent(self, predicates: Iterable[tuple[Any, Path]]) -> bool:
-        """Whether limits are percentages, as crane-scheduler-plus has them."""
+        """Whether limits are percentages, as in crane-scheduler-plus."""
         limits = [
             (value, (*at, self.shape.limit))
             for item, at in predicates
@@ -251,12 +245,12 @@ class Reader(Values):
         for value, at in limits:
             if percent and 0 < value < _LOWEST_PERCENTAGE:
                 message = (
-                    f"{value:g} is beside limits of more than 1, so it would be {value:g} %; "
-                    "write all of them as fractions, or all in percent"
+                    f"other limits are greater than 1, so {value:g} would mean {value:g} %; "
+                    "write all limits as fractions, or all as percentages"
                 )
                 self.wrong(at, message)
         if percent:
-            message = "limits above 1 are read as percentages, as crane-scheduler-plus has them"
+            message = "limits above 1 are read as percentages, as in crane-scheduler-plus"
             self.notes.append(Problem("Percentages", limits[0][1], message, severity=WARNING))
         return percent
 
@@ -264,7 +258,7 @@ class Reader(Values):
         if isinstance(value, str) and not self.shape.crane:
             match = _PERCENT.fullmatch(value)
             if match is None:
-                self.wrong(at, f'"{value}" is no limit; write a fraction (0.65) or "65%"')
+                self.wrong(at, f'"{value}" is not a valid limit; write a fraction (0.65) or "65%"')
                 return None
             limit = float(match[1]) / 100
         else:
@@ -281,21 +275,21 @@ class Reader(Values):
     def _metric(self, fields: Mapping[str, Any], at: Path) -> str | None:
         name = fields.get("name")
         if not isinstance(name, str) or not _METRIC.fullmatch(name):
-            self.wrong((*at, "name"), "this must be a metric's name; use cpu_usage_avg_5m or such")
+            self.wrong((*at, "name"), "this must be the name of a metric such as cpu_usage_avg_5m")
             return None
         return name
 
-    def _sound(self, policy: LoadPolicy, path: Path) -> None:
-        """What is wrong although each field by itself is right."""
+    def _check(self, policy: LoadPolicy, path: Path) -> None:
+        """Validate combinations of fields."""
         cycle, refresh, _, zone = self.shape.others
-        believed = [policy.rules.valid_for(name) or 0.0 for name in policy.rules.metrics]
+        validities = [policy.rules.valid_for(name) or 0.0 for name in policy.rules.metrics]
         if policy.refresh < policy.cycle:
-            message = f"it is shorter than {cycle}, {policy.cycle:g} s; make it as long or longer"
+            message = f"shorter than {cycle} ({policy.cycle:g} s); use {policy.cycle:g} s or more"
             self.wrong((*path, refresh), message)
-        if believed and policy.refresh + policy.cycle >= min(believed):
+        if validities and policy.refresh + policy.cycle >= min(validities):
             message = (
-                f"with {policy.refresh:g} s and a {cycle} of {policy.cycle:g} s, values are stale "
-                f"({min(believed):g} s) before they are written again; make it shorter"
+                f"with {policy.refresh:g} s and a {cycle} of {policy.cycle:g} s, values expire "
+                f"(after {min(validities):g} s) before they are refreshed; use a shorter time"
             )
             self.wrong((*path, refresh), message)
         try:
@@ -305,9 +299,9 @@ class Reader(Values):
 
     def _wrong_or_void(self, at: Path, what: str, effect: str) -> None:
         if self.shape.crane:
-            self.void(at, f"{what} {effect} in crane, and so here")
+            self.void(at, f"{what} {effect}, as in crane")
         else:
-            self.wrong(at, f"{what} {effect}; remove the entry or use more than 0")
+            self.wrong(at, f"{what} {effect}; remove the entry or use a value greater than 0")
 
 
 def _is_percentage(value: Any) -> bool:

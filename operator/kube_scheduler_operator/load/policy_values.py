@@ -1,4 +1,4 @@
-"""Values of a load policy: what they must be, and what is said where they are not."""
+"""Parses and validates values of a load policy."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ WITHOUT_EFFECT: Final = "WithoutEffect"
 
 
 class Values:
-    """Reads values and remembers all that is wrong with them.
+    """Parses values and collects all errors.
 
     Attributes:
-        durations: times are durations such as `3m` instead of numbers of seconds.
-        lenient: a field that nobody knows is passed over, with a note.
-        problems: what is wrong.
-        notes: what is passed over, or was not read as it is written.
+        durations: whether times are durations such as `3m` instead of numbers of seconds.
+        lenient: whether unknown fields are warnings instead of errors.
+        problems: errors.
+        notes: warnings about ignored or reinterpreted values.
     """
 
     def __init__(self, *, durations: bool, lenient: bool = False) -> None:
@@ -31,23 +31,23 @@ class Values:
         self.notes: list[Problem] = []
 
     def wrong(self, at: Path, message: str, reason: str = INVALID_VALUE) -> None:
-        """Remember a mistake."""
+        """Add an error."""
         self.problems.append(Problem(reason, at, message))
 
     def void(self, at: Path, message: str) -> None:
-        """Remember something that counts for nothing."""
+        """Add a warning about an ignored value."""
         self.notes.append(Problem(WITHOUT_EFFECT, at, message, severity=WARNING))
 
-    def number(self, value: Any, at: Path, wanted: str) -> float | None:
-        """A finite number; None and a problem if it is none."""
+    def number(self, value: Any, at: Path, expected: str) -> float | None:
+        """A finite number; None and a problem otherwise."""
         number = isinstance(value, int | float) and not isinstance(value, bool)
         if not number or not math.isfinite(value):
-            self.wrong(at, f"this must be {wanted}", INVALID_TYPE)
+            self.wrong(at, f"this must be {expected}", INVALID_TYPE)
             return None
         return float(value)
 
     def seconds(self, value: Any, at: Path) -> float | None:
-        """A time in seconds; None and a problem if it is none."""
+        """A time in seconds; None and a problem otherwise."""
         if not self.durations:
             return self.number(value, at, "a number of seconds")
         if not isinstance(value, str):
@@ -62,7 +62,7 @@ class Values:
     def time(
         self, document: Mapping[str, Any], key: str, path: Path, default: float, *, least: float
     ) -> float:
-        """A field's time in seconds, or the default; a field without a name is absent."""
+        """A field's time in seconds, or the default; a format without the field has no `key`."""
         if not key or document.get(key) is None:
             return default
         value = self.seconds(document[key], (*path, key))
@@ -71,38 +71,38 @@ class Values:
         return default if value is None else value
 
     def word(self, value: Any, at: Path, known: Sequence[str]) -> str:
-        """One of some words."""
+        """One of the known words."""
         if value not in known:
-            self.wrong(at, f'"{value}" is not known; use {listing(known)}')
+            self.wrong(at, f'"{value}" is not supported; use {listing(known)}')
         return str(value)
 
     def words(
         self, document: Mapping[str, Any], key: str, path: Path, known: Sequence[str]
     ) -> Iterator[str]:
-        """A field's list of words, each once."""
+        """A field's list of words, without duplicates."""
         value = document.get(key)
         if value is not None and not isinstance(value, list):
             self.wrong((*path, key), f"this must be a list of {listing(known)}", INVALID_TYPE)
             return
-        said = [self.word(word, (*path, key, i), known) for i, word in enumerate(value or ())]
-        yield from dict.fromkeys(said)
+        found = [self.word(word, (*path, key, i), known) for i, word in enumerate(value or ())]
+        yield from dict.fromkeys(found)
 
     def known(self, document: Mapping[str, Any], path: Path, fields: Sequence[str]) -> None:
-        """Remember every field that is not one of `fields`."""
+        """Check for fields other than `fields`."""
         for key in document:
             if key in fields:
                 continue
             hint = did_you_mean(key, fields)
             if self.lenient:
-                self.void((*path, key), f"crane has no such field and passes it over{hint}")
+                self.void((*path, key), f"crane ignores this unknown field{hint}")
             else:
-                message = f'there is no field "{key}" here{hint or "; remove it"}'
+                message = f'unknown field "{key}"{hint or "; remove it"}'
                 self.wrong((*path, key), message, UNKNOWN_FIELD)
 
     def entries(
         self, document: Mapping[str, Any], key: str, path: Path, default: Sequence[Any]
     ) -> list[tuple[Any, Path]]:
-        """(entry, its path) of a field's list, or of the default."""
+        """(entry, path) of a field's list, or of the default."""
         value = document.get(key)
         if value is None:
             value = list(default)
@@ -112,7 +112,7 @@ class Values:
         return [(item, (*path, key, index)) for index, item in enumerate(value)]
 
     def fields(self, item: Any, at: Path, fields: Sequence[str]) -> Mapping[str, Any]:
-        """An entry's fields."""
+        """The fields of an entry."""
         if not isinstance(item, Mapping):
             self.wrong(at, f"this must be an object with {' and '.join(fields)}", INVALID_TYPE)
             return {}

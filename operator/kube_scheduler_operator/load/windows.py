@@ -1,9 +1,9 @@
-"""What the load of a node is, in numbers: averages, their maxima, mean, deviation and forecast.
+"""Windows over a node's load: averages, their maxima, mean, standard deviation and forecast.
 
 Shared by the exporter on the node (`programs/exporter/`) and by the annotator, which computes the
 same from sources that only report the current load (`programs/annotator/`). Usage is a fraction,
-0..1, of the node's capacity. Times are seconds of a monotonic clock. Every structure keeps the size
-that it is made with. Standard library only.
+0..1, of the node's capacity. Times are seconds of a monotonic clock. Every structure has a fixed
+size. Standard library only.
 
 The windows are crane's recording rules: `*_avg_5m` is the average of the last five minutes,
 `*_max_avg_1h` and `*_max_avg_1d` are maxima of that average, not of single samples.
@@ -19,21 +19,21 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 RESOURCES: Final = ("cpu", "mem")
-"""The prefixes of the keys."""
+"""Prefixes of the keys."""
 
 AVERAGE_SECONDS: Final = 300.0
 HOUR: Final = 3600.0
 DAY: Final = 86400.0
 
 COVERED: Final = 0.5
-"""An average stands for its five minutes, and counts for the maxima, from this share of them on:
-what a node does in its first seconds must not be its maximum for a day."""
+"""Fraction of five minutes that an average must cover to count for the maxima: the first seconds of
+a node must not be its maximum for a day."""
 
-_UNSEEN: Final = -1.0
+_EMPTY: Final = -1.0
 
 
 class SlidingMean:
-    """The average of what was added in the last `span` seconds, weighted with its duration."""
+    """The average of the values of the last `span` seconds, weighted by duration."""
 
     __slots__ = ("_samples", "span")
 
@@ -42,7 +42,7 @@ class SlidingMean:
         self._samples = array("d")  # end, seconds, value of each, oldest first
 
     def add(self, end: float, seconds: float, value: float) -> None:
-        """Add what was measured in the `seconds` up to `end`; ends must not go back."""
+        """Add a value for the `seconds` up to `end`; ends must not decrease."""
         self._samples.extend((end, seconds, value))
         stale = 0
         while self._samples[stale] <= end - self.span:
@@ -50,7 +50,7 @@ class SlidingMean:
         del self._samples[:stale]
 
     def read(self, now: float) -> tuple[float, float]:
-        """The mean and how many seconds it stands for, (0, 0) if nothing is left."""
+        """The mean and the seconds that it covers; (0, 0) if empty."""
         weight = total = 0.0
         samples = self._samples
         for i in range(0, len(samples), 3):
@@ -64,17 +64,17 @@ class SlidingMean:
         return [round(value, 6) for value in self._samples]
 
     def load(self, data: Sequence[float], shift: float) -> None:
-        """Begin with what `dump` gave, at times moved by `shift`.
+        """Load the output of `dump`, with times shifted by `shift`.
 
         Raises:
-            ValueError: it is not that.
+            ValueError: the data is invalid.
         """
         numbers = _numbers(data)
         if len(numbers) % 3 or any(
             seconds <= 0 or not 0 <= value <= 1
             for seconds, value in zip(numbers[1::3], numbers[2::3], strict=True)
         ):
-            raise ValueError("no samples of usage")
+            raise ValueError("invalid samples of usage")
         ends = [end + shift for end in numbers[::3]]
         if ends != sorted(ends):
             raise ValueError("samples are not in order")
@@ -94,7 +94,7 @@ class _Ring:
         self._newest: int | None = None
 
     def _slot(self, at: float) -> int | None:
-        """The slot of a time, cleared if it is a new bucket's; None if that is long over."""
+        """The slot of a time, cleared if its bucket is new; None if the time is too old."""
         bucket = math.floor(at / self.step)
         if self._newest is None:
             self._newest = bucket
@@ -104,7 +104,7 @@ class _Ring:
         return None if bucket <= self._newest - self._size else bucket % self._size
 
     def _order(self) -> list[int]:
-        """All slots, the oldest bucket's first."""
+        """All slots, oldest bucket first."""
         newest = self._newest or 0
         return [(newest + 1 + i) % self._size for i in range(self._size)]
 
@@ -113,34 +113,31 @@ class _Ring:
 
 
 class SlidingMax(_Ring):
-    """The greatest value of the last `span` seconds, exact to `step` at the window's far end.
+    """The maximum of the last `span` seconds; the start of the window is exact to `step` seconds.
 
-    Args:
-        span: the window, seconds.
-        step: how long a value may count beyond it, seconds.
-        typecode: "d", or "f" for half of the memory.
+    The type code "f" instead of "d" halves the memory.
     """
 
     __slots__ = ("_values",)
 
     def __init__(self, span: float, step: float, typecode: str = "d") -> None:
         super().__init__(span, step)
-        self._values = array(typecode, [_UNSEEN]) * self._size
+        self._values = array(typecode, [_EMPTY]) * self._size
 
     def add(self, at: float, value: float) -> None:
-        """Add a value that is not negative."""
+        """Add a non-negative value."""
         slot = self._slot(at)
         if slot is not None and value > self._values[slot]:
             self._values[slot] = value
 
     def read(self, now: float) -> float | None:
-        """The greatest value; None if nothing was added in the window."""
+        """The maximum; None if the window is empty."""
         self._slot(now)
         greatest: float = max(self._values)
-        return None if greatest == _UNSEEN else greatest
+        return None if greatest == _EMPTY else greatest
 
     def _clear(self, slot: int) -> None:
-        self._values[slot] = _UNSEEN
+        self._values[slot] = _EMPTY
 
     def dump(self) -> dict[str, Any]:
         """The buckets, for `load`."""
@@ -148,16 +145,16 @@ class SlidingMax(_Ring):
         return {"at": (self._newest or 0) * self.step, "values": values}
 
     def load(self, data: Mapping[str, Any], shift: float) -> None:
-        """Begin with what `dump` gave, at times moved by `shift`.
+        """Load the output of `dump`, with times shifted by `shift`.
 
         Raises:
-            ValueError: it is not that.
+            ValueError: the data is invalid.
         """
         at, values = _numbers([data["at"]])[0], _numbers(data["values"])
-        if not all(value == _UNSEEN or 0 <= value <= 1 for value in values):
-            raise ValueError("no maxima of usage")
+        if not all(value == _EMPTY or 0 <= value <= 1 for value in values):
+            raise ValueError("invalid maxima of usage")
         for age, value in reversed(list(enumerate(reversed(values)))):
-            if value != _UNSEEN:
+            if value != _EMPTY:
                 self.add(at + shift - age * self.step, value)
 
 
@@ -177,7 +174,7 @@ class SlidingMoments(_Ring):
         self._squares = array(typecode, [0.0]) * self._size  # weighted sums of (value - mean)^2
 
     def add(self, at: float, seconds: float, value: float) -> None:
-        """Add a value that held for some seconds."""
+        """Add a value that held for `seconds`."""
         slot = self._slot(at)
         if slot is None:
             return
@@ -188,14 +185,14 @@ class SlidingMoments(_Ring):
         self._weights[slot] = weight
 
     def resume(self, at: float, seconds: float, mean: float, std: float) -> None:
-        """Begin with what was said at some time, as if it had held for some seconds."""
+        """Start with earlier results, as if they had held for `seconds`."""
         slot = self._slot(at)
         if slot is not None:
             self._weights[slot], self._means[slot] = seconds, mean
             self._squares[slot] = seconds * std * std
 
     def read(self, now: float) -> tuple[float, float] | None:
-        """Mean and standard deviation; None if nothing was added in the window."""
+        """Mean and standard deviation; None if the window is empty."""
         self._slot(now)
         weight = mean = squares = 0.0
         for more, its_mean, its_squares in zip(
@@ -219,15 +216,15 @@ class SlidingMoments(_Ring):
         return {"at": (self._newest or 0) * self.step, "values": flat}
 
     def load(self, data: Mapping[str, Any], shift: float) -> None:
-        """Begin with what `dump` gave, at times moved by `shift`.
+        """Load the output of `dump`, with times shifted by `shift`.
 
         Raises:
-            ValueError: it is not that.
+            ValueError: the data is invalid.
         """
         at, flat = _numbers([data["at"]])[0], _numbers(data["values"])
         rows = list(zip(flat[::3], flat[1::3], flat[2::3], strict=True))
         if any(row[0] < 0 or not 0 <= row[1] <= 1 or row[2] < 0 for row in rows):
-            raise ValueError("no moments of usage")
+            raise ValueError("invalid moments of usage")
         for age, (weight, mean, squares) in reversed(list(enumerate(reversed(rows)))):
             slot = self._slot(at + shift - age * self.step) if weight else None
             if slot is not None and not self._weights[slot]:
@@ -237,15 +234,15 @@ class SlidingMoments(_Ring):
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """The usage of one resource, fractions of what the node has.
+    """The usage of one resource as fractions of the node's capacity.
 
     Attributes:
-        active: of the last sample.
+        active: usage in the last sample.
         avg_5m: average of the last five minutes.
-        max_avg_1h: greatest such average of the last hour; never below avg_5m.
-        max_avg_1d: of the last day; never below max_avg_1h.
-        mean: of the last day.
-        std: standard deviation over the last day.
+        max_avg_1h: maximum of such averages in the last hour; at least avg_5m.
+        max_avg_1d: the same in the last day; at least max_avg_1h.
+        mean: mean of the last day.
+        std: standard deviation of the last day.
     """
 
     active: float
@@ -260,12 +257,12 @@ class UsageWindows:
     """All windows of one resource.
 
     Args:
-        hour_step: step of the hour's maximum, seconds; see SlidingMax.
-        day_step: of the day's.
-        moments_span: window of mean and deviation, seconds.
-        moments_step: its step.
-        max_of_samples: maxima of single samples instead of averages, as node-metrics of
-            crane-scheduler-plus has them under the same names.
+        hour_step: step of the hour's maximum in seconds; see SlidingMax.
+        day_step: step of the day's maximum.
+        moments_span: window of mean and standard deviation in seconds.
+        moments_step: step of that window.
+        max_of_samples: whether maxima are of single samples instead of averages, as in node-metrics
+            of crane-scheduler-plus under the same names.
         typecode: see SlidingMax.
     """
 
@@ -289,7 +286,7 @@ class UsageWindows:
         self._max_of_samples = max_of_samples
 
     def add(self, end: float, seconds: float, value: float) -> None:
-        """Add the usage in the `seconds` up to `end`; values beyond 0..1 are moved there."""
+        """Add the usage in the `seconds` up to `end`; values are clamped to 0..1."""
         value = min(max(value, 0.0), 1.0)
         self._active = value
         self._average.add(end, seconds, value)
@@ -303,7 +300,7 @@ class UsageWindows:
         self._day.add(end, average)
 
     def resume(self, at: float, usage: Usage) -> None:
-        """Begin with what was said at some time; new values go on from there."""
+        """Start with earlier results."""
         self._active = usage.active
         self._average.add(at, AVERAGE_SECONDS / 2, usage.avg_5m)
         self._hour.add(at, usage.max_avg_1h)
@@ -311,7 +308,7 @@ class UsageWindows:
         self._moments.resume(at, self._moments.span / 2, usage.mean, usage.std)
 
     def read(self, now: float) -> Usage | None:
-        """The windows; None if nothing was added in the last five minutes."""
+        """The usage; None without values in the last five minutes."""
         average, covered = self._average.read(now)
         moments = self._moments.read(now)
         if self._active is None or not covered or moments is None:
@@ -321,7 +318,7 @@ class UsageWindows:
         return Usage(self._active, average, hour, day, *moments)
 
     def dump(self) -> dict[str, Any]:
-        """Everything, as JSON can have it."""
+        """All windows, in JSON types."""
         return {
             "average": self._average.dump(),
             "hour": self._hour.dump(),
@@ -330,10 +327,10 @@ class UsageWindows:
         }
 
     def load(self, data: Mapping[str, Any], shift: float) -> None:
-        """Begin with what `dump` gave, at times moved by `shift`.
+        """Load the output of `dump`, with times shifted by `shift`.
 
         Raises:
-            ValueError, KeyError, TypeError: it is not that; make a new one.
+            ValueError, KeyError, TypeError: the data is invalid; discard this object.
         """
         self._average.load(data["average"], shift)
         self._hour.load(data["hour"], shift)
@@ -351,7 +348,7 @@ class Holt:
     Args:
         level: weight of a new value, 0..1.
         trend: weight of a new trend, 0..1.
-        damping: what is left of the trend with each step, 0.8..0.98.
+        damping: factor of the trend per step, 0.8..0.98.
     """
 
     __slots__ = ("_alpha", "_beta", "_level", "_phi", "_trend")
@@ -362,7 +359,7 @@ class Holt:
         self._trend = 0.0
 
     def add(self, value: float) -> None:
-        """Add the next value; they are equally far apart."""
+        """Add the next value; values must be equally spaced."""
         if self._level is None:
             self._level = value
             return
@@ -372,7 +369,7 @@ class Holt:
         self._level = level
 
     def ahead(self, steps: int) -> float | None:
-        """The value so many steps from now; None before the first one."""
+        """The forecast `steps` ahead; None before the first value."""
         if self._level is None:
             return None
         phi = self._phi

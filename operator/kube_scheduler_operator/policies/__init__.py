@@ -1,1 +1,4 @@
-"""Programs that serve kube-scheduler: extenders, their policies, and what measures load."""
+"""The policies of extenders: base classes, inputs and formulas.
+
+May import: load and below. May be imported by: migrate, telemetry and above.
+"""

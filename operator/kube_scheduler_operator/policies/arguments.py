@@ -1,4 +1,4 @@
-"""A policy's arguments: what they are, and reading them with errors that say what to do.
+"""The arguments of a policy: their declaration, and validation with errors that propose a fix.
 
 A policy declares a frozen dataclass:
 
@@ -6,7 +6,7 @@ A policy declares a frozen dataclass:
     class Arguments:
         utilization: float = argument(90.0, "…", least=0, most=100)
 
-In a configuration fields are called as in Kubernetes, `print_table` is `printTable`.
+Configurations use camelCase names as Kubernetes does: `print_table` is `printTable`.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ _KEY: Final = "argument"
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """What is said of an argument.
+    """The description of an argument.
 
     Attributes:
-        text: what it means, with its unit; for people.
-        least, most: of a number.
-        above: the least itself is not allowed.
-        choices: of a text.
-        read: makes the value of what the configuration has; raises ValueError, whose text follows
-            the field's name. None: the type of the field says it all.
+        text: documentation, with the unit.
+        least, most: bounds of a number.
+        above: whether `least` itself is excluded.
+        choices: allowed strings.
+        read: converts the configured value; raises ValueError, whose message follows the field's
+            name. None: the type of the field determines the conversion.
     """
 
     text: str = ""
@@ -58,7 +58,7 @@ def argument(
     choices: Sequence[str] = (),
     read: Callable[[Any], Any] | None = None,
 ) -> Any:
-    """A field of an argument class, with its default and its meaning (see Meaning)."""
+    """A field of an argument class with its default and description (see Meaning)."""
     meaning = Meaning(text, least, most, above, tuple(choices), read)
     if isinstance(default, dict | list):
         return field(default_factory=lambda: default, metadata={_KEY: meaning})
@@ -66,10 +66,10 @@ def argument(
 
 
 class ProblemsError(ValueError):
-    """What somebody wrote cannot be used.
+    """User input is invalid.
 
     Attributes:
-        problems: each names its field and says what to do.
+        problems: messages, each with its field and a fix.
     """
 
     def __init__(self, problems: Sequence[str]) -> None:
@@ -78,19 +78,19 @@ class ProblemsError(ValueError):
 
 
 class ArgumentsError(ProblemsError):
-    """Arguments are wrong."""
+    """Arguments are invalid."""
 
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """One argument for those who write documentation or check what was written.
+    """One argument, for documentation and validation.
 
     Attributes:
-        name: as a configuration has it.
-        attribute: as the class has it.
-        default: its value if nothing is given.
-        meaning: what is said of it.
-        type: of its value.
+        name: name in configurations.
+        attribute: name in the class.
+        default: default value.
+        meaning: description.
+        type: type of the value.
     """
 
     name: str
@@ -101,7 +101,7 @@ class Described:
 
 
 def described(arguments: type) -> Iterator[Described]:
-    """The arguments that a class declares."""
+    """The arguments declared by a class."""
     types = typing.get_type_hints(arguments)
     for each in dataclasses.fields(arguments):
         default = each.default
@@ -113,7 +113,7 @@ def described(arguments: type) -> Iterator[Described]:
 
 def read(
     arguments: type,
-    given: Mapping[str, Any],
+    configured: Mapping[str, Any],
     environ: Mapping[str, str] | None = None,
     env: Mapping[str, str] | None = None,
     path: str = "arguments",
@@ -122,24 +122,26 @@ def read(
 
     Args:
         arguments: the class.
-        given: what the configuration says.
-        environ: the process's environment; what it has comes before what is given. Nonsense in it
-            is passed over with a warning, as the original agents do.
+        configured: the configured values.
+        environ: the process's environment, which overrides them. Invalid values in it are ignored
+            with a warning, as in the original agents.
         env: environment variable to attribute.
-        path: of `given`, for errors.
+        path: path of `configured`, for errors.
 
     Raises:
-        ArgumentsError: something is wrong; all of it is said.
+        ArgumentsError: values are invalid; it has all problems.
     """
     known = {each.name: each for each in described(arguments)}
     values: dict[str, Any] = {}
     problems = []
-    for name, value in given.items():
+    for name, value in configured.items():
         each = known.get(name)
         if each is None:
             hint = did_you_mean(str(name), known)
-            fix = hint or (f"; use {listing(known)}" if known else "; remove it, there are none")
-            problems.append(f"{path}.{name}: there is no such argument{fix}")
+            fix = hint or (
+                f"; use {listing(known)}" if known else "; remove it: the policy has no arguments"
+            )
+            problems.append(f"{path}.{name}: unknown argument{fix}")
             continue
         try:
             values[each.attribute] = _value(each, value)
@@ -154,17 +156,15 @@ def read(
             continue
         try:
             values[attribute] = _value(
-                by_attribute[attribute], _of_text(by_attribute[attribute], text)
+                by_attribute[attribute], _from_string(by_attribute[attribute], text)
             )
         except ValueError as error:
-            log.warning(
-                "Passed over an environment variable", extra=kv(name=variable, why=str(error))
-            )
+            log.warning("Ignored an environment variable", extra=kv(name=variable, why=str(error)))
     try:
         return arguments(**values)
     except ArgumentsError:
         raise
-    except ValueError as error:  # what __post_init__ says of fields that do not go together
+    except ValueError as error:  # raised by __post_init__ for conflicting fields
         raise ArgumentsError([f"{path}: {error}"]) from error
 
 
@@ -187,14 +187,14 @@ def _value(each: Described, value: Any) -> Any:
         return _number(value, meaning, whole=origin is int)
     if origin is str:
         if not isinstance(value, str):
-            raise ValueError("this must be a text")
+            raise ValueError("this must be a string")
         if meaning.choices and value not in meaning.choices:
             hint = did_you_mean(value, meaning.choices) or f"; use {listing(meaning.choices)}"
             raise ValueError(f'"{value}" is not known{hint}')
         return value
     if origin is tuple:
         if not isinstance(value, list | tuple) or not all(isinstance(one, str) for one in value):
-            raise ValueError("this must be a list of texts")
+            raise ValueError("this must be a list of strings")
         return tuple(value)
     if origin in (dict, Mapping):
         return _numbers(value, meaning)
@@ -238,8 +238,8 @@ def _within(meaning: Meaning) -> str:
     return f" {most:g} or less" if math.isfinite(most) else ""
 
 
-def _of_text(each: Described, text: str) -> Any:
-    """What the text of an environment variable is, by the type of its argument."""
+def _from_string(each: Described, text: str) -> Any:
+    """The value of an environment variable, by the type of its argument."""
     if each.type is bool:
         return text.strip().lower() == "true"
     if each.type is int:

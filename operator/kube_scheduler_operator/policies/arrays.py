@@ -1,61 +1,54 @@
-"""Numbers by node: numpy when it is first needed, and columns that can do without it.
+"""Numbers by node: columns and matrices, and numpy imported on first use.
 
-The operator reads the policies' argument definitions in its own process, which must not load
-numpy; modules therefore write `from ..arrays import np`.
+The operator validates policy arguments in its own process, which must not load numpy; modules
+therefore write `from ..arrays import np`.
 """
 
 from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
-
-    Floats = npt.NDArray[np.float64]
-    Ints = npt.NDArray[np.intp]
-    Bools = npt.NDArray[np.bool_]
 else:
 
     class _Lazy:
-        """numpy, imported when the first of its names is asked for."""
+        """numpy, imported on first use of an attribute."""
 
         def __getattr__(self, name: str) -> Any:
             import numpy
 
             value = getattr(numpy, name)
-            setattr(self, name, value)  # the next time it is an attribute like any other
+            setattr(self, name, value)  # later accesses find the attribute directly
             return value
 
     np = _Lazy()
 
 __all__ = [
     "UNKNOWN", "Bools", "Column", "Floats", "Ints", "Matrix", "MatrixColumn", "clip", "np",
-    "rows",
 ]  # fmt: skip
+
+Floats: TypeAlias = "npt.NDArray[np.float64]"
+Ints: TypeAlias = "npt.NDArray[np.intp]"
+Bools: TypeAlias = "npt.NDArray[np.bool_]"
 
 UNKNOWN: Final = math.nan
 
 
-def rows(indices: Sequence[int] | Ints) -> Ints:
-    """Node indices as an array that columns can be indexed with (intp[len(indices)])."""
-    return np.asarray(indices, np.intp)
-
-
 def clip(values: Floats, least: float, most: float) -> Floats:
-    """Values within bounds, NaN as it is: np.clip at a quarter of its cost for few values."""
+    """Values within bounds, NaN unchanged: for few values a quarter of the cost of np.clip."""
     found: Floats = np.minimum(np.maximum(values, least), most)
     return found
 
 
 class Column:
-    """One float64 a node, by node index; NaN where nothing is known. It grows by itself.
+    """One float64 per node, by node index; NaN where unknown. It grows automatically.
 
-    Single values are read and written as Python floats, which is three times as fast as through
-    numpy; `values` is the same memory as an array.
+    Single values are read and written as Python floats, three times as fast as through numpy;
+    `values` is the same memory as an array.
     """
 
     __slots__ = ("_array", "_data", "_default")
@@ -78,12 +71,12 @@ class Column:
         return len(self._data)
 
     def grow(self, size: int) -> None:
-        """Make room for `size` nodes at least; arrays that were taken before are then old."""
+        """Make room for at least `size` nodes; this invalidates earlier arrays."""
         missing = size - len(self._data)
         if missing > 0:
             missing = max(missing, len(self._data) // 2, 64)
             self._array = None
-            # A new object: the old one cannot be resized as long as an array looks at it.
+            # A new object: the old one cannot be resized while an array refers to it.
             self._data = self._data + array("d", (self._default,)) * missing
 
     def values(self, size: int) -> Floats:
@@ -99,12 +92,7 @@ class Column:
 
 
 class Matrix:
-    """Several columns side by side, so that one operation takes the rows of nodes from all.
-
-    Args:
-        count: how many columns.
-        default: where nothing was written.
-    """
+    """Columns with the same initial value, from which one operation takes the values of nodes."""
 
     __slots__ = ("_data", "_default")
 
@@ -122,7 +110,7 @@ class Matrix:
         self._data[at] = value
 
     def grow(self, size: int) -> None:
-        """Make room for `size` nodes at least; arrays that were taken before are then old."""
+        """Make room for at least `size` nodes; this invalidates earlier arrays."""
         count, room = self._data.shape
         if size > room:
             more = np.full((count, max(size - room, room // 2)), self._default)
@@ -139,7 +127,7 @@ class Matrix:
         return self._data.take(indices, 1)
 
     def of(self, index: int) -> list[float]:
-        """What they have of one node."""
+        """The values of one node."""
         data = self._data
         if index >= data.shape[1]:
             return [self._default] * len(data)
@@ -147,12 +135,12 @@ class Matrix:
         return found
 
     def column(self, at: int) -> MatrixColumn:
-        """One of them."""
+        """A column."""
         return MatrixColumn(self, at)
 
 
 class MatrixColumn:
-    """A column of a matrix, to be used like a Column."""
+    """A column of a matrix, with the interface of Column."""
 
     __slots__ = ("_at", "_matrix")
 

@@ -1,8 +1,7 @@
-"""The cluster as policies see it: nodes by index, the pods on them, and who wants to know.
+"""The node view of policies: nodes by index, their Pods, and callbacks for changes.
 
-Whoever watches the API calls `set_node`, `set_pod` and so on; policies are told what has changed
-and keep what they derive from it, so that a request from kube-scheduler finds it ready. All of it
-happens in one thread, so there are no locks.
+Watches call `set_node`, `set_pod` and so on. Policies receive the changes and keep derived values,
+which are then ready for requests from kube-scheduler. Everything runs in one thread, without locks.
 """
 
 from __future__ import annotations
@@ -18,15 +17,14 @@ F = TypeVar("F")
 
 
 class Node:
-    """One node; not to be changed.
+    """An immutable node.
 
     Attributes:
-        name, uid, labels, annotations: of the node.
-        allocatable: what pods may have; cpu in thousandths of a core, everything else in base
-            units.
-        capacity: what the machine has.
-        taints: as the API has them.
-        unschedulable: it is cordoned.
+        name, uid, labels, annotations: from its metadata.
+        allocatable: resources for Pods; CPU in millicores, all others in base units.
+        capacity: resources of the machine.
+        taints: as in the API.
+        unschedulable: whether it is cordoned.
     """
 
     __slots__ = (
@@ -42,13 +40,13 @@ class Node:
         self.labels: Mapping[str, str] = metadata.get("labels") or {}
         self.annotations: Mapping[str, str] = metadata.get("annotations") or {}
         self.capacity: Amounts = amounts(status.get("capacity"))
-        # A kubelet that says nothing else gives pods the whole machine.
+        # Without allocatable, all of the capacity is available to Pods.
         self.allocatable: Amounts = amounts(status.get("allocatable")) or self.capacity
         self.taints: list[Mapping[str, Any]] = spec.get("taints") or []
         self.unschedulable = bool(spec.get("unschedulable"))
 
     def same(self, other: Node) -> bool:
-        """Whether policies would see no difference: a heartbeat is none."""
+        """Whether the nodes are equal for policies; a heartbeat makes no difference."""
         return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
 
 
@@ -58,17 +56,17 @@ NameCallback = Callable[[int, str], None]
 
 
 class Cluster:
-    """Nodes, the pods that are bound to them, and sums of what those request.
+    """Nodes, the Pods that are bound to them, and the sums of their requests.
 
-    A node has an index from when it or a pod of it is first heard of until both are gone; then the
-    index may go to another one.
+    A node gets an index with its first event or the first of its Pods, and keeps it until the node
+    and all its Pods are gone. The index is then reused.
 
     Attributes:
         index: node name to index.
-        names: index to node name; empty where there is none.
-        nodes: index to node; None where only its pods are known.
-        version: grows with every change that a policy could see.
-        names_version: grows when a name gets an index or loses it.
+        names: index to node name; empty for an unused index.
+        nodes: index to node; None if only its Pods are known.
+        version: incremented with every change that is visible to policies.
+        names_version: incremented when an index is assigned or released.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
@@ -88,45 +86,46 @@ class Cluster:
         self._name_callbacks: list[NameCallback] = []
 
     def __len__(self) -> int:
-        """How many indices there are; columns and tables have as many rows."""
+        """The number of indices, and of rows of columns and tables."""
         return len(self.names)
 
-    # --- who wants to know ----------------------------------------------------------------------
+    # --- callbacks ------------------------------------------------------------------------------
 
     def on_node(self, callback: NodeCallback) -> Callable[[], None]:
-        """Call back with (index, node, or None when it is gone), now for those that are known.
+        """Call back with (index, node; None if removed) for all present nodes and every change.
 
         Returns:
-            What ends it.
+            A function that removes the callback.
         """
         for index, node in enumerate(self.nodes):
             if node is not None:
                 callback(index, node)
-        return _enter(self._node_callbacks, callback)
+        return _register(self._node_callbacks, callback)
 
     def on_pod(self, callback: PodCallback) -> Callable[[], None]:
-        """Call back with (index, pod, whether it has come), now for those that are known.
+        """Call back with (index, pod, whether it was added) for all present Pods and every change.
 
-        A pod whose requests change goes and comes. Returns what ends it.
+        A Pod whose requests change is removed and added. Returns a function that removes the
+        callback.
         """
         for index, pod in self._pods.values():
             callback(index, pod, True)
-        return _enter(self._pod_callbacks, callback)
+        return _register(self._pod_callbacks, callback)
 
     def on_name(self, callback: NameCallback) -> Callable[[], None]:
-        """Call back with (index, name) when an index gets a name, now for those that have one.
+        """Call back with (index, name) for all present names and every new one.
 
         Returns:
-            What ends it.
+            A function that removes the callback.
         """
         for name, index in self.index.items():
             callback(index, name)
-        return _enter(self._name_callbacks, callback)
+        return _register(self._name_callbacks, callback)
 
-    # --- what has happened ----------------------------------------------------------------------
+    # --- changes --------------------------------------------------------------------------------
 
     def set_node(self, obj: Mapping[str, Any]) -> None:
-        """A node is there, or has changed; `obj` is the API's JSON."""
+        """Add or update a node from the API's JSON."""
         node = Node(obj)
         if not node.name:
             return
@@ -140,7 +139,7 @@ class Cluster:
             callback(index, node)
 
     def remove_node(self, name: str) -> None:
-        """A node is gone; its pods go by themselves."""
+        """Remove a node; its Pods are removed by their own events."""
         index = self.index.get(name)
         if index is None or self.nodes[index] is None:
             return
@@ -151,9 +150,9 @@ class Cluster:
         self._release(index)
 
     def set_pod(self, obj: Mapping[str, Any]) -> None:
-        """A pod is there, or has changed; `obj` is the API's JSON.
+        """Add or update a Pod from the API's JSON.
 
-        Pods without a node are nobody's, and those that have finished hold nothing any more.
+        Pods without a node, and those that have finished, use no resources and are removed.
         """
         pod = read_pod(obj)
         if not pod.node_name or pod.phase in FINISHED:
@@ -173,28 +172,28 @@ class Cluster:
             callback(index, pod, True)
 
     def remove_pod(self, namespace: str, name: str, uid: str) -> None:
-        """A pod is gone."""
+        """Remove a Pod."""
         self._forget(uid or f"{namespace}/{name}")
 
-    # --- what is known --------------------------------------------------------------------------
+    # --- queries --------------------------------------------------------------------------------
 
     def pods_on(self, index: int) -> Iterator[Pod]:
         """The pods that are bound to a node."""
         return iter(self._on[index].values())
 
     def pod_keys(self) -> set[str]:
-        """The keys of all pods that are known: a new list lacks those that have gone."""
+        """The keys of all Pods."""
         return set(self._pods)
 
     def pod(self, key: str) -> Pod | None:
-        """The pod of that key (`Pod.key`), if it is bound."""
+        """The bound Pod with this key (`Pod.key`)."""
         found = self._pods.get(key)
         return found[1] if found else None
 
     def requested(self, resource: str) -> Column:
-        """What the pods of each node request of a resource, kept up to date; of "pods", how many.
+        """The sum of the requests of each node's Pods for a resource; for "pods", their number.
 
-        In thousandths of a core for cpu, in base units otherwise; 0 where there is no pod.
+        The column is updated. CPU is in millicores, all others in base units; 0 without Pods.
         """
         column = self._requested.get(resource)
         if column is None:
@@ -218,7 +217,7 @@ class Cluster:
         self._release(index)
 
     def _add(self, index: int, requests: Amounts, sign: float) -> None:
-        # Requests are whole numbers, so sums are exact however often pods come and go.
+        # Requests are integers, so the sums remain exact.
         for resource, column in self._requested.items():
             amount = 1.0 if resource == PODS else requests.get(resource, 0.0)
             if amount:
@@ -250,7 +249,7 @@ class Cluster:
             self._free.append(index)
 
 
-def _enter(callbacks: list[F], callback: F) -> Callable[[], None]:
+def _register(callbacks: list[F], callback: F) -> Callable[[], None]:
     callbacks.append(callback)
 
     def leave() -> None:

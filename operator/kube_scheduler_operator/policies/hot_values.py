@@ -1,33 +1,29 @@
-"""How many pods each node has just got: crane-scheduler's hot values, from the pods themselves."""
+"""Crane-scheduler's hot values, computed from the Pods that were recently bound to each node."""
 
 from __future__ import annotations
 
 import heapq
 from bisect import bisect_right, insort
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
+from ..load.policy import HotValue
 from .arrays import Column
-
-if TYPE_CHECKING:
-    from ..load.policy import HotValue
-    from .cluster import Cluster
-    from .pods import Pod
+from .cluster import Cluster
+from .pods import Pod
 
 
 class HotValues:
     """Σ floor(pods bound within `seconds` / `count`) over the rules, for each node.
 
-    A pod counts from when it was bound, also after it has gone: what it does at its start is what
-    makes a node hot.
+    A Pod counts from its binding, even after its deletion: its start is what makes a node hot.
 
     Args:
-        cluster: whose pods and clock.
-        rules: what counts.
-        changed: called with a node's index when its value has changed by time alone.
+        cluster: the node view.
+        rules: the rules.
+        changed: called with a node's index when its value has changed with time.
 
     Attributes:
-        column: the value of each node, 0 where no pod counts.
+        column: the value of each node; 0 without recent Pods.
     """
 
     def __init__(
@@ -41,13 +37,13 @@ class HotValues:
         self.column = Column(0.0)
 
     def pod(self, index: int, pod: Pod, added: bool) -> bool:
-        """A pod has come or gone; returns whether the node's value has changed."""
+        """Process an added or removed Pod; returns whether the node's value has changed."""
         now = self._cluster.now()
         if not added or not self._rules or pod.bound <= now - self._longest:
             return False
         where = (index, pod.bound)
         if self._seen.get(pod.key) == where:
-            return False  # it was resized
+            return False  # the Pod was resized
         self._seen[pod.key] = where
         insort(self._bound.setdefault(index, []), pod.bound)
         for rule in self._rules:
@@ -55,7 +51,7 @@ class HotValues:
         return self._renew(index, now)
 
     def expire(self) -> None:
-        """Let go of pods that are no longer new; costs nothing as long as there is none."""
+        """Remove Pods that are no longer recent; without cost if there is nothing to remove."""
         due, now = self._due, self._cluster.now()
         if not due or due[0][0] > now:
             return
@@ -71,7 +67,7 @@ class HotValues:
                 self._changed(index)
 
     def forget(self, index: int) -> None:
-        """The index has become another node's."""
+        """Reset an index that is assigned to another node."""
         self._bound.pop(index, None)
         self.column[index] = 0.0
 

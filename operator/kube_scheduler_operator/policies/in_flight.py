@@ -1,43 +1,39 @@
-"""What pods will use that measurements do not show yet.
+"""The expected load of Pods that measurements do not include yet.
 
-A measurement is a mean of some minutes and some minutes old: a pod that was bound since then is not
-in it, one that was bound shortly before only in part. Without that, everything that arrives within
-one period goes to the node that was idle when it was measured.
+A measurement is a mean over some minutes and some minutes old. It does not include Pods that were
+bound later, and includes those bound shortly before only in part. Without a correction, all Pods of
+one measuring period are placed on the node that was idle when it was measured.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from .arrays import Matrix
+from .arrays import Column, Matrix
+from .pods import Pod
 
-if TYPE_CHECKING:
-    from .arrays import Column
-    from .pods import Pod
-
-_BELIEVED: Final = 4 * 3600.0
-"""Seconds: no measurement is believed for that long; crane's longest are for three hours and five
-minutes."""
+_TRUSTED_SECONDS: Final = 4 * 3600.0
+"""Seconds, longer than any measurement is valid; crane's are valid for up to 3 h 5 min."""
 
 Estimate = Callable[["Pod"], Sequence[float]]
 
 
 class InFlight:
-    """For each node what its pods will use that were bound since it was measured, or just before.
+    """For each node, the expected load of Pods that its measurement does not fully include.
 
     Args:
-        count: how many figures an estimate has.
-        estimate: what a pod will use.
+        count: number of values of an estimate.
+        estimate: the expected load of a Pod.
         clock: seconds since 1970.
-        measured: when each node was measured; NaN: nobody knows, and all its pods count in full.
-        lag: a pod that was bound so many seconds before the measurement or earlier is in it.
-        fades: one bound within the lag is in it for as large a part of it as it was there, as in a
-            mean over the lag; otherwise it is not in it at all, as if usage came late.
+        measured: time of each node's measurement; NaN: unknown, and all its Pods count in full.
+        lag: seconds before a measurement; Pods that were bound earlier are fully included.
+        fades: whether Pods bound within the lag are included in proportion to their time, as in a
+            mean over the lag; otherwise they are not included, as if usage were reported late.
 
     Attributes:
-        columns: one for each figure, 0 where no pod counts.
-        matrix: the same together.
+        columns: one for each value; 0 without such Pods.
+        matrix: the columns as a matrix.
     """
 
     def __init__(
@@ -55,10 +51,10 @@ class InFlight:
         self._estimate, self._clock, self._measured = estimate, clock, measured
         self._lag, self._fades = lag, fades
         self._pods: dict[int, dict[str, tuple[float, Sequence[float]]]] = {}
-        self._inexact: set[int] = set()  # nodes of which some pods count in part
+        self._inexact: set[int] = set()  # nodes with Pods that count in part
 
     def pod(self, index: int, pod: Pod, added: bool) -> bool:
-        """A pod has come or gone; returns whether it matters."""
+        """Process an added or removed Pod; returns whether a value has changed."""
         pods = self._pods.get(index, {})
         known = pods.get(pod.key)
         if not added:
@@ -67,7 +63,7 @@ class InFlight:
             (bound, amounts), sign = known, -1.0
             del pods[pod.key]
         elif pod.bound + self._lag <= self._oldest(index):
-            return False  # all of it is in the measurement
+            return False  # fully included in the measurement
         else:
             bound, amounts, sign = pod.bound, self._estimate(pod), 1.0
             self._pods.setdefault(index, pods)[pod.key] = bound, amounts
@@ -75,13 +71,13 @@ class InFlight:
         if (added and known) or index in self._inexact or not pods or not _exact(share, amounts):
             self.renew(index)
         else:
-            # A burst of pods on one node costs what they are, not that again for all before them.
+            # Adding only the new Pod keeps the cost of a burst of Pods on one node linear.
             for figure, column in enumerate(self.columns):
                 column[index] += sign * amounts[figure]
         return True
 
     def renew(self, index: int) -> None:
-        """The node was measured anew, or its pods have changed."""
+        """Recompute a node after a new measurement or a change of its Pods."""
         pods = self._pods.get(index)
         measured = self._measured[index]
         if pods is not None and measured == measured:
@@ -94,21 +90,21 @@ class InFlight:
         if not all(_exact(share, amounts) for share, amounts in shares):
             self._inexact.add(index)
         for figure, column in enumerate(self.columns):
-            # Sorted, so that the order in which pods came does not show in the last digit.
+            # Sorted, so that the sum does not depend on the order of events.
             column[index] = sum(sorted(share * amounts[figure] for share, amounts in shares))
 
     def _oldest(self, index: int) -> float:
-        """When the node was measured; if nobody knows, what no measurement can be older than."""
+        """Time of the node's measurement; if unknown, the age limit of measurements."""
         measured = self._measured[index]
-        return measured if measured == measured else self._clock() - _BELIEVED
+        return measured if measured == measured else self._clock() - _TRUSTED_SECONDS
 
     def _missing(self, bound: float, measured: float) -> float:
-        """How much of a pod the measurement does not have, 0..1."""
+        """The share of a Pod's load that the measurement does not include, 0..1."""
         if not self._fades or measured != measured:
             return 1.0
         return min(max(1.0 - (measured - bound) / self._lag, 0.0), 1.0)
 
 
 def _exact(share: float, amounts: Sequence[float]) -> bool:
-    """Whether it is whole numbers that are added, whose sum is the same in any order."""
+    """Whether the summands are integers, whose sum does not depend on their order."""
     return share == 1.0 and not any(amount % 1.0 for amount in amounts)

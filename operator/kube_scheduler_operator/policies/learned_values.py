@@ -1,7 +1,7 @@
-"""What has been learnt: for each type of pod and each node a value, 0 bad to 1 good.
+"""Learned values: for each type of Pod and each node a value from 0 (bad) to 1 (good).
 
-The agent kubeRL of kube-safe-scheduler: an exponential moving average of rewards. It is kept in a
-ConfigMap, which the policy rl-priority reads.
+As in the agent kubeRL of kube-safe-scheduler, a value is an exponential moving average of rewards.
+rl-monitor stores the values in a ConfigMap, which the policy rl-priority reads.
 """
 
 from __future__ import annotations
@@ -15,32 +15,31 @@ from .pods import Pod
 CONFIG_MAP: Final = "rl-priority-state"
 KEY: Final = "state.json"
 
-KEPT: Final = 0.9
-"""What is kept of a value when a reward comes in; the rest is the reward's."""
+RETAINED: Final = 0.9
+"""Weight of the previous value in the moving average."""
 FIRST: Final = 1.0
-"""The value before any reward."""
+"""The initial value."""
 LARGEST: Final = 900_000
-"""Bytes: an object of the API is at most 1 MiB, with its metadata."""
+"""Bytes; an API object has at most 1 MiB, including its metadata."""
 _DIGITS: Final = 6
 
 TYPE_LABELS: Final = ("podtype", "app", "name")
-"""The first of them that a pod has says of which type it is; its name if it has none."""
+"""The first of these labels that a Pod has is its type; without them, its name."""
 
 
 def pod_type(pod: Pod) -> str:
-    """Of which type a pod is: pods of one type share their values."""
+    """The type of a Pod; Pods of one type share their values."""
     for label in TYPE_LABELS:
         if pod.labels.get(label):
             return pod.labels[label]
     return pod.name
 
 
-class State:
-    """Values by type and node, those that were changed last at the end.
+class LearnedValues:
+    """Values by type and node, in the order of their last change.
 
     Attributes:
-        at: the time of the last thing that was rewarded, seconds since 1970; nothing before it
-            counts again.
+        at: time of the last reward in seconds since 1970; earlier events are not counted again.
     """
 
     def __init__(self) -> None:
@@ -48,20 +47,20 @@ class State:
         self._values: dict[tuple[str, str], float] = {}
 
     def reward(self, kind: str, node: str, reward: float) -> float:
-        """Take a reward into account; returns the new value."""
-        value = KEPT * self._values.pop((kind, node), FIRST) + (1.0 - KEPT) * reward
+        """Add a reward; returns the new value."""
+        value = RETAINED * self._values.pop((kind, node), FIRST) + (1.0 - RETAINED) * reward
         self._values[kind, node] = value
         return value
 
     def by_type(self) -> dict[str, dict[str, float]]:
-        """Type to node to value."""
+        """Values by type and node."""
         found: dict[str, dict[str, float]] = {}
         for (kind, node), value in self._values.items():
             found.setdefault(kind, {})[node] = value
         return found
 
     def data(self) -> dict[str, str]:
-        """The ConfigMap's data; what was changed longest ago is forgotten if it is too much."""
+        """The ConfigMap's data; the oldest values are removed if it exceeds the size limit."""
         while True:
             entries = [
                 [kind, node, round(value, _DIGITS)] for (kind, node), value in self._values.items()
@@ -75,20 +74,20 @@ class State:
                 del self._values[oldest]
 
 
-def read_state(data: Mapping[str, Any] | None) -> State:
-    """The state in a ConfigMap's data; an empty one where it makes no sense."""
-    state = State()
+def read_values(data: Mapping[str, Any] | None) -> LearnedValues:
+    """The values in a ConfigMap's data; invalid data is ignored."""
+    values = LearnedValues()
     try:
-        said = json.loads((data or {}).get(KEY) or "{}")
+        document = json.loads((data or {}).get(KEY) or "{}")
     except (ValueError, TypeError, RecursionError):
-        return state
-    if not isinstance(said, dict):
-        return state
-    if isinstance(at := said.get("at"), int | float) and 0 < at < 1e12:
-        state.at = float(at)
-    for kind, node, value in _entries(said.get("values")):
-        state._values[kind, node] = value
-    return state
+        return values
+    if not isinstance(document, dict):
+        return values
+    if isinstance(at := document.get("at"), int | float) and 0 < at < 1e12:
+        values.at = float(at)
+    for kind, node, value in _entries(document.get("values")):
+        values._values[kind, node] = value
+    return values
 
 
 def _entries(values: Any) -> Iterator[tuple[str, str, float]]:

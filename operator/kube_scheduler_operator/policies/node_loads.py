@@ -1,16 +1,15 @@
-"""What nodes' annotations say of their load, as columns by node index.
+"""The load in nodes' annotations, as columns by node index.
 
-Read are our own annotation and, on request, those of crane-scheduler, of crane-scheduler-plus (in
-percent) and of kube-safe-scheduler's node-annotator. Whatever they are called there, a figure has
-one name and one unit here:
+The source is our own annotation or, if configured, those of crane-scheduler, crane-scheduler-plus
+(in percent) or kube-safe-scheduler's node-annotator. Each metric has one name and unit here:
 
 | name | unit |
 |---|---|
 | `cpu_usage_*`, `mem_usage_*` | fraction of capacity |
-| `free_cpu_mean`, `_std`, `_forecast` | thousandths of a core |
+| `free_cpu_mean`, `_std`, `_forecast` | millicores |
 | `free_memory_mean`, `_std`, `_forecast` | bytes |
-| `congestion` | as whoever measures it has it |
-| `requested_cpu`, `_memory`, … | as in a sum of requests |
+| `congestion` | defined by its source |
+| `requested_cpu`, `_memory`, … | as in the sum of requests |
 | `hot` | crane's node_hot_value |
 """
 
@@ -34,11 +33,11 @@ SAFE: Final = "safe"
 FORMATS: Final = (OWN, CRANE, CRANE_PLUS, SAFE)
 
 VALID: Final = 480.0
-"""Seconds that a figure holds after it was measured, if nobody says: crane's shortest period, three
-minutes, and its five minutes of grace."""
+"""Default validity of a measurement in seconds: crane's shortest period of three minutes and its
+five minutes of grace."""
 
 HOT_VALID: Final = 300.0
-"""Seconds that crane's hot value holds (its constant; section "hot value" of its README)."""
+"""Validity of crane's hot value in seconds (section "hot value" of its README)."""
 
 _SAFE_KEYS: Final[Mapping[str, str]] = {
     "free_cpu_mean": "mean-free-cpu",
@@ -54,29 +53,29 @@ _HOT_KEY: Final = "node_hot_value"
 _REQUESTED: Final = "requested_"
 
 _LARGEST: Final = 1e18
-"""No amount is that large, nor negative: it is a mistake, and as good as nothing."""
+"""Larger values, and negative ones, are invalid and ignored."""
 CONGESTION: Final = "congestion"
-"""Only this one may be negative, and then counts as 0."""
+"""The only metric that may be negative, which counts as 0."""
 
-Figure = tuple[str, float, float]
-"""(name, value, when it was measured or infinity if nobody says)."""
+Measurement = tuple[str, float, float]
+"""(name, value, time; infinity if unknown)."""
 
 
-class Loads:
-    """The figures of all nodes that a policy wants, each until it is too old.
+class LoadColumns:
+    """The metrics of all nodes that a policy uses, each until it expires.
 
     Args:
-        cluster: whose nodes; the clock is its.
-        names: which figures.
-        changed: called with a node's index when a figure of it has changed or has grown too old.
-        annotations: whose: one of FORMATS.
-        valid: name to seconds for which a figure holds; VALID for the others.
-        zone: of crane's times, whose Z is only a letter.
+        cluster: the node view and the clock.
+        names: the metrics.
+        changed: called with a node's index when one of its metrics has changed or expired.
+        annotations: one of FORMATS.
+        valid: name to validity in seconds; VALID for others.
+        zone: time zone of crane's timestamps, whose suffix Z has no meaning.
 
     Attributes:
-        columns: name to column, NaN where nothing is known.
-        matrix: the same together, in the order of `names` without repetitions.
-        measured: when the latest figure of a node was measured; NaN if nobody says.
+        columns: name to column; NaN where unknown.
+        matrix: the columns as a matrix, in the order of `names` without repetitions.
+        measured: time of a node's latest measurement; NaN if unknown.
     """
 
     def __init__(
@@ -101,9 +100,9 @@ class Loads:
         self._due = math.inf
 
     def read(self, index: int, node: Node | None) -> bool:
-        """Take over what a node says; returns whether it says anything new.
+        """Read a node's annotations; returns whether they have changed.
 
-        Does not call `changed`: the caller knows.
+        Does not call `changed`.
         """
         texts = tuple(self._texts(node.annotations)) if node else ()
         if self._seen.get(index) == texts:
@@ -114,7 +113,7 @@ class Loads:
             self._seen.pop(index, None)
         found = {
             name: (value, at)
-            for name, value, at in (self._figures(texts) if node else ())
+            for name, value, at in (self._measurements(texts) if node else ())
             if 0.0 <= value < _LARGEST or (name == CONGESTION and value < 0.0)
         }
         now, latest = self._cluster.now(), -math.inf
@@ -131,7 +130,7 @@ class Loads:
         return True
 
     def expire(self) -> None:
-        """Forget what has grown too old; costs nothing as long as nothing can have."""
+        """Remove expired values; without cost if there is nothing to remove."""
         now = self._cluster.now()
         if now < self._due:
             return
@@ -166,7 +165,7 @@ class Loads:
             return name.replace("_", "-")
         return _SAFE_KEYS.get(name, name)
 
-    def _figures(self, texts: Iterable[str | None]) -> Iterator[Figure]:
+    def _measurements(self, texts: Iterable[str | None]) -> Iterator[Measurement]:
         if self._annotations == OWN:
             for text in texts:
                 yield from _own(text, self._names)
@@ -183,23 +182,23 @@ class Loads:
             yield name, value, at
 
 
-def _own(text: str | None, names: Iterable[str]) -> Iterator[Figure]:
+def _own(text: str | None, names: Iterable[str]) -> Iterator[Measurement]:
     try:
-        said = json.loads(text) if text else None
+        document = json.loads(text) if text else None
     except (ValueError, RecursionError):
         return
-    if not isinstance(said, dict):
+    if not isinstance(document, dict):
         return
-    at = seconds(said.get("at"))
+    at = seconds(document.get("at"))
     for name in names:
-        value = said.get(name)
+        value = document.get(name)
         # An integer may be too large for a float.
         if isinstance(value, int | float) and not isinstance(value, bool) and value < _LARGEST:
             yield name, float(max(value, -_LARGEST)), at
 
 
 def _crane(text: str, zone: datetime.tzinfo) -> tuple[float, float]:
-    """(value, time); NaN for what crane does not accept either: negative, or not in two parts."""
+    """(value, time); NaN for values that crane rejects: negative, or not in two parts."""
     number, comma, at = text.partition(",")
     value = _number(number)
     try:

@@ -1,44 +1,39 @@
-"""A policy that judges each node by itself: tables, rejections with reasons, unknown nodes.
+"""The base class of policies that evaluate each node independently.
 
-Subclasses say what they look at and write their formulas over arrays of nodes; how the answer is
-kept and brought up to date is settled here.
+Subclasses define their inputs and formulas over arrays of nodes; this class caches and updates the
+results, and handles rejections and nodes without data.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Hashable, Sequence
+from typing import Any, ClassVar
 
-from .arrays import UNKNOWN, Matrix, clip, np
-from .node_loads import Loads
+from .arrays import UNKNOWN, Bools, Floats, Ints, Matrix, MatrixColumn, clip, np
+from .cluster import Cluster, Node
+from .node_loads import LoadColumns
+from .pods import Pod
 from .policy import BEST, Policy, Rejections
-from .tables import Changes, Tables
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from .arrays import Bools, Floats, Ints, MatrixColumn
-    from .cluster import Cluster, Node
-    from .pods import Pod
+from .tables import ChangeLog, NodeTables
 
 
 class NodePolicy(Policy):
-    """A policy whose score for a node depends on this node and the kind of pod alone.
+    """A policy whose score for a node depends only on this node and the kind of the Pod.
 
-    A kind is all that the formula takes from a pod, e.g. its CPU and memory requests: pods of one
-    kind share what has been worked out.
+    The kind is everything that the formula uses of a Pod, e.g. its CPU and memory requests: Pods of
+    one kind share the results.
 
     Attributes:
-        resources: of these the node's amounts are in `allocatable` and `capacity`.
-        singly: `score_one` and `rejects_one` are there, for a node that a pod has come to; a pod
-            that is placed is the most frequent change, and arrays take as long for one node as for
-            a hundred.
-        preemption_helps: a node that is rejected may take the pod if others are evicted from it.
-        allocatable: resource to what pods may have, NaN where nothing is known.
-        capacity: resource to what the machine has.
-        allocatables, capacities: the same together, in the order of `resources`.
-        loads: what nodes say of their load; None: it is of no interest.
+        resources: the resources in `allocatable` and `capacity`.
+        singly: whether `score_one` and `rejects_one` exist. They update the node of a Pod that was
+            bound, the most frequent change: array operations take as long for one node as for a
+            hundred.
+        preemption_helps: whether a rejected node may accept the Pod after an eviction.
+        allocatable: resource to column of allocatable amounts; NaN where unknown.
+        capacity: resource to column of capacities.
+        allocatables, capacities: these columns as matrices, in the order of `resources`.
+        loads: the load of nodes; None: unused.
     """
 
     resources: ClassVar[tuple[str, ...]] = ()
@@ -46,7 +41,7 @@ class NodePolicy(Policy):
     preemption_helps: bool = False
     allocatable: dict[str, MatrixColumn]
     capacity: dict[str, MatrixColumn]
-    loads: Loads | None = None
+    loads: LoadColumns | None = None
 
     def __init__(self, arguments: Any, cluster: Cluster) -> None:
         super().__init__(arguments, cluster)
@@ -56,44 +51,44 @@ class NodePolicy(Policy):
             name: self.allocatables.column(at) for at, name in enumerate(self.resources)
         }
         self.capacity = {name: self.capacities.column(at) for at, name in enumerate(self.resources)}
-        self._changes = Changes()
+        self._changes = ChangeLog()
         score, rejects = (self.score_one, self.rejects_one) if self.singly else (None, None)
-        self._scores = Tables(cluster, self._changes, self.scores_of, score)
-        self._rejected = Tables(cluster, self._changes, self._rejects, rejects)
+        self._scores = NodeTables(cluster, self._changes, self.scores_of, score)
+        self._rejected = NodeTables(cluster, self._changes, self._rejects, rejects)
         self.start()
-        # Also of names: a node of which nothing else is known has a row in the tables.
+        # Also to names: a node without other data has a row in the tables.
         self.listen(on_name=self._named, on_node=self._node)
 
-    # --- what subclasses say --------------------------------------------------------------------
+    # --- overridden by subclasses ---------------------------------------------------------------
 
     def start(self) -> None:
-        """Make what is needed before the first node is told of."""
+        """Initialize the policy before it receives the first node."""
 
     def on_node(self, index: int, node: Node | None) -> bool:
-        """A node has come, changed or gone; returns whether more of it matters than the columns."""
+        """Process a change of a node; returns whether more than the columns has changed."""
         return False
 
     def on_load(self, index: int) -> None:
-        """What is known of a node's load has changed."""
+        """Process a change of a node's load."""
 
     def kind(self, pod: Pod) -> Hashable:
-        """What the score takes from a pod."""
+        """The inputs of the score from a Pod."""
         return None
 
     def filter_kind(self, pod: Pod) -> Hashable:
-        """What the filter takes from a pod; None: it accepts this pod everywhere."""
+        """The inputs of the filter from a Pod; None: all nodes are accepted."""
         return self.kind(pod)
 
     def scores_of(self, kind: Hashable, indices: Ints) -> Floats:
-        """The score of each node, a whole number 0..BEST; NaN where it is unknown."""
+        """The score of each node, an integer 0..BEST; NaN where unknown."""
         raise NotImplementedError
 
     def score_one(self, kind: Hashable, index: int) -> float:
-        """The same to the last digit, for one node; see `singly`."""
+        """Exactly the same for one node; see `singly`."""
         raise NotImplementedError
 
     def rejects(self, kind: Hashable, indices: Ints) -> Bools:
-        """Whether each node is refused; where nothing is known it is not."""
+        """Whether each node is rejected; nodes without data are not."""
         raise NotImplementedError
 
     def rejects_one(self, kind: Hashable, index: int) -> bool:
@@ -101,14 +96,14 @@ class NodePolicy(Policy):
         raise NotImplementedError
 
     def reasons(self, kind: Hashable, indices: Ints) -> list[tuple[str, str]]:
-        """Why nodes are refused: for each the reason and its figures; see Rejections."""
+        """For each rejected node the reason and its figures; see Rejections."""
         raise NotImplementedError
 
     def details(self, kind: Hashable, indices: Ints) -> list[dict[str, Any]]:
         """Inputs and intermediate values for each node."""
         return [{} for _ in indices]
 
-    # --- how it is done -------------------------------------------------------------------------
+    # --- implementation -------------------------------------------------------------------------
 
     def filter(self, pod: Pod, indices: Ints) -> Rejections | None:
         """See Policy."""
@@ -126,13 +121,13 @@ class NodePolicy(Policy):
         positions: list[int] = rejected.nonzero()[0].tolist()
         if not positions:
             return None
-        those: list[int] = indices.take(positions).tolist()
-        missing = [index for index in those if index not in texts]
+        rejected_nodes: list[int] = indices.take(positions).tolist()
+        missing = [index for index in rejected_nodes if index not in texts]
         if missing:
             reasons = self.reasons(kind, np.array(missing, np.intp))
             texts.update(zip(missing, reasons, strict=True))
         found = Rejections()
-        for position, index in zip(positions, those, strict=True):
+        for position, index in zip(positions, rejected_nodes, strict=True):
             found.reasons[position], found.figures[position] = texts[index]
         if not self.preemption_helps:
             found.unresolvable.update(positions)
@@ -144,7 +139,7 @@ class NodePolicy(Policy):
         return self.settle(self._scores.values(self.kind(pod), indices))
 
     def settle(self, found: Ints) -> Ints:
-        """Give unknown nodes the median of the known ones: neither drawn to nor kept away."""
+        """Give nodes without data the median of the others, a neutral score."""
         if len(found) and np.minimum.reduce(found) < 0:
             unknown = found < 0
             known = np.sort(found[~unknown])
@@ -152,7 +147,7 @@ class NodePolicy(Policy):
         return found
 
     def refresh(self) -> None:
-        """Whatever changes by time alone."""
+        """Update everything that changes with time."""
         if self.loads is not None:
             self.loads.expire()
 
@@ -171,12 +166,12 @@ class NodePolicy(Policy):
             if score is not None:
                 row["score"] = score
             if rejected and position in rejected.reasons:
-                row["rejected"] = rejected.told(position)
+                row["rejected"] = rejected.describe(position)
             rows.append(row)
         return rows
 
     def changed(self, index: int) -> None:
-        """Something that the formulas look at has changed for a node."""
+        """Mark a node whose inputs have changed."""
         self._changes.mark(index, len(self.cluster))
 
     def _named(self, index: int, name: str) -> None:
@@ -191,7 +186,7 @@ class NodePolicy(Policy):
                 (self.allocatable[name], allocatable),
                 (self.capacity[name], capacity),
             ):
-                if column[index] != amount:  # or both are NaN, which does no harm
+                if column[index] != amount:  # also if both are NaN, which is harmless
                     column[index] = amount
                     changed = True
         if self.loads is not None and self.loads.read(index, node):
@@ -205,17 +200,17 @@ class NodePolicy(Policy):
 
 
 def rounded(values: Floats) -> Floats:
-    """To whole numbers, halves up; what is NaN stays NaN."""
+    """Rounded to integers, halves up; NaN unchanged."""
     return np.floor(values + 0.5)
 
 
 def ten(percent: Floats) -> Floats:
-    """A score of 0..100, as plugins of the scheduler have it, as one of an extender."""
+    """Scores 0..100 of scheduler plugins as scores of an extender."""
     return clip(rounded(percent * (BEST / 100.0)), 0.0, float(BEST))
 
 
 def ten_one(percent: float) -> float:
-    """The same of one score."""
+    """The same for one score."""
     return (
         min(max(math.floor(percent * (BEST / 100.0) + 0.5), 0), BEST)
         if percent == percent
@@ -224,5 +219,5 @@ def ten_one(percent: float) -> float:
 
 
 def shown(column: Floats, digits: int = 6) -> Sequence[float | None]:
-    """Figures for `explain`: rounded, None for NaN."""
+    """Values for `explain`: rounded, None for NaN."""
     return [None if value != value else round(value, digits) for value in column.tolist()]

@@ -1,39 +1,33 @@
-"""What a pod will use, estimated from what it asks for.
+"""Estimates of a Pod's load from its requests and limits.
 
-As koordinator's default estimator: the greater one of request and limit times a factor, not more
-than the limit; a pod that asks for nothing uses a little nevertheless.
+As in koordinator's default estimator: the greater of request and limit times a factor, at most the
+limit; a fixed amount for a Pod without either.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ..base.quantities import CPU, MEMORY
-
-if TYPE_CHECKING:
-    from .pods import Pod
+from .pods import Pod
 
 SCALING: Final[Mapping[str, float]] = {CPU: 85.0, MEMORY: 70.0}
 """Percent: koordinator's estimatedScalingFactors."""
 
 UNDECLARED: Final[Mapping[str, float]] = {CPU: 250.0, MEMORY: 200.0 * 2**20}
-"""Of a pod that asks for nothing: thousandths of a core, bytes; koordinator's constants
+"""For a Pod without requests and limits: millicores, bytes; koordinator's constants
 DefaultMilliCPURequest and DefaultMemoryRequest."""
 
 
-class Estimates:
-    """Estimates by resource.
-
-    Args:
-        factors: resource to percent; what is absent is as in SCALING.
-    """
+class PodEstimator:
+    """Estimates the load of Pods; `factors` in percent by resource, SCALING for absent ones."""
 
     def __init__(self, factors: Mapping[str, float]) -> None:
         self._factors = {name: factors.get(name, SCALING[name]) / 100.0 for name in SCALING}
 
     def of(self, pod: Pod) -> tuple[float, float]:
-        """(thousandths of a core, bytes of memory) that the pod will use."""
+        """The Pod's estimated load: (millicores, bytes of memory)."""
         return self._one(pod, CPU), self._one(pod, MEMORY)
 
     def _one(self, pod: Pod, resource: str) -> float:

@@ -1,6 +1,6 @@
-"""Which fields of a pod's protobuf `read_pod` looks at.
+"""The protobuf fields of a Pod that `read_pod` uses.
 
-Numbers: k8s.io/api/core/v1/generated.proto and k8s.io/apimachinery/pkg/apis/meta/v1.
+Field numbers: k8s.io/api/core/v1/generated.proto and k8s.io/apimachinery/pkg/apis/meta/v1.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A pod as policies see it: whose it is, what it asks for, where it is and since when."""
+"""Pods as policies use them: owner, resources, node and time of binding."""
 
 from __future__ import annotations
 
@@ -6,27 +6,27 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
 
-from ..base.quantities import CPU, amounts
+from ..base.quantities import amounts
 
 Amounts = Mapping[str, float]
-"""Resource name to amount: cpu in thousandths of a core, everything else in base units."""
+"""Resource name to amount: CPU in millicores, all others in base units."""
 
-_KEPT: Final = 4096
-"""So many different sets of requests and of labels are shared between pods; then from new."""
+_CACHE_SIZE: Final = 4096
+"""Size of the caches of requests and labels, which are cleared when full."""
 
 FINISHED: Final = ("Succeeded", "Failed")
 
 
 class Demand:
-    """What a pod asks for; pods that ask for the same share one. Not to be changed.
+    """The immutable resources of a Pod, shared by Pods with the same resources.
 
     Attributes:
-        requests: what the scheduler reserves: the sum of the containers or, where it is more, what
-            the init containers need at a time, plus the overhead; resources of the pod itself,
-            where given, come before those of its containers.
-        limits: the same of the limits; a resource that a container does not limit has none.
-        containers: (requests, limits) of each container that runs beside the others.
-        overhead: what the runtime needs itself.
+        requests: the amounts that the scheduler reserves: the sum over containers or, if greater,
+            the largest requirement of the init containers, plus the overhead. Pod-level resources
+            override those of containers.
+        limits: likewise for limits; absent for a resource that some container does not limit.
+        containers: (requests, limits) of each container that runs concurrently.
+        overhead: resources of the container runtime.
     """
 
     __slots__ = ("containers", "limits", "overhead", "requests")
@@ -39,7 +39,7 @@ class Demand:
         pod = _mapping(spec.get("resources"))
         requests, limits = _total(running), _total_limits(running)
         for before, init in inits:
-            # Sidecars that started earlier run beside it.
+            # Sidecars that started earlier run concurrently.
             _raise_to(requests, _total([*before, init]))
             _raise_to(limits, _total_limits([*before, init]))
         requests |= amounts(pod.get("requests"))
@@ -52,8 +52,8 @@ class Demand:
         self.limits: Amounts = limits
 
     def same(self, other: Demand) -> bool:
-        """Whether it asks for the same."""
-        # One that was read from JSON and one from protobuf are two.
+        """Whether the resources are equal."""
+        # Those read from JSON and from protobuf are different objects.
         return self is other or (
             self.containers == other.containers
             and self.overhead == other.overhead
@@ -68,7 +68,7 @@ Part = tuple[Amounts, Amounts]
 def _containers(
     spec: Mapping[str, Any],
 ) -> tuple[list[Part], list[Part], list[tuple[list[Part], Part]]]:
-    """Containers, sidecars, and init containers each with the sidecars before it."""
+    """(containers, sidecars, init containers with the sidecars before each)."""
     containers = [_part(each) for each in _objects(spec.get("containers"))]
     sidecars: list[Part] = []
     inits: list[tuple[list[Part], Part]] = []
@@ -83,7 +83,7 @@ def _containers(
 def _part(container: Mapping[str, Any]) -> Part:
     resources = _mapping(container.get("resources"))
     limits = amounts(resources.get("limits"))
-    # The API server fills in a missing request from the limit; a pod from elsewhere may lack it.
+    # The API server defaults a missing request to the limit; other sources of Pods may not.
     return {**limits, **amounts(resources.get("requests"))}, limits
 
 
@@ -96,7 +96,7 @@ def _total(parts: list[Part]) -> dict[str, float]:
 
 
 def _total_limits(parts: list[Part]) -> dict[str, float]:
-    """Of resources that all of them limit: one without a limit has no bound."""
+    """The sums for resources that all containers limit."""
     if not parts:
         return {}
     shared = set.intersection(*(set(limits) for _, limits in parts))
@@ -109,17 +109,17 @@ def _raise_to(total: dict[str, float], least: Mapping[str, float]) -> None:
 
 
 class Pod:
-    """One pod; not to be changed.
+    """An immutable Pod.
 
     Attributes:
-        namespace, name, uid: of the pod.
-        scheduler_name: who places it.
-        node_name: where it is; empty as long as it is nowhere.
-        labels: of the pod; may be shared with other pods.
-        owner_kind: of its controller, or of its first owner; empty if there is none.
-        demand: what it asks for.
-        created: seconds since 1970.
-        bound: when it was given its node, seconds since 1970; 0 if it has none or nobody says.
+        namespace, name, uid: from its metadata.
+        scheduler_name: spec.schedulerName.
+        node_name: spec.nodeName; empty if it is not bound.
+        labels: its labels, a mapping that is shared with other Pods.
+        owner_kind: kind of its controller, or of its first owner; empty without owners.
+        demand: its resources.
+        created: creation time in seconds since 1970.
+        bound: time of binding in seconds since 1970; 0 if it is not bound or the time is unknown.
         phase: Pending, Running, Succeeded, Failed or Unknown.
     """
 
@@ -142,17 +142,17 @@ class Pod:
 
     @property
     def requests(self) -> Amounts:
-        """What the scheduler reserves for it."""
+        """The amounts that the scheduler reserves."""
         return self.demand.requests
 
     @property
     def limits(self) -> Amounts:
-        """What it may use at most; a resource without a limit is absent."""
+        """Its limits; a resource without a limit is absent."""
         return self.demand.limits
 
     @property
     def key(self) -> str:
-        """What tells it from all others: its uid, or for lack of one where it is called what."""
+        """A unique key: the UID or, without one, namespace and name."""
         return self.uid or f"{self.namespace}/{self.name}"
 
 
@@ -161,9 +161,9 @@ _labels: dict[tuple[Any, ...], Mapping[str, str]] = {}
 
 
 def read_pod(obj: Mapping[str, Any]) -> Pod:
-    """A pod of the API, in JSON or (pod_fields.py) as protobuf has it.
+    """A Pod from the API's JSON or protobuf (pod_fields.py).
 
-    What is absent or of the wrong type is empty: only an API server's pods are whole.
+    Absent fields and fields of the wrong type are empty.
     """
     metadata = _mapping(obj.get("metadata"))
     spec = _mapping(obj.get("spec"))
@@ -184,7 +184,7 @@ def read_pod(obj: Mapping[str, Any]) -> Pod:
 
 
 def _shared_demand(spec: Mapping[str, Any]) -> Demand:
-    # Their text is the cheapest thing that tells apart what pods ask for.
+    # The string form is the cheapest key for resources.
     key = str(
         [each.get("resources") for each in _objects(spec.get("containers"))]
         + [spec.get("overhead"), spec.get("resources")]
@@ -195,7 +195,7 @@ def _shared_demand(spec: Mapping[str, Any]) -> Demand:
     )
     demand = _demands.get(key)
     if demand is None:
-        if len(_demands) >= _KEPT:
+        if len(_demands) >= _CACHE_SIZE:
             _demands.clear()
         demand = _demands[key] = Demand(spec)
     return demand
@@ -207,10 +207,10 @@ def _shared_labels(labels: Mapping[str, Any]) -> Mapping[str, str]:
     key = tuple(labels.items())
     try:
         shared = _labels.get(key)
-    except TypeError:  # values that are no strings
+    except TypeError:  # values that are not strings
         return {str(name): str(value) for name, value in labels.items()}
     if shared is None:
-        if len(_labels) >= _KEPT:
+        if len(_labels) >= _CACHE_SIZE:
             _labels.clear()
         shared = _labels[key] = {str(name): str(value) for name, value in labels.items()}
     return shared
@@ -235,9 +235,9 @@ def _bound(status: Mapping[str, Any]) -> float:
 
 
 def seconds(value: Any) -> float:
-    """A time of the API in seconds since 1970; 0 if it is none.
+    """A timestamp of the API in seconds since 1970; 0 if invalid.
 
-    JSON has text (RFC 3339), protobuf these seconds.
+    JSON has RFC 3339 strings, protobuf has seconds.
     """
     try:
         if isinstance(value, int):
@@ -256,8 +256,3 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 
 def _objects(value: Any) -> list[Mapping[str, Any]]:
     return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
-
-
-def cpu_milli(resources: Amounts) -> float:
-    """Thousandths of a core; 0 if none are asked for."""
-    return resources.get(CPU, 0.0)

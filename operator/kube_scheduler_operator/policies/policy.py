@@ -1,10 +1,10 @@
-"""What a policy is, and which there are.
+"""The base class and the catalogue of policies.
 
-A policy filters nodes for a pod, scores them, or both. It is made once, for a `Cluster` that tells
-it what changes, and asked twice for every pod: so what can be worked out beforehand, is. The
-template to copy is builtin/foo.py; docs/policies.md has more.
+A policy filters nodes for a Pod, scores them, or both. It is created once, for a `Cluster` that
+reports changes, and called twice for every Pod, so it should precompute its results. The template
+is builtin/foo.py; see also docs/policies.md.
 
-This module and the classes' arguments load without numpy: the operator checks arguments with
+This module and the argument classes load without numpy: the operator validates arguments with
 `read_arguments`.
 """
 
@@ -14,19 +14,17 @@ import importlib
 import importlib.metadata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from ..base.findings import did_you_mean, listing
 from . import arguments as _arguments
 from .arguments import ArgumentsError, argument
+from .arrays import Ints
 from .cluster import Cluster, Node
 from .pods import Pod
 
-if TYPE_CHECKING:
-    from .arrays import Ints
-
 __all__ = [
-    "BEST", "GROUP", "Arguments", "ArgumentsError", "Entry", "Policy", "Rejections",
+    "BEST", "GROUP", "Arguments", "ArgumentsError", "CatalogueEntry", "Policy", "Rejections",
     "UnknownPolicyError", "argument", "catalogue", "make", "policy_class", "read_arguments",
 ]  # fmt: skip
 
@@ -34,50 +32,49 @@ BEST: Final = 10
 """Scores are 0..BEST: extender API v1, MaxExtenderPriority."""
 
 GROUP: Final = "kube_scheduler_operator.policies"
-"""Entry points of this group are policies of others: name = "package.module:Class"."""
+"""Entry point group for policies of other distributions: name = "package.module:Class"."""
 
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """Of a policy that takes none."""
+    """The arguments of a policy without arguments."""
 
 
 @dataclass(slots=True)
 class Rejections:
-    """Which nodes of a request get no pod, by their position in it.
+    """The rejected nodes of a request, by their position in it.
 
     Attributes:
-        reasons: position to reason: a sentence for people, without a percent sign, which
-            kube-scheduler would take for a format. Without the node's name and its figures, so that
-            it is the same for many: kube-scheduler counts equal ones, and writes all that differ
-            into the pod's status, whole, and again when one changes.
-        unresolvable: positions where it would not help to evict other pods.
-        figures: position to what it was that was too much, or too little; for `explain` alone.
+        reasons: position to reason, a sentence without a percent sign (kube-scheduler uses it as a
+            format). It must not contain the node's name or values: kube-scheduler counts equal
+            reasons, but writes all different ones into the Pod's status, and again on each change.
+        unresolvable: positions of nodes for which evicting Pods would not help.
+        figures: position to the values behind the reason, for `explain` only.
     """
 
     reasons: dict[int, str] = field(default_factory=dict)
     unresolvable: set[int] = field(default_factory=set)
     figures: dict[int, str] = field(default_factory=dict)
 
-    def told(self, at: int) -> str:
-        """The reason at a position, with its figures."""
+    def describe(self, at: int) -> str:
+        """The reason at a position with its figures."""
         figures = self.figures.get(at)
         return f"{self.reasons[at]} ({figures})" if figures else self.reasons[at]
 
 
 class Policy:
-    """A policy; subclasses override `filter`, `score` or both, and say so.
+    """A policy; subclasses override `filter`, `score` or both, and set `filters` and `scores`.
 
     Attributes:
-        name: how configurations call it.
+        name: name in configurations.
         Arguments: a frozen dataclass with a default for every field (arguments.argument).
         env: environment variable to field of Arguments.
-        filters: it rejects nodes.
-        scores: it has preferences.
-        pods: it looks at the pods that are bound. If none of an extender's policies does, that
-            watches none, which saves every pod's way to it.
-        arguments: what it was given, an instance of Arguments.
-        cluster: what it looks at.
+        filters: whether it rejects nodes.
+        scores: whether it scores nodes.
+        pods: whether it uses bound Pods. If no policy of an extender does, the extender does not
+            watch Pods.
+        arguments: an instance of Arguments.
+        cluster: the node view.
     """
 
     name: ClassVar[str]
@@ -90,23 +87,23 @@ class Policy:
     def __init__(self, arguments: Any, cluster: Cluster) -> None:
         self.arguments = arguments
         self.cluster = cluster
-        self._leave: list[Callable[[], None]] = []
+        self._unregister: list[Callable[[], None]] = []
 
     def filter(self, pod: Pod, indices: Ints) -> Rejections | None:
-        """The nodes that must not get the pod; None: all of them may.
+        """The rejected nodes; None: all are accepted.
 
         Args:
-            pod: to place.
-            indices: the nodes of the request, by their index in the cluster (intp[n], each once).
-                Of some perhaps nothing more than the name is known: that is no reason to reject.
+            pod: the Pod to schedule.
+            indices: cluster indices of the nodes of the request (intp[n], unique). Nodes of which
+                only the name is known should not be rejected.
         """
         return None
 
     def score(self, pod: Pod, indices: Ints) -> Ints | None:
-        """How well each node suits the pod; None: no opinion.
+        """The score of each node; None: the policy does not apply.
 
         Args:
-            pod: to place.
+            pod: the Pod to schedule.
             indices: as for `filter`.
 
         Returns:
@@ -115,23 +112,23 @@ class Policy:
         return None
 
     def explain(self, pod: Pod, indices: Ints) -> list[dict[str, Any]]:
-        """For each node what went into its judgement: for logs and `explain`, not to be fast.
+        """For each node the inputs and intermediate values, for logs and `explain`; may be slow.
 
-        Every row has "node"; the other keys are the policy's own: inputs, intermediate values.
+        Every row has "node"; the other keys depend on the policy.
         """
         return [{"node": self.cluster.names[index]} for index in indices]
 
     def config_maps(self) -> Sequence[tuple[str, str]]:
-        """(namespace, name) of ConfigMaps that it wants to hear of; "" is the program's own."""
+        """(namespace, name) of ConfigMaps to watch; "" is the program's own namespace."""
         return ()
 
     def on_config_map(self, namespace: str, name: str, data: Mapping[str, str] | None) -> None:
-        """One of `config_maps()` has come or changed; None: it is gone."""
+        """Process a change of one of `config_maps()`; None: deleted."""
 
     def close(self) -> None:
-        """It is not asked any more: stop listening to the cluster."""
-        while self._leave:
-            self._leave.pop()()
+        """Remove the callbacks from the cluster."""
+        while self._unregister:
+            self._unregister.pop()()
 
     # --- for subclasses -------------------------------------------------------------------------
 
@@ -141,35 +138,35 @@ class Policy:
         on_pod: Callable[[int, Pod, bool], None] | None = None,
         on_name: Callable[[int, str], None] | None = None,
     ) -> None:
-        """Hear of changes until `close()`; what is known already is told at once.
+        """Register callbacks for the present objects and all changes until `close()`.
 
-        See `Cluster.on_node`, `on_pod` and `on_name`; names come first, then nodes, then pods.
+        See `Cluster.on_node`, `on_pod` and `on_name`; names come first, then nodes, then Pods.
 
         Raises:
-            TypeError: the class says that it looks at no pods, so there would be none to hear of.
+            TypeError: `on_pod` is given, but the class has `pods = False`.
         """
         if on_pod is not None and not self.pods:
-            raise TypeError(f"{type(self).__name__} listens to pods: it must not say pods = False")
+            raise TypeError(f"{type(self).__name__} registers on_pod: it must not set pods = False")
         if on_name is not None:
-            self._leave.append(self.cluster.on_name(on_name))
+            self._unregister.append(self.cluster.on_name(on_name))
         if on_node is not None:
-            self._leave.append(self.cluster.on_node(on_node))
+            self._unregister.append(self.cluster.on_node(on_node))
         if on_pod is not None:
-            self._leave.append(self.cluster.on_pod(on_pod))
+            self._unregister.append(self.cluster.on_pod(on_pod))
 
 
 class UnknownPolicyError(LookupError):
-    """There is no policy of that name; the text says which there are."""
+    """The policy does not exist; the message lists the existing ones."""
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """Where a policy is.
+class CatalogueEntry:
+    """The location of a policy.
 
     Attributes:
-        name: of the policy.
+        name: name of the policy.
         where: `package.module:Class`.
-        distribution: who brings it along; empty: it is our own.
+        distribution: the distribution that provides it; empty: built in.
     """
 
     name: str
@@ -177,10 +174,10 @@ class Entry:
     distribution: str = ""
 
     def load(self) -> type[Policy]:
-        """The class.
+        """Import the class.
 
         Raises:
-            UnknownPolicyError: there is no policy at that place.
+            UnknownPolicyError: the class cannot be imported.
         """
         module, _, name = self.where.partition(":")
         package = __package__ if module.startswith(".") else None
@@ -198,7 +195,7 @@ class Entry:
 
 
 _BUILT_IN: Final = {
-    name: Entry(name, f".builtin.{name.replace('-', '_')}:{class_name}")
+    name: CatalogueEntry(name, f".builtin.{name.replace('-', '_')}:{class_name}")
     for name, class_name in (
         ("congestion", "Congestion"),
         ("foo", "Foo"),
@@ -215,55 +212,55 @@ _BUILT_IN: Final = {
 }
 
 
-def catalogue() -> dict[str, Entry]:
-    """All policies by name: our own, and those of other distributions.
+def catalogue() -> dict[str, CatalogueEntry]:
+    """All policies by name: the built-in ones and those of other distributions.
 
-    One of another distribution with a name of ours is left out: what a configuration means must
-    not depend on what else is installed.
+    Built-in names take precedence, so that the meaning of a configuration does not depend on other
+    installed distributions.
     """
     others = {
-        found.name: Entry(found.name, found.value, found.dist.name if found.dist else "?")
+        found.name: CatalogueEntry(found.name, found.value, found.dist.name if found.dist else "?")
         for found in importlib.metadata.entry_points(group=GROUP)
     }
     return {**others, **_BUILT_IN}
 
 
 def policy_class(name: str) -> type[Policy]:
-    """The policy of that name.
+    """The class of a policy.
 
     Raises:
-        UnknownPolicyError: there is none.
+        UnknownPolicyError: it does not exist.
     """
     entry = _BUILT_IN.get(name) or catalogue().get(name)
     if entry is None:
         known = sorted(catalogue())
         hint = did_you_mean(name, known) or f"; use {listing(known)}"
-        raise UnknownPolicyError(f'there is no policy "{name}"{hint}')
+        raise UnknownPolicyError(f'unknown policy "{name}"{hint}')
     return entry.load()
 
 
 def read_arguments(
-    name: str, given: Mapping[str, Any], environ: Mapping[str, str] | None = None
+    name: str, arguments: Mapping[str, Any], environ: Mapping[str, str] | None = None
 ) -> Any:
-    """The arguments of a policy; what `environ` says comes before what is given.
+    """The validated arguments of a policy; `environ` overrides `arguments`.
 
     Raises:
-        UnknownPolicyError: there is none of that name.
-        ArgumentsError: something is wrong; the text names each field and what to do.
+        UnknownPolicyError: the policy does not exist.
+        ArgumentsError: arguments are invalid.
     """
     found = policy_class(name)
-    return _arguments.read(found.Arguments, given, environ, found.env)
+    return _arguments.read(found.Arguments, arguments, environ, found.env)
 
 
 def make(
     name: str,
-    given: Mapping[str, Any],
+    arguments: Mapping[str, Any],
     cluster: Cluster,
     environ: Mapping[str, str] | None = None,
 ) -> Policy:
-    """A policy of that name with these arguments.
+    """Create a policy.
 
     Raises:
         UnknownPolicyError, ArgumentsError: as above.
     """
-    return policy_class(name)(read_arguments(name, given, environ), cluster)
+    return policy_class(name)(read_arguments(name, arguments, environ), cluster)

@@ -1,37 +1,34 @@
-"""What is worked out for all nodes beforehand, and again only for those that have changed."""
+"""Precomputed values of all nodes, updated only for nodes that have changed."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from .arrays import np
-
-if TYPE_CHECKING:
-    from .arrays import Floats, Ints
-    from .cluster import Cluster
+from .arrays import Floats, Ints, np
+from .cluster import Cluster
 
 Compute = Callable[[Hashable, "Ints"], "Floats"]
-"""(kind of pod, node indices) to one value each: a whole number, 0 or more; NaN: unknown."""
+"""(kind of Pod, node indices) to values: integers of 0 or more, or NaN if unknown."""
 
 One = Callable[[Hashable, int], float]
-"""The same of one node."""
+"""The same for one node."""
 
 NONE: Final = -1
-"""In a table: nothing is known of the node."""
+"""In a table: the value is unknown."""
 
-KEPT: Final = 64
-"""Tables a policy keeps: as many kinds of pods can come in turns without computing all anew."""
+MAX_TABLES: Final = 64
+"""Tables per policy: the number of kinds of Pods that can alternate without recomputation."""
 
 _FEW: Final = 16
-"""So many nodes are computed one by one: with few, numpy takes as long as for one."""
+"""Up to this number, nodes are computed one by one, which is faster than numpy."""
 
 _LOG: Final = 1024
-"""When more changes than that and than there are nodes have piled up, all is computed anew."""
+"""After more changes than this and than nodes, tables are recomputed in full."""
 
 
-class Changes:
-    """Which nodes have changed, in order; readers remember how far they have read."""
+class ChangeLog:
+    """The changed nodes in order; each reader keeps its position."""
 
     __slots__ = ("epoch", "log")
 
@@ -40,7 +37,7 @@ class Changes:
         self.epoch = 0
 
     def mark(self, index: int, size: int) -> None:
-        """A node has changed; there are `size` of them."""
+        """Add a changed node; `size` is the number of nodes."""
         log = self.log
         if len(log) > max(size, _LOG):
             self.mark_all()
@@ -48,19 +45,18 @@ class Changes:
             log.append(index)
 
     def mark_all(self) -> None:
-        """Whatever was read before is worth nothing now."""
+        """Invalidate all tables."""
         self.epoch += 1
         self.log.clear()
 
 
-class Table:
-    """Values of all nodes for one kind of pod.
+class NodeTable:
+    """The values of all nodes for one kind of Pod.
 
     Attributes:
-        values: one a node, NONE for an unknown one (intp[at least as many as there are nodes]).
-        texts: by node what somebody wants to say of its value, and with what figures; forgotten
-            when that may change.
-        epoch, read: which changes it has seen.
+        values: one per node; NONE if unknown (intp, at least the number of nodes).
+        texts: cached reasons and figures by node, removed when the node changes.
+        epoch, read: position in the change log.
     """
 
     __slots__ = ("epoch", "read", "texts", "values")
@@ -70,42 +66,42 @@ class Table:
         self.texts: dict[int, tuple[str, str]] = {}
 
 
-class Tables:
-    """Whole numbers, one a node, for each kind of pod.
+class NodeTables:
+    """One integer per node for each kind of Pod.
 
-    A kind that is seen for the first time is computed for the nodes that are asked for alone; the
-    second time all nodes are, once, and from then on only those that change.
+    The first request with a kind computes only the requested nodes, the second one all nodes; from
+    then on only changed nodes are recomputed.
 
     Args:
-        cluster: whose nodes.
-        changes: of whatever `compute` looks at.
+        cluster: the node view.
+        changes: changes of the inputs of `compute`.
         compute: see Compute.
-        one: see One; None: one node is computed as many are.
+        one: see One; None: single nodes are computed with `compute`.
     """
 
     def __init__(
         self,
         cluster: Cluster,
-        changes: Changes,
+        changes: ChangeLog,
         compute: Compute,
         one: One | None = None,
     ) -> None:
         self._cluster, self._changes = cluster, changes
         self._compute, self._one = compute, one
-        self._tables: dict[Hashable, Table | None] = {}
+        self._tables: dict[Hashable, NodeTable | None] = {}
 
     def values(self, kind: Hashable, indices: Ints) -> Ints:
-        """The values at `indices`, NONE for what is unknown (intp[len(indices)])."""
+        """The values at `indices`; NONE if unknown (intp[len(indices)])."""
         table = self.table(kind)
         if table is None:
             return _whole(self._compute(kind, indices))
         return table.values.take(indices)
 
-    def table(self, kind: Hashable) -> Table | None:
-        """The values of all nodes; None if the kind has not been seen before."""
+    def table(self, kind: Hashable) -> NodeTable | None:
+        """The values of all nodes; None for the first request with a kind."""
         tables = self._tables
         if kind not in tables:
-            if len(tables) >= KEPT:
+            if len(tables) >= MAX_TABLES:
                 del tables[next(iter(tables))]
             tables[kind] = None
             return None
@@ -116,12 +112,12 @@ class Tables:
             self._renew(kind, table)
         return table
 
-    def _all(self, kind: Hashable) -> Table:
+    def _all(self, kind: Hashable) -> NodeTable:
         every = np.arange(len(self._cluster))
         values = _whole(self._compute(kind, every))
-        return Table(self._changes.epoch, len(self._changes.log), values)
+        return NodeTable(self._changes.epoch, len(self._changes.log), values)
 
-    def _renew(self, kind: Hashable, table: Table) -> None:
+    def _renew(self, kind: Hashable, table: NodeTable) -> None:
         which = set(self._changes.log[table.read :])
         missing = len(self._cluster) - len(table.values)
         if missing > 0:

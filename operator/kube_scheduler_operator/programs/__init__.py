@@ -1,1 +1,4 @@
-"""The programs beside the operator, one package each."""
+"""The other programs of the image, one package each; they do not know each other.
+
+May import: migrate, telemetry and below. May be imported by: model and above.
+"""

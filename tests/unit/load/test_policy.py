@@ -1,4 +1,4 @@
-"""The load policy: its own file, a LoadPolicy's spec, and the files of crane."""
+"""The load policy: policy.json, the spec of a LoadPolicy, and crane's files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from kube_scheduler_operator.load.policy import (
     Predicate,
     Priority,
     Rules,
-    Source,
+    SourceSpec,
     Sync,
     time_zone,
 )
@@ -80,17 +80,13 @@ spec:
 """
 
 
-def said(*problems: Any) -> list[str]:
-    return [str(problem.path[-1]) for problem in problems]
-
-
 def crane(**spec: Any) -> dict[str, Any]:
     document: dict[str, Any] = yaml.safe_load(CRANE)
     document["spec"] |= spec
     return document
 
 
-def refused(document: Any) -> str:
+def errors_of(document: Any) -> str:
     with pytest.raises(LoadPolicyError) as caught:
         from_document(document)
     return str(caught.value)
@@ -103,14 +99,14 @@ def own(**fields: Any) -> dict[str, Any]:
 # --- crane ------------------------------------------------------------------------------------
 
 
-def test_the_policy_that_crane_ships_is_our_default() -> None:
+def test_default_is_the_policy_of_crane() -> None:
     loaded = read_policy(CRANE)
 
     assert loaded.policy.rules == Rules()
     assert loaded.notes == ()
 
 
-def test_the_policy_of_crane_scheduler_plus_has_percentages() -> None:
+def test_policy_of_crane_scheduler_plus_has_percentages() -> None:
     text = CRANE.replace("0.65", "65").replace("0.75", "75")
 
     loaded = read_policy(text)
@@ -120,7 +116,7 @@ def test_the_policy_of_crane_scheduler_plus_has_percentages() -> None:
     assert "percentages" in note.message
 
 
-def test_json_is_read_as_well() -> None:
+def test_json_is_accepted() -> None:
     assert read_policy(json.dumps(crane())).policy.rules == Rules()
 
 
@@ -154,7 +150,7 @@ def test_json_is_read_as_well() -> None:
         ({"hotValues": []}, "hotValues", 'did you mean "hotValue"?'),
     ],
 )
-def test_what_crane_passes_over_is_said(spec: dict[str, Any], path: str, text: str) -> None:
+def test_values_ignored_by_crane_are_warnings(spec: dict[str, Any], path: str, text: str) -> None:
     loaded = from_document(crane(**spec))
 
     (note,) = [note for note in loaded.notes if note.path[-1] == path]
@@ -163,7 +159,7 @@ def test_what_crane_passes_over_is_said(spec: dict[str, Any], path: str, text: s
         assert loaded.policy.rules.predicates == ()
 
 
-def test_a_metric_that_is_off_or_not_measured_goes_with_its_rules() -> None:
+def test_rules_of_a_disabled_or_unmeasured_metric_are_dropped() -> None:
     loaded = from_document(
         crane(
             syncPolicy=[
@@ -181,7 +177,7 @@ def test_a_metric_that_is_off_or_not_measured_goes_with_its_rules() -> None:
     assert {note.path[1] for note in loaded.notes} == {"syncPolicy", "predicate", "priority"}
 
 
-def test_lists_that_crane_has_not_are_empty() -> None:
+def test_absent_lists_of_crane_are_empty() -> None:
     document = {
         "apiVersion": "scheduler.policy.crane.io/v1alpha1",
         "kind": "DynamicSchedulerPolicy",
@@ -207,8 +203,8 @@ def test_lists_that_crane_has_not_are_empty() -> None:
                     {"name": "mem_usage_avg_5m", "maxLimitPecent": 75},
                 ]
             },
-            "spec.predicate[0].maxLimitPecent: 0.65 is beside limits of more than 1, so it would "
-            "be 0.65 %; write all of them as fractions, or all in percent",
+            "spec.predicate[0].maxLimitPecent: other limits are greater than 1, so 0.65 would mean "
+            "0.65 %; write all limits as fractions, or all as percentages",
         ),
         (
             {"predicate": [{"name": "cpu_usage_avg_5m", "maxLimitPecent": 165}]},
@@ -220,7 +216,7 @@ def test_lists_that_crane_has_not_are_empty() -> None:
         ),
         (
             {"hotValue": [{"timeRange": "5m", "count": 0}]},
-            "spec.hotValue[0].count: 0 pods cannot be counted by; use 1 or more",
+            "spec.hotValue[0].count: 0 is less than 1; use 1 or more",
         ),
         (
             {"hotValue": [{"timeRange": "5 minutes", "count": 5}]},
@@ -242,12 +238,12 @@ def test_lists_that_crane_has_not_are_empty() -> None:
         ({"priority": [7]}, "spec.priority[0]: this must be an object with name and weight"),
     ],
 )
-def test_what_is_wrong_names_the_field_and_the_fix(spec: dict[str, Any], text: str) -> None:
-    assert text in refused(crane(**spec))
+def test_errors_have_field_and_fix(spec: dict[str, Any], text: str) -> None:
+    assert text in errors_of(crane(**spec))
 
 
-def test_all_that_is_wrong_is_said_at_once() -> None:
-    text = refused(crane(hotValue=[{"timeRange": "x", "count": 0}], priority=3))
+def test_all_errors_are_reported_together() -> None:
+    text = errors_of(crane(hotValue=[{"timeRange": "x", "count": 0}], priority=3))
 
     assert "timeRange" in text
     assert "count" in text
@@ -257,7 +253,7 @@ def test_all_that_is_wrong_is_said_at_once() -> None:
 # --- our own file -----------------------------------------------------------------------------
 
 
-def test_the_file_has_the_agreed_shape() -> None:
+def test_format_of_the_policy_file() -> None:
     document = LoadPolicy().document()
 
     assert document["syncPolicy"][0] == {"name": "cpu_usage_avg_5m", "periodSeconds": 180}
@@ -275,8 +271,8 @@ def test_the_file_has_the_agreed_shape() -> None:
     "policy",
     [
         LoadPolicy(),
-        LoadPolicy(source=Source("MetricsServer")),
-        LoadPolicy(source=Source("KubeletSummary", port=10250, insecure_skip_verify=True)),
+        LoadPolicy(source=SourceSpec("MetricsServer")),
+        LoadPolicy(source=SourceSpec("KubeletSummary", port=10250, insecure_skip_verify=True)),
         LoadPolicy(
             Rules(
                 sync=(Sync("disk_usage", 60.0), Sync("cpu_usage_avg_5m", 0.5)),
@@ -285,7 +281,7 @@ def test_the_file_has_the_agreed_shape() -> None:
                 hot_values=(HotValue(2.5, 1),),
                 grace=600.0,
             ),
-            Source(
+            SourceSpec(
                 "Prometheus",
                 url="https://prometheus.monitoring:9090",
                 token_file="/token",
@@ -303,17 +299,17 @@ def test_the_file_has_the_agreed_shape() -> None:
         ),
     ],
 )
-def test_what_was_written_is_read_again(policy: LoadPolicy) -> None:
+def test_policy_file_round_trips(policy: LoadPolicy) -> None:
     again = read_policy(policy.text()).policy
 
     assert again == LoadPolicy(
         policy.rules,
-        Source(
+        SourceSpec(
             **{
                 name: getattr(again.source, name)
                 if policy.source.type == "MetricsServer" and name == "port"
                 else getattr(policy.source, name)
-                for name in Source.__slots__  # type: ignore[attr-defined]
+                for name in SourceSpec.__slots__  # type: ignore[attr-defined]
             }
         ),
         policy.cycle,
@@ -326,7 +322,7 @@ def test_what_was_written_is_read_again(policy: LoadPolicy) -> None:
     assert again.text() == policy.text()
 
 
-def test_an_empty_file_is_the_default() -> None:
+def test_empty_file_is_the_default() -> None:
     assert from_document({}).policy == LoadPolicy()
 
 
@@ -339,7 +335,7 @@ def test_an_empty_file_is_the_default() -> None:
         ),
         (
             {"predicate": [{"name": "cpu_usage_avg_5m", "maxLimit": "0.65"}]},
-            'predicate[0].maxLimit: "0.65" is no limit; write a fraction (0.65) or "65%"',
+            'predicate[0].maxLimit: "0.65" is not a valid limit; write a fraction (0.65) or "65%"',
         ),
         (
             {"predicate": [{"name": "cpu_usage_avg_5m", "maxLimit": 0}]},
@@ -351,7 +347,7 @@ def test_an_empty_file_is_the_default() -> None:
         ),
         (
             {"predicate": [{"name": "cpu_usage_avg_5m", "max": 0.5, "maxLimit": 0.5}]},
-            'predicate[0].max: there is no field "max" here',
+            'predicate[0].max: unknown field "max"',
         ),
         (
             {"predicate": [{"name": "cpu_usage_avg_5min", "maxLimit": 0.5}]},
@@ -362,66 +358,66 @@ def test_an_empty_file_is_the_default() -> None:
             {"syncPolicy": [{"name": "cpu_usage", "periodSeconds": 60}]},
             'syncPolicy[0].name: no source measures "cpu_usage" without a query for Prometheus',
         ),
-        ({"predicates": []}, 'predicates: there is no field "predicates" here; did you mean'),
+        ({"predicates": []}, 'predicates: unknown field "predicates"; did you mean'),
         (
             {"source": {"type": "Prometheu"}},
-            'source.type: "Prometheu" is no source; did you mean "Prometheus"?',
+            'source.type: "Prometheu" is not a source; did you mean "Prometheus"?',
         ),
         (
             {"source": {"type": "Prometheus"}},
-            "source.url: nothing is no URL; write where Prometheus is",
+            "source.url: this is required; write the URL of Prometheus",
         ),
-        ({"source": {"type": "NodeMetrics", "port": 0}}, "source.port: 0 is no port"),
+        ({"source": {"type": "NodeMetrics", "port": 0}}, "source.port: 0 is not a valid port"),
         (
             {"source": {"type": "MetricsServer", "port": 1}},
-            'source.port: there is no field "port" here; remove it',
+            'source.port: unknown field "port"; remove it',
         ),
         ({"cycleSeconds": 0}, "cycleSeconds: 0 s is too short; use 1 s or more"),
         (
             {"refreshSeconds": 30},
-            "refreshSeconds: it is shorter than cycleSeconds, 60 s; make it as long or longer",
+            "refreshSeconds: shorter than cycleSeconds (60 s); use 60 s or more",
         ),
         (
             {"refreshSeconds": 480},
-            "refreshSeconds: with 480 s and a cycleSeconds of 60 s, values are stale (480 s) "
-            "before they are written again; make it shorter",
+            "refreshSeconds: with 480 s and a cycleSeconds of 60 s, values expire (after 480 s) "
+            "before they are refreshed; use a shorter time",
         ),
-        ({"write": ["own"]}, 'write[0]: "own" is not known; use crane or safe'),
+        ({"write": ["own"]}, 'write[0]: "own" is not supported; use crane or safe'),
         ({"write": "crane"}, "write: this must be a list of crane or safe"),
-        ({"read": "cran"}, 'read: "cran" is not known; use own, crane, crane-plus or safe'),
+        ({"read": "cran"}, 'read: "cran" is not supported; use own, crane, crane-plus or safe'),
         (
             {"craneTimeZone": "Mars/Olympus"},
-            'craneTimeZone: there is no time zone "Mars/Olympus"; write UTC, +08:00',
+            'craneTimeZone: unknown time zone "Mars/Olympus"; write UTC, +08:00',
         ),
     ],
 )
-def test_what_is_wrong_with_our_own_file(fields: dict[str, Any], text: str) -> None:
-    assert text in refused(own(**fields))
+def test_errors_in_the_policy_file(fields: dict[str, Any], text: str) -> None:
+    assert text in errors_of(own(**fields))
 
 
-def test_metrics_of_ones_own_need_a_query() -> None:
+def test_custom_metrics_need_a_query() -> None:
     source = {"type": "Prometheus", "url": "http://p:9090", "queries": {"disk": "d"}}
     sync = [{"name": "disk", "periodSeconds": 60}]
 
     policy = from_document({"source": source, "syncPolicy": sync, "refreshSeconds": 120}).policy
 
     assert policy.rules.sync == (Sync("disk", 60.0),)
-    assert policy.rules.predicates == ()  # the default's have no period any more, without a word
+    assert policy.rules.predicates == ()  # default rules without a period are dropped silently
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("[]", "a load policy is an object"),
+        ("[]", "a load policy must be an object"),
         ("a: [", "line 2, column 1"),
-        ("", "there are 0 documents"),
-        ("a: 1\n---\nb: 1\n", "there are 2 documents"),
+        ("", "found 0 documents"),
+        ("a: 1\n---\nb: 1\n", "found 2 documents"),
         ("cycleSeconds: 1\ncycleSeconds: 2\n", "cycleSeconds"),
-        ("kind: Policy\napiVersion: v1\n", "kind: v1 Policy is no load policy; write"),
+        ("kind: Policy\napiVersion: v1\n", "kind: v1 Policy is not a load policy; write"),
         ("kind: DynamicSchedulerPolicy\napiVersion: scheduler.policy.crane.io/v1alpha1\n", "spec:"),
     ],
 )
-def test_what_is_no_policy_at_all(text: str, message: str) -> None:
+def test_other_documents_are_rejected(text: str, message: str) -> None:
     with pytest.raises(LoadPolicyError, match=message):
         read_policy(text)
 
@@ -429,7 +425,7 @@ def test_what_is_no_policy_at_all(text: str, message: str) -> None:
 # --- LoadPolicy -------------------------------------------------------------------------------
 
 
-def test_a_spec_has_durations_and_percentages() -> None:
+def test_spec_has_durations_and_percentages() -> None:
     policy = read_spec(
         {
             "source": {
@@ -462,7 +458,7 @@ def test_a_spec_has_durations_and_percentages() -> None:
             (HotValue(60.0, 2),),
             60.0,
         ),
-        Source(
+        SourceSpec(
             "Prometheus",
             url="https://p:9090",
             token_file="/etc/kube-scheduler-operator/prometheus/token",
@@ -476,12 +472,12 @@ def test_a_spec_has_durations_and_percentages() -> None:
     )
 
 
-def test_the_source_of_another_type_is_no_secret() -> None:
-    with pytest.raises(LoadPolicyError, match="the type is MetricsServer, so this counts for noth"):
+def test_section_of_another_source_type_is_an_error() -> None:
+    with pytest.raises(LoadPolicyError, match="no effect with type MetricsServer"):
         read_spec({"source": {"type": "MetricsServer", "nodeMetrics": {"port": 9100}}})
 
 
-def test_an_empty_spec_is_the_default() -> None:
+def test_empty_spec_is_the_default() -> None:
     assert read_spec(None).policy == LoadPolicy()
     assert (
         from_document(
@@ -494,7 +490,7 @@ def test_an_empty_spec_is_the_default() -> None:
 # --- for others -------------------------------------------------------------------------------
 
 
-def test_the_rules_can_be_read_alone() -> None:
+def test_rules_alone_are_parsed() -> None:
     rules = read_rules({"hotValue": [], "other": 1}, ("arguments",))
 
     assert rules.hot_values == ()
@@ -503,7 +499,7 @@ def test_the_rules_can_be_read_alone() -> None:
         read_rules({"hotValue": 1}, ("arguments",))
 
 
-def test_for_how_long_values_are_believed() -> None:
+def test_validity_of_values() -> None:
     rules = Rules()
 
     assert rules.metrics == METRICS
@@ -521,7 +517,7 @@ def test_time_zones(text: str, hours: float) -> None:
     assert moment.utcoffset() == datetime.timedelta(hours=hours)
 
 
-def test_the_definition_needs_nothing_that_is_large() -> None:
+def test_imports_are_small() -> None:
     code = (
         "import sys, kube_scheduler_operator.load.policy_files as f\n"
         "f.from_document({})\n"

@@ -1,4 +1,4 @@
-"""Windows are what a naive computation over all samples gives, however they are kept."""
+"""Windows give the same results as a naive computation over all samples."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _mean(samples, now, span=AVERAGE_SECONDS):
 
 
 @given(SERIES, st.floats(0, 400))
-def test_the_mean_is_that_of_what_ended_in_the_window(series, later):
+def test_mean_of_the_window(series, later):
     samples, mean = _samples(series), SlidingMean()
     for sample in samples:
         mean.add(*sample)
@@ -52,7 +52,7 @@ def test_the_mean_is_that_of_what_ended_in_the_window(series, later):
 
 
 @given(SERIES, st.sampled_from([(HOUR, 60.0), (DAY, 300.0), (DAY, 900.0), (50.0, 7.0)]), PAUSES)
-def test_the_maximum_is_that_of_the_window_and_at_most_one_step_more(series, window, later):
+def test_maximum_of_the_window_plus_at_most_one_step(series, window, later):
     span, step = window
     greatest, samples = SlidingMax(span, step), _samples(series)
     for at, _, value in samples:
@@ -63,13 +63,13 @@ def test_the_maximum_is_that_of_the_window_and_at_most_one_step_more(series, win
         v for at, _, v in samples if math.floor(at / step) >= newest - math.ceil(span / step)
     ]
     assert greatest.read(now) == (max(counted) if counted else None)
-    # Said the other way round: nothing of the window is forgotten.
+    # Conversely, no value of the window is lost.
     certain = [v for at, _, v in samples if at > now - span]
     assert not certain or greatest.read(now) >= max(certain)
 
 
 @given(SERIES, PAUSES)
-def test_mean_and_deviation_are_those_of_the_window(series, later):
+def test_mean_and_standard_deviation_of_the_window(series, later):
     moments, samples = SlidingMoments(DAY, 300.0), _samples(series)
     for sample in samples:
         moments.add(*sample)
@@ -86,7 +86,7 @@ def test_mean_and_deviation_are_those_of_the_window(series, later):
     assert found == (pytest.approx(mean, abs=1e-9), pytest.approx(deviation, abs=1e-6))
 
 
-def test_equal_weights_give_the_population_s_deviation():
+def test_equal_weights_give_the_population_standard_deviation():
     moments, values = SlidingMoments(), [0.1, 0.4, 0.4, 0.9]
     for number, value in enumerate(values):
         moments.add(number * 15.0, 15.0, value)
@@ -97,7 +97,7 @@ def test_equal_weights_give_the_population_s_deviation():
 
 
 @given(st.lists(st.tuples(st.integers(1, 120).map(float), USAGE), min_size=1, max_size=80))
-def test_maxima_are_of_the_averages(series):
+def test_maxima_are_of_averages(series):
     samples, windows = _samples(series), UsageWindows(hour_step=60.0, day_step=300.0)
     averages = []
     for number, sample in enumerate(samples):
@@ -120,7 +120,7 @@ def test_maxima_are_of_the_averages(series):
 
 
 @given(SERIES, st.booleans())
-def test_what_is_read_is_in_range_and_in_order(series, max_of_samples):
+def test_values_are_in_range_and_ordered(series, max_of_samples):
     windows, samples = UsageWindows(max_of_samples=max_of_samples), _samples(series)
     for sample in samples:
         windows.add(*sample)
@@ -132,7 +132,7 @@ def test_what_is_read_is_in_range_and_in_order(series, max_of_samples):
     assert 0 <= usage.std <= 0.5 + 1e-6
 
 
-def test_a_spike_counts_in_full_only_where_the_original_is_imitated():
+def test_spike_counts_fully_only_with_maxima_of_samples():
     ours, theirs = UsageWindows(), UsageWindows(max_of_samples=True)
     for number in range(40):
         for windows in (ours, theirs):
@@ -141,7 +141,7 @@ def test_a_spike_counts_in_full_only_where_the_original_is_imitated():
     assert ours.read(39 * 15.0).max_avg_1h == pytest.approx(0.1 + 0.9 / 20)
 
 
-def test_the_first_seconds_are_no_maximum_of_a_day():
+def test_first_seconds_do_not_count_as_maximum():
     windows = UsageWindows()
     windows.add(1.0, 1.0, 1.0)
     assert windows.read(1.0).max_avg_1d == 1.0  # there is nothing else to say
@@ -150,7 +150,7 @@ def test_the_first_seconds_are_no_maximum_of_a_day():
     assert windows.read(1 + 39 * 15.0).max_avg_1d < 0.12
 
 
-def test_without_samples_there_is_nothing_to_say():
+def test_without_samples_the_result_is_none():
     windows = UsageWindows()
     assert windows.read(0.0) is None
     windows.add(10.0, 10.0, 0.5)
@@ -159,7 +159,7 @@ def test_without_samples_there_is_nothing_to_say():
 
 
 @given(SERIES, st.sampled_from([0.0, 3600.0, -123300.0]))  # whole steps: the buckets stay
-def test_a_dump_is_loaded_as_it_was(series, shift):
+def test_dump_round_trips(series, shift):
     windows, samples = UsageWindows(), _samples(series)
     for sample in samples:
         windows.add(*sample)
@@ -190,14 +190,14 @@ def test_a_dump_is_loaded_as_it_was(series, shift):
         {"hour": None},
     ],
 )
-def test_a_damaged_dump_is_refused(damage):
+def test_damaged_dump_is_rejected(damage):
     windows = UsageWindows()
     windows.add(15.0, 15.0, 0.5)
     with pytest.raises((ValueError, KeyError, TypeError)):
         UsageWindows().load({**windows.dump(), **damage}, 0.0)
 
 
-def test_a_constant_is_forecast_as_itself():
+def test_forecast_of_a_constant_is_the_constant():
     holt = Holt()
     assert holt.ahead(5) is None
     for _ in range(50):
@@ -205,7 +205,7 @@ def test_a_constant_is_forecast_as_itself():
     assert holt.ahead(10) == pytest.approx(0.4)
 
 
-def test_a_rising_load_is_forecast_higher_and_the_trend_fades():
+def test_forecast_of_rising_load_is_higher_and_damped():
     holt = Holt()
     for number in range(60):
         holt.add(0.01 * number)
@@ -214,14 +214,14 @@ def test_a_rising_load_is_forecast_higher_and_the_trend_fades():
 
 
 @given(st.lists(USAGE, min_size=1, max_size=100))
-def test_a_forecast_stays_near_what_was_seen(values):
+def test_forecast_stays_near_the_values(values):
     holt = Holt()
     for value in values:
         holt.add(value)
     assert -2 < holt.ahead(10) < 3
 
 
-def test_the_first_update_is_the_textbook_s():
+def test_first_update_matches_the_textbook():
     holt = Holt(0.5, 0.5, 0.9)
     holt.add(1.0)
     holt.add(2.0)  # level 1.5, trend 0.25

@@ -1,4 +1,4 @@
-"""A cluster to play with: nodes and pods as the API has them, a clock that tests turn."""
+"""A cluster of API objects with a clock that tests set."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from kube_scheduler_operator.base.names import LOAD_ANNOTATION
 from kube_scheduler_operator.policies.cluster import Cluster
 from kube_scheduler_operator.policies.pods import Pod, read_pod
 from kube_scheduler_operator.policies.policy import Policy, Rejections, make
+
+from ... import builders
 
 NOW = datetime(2026, 11, 23, tzinfo=UTC).timestamp()
 
@@ -31,8 +33,8 @@ def rfc3339(seconds: float) -> str:
 
 def usage(at: float = NOW, **figures: float | None) -> dict[str, str]:
     """Our annotation."""
-    said = {name: value for name, value in figures.items() if value is not None}
-    return {LOAD_ANNOTATION: json.dumps({"at": rfc3339(at), "source": "test", **said})}
+    output = {name: value for name, value in figures.items() if value is not None}
+    return {LOAD_ANNOTATION: json.dumps({"at": rfc3339(at), "source": "test", **output})}
 
 
 def node(
@@ -43,45 +45,14 @@ def node(
     **resources: str,
 ) -> dict[str, Any]:
     amounts = {"cpu": cpu, "memory": memory, "pods": "110", **resources}
-    return {
-        "metadata": {"name": name, "uid": f"uid-{name}", "annotations": dict(annotations or {})},
-        "status": {"allocatable": amounts, "capacity": amounts},
-    }
+    return builders.node(name, resources=amounts, annotations=annotations, uid=f"uid-{name}")
 
 
 def pod(
-    name: str = "p",
-    cpu: str | None = None,
-    memory: str | None = None,
-    on: str = "",
-    bound: float | None = None,
-    limits: Mapping[str, str] | None = None,
-    owner: str = "",
-    labels: Mapping[str, str] | None = None,
-    containers: Sequence[Mapping[str, Any]] | None = None,
-    phase: str = "",
-    **spec: Any,
+    name: str = "p", cpu: str | None = None, memory: str | None = None, on: str = "", **fields: Any
 ) -> dict[str, Any]:
     requests = {k: v for k, v in (("cpu", cpu), ("memory", memory)) if v is not None}
-    resources = {"requests": requests, **({"limits": dict(limits)} if limits else {})}
-    made: dict[str, Any] = {
-        "metadata": {"namespace": "default", "name": name, "uid": f"uid-{name}"},
-        "spec": {"containers": containers or [{"name": "c", "resources": resources}], **spec},
-    }
-    if labels:
-        made["metadata"]["labels"] = dict(labels)
-    if owner:
-        made["metadata"]["ownerReferences"] = [{"kind": owner, "name": "o", "controller": True}]
-    if on:
-        made["spec"]["nodeName"] = on
-    status: dict[str, Any] = {"phase": phase} if phase else {}
-    if bound is not None:
-        status["conditions"] = [
-            {"type": "PodScheduled", "status": "True", "lastTransitionTime": rfc3339(bound)}
-        ]
-    if status:
-        made["status"] = status
-    return made
+    return builders.pod(name, node=on, requests=requests, **fields)
 
 
 class Play:
@@ -101,7 +72,7 @@ class Play:
         return np.array([known[name] for name in (names or sorted(known))], np.intp)
 
     def scores(self, obj: Mapping[str, Any] | None = None, *names: str) -> list[int]:
-        """By name, twice: what is kept must be what is computed."""
+        """Scores by node, computed and from the cache, which must be equal."""
         read, indices = self.pod(obj), self.indices(names)
         first = self.policy.score(read, indices)
         second = self.policy.score(read, indices)
@@ -115,10 +86,10 @@ class Play:
         ordered, found = self._filtered(obj, *names)
         return {ordered[at]: why for at, why in found.reasons.items()}
 
-    def told(self, obj: Mapping[str, Any] | None = None, *names: str) -> dict[str, str]:
-        """Node to reason, with figures."""
+    def explained(self, obj: Mapping[str, Any] | None = None, *names: str) -> dict[str, str]:
+        """Node to reason with figures."""
         ordered, found = self._filtered(obj, *names)
-        return {ordered[at]: found.told(at) for at in found.reasons}
+        return {ordered[at]: found.describe(at) for at in found.reasons}
 
     def _filtered(self, obj: Mapping[str, Any] | None, *names: str) -> tuple[list[str], Rejections]:
         ordered = list(names or sorted(self.cluster.index))

@@ -20,7 +20,7 @@ def test_a_column_grows_and_its_array_is_the_same_memory() -> None:
     assert column.values(1001)[3] == 2.0
 
 
-def test_arguments_of_all_policies_are_read_without_numpy() -> None:
+def test_arguments_of_all_policies_are_validated_without_numpy() -> None:
     code = """
 import sys
 from kube_scheduler_operator.policies.policy import catalogue, read_arguments

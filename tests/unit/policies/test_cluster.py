@@ -12,7 +12,7 @@ from kube_scheduler_operator.policies.pods import Pod
 from .playing import node, pod
 
 
-def test_a_node_keeps_its_index_as_long_as_it_or_a_pod_of_it_is_there() -> None:
+def test_a_node_keeps_its_index_while_it_or_its_pods_exist() -> None:
     cluster = Cluster(time.time)
     cluster.set_pod(pod("p", on="a"))
     cluster.set_node(node("b"))
@@ -29,23 +29,23 @@ def test_a_node_keeps_its_index_as_long_as_it_or_a_pod_of_it_is_there() -> None:
     assert len(cluster) == 2
 
 
-def test_a_heartbeat_is_no_change() -> None:
+def test_a_heartbeat_is_not_a_change() -> None:
     cluster = Cluster(time.time)
-    heard: list[Any] = []
-    cluster.on_node(lambda index, node: heard.append((index, node)))
+    received: list[Any] = []
+    cluster.on_node(lambda index, node: received.append((index, node)))
     cluster.set_node(node("a"))
     version = cluster.version
     beat = node("a")
     beat["status"]["conditions"] = [{"type": "Ready", "lastHeartbeatTime": "now"}]
     cluster.set_node(beat)
-    assert len(heard) == 1
+    assert len(received) == 1
     assert cluster.version == version
     cluster.set_node(node("a", cpu="8"))
-    assert len(heard) == 2
+    assert len(received) == 2
     assert cluster.version > version
 
 
-def test_who_comes_late_is_told_what_is_known() -> None:
+def test_a_late_callback_receives_present_objects() -> None:
     cluster = Cluster(time.time)
     cluster.set_node(node("a"))
     cluster.set_pod(pod("p", on="a"))
@@ -67,7 +67,7 @@ def test_who_comes_late_is_told_what_is_known() -> None:
     assert pods == [("p", True)]
 
 
-def test_pods_that_have_finished_hold_nothing() -> None:
+def test_finished_pods_use_no_resources() -> None:
     cluster = Cluster(time.time)
     cluster.set_node(node("a"))
     cpu, pods = cluster.requested("cpu"), cluster.requested("pods")
@@ -79,14 +79,14 @@ def test_pods_that_have_finished_hold_nothing() -> None:
     assert [each.name for each in cluster.pods_on(0)] == ["q"]
 
 
-def test_a_pod_that_is_resized_goes_and_comes() -> None:
+def test_a_resized_pod_is_removed_and_added() -> None:
     cluster = Cluster(time.time)
     cluster.set_pod(pod("p", cpu="1", on="a"))
-    heard: list[tuple[float, bool]] = []
-    cluster.on_pod(lambda index, pod, added: heard.append((pod.requests["cpu"], added)))
+    received: list[tuple[float, bool]] = []
+    cluster.on_pod(lambda index, pod, added: received.append((pod.requests["cpu"], added)))
     cluster.set_pod(pod("p", cpu="1", on="a"))
     cluster.set_pod(pod("p", cpu="2", on="a"))
-    assert heard == [(1000.0, True), (1000.0, False), (2000.0, True)]
+    assert received == [(1000.0, True), (1000.0, False), (2000.0, True)]
     assert cluster.requested("cpu")[0] == 2000.0
 
 
@@ -102,7 +102,7 @@ STEPS = st.lists(
 
 
 @given(STEPS)
-def test_sums_are_what_they_would_be_from_scratch_and_indices_are_unique(
+def test_sums_equal_a_recomputation_and_indices_are_unique(
     steps: list[tuple[str, str, int]],
 ) -> None:
     cluster, placed = Cluster(time.time), {}
@@ -128,7 +128,7 @@ def test_sums_are_what_they_would_be_from_scratch_and_indices_are_unique(
     assert {where for where, _ in placed.values()} <= set(cluster.index)
 
 
-def test_who_has_indices_is_told_when_they_stand_for_others() -> None:
+def test_callbacks_report_reused_indices() -> None:
     cluster = Cluster(time.time)
     seen = [cluster.names_version]
 

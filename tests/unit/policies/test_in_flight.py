@@ -1,4 +1,4 @@
-"""What pods will use that measurements do not show: the same, however it came about."""
+"""Expected load of unmeasured Pods: updates equal a recomputation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LAG = 300.0
 NODE = 0
 
 pods = st.tuples(st.integers(0, 5), st.integers(0, 5), st.sampled_from([0.0, 0.5, 100.0, 250.0]))
-"""(which pod, bound how many lags ago in tenths, what it will use)."""
+"""(Pod, time since its binding in tenths of the lag, expected load)."""
 
 
 def a_pod(number: int, bound: float, amount: float) -> Pod:
@@ -30,7 +30,7 @@ def flights(measured: Column) -> InFlight:
 
 @given(st.lists(st.one_of(st.tuples(st.just("put"), pods), st.tuples(st.just("gone"), pods),
                           st.tuples(st.just("measured"), pods)), max_size=25))  # fmt: skip
-def test_what_is_kept_up_to_date_is_what_would_come_out_anew(
+def test_updates_equal_a_recomputation(
     steps: list[tuple[str, tuple[int, int, float]]],
 ) -> None:
     measured = Column()
@@ -48,7 +48,7 @@ def test_what_is_kept_up_to_date_is_what_would_come_out_anew(
         else:
             measured[NODE] += LAG * tenths / 10
             kept.renew(NODE)
-        anew = flights(measured)
+        fresh = flights(measured)
         for each in there.values():
-            anew.pod(NODE, each, True)
-        assert kept.columns[0][NODE] == anew.columns[0][NODE]
+            fresh.pod(NODE, each, True)
+        assert kept.columns[0][NODE] == fresh.columns[0][NODE]

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from kube_scheduler_operator.policies.learned_values import (
     KEY,
     LARGEST,
-    State,
+    LearnedValues,
     pod_type,
-    read_state,
+    read_values,
 )
 from kube_scheduler_operator.policies.pods import read_pod
 
@@ -23,12 +23,12 @@ rewards = st.lists(st.tuples(names, names, st.floats(0, 1)), max_size=20)
 
 
 @given(rewards)
-def test_what_was_written_is_read_again(given: list[tuple[str, str, float]]) -> None:
-    state = State()
+def test_written_values_are_read(given: list[tuple[str, str, float]]) -> None:
+    state = LearnedValues()
     state.at = 12.5
     for kind, node, reward in given:
         assert 0.0 <= state.reward(kind, node, reward) <= 1.0
-    again = read_state(state.data())
+    again = read_values(state.data())
     assert again.at == 12.5
     rounded = {k: {n: round(v, 6) for n, v in by.items()} for k, by in state.by_type().items()}
     assert again.by_type() == rounded
@@ -40,14 +40,14 @@ def test_what_was_written_is_read_again(given: list[tuple[str, str, float]]) -> 
      {KEY: '{"values":[["a","b"],["a","b","c"],3]}'}, {KEY: 3}, {KEY: "[" * 100_000},
      {KEY: '{"values":[["a","b",' + "9" * 400 + '],["a","b",NaN]],"at":' + "9" * 400 + "}"}],
 )  # fmt: skip
-def test_what_makes_no_sense_is_an_empty_state(data: Any) -> None:
-    state = read_state(data)
+def test_invalid_data_is_ignored(data: Any) -> None:
+    state = read_values(data)
     assert state.by_type() == {}
     assert state.at == 0.0
 
 
-def test_what_was_changed_longest_ago_is_forgotten_when_it_gets_too_much() -> None:
-    state = State()
+def test_the_oldest_values_are_removed_at_the_size_limit() -> None:
+    state = LearnedValues()
     for at in range(40_000):
         state.reward(f"type-{at % 10}", f"node-with-a-rather-long-name-{at}", 0.5)
     state.reward("type-0", "node-with-a-rather-long-name-0", 1.0)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kube_scheduler_operator.policies.cluster import Cluster, Node
-from kube_scheduler_operator.policies.node_loads import Loads
+from kube_scheduler_operator.policies.node_loads import LoadColumns
 
 from .playing import NOW, Clock, node, rfc3339, usage
 
@@ -19,14 +19,14 @@ class Read:
         self.clock = Clock()
         self.cluster = Cluster(self.clock)
         self.changed: list[int] = []
-        self.loads = Loads(self.cluster, names, self.changed.append, **options)
+        self.loads = LoadColumns(self.cluster, names, self.changed.append, **options)
         self.cluster.on_node(self.node)
 
     def node(self, index: int, node: Node | None) -> None:
         if self.loads.read(index, node):
             self.changed.append(index)
 
-    def tell(self, annotations: dict[str, str], name: str = "a") -> None:
+    def update(self, annotations: dict[str, str], name: str = "a") -> None:
         self.cluster.set_node(node(name, annotations=annotations))
 
     def value(self, name: str = CPU) -> float | None:
@@ -34,9 +34,9 @@ class Read:
         return None if math.isnan(found) else found
 
 
-def test_our_annotation_holds_until_it_is_too_old() -> None:
+def test_our_annotation_is_valid_until_it_expires() -> None:
     read = Read(valid={CPU: 60.0})
-    read.tell(usage(**{CPU: 0.25}))
+    read.update(usage(**{CPU: 0.25}))
     assert read.value() == 0.25
     assert read.loads.measured[0] == NOW
     read.clock.now += 59
@@ -49,15 +49,15 @@ def test_our_annotation_holds_until_it_is_too_old() -> None:
     assert read.changed == [0]
     read.loads.expire()
     assert read.changed == [0]
-    read.tell(usage(read.clock.now, **{CPU: 0.5}))
+    read.update(usage(read.clock.now, **{CPU: 0.5}))
     assert read.value() == 0.5
 
 
-def test_what_is_too_old_at_once_is_unknown() -> None:
+def test_an_expired_annotation_is_unknown() -> None:
     read = Read()
-    read.tell(usage(NOW - 480, **{CPU: 0.25}))
+    read.update(usage(NOW - 480, **{CPU: 0.25}))
     assert read.value() is None
-    read.tell(usage(NOW - 479, **{CPU: 0.25}))
+    read.update(usage(NOW - 479, **{CPU: 0.25}))
     assert read.value() == 0.25
 
 
@@ -71,17 +71,17 @@ def test_what_is_too_old_at_once_is_unknown() -> None:
      '{"at":"2026-11-23T00:00:00Z","cpu_usage_avg_5m":' + "9" * 400 + "}",
      '{"at":"2026-11-23T00:00:00Z","cpu_usage_avg_5m":-' + "9" * 400 + "}"],
 )  # fmt: skip
-def test_nonsense_is_unknown(text: str) -> None:
+def test_invalid_values_are_unknown(text: str) -> None:
     read = Read()
-    read.tell({next(iter(usage())): text})
+    read.update({next(iter(usage())): text})
     assert read.value() is None
 
 
-def test_cranes_z_is_a_letter() -> None:
+def test_cranes_suffix_z_has_no_meaning() -> None:
     shanghai = timezone(timedelta(hours=8))
     local = rfc3339(NOW + 8 * 3600)
     read = Read((CPU, "hot"), annotations="crane", zone=shanghai)
-    read.tell({CPU: f"0.63012,{local}", "node_hot_value": f"3,{local}"})
+    read.update({CPU: f"0.63012,{local}", "node_hot_value": f"3,{local}"})
     assert read.value() == 0.63012
     assert read.value("hot") == 3.0
     read.clock.now += 300
@@ -89,27 +89,27 @@ def test_cranes_z_is_a_letter() -> None:
     assert read.value("hot") is None
     assert read.value() == 0.63012
     ignorant = Read(annotations="crane", zone=UTC)
-    ignorant.tell({CPU: f"0.63012,{rfc3339(NOW - 3600)}"})
+    ignorant.update({CPU: f"0.63012,{rfc3339(NOW - 3600)}"})
     assert ignorant.value() is None
 
 
 @pytest.mark.parametrize("text", ["0.5", "0.5,x", "-0.5,{at}", "x,{at}", "0.5,{at},{at}", ",{at}"])
-def test_what_crane_does_not_accept_is_unknown(text: str) -> None:
+def test_values_that_crane_rejects_are_unknown(text: str) -> None:
     read = Read(annotations="crane")
-    read.tell({CPU: text.format(at=rfc3339(NOW))})
+    read.update({CPU: text.format(at=rfc3339(NOW))})
     assert read.value() is None
 
 
-def test_the_plus_fork_writes_percent() -> None:
+def test_crane_plus_uses_percent() -> None:
     read = Read(annotations="crane-plus")
-    read.tell({CPU: f"63.0,{rfc3339(NOW)}"})
+    read.update({CPU: f"63.0,{rfc3339(NOW)}"})
     assert read.value() == 0.63
 
 
-def test_the_keys_of_safe_have_no_time_and_hold_for_ever() -> None:
+def test_annotations_of_safe_do_not_expire() -> None:
     names = ("free_cpu_mean", "free_memory_forecast", "congestion", "requested_ephemeral-storage")
     read = Read(names, annotations="safe")
-    read.tell(
+    read.update(
         {
             "mean-free-cpu": "2000.5",
             "forcasted-free-memory": "N/A",
@@ -125,8 +125,8 @@ def test_the_keys_of_safe_have_no_time_and_hold_for_ever() -> None:
     assert read.value("requested_ephemeral-storage") == 5.0
 
 
-def test_a_node_that_is_gone_is_unknown() -> None:
+def test_a_removed_node_is_unknown() -> None:
     read = Read()
-    read.tell(usage(**{CPU: 0.25}))
+    read.update(usage(**{CPU: 0.25}))
     read.cluster.remove_node("a")
     assert read.value() is None

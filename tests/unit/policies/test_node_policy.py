@@ -1,4 +1,4 @@
-"""Reasons: the same for many nodes, with the figures of each for who wants to know."""
+"""Reasons are equal for many nodes; figures are per node."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ FREE = {"free_memory_mean": 2**34, "free_memory_std": 0}
         ("safe-overload", "free_cpu_mean", lambda at: 50.0 + at),
     ],
 )
-def test_reasons_that_differ_in_figures_alone_are_one(policy: str, figure: str, level: Any) -> None:
-    """kube-scheduler writes all that differ into the pod's status: with one a node, megabytes."""
+def test_reasons_do_not_contain_figures(policy: str, figure: str, level: Any) -> None:
+    """kube-scheduler writes all different reasons into the status: megabytes with one per node."""
     nodes = [
         node(f"n{at:03}", annotations=usage(**{figure: level(at), "free_cpu_std": 10 + at, **FREE}))
         for at in range(100)
@@ -29,13 +29,13 @@ def test_reasons_that_differ_in_figures_alone_are_one(policy: str, figure: str, 
     rejected = play.rejected(pod(cpu="100m", memory="64Mi"))
     assert len(rejected) == 100
     assert len(set(rejected.values())) == 1
-    told = play.told(pod(cpu="100m", memory="64Mi"))
-    assert all(told[name].startswith(f"{why} (") for name, why in rejected.items())
+    explained = play.explained(pod(cpu="100m", memory="64Mi"))
+    assert all(explained[name].startswith(f"{why} (") for name, why in rejected.items())
     rows = play.policy.explain(play.pod(pod(cpu="100m", memory="64Mi")), play.indices())
-    assert {row["node"]: row["rejected"] for row in rows} == told
+    assert {row["node"]: row["rejected"] for row in rows} == explained
 
 
-def test_each_set_of_limits_that_are_passed_has_its_reason() -> None:
+def test_each_set_of_exceeded_limits_has_a_reason() -> None:
     def hot(cpu: float, memory: float) -> dict[str, str]:
         return usage(cpu_usage_avg_5m=cpu, mem_usage_avg_5m=memory)
 
@@ -49,11 +49,11 @@ def test_each_set_of_limits_that_are_passed_has_its_reason() -> None:
         )
     ]
     cpu, memory = (f"{kind}_usage_avg_5m above 65 percent" for kind in ("cpu", "mem"))
-    said = "too much is used: "
+    output = "the load is too high: "
     play = Play("load-aware", nodes)
     assert play.rejected() == {
-        "a": said + cpu, "b": said + memory, "c": f"{said}{cpu}, {memory}"
+        "a": output + cpu, "b": output + memory, "c": f"{output}{cpu}, {memory}"
     }  # fmt: skip
-    assert play.told()["c"] == (
-        f"{said}{cpu}, {memory} (cpu_usage_avg_5m: 80.0 percent, mem_usage_avg_5m: 90.0 percent)"
+    assert play.explained()["c"] == (
+        f"{output}{cpu}, {memory} (cpu_usage_avg_5m: 80.0 percent, mem_usage_avg_5m: 90.0 percent)"
     )

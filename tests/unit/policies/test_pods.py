@@ -25,7 +25,7 @@ def test_requests_are_the_sum_of_the_containers_and_the_overhead() -> None:
     assert read.requests == {"cpu": 1150.0, "memory": 2.0**20}
 
 
-def test_an_init_container_counts_where_it_needs_more() -> None:
+def test_a_larger_init_container_determines_the_requests() -> None:
     read = read_pod(
         pod(
             containers=[container({"cpu": "1", "memory": "1Mi"})],
@@ -35,7 +35,7 @@ def test_an_init_container_counts_where_it_needs_more() -> None:
     assert read.requests == {"cpu": 2000.0, "memory": 2.0**20}
 
 
-def test_a_sidecar_runs_beside_containers_and_later_init_containers() -> None:
+def test_a_sidecar_adds_to_containers_and_later_init_containers() -> None:
     sidecar = container({"cpu": "500m"}, restartPolicy="Always")
     early, late = container({"cpu": "1200m"}), container({"cpu": "1"})
     read = read_pod(
@@ -44,7 +44,7 @@ def test_a_sidecar_runs_beside_containers_and_later_init_containers() -> None:
     assert read.requests["cpu"] == 1500.0
 
 
-def test_resources_of_the_pod_itself_come_first() -> None:
+def test_pod_level_resources_take_precedence() -> None:
     read = read_pod(pod(containers=[container({"cpu": "1"})], resources={"requests": {"cpu": "3"}}))
     assert read.requests["cpu"] == 3000.0
 
@@ -56,14 +56,14 @@ def test_a_resource_that_one_container_does_not_limit_has_no_limit() -> None:
     assert read.requests == {"cpu": 3000.0, "memory": 2.0**20}
 
 
-def test_pods_that_ask_for_the_same_share_it() -> None:
+def test_pods_with_equal_resources_share_them() -> None:
     first, second = (read_pod(pod(name, "1", "1Gi", labels={"app": "a"})) for name in "ab")
     assert first.demand is second.demand
     assert first.labels is second.labels
     assert read_pod(pod("c", "2", "1Gi")).demand is not first.demand
 
 
-def test_since_when_a_pod_is_bound() -> None:
+def test_time_of_binding() -> None:
     assert read_pod(pod(on="a", bound=NOW)).bound == NOW
     assert read_pod(pod(bound=NOW)).bound == 0.0
     started = {**pod(on="a"), "status": {"startTime": "2026-11-23T00:00:00Z"}}
@@ -76,7 +76,7 @@ def test_the_owner_is_the_controller() -> None:
 
 
 @pytest.mark.parametrize("text", ["", None, 3.5, 10**400, "yesterday", "2026-11-23T00:00:00"])
-def test_what_is_no_time_is_zero(text: Any) -> None:
+def test_an_invalid_time_is_zero(text: Any) -> None:
     assert seconds(text) == 0.0
 
 
@@ -96,5 +96,5 @@ anything = st.recursive(
 
 
 @given(st.dictionaries(st.sampled_from(["metadata", "spec", "status"]), anything))
-def test_no_object_is_too_strange_to_read(obj: dict[str, Any]) -> None:
+def test_arbitrary_objects_are_parsed(obj: dict[str, Any]) -> None:
     read_pod(obj)

@@ -1,4 +1,4 @@
-"""docs/policies.md says what there is, and its example works as it is written there."""
+"""docs/policies.md lists all policies and arguments, and its example works."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ HEAD = "| Argument | Default | Meaning | Variable |\n|---|---|---|---|\n"
 
 
 def table(name: str) -> str:
-    """The arguments of a policy as the page has to list them."""
+    """The expected table of a policy's arguments."""
     policy = policy_class(name)
     variables = {attribute: variable for variable, attribute in policy.env.items()}
     rows = []
@@ -101,7 +101,7 @@ def block(language: str) -> str:
 
 @pytest.fixture
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The example of the page, as pip would install it."""
+    """The page's example as an installed distribution."""
     (tmp_path / "few_siblings.py").write_text(block("python"))
     info = tmp_path / "few_siblings-1.0.dist-info"
     info.mkdir()
@@ -138,5 +138,5 @@ def test_the_example_works() -> None:
     for at in range(20):
         play.cluster.set_pod(pod(f"many{at}", on="a", labels={"app": "web"}))
     assert scores("web") == [10, 0]
-    with pytest.raises(ArgumentsError, match=r"arguments.label: this must be a text"):
+    with pytest.raises(ArgumentsError, match=r"arguments.label: this must be a string"):
         read_arguments("few-siblings", {"label": 3})

@@ -18,7 +18,7 @@ from kube_scheduler_operator.policies.policy import (
 
 
 @pytest.mark.parametrize("name", sorted(catalogue()))
-def test_every_policy_is_called_what_the_catalogue_says(name: str) -> None:
+def test_every_policy_has_its_name_in_the_catalogue(name: str) -> None:
     found = policy_class(name)
     assert found.name == name
     assert found.filters or found.scores
@@ -26,20 +26,20 @@ def test_every_policy_is_called_what_the_catalogue_says(name: str) -> None:
 
 
 def test_errors_name_the_policy_or_the_field() -> None:
-    with pytest.raises(UnknownPolicyError, match=r'no policy "safe"; (use|did you mean)'):
+    with pytest.raises(UnknownPolicyError, match=r'unknown policy "safe"; (use|did you mean)'):
         read_arguments("safe", {})
     with pytest.raises(ArgumentsError, match=r"arguments.utilization: 120 is not between 0 and"):
         read_arguments("safe-overload", {"utilization": 120})
 
 
-def test_the_original_variables_keep_their_names() -> None:
+def test_environment_variables_of_the_original_agents() -> None:
     environ = {"SAFEUTILIZATION": "80", "SAFEPERCENTILE": "x", "SAFEPRINTTABLE": "true"}
     made = read_arguments("safe-overload", {"percentile": 20}, environ)
     assert (made.utilization, made.percentile, made.print_table) == (80, 20, True)
 
 
 def install(directory: Path, entry: str, code: str) -> None:
-    """A distribution as pip leaves it."""
+    """An installed distribution."""
     (directory / "others_policy.py").write_text(code)
     info = directory / "others_policy-1.0.dist-info"
     info.mkdir()
@@ -74,10 +74,10 @@ def test_a_policy_of_another_distribution(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.delitem(sys.modules, "others_policy", raising=False)
 
 
-def test_who_says_it_looks_at_no_pods_hears_of_none() -> None:
+def test_a_policy_without_pods_cannot_register_on_pod() -> None:
     class Deaf(Policy):
         name = "deaf"
         pods = False
 
-    with pytest.raises(TypeError, match="Deaf listens to pods: it must not say pods = False"):
+    with pytest.raises(TypeError, match="Deaf registers on_pod: it must not set pods = False"):
         Deaf(None, Cluster(lambda: 0.0)).listen(on_pod=lambda *_: None)

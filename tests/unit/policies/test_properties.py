@@ -1,8 +1,7 @@
-"""What holds for every policy, whatever the cluster looks like and whatever happens in it."""
+"""Properties of every policy with any cluster and any events."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kube_scheduler_operator.policies.cluster import Cluster
-from kube_scheduler_operator.policies.learned_values import CONFIG_MAP, State
+from kube_scheduler_operator.policies.learned_values import CONFIG_MAP, LearnedValues
 from kube_scheduler_operator.policies.node_loads import FORMATS
 from kube_scheduler_operator.policies.node_policy import NodePolicy
 from kube_scheduler_operator.policies.pods import read_pod
@@ -57,20 +56,20 @@ def figures(draw: st.DrawFn) -> dict[str, float]:
     return found
 
 
-def annotations(said: Mapping[str, float], at: float) -> dict[str, str]:
-    told = {**usage(at, **said)}
-    for name, value in said.items():
-        told[name] = f"{value:.5f},{rfc3339(at)}"
+def annotations(output: Mapping[str, float], at: float) -> dict[str, str]:
+    reported = {**usage(at, **output)}
+    for name, value in output.items():
+        reported[name] = f"{value:.5f},{rfc3339(at)}"
     for name in ("cpu", "memory"):
         for what in ("mean", "std"):
-            if f"free_{name}_{what}" in said:
-                told[f"{what}-free-{name}"] = str(said[f"free_{name}_{what}"])
-    return told
+            if f"free_{name}_{what}" in output:
+                reported[f"{what}-free-{name}"] = str(output[f"free_{name}_{what}"])
+    return reported
 
 
 NODES = list("abcdef")
 nodes = st.builds(
-    lambda name, cpu, memory, said, ago: ("node", name, cpu, memory, said, ago),
+    lambda name, cpu, memory, output, ago: ("node", name, cpu, memory, output, ago),
     st.sampled_from(NODES),
     st.sampled_from(["4", "8", "500m", "0"]),
     st.sampled_from(["8Gi", "1Gi"]),
@@ -98,7 +97,7 @@ ASKED = [
 
 
 class World:
-    """What happened, and what there is now."""
+    """A cluster with its events."""
 
     def __init__(self) -> None:
         self.clock = Clock()
@@ -110,11 +109,11 @@ class World:
     def happens(self, step: Any) -> None:
         what, *rest = step
         if what == "node":
-            name, cpu, memory, said, ago = rest
+            name, cpu, memory, output, ago = rest
             # A measurement is never older than the one before it.
             at = max(self.clock.now - ago, self.measured.get(name, 0.0))
             self.measured[name] = at
-            self.nodes[name] = node(name, cpu, memory, annotations(said, at))
+            self.nodes[name] = node(name, cpu, memory, annotations(output, at))
             self.cluster.set_node(self.nodes[name])
         elif what == "pod":
             key, name, cpu, memory, limit = rest
@@ -133,7 +132,7 @@ class World:
             self.clock.now += rest[0]
 
     def again(self) -> Cluster:
-        """The same, as a program sees it that has just started."""
+        """The same cluster in a new process."""
         cluster = Cluster(self.clock)
         for each in self.pods.values():
             cluster.set_pod(each)
@@ -144,7 +143,7 @@ class World:
 
 def made(name: str, arguments: Mapping[str, Any], cluster: Cluster) -> Policy:
     policy = make(name, arguments, cluster)
-    state = State()
+    state = LearnedValues()
     for at, each in enumerate(NODES[:4]):
         for _ in range(at):
             state.reward("web", each, 0.0)
@@ -153,7 +152,7 @@ def made(name: str, arguments: Mapping[str, Any], cluster: Cluster) -> Policy:
 
 
 def answers(policy: Policy, names: list[str]) -> list[tuple[dict[str, int], dict[str, str]]]:
-    """For each pod that is asked for: scores and rejections by node."""
+    """Scores and rejections by node for each requested Pod."""
     indices = np.array([policy.cluster.index[name] for name in names], np.intp)
     found = []
     for asked in map(read_pod, ASKED):
@@ -176,7 +175,7 @@ def answers(policy: Policy, names: list[str]) -> list[tuple[dict[str, int], dict
 @every_policy
 @EXAMPLES
 @given(steps, st.randoms(use_true_random=False))
-def test_whatever_happens_answers_are_those_of_a_program_that_has_just_started(
+def test_results_equal_those_of_a_new_process(
     name: str, arguments: dict[str, Any], steps: list[Any], random: Any
 ) -> None:
     if name == "load-aware" and not arguments.get("compatibility"):
@@ -208,7 +207,7 @@ SINGLY = [each for each in VARIANTS if getattr(policy_class(each[0]), "singly", 
 @pytest.mark.parametrize(("name", "arguments"), SINGLY)
 @EXAMPLES
 @given(steps)
-def test_one_node_is_judged_as_among_many(
+def test_a_single_node_has_the_result_that_it_has_among_many(
     name: str, arguments: dict[str, Any], steps: list[Any]
 ) -> None:
     world = World()
@@ -227,16 +226,16 @@ def test_one_node_is_judged_as_among_many(
         assert policy.rejects(kind, every).tolist() == rejected
 
 
-def test_few_changes_and_many_come_to_the_same() -> None:
-    clock, cluster = Clock(), Cluster(time.time)
-    cluster.now = clock
+def test_few_and_many_changes_have_the_same_result() -> None:
+    clock = Clock()
+    cluster = Cluster(clock)
     everything = [f"n{at:03}" for at in range(100)]
 
     def measured(at: int) -> None:
         share = (at * 37 % 100) / 100
         varies = {"free_cpu_std": 9.0 * at, "free_memory_std": at * 2.0**24}
-        said = usage(clock.now, **dict.fromkeys(FRACTIONS, share), **varies)
-        cluster.set_node(node(everything[at], annotations=said))
+        output = usage(clock.now, **dict.fromkeys(FRACTIONS, share), **varies)
+        cluster.set_node(node(everything[at], annotations=output))
 
     for at in range(100):
         cluster.set_node(node(everything[at]))
@@ -257,7 +256,7 @@ def test_few_changes_and_many_come_to_the_same() -> None:
 
 @EXAMPLES
 @given(steps)
-def test_hot_values_are_those_of_a_program_that_has_just_started(steps: list[Any]) -> None:
+def test_hot_values_equal_those_of_a_new_process(steps: list[Any]) -> None:
     world = World()
     arguments = {"inFlight": False, "ownDemand": False}
     policy = made("load-aware", arguments, world.cluster)
@@ -272,7 +271,7 @@ def test_hot_values_are_those_of_a_program_that_has_just_started(steps: list[Any
 @every_policy
 @EXAMPLES
 @given(steps)
-def test_what_is_closed_hears_nothing_more(
+def test_a_closed_policy_has_no_callbacks(
     name: str, arguments: dict[str, Any], steps: list[Any]
 ) -> None:
     world = World()
@@ -302,13 +301,13 @@ MONOTONE = [
 @pytest.mark.parametrize(("name", "figure", "unit", "others"), MONOTONE)
 @EXAMPLES
 @given(st.lists(st.integers(0, 100), min_size=2, max_size=8), st.sampled_from(ASKED[:2]))
-def test_more_use_is_no_better(
+def test_more_load_never_increases_the_score(
     name: str, figure: str, unit: float, others: dict[str, float], levels: list[int], asked: Any
 ) -> None:
     cluster = Cluster(Clock())
     for at, level in enumerate(sorted(levels)):
-        said = {**others, figure: unit * level if unit > 0 else -100 * unit + unit * level}
-        cluster.set_node(node(f"n{at}", annotations=usage(**said)))
+        output = {**others, figure: unit * level if unit > 0 else -100 * unit + unit * level}
+        cluster.set_node(node(f"n{at}", annotations=usage(**output)))
     policy = made(name, {}, cluster)
     scores = policy.score(read_pod(asked), np.arange(len(levels)))
     assert scores is not None
@@ -322,12 +321,12 @@ def test_more_use_is_no_better(
 @given(st.dictionaries(st.sampled_from([*FRACTIONS, "congestion-factor", "mean-free-cpu",
        "node_hot_value", "requested-cpu", next(iter(usage()))]), st.text(max_size=30)),
        st.sampled_from(VARIANTS), st.sampled_from(FORMATS))  # fmt: skip
-def test_no_annotation_is_too_strange(
-    said: dict[str, str], variant: tuple[str, dict[str, Any]], family: str
+def test_arbitrary_annotations_are_accepted(
+    output: dict[str, str], variant: tuple[str, dict[str, Any]], family: str
 ) -> None:
     name, arguments = variant
     cluster = Cluster(Clock())
-    cluster.set_node(node("a", annotations=said))
+    cluster.set_node(node("a", annotations=output))
     if name == "pigeon-holing":
         arguments = {**arguments, "usage": "annotations"}
     elif name == "congestion":

@@ -1,4 +1,4 @@
-"""What is kept of scores, and brought up to date."""
+"""Tables of values are updated with changes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from kube_scheduler_operator.policies.cluster import Cluster
-from kube_scheduler_operator.policies.tables import NONE, Changes, Tables
+from kube_scheduler_operator.policies.tables import NONE, ChangeLog, NodeTables
 
 from .playing import node
 
@@ -25,8 +25,8 @@ class Known:
         cluster = Cluster(time.time)
         for at in range(40):
             cluster.set_node(node(f"n{at:02}"))
-        self.changes = Changes()
-        self.tables = Tables(cluster, self.changes, self._many, self._one if singly else None)
+        self.changes = ChangeLog()
+        self.tables = NodeTables(cluster, self.changes, self._many, self._one if singly else None)
 
     def change(self, at: int, value: float) -> None:
         self.values[at] = value
@@ -61,7 +61,7 @@ def known(request: pytest.FixtureRequest) -> Known:
 
 
 @pytest.mark.parametrize("count", [1, 16, 17, 40])
-def test_what_has_changed_is_computed_anew_once(known: Known, count: int) -> None:
+def test_changed_nodes_are_recomputed_once(known: Known, count: int) -> None:
     for at in range(count):
         known.change(at, 99.0)
         known.change(at, 100.0 + at)
@@ -73,14 +73,14 @@ def test_what_has_changed_is_computed_anew_once(known: Known, count: int) -> Non
 
 
 @pytest.mark.parametrize("count", [1, 40])
-def test_what_is_unknown_is_none(known: Known, count: int) -> None:
+def test_unknown_values_are_none(known: Known, count: int) -> None:
     for at in range(count):
         known.change(at, np.nan)
     assert known.shown()[:count] == [NONE] * count
 
 
 @pytest.mark.parametrize("count", [1, 40])
-def test_what_could_not_be_computed_is_computed_the_next_time(known: Known, count: int) -> None:
+def test_a_failed_computation_is_repeated(known: Known, count: int) -> None:
     for at in range(count):
         known.change(at, 7.0)
     known.fails = True

@@ -1,1 +1,1 @@
-"""The policies that are part of the operator, one module each."""
+"""The built-in policies, one module each."""

@@ -1,23 +1,20 @@
-"""congestion: prefers nodes that are congested little.
+"""congestion: prefers nodes with a low congestion factor.
 
-The agent congestion of kube-safe-scheduler: score = round(10·(1 - v/M)), v the node's congestion
-factor up to its maximum M. What the factor measures is up to who annotates nodes; ours says how far
-use is beyond its limits, in percent of what is left there.
+The agent congestion of kube-safe-scheduler: score = round(10·(1 - v/M)) for the congestion factor
+v, at most M. Its meaning depends on the annotator; ours writes how far the load exceeds its limits,
+in percent of the room above them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
-from ..arrays import clip, np
-from ..node_loads import CONGESTION, OWN, SAFE, Loads
+from ..arrays import Floats, Ints, clip, np
+from ..node_loads import CONGESTION, OWN, SAFE, LoadColumns
 from ..node_policy import NodePolicy, rounded, shown
 from ..policy import BEST, argument
-
-if TYPE_CHECKING:
-    from ..arrays import Floats, Ints
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,16 +22,16 @@ class CongestionArguments:
     """The arguments of congestion."""
 
     maximum: float = argument(
-        100.0, "the congestion factor that counts as fully congested", least=0, above=True
+        100.0, "congestion factor of a fully congested node", least=0, above=True
     )
-    annotations: str = argument(OWN, "whose annotation on nodes to read", choices=(OWN, SAFE))
+    annotations: str = argument(OWN, "annotations to read", choices=(OWN, SAFE))
     compatibility: bool = argument(
-        default=False, text="as the original: a node without the annotation is not congested at all"
+        default=False, text="as in the original: a node without the annotation has no congestion"
     )
 
 
 class Congestion(NodePolicy):
-    """Scores by a congestion factor."""
+    """Scores by congestion factor."""
 
     name = "congestion"
     Arguments: ClassVar[type] = CongestionArguments
@@ -42,11 +39,11 @@ class Congestion(NodePolicy):
     scores = True
     pods = False
     arguments: CongestionArguments
-    loads: Loads
+    loads: LoadColumns
 
     def start(self) -> None:
         """See NodePolicy."""
-        self.loads = Loads(
+        self.loads = LoadColumns(
             self.cluster, [CONGESTION], self.changed, annotations=self.arguments.annotations
         )
 

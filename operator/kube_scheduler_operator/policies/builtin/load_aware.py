@@ -1,51 +1,48 @@
-"""load-aware: places pods by how much nodes are really used, by the rules of a load policy.
+"""load-aware: schedules by measured load, with the rules of a load policy.
 
-crane-scheduler's plugin Dynamic (formulas/crane.py): nodes above a limit get no pod, use is weighed
-into a score, and pods that have just arrived cost points. Beyond that, and each can be turned off:
+crane-scheduler's plugin Dynamic (formulas/crane.py): nodes above a limit are rejected, the load
+determines the score, and recently bound Pods reduce it. In addition, and each can be disabled:
 
-* Pods that measurements do not show yet are added to the means (in_flight.py), and so is what the
-  pod itself will use. A maximum over an hour or a day is at least the mean that is to be expected.
-* A node whose use varies counts as used more, as in LoadVariationRiskBalancing.
-* A node of which nothing is known is accepted and gets the median of the others.
+* The expected load of Pods that measurements do not include yet is added to the means
+  (in_flight.py), as is that of the Pod itself. A maximum is at least the expected mean.
+* The standard deviation of a node's load is added to it, as in LoadVariationRiskBalancing.
+* A node without load data is accepted and gets the median score of the others.
 
-What a pod will use is estimated as in koordinator's LoadAwareScheduling.
+The load of a Pod is estimated as in koordinator's LoadAwareScheduling.
 """
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Hashable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
+from typing import Any, ClassVar, Final, cast
 
 from ...base.quantities import CPU, MEMORY
 from ...load.policy import CRANE_ZONE, Predicate, Rules, time_zone
-from ...load.policy_follower import PolicyFile
-from ..arrays import np
+from ...load.policy_follower import PolicyFollower
+from ..arrays import Bools, Floats, Ints, np
+from ..cluster import Cluster
 from ..formulas import crane
 from ..hot_values import HotValues
 from ..in_flight import InFlight
-from ..node_loads import CRANE, CRANE_PLUS, OWN, VALID, Loads
+from ..node_loads import CRANE, CRANE_PLUS, OWN, VALID, LoadColumns
 from ..node_policy import NodePolicy, shown, ten, ten_one
-from ..pod_estimates import Estimates
+from ..pod_estimates import PodEstimator
+from ..pods import Pod
 from .load_aware_arguments import LoadAwareArguments
-
-if TYPE_CHECKING:
-    from ..arrays import Bools, Floats, Ints
-    from ..cluster import Cluster
-    from ..pods import Pod
 
 MEANS: Final = ("cpu_usage_avg_5m", "mem_usage_avg_5m")
 DEVIATIONS: Final = ("free_cpu_std", "free_memory_std")
 PREFIXES: Final = ("cpu_", "mem_")
 WINDOW: Final = 300.0
-"""Seconds that the means go back."""
+"""Window of the means in seconds."""
 HOT: Final = "hot"
 DAEMON_SET: Final = "DaemonSet"
 Kind = tuple[float, float]
 
 
 class LoadAware(NodePolicy):
-    """Rejects above a limit of use, and prefers nodes that are used little."""
+    """Rejects nodes above a limit, and prefers nodes with little load."""
 
     name = "load-aware"
     Arguments: ClassVar[type] = LoadAwareArguments
@@ -54,7 +51,7 @@ class LoadAware(NodePolicy):
     resources = (CPU, MEMORY)
     singly = True
     arguments: LoadAwareArguments
-    loads: Loads
+    loads: LoadColumns
 
     def __init__(self, arguments: LoadAwareArguments, cluster: Cluster) -> None:
         super().__init__(arguments, cluster)
@@ -62,10 +59,14 @@ class LoadAware(NodePolicy):
 
     def start(self) -> None:
         """See NodePolicy."""
-        given = self.arguments
-        self.preemption_helps = given.compatibility
-        self._estimates = Estimates(given.scaling_factors)
-        self._file = PolicyFile(given.policy_file, self.cluster.now) if given.policy_file else None
+        arguments = self.arguments
+        self.preemption_helps = arguments.compatibility
+        self._estimates = PodEstimator(arguments.scaling_factors)
+        self._file = (
+            PolicyFollower(arguments.policy_file, self.cluster.now)
+            if arguments.policy_file
+            else None
+        )
         self._follow()
 
     def refresh(self) -> None:
@@ -84,13 +85,13 @@ class LoadAware(NodePolicy):
 
     def kind(self, pod: Pod) -> Kind | None:
         """See NodePolicy."""
-        given = self.arguments
-        if given.own_demand and not given.compatibility:
+        arguments = self.arguments
+        if arguments.own_demand and not arguments.compatibility:
             return self._estimates.of(pod)
         return None
 
     def filter_kind(self, pod: Pod) -> Hashable:
-        """A DaemonSet's pod has one node only, and belongs there."""
+        """Pods of DaemonSets are accepted: each fits only one node."""
         return None if pod.owner_kind == DAEMON_SET else "any"
 
     def scores_of(self, kind: Hashable, indices: Ints) -> Floats:
@@ -124,9 +125,7 @@ class LoadAware(NodePolicy):
         expected = self._filtered.expected(indices).T.tolist()
         measured = self._filtered.measured(indices).T.tolist()
         return [
-            _too_much(
-                [each for each in zip(rules, *levels, strict=True) if each[1] > each[0].limit]
-            )
+            _reason([each for each in zip(rules, *levels, strict=True) if each[1] > each[0].limit])
             for levels in zip(expected, measured, strict=True)
         ]
 
@@ -152,12 +151,12 @@ class LoadAware(NodePolicy):
     # --- inside ---------------------------------------------------------------------------------
 
     def _follow(self) -> None:
-        """Go by the rules as they are now."""
-        given = self.arguments
+        """Apply the current rules."""
+        arguments = self.arguments
         policy = self._file.policy if self._file else None
-        self.rules: Rules = policy.rules if policy else given.rules()
-        annotations = given.annotations or (policy.read if policy else OWN)
-        zone = given.time_zone or (policy.crane_zone if policy else CRANE_ZONE)
+        self.rules: Rules = policy.rules if policy else arguments.rules()
+        annotations = arguments.annotations or (policy.read if policy else OWN)
+        zone = arguments.time_zone or (policy.crane_zone if policy else CRANE_ZONE)
         predicates = [rule.name for rule in self.rules.predicates]
         priorities = [rule.name for rule in self.rules.priorities]
         valid = {name: self.rules.valid_for(name) or 0.0 for name in (*predicates, *priorities)}
@@ -165,10 +164,10 @@ class LoadAware(NodePolicy):
         names = [*MEANS, *DEVIATIONS, *predicates, *priorities]
         for name in names:
             valid.setdefault(name, shortest)
-        self._from_annotation = given.compatibility and annotations in (CRANE, CRANE_PLUS)
+        self._from_annotation = arguments.compatibility and annotations in (CRANE, CRANE_PLUS)
         if self._from_annotation:
             names.append(HOT)
-        self.loads = Loads(
+        self.loads = LoadColumns(
             self.cluster,
             names,
             self.changed,
@@ -180,7 +179,7 @@ class LoadAware(NodePolicy):
             2, self._estimates.of, self.cluster.now, self.loads.measured, WINDOW, fades=True
         )
         self._hot = HotValues(self.cluster, self.rules.hot_values, self.changed)
-        self._variance = 0.0 if given.compatibility else given.variance
+        self._variance = 0.0 if arguments.compatibility else arguments.variance
         self._limits = [rule.limit for rule in self.rules.predicates]
         self._weights = [rule.weight for rule in self.rules.priorities]
         self._filtered = Expectation(self, predicates)
@@ -207,42 +206,37 @@ class LoadAware(NodePolicy):
 
     def _pod(self, index: int, pod: Pod, added: bool) -> None:
         hotter = self._hot.pod(index, pod, added)
-        flies = self._in_flight.pod(index, pod, added)
-        if hotter or flies:
+        more = self._in_flight.pod(index, pod, added)
+        if hotter or more:
             self.changed(index)
 
 
 class Expectation:
-    """What is to be expected of some metrics, of all of them at a time.
-
-    Args:
-        policy: whose figures.
-        names: of the metrics.
-    """
+    """Computes the expected values of several metrics at once, from a policy's measurements."""
 
     def __init__(self, policy: LoadAware, names: Sequence[str]) -> None:
         self._policy = policy
         known = list(policy.loads.columns)
         self._rows = [known.index(name) for name in names]
         of = [next((at for at, p in enumerate(PREFIXES) if n.startswith(p)), -1) for n in names]
-        self._resources = of  # -1: of none, so nothing is added; it is the last row of what is
-        # From where what is added counts: a maximum of hours becomes as high as the mean will be.
+        self._resources = of  # -1, the last row of `added`: nothing is added
+        # The base of an addition: a maximum rises to the expected mean.
         self._from = [
             resource if resource >= 0 and "_max_" in name else row
             for name, row, resource in zip(names, self._rows, of, strict=True)
         ]
 
     def measured(self, indices: Ints) -> Floats:
-        """As nodes say (float64[metrics, n])."""
+        """The measured values (float64[metrics, n])."""
         return self._figures(indices).take(self._rows, 0)
 
     def expected(self, indices: Ints, kind: Hashable = None, variance: float = 0.0) -> Floats:
-        """With pods that are not measured yet, and what else is given (float64[metrics, n]).
+        """The expected values (float64[metrics, n]), including Pods that are not measured yet.
 
         Args:
-            indices: of nodes.
-            kind: what the pod itself will use, of each resource; None: nothing.
-            variance: so many standard deviations.
+            indices: the nodes.
+            kind: the Pod's own expected load by resource; None: not included.
+            variance: number of standard deviations to add.
         """
         policy, size = self._policy, len(self._policy.cluster)
         figures = self._figures(indices)
@@ -264,7 +258,7 @@ class Expectation:
     def expected_one(
         self, index: int, kind: Kind | None = None, variance: float = 0.0
     ) -> list[float]:
-        """The same of one node, to the last digit."""
+        """Exactly the same for one node."""
         policy = self._policy
         figures = policy.loads.matrix.of(index)
         if policy.arguments.compatibility:
@@ -288,12 +282,12 @@ class Expectation:
         return self._policy.loads.matrix.take(indices, len(self._policy.cluster))
 
 
-def _too_much(beyond: Sequence[tuple[Predicate, float, float]]) -> tuple[str, str]:
-    """Reason and figures of a node: the rules that it breaks, with expected and measured levels."""
+def _reason(beyond: Sequence[tuple[Predicate, float, float]]) -> tuple[str, str]:
+    """Reason and figures of a node: the violated limits, with expected and measured values."""
     limits = (f"{rule.name} above {100 * rule.limit:g} percent" for rule, _, _ in beyond)
     figures = (
         f"{rule.name}: {100 * expected:.1f} percent"
-        + (f" of which {100 * measured:.1f} are measured" if expected > measured else "")
+        + (f" ({100 * measured:.1f} measured)" if expected > measured else "")
         for rule, expected, measured in beyond
     )
-    return f"too much is used: {', '.join(limits)}", ", ".join(figures)
+    return f"the load is too high: {', '.join(limits)}", ", ".join(figures)

@@ -1,4 +1,4 @@
-"""The arguments of load-aware: a load policy, in a file or here, and what is added to it."""
+"""The arguments of load-aware: a load policy, in a file or inline, and its extensions."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ def _objects(value: Any) -> tuple[Mapping[str, Any], ...]:
 
 @dataclass(frozen=True, slots=True)
 class LoadAwareArguments:
-    """The arguments of load-aware; without any, crane's shipped policy with our additions."""
+    """The arguments of load-aware; the defaults are crane's policy with our extensions."""
 
     policy_file: str = argument(
         "",
-        "a load policy (ours, or crane's DynamicSchedulerPolicy) instead of the five fields that "
-        "follow; read again when it changes",
+        "path of a load policy (LoadPolicy or crane's DynamicSchedulerPolicy) that replaces the "
+        "next five arguments; reloaded when it changes",
     )
     sync_policy: tuple[Mapping[str, Any], ...] | None = argument(
-        None, "how often each metric is measured: `[{name, periodSeconds}]`", read=_objects
+        None, "measuring period of each metric: `[{name, periodSeconds}]`", read=_objects
     )
     predicate: tuple[Mapping[str, Any], ...] | None = argument(
         None, "limits, as fractions: `[{name, maxLimit}]`", read=_objects
@@ -40,48 +40,47 @@ class LoadAwareArguments:
     )
     hot_value: tuple[Mapping[str, Any], ...] | None = argument(
         None,
-        "a point of ten for each `count` pods within `seconds`: `[{seconds, count}]`",
+        "one point of ten less for every `count` Pods within `seconds`: `[{seconds, count}]`",
         read=_objects,
     )
     grace_seconds: float = argument(
-        300.0, "for so long beyond its period a metric is believed", least=0
+        300.0, "seconds after its period during which a measurement remains valid", least=0
     )
     variance: float = argument(
-        1.0, "so many standard deviations are added to the means, in the score alone", least=0
+        1.0, "number of standard deviations added to the means, in the score only", least=0
     )
     in_flight: bool = argument(
-        default=True, text="add what pods that measurements do not show yet will use"
+        default=True, text="add the expected load of Pods that measurements do not include yet"
     )
     own_demand: bool = argument(
-        default=True, text="add what the pod itself will use, in the score alone"
+        default=True, text="add the expected load of the Pod itself, in the score only"
     )
     scaling_factors: Mapping[str, float] = argument(
         SCALING,
-        "how much of what it may ask for a pod will use, in percent",
+        "expected load of a Pod in percent of its requests or limits",
         least=0,
         most=100,
         choices=(CPU, MEMORY),
     )
     annotations: str = argument(
-        "", "whose annotations on nodes to read; empty: what the file says, or our own",
+        "", "annotations to read; empty: as in the policy file, else `own`",
         choices=("", *READABLE[:3]),
     )  # fmt: skip
     time_zone: str = argument(
-        "", "the zone of the times in crane's annotations; empty: what the file says, or crane's"
+        "", "time zone of crane's annotations; empty: as in the policy file, else crane's default"
     )
     compatibility: bool = argument(
         default=False,
-        text="as crane: unknown use counts as full use in the score, nothing is added to what was "
-        "measured, hot values come from its annotation, and rejections make the scheduler try "
-        "preemption",
+        text="as in crane: unknown load counts as full load in the score, nothing is added to "
+        "measurements, hot values come from crane's annotation, and rejections allow preemption",
     )
 
     def __post_init__(self) -> None:
-        """Check what belongs together."""
+        """Validate combinations of arguments."""
         lists = self.lists()
         if self.policy_file and lists:
-            fix = f"give {' and '.join(lists)} in the file or leave policyFile out"
-            raise ValueError(f"policyFile comes with rules of its own; {fix}")
+            fix = f"set {' and '.join(lists)} in the file or omit policyFile"
+            raise ValueError(f"policyFile has its own rules; {fix}")
         try:
             if not self.policy_file:
                 self.rules()
@@ -92,19 +91,19 @@ class LoadAwareArguments:
             ) from error
 
     def lists(self) -> dict[str, Any]:
-        """The rules that are given, under the names that a file has for them."""
-        given = {
+        """The configured rules, with the names of a policy file."""
+        rules = {
             "syncPolicy": self.sync_policy,
             "predicate": self.predicate,
             "priority": self.priority,
             "hotValue": self.hot_value,
         }
-        return {name: list(value) for name, value in given.items() if value is not None}
+        return {name: list(value) for name, value in rules.items() if value is not None}
 
     def rules(self) -> Rules:
-        """What is given, and crane's shipped policy for the rest.
+        """The configured rules, with crane's policy as default.
 
         Raises:
-            LoadPolicyError: it is wrong.
+            LoadPolicyError: they are invalid.
         """
         return read_rules({**self.lists(), "graceSeconds": self.grace_seconds})

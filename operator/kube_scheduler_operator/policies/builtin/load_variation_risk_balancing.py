@@ -1,7 +1,7 @@
-"""load-variation-risk-balancing: prefers nodes whose use is low and does not vary.
+"""load-variation-risk-balancing: prefers nodes with a low and steady load.
 
-scheduler-plugins' LoadVariationRiskBalancing; formula: formulas/trimaran.py. The mean is of the
-last five minutes; the deviation is of the longer time for which the annotator knows it.
+scheduler-plugins' LoadVariationRiskBalancing; formula: formulas/trimaran.py. The mean is over the
+last five minutes; the standard deviation is over the annotator's longer window.
 """
 
 from __future__ import annotations
@@ -9,39 +9,38 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
+from typing import Any, ClassVar, Final, cast
 
 from ...base.quantities import CPU, MEMORY
-from ..arrays import np
+from ..arrays import Floats, Ints, np
 from ..formulas import trimaran
-from ..node_loads import OWN, SAFE, Loads
+from ..node_loads import OWN, SAFE, LoadColumns
 from ..node_policy import NodePolicy, shown, ten
+from ..pods import Pod
 from ..policy import argument
-
-if TYPE_CHECKING:
-    from ..arrays import Floats, Ints
-    from ..pods import Pod
 
 FIGURES: Final = {
     CPU: ("cpu_usage_avg_5m", "free_cpu_mean", "free_cpu_std"),
     MEMORY: ("mem_usage_avg_5m", "free_memory_mean", "free_memory_std"),
 }
-"""Resource to (use, mean of what is free, its deviation)."""
+"""Resource to metrics: (usage, mean of unused, standard deviation of unused)."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoadVariationRiskBalancingArguments:
     """The arguments of load-variation-risk-balancing."""
 
-    safe_variance_margin: float = argument(1.0, "weight of the deviation against the mean", least=0)
-    safe_variance_sensitivity: float = argument(
-        1.0, "the greater it is, the more small deviations count", least=0, above=True
+    safe_variance_margin: float = argument(
+        1.0, "weight of the standard deviation relative to the mean", least=0
     )
-    annotations: str = argument(OWN, "whose annotations on nodes to read", choices=(OWN, SAFE))
+    safe_variance_sensitivity: float = argument(
+        1.0, "higher values give small standard deviations more weight", least=0, above=True
+    )
+    annotations: str = argument(OWN, "annotations to read", choices=(OWN, SAFE))
 
 
 class LoadVariationRiskBalancing(NodePolicy):
-    """Scores by mean and deviation of use, of the resource where they are worse."""
+    """Scores by mean and standard deviation of the load of the worse resource."""
 
     name = "load-variation-risk-balancing"
     Arguments: ClassVar[type] = LoadVariationRiskBalancingArguments
@@ -49,12 +48,12 @@ class LoadVariationRiskBalancing(NodePolicy):
     pods = False
     resources = (CPU, MEMORY)
     arguments: LoadVariationRiskBalancingArguments
-    loads: Loads
+    loads: LoadColumns
 
     def start(self) -> None:
         """See NodePolicy."""
         names = [name for figures in FIGURES.values() for name in figures]
-        self.loads = Loads(
+        self.loads = LoadColumns(
             self.cluster, names, self.changed, annotations=self.arguments.annotations
         )
 
@@ -85,21 +84,21 @@ class LoadVariationRiskBalancing(NodePolicy):
         request = cast("tuple[float, float]", kind)[0 if resource == CPU else 1]
         allocatable = self.allocatable[resource].take(indices, len(self.cluster))
         mean, deviation = use(self, resource, indices)
-        given = self.arguments
+        arguments = self.arguments
         return trimaran.load_variation_risk(
             mean + request / allocatable,
             deviation,
-            given.safe_variance_margin,
-            given.safe_variance_sensitivity,
+            arguments.safe_variance_margin,
+            arguments.safe_variance_sensitivity,
         )
 
 
 def use(policy: NodePolicy, resource: str, indices: Ints) -> tuple[Floats, Floats]:
-    """(mean, deviation) of what is used of a resource, as fractions of what is allocatable.
+    """(mean, standard deviation) of the use of a resource, as fractions of allocatable.
 
-    The deviation is 0 where it is unknown, the mean NaN.
+    An unknown standard deviation is 0, an unknown mean NaN.
     """
-    assert policy.loads is not None  # noqa: S101 - both policies that ask have them
+    assert policy.loads is not None  # noqa: S101 - both calling policies have loads
     size = len(policy.cluster)
     usage, free, deviation = (
         policy.loads.columns[name].take(indices, size) for name in FIGURES[resource]
@@ -111,7 +110,7 @@ def use(policy: NodePolicy, resource: str, indices: Ints) -> tuple[Floats, Float
 
 
 def use_at(policy: NodePolicy, at: int, index: int) -> tuple[float, float]:
-    """The same for one node; `at` is the resource's place among the policy's."""
+    """The same for one node; `at` is the position of the resource in the policy."""
     assert policy.loads is not None  # noqa: S101
     usage, free, deviation = (policy.loads.matrix[3 * at + figure, index] for figure in range(3))
     allocatable, capacity = policy.allocatables[at, index], policy.capacities[at, index]
@@ -120,4 +119,4 @@ def use_at(policy: NodePolicy, at: int, index: int) -> tuple[float, float]:
 
 
 def _positive(value: float) -> float:
-    return 0.0 if value < 0.0 else value  # NaN stays NaN, which max() would not promise
+    return 0.0 if value < 0.0 else value  # NaN stays NaN, which max() does not guarantee

@@ -1,31 +1,28 @@
-"""low-risk-over-commitment: prefers nodes where limits above requests do least harm.
+"""low-risk-over-commitment: prefers nodes with a low risk from limits above requests.
 
-scheduler-plugins' LowRiskOverCommitment; formulas: formulas/trimaran.py. Weighed are the risk that
-limits promise what is not there, and the risk that pods use more than they requested.
+scheduler-plugins' LowRiskOverCommitment; formulas: formulas/trimaran.py. The score weighs the risk
+that limits exceed the capacity, and the risk that Pods use more than they requested.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from ...base.quantities import CPU, MEMORY
-from ..arrays import Matrix, np
+from ..arrays import Floats, Ints, Matrix, np
+from ..cluster import Cluster
 from ..formulas import trimaran
 from ..formulas.beta import FEW
-from ..node_loads import OWN, SAFE, Loads
+from ..node_loads import OWN, SAFE, LoadColumns
 from ..node_policy import NodePolicy, shown, ten
+from ..pods import Pod
 from ..policy import argument
 from .load_variation_risk_balancing import FIGURES, use, use_at
 
-if TYPE_CHECKING:
-    from ..arrays import Floats, Ints
-    from ..cluster import Cluster
-    from ..pods import Pod
-
 Kind = tuple[float, float, float, float]
-"""What a pod requests and may use: (CPU, memory, CPU limit, memory limit)."""
+"""Requests and limits of a Pod: (CPU, memory, CPU limit, memory limit)."""
 
 WEIGHTS: Final[Mapping[str, float]] = {CPU: 0.5, MEMORY: 0.5}
 
@@ -34,28 +31,26 @@ WEIGHTS: Final[Mapping[str, float]] = {CPU: 0.5, MEMORY: 0.5}
 class LowRiskOverCommitmentArguments:
     """The arguments of low-risk-over-commitment."""
 
-    smoothing_window_size: int = argument(
-        5, "how many measurements the mean of use stands for", least=1
-    )
+    smoothing_window_size: int = argument(5, "number of measurements in the mean of use", least=1)
     risk_limit_weights: Mapping[str, float] = argument(
         WEIGHTS,
-        "for each resource the weight of the risk by limits against that by load",
+        "weight of the risk by limits, relative to the risk by load, for each resource",
         least=0,
         most=1,
         choices=(CPU, MEMORY),
     )
-    annotations: str = argument(OWN, "whose annotations on nodes to read", choices=(OWN, SAFE))
+    annotations: str = argument(OWN, "annotations to read", choices=(OWN, SAFE))
 
 
 class LowRiskOverCommitment(NodePolicy):
-    """Scores by requests, limits and use of all pods of a node."""
+    """Scores by requests, limits and load of a node."""
 
     name = "low-risk-over-commitment"
     Arguments: ClassVar[type] = LowRiskOverCommitmentArguments
     scores = True
     resources = (CPU, MEMORY)
     arguments: LowRiskOverCommitmentArguments
-    loads: Loads
+    loads: LoadColumns
 
     def __init__(self, arguments: LowRiskOverCommitmentArguments, cluster: Cluster) -> None:
         super().__init__(arguments, cluster)
@@ -64,13 +59,13 @@ class LowRiskOverCommitment(NodePolicy):
     def start(self) -> None:
         """See NodePolicy."""
         names = [name for figures in FIGURES.values() for name in figures]
-        self.loads = Loads(
+        self.loads = LoadColumns(
             self.cluster, names, self.changed, annotations=self.arguments.annotations
         )
         self._requests, self._limits = Matrix(2, 0.0), Matrix(2, 0.0)
         weights = {**WEIGHTS, **self.arguments.risk_limit_weights}
         self._weights = np.array([[weights[resource]] for resource in self.resources])
-        # The risk by load does not depend on the pod to place; it is what takes long to work out.
+        # The risk by load is expensive, and does not depend on the Pod to schedule.
         self._risks, self._fresh = Matrix(2), set[int]()
 
     def changed(self, index: int) -> None:
@@ -79,7 +74,7 @@ class LowRiskOverCommitment(NodePolicy):
         self._fresh.discard(index)
 
     def kind(self, pod: Pod) -> Kind | None:
-        """See NodePolicy; None for a pod that asks for nothing, which Trimaran does not place."""
+        """See NodePolicy; None for a Pod without requests and limits, which scores 0."""
         cpu, memory = (pod.requests.get(resource, 0.0) for resource in self.resources)
         cpu_limit, memory_limit = (_limit(pod, resource) for resource in self.resources)
         if not (cpu or memory or cpu_limit or memory_limit):
@@ -106,14 +101,14 @@ class LowRiskOverCommitment(NodePolicy):
         return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
     def _risk(self, kind: Hashable, indices: Ints) -> tuple[Floats, Floats, Floats]:
-        """(by limits, by load, weighed), each float64[2, n]; NaN where the load is unknown."""
+        """(by limits, by load, weighted), each float64[2, n]; NaN where the load is unknown."""
         size = len(self.cluster)
         capacity = self.allocatables.take(indices, size)
-        asked = np.array(kind).reshape(2, 2, 1)
+        pod_kind = np.array(kind).reshape(2, 2, 1)
         by_limits = trimaran.risk_of_limits(
             capacity,
-            np.minimum(self._requests.take(indices, size) + asked[0], capacity),
-            self._limits.take(indices, size) + asked[1],
+            np.minimum(self._requests.take(indices, size) + pod_kind[0], capacity),
+            self._limits.take(indices, size) + pod_kind[1],
         )
         stale = [index for index in indices.tolist() if index not in self._fresh]
         if stale:
@@ -122,10 +117,10 @@ class LowRiskOverCommitment(NodePolicy):
         return by_limits, by_load, self._weights * by_limits + (1.0 - self._weights) * by_load
 
     def _renew(self, indices: Ints) -> None:
-        """Work out the risk by load."""
+        """Compute the risk by load."""
         size, window = len(self.cluster), self.arguments.smoothing_window_size
         self._fresh.update(indices.tolist())
-        if len(indices) <= FEW:  # a pod was bound: one node
+        if len(indices) <= FEW:  # usually the one node of a bound Pod
             for index in indices.tolist():
                 for at in range(len(self.resources)):
                     self._risks[at, index] = self._risk_of_load(at, index)
@@ -157,5 +152,5 @@ class LowRiskOverCommitment(NodePolicy):
 
 
 def _limit(pod: Pod, resource: str) -> float:
-    """Not less than what is requested, which also is what a pod without a limit counts for."""
+    """The limit, at least the request, which also replaces an absent limit."""
     return max(pod.limits.get(resource, 0.0), pod.requests.get(resource, 0.0))

@@ -1,37 +1,33 @@
-"""pigeon-holing: places pods where it does the whole system most good, by one of three objectives.
+"""pigeon-holing: optimizes one of three objectives over all nodes of a request.
 
-The agent pigeon of kube-safe-scheduler: LOAD_BALANCE evens use out, CONSOLIDATE makes nodes full or
-empty, A_BINPACK goes between the two with how much the demands of pods vary. The system is the
-nodes of the request. Objectives: formulas/pigeon.py.
+The agent pigeon of kube-safe-scheduler: LOAD_BALANCE equalizes use, CONSOLIDATE makes nodes full or
+empty, A_BINPACK adapts between the two to the variation of the Pods' demands. Objectives:
+formulas/pigeon.py.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from ...base.quantities import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
-from ..arrays import Matrix, np
+from ..arrays import Bools, Floats, Ints, Matrix, np
+from ..cluster import Cluster, Node
 from ..formulas import pigeon
-from ..node_loads import SAFE, Loads
+from ..node_loads import SAFE, LoadColumns
+from ..pods import Pod
 from ..policy import Policy, argument
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ..arrays import Bools, Floats, Ints
-    from ..cluster import Cluster, Node
-    from ..pods import Pod
 
 A_BINPACK: Final = "A_BINPACK"
 LOAD_BALANCE: Final = "LOAD_BALANCE"
 CONSOLIDATE: Final = "CONSOLIDATE"
 
 LEAST: Final = {CPU: 10.0, MEMORY: 16.0 * 2**20, PODS: 1.0}
-"""What a pod that requests none of it counts for: 10 thousandths of a core, 16 MiB."""
+"""Assumed demand of a Pod without a request: 10 millicores, 16 MiB."""
 MEMORY_OF_DEMANDS: Final = 100
-"""So many pods make the statistics of demand; then each new one counts for a hundredth."""
+"""Number of Pods in the statistics of demand; each further one has a weight of 1/100."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,27 +35,31 @@ class PigeonHolingArguments:
     """The arguments of pigeon-holing."""
 
     objective: str = argument(
-        A_BINPACK, "what to strive for", choices=(A_BINPACK, LOAD_BALANCE, CONSOLIDATE)
+        A_BINPACK, "the objective", choices=(A_BINPACK, LOAD_BALANCE, CONSOLIDATE)
     )
     num_resources: int = argument(
-        2, "how many of CPU, memory, pods, GPUs and ephemeral storage count", least=1, most=5
+        2,
+        "number of resources considered, in the order CPU, memory, Pods, GPUs, ephemeral storage",
+        least=1,
+        most=5,
     )
-    gpu_resource: str = argument("nvidia.com/gpu", "the name of the resource for GPUs")
+    gpu_resource: str = argument("nvidia.com/gpu", "resource name of GPUs")
     usage: str = argument(
         "pods",
-        "what is used of a node: what its pods request, or what the annotations `requested-…` of "
-        "kube-safe-scheduler's annotator say",
+        "source of a node's use: the requests of its Pods, or the annotations `requested-…` of "
+        "kube-safe-scheduler's annotator",
         choices=("pods", "annotations"),
     )
     compatibility: bool = argument(
         default=False,
-        text="as the original: no pod asks for GPUs, whose resource is `gpu`; one that asks for "
-        "ephemeral storage fits nowhere; each attempt to place a pod counts as a demand",
+        text="as in the original: GPUs are named `gpu` and their requests are ignored; a "
+        "Pod that requests ephemeral storage fits nowhere; every scheduling attempt of a Pod "
+        "counts as a demand",
     )
 
 
 class PigeonHoling(Policy):
-    """Scores by what the placement does to the objective."""
+    """Scores by the effect of a placement on the objective."""
 
     name = "pigeon-holing"
     Arguments: ClassVar[type] = PigeonHolingArguments
@@ -75,11 +75,11 @@ class PigeonHoling(Policy):
         self._gpu = gpu
         self._capacity = Matrix(len(self.resources))
         self._inverse = Matrix(len(self.resources))
-        self._loads: Loads | None = None
+        self._loads: LoadColumns | None = None
         self._used = Matrix(len(self.resources), 0.0)
         if arguments.usage == "annotations":
             names = [_annotation(name, gpu) for name in self.resources]
-            self._loads = Loads(cluster, names, _nothing, annotations=SAFE)
+            self._loads = LoadColumns(cluster, names, _nothing, annotations=SAFE)
         self._demands = Demands(len(self.resources), each_attempt=arguments.compatibility)
         self.listen(on_node=self._node, on_pod=None if self._loads else self._pod)
 
@@ -118,7 +118,7 @@ class PigeonHoling(Policy):
         ]
 
     def _values(self, demand: list[float], indices: Ints) -> tuple[Floats, Bools, Bools | None]:
-        """(objective with the pod on each node, whether it fits there, which are known or all)."""
+        """(objective with the Pod on each node, whether it fits, known nodes or None for all)."""
         size = len(self.cluster)
         capacity = self._capacity.take(indices, size)
         known = ~np.isnan(capacity[0])
@@ -167,7 +167,7 @@ class PigeonHoling(Policy):
 
     def _node(self, index: int, node: Node | None) -> None:
         for at, name in enumerate(self.resources):
-            # A node that has none of a resource has 0 of it; one that is gone has nothing.
+            # A node without a resource has 0 of it; a removed node is unknown.
             capacity = node.allocatable.get(name, 0.0) if node else np.nan
             self._capacity[at, index] = capacity
             self._inverse[at, index] = 1.0 / (capacity or 1.0)
@@ -185,11 +185,9 @@ class PigeonHoling(Policy):
 
 
 class Demands:
-    """Running mean and second moments of what pods ask for.
+    """Running mean and second moments of the demands of Pods, by resource.
 
-    Args:
-        count: how many resources.
-        each_attempt: count a pod once more whenever it is seen.
+    `each_attempt`: whether every scheduling attempt of a Pod counts.
     """
 
     def __init__(self, count: int, *, each_attempt: bool) -> None:
@@ -201,7 +199,7 @@ class Demands:
         self._among = set[str]()
 
     def add(self, key: str, demand: Sequence[float]) -> None:
-        """A pod is to be placed; `key` tells it from others."""
+        """Add the demand of a Pod, which `key` identifies."""
         if not self._each_attempt:
             if key in self._among:
                 return
@@ -217,7 +215,7 @@ class Demands:
                 row[other] += (amount * also - row[other]) / self._seen
 
     def variation(self, average: Sequence[float]) -> float:
-        """How much demands vary, against nodes of that size (each more than 0)."""
+        """The variation of demands relative to the average capacity (each more than 0)."""
         mean = [value / size for value, size in zip(self._mean, average, strict=True)]
         seconds = [
             [value / (size * other) for value, other in zip(row, average, strict=True)]
@@ -227,7 +225,7 @@ class Demands:
 
 
 def _nothing(_index: int) -> None:
-    """Values are read when they are needed."""
+    """Ignore a change: values are read on demand."""
 
 
 def _annotation(resource: str, gpu: str) -> str:

@@ -1,23 +1,20 @@
-"""rl-priority: prefers nodes on which pods of the same type have fared well.
+"""rl-priority: prefers nodes on which Pods of the same type ran well.
 
-The agent kubeRL of kube-safe-scheduler: score = trunc(10·v), v the value that rl-monitor has learnt
-for the pod's type and the node (rl/state.py).
+The agent kubeRL of kube-safe-scheduler: score = trunc(10·v) for the value v that rl-monitor has
+learned for the Pod's type and the node (learned_values.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
-from ..arrays import np
-from ..learned_values import CONFIG_MAP, pod_type, read_state
+from ..arrays import Floats, Ints, np
+from ..learned_values import CONFIG_MAP, pod_type, read_values
 from ..node_policy import NodePolicy
+from ..pods import Pod
 from ..policy import BEST, argument
-
-if TYPE_CHECKING:
-    from ..arrays import Floats, Ints
-    from ..pods import Pod
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,18 +22,16 @@ class RlPriorityArguments:
     """The arguments of rl-priority."""
 
     namespace: str = argument(
-        "", "where rl-monitor keeps its state; empty: where this program runs"
+        "", "namespace of rl-monitor's state; empty: the namespace of the extender"
     )
     unseen: float = argument(
-        0.5, "the value of a node on which no pod of the type has been seen", least=0, most=1
+        0.5, "value of a node on which no Pod of the type has run", least=0, most=1
     )
-    compatibility: bool = argument(
-        default=False, text="as the original: a node on which none has been seen scores 0"
-    )
+    compatibility: bool = argument(default=False, text="as in the original: such a node scores 0")
 
 
 class RlPriority(NodePolicy):
-    """Scores by what has been learnt."""
+    """Scores by learned values."""
 
     name = "rl-priority"
     Arguments: ClassVar[type] = RlPriorityArguments
@@ -54,7 +49,7 @@ class RlPriority(NodePolicy):
 
     def on_config_map(self, namespace: str, name: str, data: Mapping[str, str] | None) -> None:
         """See Policy."""
-        self._values = read_state(data).by_type()
+        self._values = read_values(data).by_type()
         self._changes.mark_all()
 
     def kind(self, pod: Pod) -> str:
@@ -63,7 +58,7 @@ class RlPriority(NodePolicy):
 
     def scores_of(self, kind: Hashable, indices: Ints) -> Floats:
         """See NodePolicy."""
-        # A value of 0.7 times 10 must not be 6.999… and so 6.
+        # 0.7 times 10 must not become 6.999…, and then 6.
         return np.trunc(np.array(self._of(kind, indices)) * BEST + 1e-9)
 
     def details(self, kind: Hashable, indices: Ints) -> list[dict[str, Any]]:

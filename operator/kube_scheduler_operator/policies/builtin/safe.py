@@ -1,59 +1,54 @@
-"""What safe-overload and safe-balance have in common: the agent safe of kube-safe-scheduler.
+"""The common base of safe-overload and safe-balance: the agent safe of kube-safe-scheduler.
 
-The use of a node's CPU and memory is a random variable with a beta distribution, of which mean and
-deviation are known from measurements. Formulas: formulas/safe.py.
+The use of CPU and of memory is modelled as a random variable with a beta distribution of measured
+mean and standard deviation. Formulas: formulas/safe.py.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
+from typing import Any, ClassVar, Final, cast
 
 from ...base.quantities import CPU, MEMORY
-from ..arrays import np
+from ..arrays import Floats, Ints, np
 from ..formulas import safe as formulas
-from ..node_loads import OWN, SAFE, Loads
+from ..node_loads import OWN, SAFE, LoadColumns
 from ..node_policy import NodePolicy, shown
+from ..pods import Pod
 from ..policy import argument
-
-if TYPE_CHECKING:
-    from ..arrays import Floats, Ints
-    from ..pods import Pod
 
 PREFIXES: Final = {CPU: "free_cpu", MEMORY: "free_memory"}
 _REMEMBERED: Final = 8
 Kind = tuple[float, float]
-"""What a pod requests: thousandths of a core, bytes."""
+"""Requests of a Pod: millicores, bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class SafeArguments:
     """The arguments of safe-overload and safe-balance."""
 
-    utilization: int = argument(
-        90, "percent of a node that should not be used up", least=0, most=100
-    )
+    utilization: int = argument(90, "limit of a node's use, in percent", least=0, most=100)
     percentile: int = argument(
-        30, "tolerated risk, in percent, that use goes above `utilization`", least=0, most=100
+        30, "tolerated risk, in percent, that use exceeds `utilization`", least=0, most=100
     )
     forecast_weight: int = argument(
-        20, "how much a forecast of what is free counts against its mean, in percent",
+        20, "weight of the forecast relative to the mean of unused resources, in percent",
         least=0, most=100,
     )  # fmt: skip
     print_table: bool = argument(
-        default=False, text="`explain` and TRACE logs have the distribution in 21 rows as well"
+        default=False, text="include the distribution, in 21 rows, in `explain` and TRACE logs"
     )
-    annotations: str = argument(OWN, "whose annotations on nodes to read", choices=(OWN, SAFE))
+    annotations: str = argument(OWN, "annotations to read", choices=(OWN, SAFE))
     compatibility: bool = argument(
         default=False,
-        text="as the original: a node without figures scores 0, and one whose deviation is too "
-        "large for its mean counts as certainly overloaded",
+        text="as in the original: a node without data scores 0, and one whose standard deviation "
+        "is too large for its mean counts as overloaded",
     )
 
 
-class Safe(NodePolicy):
-    """What both look at."""
+class SafePolicy(NodePolicy):
+    """The inputs of both policies."""
 
     Arguments: ClassVar[type] = SafeArguments
     env: ClassVar = {
@@ -66,7 +61,7 @@ class Safe(NodePolicy):
     pods = False
     resources = (CPU, MEMORY)
     arguments: SafeArguments
-    loads: Loads
+    loads: LoadColumns
 
     def start(self) -> None:
         """See NodePolicy."""
@@ -77,7 +72,7 @@ class Safe(NodePolicy):
             for prefix in PREFIXES.values()
             for figure in ("mean", "std", "forecast")
         ]
-        self.loads = Loads(
+        self.loads = LoadColumns(
             self.cluster, names, self.changed, annotations=self.arguments.annotations
         )
 
@@ -86,7 +81,7 @@ class Safe(NodePolicy):
         return pod.requests.get(CPU, 0.0), pod.requests.get(MEMORY, 0.0)
 
     def utilisation(self, resource: str, kind: Hashable, indices: Ints) -> tuple[Floats, Floats]:
-        """(mu, sigma) of each node with the pod; NaN where nothing is known."""
+        """(mu, sigma) of each node with the Pod; NaN where unknown."""
         size, prefix = len(self.cluster), PREFIXES[resource]
         columns = self.loads.columns
         mean, std, forecast = (
@@ -99,24 +94,24 @@ class Safe(NodePolicy):
         return formulas.utilisation(capacity, free, std, demand)
 
     def risk(self, resource: str, kind: Hashable, indices: Ints) -> Floats:
-        """The probability that use goes above the threshold; NaN where nothing is known."""
-        # Filter, reasons and score of a pod ask for the same one after the other.
+        """The probability that use exceeds `utilization`; NaN where unknown."""
+        # Filter, reasons and score of a Pod need the same values.
         seen = (self._changes.epoch, len(self._changes.log))
         if self._seen != seen or len(self._risks) >= _REMEMBERED:
             self._seen = seen
             self._risks.clear()
-        asked = (resource, kind, indices.tobytes())
-        found = self._risks.get(asked)
+        key = (resource, kind, indices.tobytes())
+        found = self._risks.get(key)
         if found is None:
             mu, sigma = self.utilisation(resource, kind, indices)
-            given = self.arguments
-            found = self._risks[asked] = formulas.risk(
-                mu, sigma, given.utilization / 100.0, original=given.compatibility
+            arguments = self.arguments
+            found = self._risks[key] = formulas.risk(
+                mu, sigma, arguments.utilization / 100.0, original=arguments.compatibility
             )
         return found
 
     def worst(self, *scores: Floats) -> Floats:
-        """The lower one of those that are known."""
+        """The lowest of the known scores."""
         found: Floats = np.fmin.reduce(scores)
         return np.nan_to_num(found) if self.arguments.compatibility else found
 

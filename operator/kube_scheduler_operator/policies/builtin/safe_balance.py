@@ -1,22 +1,19 @@
-"""safe-balance: prefers nodes that are used little and evenly over time.
+"""safe-balance: prefers nodes with a low and steady load.
 
-The agent safe of kube-safe-scheduler; the objective is that of formulas/safe.py.
+The agent safe of kube-safe-scheduler; objective: formulas/safe.py.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import TYPE_CHECKING
 
+from ..arrays import Floats, Ints
 from ..formulas import safe as formulas
-from .safe import Safe
-
-if TYPE_CHECKING:
-    from ..arrays import Floats, Ints
+from .safe import SafePolicy
 
 
-class SafeBalance(Safe):
-    """Scores by mean and deviation of use, of the resource where it is worse."""
+class SafeBalance(SafePolicy):
+    """Scores by mean and standard deviation of the use of the worse resource."""
 
     name = "safe-balance"
 

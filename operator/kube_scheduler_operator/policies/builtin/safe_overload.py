@@ -1,30 +1,26 @@
-"""safe-overload: keeps pods from nodes that would probably be overloaded with them.
+"""safe-overload: rejects nodes that the Pod would probably overload.
 
-The agent safe of kube-safe-scheduler; the risk is that of formulas/safe.py.
+The agent safe of kube-safe-scheduler; risk: formulas/safe.py.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import TYPE_CHECKING
 
 from ...base.quantities import CPU
-from ..arrays import np
+from ..arrays import Bools, Floats, Ints, np
 from ..formulas import safe as formulas
-from .safe import Safe
-
-if TYPE_CHECKING:
-    from ..arrays import Bools, Floats, Ints
+from .safe import SafePolicy
 
 
-class SafeOverload(Safe):
-    """Rejects where the risk of overload is more than tolerated; prefers where there is little."""
+class SafeOverload(SafePolicy):
+    """Rejects nodes with an intolerable risk of overload, and prefers those with a low one."""
 
     name = "safe-overload"
     filters = True
 
     def rejects(self, kind: Hashable, indices: Ints) -> Bools:
-        """Of either resource; what is unknown passes."""
+        """See NodePolicy; either resource is sufficient, and unknown nodes are accepted."""
         tolerated = self.arguments.percentile / 100.0
         found = np.zeros(len(indices), np.bool_)
         for resource in self.resources:
@@ -33,11 +29,11 @@ class SafeOverload(Safe):
 
     def reasons(self, kind: Hashable, indices: Ints) -> list[tuple[str, str]]:
         """See NodePolicy."""
-        given = self.arguments
+        arguments = self.arguments
         return [
             (
-                f"the risk that more than {given.utilization} percent of {' or '.join(risks)} is "
-                f"used with this pod is above the tolerated {given.percentile} percent",
+                f"the risk of using more than {arguments.utilization} percent of "
+                f"{' or '.join(risks)} with this pod exceeds {arguments.percentile} percent",
                 ", ".join(f"{name}: {100 * risk:.1f} percent" for name, risk in risks.items()),
             )
             for risks in self._too_high(kind, indices)
@@ -54,7 +50,7 @@ class SafeOverload(Safe):
         )
 
     def _too_high(self, kind: Hashable, indices: Ints) -> list[dict[str, float]]:
-        """For each node the risks beyond what is tolerated, by resource."""
+        """For each node the intolerable risks by resource."""
         tolerated = self.arguments.percentile / 100.0
         risks = {
             "CPU" if resource == CPU else resource: self.risk(resource, kind, indices).tolist()

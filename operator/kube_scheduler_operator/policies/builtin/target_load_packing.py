@@ -1,30 +1,28 @@
-"""target-load-packing: fills nodes up to a target use of CPU, then keeps away from them.
+"""target-load-packing: fills nodes up to a target CPU load, then avoids them.
 
-scheduler-plugins' TargetLoadPacking; formula: formulas/trimaran.py. To keep nodes below X percent,
-its documentation advises a target of X - 10.
+scheduler-plugins' TargetLoadPacking; formula: formulas/trimaran.py. Its documentation recommends a
+target of X - 10 for a ceiling of X percent.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
+from typing import Any, ClassVar, Final, cast
 
 from ...base.quantities import CPU
+from ..arrays import Floats, Ints
+from ..cluster import Cluster
 from ..formulas import trimaran
 from ..in_flight import InFlight
-from ..node_loads import FORMATS, OWN, Loads
+from ..node_loads import FORMATS, OWN, LoadColumns
 from ..node_policy import NodePolicy, shown, ten
+from ..pods import Pod
 from ..policy import argument
-
-if TYPE_CHECKING:
-    from ..arrays import Floats, Ints
-    from ..cluster import Cluster
-    from ..pods import Pod
 
 USAGE: Final = "cpu_usage_avg_5m"
 REPORTED_AFTER: Final = 60.0
-"""A pod that was bound so many seconds before a measurement may not be in it: Trimaran's
+"""Seconds before a measurement; it may not include Pods that were bound later. Trimaran's
 metricsAgentReportingIntervalSeconds."""
 
 
@@ -33,26 +31,26 @@ class TargetLoadPackingArguments:
     """The arguments of target-load-packing."""
 
     target_utilization: float = argument(
-        40.0, "percent of CPU that a node should be used", least=0, most=99, above=True
+        40.0, "target CPU load of a node, in percent", least=0, most=99, above=True
     )
     default_request: float = argument(
-        1000.0, "thousandths of a core that a container without requests will use", least=0
+        1000.0, "expected load of a container without requests and limits, in millicores", least=0
     )
     default_requests_multiplier: float = argument(
-        1.5, "a container without a limit will use so many times its request", least=1
+        1.5, "expected load of a container without a limit, relative to its request", least=1
     )
-    annotations: str = argument(OWN, "whose annotations on nodes to read", choices=FORMATS[:3])
+    annotations: str = argument(OWN, "annotations to read", choices=FORMATS[:3])
 
 
 class TargetLoadPacking(NodePolicy):
-    """Scores by CPU use with the pod and those that have just arrived."""
+    """Scores by CPU load, including the Pod and recently bound Pods."""
 
     name = "target-load-packing"
     Arguments: ClassVar[type] = TargetLoadPackingArguments
     scores = True
     resources = (CPU,)
     arguments: TargetLoadPackingArguments
-    loads: Loads
+    loads: LoadColumns
 
     def __init__(self, arguments: TargetLoadPackingArguments, cluster: Cluster) -> None:
         super().__init__(arguments, cluster)
@@ -60,7 +58,7 @@ class TargetLoadPacking(NodePolicy):
 
     def start(self) -> None:
         """See NodePolicy."""
-        self.loads = Loads(
+        self.loads = LoadColumns(
             self.cluster, [USAGE], self.changed, annotations=self.arguments.annotations
         )
         self._in_flight = InFlight(
@@ -73,15 +71,15 @@ class TargetLoadPacking(NodePolicy):
         )
 
     def kind(self, pod: Pod) -> float:
-        """Thousandths of a core that the pod will use."""
-        given, total = self.arguments, 0.0
+        """The expected load of the Pod in millicores."""
+        arguments, total = self.arguments, 0.0
         for requests, limits in pod.demand.containers:
             if limits.get(CPU):
                 total += limits[CPU]
             elif requests.get(CPU):
-                total += requests[CPU] * given.default_requests_multiplier
+                total += requests[CPU] * arguments.default_requests_multiplier
             else:
-                total += given.default_request
+                total += arguments.default_request
         return total + pod.demand.overhead.get(CPU, 0.0)
 
     def scores_of(self, kind: Hashable, indices: Ints) -> Floats:
@@ -96,11 +94,11 @@ class TargetLoadPacking(NodePolicy):
         """See NodePolicy."""
         size = len(self.cluster)
         usage = shown(self.loads.columns[USAGE].take(indices, size))
-        flying = shown(self._in_flight.columns[0].take(indices, size))
+        in_flight = shown(self._in_flight.columns[0].take(indices, size))
         return [
             {"usage": used, "inFlight": missing, "pod": kind, "percentWithPod": percent}
             for used, missing, percent in zip(
-                usage, flying, shown(self._use(kind, indices)), strict=True
+                usage, in_flight, shown(self._use(kind, indices)), strict=True
             )
         ]
 
@@ -109,12 +107,12 @@ class TargetLoadPacking(NodePolicy):
         self._in_flight.renew(index)
 
     def _use(self, kind: Hashable, indices: Ints) -> Floats:
-        """Percent of capacity with the pod and those that are not measured yet."""
+        """Percent of capacity, including the Pod and Pods that are not measured yet."""
         size = len(self.cluster)
         usage = self.loads.columns[USAGE].take(indices, size)
         capacity = self.capacity[CPU].take(indices, size)
-        flying = self._in_flight.columns[0].take(indices, size)
-        return 100.0 * (usage + (flying + cast("float", kind)) / capacity)
+        in_flight = self._in_flight.columns[0].take(indices, size)
+        return 100.0 * (usage + (in_flight + cast("float", kind)) / capacity)
 
     def _pod(self, index: int, pod: Pod, added: bool) -> None:
         if self._in_flight.pod(index, pod, added):

@@ -1,7 +1,7 @@
-"""usage-thresholds: rejects nodes that would be used too much, and prefers those with more left.
+"""usage-thresholds: rejects nodes above a threshold, and prefers nodes with more free resources.
 
-koordinator's LoadAwareScheduling; formulas: formulas/koordinator.py, estimates: estimates.py. The
-annotation `scheduling.koordinator.sh/usage-thresholds` of a node comes before the arguments.
+koordinator's LoadAwareScheduling; formulas: formulas/koordinator.py, estimates: pod_estimates.py.
+The annotation `scheduling.koordinator.sh/usage-thresholds` of a node overrides the arguments.
 """
 
 from __future__ import annotations
@@ -9,21 +9,18 @@ from __future__ import annotations
 import json
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from ...base.quantities import CPU, MEMORY
-from ..arrays import Matrix, np
+from ..arrays import Bools, Floats, Ints, Matrix, np
+from ..cluster import Cluster, Node
 from ..formulas import koordinator
 from ..in_flight import InFlight
-from ..node_loads import FORMATS, OWN, Loads
+from ..node_loads import FORMATS, OWN, LoadColumns
 from ..node_policy import NodePolicy, shown, ten
-from ..pod_estimates import SCALING, Estimates
+from ..pod_estimates import SCALING, PodEstimator
+from ..pods import Pod
 from ..policy import argument
-
-if TYPE_CHECKING:
-    from ..arrays import Bools, Floats, Ints
-    from ..cluster import Cluster, Node
-    from ..pods import Pod
 
 THRESHOLDS_ANNOTATION: Final = "scheduling.koordinator.sh/usage-thresholds"
 USAGES: Final = {CPU: "cpu_usage_avg_5m", MEMORY: "mem_usage_avg_5m"}
@@ -38,36 +35,36 @@ class UsageThresholdsArguments:
 
     usage_thresholds: Mapping[str, float] = argument(
         THRESHOLDS,
-        "for each resource the percent of what is allocatable above which a node gets no pod; "
+        "threshold for each resource, in percent of allocatable, above which a node is rejected; "
         "0: no threshold",
         least=0,
         most=100,
         choices=RESOURCES,
     )
     resource_weights: Mapping[str, float] = argument(
-        WEIGHTS, "for each resource its weight in the score", least=0, choices=RESOURCES
+        WEIGHTS, "weight of each resource in the score", least=0, choices=RESOURCES
     )
     dominant_resource_weight: float = argument(
-        0.0, "the weight of the scarcest resource, once more", least=0
+        0.0, "additional weight of the scarcest resource", least=0
     )
     estimated_scaling_factors: Mapping[str, float] = argument(
         SCALING,
-        "how much of what it may ask for a pod will use, in percent",
+        "expected load of a Pod in percent of its requests or limits",
         least=0,
         most=100,
         choices=RESOURCES,
     )
     report_seconds: float = argument(
-        60.0, "a pod bound so many seconds before a measurement may not be in it", least=0
+        60.0, "seconds before a measurement; it may not include Pods that were bound later", least=0
     )
     expiration_seconds: float = argument(
-        480.0, "for so many seconds a measurement is believed", least=0, above=True
+        480.0, "seconds during which a measurement is valid", least=0, above=True
     )
-    annotations: str = argument(OWN, "whose annotations on nodes to read", choices=FORMATS[:3])
+    annotations: str = argument(OWN, "annotations to read", choices=FORMATS[:3])
 
 
 class UsageThresholds(NodePolicy):
-    """Judges by measured use, estimates of what has just arrived, and the pod's own."""
+    """Evaluates the measured load plus estimates for recently bound Pods and the Pod itself."""
 
     name = "usage-thresholds"
     Arguments: ClassVar[type] = UsageThresholdsArguments
@@ -75,7 +72,7 @@ class UsageThresholds(NodePolicy):
     scores = True
     resources = RESOURCES
     arguments: UsageThresholdsArguments
-    loads: Loads
+    loads: LoadColumns
 
     def __init__(self, arguments: UsageThresholdsArguments, cluster: Cluster) -> None:
         super().__init__(arguments, cluster)
@@ -83,27 +80,27 @@ class UsageThresholds(NodePolicy):
 
     def start(self) -> None:
         """See NodePolicy."""
-        given = self.arguments
+        arguments = self.arguments
         names = list(USAGES.values())
-        self.loads = Loads(
+        self.loads = LoadColumns(
             self.cluster,
             names,
             self.changed,
-            annotations=given.annotations,
-            valid=dict.fromkeys(names, given.expiration_seconds),
+            annotations=arguments.annotations,
+            valid=dict.fromkeys(names, arguments.expiration_seconds),
         )
-        self._estimates = Estimates(given.estimated_scaling_factors)
+        self._estimates = PodEstimator(arguments.estimated_scaling_factors)
         self._in_flight = InFlight(
             2,
             self._estimates.of,
             self.cluster.now,
             self.loads.measured,
-            given.report_seconds,
+            arguments.report_seconds,
             fades=False,
         )
-        self._default = {**THRESHOLDS, **given.usage_thresholds}
-        self._thresholds = Matrix(2)  # NaN, which nothing is above, until a node is known
-        weights = {**WEIGHTS, **given.resource_weights}
+        self._default = {**THRESHOLDS, **arguments.usage_thresholds}
+        self._thresholds = Matrix(2)  # NaN, which no value exceeds, until a node is known
+        weights = {**WEIGHTS, **arguments.resource_weights}
         self._weights = [weights[resource] for resource in RESOURCES]
 
     def kind(self, pod: Pod) -> tuple[float, float]:
@@ -111,7 +108,7 @@ class UsageThresholds(NodePolicy):
         return self._estimates.of(pod)
 
     def filter_kind(self, pod: Pod) -> Hashable:
-        """A DaemonSet's pod has one node only, and belongs there."""
+        """Pods of DaemonSets are accepted: each fits only one node."""
         return None if pod.owner_kind == "DaemonSet" else self.kind(pod)
 
     def rejects(self, kind: Hashable, indices: Ints) -> Bools:
@@ -125,7 +122,7 @@ class UsageThresholds(NodePolicy):
         """See NodePolicy."""
         return [
             (
-                "too much would be used with this pod: "
+                "the load with this pod would be too high: "
                 + ", ".join(f"more than {at:g} percent of {name}" for name, at, _ in beyond),
                 ", ".join(f"{name}: {percent:.0f} percent" for name, _, percent in beyond),
             )
@@ -167,7 +164,7 @@ class UsageThresholds(NodePolicy):
         self._in_flight.renew(index)
 
     def _used(self, kind: Hashable, indices: Ints) -> Floats:
-        """What will be used of each resource (float64[2, n]); NaN where nothing is known."""
+        """The expected use of each resource (float64[2, n]); NaN where unknown."""
         size = len(self.cluster)
         used = self.loads.matrix.take(indices, size) * self.capacities.take(indices, size)
         used += self._in_flight.matrix.take(indices, size)
@@ -179,7 +176,7 @@ class UsageThresholds(NodePolicy):
         return koordinator.percent(self._used(kind, indices), allocatable)
 
     def _beyond(self, kind: Hashable, indices: Ints) -> list[list[tuple[str, float, float]]]:
-        """For each node the resources of which too much would be used: name, threshold, percent."""
+        """For each node the resources above their threshold: name, threshold, percent."""
         thresholds = self._thresholds.take(indices, len(self.cluster)).T.tolist()
         percents = self._percent(kind, indices).T.tolist()
         return [
@@ -197,12 +194,12 @@ class UsageThresholds(NodePolicy):
 
 
 def _thresholds(text: str | None) -> dict[str, float]:
-    """What a node's annotation says; nothing if that makes no sense."""
+    """The thresholds in a node's annotation; invalid ones are ignored."""
     try:
-        said = json.loads(text or "{}")
+        document = json.loads(text or "{}")
     except (ValueError, RecursionError):
         return {}
-    found = said.get("usageThresholds") if isinstance(said, dict) else None
+    found = document.get("usageThresholds") if isinstance(document, dict) else None
     return {
         name: float(value)
         for name, value in (found if isinstance(found, dict) else {}).items()

@@ -1,1 +1,1 @@
-"""The policies' formulas: pure functions over arrays, each with its source."""
+"""The formulas of policies: pure functions over arrays, each with its source."""

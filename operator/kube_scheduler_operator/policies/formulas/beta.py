@@ -1,42 +1,39 @@
-"""The beta distribution of a utilisation, from its mean and deviation.
+"""The beta distribution of a utilisation with a given mean and standard deviation.
 
-Method of moments and the regularised incomplete beta function by its continued fraction (Abramowitz
-and Stegun 26.5.8; modified Lentz's method), as kube-safe-scheduler's package `beta` and
-scheduler-plugins' Trimaran have it.
+Method of moments, and the regularised incomplete beta function by its continued fraction
+(Abramowitz and Stegun 26.5.8; modified Lentz's method), as in kube-safe-scheduler's package `beta`
+and scheduler-plugins' Trimaran.
 """
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from ..arrays import clip, np
-
-if TYPE_CHECKING:
-    from ..arrays import Floats
+from ..arrays import Floats, clip, np
 
 FEW: Final = 8
-"""For so many, one after the other is faster than all at once."""
+"""Up to this number of values, a loop is faster than numpy."""
 _ITERATIONS: Final = 300
 _CHECKED_EVERY: Final = 4
 _PRECISION: Final = 1e-12
 _TINY: Final = 1e-300
 _SYMMETRIC: Final = 100.0
-"""Where alpha or beta is less, the distribution is too skewed to be nearly normal."""
+"""If alpha or beta is smaller, the distribution is too skewed for a normal approximation."""
 _FAR: Final = 38.0
 """Standard deviations beyond which a normal distribution's density is 0 in float64."""
-_NARROWEST: Final = 1e15  # as good as without any deviation, and far from what overflows
+_NARROWEST: Final = 1e15  # practically without deviation, and far from an overflow
 
 NARROW: Final = 2e4
-"""Where alpha + beta is more, the fraction converges too slowly and the distribution is normal,
-but for its skewness: Edgeworth's first term leaves an error of less than 1e-5."""
+"""If alpha + beta is larger, the fraction converges too slowly, and the distribution is nearly
+normal: with Edgeworth's first term for its skewness, the error is less than 1e-5."""
 
 
 def shape(mean: Floats, deviation: Floats) -> tuple[Floats, Floats]:
-    """(alpha, beta) of the beta distribution with that mean and deviation; both 0..1.
+    """(alpha, beta) of the beta distribution with this mean and standard deviation; both 0..1.
 
-    Neither is positive where no beta distribution is so wide: deviation² >= mean·(1 - mean). All
-    of the distribution is then at 0 and 1.
+    Neither is positive if no beta distribution is as wide, deviation² >= mean·(1 - mean); the whole
+    distribution is then at 0 and 1.
     """
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         total = mean * (1.0 - mean) / (deviation * deviation) - 1.0
@@ -45,7 +42,7 @@ def shape(mean: Floats, deviation: Floats) -> tuple[Floats, Floats]:
 
 
 def shape_at(mean: float, deviation: float) -> tuple[float, float]:
-    """The same for one; the deviation is more than 0."""
+    """The same for one value; the deviation is more than 0."""
     variance = deviation * deviation
     total = mean * (1.0 - mean) / variance - 1.0 if variance > 0.0 else _NARROWEST
     total = min(total, _NARROWEST)
@@ -61,8 +58,8 @@ def distribution(x: Floats, alpha: Floats, beta: Floats) -> Floats:
         beta: float64[n].
     """
     if len(x) <= FEW:
-        given = zip(x.tolist(), alpha.tolist(), beta.tolist(), strict=True)
-        return np.array([distribution_at(*each) for each in given], np.float64)
+        inputs = zip(x.tolist(), alpha.tolist(), beta.tolist(), strict=True)
+        return np.array([distribution_at(*each) for each in inputs], np.float64)
     found = np.empty(len(x))
     inside = (x > 0.0) & (x < 1.0)
     found[x <= 0.0] = 0.0
@@ -77,7 +74,7 @@ def distribution(x: Floats, alpha: Floats, beta: Floats) -> Floats:
 
 
 def distribution_at(x: float, alpha: float, beta: float) -> float:
-    """The same for one; numpy costs more than the calculation where there are few."""
+    """The same for one value: for few values numpy costs more than the calculation."""
     if x <= 0.0 or x >= 1.0:
         return float(x >= 1.0)
     total = alpha + beta
@@ -115,7 +112,7 @@ def _fraction_at(x: float, a: float, b: float) -> float:
 
 
 def _incomplete(x: Floats, a: Floats, b: Floats) -> Floats:
-    # The fraction converges fast on one side of the mean only; the other is its mirror image.
+    # The fraction converges fast only on one side of the mean; the other is its mirror image.
     mirrored = x > (a + 1.0) / (a + b + 2.0)
     x = np.where(mirrored, 1.0 - x, x)
     a, b = np.where(mirrored, b, a), np.where(mirrored, a, b)

@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
-from ..arrays import clip, np
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ..arrays import Floats
+from ..arrays import Floats, clip, np
 
 
 def score(usages: Floats, weights: Floats, hot: Floats, *, original: bool = False) -> Floats:
     """100 for an idle node: trunc(Σ(1 - u)·w·100 / Σw) - trunc(10·hot), 0..100.
 
-    Sums are made in the order of the metrics, as the original makes them: the result is cut off.
+    Sums are in the order of the metrics as in the original, because the result is truncated.
 
     Args:
-        usages: of each metric and node, fractions; NaN where it is unknown (float64[m, n]).
-        weights: of each metric (float64[m]).
-        hot: of each node, whole numbers (float64[n]).
-        original: what is unknown counts as fully used; otherwise the known metrics of a node count,
-            and without any the score is NaN.
+        usages: value of each metric and node, fractions; NaN where unknown (float64[m, n]).
+        weights: weight of each metric (float64[m]).
+        hot: hot value of each node, integers (float64[n]).
+        original: whether unknown values count as full use; otherwise only the known metrics of a
+            node count, and without any the score is NaN.
     """
     if not len(weights):
         return np.zeros(len(hot))
@@ -42,7 +37,7 @@ def score(usages: Floats, weights: Floats, hot: Floats, *, original: bool = Fals
 def score_one(
     usages: Sequence[float], weights: Sequence[float], hot: float, *, original: bool = False
 ) -> float:
-    """The same of one node, to the last digit."""
+    """Exactly the same for one node."""
     if not weights:
         return 0.0
     total = weighed = 0.0

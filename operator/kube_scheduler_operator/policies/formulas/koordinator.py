@@ -3,32 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from ..arrays import np
-
-if TYPE_CHECKING:
-    from ..arrays import Floats
+from ..arrays import Floats, np
 
 
 def percent(used: Floats, capacity: Floats) -> Floats:
-    """Use in whole percent of capacity, rounded as Go rounds."""
+    """Use in percent of capacity, rounded to integers as in Go."""
     return np.floor(100.0 * used / capacity + 0.5)
 
 
 def least_used(used: Floats, capacity: Floats) -> Floats:
-    """(capacity - used)·100/capacity in whole numbers, 0 where more is used than there is."""
+    """(capacity - used)·100/capacity as integers; 0 where use exceeds the capacity."""
     free = np.floor((capacity - used) * 100.0 / capacity)
     return np.where(used > capacity, 0.0, free)
 
 
 def score(scores: Floats, weights: Sequence[float], dominant: float) -> Floats:
-    """The weighted mean of the resources' scores, the lowest once more with weight `dominant`.
+    """The weighted mean of the resources' scores, with additional weight for the lowest.
 
     Args:
-        scores: of each resource, 0..100; NaN where it is unknown (float64[resources, n]).
-        weights: of each resource.
-        dominant: the weight of the lowest score.
+        scores: score of each resource, 0..100; NaN where unknown (float64[resources, n]).
+        weights: weight of each resource.
+        dominant: additional weight of the lowest score.
     """
     known = ~np.isnan(scores)
     by = np.array(weights)

@@ -1,25 +1,22 @@
-"""Objectives of the agent pigeon of kube-safe-scheduler: what a placement does to the whole system.
+"""Objectives of the agent pigeon of kube-safe-scheduler over all nodes of a request.
 
 Tantawi and Steinder, "Autonomic cloud placement of mixed workload: an adaptive bin packing
-algorithm", ICAC 2019, pp. 187-193. The original places the pod on each node in turn and evaluates
-the objective over all of them, n² steps; here sums over all nodes are corrected by the one node
-that changes, n steps (n·log n for CONSOLIDATE). Lower is better.
+algorithm", ICAC 2019, pp. 187-193. The original evaluates the objective over all nodes for
+each placement, in n² steps; here sums over all nodes are corrected for the one node that changes,
+in n steps (n·log n for CONSOLIDATE). Lower is better.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from ..arrays import np
+from ..arrays import Bools, Floats, np
 from ..policy import BEST
 
-if TYPE_CHECKING:
-    from ..arrays import Bools, Floats
-
 _STEPS: Final = 1e9
-"""Differences of values below 1e-9 are rounding, and no preference."""
+"""Differences below 1e-9 are rounding errors."""
 _TINY: Final = 1e-300
 
 
@@ -28,7 +25,7 @@ def load_balance(x: Floats, after: Floats) -> Floats:
 
     Args:
         x: use of each node, fraction (float64[n]).
-        after: use of each node if it gets the pod.
+        after: use of each node with the Pod.
     """
     n = len(x)
     mean = x.sum() / n
@@ -39,17 +36,17 @@ def load_balance(x: Floats, after: Floats) -> Floats:
 
 
 def consolidate(x: Floats, after: Floats) -> Floats:
-    """How little nodes are either empty or full.
+    """The distance from a state in which all nodes are empty or full.
 
-    1 - the root mean square of their distance from the mean a, as a share of the way to 0 or 1.
+    1 - the root mean square of the distances from the mean a, relative to the distance to 0 or 1.
 
     Args:
         x: use of each node, fraction (float64[n]).
-        after: use of each node if it gets the pod.
+        after: use of each node with the Pod.
     """
     n = len(x)
     ordered = np.sort(x)
-    sums = np.zeros((2, n + 1))  # of the lowest k, and of their squares
+    sums = np.zeros((2, n + 1))  # of the lowest k values, and of their squares
     np.add.accumulate(ordered, out=sums[0, 1:])
     np.add.accumulate(ordered * ordered, out=sums[1, 1:])
     total, total_of_squares = sums[:, n].tolist()
@@ -60,13 +57,13 @@ def consolidate(x: Floats, after: Floats) -> Floats:
         outside = (a <= 0.0) | (a >= 1.0)
         a[outside] = 0.5
     to_empty, to_full = 1.0 / a, 1.0 / (1.0 - a)
-    k = ordered.searchsorted(a)  # so many nodes are below the mean
+    k = ordered.searchsorted(a)  # number of nodes below the mean
     s, q = sums.take(k, 1)
     count = k.astype(np.float64)
     below = count - to_empty * (2.0 * s - to_empty * q)
     above = total_of_squares - q - a * (2.0 * (total - s) - a * (n - count))
     squares = below + above * to_full * to_full
-    # Instead of how far the node is from the mean now, how far it will be with the pod.
+    # Replace the current distance of the node by the distance with the Pod.
     now, then = x - a, after - a
     now *= np.where(now < 0.0, to_empty, to_full)
     then *= np.where(then < 0.0, to_empty, to_full)
@@ -82,11 +79,11 @@ def variation(x: Floats, after: Floats) -> Floats:
 
     Args:
         x: use of each node, by resource (float64[m, n]).
-        after: use of each node if it gets the pod.
+        after: use of each node with the Pod.
     """
     n = x.shape[1]
     seconds = x @ x.T / n
-    # float64[m, n]: one mean for each node that may get the pod.
+    # float64[m, n]: the mean for each candidate node.
     mean = (np.add.reduce(x, 1)[:, None] + (after - x)) / n
     norm = np.add.reduce(mean * mean)
     old, new = np.add.reduce(mean * x), np.add.reduce(mean * after)
@@ -97,10 +94,10 @@ def variation(x: Floats, after: Floats) -> Floats:
 
 
 def demand_variation(mean: Sequence[float], seconds: Sequence[Sequence[float]]) -> float:
-    """The same of what pods ask for.
+    """The same for the demands of Pods.
 
     Args:
-        mean: of each resource, as a fraction of the average node.
+        mean: mean of each resource, as a fraction of the average node.
         seconds: the matrix of second moments.
     """
     norm = sum(each * each for each in mean)
@@ -113,7 +110,7 @@ def demand_variation(mean: Sequence[float], seconds: Sequence[Sequence[float]]) 
 
 
 def scores(values: Floats, fits: Bools) -> Floats:
-    """10 for the lowest value, 1 for the highest, 0 where the pod does not fit."""
+    """10 for the lowest value, 1 for the highest, 0 if the Pod does not fit."""
     if fits.all():
         return _scores(values)
     found = np.zeros(len(values))
@@ -129,7 +126,7 @@ def _scores(values: Floats) -> Floats:
     low, high = float(rounded.min()), float(rounded.max())
     if high <= low:
         return np.full(len(values), float(BEST))
-    # The share has nine digits as well: what is half a point must not depend on rounding.
+    # Also nine digits, so that half points do not depend on rounding errors.
     share = np.rint((high - rounded) * (_STEPS / (high - low))) / _STEPS
     found: Floats = np.floor(1.5 + (BEST - 1.0) * share)
     return found

@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from ..arrays import clip, np
+from ..arrays import Floats, clip, np
 from ..policy import BEST
 from . import beta
 
-if TYPE_CHECKING:
-    from ..arrays import Floats
-
 
 def expected_free(free: Floats, forecast: Floats, weight: float) -> Floats:
-    """What will be free: the mean of what was, and of `weight` what is forecast, where it is."""
+    """Expected unused amount: the mean, and the forecast with `weight` where it exists."""
     return np.where(np.isnan(forecast), free, (1.0 - weight) * free + weight * forecast)
 
 
 def utilisation(
     capacity: Floats, free: Floats, deviation: Floats, demand: float
 ) -> tuple[Floats, Floats]:
-    """(mu, sigma) with the pod: mean and deviation as fractions of capacity, 0..1.
+    """(mu, sigma) with the Pod: mean and standard deviation as fractions of capacity, 0..1.
 
     Args:
         capacity: more than 0.
-        free: of it, expected.
-        deviation: of what is free; NaN means 0.
-        demand: of the pod.
+        free: expected unused amount.
+        deviation: standard deviation of the unused amount; NaN means 0.
+        demand: request of the Pod.
     """
     used = np.maximum(capacity - free, 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -36,13 +31,12 @@ def utilisation(
 
 
 def risk(mu: Floats, sigma: Floats, threshold: float, *, original: bool = False) -> Floats:
-    """The probability that utilisation goes above `threshold`.
+    """The probability that utilisation exceeds `threshold`.
 
-    No beta distribution has sigma² >= mu·(1 - mu). The original says 1 then, and so keeps pods from
-    idle nodes with a short peak; the limit of ever wider beta distributions, all at 0 and at 1, is
-    mu.
+    No beta distribution has sigma² >= mu·(1 - mu). The original then returns 1, which rejects idle
+    nodes with a short peak; the limit of ever wider beta distributions is mu.
     """
-    found = np.where(mu <= threshold, 0.0, 1.0)  # sigma = 0: it is known
+    found = np.where(mu <= threshold, 0.0, 1.0)  # sigma = 0: certain
     found[mu <= 0.0] = 0.0
     alpha, other = beta.shape(mu, sigma)
     uncertain = (sigma > 0.0) & (mu > 0.0)
@@ -57,7 +51,7 @@ def risk(mu: Floats, sigma: Floats, threshold: float, *, original: bool = False)
 
 
 def overload_score(risk: Floats, tolerated: float) -> Floats:
-    """10 without any risk, 0 when it is all that is tolerated: trunc((1 - √f)·10), f = risk/P."""
+    """10 without risk, 0 at the tolerated risk P: trunc((1 - √f)·10), f = risk/P."""
     if tolerated > 0.0:
         share = np.minimum(risk / tolerated, 1.0)
     else:
@@ -66,7 +60,7 @@ def overload_score(risk: Floats, tolerated: float) -> Floats:
 
 
 def balance_score(mu: Floats, sigma: Floats) -> Floats:
-    """10 for a node that is idle and calm: round((1 - (mu + √sigma)/2)·10)."""
+    """10 for an idle node with a steady load: round((1 - (mu + √sigma)/2)·10)."""
     return np.trunc((1.0 - (mu + np.sqrt(sigma)) / 2.0) * BEST + 0.5)
 
 

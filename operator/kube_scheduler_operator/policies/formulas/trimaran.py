@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from ..arrays import clip, np
+from ..arrays import Floats, clip, np
 from . import beta
 
-if TYPE_CHECKING:
-    from ..arrays import Floats
-
 _WIDEST: Final = 0.99
-"""A beta distribution needs deviation² < mean·(1 - mean); Trimaran stays that far below."""
+"""A beta distribution needs deviation² < mean·(1 - mean); Trimaran's limit below that."""
 
 
 def target_load_packing(usage: Floats, target: float) -> Floats:
-    """Fills nodes up to the target and then keeps away from them.
+    """Fills nodes up to the target and then avoids them.
 
-    From `target` on an idle node the score rises to 100 at the target; beyond it falls from
+    The score rises from `target` for an idle node to 100 at the target; beyond, it falls from
     `target` to 0 at full use.
 
     Args:
-        usage: with the pod, percent of capacity.
+        usage: percent of capacity, including the Pod.
         target: percent, between 0 and 100.
     """
     rising = (100.0 - target) * usage / target + target
@@ -35,13 +32,13 @@ def target_load_packing(usage: Floats, target: float) -> Floats:
 def load_variation_risk(
     mean: Floats, deviation: Floats, margin: float, sensitivity: float
 ) -> Floats:
-    """100 for a node that is idle and calm: 100·(1 - (mu + margin·sigma^(1/sensitivity))/2).
+    """100 for an idle node with a steady load: 100·(1 - (mu + margin·sigma^(1/sensitivity))/2).
 
     Args:
-        mean: of use with the pod, fraction of allocatable.
-        deviation: of use, fraction.
-        margin: weight of the deviation, 0 or more.
-        sensitivity: more than 0; small deviations count more the greater it is.
+        mean: mean use with the Pod, fraction of allocatable.
+        deviation: standard deviation of use, fraction.
+        margin: weight of the standard deviation, 0 or more.
+        sensitivity: more than 0; higher values give small deviations more weight.
     """
     mu = clip(mean, 0.0, 1.0)
     sigma = clip(np.where(np.isnan(deviation), 0.0, deviation), 0.0, 1.0)
@@ -50,12 +47,12 @@ def load_variation_risk(
 
 
 def risk_of_limits(capacity: Floats, requests: Floats, limits: Floats) -> Floats:
-    """How much of what may be used beyond the requests is not there: 0..1.
+    """The share of limits above requests that exceeds the capacity: 0..1.
 
     Args:
         capacity: allocatable.
-        requests: of all pods, with the one to place; at most the capacity.
-        limits: of all pods, not less than the requests.
+        requests: sum over all Pods, including the one to schedule; at most the capacity.
+        limits: sum over all Pods, at least the requests.
     """
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         excess = (limits - capacity) / (limits - requests)
@@ -65,14 +62,14 @@ def risk_of_limits(capacity: Floats, requests: Floats, limits: Floats) -> Floats
 def risk_of_load(
     mean: Floats, deviation: Floats, requests: Floats, limits: Floats, window: float
 ) -> Floats:
-    """The probability that pods use more than they requested, 0..1; all are fractions of capacity.
+    """The probability that Pods exceed their requests, 0..1; inputs are fractions of capacity.
 
     Args:
-        mean: of use, 0..1; NaN: unknown.
-        deviation: of use; 0: it is not known.
-        requests: without the pod to place, at most 1.
-        limits: without it.
-        window: measurements that a mean is smoothed over: the deviation of one is √window larger.
+        mean: mean use, 0..1; NaN: unknown.
+        deviation: standard deviation of use; 0: unknown.
+        requests: sum without the Pod to schedule, at most 1.
+        limits: sum without the Pod to schedule.
+        window: measurements per mean; the deviation of a single one is √window larger.
     """
     if len(mean) <= beta.FEW:
         lists = (each.tolist() for each in (mean, deviation, requests, limits))
@@ -88,7 +85,7 @@ def risk_of_load(
     allocated = _probability(below, mu, sigma)
     capped = (above < 1.0) & (below <= above)
     whole = np.ones(len(mu))
-    if capped.any():  # what is never used beyond the limits is distributed below them
+    if capped.any():  # use never exceeds the limits, so the distribution is below them
         whole[capped] = _probability(above[capped], mu[capped], sigma[capped])
     with np.errstate(divide="ignore", invalid="ignore"):
         allocated = np.where(whole > 0.0, allocated / whole, 1.0)

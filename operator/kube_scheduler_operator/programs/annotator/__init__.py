@@ -1,1 +1,1 @@
-"""The annotator: asks how busy nodes are, and writes it on them where schedulers look."""
+"""The annotator: measures the load of nodes and writes it to their annotations."""

@@ -1,4 +1,4 @@
-"""How load is written on nodes: our annotation, and on request those of crane and of safe.
+"""Formats load as node annotations: the operator's own, crane's and kube-safe-scheduler's.
 
 Imports little: `uninstall` uses it, too.
 """
@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from ...base.names import LOAD_ANNOTATION
 from ...load.policy import METRICS, Rules
-from .measurement import KEYS as FIGURES
+from .measurement import KEYS as METRIC_KEYS
 from .measurement import UNKNOWN, Load
 
 OWN: Final = "own"
@@ -22,7 +22,7 @@ SAFE: Final = "safe"
 
 HOT_VALUE: Final = "node_hot_value"
 
-_SAFE_FIGURES: Final[Mapping[str, str]] = {
+_SAFE_METRICS: Final[Mapping[str, str]] = {
     "mean-free-cpu": "free_cpu_mean",
     "std-free-cpu": "free_cpu_std",
     "forcasted-free-cpu": "free_cpu_forecast",  # as the original spells it
@@ -42,40 +42,40 @@ _SAFE_REQUESTED: Final[Mapping[str, str]] = {
 KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     OWN: (LOAD_ANNOTATION,),
     CRANE: (*METRICS, HOT_VALUE),
-    SAFE: (*_SAFE_FIGURES, *_SAFE_REQUESTED),
+    SAFE: (*_SAFE_METRICS, *_SAFE_REQUESTED),
 }
-"""Family -> every annotation that is ever written of it."""
+"""Family -> all of its annotations."""
 
 
 def own(load: Load) -> dict[str, str]:
-    """Our annotation."""
-    said: dict[str, Any] = {"at": _utc(load.at), "source": load.source}
-    figures = zip(FIGURES, load.values, strict=True)
-    said.update((key, value) for key, value in figures if not math.isnan(value))
+    """The operator's own annotation."""
+    fields: dict[str, Any] = {"at": _utc(load.at), "source": load.source}
+    metrics = zip(METRIC_KEYS, load.values, strict=True)
+    fields.update((key, value) for key, value in metrics if not math.isnan(value))
     if load.capacities[0] > 0 and load.capacities[1] > 0:
-        said["cpu"], said["memory"] = load.capacities
-    return {LOAD_ANNOTATION: json.dumps(said, separators=(",", ":"))}
+        fields["cpu"], fields["memory"] = load.capacities
+    return {LOAD_ANNOTATION: json.dumps(fields, separators=(",", ":"))}
 
 
 def read_own(text: str | None) -> Load | None:
-    """What our annotation says; None if it is missing or not ours."""
+    """Parse the operator's own annotation; None if it is missing or invalid."""
     try:
-        said = json.loads(text) if text else None
-        if not isinstance(said, dict):
+        fields = json.loads(text) if text else None
+        if not isinstance(fields, dict):
             return None
-        at = datetime.datetime.fromisoformat(said["at"])
+        at = datetime.datetime.fromisoformat(fields["at"])
         if at.tzinfo is None:
             return None
-        values = tuple(_number(said.get(key)) for key in FIGURES)
-        sizes = (_number(said.get("cpu")), _number(said.get("memory")))
+        values = tuple(_number(fields.get(key)) for key in METRIC_KEYS)
+        sizes = (_number(fields.get("cpu")), _number(fields.get("memory")))
         capacities = (0.0, 0.0) if any(map(math.isnan, sizes)) else sizes
-        return Load(at.timestamp(), str(said.get("source") or ""), values, capacities)
+        return Load(at.timestamp(), str(fields.get("source") or ""), values, capacities)
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return None
 
 
 def crane(load: Load, rules: Rules, zone: datetime.tzinfo, hot: int, now: float) -> dict[str, str]:
-    """Crane's annotations: a value with five decimals and a local time, whose Z is a letter.
+    """Crane's annotations: a value with five decimals and a local time with a literal Z.
 
     Source: gocrane/crane-scheduler, pkg/controller/annotator/node.go and pkg/utils/utils.go.
     """
@@ -91,15 +91,13 @@ def crane(load: Load, rules: Rules, zone: datetime.tzinfo, hot: int, now: float)
 
 
 def safe(load: Load, requested: Mapping[str, float]) -> dict[str, str]:
-    """The annotations of kube-safe-scheduler's node-annotator: milli-CPUs, bytes, counts.
+    """The annotations of kube-safe-scheduler's node-annotator: millicores, bytes, counts.
 
-    Args:
-        load: what there is to say.
-        requested: resource -> sum of the requests of the node's pods; empty if it is not known.
+    `requested` has the sum of the requests of the node's pods by resource; empty if unknown.
     """
     found = {}
-    for key, figure in _SAFE_FIGURES.items():
-        value = load[figure]
+    for key, metric in _SAFE_METRICS.items():
+        value = load[metric]
         if not math.isnan(value):
             found[key] = str(round(value))
     if requested:
@@ -109,13 +107,13 @@ def safe(load: Load, requested: Mapping[str, float]) -> dict[str, str]:
 
 
 def read_hot(annotations: Mapping[str, str]) -> int | None:
-    """The hot value that a node's annotations say; None if there is none."""
+    """The hot value in a node's annotations; None if missing."""
     value, comma, _ = annotations.get(HOT_VALUE, "").partition(",")
     return int(value) if comma and value.isdecimal() else None
 
 
 def read_requested(annotations: Mapping[str, str]) -> dict[str, float]:
-    """The sums of requests that a node's annotations say."""
+    """The sums of requests in a node's annotations."""
     return {
         resource: float(text)
         for key, resource in _SAFE_REQUESTED.items()
@@ -124,9 +122,9 @@ def read_requested(annotations: Mapping[str, str]) -> dict[str, float]:
 
 
 def cleanup_patch(node: Mapping[str, Any], families: Iterable[str]) -> dict[str, Any] | None:
-    """The merge patch that removes all annotations of these families; None if there are none.
+    """The merge patch that removes all annotations of these families; None without any.
 
-    It is for this node and no later one of its name (uid).
+    The uid excludes a later node with the same name.
     """
     metadata = node["metadata"]
     present = metadata.get("annotations") or {}

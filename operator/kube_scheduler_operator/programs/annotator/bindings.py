@@ -1,7 +1,7 @@
-"""What the pods of nodes come to: crane's hot values and the sums of their requests.
+"""Derives crane's hot values and the sums of requests from the pods of each node.
 
-crane counts Scheduled events, twice where one is updated, and forgets beyond 1024 of them. Here a
-binding is a pod's uid that was seen on a node for the first time, and all of a window are counted.
+crane counts Scheduled events, twice if one is updated, and keeps at most 1024 of them. Here a
+binding is the first observation of a pod's uid on a node, and all bindings of a window are counted.
 Source of the rule: gocrane/crane-scheduler, pkg/controller/annotator/binding.go.
 """
 
@@ -10,16 +10,11 @@ from __future__ import annotations
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from ...load.policy import HotValue, Rules
-from ...policies.pods import FINISHED, read_pod
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ...policies.pods import Amounts
+from ...policies.pods import FINISHED, Amounts, read_pod
 
 
 class _Bound(NamedTuple):
@@ -28,15 +23,15 @@ class _Bound(NamedTuple):
 
 
 class PodBindings:
-    """Follows the pods that have a node; a receiver of a reflector.
+    """Tracks bound pods; a receiver of a reflector.
 
     Args:
-        rules: with the hot values.
+        rules: rules with the hot values.
         now: seconds since 1970.
 
     Attributes:
         rules: as above; may be replaced.
-        changed: told of a node to which a pod has come.
+        changed: called with a node's name when its pods change.
     """
 
     def __init__(self, rules: Rules, now: Callable[[], float] = time.time) -> None:
@@ -48,7 +43,7 @@ class PodBindings:
         self._times: dict[str, deque[float]] = {}
 
     def set(self, obj: Mapping[str, Any]) -> None:
-        """A pod is there or has changed."""
+        """Handle a new or changed pod."""
         pod = read_pod(obj)
         if not pod.node_name:
             return
@@ -59,7 +54,7 @@ class PodBindings:
         if known is not None and known == (pod.node_name, pod.requests):
             return
         self._forget(pod.key)
-        # Many pods share a node's name; each event brings one of its own.
+        # Many pods share a node's name, but each event has its own copy.
         self._pods[pod.key] = _Bound(sys.intern(pod.node_name), pod.requests)
         self._add(pod.node_name, pod.requests, 1)
         if known is None:
@@ -69,7 +64,7 @@ class PodBindings:
         self.changed(pod.node_name)
 
     def remove(self, obj: Mapping[str, Any]) -> None:
-        """A pod is gone; that it had come still counts."""
+        """Handle a deleted pod; its binding still counts."""
         metadata = obj["metadata"]
         self._forget(metadata.get("uid") or f"{metadata.get('namespace')}/{metadata['name']}")
 
@@ -112,7 +107,7 @@ class PodBindings:
 
 
 def hot_value(times: Sequence[float] | deque[float], rules: Sequence[HotValue], now: float) -> int:
-    """Sum over the rules of whole multiples of `count` among the times of the last `seconds`."""
+    """Sum over the rules of the bindings within `seconds`, divided by `count` and rounded down."""
     return sum(
         sum(1 for at in times if at > now - hot.seconds) // hot.count
         for hot in rules

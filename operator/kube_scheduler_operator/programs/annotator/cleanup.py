@@ -1,4 +1,4 @@
-"""Removes from all nodes what the annotator wrote on them: nothing of it stays behind."""
+"""Removes the annotator's annotations from all nodes."""
 
 from __future__ import annotations
 
@@ -7,21 +7,19 @@ import logging
 import socket
 import uuid
 from collections.abc import AsyncIterator, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from urllib.parse import quote
 
 from ...base.klog import kv
 from ...base.names import OWN_LABELS
+from ...kube.api import Object
 from ...kube.client import ApiClient
 from ...kube.credentials import find
 from ...kube.errors import Invalid, NotFound
 from ...kube.lease import LeaderElector
 from ...kube.resource import NODES, ObjectRef
 from .annotation import cleanup_patch
-from .program import LEASE, NODES_PAGE, PATIENCE
-
-if TYPE_CHECKING:
-    from ...kube.api import Object
+from .program import LEASE, LEASE_TIMINGS, NODES_PAGE
 
 log = logging.getLogger(__name__)
 
@@ -29,16 +27,16 @@ _AT_ONCE: Final = 16
 
 
 def run(kubeconfig: str | None, namespace: str, families: Sequence[str]) -> int:
-    """Remove the annotations of these families from all nodes; 0 when all are gone."""
+    """Remove the annotations of these families from all nodes; returns 0 on success."""
     return asyncio.run(_run(kubeconfig, namespace, families))
 
 
 async def _run(kubeconfig: str | None, namespace: str, families: Sequence[str]) -> int:
     async with ApiClient(find(kubeconfig), field_manager="load-annotator") as api:
-        # An annotator that is just ending must not write after us.
+        # The Lease excludes an annotator that is still terminating.
         identity = f"{socket.gethostname()}_{uuid.uuid4()}"
         elector = LeaderElector(
-            api, namespace, LEASE, identity, timings=PATIENCE, labels=OWN_LABELS
+            api, namespace, LEASE, identity, timings=LEASE_TIMINGS, labels=OWN_LABELS
         )
         await elector.acquire()
         holding = asyncio.create_task(elector.hold())
@@ -46,9 +44,9 @@ async def _run(kubeconfig: str | None, namespace: str, families: Sequence[str]) 
         try:
             await asyncio.wait((holding, cleaning), return_when=asyncio.FIRST_COMPLETED)
             if not cleaning.done():
-                log.error("The Lease was lost, an annotator may be writing: not done")
+                log.error("Lost the Lease before all annotations were removed")
                 return 1
-            log.info("Annotations are removed", extra=kv(nodes=cleaning.result()))
+            log.info("Removed all annotations", extra=kv(nodes=cleaning.result()))
         finally:
             for task in (cleaning, holding):
                 task.cancel()
@@ -58,10 +56,10 @@ async def _run(kubeconfig: str | None, namespace: str, families: Sequence[str]) 
 
 
 async def clean(api: ApiClient, families: Sequence[str]) -> int:
-    """Remove the annotations of these families from all nodes; how many had some.
+    """Remove the annotations of these families from all nodes; returns how many nodes had some.
 
     Raises:
-        KubeError: a node cannot be read or written.
+        KubeError: reading or writing a node failed.
     """
     cleaned = 0
     async for page in _pages(api):
@@ -81,16 +79,16 @@ async def _clean(api: ApiClient, node: Object, families: Sequence[str]) -> bool:
     except NotFound:
         return False
     except Invalid:
-        # So the API server says that the uid is not that of the node. A new node of that name was
-        # made after the annotator had gone, and has nothing of it.
-        if await _is(api, ref, node):
+        # The API server's response to a different uid. A new node with that name was created after
+        # the annotator had stopped, and has no annotations.
+        if await _is_same(api, ref, node):
             raise
         return False
     return True
 
 
-async def _is(api: ApiClient, ref: ObjectRef, node: Object) -> bool:
-    """Whether it is still the node that was read."""
+async def _is_same(api: ApiClient, ref: ObjectRef, node: Object) -> bool:
+    """Whether the node still has the uid that was read."""
     try:
         return bool((await api.get(ref))["metadata"]["uid"] == node["metadata"]["uid"])
     except NotFound:

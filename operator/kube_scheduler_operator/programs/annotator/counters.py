@@ -1,4 +1,4 @@
-"""What the annotator did, as numbers for `/metrics`, for its state and for the log."""
+"""The annotator's counters, for `/metrics`, its report and the log."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ _HOUR: Final = 60
 
 
 class Counters:
-    """Counted since the start of the process.
+    """Counters since the start of the process.
 
     Attributes:
-        patches: reason -> PATCHes that were taken.
-        results: result -> looks: written, skipped, no_data, conflict, failed, paused.
-        cycle: how long the last cycle took, from its beginning until every node that answers had
-            been asked and written, seconds.
-        first_cycle: how long it took until every node had been looked at; None: not yet.
+        patches: reason -> number of successful PATCHes.
+        results: result -> number of polls: written, skipped, no_data, conflict, failed, paused.
+        cycle: duration of the last cycle in seconds, until every responding node was measured and
+            written.
+        first_cycle: seconds until every node was polled once; None before that.
+        reloads: number of policy changes.
     """
 
     def __init__(self) -> None:
@@ -31,7 +32,7 @@ class Counters:
         self._minutes: deque[list[int]] = deque(maxlen=_HOUR)
 
     def patched(self, reason: str, now: float) -> None:
-        """A PATCH was taken."""
+        """Count a successful PATCH."""
         self.patches[reason] += 1
         self.results["written"] += 1
         minute = int(now // 60)
@@ -40,44 +41,39 @@ class Counters:
         self._minutes[-1][1] += 1
 
     def last_hour(self, now: float) -> int:
-        """PATCHes of the last hour."""
+        """Number of PATCHes in the last hour."""
         oldest = int(now // 60) - _HOUR
         return sum(count for minute, count in self._minutes if minute > oldest)
 
-    def looked(self, seconds: float) -> None:
-        """A look at a node has ended, so long after its cycle had begun."""
+    def polled(self, seconds: float) -> None:
+        """Record the end of a poll, in seconds since the start of its cycle."""
         self._cycle = max(self._cycle, seconds)
 
-    def turn(self) -> None:
-        """A cycle is over."""
+    def end_cycle(self) -> None:
+        """Record the end of a cycle."""
         self.cycle, self._cycle = self._cycle, 0.0
 
     def exposition(self, leading: bool, nodes: dict[str, int]) -> str:
-        """Prometheus' text format, version 0.0.4."""
+        """The counters in Prometheus' text format, version 0.0.4."""
         return "\n".join(self._lines(leading, nodes)) + "\n"
 
     def _lines(self, leading: bool, nodes: dict[str, int]) -> Iterator[str]:
-        yield from _family("leader", "gauge", "Whether this process writes.", int(leading))
-        yield from _head("nodes", "gauge", "Nodes by what is known of their load.")
+        yield from _family("leader", "gauge", "Whether this process leads.", int(leading))
+        yield from _head("nodes", "gauge", "Number of nodes by the state of their load.")
         for state, number in nodes.items():
             yield f'{_PREFIX}_nodes{{state="{state}"}} {number}'
-        yield from _head(
-            "patches_total", "counter", "PATCHes of nodes, by what made them worth it."
-        )
+        yield from _head("patches_total", "counter", "Number of node PATCHes by reason.")
         for reason, number in sorted(self.patches.items()):
             yield f'{_PREFIX}_patches_total{{reason="{reason}"}} {number}'
-        yield from _head("looks_total", "counter", "Looks at nodes, by what came of them.")
+        yield from _head("looks_total", "counter", "Number of node polls by result.")
         for result, number in sorted(self.results.items()):
             yield f'{_PREFIX}_looks_total{{result="{result}"}} {number}'
-        yield from _family(
-            "cycle_seconds", "gauge", "Seconds that the last cycle took.", self.cycle
-        )
+        yield from _family("cycle_seconds", "gauge", "Duration of the last cycle.", self.cycle)
         if self.first_cycle is not None:
-            what = "Seconds until every node had been looked at."
+            what = "Seconds until every node was polled once."
             yield from _family("first_cycle_seconds", "gauge", what, self.first_cycle)
-        yield from _family(
-            "policy_reloads_total", "counter", "Times that the policy has changed.", self.reloads
-        )
+        what = "Number of policy changes."
+        yield from _family("policy_reloads_total", "counter", what, self.reloads)
 
 
 def _head(name: str, kind: str, text: str) -> Iterator[str]:

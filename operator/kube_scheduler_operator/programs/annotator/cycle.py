@@ -1,8 +1,8 @@
-"""The cycle: every node is asked once in it, at a time of its own, and written if it is worth it.
+"""The cycle: measures every node once, at its own time, and annotates it if necessary.
 
-Nodes are spread over the cycle by their names, so neither they nor the API server see bursts, and
-each keeps its time over restarts. A node that does not answer is asked more and more rarely, and
-waits for its answer in a lane of its own: it takes nobody's place.
+Nodes are spread over the cycle by name, so neither they nor the API server see bursts, and each
+keeps its time across restarts. A node that does not answer is polled with increasing back-off and
+under a separate concurrency limit, so it never delays other nodes.
 """
 
 from __future__ import annotations
@@ -12,94 +12,93 @@ import logging
 import time
 import zlib
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Any, Final, Protocol
 
+from ...base.backoff import Backoff
 from ...base.klog import kv
+from ...kube.api import Api
 from ...kube.errors import Conflict, KubeError, NotFound
 from ...kube.resource import NODES, ObjectRef
 from ...load.policy import LoadPolicy, time_zone
 from . import annotation
 from .counters import Counters
-from .measurement import Load, SourceError
-from .nodes import Fleet, Node
+from .measurement import Load, MeasurementError
+from .nodes import AnnotatedNode, NodeRegistry
 from .patch_filter import requested_changed, why_write
-
-if TYPE_CHECKING:
-    from ...kube.api import Api, Object
-    from .sources import Source
+from .sources import LoadSource
 
 log = logging.getLogger(__name__)
 
 HEALTHY: Final = 128
-"""Nodes that are asked at the same time."""
+"""Maximum number of concurrent polls."""
 
 SUSPECT: Final = 64
-"""The same, of those that did not answer the last time."""
+"""The same for nodes that did not answer the last poll."""
 
 WRITES: Final = 32
-"""PATCHes at the same time."""
+"""Maximum number of concurrent PATCHes."""
 
-LONGEST_PAUSE: Final = 300.0
-"""A node that never answers is asked so often, seconds."""
+LONGEST_INTERVAL: Final = 300.0
+"""Longest interval in seconds between polls of a node that does not answer."""
 
 SPREAD: Final = 0.9
-"""Looks are spread over this share of a cycle; in the rest the last ones get their answers."""
+"""Fraction of a cycle over which polls are spread; the rest is for the last responses."""
 
 FIRST_SPREAD: Final = 0.5
-"""The same for the first looks: nothing is known yet."""
+"""The same for the first polls, when no load is known yet."""
 
-NUDGE_SECONDS: Final = 10.0
-"""A node whose hot value has changed is not written more often than so, seconds."""
+HOT_VALUE_INTERVAL: Final = 10.0
+"""Minimum seconds between PATCHes of a node for changes of its hot value."""
 
-_API_PAUSES: Final = (1.0, 2.0, 5.0, 10.0, 20.0, 30.0)
+_API_BACKOFF: Final = Backoff((1.0, 2.0, 5.0, 10.0, 20.0, 30.0))
 
 
 class Bindings(Protocol):
-    """What the pods of a node come to."""
+    """Values derived from the pods of a node."""
 
     def hot(self, node: str, now: float) -> int:
-        """Crane's hot value of a node at a time, seconds since 1970."""
+        """Crane's hot value of a node at `now`, in seconds since 1970."""
 
     def requested(self, node: str) -> Mapping[str, float]:
         """Resource -> sum of the requests of a node's pods."""
 
 
 class Annotator:
-    """Asks and writes, while its process leads.
+    """Measures and annotates nodes while its process leads.
 
     Args:
-        api: where nodes are.
-        policy: what to measure and what matters.
-        source: where load is measured; closed at the end.
-        bindings: for crane's and safe's annotations; None: hot values and requests are not written.
-        counters: what is done is counted here.
+        api: the API.
+        policy: the load policy.
+        source: the source of measurements; closed by `stop`.
+        bindings: for crane's and safe's annotations; None: no hot values and requests are written.
+        counters: counters to update.
         now: seconds since 1970.
 
     Attributes:
-        fleet: the nodes; whoever watches them tells it.
+        nodes: the nodes, updated by a watch.
     """
 
     def __init__(
         self,
         api: Api,
         policy: LoadPolicy,
-        source: Source,
+        source: LoadSource,
         *,
         bindings: Bindings | None = None,
         counters: Counters | None = None,
         now: Callable[[], float] = time.time,
     ) -> None:
-        self.fleet = Fleet(self._arrived, self._left)
+        self.nodes = NodeRegistry(self._arrived, self._left)
         self.policy, self.source, self.bindings = policy, source, bindings
         self.counters = counters or Counters()
-        self.api_trouble = ""
+        self.api_error = ""
         self._api, self._now = api, now
         self._zone = time_zone(policy.crane_zone)
         self._loop = asyncio.get_running_loop()
         self._started = self._loop.time()
         self._timers: dict[str, asyncio.TimerHandle] = {}
-        self._looking: dict[str, asyncio.Task[None]] = {}
-        self._unseen: set[str] = set()
+        self._polling: dict[str, asyncio.Task[None]] = {}
+        self._unpolled: set[str] = set()
         self._all_listed = False
         self._healthy, self._suspect = asyncio.Semaphore(HEALTHY), asyncio.Semaphore(SUSPECT)
         self._writing = asyncio.Semaphore(WRITES)
@@ -108,132 +107,131 @@ class Annotator:
         self.counters.first_cycle = None  # of this leadership
 
     def listed(self) -> None:
-        """All nodes that there are have been seen."""
+        """Note that the initial list of nodes is complete."""
         self._all_listed = True
         self._note_first_cycle()
 
-    def use(self, policy: LoadPolicy, source: Source | None = None) -> None:
-        """From now on go by another policy, and if given, ask another source."""
+    def use(self, policy: LoadPolicy, source: LoadSource | None = None) -> None:
+        """Switch to another policy and, if given, another source."""
         old, self.policy, self._zone = self.policy, policy, time_zone(policy.crane_zone)
         if source is not None:
             self.source = source
         if policy.cycle != old.cycle or source is not None:
-            for node in self.fleet:
+            for node in self.nodes:
                 node.failures = 0
                 self._schedule(node, self._first_due(node))
 
-    def nudge(self, name: str) -> None:
-        """A node's pods have changed: look at it soon if that changes what is written of them."""
-        node = self.fleet.get(name)
+    def pods_changed(self, name: str) -> None:
+        """Poll a node early if its hot value has changed."""
+        node = self.nodes.get(name)
         if node is None or self.bindings is None or annotation.CRANE not in self.policy.write:
             return
         if node.load is None or self.bindings.hot(name, self._now()) == (node.hot or 0):
             return
-        soon = max(self._loop.time(), node.patched_at + NUDGE_SECONDS)
+        soon = max(self._loop.time(), node.patched_at + HOT_VALUE_INTERVAL)
         timer = self._timers.get(name)
         if timer is None or timer.when() > soon:
             self._schedule(node, soon)
             node.due = None
 
     async def stop(self) -> None:
-        """End all that is going on."""
+        """Cancel all polls and close the source."""
         self._stopped = True
         for timer in self._timers.values():
             timer.cancel()
         self._timers.clear()
-        looking = list(self._looking.values())
-        for task in looking:
+        polling = list(self._polling.values())
+        for task in polling:
             task.cancel()
-        await asyncio.gather(*looking, return_exceptions=True)
+        await asyncio.gather(*polling, return_exceptions=True)
         await self.source.close()
 
-    # --- when ---------------------------------------------------------------------------------
+    # --- schedule -----------------------------------------------------------------------------
 
-    def _arrived(self, node: Node) -> None:
-        self._unseen.add(node.name)
+    def _arrived(self, node: AnnotatedNode) -> None:
+        self._unpolled.add(node.name)
         self._schedule(node, self._first_due(node))
 
-    def _left(self, node: Node) -> None:
+    def _left(self, node: AnnotatedNode) -> None:
         timer = self._timers.pop(node.name, None)
         if timer is not None:
             timer.cancel()
-        task = self._looking.pop(node.name, None)
+        task = self._polling.pop(node.name, None)
         if task is not None:
             task.cancel()
-        self._unseen.discard(node.name)
+        self._unpolled.discard(node.name)
 
-    def _schedule(self, node: Node, due: float) -> None:
+    def _schedule(self, node: AnnotatedNode, due: float) -> None:
         timer = self._timers.get(node.name)
         if timer is not None:
             timer.cancel()
         node.due = due
         self._timers[node.name] = self._loop.call_at(due, self._begin, node)
 
-    def _first_due(self, node: Node) -> float:
-        return self._loop.time() + _phase(node.name) * FIRST_SPREAD * self.policy.cycle
+    def _first_due(self, node: AnnotatedNode) -> float:
+        return self._loop.time() + _position(node.name) * FIRST_SPREAD * self.policy.cycle
 
-    def _next_due(self, node: Node) -> float:
-        """The node's next turn, the first one that is not half a cycle from now."""
+    def _next_due(self, node: AnnotatedNode) -> float:
+        """The node's next regular time that is at least half a cycle from now."""
         cycle = self.policy.cycle
-        due = self._started + _phase(node.name) * SPREAD * cycle
+        due = self._started + _position(node.name) * SPREAD * cycle
         pause = cycle / 2
         if node.failures and self.source.per_node:
-            factor = 1 << min(node.failures - 1, 16)
-            pause = max(min(factor * cycle, LONGEST_PAUSE), cycle) - cycle / 2
+            backoff = Backoff.exponential(cycle, max(cycle, LONGEST_INTERVAL))
+            pause = backoff.delay(node.failures - 1) - cycle / 2
         missed = max((self._loop.time() + pause - due) // cycle + 1, 0)
         return due + missed * cycle
 
-    def _begin(self, node: Node) -> None:
+    def _begin(self, node: AnnotatedNode) -> None:
         self._timers.pop(node.name, None)
-        if node.name in self._looking or self.fleet.get(node.name) is not node:
+        if node.name in self._polling or self.nodes.get(node.name) is not node:
             return
-        task = self._looking[node.name] = self._loop.create_task(self._turn(node))
+        task = self._polling[node.name] = self._loop.create_task(self._poll(node))
         task.add_done_callback(lambda _: self._ended(node, task))
 
-    def _ended(self, node: Node, task: asyncio.Task[None]) -> None:
-        if self._looking.get(node.name) is task:
-            del self._looking[node.name]
-        if self._stopped or self.fleet.get(node.name) is not node:
+    def _ended(self, node: AnnotatedNode, task: asyncio.Task[None]) -> None:
+        if self._polling.get(node.name) is task:
+            del self._polling[node.name]
+        if self._stopped or self.nodes.get(node.name) is not node:
             return
         if not task.cancelled() and (error := task.exception()):
-            log.error("A look has failed", exc_info=error, extra=kv(node=node.name))
+            log.error("Failed to poll a node", exc_info=error, extra=kv(node=node.name))
         if node.name not in self._timers:
             self._schedule(node, self._next_due(node))
 
-    # --- what ---------------------------------------------------------------------------------
+    # --- measure and write --------------------------------------------------------------------
 
-    async def _turn(self, node: Node) -> None:
-        due, first = node.due, node.name in self._unseen
+    async def _poll(self, node: AnnotatedNode) -> None:
+        due, first = node.due, node.name in self._unpolled
         load = await self._measure(node)
         if load is not None or self._has_unwanted(node):
             await self._write(node, load)
         if due is not None and not first and not node.failures:
-            begin = due - _phase(node.name) * SPREAD * self.policy.cycle
-            self.counters.looked(self._loop.time() - begin)
-        if node.name in self._unseen:
-            self._unseen.discard(node.name)
+            begin = due - _position(node.name) * SPREAD * self.policy.cycle
+            self.counters.polled(self._loop.time() - begin)
+        if node.name in self._unpolled:
+            self._unpolled.discard(node.name)
             self._note_first_cycle()
 
-    async def _measure(self, node: Node) -> Load | None:
+    async def _measure(self, node: AnnotatedNode) -> Load | None:
         policy, source = self.policy, self.source
         suspect = node.failures and source.per_node
-        lane = self._suspect if suspect else self._healthy
-        async with lane:
+        async with self._suspect if suspect else self._healthy:
             try:
                 async with asyncio.timeout(policy.source.timeout):
                     measured = await source.measure(node)
-            except (SourceError, TimeoutError) as error:
-                node.trouble = str(error) or f"no answer within {policy.source.timeout:g} s"
+            except (MeasurementError, TimeoutError) as error:
+                node.error = str(error) or f"no response within {policy.source.timeout:g} s"
                 node.failures += 1
                 self.counters.results["no_data"] += 1
                 return None
-        node.failures, node.trouble = 0, ""
-        node.load = node.track.take(
+        node.failures, node.error = 0, ""
+        node.load = node.history.update(
             measured, policy.source.type, node.capacities, policy.cycle, policy.rules
         )
         return node.load
 
-    async def _write(self, node: Node, load: Load | None) -> None:
+    async def _write(self, node: AnnotatedNode, load: Load | None) -> None:
         reason, annotations = self._due(node, load)
         if not reason:
             self.counters.results["skipped"] += 1
@@ -245,7 +243,7 @@ class Annotator:
             try:
                 await self._patch(node, load, reason, annotations)
             except NotFound:
-                self.fleet.lose(node.name)
+                self.nodes.remove(node.name)
             except KubeError as error:
                 self._api_failed(error)
             else:
@@ -253,128 +251,125 @@ class Annotator:
 
     async def _patch(
         self,
-        node: Node,
+        node: AnnotatedNode,
         load: Load | None,
         reason: str,
         annotations: Mapping[str, str | None],
     ) -> None:
         ref = ObjectRef(NODES, None, node.name)
         try:
-            self._take(await self._api.patch(ref, _body(node, annotations)))
+            self.nodes.update(await self._api.patch(ref, _body(node, annotations)))
         except Conflict:
-            # The node has changed in a way that we have not seen: see it, and decide again.
+            # The node has changed: read it and decide again.
             self.counters.results["conflict"] += 1
-            if self.fleet.see(await self._api.get(ref)) is not node:
-                return  # it is another one of that name, whose turn will come
+            if self.nodes.update(await self._api.get(ref)) is not node:
+                return  # a new node with that name, which has its own schedule
             reason, annotations = self._due(node, load)
             if not reason:
                 return
             try:
-                self._take(await self._api.patch(ref, _body(node, annotations)))
+                self.nodes.update(await self._api.patch(ref, _body(node, annotations)))
             except Conflict:
-                return  # the next cycle will do
+                return  # retried in the next cycle
         node.patched_at = self._loop.time()
         self.counters.patched(reason, self._now())
 
-    def _take(self, obj: Object) -> None:
-        self.fleet.see(obj)
+    def _due(self, node: AnnotatedNode, load: Load | None) -> tuple[str, dict[str, str | None]]:
+        """The reason for a PATCH and its annotations; the reason is "" if no PATCH is needed.
 
-    def _due(self, node: Node, load: Load | None) -> tuple[str, dict[str, str | None]]:
-        """Why something must be written, and all that is then written; "" if nothing must.
-
-        Without a load that is only what must go: a node that is down must not keep it.
+        Without a load, only unwanted annotations are removed: also from a node that is down.
         """
-        reason, wanted = self._worth(node, load) if load else ("", {})
+        reason, desired = self._desired(node, load) if load else ("", {})
         for family in self.unwanted:
             for key in annotation.KEYS[family]:
                 if key in node.foreign:
-                    wanted[key] = None
+                    desired[key] = None
                     reason = reason or "removed"
-        return reason, wanted
+        return reason, desired
 
-    def _worth(self, node: Node, load: Load) -> tuple[str, dict[str, str | None]]:
+    def _desired(self, node: AnnotatedNode, load: Load) -> tuple[str, dict[str, str | None]]:
         policy, reason = self.policy, why_write(node.written, load, self.policy)
-        wanted: dict[str, str | None] = dict(annotation.own(load))
+        desired: dict[str, str | None] = dict(annotation.own(load))
         if annotation.CRANE in policy.write:
             hot = self.bindings.hot(node.name, self._now()) if self.bindings else 0
-            told = annotation.crane(load, policy.rules, self._zone, hot, self._now())
-            wanted.update(told)
+            family = annotation.crane(load, policy.rules, self._zone, hot, self._now())
+            desired.update(family)
             if not reason and hot != (node.hot or 0):
                 reason = "hot"
-            if not reason and not told.keys() <= node.foreign:
+            if not reason and not family.keys() <= node.foreign:
                 reason = "known"
         if annotation.SAFE in policy.write:
             requested = self.bindings.requested(node.name) if self.bindings else {}
-            told = annotation.safe(load, requested)
-            wanted.update(told)
+            family = annotation.safe(load, requested)
+            desired.update(family)
             if not reason and requested_changed(node.requested, requested, node.capacities):
                 reason = "requested"
-            if not reason and not told.keys() <= node.foreign:
+            if not reason and not family.keys() <= node.foreign:
                 reason = "known"
-        return reason, wanted
+        return reason, desired
 
     @property
     def unwanted(self) -> tuple[str, ...]:
-        """Families that were written once and are to be removed."""
+        """Annotation families to remove."""
         policy = self.policy
         return tuple(family for family in policy.remove if family not in policy.write)
 
-    def _has_unwanted(self, node: Node) -> bool:
+    def _has_unwanted(self, node: AnnotatedNode) -> bool:
         return any(node.foreign.intersection(annotation.KEYS[each]) for each in self.unwanted)
 
     def removed(self) -> tuple[str, ...]:
-        """Those of them of which no node has anything any more."""
+        """Annotation families to remove that are no longer on any node."""
         return tuple(
             family
             for family in self.unwanted
-            if not any(node.foreign.intersection(annotation.KEYS[family]) for node in self.fleet)
+            if not any(node.foreign.intersection(annotation.KEYS[family]) for node in self.nodes)
         )
 
-    # --- trouble ------------------------------------------------------------------------------
+    # --- errors -------------------------------------------------------------------------------
 
-    def trouble(self) -> str:
-        """What is in the way, in one sentence; "" if nothing is."""
-        if self.api_trouble:
-            return f"nodes cannot be written: {self.api_trouble}"
-        silent = [node for node in self.fleet if node.failures]
+    def error(self) -> str:
+        """The current error in one sentence; "" without one."""
+        if self.api_error:
+            return f"writing nodes fails: {self.api_error}"
+        silent = [node for node in self.nodes if node.failures]
         if silent:
             first = min(silent, key=lambda node: node.name)
-            many = f"{len(silent)} of {len(self.fleet)} nodes cannot be measured"
-            return f"{many}; {first.name}: {first.trouble}"
+            failed = f"measuring {len(silent)} of {len(self.nodes)} nodes fails"
+            return f"{failed}; {first.name}: {first.error}"
         return self.source.warning
 
     def _api_failed(self, error: KubeError) -> None:
         self.counters.results["failed"] += 1
         now = self._loop.time()
         if now < self._api_resume:
-            return  # of those that were under way when the first one failed
-        pause = _API_PAUSES[min(self._api_failures, len(_API_PAUSES) - 1)]
+            return  # already in progress when the first one failed
+        pause = _API_BACKOFF.delay(self._api_failures)
         self._api_failures += 1
         self._api_resume = now + pause
-        if not self.api_trouble:
-            log.warning("Nodes cannot be written, trying again", extra=kv(err=str(error)))
-        self.api_trouble = str(error)
+        if not self.api_error:
+            log.warning("Writing nodes fails, will retry", extra=kv(err=str(error)))
+        self.api_error = str(error)
 
     def _api_answers(self) -> None:
-        if self.api_trouble:
-            log.info("Nodes can be written again")
-        self.api_trouble, self._api_failures = "", 0
+        if self.api_error:
+            log.info("Writing nodes works again")
+        self.api_error, self._api_failures = "", 0
         self._api_resume = float("-inf")
 
     def _note_first_cycle(self) -> None:
-        if self._all_listed and not self._unseen and self.counters.first_cycle is None:
+        if self._all_listed and not self._unpolled and self.counters.first_cycle is None:
             self.counters.first_cycle = self._loop.time() - self._started
-            values = kv(nodes=len(self.fleet), seconds=round(self.counters.first_cycle, 1))
-            log.info("Every node has been looked at", extra=values)
+            values = kv(nodes=len(self.nodes), seconds=round(self.counters.first_cycle, 1))
+            log.info("Polled every node once", extra=values)
 
 
-def _phase(name: str) -> float:
-    """A node's share of the cycle, 0..1, the same in every process."""
+def _position(name: str) -> float:
+    """A node's position in the cycle, 0..1, the same in every process."""
     return zlib.crc32(name.encode()) / 2**32
 
 
-def _body(node: Node, annotations: Mapping[str, str | None]) -> dict[str, Any]:
-    """A PATCH of what was seen and of nothing newer."""
+def _body(node: AnnotatedNode, annotations: Mapping[str, str | None]) -> dict[str, Any]:
+    """The body of a PATCH, conditional on the observed version of the node."""
     return {
         "metadata": {
             "uid": node.uid,

@@ -1,4 +1,4 @@
-"""What a source says of a node, and what is written of it."""
+"""Values of a node's load: the measurement of a source, and the load that is annotated."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ KEYS: Final = (
     "free_memory_mean", "free_memory_std", "free_memory_forecast",
     "congestion",
 )  # fmt: skip
-"""The figures of our annotation, in its order. Usage is a fraction of capacity, free CPU is in
-thousandths of a core, free memory in bytes, congestion 0..100."""
+"""The metrics of the annotation, in order. Usage is a fraction of capacity, free CPU is in
+millicores, free memory in bytes, congestion 0..100."""
 
 AMOUNTS: Final[Mapping[str, str]] = {"cpu": "cpu", "mem": "memory"}
-"""Prefix of usage to the name in amounts."""
+"""Prefix of a usage metric -> name in the keys of amounts."""
 
 UNKNOWN: Final = math.nan
 
 
-class SourceError(Exception):
-    """A source has nothing to say of a node, or of any; the text says why."""
+class MeasurementError(Exception):
+    """Measuring one node or all nodes failed; the text has the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """What a source says of one node at one time.
+    """A source's measurement of one node; optional values may be missing.
 
     Attributes:
-        at: when it was measured, seconds since 1970.
-        usage: metric -> fraction of capacity, of METRICS; what the source knows.
-        active: resource ("cpu", "mem") -> fraction of capacity at the moment.
-        mean: resource -> mean usage over a long time.
+        at: time of the measurement, seconds since 1970.
+        usage: metric of METRICS -> fraction of capacity.
+        active: resource ("cpu", "mem") -> current fraction of capacity.
+        mean: resource -> long-term mean usage.
         std: resource -> its standard deviation.
-        cpu: capacity in thousandths of a core; 0 if the source does not know.
-        memory: capacity in bytes; 0 if the source does not know.
+        cpu: capacity in millicores; 0 if unknown.
+        memory: capacity in bytes; 0 if unknown.
     """
 
     at: float
@@ -53,13 +53,13 @@ class Measurement:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What there is to say of a node.
+    """The load of a node.
 
     Attributes:
-        at: when it was measured, seconds since 1970.
+        at: time of the measurement, seconds since 1970.
         source: the type of the source.
-        values: one for each of KEYS; NaN if it is not known.
-        capacities: what `free_*` can be at most: cpu, memory.
+        values: one for each of KEYS; NaN if unknown.
+        capacities: upper limits of `free_*`: cpu, memory.
     """
 
     at: float
@@ -72,10 +72,10 @@ class Load:
 
 
 def congestion(usage: Mapping[str, float], rules: Rules) -> float:
-    """How far a node is beyond its limits: 0 below all of them, 100 where nothing is left.
+    """How far a node exceeds its limits: 0 if it exceeds none, 100 at full usage.
 
-    kube-safe-scheduler takes this figure as given (its annotation `congestion-factor`, 0 to 100);
-    here it is the worst of (usage - limit) / (1 - limit), percent.
+    kube-safe-scheduler does not define this metric (its annotation `congestion-factor`, 0 to 100);
+    here it is the maximum of (usage - limit) / (1 - limit) in percent.
     """
     worst = 0.0
     for predicate in rules.predicates:
@@ -87,7 +87,7 @@ def congestion(usage: Mapping[str, float], rules: Rules) -> float:
 
 
 def score(values: Mapping[str, float], rules: Rules) -> float:
-    """Crane's score without hot values, 0..100; what is not known counts for nothing.
+    """Crane's score without hot values, 0..100; unknown metrics are ignored.
 
     Source: gocrane/crane-scheduler, pkg/plugins/dynamic/stats.go, getNodeScore.
     """

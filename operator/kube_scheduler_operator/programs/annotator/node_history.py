@@ -1,7 +1,7 @@
-"""What the annotator remembers of a node's load: windows that its source lacks, and the forecast.
+"""The history of a node's load: windows that its source lacks, and the forecast.
 
-It is kept in memory only. After a restart the maxima, the mean and the deviation go on from what
-the node's annotation says; a maximum then counts for up to its window longer.
+It is in memory only. After a restart, maxima, mean and standard deviation continue from the node's
+annotation; a maximum then counts for up to its window longer.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from ...load.windows import RESOURCES, Holt, Usage, UsageWindows
 from .measurement import AMOUNTS, KEYS, UNKNOWN, Load, Measurement, congestion
 
 _HORIZON: Final = 600.0
-"""The forecast is for so many seconds from now: pods that are placed now run by then."""
+"""How far ahead the forecast is, in seconds: pods that are placed now run by then."""
 
 _DEFAULT_SECONDS: Final = 60.0
 _LONGEST_SECONDS: Final = 300.0
-"""What is measured at a moment stands for the time since the moment before, at most so long."""
+"""A measurement represents the time since the previous one, at most this many seconds."""
 
 
 def _windows() -> UsageWindows:
-    # Coarser than on the node, and in floats of four bytes: there are thousands of them.
+    # Coarser than on the node and in four-byte floats: there are thousands of them.
     return UsageWindows(hour_step=300.0, day_step=1800.0, moments_step=7200.0, typecode="f")
 
 
-class Track:
-    """The past of one node."""
+class LoadHistory:
+    """The load history of one node."""
 
     __slots__ = ("_forecasts", "_last_at", "_windows")
 
@@ -37,7 +37,7 @@ class Track:
         self._windows: dict[str, UsageWindows] = {}
 
     def resume(self, load: Load) -> None:
-        """Go on from what was written before this process was started."""
+        """Continue from an annotation that was written before this process started."""
         self._last_at = load.at
         for name, capacity in zip(RESOURCES, load.capacities, strict=True):
             average = load[f"{name}_usage_avg_5m"]
@@ -60,7 +60,7 @@ class Track:
                 ),
             )
 
-    def take(
+    def update(
         self,
         measured: Measurement,
         source: str,
@@ -68,14 +68,9 @@ class Track:
         cycle: float,
         rules: Rules,
     ) -> Load:
-        """Take a measurement and say what there is to say.
+        """Add a measurement from a source of that type; returns the resulting load.
 
-        Args:
-            measured: what the source says.
-            source: its type.
-            capacities: of the node, as the API has them: thousandths of a core and bytes.
-            cycle: seconds between measurements.
-            rules: what congestion is measured by.
+        Capacities are in millicores and bytes; `cycle` is the time in seconds between measurements.
         """
         if self._last_at - measured.at > _LONGEST_SECONDS:  # a clock was set back
             self._last_at = 0.0
@@ -103,11 +98,11 @@ class Track:
                 values[f"free_{amount}_forecast"] = (1 - forecast) * capacity
         self._last_at = max(measured.at, self._last_at)
         values["congestion"] = congestion(values, rules)
-        told = tuple(_rounded(key, values.get(key, UNKNOWN)) for key in KEYS)
-        return Load(measured.at, source, told, sizes)
+        rounded = tuple(_rounded(key, values.get(key, UNKNOWN)) for key in KEYS)
+        return Load(measured.at, source, rounded, sizes)
 
     def _usage(self, name: str, measured: Measurement, seconds: float, new: bool) -> Usage | None:
-        """The windows of our own; None where the source knows everything itself."""
+        """Usage from the windows kept here; None if the source provides all values."""
         metrics = (metric for metric in METRICS if metric.startswith(f"{name}_"))
         if name in measured.std and all(metric in measured.usage for metric in metrics):
             self._windows.pop(name, None)
@@ -121,7 +116,7 @@ class Track:
         return windows.read(measured.at)
 
     def _forecast(self, name: str, value: float, new: bool, steps: int) -> float:
-        # Of averages: single samples are too restless to have a trend.
+        # Forecast averages: single samples are too noisy to have a trend.
         forecast = self._forecasts[name]
         if new and not math.isnan(value):
             forecast.add(value)

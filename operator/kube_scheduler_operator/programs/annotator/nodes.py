@@ -1,6 +1,6 @@
-"""The nodes that there are, and of each only what the annotator needs.
+"""The nodes, reduced to the fields that the annotator needs.
 
-Node objects have tens of kilobytes; of five thousand of them one process must not keep all.
+A Node object has tens of kilobytes; one process must not keep five thousand of them.
 """
 
 from __future__ import annotations
@@ -12,45 +12,45 @@ from ...base.names import LOAD_ANNOTATION
 from ...base.quantities import amounts
 from .annotation import KEYS, OWN, read_hot, read_own, read_requested
 from .measurement import Load
-from .node_history import Track
+from .node_history import LoadHistory
 
 _FOREIGN: Final = frozenset(key for family, keys in KEYS.items() if family != OWN for key in keys)
 _ADDRESSES: Final = ("InternalIP", "ExternalIP", "Hostname")
 
 
-class Node:
+class AnnotatedNode:
     """A node.
 
     Attributes:
         name: its name.
-        uid: which one of that name.
-        version: its resourceVersion, what a PATCH is conditional on.
-        address: where its exporter and its kubelet listen; "" if nobody says.
-        capacities: thousandths of a core and bytes, 0 if nobody says.
+        uid: its uid.
+        version: its resourceVersion, the precondition of a PATCH.
+        address: address of its exporter and kubelet; "" if unknown.
+        capacities: millicores and bytes; 0 if unknown.
         foreign: keys of other families that it has.
-        written: what our annotation says.
-        track: the past of its load.
-        load: what was said of it last.
-        failures: how often in a row its source had nothing to say.
-        trouble: why.
-        requested: the sums of requests that safe's annotations say.
-        hot: the hot value that crane's annotation says; None if it has none.
-        due: when its next look is to begin, clock of the event loop; None: out of turn.
-        patched_at: when it was written last, of the same clock.
+        written: the load in the operator's annotation.
+        history: the history of its load.
+        load: the last measured load.
+        failures: number of consecutive failed measurements.
+        error: error of the last failed measurement.
+        requested: sums of requests in safe's annotations.
+        hot: hot value in crane's annotation; None if missing.
+        due: time of its next regular poll, on the event loop's clock; None for an early poll.
+        patched_at: time of the last PATCH, on the same clock.
     """
 
     __slots__ = (
-        "_text", "address", "capacities", "due", "failures", "foreign", "hot", "load", "name",
-        "patched_at", "requested", "track", "trouble", "uid", "version", "written",
+        "_text", "address", "capacities", "due", "error", "failures", "foreign", "history", "hot",
+        "load", "name", "patched_at", "requested", "uid", "version", "written",
     )  # fmt: skip
 
     def __init__(self, name: str, uid: str) -> None:
         self.name, self.uid = name, uid
-        self.version = self.address = self.trouble = ""
+        self.version = self.address = self.error = ""
         self.capacities = (0.0, 0.0)
         self.foreign: frozenset[str] = frozenset()
         self.written: Load | None = None
-        self.track = Track()
+        self.history = LoadHistory()
         self.load: Load | None = None
         self.failures = 0
         self.requested: Mapping[str, float] = {}
@@ -59,8 +59,8 @@ class Node:
         self.patched_at = float("-inf")
         self._text: str | None = None
 
-    def see(self, obj: Mapping[str, Any]) -> None:
-        """Take over what the API says of it."""
+    def update(self, obj: Mapping[str, Any]) -> None:
+        """Update from the API object."""
         metadata, status = obj["metadata"], obj.get("status") or {}
         self.version = str(metadata.get("resourceVersion") or "")
         if status:
@@ -78,60 +78,50 @@ class Node:
             self.written = read_own(text)
 
 
-class Fleet:
-    """All nodes, by name.
-
-    Args:
-        arrived: told of a node that is new.
-        left: told of one that is gone.
-    """
+class NodeRegistry:
+    """All nodes, by name; calls `arrived` with each new node and `left` with each removed one."""
 
     def __init__(
         self,
-        arrived: Callable[[Node], None] = lambda _: None,
-        left: Callable[[Node], None] = lambda _: None,
+        arrived: Callable[[AnnotatedNode], None] = lambda _: None,
+        left: Callable[[AnnotatedNode], None] = lambda _: None,
     ) -> None:
-        self._nodes: dict[str, Node] = {}
+        self._nodes: dict[str, AnnotatedNode] = {}
         self._arrived, self._left = arrived, left
 
     def __len__(self) -> int:
         return len(self._nodes)
 
-    def __iter__(self) -> Iterator[Node]:
+    def __iter__(self) -> Iterator[AnnotatedNode]:
         return iter(self._nodes.values())
 
-    def get(self, name: str) -> Node | None:
-        """The node of that name."""
+    def get(self, name: str) -> AnnotatedNode | None:
+        """The node with that name."""
         return self._nodes.get(name)
 
-    def see(self, obj: Mapping[str, Any]) -> Node:
-        """A node as the API has it; one that was made anew under its name is another one."""
+    def update(self, obj: Mapping[str, Any]) -> AnnotatedNode:
+        """Add or update a node from the API object; a different uid is a new node."""
         metadata = obj["metadata"]
         name, uid = metadata["name"], str(metadata.get("uid") or "")
         node = self._nodes.get(name)
         if node is not None and node.uid != uid:
-            self.lose(name)
+            self.remove(name)
             node = None
         if node is not None:
-            node.see(obj)
+            node.update(obj)
             return node
-        node = self._nodes[name] = Node(name, uid)
-        node.see(obj)
+        node = self._nodes[name] = AnnotatedNode(name, uid)
+        node.update(obj)
         if node.written is not None:
-            node.track.resume(node.written)
+            node.history.resume(node.written)
         self._arrived(node)
         return node
 
-    def lose(self, name: str) -> None:
-        """A node is gone."""
+    def remove(self, name: str) -> None:
+        """Remove a node."""
         node = self._nodes.pop(name, None)
         if node is not None:
             self._left(node)
-
-    def keep_only(self, names: set[str]) -> None:
-        """All others are gone."""
-        for name in self._nodes.keys() - names:
-            self.lose(name)
 
 
 def _address(addresses: Any) -> str:

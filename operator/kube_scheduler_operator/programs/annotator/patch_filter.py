@@ -1,8 +1,8 @@
-"""What is worth a PATCH: what schedulers would decide otherwise, and what is about to grow stale.
+"""Decides whether a load is worth a PATCH: if it affects scheduling, or the annotation gets stale.
 
-Writing every small change costs the API server more than it gives anybody: crane-scheduler makes
-some 97 PATCHes for a node and hour. What a reader finds instead is never older than the policy's
-refresh (and one cycle), and never off by more than the tolerance.
+Writing every small change costs the API server more than it is worth: crane-scheduler sends some
+97 PATCHes per node and hour. With this filter, an annotation is never older than the policy's
+refresh (plus one cycle), and never off by more than the tolerance.
 """
 
 from __future__ import annotations
@@ -18,17 +18,19 @@ from .measurement import KEYS, Load, score
 
 @dataclass(frozen=True, slots=True)
 class Tolerance:
-    """How far what is written may be off.
+    """The allowed difference between an annotation and the current load.
 
     Attributes:
-        usage: of any usage, fraction of capacity.
-        score: of the score that follows from it, points of 100; an extender's score has ten steps.
-        limit: so near to a limit, usage may be on the wrong side of it, fraction of capacity.
-        amount: of mean and deviation of free CPU or memory, fraction of capacity.
-        forecast: of its forecast, fraction of capacity; that is a guess, and policies that use it
-            give it a fifth of the weight.
-        congestion: points of 100.
-        requested: of the sum of requests, fraction of capacity; pods: of their number.
+        usage: for each usage metric, fraction of capacity.
+        score: for the resulting score, points of 100; an extender's score has ten steps.
+        limit: distance within which usage may be on the wrong side of a limit, fraction of
+            capacity.
+        amount: for mean and standard deviation of free CPU or memory, fraction of capacity.
+        forecast: for the forecast, fraction of capacity; it is an estimate, and policies that use
+            it give it a fifth of the weight.
+        congestion: for the congestion, points of 100.
+        requested: for sums of requests, fraction of capacity.
+        pods: for the number of pods.
     """
 
     usage: float = 0.05
@@ -44,19 +46,15 @@ class Tolerance:
 TOLERANCE: Final = Tolerance()
 
 _SKEW: Final = 60.0
-"""Clocks of a cluster may be apart by so many seconds."""
+"""Tolerated clock skew between machines in seconds."""
 
 
 def why_write(
     written: Load | None, load: Load, policy: LoadPolicy, tolerance: Tolerance = TOLERANCE
 ) -> str:
-    """Why what is known must be written now; "" if it need not.
+    """The reason to write a load now; "" if it need not be written.
 
-    Args:
-        written: what the node's annotation says; None: nothing that could be read.
-        load: what there is to say.
-        policy: its rules say what matters, its refresh how old it may grow.
-        tolerance: how far what is written may be off.
+    `written` is the load in the node's annotation; None if missing or invalid.
     """
     if written is None:
         return "new"
@@ -65,7 +63,7 @@ def why_write(
     if [math.isnan(v) for v in written.values] != [math.isnan(v) for v in load.values]:
         return "known"
     age = load.at - written.at
-    # At the next look it would be too old; or it is of a clock that was ahead, and never would be.
+    # Too old at the next poll; or from a clock that was ahead, so that it would never be too old.
     if age + policy.cycle / 2 > refresh_of(policy) or age < -max(policy.cycle, _SKEW):
         return "refresh"
     before, now = _usage(written), _usage(load)
@@ -79,9 +77,9 @@ def why_write(
 
 
 def refresh_of(policy: LoadPolicy) -> float:
-    """How old what is written may grow, seconds: as the policy says, unless it was stale by then.
+    """Maximum age of an annotation in seconds: the policy's refresh, but less than its validity.
 
-    A cycle may come late by one; then it must still be valid.
+    An annotation must still be valid if a cycle is late by one.
     """
     periods = [sync.period + policy.rules.grace for sync in policy.rules.sync]
     if not periods:
@@ -95,7 +93,7 @@ def requested_changed(
     capacities: tuple[float, float],
     tolerance: Tolerance = TOLERANCE,
 ) -> bool:
-    """Whether the sums of requests are another matter than what was written of them."""
+    """Whether the sums of requests differ from the written ones by more than the tolerance."""
     for name in {*written, *requested}:
         change = abs(written.get(name, 0.0) - requested.get(name, 0.0))
         if name == "pods":
@@ -103,7 +101,7 @@ def requested_changed(
         elif name in ("cpu", "memory"):
             allowed = tolerance.requested * capacities[name == "memory"]
         else:
-            allowed = 0.0  # counts of devices, and what is asked for rarely
+            allowed = 0.0  # devices and rarely requested resources
         if change > allowed:
             return True
     return False
@@ -116,7 +114,7 @@ def _usage(load: Load) -> dict[str, float]:
 def _crossed(
     before: Mapping[str, float], now: Mapping[str, float], rules: Rules, near: float
 ) -> bool:
-    """Whether a filter that goes by what is written would be wrong."""
+    """Whether a filter would decide wrongly with the written load."""
     for predicate in rules.predicates:
         old, new = before.get(predicate.name, math.nan), now.get(predicate.name, math.nan)
         wrong = (old > predicate.limit) != (new > predicate.limit)

@@ -1,7 +1,7 @@
-"""The annotator as a process: one leads and writes, the others wait for its Lease.
+"""The annotator program: one replica leads and writes, the others wait for its Lease.
 
-All of it is one task group around the Lease: when that is lost, everything ends at once and what
-was known is forgotten, because another one knows better; then it competes again.
+All work is one task group under the Lease: when the Lease is lost, the work is cancelled and its
+state discarded, because another replica leads; then this one competes again.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
-import hashlib
 import logging
 import os
 import signal
@@ -19,50 +18,48 @@ import uuid
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import orjson
 
 from ...base.klog import kv
 from ...base.names import OWN_LABELS
+from ...kube.api import Object
 from ...kube.client import ApiClient
 from ...kube.credentials import find
 from ...kube.lease import LeaderElector, Timings
-from ...kube.reflector import Pace, Reflector, Selection
+from ...kube.reflector import Reflector, ReflectorTuning, Selection
 from ...kube.resource import NODES, PODS
-from ...load.policy import LoadPolicy, LoadPolicyError
-from ...load.policy_files import read_policy
+from ...load.policy_follower import PolicyFollower
 from ...policies.pod_fields import POD
+from ...telemetry.health import HealthServer
 from .annotation import CRANE, SAFE
 from .bindings import PodBindings
 from .counters import Counters
 from .cycle import Annotator
-from .reported_state import Publisher, State, take_state
+from .reported_state import Publisher, ReportedState, take_state
 from .sources import make_source
-
-if TYPE_CHECKING:
-    from ...kube.api import Object
 
 log = logging.getLogger(__name__)
 
 LEASE: Final = "load-annotator"
-PATIENCE: Final = Timings(lease_duration=45.0, renew_deadline=30.0, retry_period=5.0)
-"""Two that write at a time do no harm, for what was not seen is not overwritten; but to lead is to
-list all nodes first. So a busy moment costs nobody the Lease, and who was killed is followed late:
-what is written is good for minutes."""
+LEASE_TIMINGS: Final = Timings(lease_duration=45.0, renew_deadline=30.0, retry_period=5.0)
+"""Long: two simultaneous writers are harmless because writes are conditional, but a new leader has
+to list all nodes. A short overload does not lose the Lease, and a killed leader is replaced late:
+annotations are valid for minutes."""
 
-LOOK_SECONDS: Final = 2.0
-"""The policy's file is looked at so often: a ConfigMap's mount changes once a minute at most."""
+POLICY_INTERVAL: Final = 2.0
+"""Seconds between reads of the policy file; a mounted ConfigMap changes at most once a minute."""
 
 NODES_PAGE: Final = 100
-"""Whole nodes in memory at a time; they have tens of kilobytes."""
+"""Number of complete Node objects in memory; each has tens of kilobytes."""
 
-_NODES_PACE: Final = Pace(batch=0.1, page=NODES_PAGE)
-_PODS_PACE: Final = Pace(batch=0.1)
+_NODES_PACE: Final = ReflectorTuning(batch=0.1, page=NODES_PAGE)
+_PODS_PACE: Final = ReflectorTuning(batch=0.1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class AnnotatorOptions:
     """The flags of `kube-scheduler-operator annotator`, under their names."""
 
     config: Path
@@ -73,59 +70,12 @@ class Options:
     identity: str = ""
 
 
-class PolicyFile:
-    """The policy's file, read again when its content changes.
+class AnnotatorProgram:
+    """The process."""
 
-    Raises:
-        LoadPolicyError, OSError: at the beginning it must be right.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._bytes = path.read_bytes()
-        self.policy = self._read(self._bytes)
-        self.problem = ""
-
-    @property
-    def digest(self) -> str:
-        """The first ten hexadecimal digits of the SHA-256 of what it is gone by."""
-        return hashlib.sha256(self._bytes).hexdigest()[:10]
-
-    def changed(self) -> bool:
-        """Whether there is another policy than before; one that is wrong is none."""
-        try:
-            content = self._path.read_bytes()
-            if content == self._bytes:
-                self.problem = ""
-                return False
-            policy = self._read(content)
-        except (OSError, LoadPolicyError) as error:
-            problem = f"{self._path} is not taken, the policy before it stays: {error}"
-            if problem != self.problem:
-                log.error("%s", problem)
-            self.problem = problem
-            return False
-        self._bytes, self.policy, self.problem = content, policy, ""
-        return True
-
-    @staticmethod
-    def _read(content: bytes) -> LoadPolicy:
-        loaded = read_policy(content.decode("utf-8", "replace"))
-        for note in loaded.notes:
-            log.warning("Policy: %s", note.sentence)
-        return loaded.policy
-
-
-class Program:
-    """One process.
-
-    Args:
-        options: its flags.
-    """
-
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: AnnotatorOptions) -> None:
         self._options = options
-        self._file = PolicyFile(options.config)
+        self._file = PolicyFollower(options.config, time.monotonic, interval=0.0, required=True)
         self._counters = Counters()
         self._annotator: Annotator | None = None
         self._identity = options.identity or (
@@ -133,7 +83,7 @@ class Program:
         )
 
     async def run(self) -> int:
-        """Run until SIGTERM; the exit code."""
+        """Run until SIGTERM; returns the exit code."""
         stop = asyncio.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, stop.set)
@@ -155,7 +105,7 @@ class Program:
             self._options.namespace,
             LEASE,
             self._identity,
-            timings=PATIENCE,
+            timings=LEASE_TIMINGS,
             labels=OWN_LABELS,
         )
         try:
@@ -199,12 +149,12 @@ class Program:
     async def _annotate(
         self, api: ApiClient, annotator: Annotator, bindings: PodBindings | None
     ) -> None:
-        """Work by one policy, until one comes that needs other watches."""
+        """Work until the policy changes so that other watches are needed."""
         async with asyncio.TaskGroup() as group:
-            nodes = Reflector(api, NODES, _Nodes(annotator), loads=orjson.loads, pace=_NODES_PACE)
+            nodes = Reflector(api, NODES, _Nodes(annotator), loads=orjson.loads, tuning=_NODES_PACE)
             tasks = [group.create_task(nodes.run())]
             if bindings is not None:
-                bindings.changed = annotator.nudge
+                bindings.changed = annotator.pods_changed
                 pods = Reflector(
                     api,
                     PODS,
@@ -212,7 +162,7 @@ class Program:
                     Selection(field_selector="spec.nodeName!="),
                     loads=orjson.loads,
                     fields=POD,
-                    pace=_PODS_PACE,
+                    tuning=_PODS_PACE,
                 )
                 tasks.append(group.create_task(pods.run()))
                 await pods.synced()
@@ -220,7 +170,7 @@ class Program:
             await nodes.synced()
             annotator.listed()
             gc.collect()
-            gc.freeze()  # the nodes stay; looking through them again and again finds nothing
+            gc.freeze()  # the nodes stay; collecting them repeatedly finds nothing
             tasks.append(group.create_task(self._report(api, annotator)))
             while await self._same_watches(api, annotator, bindings):
                 pass
@@ -230,13 +180,13 @@ class Program:
     async def _same_watches(
         self, api: ApiClient, annotator: Annotator, bindings: PodBindings | None
     ) -> bool:
-        """Look for another policy and take it; whether nothing else needs to be watched."""
-        await asyncio.sleep(LOOK_SECONDS)
+        """Apply a changed policy; returns whether the same watches are sufficient."""
+        await asyncio.sleep(POLICY_INTERVAL)
         if not self._file.changed():
             return True
         policy = self._file.policy
         self._counters.reloads += 1
-        log.info("The policy has changed", extra=kv(policy=self._file.digest))
+        log.info("Applying the changed policy", extra=kv(policy=self._file.digest))
         if bool({CRANE, SAFE} & set(policy.write)) != (bindings is not None):
             return False
         if bindings is not None:
@@ -251,41 +201,37 @@ class Program:
         return True
 
     async def _report(self, api: ApiClient, annotator: Annotator) -> None:
-        """Once a cycle: tell how it is going; one line in the log when that has changed."""
+        """Write a report once a cycle, and log changes of the nodes' state."""
         publisher = Publisher(api, self._options.namespace, time.monotonic)
-        said = ""
+        logged = ""
         while True:
             await asyncio.sleep(min(annotator.policy.cycle, 60.0))
-            self._counters.turn()
-            state = take_state(annotator, self._file.digest, self._file.problem, time.time())
-            said = _log_change(state, said)
+            self._counters.end_cycle()
+            state = take_state(annotator, self._file.digest, self._policy_error(), time.time())
+            logged = _log_change(state, logged)
             await publisher.publish(state)
 
-    # --- what others ask ------------------------------------------------------------------------
+    def _policy_error(self) -> str:
+        error = self._file.error
+        return f"{self._options.config}: {error}; the previous policy stays in use" if error else ""
+
+    # --- probes and metrics ---------------------------------------------------------------------
 
     @contextlib.asynccontextmanager
     async def _serving(self) -> AsyncIterator[None]:
         from aiohttp import web
 
-        async def answer(request: web.Request) -> web.Response:
-            if request.path == "/metrics":
-                text = self._metrics()
-                return web.Response(
-                    text=text, headers={"Content-Type": "text/plain; version=0.0.4"}
-                )
-            return web.Response(text="ok\n")
+        async def metrics(_request: web.Request) -> web.Response:
+            headers = {"Content-Type": "text/plain; version=0.0.4"}
+            return web.Response(text=self._metrics(), headers=headers)
 
-        app = web.Application(client_max_size=1024)
-        app.add_routes([web.get(path, answer) for path in ("/metrics", "/healthz", "/readyz")])
-        runner = web.AppRunner(app, access_log=None, keepalive_timeout=30, shutdown_timeout=1)
-        await runner.setup()
+        server = HealthServer(metrics)
         try:
-            await web.TCPSite(runner, self._options.address, self._options.port).start()
-            host, port = runner.addresses[0][:2]
+            host, port = await server.start(self._options.address, self._options.port)
             log.info("Serving", extra=kv(address=f"{host}:{port}"))
             yield
         finally:
-            await runner.cleanup()
+            await server.stop()
 
     def _metrics(self) -> str:
         annotator, nodes = self._annotator, dict[str, int]()
@@ -298,35 +244,35 @@ class Program:
 
 
 class _Nodes:
-    """Hands nodes of a watch on."""
+    """Passes nodes of a watch to the registry."""
 
     def __init__(self, annotator: Annotator) -> None:
-        self._fleet = annotator.fleet
+        self._nodes = annotator.nodes
 
     def set(self, obj: Object) -> None:
-        self._fleet.see(obj)
+        self._nodes.update(obj)
 
     def remove(self, obj: Object) -> None:
-        self._fleet.lose(obj["metadata"]["name"])
+        self._nodes.remove(obj["metadata"]["name"])
 
 
-def _log_change(state: State, said: str) -> str:
-    """Log how it is going if that is another matter than what was said last; what is said now."""
+def _log_change(state: ReportedState, logged: str) -> str:
+    """Log the nodes' state if it differs from `logged`; returns the current state."""
     bad = state.staleCount + state.missingCount
     kind = "all" if not bad else "none" if not state.known else "some"
-    saying = f"{kind}: {state.error.partition(';')[0] if kind == 'none' else ''}"
-    if saying != said:
+    current = f"{kind}: {state.error.partition(';')[0] if kind == 'none' else ''}"
+    if current != logged:
         values = kv(
             known=state.known, stale=state.staleCount, missing=state.missingCount, err=state.error
         )
         if bad:
-            log.warning("The load of some nodes is not known", extra=values)
+            log.warning("Load unknown for some nodes", extra=values)
         else:
-            log.info("The load of all nodes is known", extra=values)
-    return saying
+            log.info("Load known for all nodes", extra=values)
+    return current
 
 
-def run(options: Options) -> int:
-    """Run until SIGTERM; the exit code."""
+def run(options: AnnotatorOptions) -> int:
+    """Run until SIGTERM; returns the exit code."""
     gc.set_threshold(20_000, 20, 50)
-    return asyncio.run(Program(options).run())
+    return asyncio.run(AnnotatorProgram(options).run())

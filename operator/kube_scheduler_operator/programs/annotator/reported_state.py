@@ -1,7 +1,7 @@
-"""What the annotator tells the operator: one ConfigMap, written when something in it changes.
+"""The annotator's report to the operator: one ConfigMap, written when it changes.
 
-The operator copies it into the LoadPolicy's status. A ConfigMap and not the status itself, because
-the annotator then needs no right on objects of people.
+The operator copies it to the LoadPolicy's status. With a ConfigMap, the annotator needs no
+permission for LoadPolicies.
 """
 
 from __future__ import annotations
@@ -11,45 +11,44 @@ import json
 import logging
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ...base.klog import kv
+from ...base.times import rfc3339
+from ...kube.api import Api
 from ...kube.errors import KubeError, NotFound
 from ...kube.resource import CONFIG_MAPS, ObjectRef
-
-if TYPE_CHECKING:
-    from ...kube.api import Api
-    from .cycle import Annotator
-    from .nodes import Fleet
+from .cycle import Annotator
+from .nodes import NodeRegistry
 
 log = logging.getLogger(__name__)
 
 CONFIG_MAP: Final = "load-state"
 KEY: Final = "state.json"
 EXAMPLES: Final = 20
-"""So many names are told of a group of nodes."""
+"""Maximum number of node names per list."""
 
-AT_LEAST: Final = 300.0
-"""It is written anew after so many seconds even if nothing has changed."""
+REFRESH: Final = 300.0
+"""Seconds after which an unchanged report is written again."""
 
 
 @dataclass(frozen=True, slots=True)
-class State:
-    """How it is going.
+class ReportedState:
+    """The report.
 
     Attributes:
-        at: RFC 3339.
+        at: time of the report (RFC 3339).
         source: type of the source.
         policy: the first ten hexadecimal digits of the SHA-256 of the policy's text.
-        write: families that are written beside our own.
-        removed: families that were to be removed and of which no node has anything any more.
-        nodes: how many there are.
-        known: nodes whose load is known and recent.
-        staleCount, stale: nodes whose load was known and has grown old, and names of some.
-        missingCount, missing: nodes of which nothing was ever known, and names of some.
-        cycleSeconds: how long the last cycle took.
-        patches: of nodes, in the last hour.
-        error: what is in the way; "" if nothing is.
+        write: annotation families that are written in addition to the operator's own.
+        removed: annotation families to remove that are no longer on any node.
+        nodes: number of nodes.
+        known: number of nodes with known, recent load.
+        staleCount, stale: number of nodes with outdated load, and names of some.
+        missingCount, missing: number of nodes whose load was never known, and names of some.
+        cycleSeconds: duration of the last cycle.
+        patches: number of node PATCHes in the last hour.
+        error: the current error; "" without one.
     """
 
     at: str = ""
@@ -68,26 +67,23 @@ class State:
     error: str = ""
 
     def text(self) -> str:
-        """As JSON."""
+        """The report as JSON."""
         return json.dumps(asdict(self), separators=(",", ":"))
 
     @property
     def essence(self) -> tuple[object, ...]:
-        """What makes it worth writing when it changes."""
+        """The values whose change causes a write."""
         varying = ("at", "cycleSeconds", "patches")
         return tuple(value for name, value in asdict(self).items() if name not in varying)
 
 
-def groups(fleet: Fleet, valid: float, now: float) -> tuple[int, list[str], list[str]]:
-    """How many nodes are known, the names of the stale and of the missing ones.
+def groups(nodes: NodeRegistry, valid: float, now: float) -> tuple[int, list[str], list[str]]:
+    """The number of nodes with known load, and the names of stale and missing ones.
 
-    Args:
-        fleet: the nodes.
-        valid: for so many seconds load is believed.
-        now: seconds since 1970.
+    A load is valid for `valid` seconds.
     """
     known, stale, missing = 0, [], []
-    for node in fleet:
+    for node in nodes:
         if node.written is None:
             missing.append(node.name)
         elif now - node.written.at > valid:
@@ -97,27 +93,20 @@ def groups(fleet: Fleet, valid: float, now: float) -> tuple[int, list[str], list
     return known, sorted(stale), sorted(missing)
 
 
-def take_state(annotator: Annotator, digest: str, problem: str, now: float) -> State:
-    """How it is going now.
-
-    Args:
-        annotator: what is going.
-        digest: of the policy's text.
-        problem: what else is in the way.
-        now: seconds since 1970.
-    """
-    policy, fleet = annotator.policy, annotator.fleet
+def take_state(annotator: Annotator, digest: str, policy_error: str, now: float) -> ReportedState:
+    """The current report; `digest` is that of the policy's text."""
+    policy, nodes = annotator.policy, annotator.nodes
     periods = [sync.period + policy.rules.grace for sync in policy.rules.sync]
-    known, stale, missing = groups(fleet, min(periods, default=policy.rules.grace), now)
+    known, stale, missing = groups(nodes, min(periods, default=policy.rules.grace), now)
     counters = annotator.counters
     removed = [] if counters.first_cycle is None else list(annotator.removed())
-    return State(
-        at=datetime.datetime.fromtimestamp(int(now), datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+    return ReportedState(
+        at=rfc3339(datetime.datetime.fromtimestamp(int(now), datetime.UTC)),
         source=policy.source.type,
         policy=digest,
         write=list(policy.write),
         removed=removed,
-        nodes=len(fleet),
+        nodes=len(nodes),
         known=known,
         stale=stale[:EXAMPLES],
         staleCount=len(stale),
@@ -125,30 +114,24 @@ def take_state(annotator: Annotator, digest: str, problem: str, now: float) -> S
         missingCount=len(missing),
         cycleSeconds=round(counters.cycle, 1),
         patches=counters.last_hour(now),
-        error="; ".join(filter(None, (problem, annotator.trouble()))),
+        error="; ".join(filter(None, (policy_error, annotator.error()))),
     )
 
 
 class Publisher:
-    """Writes states.
-
-    Args:
-        api: where to.
-        namespace: of the ConfigMap.
-        clock: monotonic seconds.
-    """
+    """Writes reports; `namespace` is that of the ConfigMap, `clock` is in monotonic seconds."""
 
     def __init__(self, api: Api, namespace: str, clock: Callable[[], float]) -> None:
         self._api, self._clock = api, clock
         self._ref = ObjectRef(CONFIG_MAPS, namespace, CONFIG_MAP)
-        self._told: tuple[object, ...] | None = None
-        self._told_at = float("-inf")
-        self._trouble = ""
+        self._written: tuple[object, ...] | None = None
+        self._written_at = float("-inf")
+        self._error = ""
 
-    async def publish(self, state: State) -> None:
-        """Write it if that is worth it; trouble is logged once."""
+    async def publish(self, state: ReportedState) -> None:
+        """Write the report if it has changed or is old; logs each failure once."""
         now = self._clock()
-        if state.essence == self._told and now - self._told_at < AT_LEAST:
+        if state.essence == self._written and now - self._written_at < REFRESH:
             return
         data = {"data": {KEY: state.text()}}
         try:
@@ -158,8 +141,8 @@ class Publisher:
                 metadata = {"name": self._ref.name, "namespace": self._ref.namespace}
                 await self._api.create(CONFIG_MAPS, {"metadata": metadata, **data})
         except KubeError as error:
-            if str(error) != self._trouble:
-                log.warning("The state cannot be told", extra=kv(err=str(error)))
-            self._trouble = str(error)
+            if str(error) != self._error:
+                log.warning("Failed to write the report", extra=kv(err=str(error)))
+            self._error = str(error)
             return
-        self._told, self._told_at, self._trouble = state.essence, now, ""
+        self._written, self._written_at, self._error = state.essence, now, ""

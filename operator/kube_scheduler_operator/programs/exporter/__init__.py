@@ -1,1 +1,1 @@
-"""The exporter of a node's load; standard library only."""
+"""The exporter of a node's load (node-metrics); standard library only."""

@@ -1,7 +1,7 @@
-"""The exporter of a node's load: samples, keeps the windows, answers whoever asks.
+"""The exporter program: samples the node's load and serves it over HTTP.
 
-`/statistics` is flat JSON, usage in percent under the keys of crane-scheduler-plus' node-metrics,
-so that its controller can read this one, too. `/metrics` has the same for Prometheus.
+`/statistics` is flat JSON with usage in percent, under the keys of crane-scheduler-plus'
+node-metrics, so that its controller can read this exporter, too. `/metrics` is for Prometheus.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from .recorder import INTERVAL, Recorder, exposition
+from .recorder import INTERVAL, UsageRecorder, exposition
 from .saved_windows import StateError, StateFile, boot_id, boot_time
-from .server import Answer, Server
-from .usage_source import CgroupSource, HostSource, Source
+from .server import Answer, ExporterServer
+from .usage_source import CgroupSource, HostSource, UsageSource
 
 if TYPE_CHECKING:
     import ssl
@@ -29,13 +29,13 @@ log = logging.getLogger(__name__)
 
 PORT: Final = 19101
 FIRST_INTERVAL: Final = 1.0
-"""The first sample is taken so soon: whoever starts should not be without numbers for long."""
+"""Seconds until the second sample, which gives the first values after a start."""
 
 SAVE_INTERVAL: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class ExporterOptions:
     """The flags of `kube-scheduler-operator node-metrics`, under their names."""
 
     address: str = "0.0.0.0"
@@ -52,8 +52,8 @@ class Options:
     tls_private_key_file: Path | None = None
     client_ca_file: Path | None = None
 
-    def source(self) -> Source:
-        """What is measured."""
+    def source(self) -> UsageSource:
+        """The source of readings."""
         host = HostSource(self.root / "proc")
         if not self.cgroup:
             return host
@@ -61,14 +61,14 @@ class Options:
         return CgroupSource(groups, self.cgroup, self.cpu_capacity, self.memory_capacity, host)
 
 
-def answers(recorder: Recorder, path: str) -> Answer:
-    """The answer for a path."""
+def answers(recorder: UsageRecorder, path: str) -> Answer:
+    """The response for a path."""
     if path == "/healthz":
         if recorder.fresh:
             return Answer(200, b"ok\n")
         return _unavailable(recorder)
     if path not in ("/statistics", "/metrics"):
-        return Answer(404, b"there are /statistics, /metrics and /healthz\n")
+        return Answer(404, b"not found; use /statistics, /metrics or /healthz\n")
     statistics = recorder.statistics()
     if path == "/metrics":
         text = exposition(statistics, recorder)
@@ -79,14 +79,14 @@ def answers(recorder: Recorder, path: str) -> Answer:
     return Answer(200, body.encode(), "application/json")
 
 
-def _unavailable(recorder: Recorder) -> Answer:
-    why = recorder.trouble or "the first sample takes a moment"
+def _unavailable(recorder: UsageRecorder) -> Answer:
+    why = recorder.trouble or "waiting for the first sample"
     return Answer(503, f"no sample: {why}\n".encode())
 
 
-def main(options: Options) -> int:
-    """Export until SIGTERM; the exit code."""
-    recorder = Recorder(
+def main(options: ExporterOptions) -> int:
+    """Export until SIGTERM; returns the exit code."""
+    recorder = UsageRecorder(
         options.source(),
         boot_time,
         interval=options.interval,
@@ -98,17 +98,17 @@ def main(options: Options) -> int:
         _resume(recorder, state)
     try:
         certificates = _certificates(options)
-        server = Server(
+        server = ExporterServer(
             (options.address, options.port),
             lambda path: answers(recorder, path),
             tls=certificates.context if certificates else None,
         )
     except OSError as error:
-        log.error("Cannot serve at %s:%d: %s", options.address, options.port, error)
+        log.error("Failed to listen on %s:%d: %s", options.address, options.port, error)
         return 1
     with contextlib.closing(server), _termination() as ended:
         server.wake_by(ended)
-        log.info("Serving at %s:%d", options.address, server.port)
+        log.info("Listening on %s:%d", options.address, server.port)
         try:
             _run(recorder, server, state, options.interval, lambda: _arrived(ended))
         finally:
@@ -118,8 +118,8 @@ def main(options: Options) -> int:
 
 
 def _run(
-    recorder: Recorder,
-    server: Server,
+    recorder: UsageRecorder,
+    server: ExporterServer,
     state: StateFile | None,
     interval: float,
     ended: Callable[[], bool],
@@ -140,29 +140,29 @@ def _run(
         pause = interval
 
 
-def _resume(recorder: Recorder, state: StateFile) -> None:
+def _resume(recorder: UsageRecorder, state: StateFile) -> None:
     try:
         found = state.load()
         if found:
             recorder.load(*found)
-            log.info("Went on with the history in %s", state.path)
+            log.info("Loaded the history from %s", state.path)
     except StateError as error:
-        log.warning("The history in %s is left out: %s", state.path, error)
+        log.warning("Ignoring the history in %s: %s", state.path, error)
 
 
-def _save(recorder: Recorder, state: StateFile | None, *, quiet: bool = False) -> bool:
+def _save(recorder: UsageRecorder, state: StateFile | None, *, quiet: bool = False) -> bool:
     try:
         if state:
             state.save(recorder.dump())
     except OSError as error:
         if not quiet:
-            log.warning("The history cannot be saved: %s", error)
+            log.warning("Failed to save the history: %s", error)
         return False
     return True
 
 
 class _Certificates:
-    """The TLS context of the files, made anew when they change."""
+    """The TLS context, reloaded when its files change."""
 
     def __init__(self, certificate: Path, key: Path | None, client_ca: Path | None) -> None:
         self._files = [path for path in (certificate, key, client_ca) if path]
@@ -177,16 +177,16 @@ class _Certificates:
             if stamp != self._stamp:
                 self._stamp = stamp
                 self._context = self._load()
-                log.info("Read the changed certificate %s", self._certificate)
+                log.info("Reloaded the certificate %s", self._certificate)
         except OSError as error:
-            log.warning("The changed certificate is of no use, the old one stays: %s", error)
+            log.warning("Failed to reload the certificate, keeping the previous one: %s", error)
         return self._context
 
     def _look(self) -> list[tuple[int, int]]:
         return [(s.st_mtime_ns, s.st_size) for s in (path.stat() for path in self._files)]
 
     def _load(self) -> ssl.SSLContext:
-        import ssl  # here, because it costs 5 MiB
+        import ssl  # deferred: it costs 5 MiB
 
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -197,7 +197,7 @@ class _Certificates:
         return context
 
 
-def _certificates(options: Options) -> _Certificates | None:
+def _certificates(options: ExporterOptions) -> _Certificates | None:
     if not options.tls_cert_file:
         return None
     return _Certificates(
@@ -207,7 +207,7 @@ def _certificates(options: Options) -> _Certificates | None:
 
 @contextlib.contextmanager
 def _termination() -> Iterator[socket.socket]:
-    """A socket at which a byte arrives when the process is told to end."""
+    """A socket that receives a byte on SIGTERM or SIGINT."""
     near, far = socket.socketpair()
     far.setblocking(False)
     near.setblocking(False)

@@ -1,18 +1,16 @@
-"""Samples become windows, and windows what `/statistics` and `/metrics` say."""
+"""Records samples in windows, and formats them for `/statistics` and `/metrics`."""
 
 from __future__ import annotations
 
 import logging
 import time
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
 from ... import __version__
 from ...load.windows import RESOURCES, Usage, UsageWindows
 from .saved_windows import StateError
-from .usage_source import Reading, ReadingError, Source
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+from .usage_source import Reading, ReadingError, UsageSource
 
 log = logging.getLogger(__name__)
 
@@ -20,30 +18,22 @@ INTERVAL: Final = 15.0
 """Seconds between samples."""
 
 STALE_INTERVALS: Final = 4
-"""Without a new sample for so many intervals, there is nothing to say any more."""
+"""Number of intervals without a new sample after which values are no longer served."""
 
 _HELP: Final = {
     "active": "in the last interval",
-    "avg_5m": "on average over the last five minutes",
-    "max_avg_1h": "at most over the last hour, averages of five minutes",
-    "max_avg_1d": "at most over the last day, averages of five minutes",
+    "avg_5m": "averaged over the last five minutes",
+    "max_avg_1h": "(maximum five-minute average of the last hour)",
+    "max_avg_1d": "(maximum five-minute average of the last day)",
 }
 
 
-class Recorder:
-    """Turns readings into windows.
-
-    Args:
-        source: where readings come from.
-        clock: seconds that never go back.
-        interval: between samples, seconds.
-        moments_window: of mean and deviation, seconds.
-        max_of_samples: see UsageWindows.
-    """
+class UsageRecorder:
+    """Records readings in windows; times are in seconds, `max_of_samples` as in UsageWindows."""
 
     def __init__(
         self,
-        source: Source,
+        source: UsageSource,
         clock: Callable[[], float],
         *,
         interval: float = INTERVAL,
@@ -70,34 +60,34 @@ class Recorder:
 
     @property
     def fresh(self) -> bool:
-        """Whether there is something to say."""
-        patience = STALE_INTERVALS * self._interval
-        return self._sampled is not None and self._clock() - self._sampled <= patience
+        """Whether the last sample is recent."""
+        limit = STALE_INTERVALS * self._interval
+        return self._sampled is not None and self._clock() - self._sampled <= limit
 
     @property
     def trouble(self) -> str:
-        """Why the last reading failed, "" if it did not."""
+        """Why the last reading failed; "" if it succeeded."""
         return self._trouble
 
     def sample(self) -> None:
-        """Read and record; trouble is logged once and counted."""
+        """Read and record once; counts every failure and logs it once."""
         try:
             reading = self._source.read(self._clock())
         except ReadingError as error:
             self.failures += 1
             if str(error) != self._trouble:
-                log.warning("No sample: %s", error)
+                log.warning("Sampling failed: %s", error)
             self._trouble = str(error)
             return
         if self._trouble:
-            log.info("Samples again after: %s", self._trouble)
+            log.info("Sampling works again after: %s", self._trouble)
         self._trouble = ""
         last, self._last = self._last, reading
         cpu = None if last is None else reading.cpu_since(last)
         if last is None or cpu is None:
             return
         seconds = reading.at - last.at
-        # What happened in a gap, while the machine slept, say, is no part of the last five minutes.
+        # Usage during a gap, such as a suspend, does not belong to the last five minutes.
         if not 0 < seconds <= STALE_INTERVALS * self._interval:
             return
         self._sampled = reading.at
@@ -105,7 +95,7 @@ class Recorder:
         self._windows["mem"].add(reading.at, seconds, reading.memory_usage)
 
     def statistics(self) -> dict[str, float] | None:
-        """Percent for usage, milli-CPUs and bytes for amounts; None without a fresh sample."""
+        """Usage in percent, amounts in millicores and bytes; None without a recent sample."""
         if not self.fresh or self._last is None:
             return None
         now = self._clock()
@@ -120,30 +110,30 @@ class Recorder:
             found[f"free_{amount}_mean"] = round((1 - usage.mean) * capacities[name], 3)
             found[f"free_{amount}_std"] = round(usage.std * capacities[name], 3)
             found[f"capacity_{amount}"] = capacities[name]
-        # The age needs no wall clock, which may have been set since, or be another one elsewhere.
+        # The age does not depend on wall clocks, which may be adjusted or differ between nodes.
         found["age"] = round(now - (self._sampled or now), 3)
         found["timestamp"] = round(time.time() - found["age"], 3)
         return found
 
     def dump(self) -> dict[str, Any]:
-        """The past, for a state file."""
+        """The content of a state file."""
         return {name: windows.dump() for name, windows in self._windows.items()}
 
     def load(self, content: Mapping[str, Any], shift: float) -> None:
-        """Take up the past. Raises StateError: it is none; then there is no past."""
+        """Load the content of a state file. Raises StateError if invalid; then starts empty."""
         try:
             for name, windows in self._windows.items():
                 windows.load(content[name], shift)
         except (ValueError, KeyError, TypeError, OverflowError) as error:
             self._forget()
-            raise StateError(f"its windows are damaged ({error})") from error
+            raise StateError(f"invalid windows ({error})") from error
 
 
 def _percent(name: str, usage: Usage) -> dict[str, float]:
     return {f"{name}_usage_{window}": round(getattr(usage, window) * 100, 4) for window in _HELP}
 
 
-def exposition(statistics: Mapping[str, float] | None, recorder: Recorder) -> str:
+def exposition(statistics: Mapping[str, float] | None, recorder: UsageRecorder) -> str:
     """Prometheus' text format, version 0.0.4."""
     lines = []
     for key, value in (statistics or {}).items():
@@ -152,13 +142,15 @@ def exposition(statistics: Mapping[str, float] | None, recorder: Recorder) -> st
             what = "CPU" if prefix == "cpu" else "memory"
             lines.append(f"# HELP node_{key} Percent of {what} in use {_HELP[window]}.")
         else:
-            lines.append(f"# HELP node_{key} As in /statistics: milli-CPUs, bytes or seconds.")
+            lines.append(
+                f"# HELP node_{key} The value of /statistics in millicores, bytes or seconds."
+            )
         lines += [f"# TYPE node_{key} gauge", f"node_{key} {value!r}"]
     lines += [
-        "# HELP node_metrics_failed_readings_total Samples that could not be taken.",
+        "# HELP node_metrics_failed_readings_total Number of failed samples.",
         "# TYPE node_metrics_failed_readings_total counter",
         f"node_metrics_failed_readings_total {recorder.failures}",
-        "# HELP node_metrics_build_info The version, as a label.",
+        "# HELP node_metrics_build_info Version of the exporter, as a label.",
         "# TYPE node_metrics_build_info gauge",
         f'node_metrics_build_info{{version="{__version__}"}} 1',
     ]

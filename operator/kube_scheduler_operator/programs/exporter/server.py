@@ -1,8 +1,8 @@
-"""A small HTTP server for a few readers, in one thread and with bounds that nobody can get around.
+"""A small HTTP server for a few clients, in one thread and with hard limits.
 
-It takes GET and HEAD, answers and closes. Whoever is slow is dropped when his time is over, and who
-waits the longest goes first when there are too many: readers are never kept out by idlers. The
-standard library's server would cost a thread for each of them, and twice the memory.
+It serves GET and HEAD and closes the connection. Slow clients are dropped after a time-out, and the
+oldest connection is dropped when there are too many, so idle clients never lock others out. The
+standard library's server would need a thread per client and twice the memory.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 HEAD_LIMIT: Final = 8192
-"""Bytes of a request's head."""
+"""Maximum size of a request's header in bytes."""
 
 CONNECTIONS: Final = 64
-PATIENCE: Final = 5.0
-"""Seconds for a whole request, TLS handshake included, and for its answer."""
+REQUEST_TIMEOUT: Final = 5.0
+"""Seconds for a whole request, from TLS handshake to response."""
 
 _ACCEPTED_AT_ONCE: Final = 16
 _CHUNK: Final = 65536
@@ -43,12 +43,12 @@ _PHRASES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a request gets.
+    """A response.
 
     Attributes:
-        status: of HTTP.
-        body: the bytes.
-        content_type: their type.
+        status: HTTP status code.
+        body: content.
+        content_type: media type of the content.
     """
 
     status: int
@@ -61,30 +61,30 @@ class _Handshake(Protocol):
 
 
 class _Connection:
-    """One client: what it sent, and what is left to send."""
+    """One client: the data received, and the data left to send."""
 
-    __slots__ = ("deadline", "deaf", "handshake", "inbox", "outbox", "socket")
+    __slots__ = ("deadline", "draining", "handshake", "inbox", "outbox", "socket")
 
     def __init__(self, sock: socket.socket, handshake: _Handshake | None, deadline: float) -> None:
         self.socket, self.handshake, self.deadline = sock, handshake, deadline
         self.inbox = bytearray()
         self.outbox: memoryview | None = None
-        self.deaf = False  # answered before all was read: read on, or the answer is lost in a reset
+        self.draining = False  # unread input would reset the connection and lose the response
 
 
-class Server:
-    """Answers until it is closed.
+class ExporterServer:
+    """The server.
 
     Args:
-        address: host and port; port 0 takes any.
-        answer: the answer for a path; called in the thread of `serve`.
-        tls: gives the context for a new connection; None for plain HTTP.
-        connections: how many at a time.
-        patience: see PATIENCE.
+        address: host and port; port 0 selects a free one.
+        answer: returns the response for a path; called in the thread of `serve`.
+        tls: returns the context for a new connection; None for plain HTTP.
+        connections: maximum number of concurrent connections.
+        timeout: see REQUEST_TIMEOUT.
         clock: monotonic seconds.
 
     Raises:
-        OSError: the address cannot be listened at.
+        OSError: listening on the address failed.
     """
 
     def __init__(
@@ -94,30 +94,30 @@ class Server:
         *,
         tls: Callable[[], ssl.SSLContext] | None = None,
         connections: int = CONNECTIONS,
-        patience: float = PATIENCE,
+        timeout: float = REQUEST_TIMEOUT,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._answer, self._tls = answer, tls
-        self._limit, self._patience, self._clock = connections, patience, clock
+        self._limit, self._timeout, self._clock = connections, timeout, clock
         family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
         self._listener = socket.create_server(address, family=family, backlog=128)
         self._listener.setblocking(False)
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._listener, selectors.EVENT_READ)
-        # A dict keeps the order of arrival, which is also that of the deadlines.
+        # A dict keeps insertion order, which is also the order of the deadlines.
         self._connections: dict[socket.socket, _Connection] = {}
 
     @property
     def port(self) -> int:
-        """Where it listens."""
+        """The port on which it listens."""
         return int(self._listener.getsockname()[1])
 
     def wake_by(self, sock: socket.socket) -> None:
-        """Let `serve` return when something arrives at this socket, too."""
+        """Make `serve` also return when this socket receives data."""
         self._selector.register(sock, selectors.EVENT_READ, "wake")
 
     def serve(self, seconds: float) -> None:
-        """Answer for so long, or until woken."""
+        """Serve requests for `seconds`, or until woken."""
         until = self._clock() + seconds
         while True:
             pause = min(until, self._next_deadline()) - self._clock()
@@ -134,7 +134,7 @@ class Server:
                 return
 
     def close(self) -> None:
-        """Drop everybody and stop listening."""
+        """Drop all connections and stop listening."""
         for connection in list(self._connections.values()):
             self._drop(connection)
         self._selector.close()
@@ -156,16 +156,16 @@ class Server:
                 sock, _ = self._listener.accept()
             except BlockingIOError:
                 return
-            except OSError as error:  # no descriptors left, or it is gone again
+            except OSError as error:  # out of descriptors, or already closed by the client
                 if self._connections:
                     self._drop(next(iter(self._connections.values())))
-                log.debug("A connection was not taken: %s", error)
+                log.debug("Failed to accept a connection: %s", error)
                 return
             if len(self._connections) >= self._limit:
                 self._drop(next(iter(self._connections.values())))
-            self._welcome(sock)
+            self._open(sock)
 
-    def _welcome(self, sock: socket.socket) -> None:
+    def _open(self, sock: socket.socket) -> None:
         sock.setblocking(False)
         handshake: _Handshake | None = None
         if self._tls:
@@ -176,24 +176,24 @@ class Server:
             except OSError:
                 sock.close()
                 return
-        connection = _Connection(sock, handshake, self._clock() + self._patience)
+        connection = _Connection(sock, handshake, self._clock() + self._timeout)
         self._connections[sock] = connection
         self._selector.register(sock, selectors.EVENT_READ, connection)
         self._advance(connection)
 
     def _advance(self, connection: _Connection) -> None:
-        """Do what can be done now; what it waits for then is what is selected."""
+        """Continue until the connection would block, and select the event that it waits for."""
         if connection.socket not in self._connections:
-            return  # dropped for another one in this very round
+            return  # dropped earlier in this iteration
         try:
             done = self._step(connection)
         except BlockingIOError:
             waiting = selectors.EVENT_READ if connection.outbox is None else selectors.EVENT_WRITE
             self._selector.modify(connection.socket, waiting, connection)
         except OSError as error:
-            wanted = _wanted(error) if self._tls else 0
-            if wanted:
-                self._selector.modify(connection.socket, wanted, connection)
+            event = _tls_event(error) if self._tls else 0
+            if event:
+                self._selector.modify(connection.socket, event, connection)
             else:
                 self._drop(connection)
         else:
@@ -201,7 +201,7 @@ class Server:
                 self._drop(connection)
 
     def _step(self, connection: _Connection) -> bool:
-        """True when the connection has ended; else raises what it waits for."""
+        """Continue; returns True at the end of the connection, raises if it would block."""
         if connection.handshake:
             connection.handshake.do_handshake()
             connection.handshake = None
@@ -212,18 +212,16 @@ class Server:
             connection.inbox += data
             head, end, rest = connection.inbox.partition(b"\r\n\r\n")
             if end or len(connection.inbox) > HEAD_LIMIT:
-                answer, silent = self._answer_to(bytes(head) if end else b"")
-                connection.deaf = not end or bool(rest)
-                connection.outbox = memoryview(_serialise(answer, silent))
+                answer, head_only = self._answer_to(bytes(head) if end else b"")
+                connection.draining = not end or bool(rest)
+                connection.outbox = memoryview(_serialise(answer, head_only))
         while connection.outbox:
             sent = connection.socket.send(connection.outbox[:_CHUNK])
             connection.outbox = connection.outbox[sent:]
-        if connection.deaf:
-            return self._hear_out(connection)
-        return True
+        return self._drain(connection) if connection.draining else True
 
-    def _hear_out(self, connection: _Connection) -> bool:
-        """Read what is still coming; the deadline ends it."""
+    def _drain(self, connection: _Connection) -> bool:
+        """Read and discard remaining input until the client closes or the deadline."""
         with contextlib.suppress(OSError):
             connection.socket.shutdown(socket.SHUT_WR)
         try:
@@ -235,14 +233,14 @@ class Server:
         return True
 
     def _answer_to(self, head: bytes) -> tuple[Answer, bool]:
-        """The answer, and whether its body is to be left out."""
+        """The response, and whether to omit its body."""
         if not head:
-            return Answer(431, b"the request's head is too long\n"), False
+            return Answer(431, b"request header too large\n"), False
         words = head.split(b"\r\n", 1)[0].split(b" ")
         if len(words) != 3 or not words[2].startswith(b"HTTP/1."):
-            return Answer(400, b"this is no request of HTTP/1\n"), False
+            return Answer(400, b"not an HTTP/1 request\n"), False
         if words[0] not in (b"GET", b"HEAD"):
-            return Answer(405, b"only GET and HEAD are served\n"), False
+            return Answer(405, b"only GET and HEAD are allowed\n"), False
         path = words[1].decode("ascii", "replace").partition("?")[0]
         return self._answer(path), words[0] == b"HEAD"
 
@@ -253,9 +251,9 @@ class Server:
         connection.socket.close()
 
 
-def _wanted(error: OSError) -> int:
-    """What TLS waits for, 0 if the error is a real one."""
-    import ssl  # here, because it costs 5 MiB that plain HTTP does not need
+def _tls_event(error: OSError) -> int:
+    """The event that TLS waits for; 0 for a real error."""
+    import ssl  # deferred: it costs 5 MiB that plain HTTP does not need
 
     if isinstance(error, ssl.SSLWantReadError):
         return selectors.EVENT_READ
@@ -264,7 +262,7 @@ def _wanted(error: OSError) -> int:
     return 0
 
 
-def _serialise(answer: Answer, silent: bool) -> bytes:
+def _serialise(answer: Answer, head_only: bool) -> bytes:
     allow = "Allow: GET, HEAD\r\n" if answer.status == 405 else ""
     head = (
         f"HTTP/1.1 {answer.status} {_PHRASES[answer.status]}\r\n"
@@ -272,4 +270,4 @@ def _serialise(answer: Answer, silent: bool) -> bytes:
         f"Content-Length: {len(answer.body)}\r\n"
         f"{allow}Connection: close\r\n\r\n"
     )
-    return head.encode() + (b"" if silent else answer.body)
+    return head.encode() + (b"" if head_only else answer.body)

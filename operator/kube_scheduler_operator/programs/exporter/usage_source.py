@@ -1,11 +1,11 @@
-"""How busy this node is: cumulative readings of /proc, or of one cgroup and what is below it.
+"""Reads this node's CPU time and memory from /proc, or from one cgroup.
 
-A cgroup stands for a node where several nodes share one kernel, as in test clusters: /proc would
+A cgroup represents a node where several nodes share one kernel, as in test clusters: /proc would
 show each of them the load of all.
 
-Of the columns of /proc/stat `guest` is part of `user` and `guest_nice` of `nice` (proc(5)), so they
-are not added again; a CPU that waits for a disk is idle; time that the hypervisor kept (`steal`)
-cannot be used by anybody, so it is busy.
+In /proc/stat, `guest` is part of `user` and `guest_nice` of `nice` (proc(5)), so they are not added
+again; waiting for a disk counts as idle; time taken by the hypervisor (`steal`) is not available to
+the node, so it counts as busy.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ _SCALE: Final = {
 
 
 class ReadingError(Exception):
-    """The load cannot be read; the text names the file."""
+    """Reading the load failed; the text has the file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What the kernel says at one moment.
+    """The kernel's values at one time.
 
     Attributes:
-        at: seconds, clock of the caller.
-        busy: CPU time used since some moment, seconds times CPUs.
-        possible: CPU time that there was since then, in the same unit.
-        memory_used: bytes that cannot be given to somebody else.
-        memory: bytes that there are.
-        cpus: CPUs that there are.
+        at: time in seconds, on the caller's clock.
+        busy: used CPU time since an arbitrary start, in CPU seconds.
+        possible: total CPU time since the same start, in CPU seconds.
+        memory_used: bytes that are not available for allocation.
+        memory: total bytes.
+        cpus: number of CPUs.
     """
 
     at: float
@@ -52,31 +52,27 @@ class Reading:
     cpus: float
 
     def cpu_since(self, earlier: Reading) -> float | None:
-        """Share of the CPU time that was used since, 0..1; None if no time has passed."""
+        """Fraction of the CPU time used since `earlier`, 0..1; None if no time has passed."""
         possible = self.possible - earlier.possible
-        if possible <= 0:  # also after a counter went back: CPUs were taken offline
+        if possible <= 0:  # also if a counter decreased: CPUs were taken offline
             return None
         return min(max((self.busy - earlier.busy) / possible, 0.0), 1.0)
 
     @property
     def memory_usage(self) -> float:
-        """Share of the memory that is used, 0..1."""
+        """Fraction of the memory in use, 0..1."""
         return min(max(self.memory_used / self.memory, 0.0), 1.0)
 
 
-class Source(Protocol):
-    """Where readings come from."""
+class UsageSource(Protocol):
+    """A source of readings."""
 
     def read(self, now: float) -> Reading:
         """A reading at `now`. Raises ReadingError."""
 
 
 class HostSource:
-    """The whole machine.
-
-    Args:
-        proc: its /proc, wherever that is mounted.
-    """
+    """The whole machine; `proc` is the mount point of its /proc."""
 
     def __init__(self, proc: Path = Path("/proc")) -> None:
         self._stat, self._meminfo = proc / "stat", proc / "meminfo"
@@ -93,12 +89,12 @@ class HostSource:
             times = [int(word) for word in lines[0].split()[1:][:_STAT_COLUMNS]]
             idle = sum(times[column] for column in _IDLE)
         except (ValueError, IndexError):
-            raise ReadingError(f"{self._stat} does not begin with the times of all CPUs") from None
+            raise ReadingError(f"{self._stat} does not start with the CPU times") from None
         cpus = sum(1 for line in lines[1:] if line.startswith("cpu"))
         return sum(times) - idle, sum(times), max(cpus, 1)
 
     def _memory(self) -> tuple[float, float]:
-        """Bytes in total and available."""
+        """Total and available bytes."""
         fields: dict[str, float] = {}
         for line in _read(self._meminfo).splitlines():
             name, _, rest = line.partition(":")
@@ -117,19 +113,18 @@ class HostSource:
 class CgroupSource:
     """One cgroup of version 1 or 2 instead of the machine.
 
-    Memory is the working set as the kubelet has it: without file pages that nobody has touched for
-    a while.
+    Memory is the working set as the kubelet defines it: without inactive file pages.
 
     Args:
-        root: where cgroups are mounted.
-        path: of the cgroup below it; with version 1 below each controller's directory.
-        cpus: CPUs of the node; None for those of the machine.
-        memory: its bytes; None for those of the machine.
+        root: mount point of cgroups.
+        path: path of the cgroup below it; in version 1 below each controller's directory.
+        cpus: number of CPUs of the node; None for that of the machine.
+        memory: bytes of memory of the node; None for that of the machine.
         host: the machine.
     """
 
     def __init__(
-        self, root: Path, path: str, cpus: float | None, memory: float | None, host: Source
+        self, root: Path, path: str, cpus: float | None, memory: float | None, host: UsageSource
     ) -> None:
         self._cpus, self._memory, self._host = cpus, memory, host
         path = path.strip("/")
@@ -158,10 +153,10 @@ class CgroupSource:
 
 
 def quantity(text: str) -> float:
-    """A positive number as Kubernetes writes it: 4, 3500m, 8Gi.
+    """Parse a positive quantity such as 4, 3500m or 8Gi.
 
     Raises:
-        ValueError: it is none.
+        ValueError: the text is not a positive quantity.
     """
     match = _QUANTITY.fullmatch(text)
     number = float(match[1]) * _SCALE.get(match[2] or "", 1.0) if match else 0.0
@@ -180,7 +175,7 @@ def _read(path: Path) -> str:
 def _number(path: Path) -> float:
     text = _read(path).strip()
     if not text.isdigit():
-        raise ReadingError(f"{path} has no number")
+        raise ReadingError(f"{path} is not a number")
     return float(text)
 
 

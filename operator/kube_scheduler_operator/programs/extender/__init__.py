@@ -1,1 +1,1 @@
-"""The program that kube-scheduler asks: which nodes will not do, and which are the best?"""
+"""The extender: the program that kube-scheduler calls to filter and score nodes."""

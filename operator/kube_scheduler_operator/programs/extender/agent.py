@@ -1,4 +1,4 @@
-"""One extender as kube-scheduler sees it: one policy, or several that decide together."""
+"""An agent: one or several policies that kube-scheduler calls as one extender."""
 
 from __future__ import annotations
 
@@ -6,30 +6,26 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from ...base.klog import kv
-from ...policies.arrays import np
+from ...policies.arrays import Ints, np
+from ...policies.pods import Pod
 from ...policies.policy import BEST, Policy, Rejections
 from .config import FAIL, AgentSpec, PodSelector
-from .wire import unformatted
-
-if TYPE_CHECKING:
-    from ...policies.arrays import Ints
-    from ...policies.pods import Pod
-    from .wire import Args
+from .wire import Args, unformatted
 
 log = logging.getLogger(__name__)
 
 _QUIET: Final = 60.0
-"""Seconds for which a policy's further errors are only counted."""
+"""Seconds between two logged errors of a policy; all errors are counted."""
 
 _TEXTS: Final = 10_000
-"""Reasons that are kept in words, for each policy; those of a node stay the same for a while."""
+"""Cached reasons per policy; the reason of a node rarely changes."""
 
 
 class PolicyFailedError(Exception):
-    """A policy raised, and the agent is to fail then."""
+    """A policy raised, and the agent's failure policy is FAIL."""
 
 
 @dataclass(slots=True)
@@ -37,12 +33,12 @@ class Member:
     """A policy within an agent.
 
     Attributes:
-        name: what it is called.
-        policy: itself.
-        weight: of its score; 0: that does not count.
-        errors: how often it raised.
-        rejected: how many nodes it rejected.
-        complained: when its last error was logged.
+        name: name in responses and logs.
+        policy: the policy.
+        weight: weight of its score; 0: the score is ignored.
+        errors: number of exceptions.
+        rejected: number of rejected nodes.
+        logged: when its last error was logged.
     """
 
     name: str
@@ -50,11 +46,11 @@ class Member:
     weight: int = 1
     errors: int = 0
     rejected: int = 0
-    complained: float = float("-inf")
+    logged: float = float("-inf")
     _texts: dict[str, str] = field(default_factory=dict)
 
-    def told(self, reasons: Mapping[int, str]) -> dict[int, str]:
-        """The reasons as others get to read them."""
+    def formatted(self, reasons: Mapping[int, str]) -> dict[int, str]:
+        """The reasons as they appear in responses."""
         texts = self._texts
         try:
             return {at: texts[reason] for at, reason in reasons.items()}
@@ -68,12 +64,12 @@ class Member:
 
 @dataclass(slots=True)
 class Scores:
-    """What was said of the nodes of a request.
+    """The scores of the nodes of a request.
 
     Attributes:
-        known: of each of `args.indices`: 0..BEST (intp[k]).
-        unknown: of each node that the cluster does not know.
-        parts: (policy, weight, scores as in `known`) of each policy that had an opinion.
+        known: score 0..BEST of each of `args.indices` (intp[k]).
+        unknown: score of each node that is not in the cluster.
+        parts: (policy, weight, scores as in `known`) of each policy that scored.
     """
 
     known: Ints
@@ -81,7 +77,7 @@ class Scores:
     parts: list[tuple[str, int, Ints]] = field(default_factory=list)
 
     def all(self, args: Args) -> list[int]:
-        """In the order of the request."""
+        """The scores in the order of the request."""
         if args.positions is None:
             return [int(score) for score in self.known]
         scores = [self.unknown] * len(args.names)
@@ -90,17 +86,17 @@ class Scores:
         return scores
 
 
-class Agent:
-    """Asks its policies and puts together what they say.
+class PolicyAgent:
+    """Calls its policies and combines their results.
 
-    A policy that raises, or says what makes no sense, has no opinion: the filter accepts and the
-    score is that of the others. So a bug costs placement quality and never a scheduling cycle.
-    With the failure policy FAIL the call fails instead, for policies that must not be passed over.
+    A policy that raises or returns an invalid result is skipped, so a bug affects the quality of
+    placement but does not fail a scheduling cycle. With the failure policy FAIL the call fails
+    instead, for policies that must not be skipped.
 
     Attributes:
-        name: what it is served as.
+        name: name in URLs.
         members: its policies.
-        filters, scores: whether one of them does.
+        filters, scores: whether any policy filters or scores.
     """
 
     def __init__(
@@ -121,7 +117,7 @@ class Agent:
         self._clock = clock
 
     def selects(self, pod: Pod) -> bool:
-        """Whether the pod is one that it looks at."""
+        """Whether the agent applies to the Pod."""
         selector = self._selector
         if selector is None:
             return True
@@ -131,10 +127,10 @@ class Agent:
         return all(labels.get(key) == value for key, value in selector.match_labels.items())
 
     def filter(self, args: Args) -> Rejections | None:
-        """Which nodes of a request are rejected, by their position in it; None: none.
+        """The rejected nodes by their position in the request; None: none.
 
         Raises:
-            PolicyFailedError: a policy raised, and that is to count.
+            PolicyFailedError: a policy raised, and the failure policy is FAIL.
         """
         pod = args.pod
         if not self.selects(pod) or not len(args.indices):
@@ -145,11 +141,11 @@ class Agent:
             if rejections is None or not rejections.reasons:
                 continue
             member.rejected += len(rejections.reasons)
-            told = member.told(rejections.reasons)
+            reasons = member.formatted(rejections.reasons)
             if found is None:
-                found = Rejections(told, rejections.unresolvable, rejections.figures)
+                found = Rejections(reasons, rejections.unresolvable, rejections.figures)
                 continue
-            found.reasons = _joined(found.reasons, told)
+            found.reasons = _joined(found.reasons, reasons)
             found.figures = _joined(found.figures, rejections.figures)
             found.unresolvable = found.unresolvable | rejections.unresolvable
         if found is not None and args.positions is not None:
@@ -164,13 +160,13 @@ class Agent:
         return found
 
     def score(self, args: Args) -> Scores:
-        """How well the nodes of a request suit the pod.
+        """The scores of the nodes of a request.
 
-        Nodes that the cluster does not know get the median of those that it does: nothing is known
-        for them or against them.
+        Nodes that are not in the cluster get the median score, which neither favours nor penalizes
+        them.
 
         Raises:
-            PolicyFailedError: a policy raised, and that is to count.
+            PolicyFailedError: a policy raised, and the failure policy is FAIL.
         """
         pod, count = args.pod, len(args.indices)
         if not count or not self.selects(pod):
@@ -193,19 +189,14 @@ class Agent:
         return Scores(total, unknown, parts)
 
     def explain(self, args: Args) -> dict[str, list[dict[str, Any]]]:
-        """For each policy, what it looks at, node by node."""
-        told: dict[str, list[dict[str, Any]]] = {}
+        """For each policy, its inputs for each node."""
+        found: dict[str, list[dict[str, Any]]] = {}
         for member in self.members:
             try:
-                told[member.name] = member.policy.explain(args.pod, args.indices)
+                found[member.name] = member.policy.explain(args.pod, args.indices)
             except Exception as error:
                 self._failed(member, error)
-        return told
-
-    def close(self) -> None:
-        """It is not asked any more."""
-        for member in self.members:
-            member.policy.close()
+        return found
 
     def _filter(self, member: Member, pod: Pod, indices: Ints) -> Rejections | None:
         try:
@@ -232,8 +223,8 @@ class Agent:
     def _failed(self, member: Member, error: Exception) -> None:
         member.errors += 1
         now = self._clock()
-        if now - member.complained >= _QUIET:
-            member.complained = now
+        if now - member.logged >= _QUIET:
+            member.logged = now
             values = kv(agent=self.name, policy=member.name, errors=member.errors)
             log.error("A policy failed", extra=values, exc_info=error)
         if self._fail:
@@ -244,14 +235,14 @@ def _in_range(found: Any, count: int) -> Ints:
     """Scores as integers 0..BEST, one for each of `count` nodes.
 
     Raises:
-        ValueError: that is not what they are.
+        ValueError: the number of scores is wrong.
     """
     scores = np.asarray(found)
     if scores.shape != (count,):
         raise ValueError(f"{scores.shape} scores for {count} nodes")
     if scores.dtype.kind in "iu":
         exact: Ints = scores.astype(np.intp)
-        # Negative ones are huge without their sign: one look finds all that is out of range.
+        # As unsigned integers, negative ones are huge: one comparison finds all out of range.
         if not count or np.maximum.reduce(exact.view(np.uintp)) <= BEST:
             return exact
     else:
@@ -261,8 +252,8 @@ def _in_range(found: Any, count: int) -> Ints:
 
 
 def _joined(before: Mapping[int, str], more: Mapping[int, str]) -> dict[int, str]:
-    """What several policies say of the same nodes."""
+    """The reasons of several policies for the same nodes."""
     return {
-        at: "; ".join(said for said in (before.get(at), more.get(at)) if said)
+        at: "; ".join(reason for reason in (before.get(at), more.get(at)) if reason)
         for at in {**before, **more}
     }

@@ -1,42 +1,39 @@
-"""From a configuration to agents that answer; what stays the same outlives a reload."""
+"""Builds agents from a configuration; unchanged policies survive a reload."""
 
 from __future__ import annotations
 
 import json
 import logging
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from ...base.klog import kv
 from ...policies import policy as policies
-from .agent import Agent, Member
-from .config import Config
-from .config import Member as Wanted
+from ...policies.cluster import Cluster
+from ...policies.policy import Policy
+from .agent import Member, PolicyAgent
+from .config import Config, MemberSpec
 from .routes import Verb, verbs_of
-
-if TYPE_CHECKING:
-    from ...policies.cluster import Cluster
-    from ...policies.policy import Policy
-    from .verbs import Bind, Context
+from .verbs import Bind, VerbContext
 
 log = logging.getLogger(__name__)
 
 _ROOM: Final = 10_000
-"""Nodes that may be remembered of requests beyond those of the last one."""
+"""Nodes that are used from earlier requests in addition to those of the last one."""
 
 
 class Assembly:
-    """The agents of the configuration that is in use.
+    """The agents of the current configuration.
 
     Attributes:
-        agents: by the configuration's order.
+        agents: in the order of the configuration.
         verbs: path to verb.
     """
 
     def __init__(
-        self, cluster: Cluster, context: Context, bind: Bind, environ: Mapping[str, str]
+        self, cluster: Cluster, context: VerbContext, bind: Bind, environ: Mapping[str, str]
     ) -> None:
-        self.agents: list[Agent] = []
+        self.agents: list[PolicyAgent] = []
         self.verbs: dict[bytes, Verb] = {}
         self._cluster = cluster
         self._context = context
@@ -46,65 +43,65 @@ class Assembly:
         self._policies: dict[str, Policy] = {}
 
     def use(self, config: Config) -> None:
-        """Serve this configuration from now on.
+        """Switch to a configuration.
 
-        A policy goes on with what it has learned, and what was counted goes on being counted. What
-        several agents have with the same arguments is one policy.
+        Unchanged policies keep their state, and counters continue. Agents share a policy that has
+        the same arguments.
 
         Raises:
-            Exception: what a policy raises when it is made; nothing has changed then.
+            Exception: a policy's constructor raised; the current configuration stays in use.
         """
         before = self._policies
-        kept: dict[str, Policy] = {}
+        used: dict[str, Policy] = {}
         members: dict[str, Member] = {}
         agents = []
         try:
             for spec in config.agents:
                 chosen = []
-                for position, wanted in enumerate(spec.members):
-                    what = _policy_key(wanted)
-                    if what not in kept:
-                        kept[what] = before.get(what) or self._make(wanted)
-                    key = json.dumps([spec.name, position, wanted.name, wanted.weight, what])
+                for position, entry in enumerate(spec.members):
+                    what = _policy_key(entry)
+                    if what not in used:
+                        used[what] = before.get(what) or self._make(entry)
+                    key = json.dumps([spec.name, position, entry.name, entry.weight, what])
                     member = self._members.get(key)
                     if member is None:
-                        name = wanted.name or wanted.policy
-                        member = Member(name, kept[what], wanted.weight)
+                        name = entry.name or entry.policy
+                        member = Member(name, used[what], entry.weight)
                     members[key] = member
                     chosen.append(member)
-                agents.append(Agent(spec, chosen, config.pod_selector))
+                agents.append(PolicyAgent(spec, chosen, config.pod_selector))
         except Exception:
-            _close(policy for what, policy in kept.items() if what not in before)
+            _close(policy for what, policy in used.items() if what not in before)
             raise
-        _close(policy for what, policy in before.items() if what not in kept)
+        _close(policy for what, policy in before.items() if what not in used)
         verbs = verbs_of(agents, self._context, self._bind)
         for path, verb in verbs.items():
             old = self.verbs.get(path)
             if old is not None:
                 verb.calls = old.calls
         self.agents, self.verbs = agents, verbs
-        self._members, self._policies = members, kept
+        self._members, self._policies = members, used
         for agent in agents:
             names = ", ".join(member.name for member in agent.members)
             log.info("Serving", extra=kv(agent=agent.name, policies=names))
 
     def policies(self) -> Iterable[Policy]:
-        """All of them."""
+        """All policies."""
         return self._policies.values()
 
-    def _make(self, wanted: Wanted) -> Policy:
-        return policies.make(wanted.policy, wanted.arguments, self._cluster, self._environ)
+    def _make(self, entry: MemberSpec) -> Policy:
+        return policies.make(entry.policy, entry.arguments, self._cluster, self._environ)
 
 
-class Learner:
-    """Keeps the nodes of a cluster by what requests say of them, for who does not watch the API."""
+class NodeLearner:
+    """Updates a cluster from the complete nodes of requests, in place of watches."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._versions: dict[str, str] = {}
 
     def __call__(self, items: list[dict[str, Any]]) -> None:
-        """The nodes of a request (form with whole nodes)."""
+        """Take the complete nodes of a request."""
         versions = self._versions
         for item in items:
             metadata = item["metadata"]
@@ -114,7 +111,7 @@ class Learner:
                 try:
                     self._cluster.set_node(item)
                 except (TypeError, ValueError, AttributeError) as error:
-                    log.debug("A node cannot be read", extra=kv(node=name, err=str(error)))
+                    log.debug("A node cannot be parsed", extra=kv(node=name, err=str(error)))
         if len(versions) > len(items) + _ROOM:
             here = {item["metadata"]["name"] for item in items}
             for name in [name for name in versions if name not in here]:
@@ -122,8 +119,8 @@ class Learner:
                 self._cluster.remove_node(name)
 
 
-def _policy_key(wanted: Wanted) -> str:
-    return json.dumps([wanted.policy, wanted.arguments], sort_keys=True, default=str)
+def _policy_key(entry: MemberSpec) -> str:
+    return json.dumps([entry.policy, entry.arguments], sort_keys=True, default=str)
 
 
 def _close(gone: Iterable[Policy]) -> None:

@@ -1,18 +1,18 @@
-"""Waiting for news that kube-scheduler has and we have not, so that no pod misses its chance.
+"""Waits for events that kube-scheduler has already received and the node view has not.
 
-kube-scheduler tries a pod that an extender left no node for again when a node changes, and at once.
-It hears of the change over a watch of its own, and is often the first: then its call is here before
-the news is, the pod is rejected once more for what is no longer so, and no change follows that has
-it tried again. After one change of one node, three of ten pods stayed without a node that way until
-something else happened or five minutes were over (kube-scheduler 1.35, on a quiet machine).
+When a node changes, kube-scheduler immediately retries the Pods for which an extender rejected all
+nodes. Its own watch is often faster than ours. The call then arrives before the event, the extender
+rejects the Pod again on stale data, and no further event triggers a retry. After one change of one
+node, three of ten Pods remained unscheduled until an unrelated event or for five minutes
+(kube-scheduler 1.35, on an idle machine).
 
-That kube-scheduler asks again while nothing has changed here is the sign that something has: such
-an answer waits for the news, a few milliseconds. Where many things change all the time it does not
-wait, and need not: the next change has the pod tried again.
+A repeated call for a Pod while the node view is unchanged indicates a missing event: the response
+then waits for it, a few milliseconds. In a busy cluster the view changes between the calls, and the
+next event triggers a retry anyway.
 
-kube-scheduler also asks again where there is no news, and waits for every answer. So that this
-costs it little, waiting has a budget, and a pod's first rejection, which kube-scheduler writes into
-the pod's status and then takes for a change, begins with a while without.
+kube-scheduler also retries without an event, and waits for every response. To bound that cost,
+waiting has a budget. It is also disabled for a short time after a Pod's first rejection, because
+kube-scheduler records that in the Pod's status and treats the update as an event.
 """
 
 from __future__ import annotations
@@ -21,44 +21,42 @@ import asyncio
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ...kube.reflector import BATCH
 from ...kube.token_bucket import TokenBucket
-
-if TYPE_CHECKING:
-    from ...policies.cluster import Cluster
-    from ...policies.pods import Pod
+from ...policies.cluster import Cluster
+from ...policies.pods import Pod
 
 LONGEST: Final = 0.05
-"""Seconds that one answer waits at most; nearly all news is here within ten milliseconds."""
+"""Longest wait of one response in seconds; nearly all events arrive within 10 ms."""
 
 QUIET: Final = BATCH + 0.01
-"""Seconds after the last news when no more is expected: a watch is read in batches."""
+"""Seconds after the last event until no more are expected: watches are read in batches."""
 
 SHARE: Final = 0.05
-"""Of all time, what may be waited; it costs kube-scheduler so much of its throughput at most."""
+"""Largest share of time spent waiting, and thus of kube-scheduler's throughput."""
 
 SAVED: Final = 0.25
-"""Seconds of waiting that may be saved up."""
+"""Largest unused budget, in seconds of waiting."""
 
 ECHO: Final = 0.5
-"""Seconds after a pod's first rejection in which kube-scheduler asks again by itself."""
+"""Seconds after a Pod's first rejection in which kube-scheduler retries without an event."""
 
 _STEP: Final = 0.002
 _REMEMBERED: Final = 4096
 
 
-class Behind:
-    """Remembers who was rejected, and waits.
+class CacheFreshness:
+    """Records rejections, and waits for missing events.
 
     Args:
-        cluster: the view; its version tells whether there is news.
+        cluster: the node view; its version changes with every event.
         clock: monotonic seconds.
-        sleep: lets seconds pass.
+        sleep: sleeps for seconds.
 
     Attributes:
-        waits: answers that waited: [in vain, until there was news].
+        waits: number of responses that waited: [without an event, with one].
     """
 
     def __init__(
@@ -71,19 +69,19 @@ class Behind:
         self._cluster = cluster
         self._clock = clock
         self._sleep = sleep
-        # (agent, pod) -> (the view's version at the last rejection, the time of the first one)
+        # (agent, pod) -> (version of the view at the last rejection, time of the first one)
         self._rejections: OrderedDict[tuple[str, str], tuple[int, float]] = OrderedDict()
         self._seconds = TokenBucket(SAVED, 1 / SHARE, clock)
 
-    def suspects(self, agent: str, pod: Pod) -> bool:
-        """Whether rejecting the pod again may be for what is no longer so, and waiting is paid."""
+    def may_be_stale(self, agent: str, pod: Pod) -> bool:
+        """Whether a rejection may rest on stale data, and the budget allows to wait."""
         before = self._rejections.get((agent, pod.key))
         if before is None or before[0] != self._cluster.version:
             return False
         return self._clock() - before[1] >= ECHO and self._seconds.left() >= LONGEST
 
     def rejected(self, agent: str, pod: Pod) -> None:
-        """Nodes were rejected for the pod, by what is known now."""
+        """Record that nodes were rejected for the Pod with the current view."""
         key = (agent, pod.key)
         before = self._rejections.get(key)
         first = self._clock() if before is None else before[1]
@@ -94,22 +92,17 @@ class Behind:
             self._rejections.popitem(last=False)
 
     async def wait(self, version: int, enough: Callable[[], bool]) -> None:
-        """Wait for news; return once it is `enough`, or none is to be expected.
-
-        Args:
-            version: of the view, when it was last looked at.
-            enough: asked whenever there is news.
-        """
+        """Wait for events since a version of the view, until `enough` or no more are expected."""
         first, began = version, self._clock()
-        heard = began
+        last_event = began
         try:
             while True:
                 now = self._clock()
                 if self._cluster.version != version:
-                    version, heard = self._cluster.version, now
+                    version, last_event = self._cluster.version, now
                     if enough():
                         return
-                if now - began >= LONGEST or (version != first and now - heard >= QUIET):
+                if now - began >= LONGEST or (version != first and now - last_event >= QUIET):
                     return
                 await self._sleep(_STEP)
         finally:

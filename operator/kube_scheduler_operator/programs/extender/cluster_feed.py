@@ -1,7 +1,7 @@
-"""What the API has of nodes and pods, brought into a `Cluster`; and ConfigMaps for policies.
+"""Feeds a `Cluster` with nodes and Pods from the API, and policies with ConfigMaps.
 
-Requests never wait for any of this: until the first lists are there, and while the API is away,
-they are answered from what is known.
+Requests never wait for the API: before the initial lists, and while the API is unavailable, they
+are served from the data at hand.
 """
 
 from __future__ import annotations
@@ -12,38 +12,36 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from ...kube.reflector import Pace, Reflector, Selection
+from ...kube.api import Object
+from ...kube.client import ApiClient
+from ...kube.reflector import Reflector, ReflectorTuning, Selection
 from ...kube.resource import CONFIG_MAPS, NODES, PODS
+from ...policies.cluster import Cluster
 from ...policies.pod_fields import POD
-
-if TYPE_CHECKING:
-    from ...kube.api import Object
-    from ...kube.client import ApiClient
-    from ...policies.cluster import Cluster
 
 log = logging.getLogger(__name__)
 
 BOUND: Final = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
-"""Pods that hold something on a node. A pod that is placed is then one event and not three."""
+"""Selects Pods that use resources of a node; a placed Pod is then one event and not three."""
 
-PACE: Final = Pace(page=200)
-"""Decoding a page of nodes takes ten milliseconds, for which requests have to wait."""
+PACE: Final = ReflectorTuning(page=200)
+"""Decoding a page of nodes takes ten milliseconds, during which requests wait."""
 
 ConfigMapCallback = Callable[[str, str, "Mapping[str, str] | None"], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """How the watch of one kind is going.
+    """The state of the watch of one resource.
 
     Attributes:
-        resource: plural.
-        synced: everything was read once.
-        age: seconds since the last sign of life.
-        events, lists, failures: how many there were.
-        problem: why it cannot go on; empty if it does.
+        resource: plural name.
+        synced: whether the initial list is complete.
+        age: seconds since data was last received.
+        events, lists, failures: counts.
+        problem: why the watch fails; empty if it works.
     """
 
     resource: str
@@ -81,74 +79,61 @@ class _Pods:
 
 
 class _ConfigMap:
-    def __init__(self, tell: ConfigMapCallback) -> None:
-        self._tell = tell
+    def __init__(self, callback: ConfigMapCallback) -> None:
+        self._callback = callback
 
     def set(self, obj: Object) -> None:
         metadata = obj["metadata"]
-        self._tell(metadata["namespace"], metadata["name"], obj.get("data") or {})
+        self._callback(metadata["namespace"], metadata["name"], obj.get("data") or {})
 
     def remove(self, obj: Object) -> None:
-        self._tell(obj["metadata"]["namespace"], obj["metadata"]["name"], None)
+        self._callback(obj["metadata"]["namespace"], obj["metadata"]["name"], None)
 
 
-class View:
-    """Watches nodes, bound pods and the ConfigMaps that somebody wants to hear of.
-
-    Args:
-        cluster: is kept up to date.
-        client: asks the API.
-        tell: is told of ConfigMaps.
-        loads: decodes JSON.
-        pods: somebody wants to know of pods; see `want_pods`.
-        pace: pauses and sizes.
-        clock: monotonic seconds.
-    """
+class ClusterFeed:
+    """Watches nodes, the ConfigMaps of policies and, with `pods`, bound Pods (see `watch_pods`)."""
 
     def __init__(
         self,
         cluster: Cluster,
         client: ApiClient,
-        tell: ConfigMapCallback,
+        on_config_map: ConfigMapCallback,
         *,
         loads: Callable[[bytes], Any],
         pods: bool = True,
-        pace: Pace = PACE,
+        pace: ReflectorTuning = PACE,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._client = client
-        self._tell = tell
+        self._on_config_map = on_config_map
         self._loads = loads
         self._pace = pace
         self._clock = clock
-        self._nodes = Reflector(client, NODES, _Nodes(cluster), loads=loads, pace=pace)
+        self._nodes = Reflector(client, NODES, _Nodes(cluster), loads=loads, tuning=pace)
         self._pods_receiver = _Pods(cluster)
         self._pods: Reflector | None = None
         self._pods_task: asyncio.Task[None] | None = None
-        self._pods_wanted = pods
+        self._needs_pods = pods
         self._config_maps: dict[tuple[str, str], asyncio.Task[None]] = {}
 
     async def run(self) -> None:
         """Watch until cancelled."""
         try:
-            await self.want_pods(self._pods_wanted)
+            await self.watch_pods(self._needs_pods)
             await self._nodes.run()
         finally:
-            await self.want(())
+            await self.watch_config_maps(())
             await _ended(self._pods_task)
 
     async def synced(self) -> None:
-        """Return once all nodes and pods were read."""
+        """Return after the initial lists of nodes and Pods."""
         await self._nodes.synced()
         if self._pods is not None:
             await self._pods.synced()
 
-    async def want_pods(self, wanted: bool) -> None:
-        """Watch bound pods, or forget them: a watch of all pods is the dearest thing here.
-
-        Each pod that is placed is decoded here.
-        """
-        if wanted and self._pods is None:
+    async def watch_pods(self, needed: bool) -> None:
+        """Start or stop the watch of bound Pods, the most expensive one: it decodes every Pod."""
+        if needed and self._pods is None:
             self._pods = Reflector(
                 self._client,
                 PODS,
@@ -156,39 +141,39 @@ class View:
                 Selection(field_selector=BOUND),
                 loads=self._loads,
                 fields=POD,
-                pace=self._pace,
+                tuning=self._pace,
             )
             self._pods_task = asyncio.create_task(self._pods.run())
-        elif not wanted and self._pods is not None:
+        elif not needed and self._pods is not None:
             reflector, self._pods = self._pods, None
             await _ended(self._pods_task)
             reflector.forget()
 
-    async def want(self, config_maps: Iterable[tuple[str, str]]) -> None:
-        """Watch these ConfigMaps (namespace, name) and no others."""
-        wanted = set(config_maps)
-        for key in wanted - set(self._config_maps):
+    async def watch_config_maps(self, config_maps: Iterable[tuple[str, str]]) -> None:
+        """Watch exactly these ConfigMaps (namespace, name)."""
+        desired = set(config_maps)
+        for key in desired - set(self._config_maps):
             namespace, name = key
             reflector = Reflector(
                 self._client,
                 CONFIG_MAPS,
-                _ConfigMap(self._tell),
+                _ConfigMap(self._on_config_map),
                 Selection(namespace, field_selector=f"metadata.name={name}"),
                 loads=self._loads,
-                pace=self._pace,
+                tuning=self._pace,
             )
             self._config_maps[key] = asyncio.create_task(reflector.run())
-        for key in set(self._config_maps) - wanted:
+        for key in set(self._config_maps) - desired:
             await _ended(self._config_maps.pop(key))
 
     def watched(self) -> list[Watched]:
-        """How it is going, kind by kind."""
+        """The state of the watches."""
         now = self._clock()
         return [
             Watched(
                 reflector.resource.plural,
                 reflector.state.synced,
-                now - reflector.state.heard if reflector.state.lists else float("inf"),
+                now - reflector.state.received_at if reflector.state.lists else float("inf"),
                 reflector.state.events,
                 reflector.state.lists,
                 reflector.state.failures,

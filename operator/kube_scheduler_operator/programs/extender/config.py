@@ -1,30 +1,25 @@
-"""What an extender is to serve: the file that `--config` names, read strictly.
-
-Loads neither numpy nor a server, so that the file can be checked by whoever writes it.
-"""
+"""The configuration of an extender as types, and their defaults."""
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ...policies.arguments import ProblemsError
 
 PORT: Final = 5401
-"""As in the manifests of kube-safe-scheduler; the default of its agents, 80, needs root."""
+"""The port in kube-safe-scheduler's manifests; its agents' default, 80, needs root."""
 
 LOG_LEVELS: Final = ("TRACE", "DEBUG", "INFO", "WARNING", "ERROR", "ALERT")
-"""Those of kube-safe-scheduler's LOG_LEVEL, most detailed first."""
+"""The values of kube-safe-scheduler's LOG_LEVEL, most detailed first."""
 
 IGNORE: Final = "Ignore"
 FAIL: Final = "Fail"
 
 
 class ConfigError(ProblemsError):
-    """The configuration cannot be used."""
+    """The configuration is invalid."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +27,8 @@ class Tls:
     """TLS of a port.
 
     Attributes:
-        cert_file, key_file: PEM; read again when they change.
-        client_ca_file: PEM; if given, only clients with a certificate of it may ask.
+        cert_file, key_file: PEM files, reloaded when they change.
+        client_ca_file: PEM file; if set, verbs require a client certificate that it issued.
     """
 
     cert_file: str
@@ -43,7 +38,7 @@ class Tls:
 
 @dataclass(frozen=True, slots=True)
 class Listen:
-    """Where to listen; an empty address is every address of the machine."""
+    """A listening address; an empty one means all addresses of the machine."""
 
     address: str = "127.0.0.1"
     port: int = PORT
@@ -51,14 +46,14 @@ class Listen:
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class MemberSpec:
     """A policy within an agent.
 
     Attributes:
-        policy: its name in the catalogue.
-        arguments: as given; checked.
-        weight: of its score among those of the agent's policies; 0: its score does not count.
-        name: what it is called in answers and logs; empty: as the policy.
+        policy: name in the catalogue.
+        arguments: validated arguments.
+        weight: weight of its score within the agent; 0: its score is ignored.
+        name: name in responses and logs; empty: the name of the policy.
     """
 
     policy: str
@@ -69,27 +64,27 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class AgentSpec:
-    """What is served under one name: one policy or several as one extender.
+    """One or several policies that are served as one extender.
 
     Attributes:
         name: `/NAME/filter`, `/NAME/prioritize`.
-        members: filter: all of them must accept a node; prioritize: the weighted mean.
-        failure_policy: what a bug in a policy means: IGNORE, it has no opinion, or FAIL, the call
-            fails and the scheduler does what the extender's `ignorable` says.
+        members: its policies; a node must pass all filters, and scores are averaged by weight.
+        failure_policy: when a policy raises: IGNORE skips the policy, FAIL fails the call, and
+            the scheduler then follows the extender's `ignorable`.
     """
 
     name: str
-    members: tuple[Member, ...]
+    members: tuple[MemberSpec, ...]
     failure_policy: str = IGNORE
 
 
 @dataclass(frozen=True, slots=True)
 class PodSelector:
-    """Which pods the agents look at; others may go anywhere. Empty parts select all.
+    """The Pods to which the agents apply; empty fields match all Pods.
 
     Attributes:
-        scheduler_names: values of spec.schedulerName.
-        match_labels: labels that a pod must have.
+        scheduler_names: accepted values of spec.schedulerName.
+        match_labels: labels that a Pod must have.
     """
 
     scheduler_names: frozenset[str] = frozenset()
@@ -98,18 +93,18 @@ class PodSelector:
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """All of the file.
+    """A complete configuration.
 
     Attributes:
-        agents: what is served, policies on their own included.
-        listen: where kube-scheduler asks.
-        health: a second port without TLS that only tells how the program is; None: none.
-        pod_selector: which pods are looked at.
+        agents: the agents, including those that consist of a single policy.
+        listen: address for calls from kube-scheduler.
+        health: address of a second port, without TLS, for health and metrics only.
+        pod_selector: the Pods to which the agents apply.
         log_level: one of LOG_LEVELS.
-        kubeconfig: how to reach the API; empty: as every Kubernetes program does.
-        watch: False: never ask the API; what is known of nodes is what requests say of them.
-        decisions: so many pods are remembered for /explain.
-        digest: the first 16 hex digits of the file's SHA-256.
+        kubeconfig: path; empty: the usual Kubernetes lookup.
+        watch: whether to watch the API; without it, node data comes from requests only.
+        decisions: number of Pods whose decisions /explain can show.
+        digest: first 16 hex digits of the file's SHA-256.
     """
 
     agents: tuple[AgentSpec, ...]
@@ -121,71 +116,3 @@ class Config:
     watch: bool = True
     decisions: int = 200
     digest: str = ""
-
-
-def of_policies(names: Sequence[str]) -> Config:
-    """The configuration that serves each of these policies with its defaults.
-
-    Raises:
-        ConfigError: one does not exist.
-    """
-    return from_document({"policies": [{"policy": name} for name in names]})
-
-
-def read(text: str) -> Config:
-    """The configuration in a file, YAML or JSON.
-
-    Raises:
-        ConfigError: what is wrong with it.
-    """
-    digest = hashlib.sha256(text.encode()).hexdigest()[:16]
-    return replace(from_document(_parse(text)), digest=digest)
-
-
-def override(config: Config, environ: Mapping[str, str], port: int | None = None) -> Config:
-    """The configuration with what flags and the environment say instead.
-
-    Args:
-        config: of the file.
-        environ: HTTP_PORT and LOG_LEVEL count, as they do for kube-safe-scheduler's agents; a level
-            that does not exist is INFO, as there.
-        port: of the flag; comes before HTTP_PORT.
-
-    Raises:
-        ConfigError: HTTP_PORT is no port.
-    """
-    given: int | str | None = port if port is not None else environ.get("HTTP_PORT") or None
-    if given is not None:
-        number = int(given) if str(given).isascii() and str(given).isdigit() else -1
-        if not 0 <= number <= 65535:
-            raise ConfigError([f'HTTP_PORT: "{given}" is not a port from 0 to 65535'])
-        config = replace(config, listen=replace(config.listen, port=number))
-    level = environ.get("LOG_LEVEL", "").strip().upper()
-    if level:
-        config = replace(config, log_level=level if level in LOG_LEVELS else "INFO")
-    return config
-
-
-def from_document(document: Any) -> Config:
-    """The configuration in a parsed file.
-
-    Raises:
-        ConfigError: what is wrong with it.
-    """
-    from .config_reader import read_document
-
-    return read_document(document)
-
-
-def _parse(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError:
-        pass
-    import yaml  # a third of a second: what the operator writes is JSON
-
-    try:
-        return yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        why = " ".join(str(error).split())
-        raise ConfigError([f"this is neither YAML nor JSON: {why}"]) from error

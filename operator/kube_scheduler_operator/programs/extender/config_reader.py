@@ -1,9 +1,14 @@
-"""Reads the configuration of an extender strictly: all that is wrong with it, field by field."""
+"""Reads the configuration of an extender strictly, and reports all errors with their field.
+
+Loads neither numpy nor a server: the operator validates the files that it writes.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, TypeVar
 
@@ -19,7 +24,7 @@ from .config import (
     Config,
     ConfigError,
     Listen,
-    Member,
+    MemberSpec,
     PodSelector,
     Tls,
 )
@@ -30,11 +35,54 @@ _NAME: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,251}[A-Za-z0-9])?")
 _RESERVED: Final = ("scheduler",)
 
 
-def read_document(document: Any) -> Config:
-    """The configuration in a parsed file.
+def of_policies(names: Sequence[str]) -> Config:
+    """A configuration that serves each of these policies with its defaults.
 
     Raises:
-        ConfigError: what is wrong with it.
+        ConfigError: a policy does not exist.
+    """
+    return from_document({"policies": [{"policy": name} for name in names]})
+
+
+def read(text: str) -> Config:
+    """The configuration in a YAML or JSON file.
+
+    Raises:
+        ConfigError: the file is invalid.
+    """
+    digest = hashlib.sha256(text.encode()).hexdigest()[:16]
+    return replace(from_document(_parse(text)), digest=digest)
+
+
+def override(config: Config, environ: Mapping[str, str], port: int | None = None) -> Config:
+    """The configuration with the overrides of flags and the environment.
+
+    Args:
+        config: the configuration of the file.
+        environ: HTTP_PORT and LOG_LEVEL apply, as in kube-safe-scheduler's agents; an unknown
+            level means INFO, as there.
+        port: the flag, which takes precedence over HTTP_PORT.
+
+    Raises:
+        ConfigError: HTTP_PORT is not a port.
+    """
+    value: int | str | None = port if port is not None else environ.get("HTTP_PORT") or None
+    if value is not None:
+        number = int(value) if str(value).isascii() and str(value).isdigit() else -1
+        if not 0 <= number <= 65535:
+            raise ConfigError([f'HTTP_PORT: "{value}" is not a port from 0 to 65535'])
+        config = replace(config, listen=replace(config.listen, port=number))
+    level = environ.get("LOG_LEVEL", "").strip().upper()
+    if level:
+        config = replace(config, log_level=level if level in LOG_LEVELS else "INFO")
+    return config
+
+
+def from_document(document: Any) -> Config:
+    """The configuration in a parsed document.
+
+    Raises:
+        ConfigError: the document is invalid.
     """
     reader = _Reader()
     config = reader.config(document)
@@ -43,12 +91,26 @@ def read_document(document: Any) -> Config:
     return config
 
 
+def _parse(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        pass
+    import yaml  # a third of a second: what the operator writes is JSON
+
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        why = " ".join(str(error).split())
+        raise ConfigError([f"the file is neither YAML nor JSON: {why}"]) from error
+
+
 class _Reader:
-    """Reads a document and collects what is wrong with it."""
+    """Reads a document and collects all problems."""
 
     def __init__(self) -> None:
         self.problems: list[str] = []
-        self.served: dict[str, Member] = {}
+        self.served: dict[str, MemberSpec] = {}
 
     def config(self, document: Any) -> Config | None:
         known = (
@@ -63,7 +125,7 @@ class _Reader:
         level = self.value(top, "logLevel", str, "INFO").upper()
         if level not in LOG_LEVELS:
             hint = did_you_mean(level, LOG_LEVELS) or f"; use {listing(LOG_LEVELS)}"
-            self.wrong("logLevel", f'"{level}" is not known{hint}')
+            self.error("logLevel", f'"{level}" is not known{hint}')
         return Config(
             agents=agents,
             listen=listen,
@@ -87,83 +149,83 @@ class _Reader:
             if agent is not None:
                 self.add(found, agent, path)
         if not found and not self.problems:
-            self.wrong("policies", "there is nothing to serve; name a policy or an agent")
+            self.error("policies", "nothing to serve; add a policy or an agent")
         return tuple(found.values())
 
     def add(self, found: dict[str, AgentSpec], agent: AgentSpec, path: str) -> None:
         if not _NAME.fullmatch(agent.name) or agent.name in _RESERVED:
-            self.wrong(
+            self.error(
                 f"{path}.name",
-                f'"{agent.name}" cannot be part of an URL here; use letters, digits, "-", "_" and '
-                f'"." and another word than {listing(_RESERVED)}',
+                f'"{agent.name}" cannot be used in a URL path; use letters, digits, "-", "_" and '
+                f'"." and a word other than {listing(_RESERVED)}',
             )
         elif agent.name in found:
-            self.wrong(f"{path}.name", f'"{agent.name}" is served already; use another name')
+            self.error(f"{path}.name", f'"{agent.name}" is already in use; choose another name')
         else:
             found[agent.name] = agent
 
     def policy(self, entry: Any, path: str) -> AgentSpec | None:
         known = ("name", "policy", "arguments", "failurePolicy")
-        given = self.mapping(entry, path, known)
-        if given is None:
+        fields = self.mapping(entry, path, known)
+        if fields is None:
             return None
-        member = self.member({k: given[k] for k in ("policy", "arguments") if k in given}, path)
+        member = self.member({k: fields[k] for k in ("policy", "arguments") if k in fields}, path)
         if member is None:
             return None
-        name = self.value(given, "name", str, "", path) or member.policy
+        name = self.value(fields, "name", str, "", path) or member.policy
         if name != member.policy:
             member = replace(member, name=name)
-        return AgentSpec(name, (member,), self.failure_policy(given, path))
+        return AgentSpec(name, (member,), self.failure_policy(fields, path))
 
     def agent(self, entry: Any, path: str) -> AgentSpec | None:
-        given = self.mapping(entry, path, ("name", "policies", "failurePolicy"))
-        if given is None:
+        fields = self.mapping(entry, path, ("name", "policies", "failurePolicy"))
+        if fields is None:
             return None
-        entries = self.entries(given.get("policies"), f"{path}.policies")
+        entries = self.entries(fields.get("policies"), f"{path}.policies")
         members = [self.member(one, at) for at, one in entries]
-        name = self.value(given, "name", str, "", path)
+        name = self.value(fields, "name", str, "", path)
         if not members:
-            self.wrong(f"{path}.policies", "an agent needs one policy at least; name one")
+            self.error(f"{path}.policies", "an agent needs at least one policy")
         spec = tuple(member for member in members if member is not None)
-        return AgentSpec(name, spec, self.failure_policy(given, path))
+        return AgentSpec(name, spec, self.failure_policy(fields, path))
 
-    def member(self, entry: Any, path: str) -> Member | None:
-        given = self.mapping(entry, path, ("name", "policy", "weight", "arguments"))
-        if given is None:
+    def member(self, entry: Any, path: str) -> MemberSpec | None:
+        fields = self.mapping(entry, path, ("name", "policy", "weight", "arguments"))
+        if fields is None:
             return None
-        weight = self.number(given, "weight", 1, 0, 1000, path)
-        called = self.value(given, "name", str, "", path)
-        if called in self.served and "policy" not in given and "arguments" not in given:
+        weight = self.number(fields, "weight", 1, 0, 1000, path)
+        called = self.value(fields, "name", str, "", path)
+        if called in self.served and "policy" not in fields and "arguments" not in fields:
             return replace(self.served[called], weight=weight)
-        # A name is enough where there is no other name to give.
-        name = self.value(given, "policy", str, "", path) or called
+        # `name` alone also selects the policy.
+        name = self.value(fields, "policy", str, "", path) or called
         if not name:
-            self.wrong(f"{path}.policy", "this must be the name of a policy")
+            self.error(f"{path}.policy", "this must be the name of a policy")
             return None
-        arguments = given.get("arguments") or {}
+        arguments = fields.get("arguments") or {}
         if not isinstance(arguments, Mapping):
-            self.wrong(f"{path}.arguments", "this must be an object of the policy's arguments")
+            self.error(f"{path}.arguments", "this must be an object of the policy's arguments")
             return None
         try:
             policies.read_arguments(name, arguments)
         except UnknownPolicyError as error:
-            self.wrong(f"{path}.policy", str(error))
+            self.error(f"{path}.policy", str(error))
             return None
         except ArgumentsError as error:
             self.problems.extend(f"{path}.{problem}" for problem in error.problems)
             return None
-        return Member(name, dict(arguments), weight, called if called != name else "")
+        return MemberSpec(name, dict(arguments), weight, called if called != name else "")
 
-    def failure_policy(self, given: Mapping[str, Any], path: str) -> str:
-        value = self.value(given, "failurePolicy", str, IGNORE, path)
+    def failure_policy(self, fields: Mapping[str, Any], path: str) -> str:
+        value = self.value(fields, "failurePolicy", str, IGNORE, path)
         if value not in (IGNORE, FAIL):
-            self.wrong(f"{path}.failurePolicy", f'"{value}" is not known; use {IGNORE} or {FAIL}')
+            self.error(f"{path}.failurePolicy", f'"{value}" is not known; use {IGNORE} or {FAIL}')
         return value
 
-    def listen(self, given: Any) -> tuple[Listen, Listen | None]:
-        if given is None:
+    def listen(self, value: Any) -> tuple[Listen, Listen | None]:
+        if value is None:
             return Listen(), None
-        found = self.mapping(given, "listen", ("address", "port", "tls", "health"))
+        found = self.mapping(value, "listen", ("address", "port", "tls", "health"))
         if found is None:
             return Listen(), None
         listen = Listen(
@@ -177,15 +239,15 @@ class _Reader:
         at = "listen.health"
         found = self.mapping(health, at, ("address", "port")) or {}
         if not isinstance(found.get("port"), int):
-            self.wrong(f"{at}.port", "this must be a port from 0 to 65535")
+            self.error(f"{at}.port", "this must be a port from 0 to 65535")
         port = self.number(found, "port", 0, 0, 65535, at)
         return listen, Listen(self.value(found, "address", str, "", at), port)
 
-    def tls(self, given: Any) -> Tls | None:
-        if not given:
+    def tls(self, value: Any) -> Tls | None:
+        if not value:
             return None
         at = "listen.tls"
-        found = self.mapping(given, at, ("certFile", "keyFile", "clientCAFile"))
+        found = self.mapping(value, at, ("certFile", "keyFile", "clientCAFile"))
         if found is None:
             return None
         files = [
@@ -194,46 +256,46 @@ class _Reader:
         if not any(files):
             return None
         if not (files[0] and files[1]):
-            self.wrong(at, "certFile and keyFile belong together; name both")
+            self.error(at, "certFile and keyFile must be set together")
         return Tls(*files)
 
-    def selector(self, given: Any) -> PodSelector:
-        if given is None:
+    def selector(self, value: Any) -> PodSelector:
+        if value is None:
             return PodSelector()
         at = "podSelector"
-        found = self.mapping(given, at, ("schedulerNames", "matchLabels")) or {}
+        found = self.mapping(value, at, ("schedulerNames", "matchLabels")) or {}
         names = found.get("schedulerNames") or []
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-            self.wrong(f"{at}.schedulerNames", "this must be a list of names of schedulers")
+            self.error(f"{at}.schedulerNames", "this must be a list of scheduler names")
             names = []
         labels = found.get("matchLabels") or {}
         if not isinstance(labels, Mapping) or not all(
             isinstance(part, str) for pair in labels.items() for part in pair
         ):
-            self.wrong(f"{at}.matchLabels", "this must be an object of labels and their values")
+            self.error(f"{at}.matchLabels", "this must be an object of label names and values")
             labels = {}
         return PodSelector(frozenset(names), dict(labels))
 
     # --- values ---------------------------------------------------------------------------------
 
-    def wrong(self, path: str, message: str) -> None:
+    def error(self, path: str, message: str) -> None:
         self.problems.append(f"{path}: {message}" if path else message)
 
     def mapping(self, value: Any, path: str, known: Collection[str]) -> Mapping[str, Any] | None:
         if not isinstance(value, Mapping):
-            self.wrong(path, f"this must be an object with {listing(known)}")
+            self.error(path, f"this must be an object with {listing(known)}")
             return None
         for key in value:
             if key not in known:
                 hint = did_you_mean(str(key), known) or f"; use {listing(known)}"
-                self.wrong(f"{path}.{key}" if path else str(key), f"there is no such field{hint}")
+                self.error(f"{path}.{key}" if path else str(key), f"unknown field{hint}")
         return value
 
     def entries(self, value: Any, path: str) -> Iterator[tuple[str, Any]]:
         if value is None:
             return
         if not isinstance(value, list):
-            self.wrong(path, "this must be a list")
+            self.error(path, "this must be a list")
             return
         for position, entry in enumerate(value):
             yield f"{path}[{position}]", entry
@@ -245,8 +307,8 @@ class _Reader:
         if value is None:
             return default
         if not isinstance(value, kind):  # type: ignore[arg-type] # a class, for mypy's sake callable
-            wanted = {str: "a text", bool: "true or false"}[kind]  # type: ignore[index]
-            self.wrong(f"{path}.{key}" if path else key, f"this must be {wanted}")
+            expected = {str: "a string", bool: "true or false"}[kind]  # type: ignore[index]
+            self.error(f"{path}.{key}" if path else key, f"this must be {expected}")
             return default
         return value  # type: ignore[no-any-return]
 
@@ -264,6 +326,6 @@ class _Reader:
             return default
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
             at = f"{path}.{key}" if path else key
-            self.wrong(at, f"this must be a whole number from {least} to {most}")
+            self.error(at, f"this must be an integer from {least} to {most}")
             return default
         return value

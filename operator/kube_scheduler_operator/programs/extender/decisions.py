@@ -1,7 +1,7 @@
-"""What was decided for the last pods, kept so that it costs next to nothing until somebody asks.
+"""The record of the last decisions, which `/explain` shows.
 
-A decision holds on to what the request was answered from: the bytes with the names, the arrays with
-the scores. It is put into words when `/explain` is asked.
+Recording is cheap: a decision refers to the bytes and arrays of the request, and is formatted only
+when it is requested.
 """
 
 from __future__ import annotations
@@ -10,39 +10,37 @@ import datetime
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import orjson
 
+from ...policies.pods import Pod
 from ...policies.policy import Rejections
-from .node_names import Names
+from .agent import Scores
+from .node_names import NodeNames
 from .wire import Args
 
-if TYPE_CHECKING:
-    from ...policies.pods import Pod
-    from .agent import Scores
-
 BYTES: Final = 16 * 1024 * 1024
-"""Of all decisions together; with very many nodes they are fewer than asked for."""
+"""Total size of the record; with very many nodes it has fewer Pods than configured."""
 
 _OBJECT: Final = 8 * 1024
-"""Bytes that a pod itself takes once it is parsed, roughly; likewise a reason."""
+"""Approximate bytes of a parsed Pod, and of a reason."""
 _REASON: Final = 200
 
 
 @dataclass(slots=True)
-class Decision:
-    """The last answers of one agent for one pod.
+class AgentDecision:
+    """The last results of one agent for one Pod.
 
     Attributes:
-        agent: its name.
-        filtered_at, scored_at: when, in seconds since 1970; 0: not at all.
-        filtered: the names (JSON) that filter was asked about.
-        rejections: which of them were rejected; None: none.
-        scored: the names (JSON) that prioritize was asked about.
-        positions: where in `scored` each score belongs; None: in this order.
-        scores: what was said.
-        size: bytes that all this takes, roughly.
+        agent: name.
+        filtered_at, scored_at: times, in seconds since 1970; 0: never.
+        filtered: the names (JSON) in the filter call.
+        rejections: the rejected nodes; None: none.
+        scored: the names (JSON) in the prioritize call.
+        positions: position in `scored` of each score; None: in the same order.
+        scores: the result of prioritize.
+        size: approximate bytes.
     """
 
     agent: str
@@ -61,28 +59,24 @@ class _Pod:
     key: str
     uid: str
     source: bytes | Mapping[str, Any]
-    decisions: dict[str, Decision] = field(default_factory=dict)
+    decisions: dict[str, AgentDecision] = field(default_factory=dict)
     size: int = 0
-    hopeless: bool = False  # an agent rejected all of its nodes
+    rejected: bool = False  # an agent rejected all of its nodes
 
 
 class Decisions:
-    """The decisions for the last pods, and for the last ones that no node was left for.
+    """The decisions for the last Pods, and for the last Pods whose nodes were all rejected.
 
-    Those have a memory of their own: while hundreds of pods a second find their node, people ask
-    about the one that does not.
-
-    Args:
-        pods: so many of each sort.
-        limit: bytes altogether, roughly.
-        clock: seconds since 1970.
+    Rejected Pods are kept separately: otherwise hundreds of scheduled Pods per second would
+    displace the few that need an explanation. `pods` limits each of the two kinds, `limit` the
+    total bytes.
     """
 
     def __init__(self, pods: int, clock: Callable[[], float], limit: int = BYTES) -> None:
         self._pods = pods
         self._limit = limit
         self._clock = clock
-        self._kept: tuple[OrderedDict[str, _Pod], OrderedDict[str, _Pod]] = (
+        self._pods_by_outcome: tuple[OrderedDict[str, _Pod], OrderedDict[str, _Pod]] = (
             OrderedDict(),
             OrderedDict(),
         )
@@ -91,12 +85,12 @@ class Decisions:
         self._last: tuple[Pod, _Pod] | None = None
 
     def resize(self, pods: int) -> None:
-        """Keep so many from now on."""
+        """Change the number of Pods."""
         self._pods = pods
         self._shrink()
 
     def filtered(self, agent: str, args: Args, rejections: Rejections | None) -> None:
-        """An agent has filtered."""
+        """Record the result of a filter call."""
         if not self._pods:
             return
         pod, decision = self._of(agent, args)
@@ -107,15 +101,15 @@ class Decisions:
         size = len(names)
         if rejections is not None:
             size += _REASON * len(rejections.reasons)
-        hopeless = rejections is not None and len(rejections.reasons) == len(args.names)
-        if hopeless != pod.hopeless:
-            del self._kept[pod.hopeless][pod.key]
-            pod.hopeless = hopeless
-            self._kept[hopeless][pod.key] = pod
+        rejected = rejections is not None and len(rejections.reasons) == len(args.names)
+        if rejected != pod.rejected:
+            del self._pods_by_outcome[pod.rejected][pod.key]
+            pod.rejected = rejected
+            self._pods_by_outcome[rejected][pod.key] = pod
         self._grown(pod, decision, size)
 
     def scored(self, agent: str, args: Args, scores: Scores) -> None:
-        """An agent has scored."""
+        """Record the result of a prioritize call."""
         if not self._pods:
             return
         pod, decision = self._of(agent, args)
@@ -130,105 +124,106 @@ class Decisions:
         self._grown(pod, decision, size)
 
     def pods(self) -> list[str]:
-        """namespace/name of those that are remembered, the last one first."""
-        return [key for kept in self._kept[::-1] for key in reversed(kept)]
+        """namespace/name of the recorded Pods, the latest first."""
+        return [key for pods in self._pods_by_outcome[::-1] for key in reversed(pods)]
 
     def explain(self, pod: str) -> dict[str, Any] | None:
-        """What was decided for a pod (namespace/name), for JSON; None: nothing is remembered."""
-        found = self._kept[1].get(pod) or self._kept[0].get(pod)
+        """The decisions for a Pod (namespace/name), for JSON; None: none are recorded."""
+        found = self._pods_by_outcome[1].get(pod) or self._pods_by_outcome[0].get(pod)
         if found is None:
             return None
         agents = [_explain(decision) for decision in found.decisions.values()]
         return {"pod": pod, "uid": found.uid, "agents": agents}
 
     def last(self, pod: str) -> Args | None:
-        """A pod (namespace/name) with the nodes that it was last asked about; None: unknown."""
-        found = self._kept[1].get(pod) or self._kept[0].get(pod)
+        """A Pod (namespace/name) with the nodes of its last call; None: unknown."""
+        found = self._pods_by_outcome[1].get(pod) or self._pods_by_outcome[0].get(pod)
         if found is None:
             return None
         source = found.source
         obj = orjson.loads(source)["Pod"] if isinstance(source, bytes) else source
         decision = next(iter(found.decisions.values()))
-        return Args(obj, Names(orjson.loads(decision.filtered or decision.scored)))
+        return Args(obj, NodeNames(orjson.loads(decision.filtered or decision.scored)))
 
     def __len__(self) -> int:
-        return sum(map(len, self._kept))
+        return sum(map(len, self._pods_by_outcome))
 
-    def _of(self, agent: str, args: Args) -> tuple[_Pod, Decision]:
+    def _of(self, agent: str, args: Args) -> tuple[_Pod, AgentDecision]:
         last = self._last
         pod = last[1] if last is not None and last[0] is args.pod else self._enter(args)
         decision = pod.decisions.get(agent)
         if decision is None:
-            decision = pod.decisions[agent] = Decision(agent)
+            decision = pod.decisions[agent] = AgentDecision(agent)
         return pod, decision
 
     def _enter(self, args: Args) -> _Pod:
-        """The entry of a pod, which is now the newest."""
-        given = args.pod
-        key = f"{given.namespace}/{given.name}"
-        pod = self._kept[0].pop(key, None) or self._kept[1].pop(key, None)
-        if pod is not None and pod.uid != given.uid:
+        """The entry of a Pod, which becomes the latest."""
+        source = args.pod
+        key = f"{source.namespace}/{source.name}"
+        pod = self._pods_by_outcome[0].pop(key, None) or self._pods_by_outcome[1].pop(key, None)
+        if pod is not None and pod.uid != source.uid:
             self._size -= pod.size
             pod = None
         if pod is None:
-            source = args.source or args.object
-            pod = _Pod(key, given.uid, source, size=len(args.source) or _OBJECT)
+            pod = _Pod(
+                key, source.uid, args.source or args.object, size=len(args.source) or _OBJECT
+            )
             self._size += pod.size
-        self._kept[pod.hopeless][key] = pod
-        self._last = given, pod
+        self._pods_by_outcome[pod.rejected][key] = pod
+        self._last = source, pod
         return pod
 
-    def _grown(self, pod: _Pod, decision: Decision, size: int) -> None:
-        """A decision takes so many bytes now."""
+    def _grown(self, pod: _Pod, decision: AgentDecision, size: int) -> None:
+        """Update the size of a decision."""
         more = size - decision.size
         decision.size = size
         pod.size += more
         self._size += more
-        if self._size > self._limit or len(self._kept[pod.hopeless]) > self._pods:
+        if self._size > self._limit or len(self._pods_by_outcome[pod.rejected]) > self._pods:
             self._shrink()
 
     def _shrink(self) -> None:
-        for kept in self._kept:
-            while len(kept) > self._pods:
-                self._forget(kept)
+        for pods in self._pods_by_outcome:
+            while len(pods) > self._pods:
+                self._forget(pods)
         while self._size > self._limit and len(self) > 1:
-            self._forget(max(self._kept, key=len))
+            self._forget(max(self._pods_by_outcome, key=len))
 
-    def _forget(self, kept: OrderedDict[str, _Pod]) -> None:
-        """Forget the oldest of these."""
-        _, pod = kept.popitem(last=False)
+    def _forget(self, pods: OrderedDict[str, _Pod]) -> None:
+        """Remove the oldest of these Pods."""
+        _, pod = pods.popitem(last=False)
         self._size -= pod.size
         if self._last is not None and self._last[1] is pod:
             self._last = None
 
 
-def _explain(decision: Decision) -> dict[str, Any]:
-    told: dict[str, Any] = {"agent": decision.agent}
+def _explain(decision: AgentDecision) -> dict[str, Any]:
+    result: dict[str, Any] = {"agent": decision.agent}
     if decision.filtered_at:
         names = orjson.loads(decision.filtered)
         rejections = decision.rejections or Rejections()
-        told["filter"] = {
+        result["filter"] = {
             "at": _time(decision.filtered_at),
             "nodes": len(names),
             "rejected": [
                 {
                     "node": names[at],
-                    "reason": rejections.told(at),
+                    "reason": rejections.describe(at),
                     "unresolvable": at in rejections.unresolvable,
                 }
                 for at in sorted(rejections.reasons, key=names.__getitem__)
             ],
         }
     if decision.scores is not None:
-        told["prioritize"] = {
+        result["prioritize"] = {
             "at": _time(decision.scored_at),
             "weights": {name: weight for name, weight, _ in decision.scores.parts},
             "nodes": sorted(_rows(decision), key=lambda row: (-row["score"], row["node"])),
         }
-    return told
+    return result
 
 
-def _rows(decision: Decision) -> Iterator[dict[str, Any]]:
+def _rows(decision: AgentDecision) -> Iterator[dict[str, Any]]:
     scores = decision.scores
     if scores is None:
         return

@@ -1,13 +1,13 @@
-"""Metrics of an extender, made of plain numbers when somebody scrapes.
+"""Metrics of an extender, built from plain counters at each scrape.
 
-Nothing here knows prometheus_client's global registry.
+They have a registry of their own; prometheus_client's global one is not used.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import prometheus_client
 from prometheus_client.core import (
@@ -18,37 +18,34 @@ from prometheus_client.core import (
 from prometheus_client.registry import Collector
 
 from ... import __version__
-from .call_counters import BUCKETS
+from .agent import PolicyAgent
+from .call_counters import BUCKETS, CallCounters
+from .cluster_feed import Watched
+from .http_server import HttpServer
 from .verbs import BIND, PREEMPT
-
-if TYPE_CHECKING:
-    from .agent import Agent
-    from .call_counters import Calls
-    from .cluster_feed import Watched
-    from .http_server import Server
 
 PREFIX: Final = "kube_scheduler_operator_extender_"
 
 
 @dataclass(slots=True)
-class Sources:
-    """What metrics are made of, asked at every scrape.
+class MetricSources:
+    """Callables that return the current values at a scrape.
 
     Attributes:
-        calls: one for each verb of each agent.
-        agents: what is served.
-        servers: the ports.
-        watched: what is watched.
-        nodes, pods: how many the view has.
-        decisions: how many pods are remembered.
-        config_valid: whether the file that is there now is the one in use.
-        events: (sent, left out or dropped).
-        waits: answers that waited for news (in vain, and not).
+        calls: counters of each verb of each agent.
+        agents: the agents.
+        servers: the HTTP servers.
+        watched: state of each watch.
+        nodes, pods: numbers in the node view.
+        decisions: number of Pods with recorded decisions.
+        config_valid: whether the current file is in use.
+        events: (recorded, dropped).
+        waits: responses that waited (without an event, with one).
     """
 
-    calls: Callable[[], Iterable[Calls]] = tuple
-    agents: Callable[[], Iterable[Agent]] = tuple
-    servers: Callable[[], Iterable[Server]] = tuple
+    calls: Callable[[], Iterable[CallCounters]] = tuple
+    agents: Callable[[], Iterable[PolicyAgent]] = tuple
+    servers: Callable[[], Iterable[HttpServer]] = tuple
     watched: Callable[[], Iterable[Watched]] = tuple
     nodes: Callable[[], int] = int
     pods: Callable[[], int] = int
@@ -58,10 +55,10 @@ class Sources:
     waits: Callable[[], Sequence[int]] = field(default=lambda: (0, 0))
 
 
-class Metrics:
-    """Renders them."""
+class ExtenderMetrics:
+    """The metrics of the process."""
 
-    def __init__(self, sources: Sources) -> None:
+    def __init__(self, sources: MetricSources) -> None:
         prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call] # has no types
         self.registry = prometheus_client.CollectorRegistry()
         self.registry.register(_Collector(sources))
@@ -69,12 +66,12 @@ class Metrics:
         prometheus_client.GCCollector(registry=self.registry)
 
     def render(self) -> bytes:
-        """In the text format."""
+        """The metrics in the text format."""
         return prometheus_client.generate_latest(self.registry)
 
 
 class _Collector(Collector):
-    def __init__(self, sources: Sources) -> None:
+    def __init__(self, sources: MetricSources) -> None:
         self._sources = sources
 
     def collect(self) -> Iterator[Any]:
@@ -83,42 +80,50 @@ class _Collector(Collector):
         yield from _policies(sources.agents())
         yield from _ports(sources.servers())
         yield from _watches(sources.watched())
-        yield _gauge("nodes", "Nodes in the view", sources.nodes())
-        yield _gauge("pods", "Bound pods in the view", sources.pods())
-        yield _gauge("decisions", "Pods whose decisions are remembered", sources.decisions())
+        yield _gauge("nodes", "Nodes in the node view", sources.nodes())
+        yield _gauge("pods", "Bound Pods in the node view", sources.pods())
+        yield _gauge("decisions", "Pods with recorded decisions", sources.decisions())
         yield _gauge(
             "config_valid",
-            "Whether the configuration file is the one in use; 0: it cannot be read",
+            "1 if the current configuration file is in use, 0 if it is invalid",
             sources.config_valid(),
         )
         sent, dropped = sources.events()
         yield CounterMetricFamily(
-            PREFIX + "events", "Events about pods that no node was left for", value=sent
+            PREFIX + "events", "Events recorded for Pods whose nodes were all rejected", value=sent
         )
         yield CounterMetricFamily(
-            PREFIX + "events_dropped", "Of them, those that were one too many", value=dropped
+            PREFIX + "events_dropped",
+            "Events not recorded because of the rate limit",
+            value=dropped,
         )
-        waits = _counter("filters_waited", "Answers of filter that waited for news", ["news"])
+        waits = _counter(
+            "filters_waited",
+            "Filter calls that waited for the node view, by whether it changed",
+            ["news"],
+        )
         for news, count in zip(("no", "yes"), sources.waits(), strict=True):
             waits.add_metric([news], count)
         yield waits
-        build = _family("build_info", "Always 1; what this program is", ["version"])
+        build = _family("build_info", "Always 1, with the version of the program", ["version"])
         build.add_metric([__version__], 1)
         yield build
 
 
-def _calls(calls: Iterable[Calls]) -> Iterator[Any]:
+def _calls(calls: Iterable[CallCounters]) -> Iterator[Any]:
     labels = ["agent", "verb"]
     durations = HistogramMetricFamily(
-        PREFIX + "call_duration_seconds", "Time from a whole request to its answer", labels=labels
+        PREFIX + "call_duration_seconds",
+        "Time from a complete request to its response",
+        labels=labels,
     )
-    errors = _counter("call_errors", "Calls that were answered with an error", labels)
-    nodes = _counter("nodes_asked", "Nodes that calls were about", labels)
-    unknown = _counter("nodes_unknown", "Of them, those that the view does not have", labels)
-    rejected = _counter("nodes_rejected", "Of them, those that were rejected", labels)
+    errors = _counter("call_errors", "Calls that failed", labels)
+    nodes = _counter("nodes_asked", "Nodes in requests", labels)
+    unknown = _counter("nodes_unknown", "Nodes in requests that are not in the node view", labels)
+    rejected = _counter("nodes_rejected", "Nodes in requests that were rejected", labels)
     for call in calls:
         if call.verb in (BIND, PREEMPT) and not any(call.counts):
-            continue  # most schedulers never ask
+            continue  # most schedulers never call these verbs
         values = [call.agent, call.verb]
         total, buckets = 0, []
         for bound, count in zip((*map(str, BUCKETS), "+Inf"), call.counts, strict=True):
@@ -132,10 +137,10 @@ def _calls(calls: Iterable[Calls]) -> Iterator[Any]:
     yield from (durations, errors, nodes, unknown, rejected)
 
 
-def _policies(agents: Iterable[Agent]) -> Iterator[Any]:
+def _policies(agents: Iterable[PolicyAgent]) -> Iterator[Any]:
     labels = ["agent", "policy"]
-    errors = _counter("policy_errors", "How often a policy failed", labels)
-    rejected = _counter("policy_rejected_nodes", "Nodes that a policy rejected", labels)
+    errors = _counter("policy_errors", "Errors of a policy", labels)
+    rejected = _counter("policy_rejected_nodes", "Nodes rejected by a policy", labels)
     for agent in agents:
         for member in agent.members:
             errors.add_metric([agent.name, member.name], member.errors)
@@ -143,15 +148,17 @@ def _policies(agents: Iterable[Agent]) -> Iterator[Any]:
     yield from (errors, rejected)
 
 
-def _ports(servers: Iterable[Server]) -> Iterator[Any]:
+def _ports(servers: Iterable[HttpServer]) -> Iterator[Any]:
     connections = 0
     refused: dict[int, int] = {}
     for server in servers:
         connections += len(server.connections)
         for status, count in server.refused.items():
             refused[status] = refused.get(status, 0) + count
-    yield _gauge("connections", "Open connections of clients", connections)
-    family = _counter("refused_requests", "Requests that are no proper HTTP, or too much", ["code"])
+    yield _gauge("connections", "Open client connections", connections)
+    family = _counter(
+        "refused_requests", "Requests refused as invalid HTTP or over a limit", ["code"]
+    )
     for status, count in sorted(refused.items()):
         family.add_metric([str(status)], count)
     yield family
@@ -159,11 +166,11 @@ def _ports(servers: Iterable[Server]) -> Iterator[Any]:
 
 def _watches(watched: Iterable[Watched]) -> Iterator[Any]:
     labels = ["resource"]
-    synced = _family("watch_synced", "Whether all objects of a kind were read once", labels)
-    ages = _family("watch_age_seconds", "Time since the last sign of life of a watch", labels)
-    events = _counter("watch_events", "Changes that were watched", labels)
-    lists = _counter("watch_lists", "How often all objects were read", labels)
-    failures = _counter("watch_failures", "How often reading or watching failed", labels)
+    synced = _family("watch_synced", "1 after the initial list of a resource", labels)
+    ages = _family("watch_age_seconds", "Time since a watch last received data", labels)
+    events = _counter("watch_events", "Events received by a watch", labels)
+    lists = _counter("watch_lists", "Full lists of a resource", labels)
+    failures = _counter("watch_failures", "Failed list and watch requests", labels)
     for one in watched:
         synced.add_metric([one.resource], one.synced)
         ages.add_metric([one.resource], one.age)

@@ -1,42 +1,38 @@
-"""Lists of nodes' names, as requests have them, and where in the cluster those nodes are.
+"""Lists of node names in requests, with the indices of the nodes in the cluster.
 
-kube-scheduler goes round its nodes and asks about as many as it needs, so the same lists come
-again, byte by byte, as soon as it is round: with 500 nodes and pods that fit everywhere six of ten
-were among the last 256. To parse a list and to find its names is a quarter of what a request costs,
-because every name is somewhere else in memory. So the last lists are kept.
+kube-scheduler goes through its nodes in a circle and sends as many as it needs, so lists recur byte
+by byte: with 500 nodes and Pods that fit everywhere, six of ten were among the last 256. Parsing a
+list and looking up its names is a quarter of the cost of a request, so the last lists are cached.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import orjson
 
-from ...policies.arrays import np
+from ...policies.arrays import Ints, np
+from ...policies.cluster import Cluster
 
-if TYPE_CHECKING:
-    from ...policies.arrays import Ints
-    from ...policies.cluster import Cluster
-
-_KEPT: Final = 256
-_KEPT_BYTES: Final = 1024 * 1024
-"""Lists that are kept, and bytes of JSON; with what belongs to them it is some eight times that."""
+_CACHE_SIZE: Final = 256
+_CACHE_BYTES: Final = 1024 * 1024
+"""Limits of the cache: lists, and bytes of JSON; the objects take about eight times as much."""
 
 
 class NamesError(ValueError):
-    """A name is no text."""
+    """A name is not a string."""
 
 
-class Names:
-    """A list of names; not to be changed, because requests share it.
+class NodeNames:
+    """An immutable list of names, shared by requests.
 
     Attributes:
-        texts: the names themselves.
-        json: the same as JSON.
-        indices: those that the cluster knows, by their index there (intp[k]); see `locate`.
-        positions: where in `texts` each of `indices` is (intp[k]); None: they are all.
+        texts: the names.
+        json: the names as JSON.
+        indices: cluster indices of the known nodes (intp[k]); see `locate`.
+        positions: position in `texts` of each of `indices` (intp[k]); None: all are known.
     """
 
     __slots__ = ("_split", "_version", "indices", "json", "positions", "texts")
@@ -47,16 +43,16 @@ class Names:
         self.indices: Ints
         self.positions: Ints | None = None
         self._version = -1
-        self._split: tuple[tuple[int, ...], Names, list[str]] | None = None
+        self._split: tuple[tuple[int, ...], NodeNames, list[str]] | None = None
 
     def __len__(self) -> int:
         return len(self.texts)
 
     def locate(self, cluster: Cluster) -> None:
-        """Find them in the cluster: sets `indices` and `positions`.
+        """Look the names up in the cluster: sets `indices` and `positions`.
 
         Raises:
-            NamesError: a name is no text.
+            NamesError: a name is not a string.
         """
         if self._version == cluster.names_version:
             return
@@ -66,64 +62,63 @@ class Names:
         except KeyError:
             self._locate_some(cluster)
         except TypeError as error:
-            raise NamesError("NodeNames must be a list of texts") from error
+            raise NamesError("NodeNames must be a list of strings") from error
         self._version = cluster.names_version
 
-    def split(self, positions: Iterable[int]) -> tuple[Names, list[str]]:
-        """All but those at these positions, and those at these positions.
+    def split(self, positions: Iterable[int]) -> tuple[NodeNames, list[str]]:
+        """The names at other positions, and the names at these positions.
 
-        A node that is rejected for one pod is so for the next one as a rule, so the last answer is
-        kept.
+        Successive Pods often have the same nodes rejected, so the last result is cached.
         """
         at = tuple(positions)
         if self._split is None or self._split[0] != at:
             texts = self.texts
-            left = Names(without(texts, at))
+            left = NodeNames(without(texts, at))
             if self.positions is None and self._version >= 0:
-                kept = np.ones(len(texts), np.bool_)
-                kept[list(at)] = False
-                left.indices, left._version = self.indices[kept], self._version
+                remaining = np.ones(len(texts), np.bool_)
+                remaining[list(at)] = False
+                left.indices, left._version = self.indices[remaining], self._version
             self._split = at, left, [texts[each] for each in at]
         return self._split[1:]
 
     def _locate_some(self, cluster: Cluster) -> None:
         if not all(type(name) is str for name in self.texts):
-            raise NamesError("NodeNames must be a list of texts")
+            raise NamesError("NodeNames must be a list of strings")
         found = [cluster.index.get(name, -1) for name in self.texts]
         known = [position for position, index in enumerate(found) if index >= 0]
         self.indices = np.array([found[position] for position in known], np.intp)
         self.positions = np.array(known, np.intp)
 
 
-class LastNames:
-    """The last lists, by their JSON."""
+class RecentNodeNames:
+    """A cache of the last lists by their JSON."""
 
-    def __init__(self, kept: int = _KEPT, kept_bytes: int = _KEPT_BYTES) -> None:
-        self._kept, self._room = kept, kept_bytes
-        self._lists: OrderedDict[bytes, Names] = OrderedDict()
+    def __init__(self, size: int = _CACHE_SIZE, size_bytes: int = _CACHE_BYTES) -> None:
+        self._size, self._room = size, size_bytes
+        self._lists: OrderedDict[bytes, NodeNames] = OrderedDict()
 
-    def get(self, json: bytes) -> Names:
-        """The list that a request has.
+    def get(self, json: bytes) -> NodeNames:
+        """The list of a request.
 
         Raises:
-            orjson.JSONDecodeError: It is no JSON.
+            orjson.JSONDecodeError: it is not JSON.
         """
         names = self._lists.get(json)
         if names is not None:
             self._lists.move_to_end(json)
             return names
-        names = Names(orjson.loads(json), json)
+        names = NodeNames(orjson.loads(json), json)
         self._lists[json] = names
         self._room -= len(json)
-        while self._room < 0 or len(self._lists) > self._kept:
+        while self._room < 0 or len(self._lists) > self._size:
             forgotten, _ = self._lists.popitem(last=False)
             self._room += len(forgotten)
         return names
 
 
 def without(found: list[Any], positions: Iterable[int]) -> list[Any]:
-    """A list without what is at these positions."""
+    """A list without the elements at these positions."""
     left = found.copy()
-    for at in sorted(positions, reverse=True):  # few, so most of the list is never looked at
+    for at in sorted(positions, reverse=True):  # few, so most of the list is copied only once
         del left[at]
     return left

@@ -1,4 +1,4 @@
-"""The extender as a program: what it is made of, its start, its reloads and its end."""
+"""The extender process: start, configuration reloads and shutdown."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import orjson
 import uvloop
@@ -26,48 +26,44 @@ from ...kube.credentials import SERVICE_ACCOUNT_DIR, find, fingerprint
 from ...kube.events import EventRecorder, Involved
 from ...kube.resource import PODS, ObjectRef
 from ...policies.cluster import Cluster
-from . import config as configs
-from .assembly import Assembly, Learner
-from .cluster_feed import View
-from .config import Config, ConfigError
+from .assembly import Assembly, NodeLearner
+from .cluster_feed import ClusterFeed
+from .config import Config, ConfigError, Listen
+from .config_reader import override, read
 from .decisions import Decisions
-from .http_server import Server
-from .messages import Limits
-from .metrics import Metrics, Sources
-from .pod_events import Teller
+from .http_server import HttpServer
+from .http_types import Limits
+from .metrics import ExtenderMetrics, MetricSources
+from .pod_events import PodEventRecorder
 from .prioritize_response import Fragments
 from .routes import Routes, calls_of
-from .tls import Context as TlsContext
-from .verbs import Context
-
-if TYPE_CHECKING:
-    from .config import Listen
-    from .wire_bind_preempt import Binding
+from .tls import ReloadingTlsContext
+from .verbs import VerbContext
+from .wire import Binding
 
 log = logging.getLogger(__name__)
 
 RELOAD: Final = 2.0
-"""Seconds between two looks at the files; a ConfigMap takes a minute to get here anyway."""
+"""Seconds between two checks of the files; a ConfigMap volume updates about once a minute."""
 
 GRACE: Final = 10.0
-"""Seconds that requests in progress may take at the end."""
+"""Seconds that requests in progress may take during shutdown."""
 
 _GC: Final = (50_000, 20, 50)
-"""What requests leave behind is freed by counting references; cycles hardly ever come about."""
+"""Thresholds of the garbage collector: requests create hardly any reference cycles."""
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
-    """What the command line says.
+class ExtenderOptions:
+    """The command line.
 
     Attributes:
-        config: the configuration to begin with, without flags and environment.
-        file: where it is from; looked at again while the program runs. None: from flags.
-        port: instead of the configuration's.
-        kubeconfig: likewise.
-        watch: False: do not, whatever the configuration says.
+        config: the initial configuration, without overrides.
+        file: the configuration file, which is reloaded; None: the configuration is from flags.
+        port, kubeconfig: override the configuration.
+        watch: False disables watches regardless of the configuration.
         environ: the environment.
-        limits: of the port.
+        limits: limits of clients.
     """
 
     config: Config
@@ -79,12 +75,12 @@ class Options:
     limits: Limits | None = None
 
     def completed(self, config: Config) -> Config:
-        """A configuration with what flags and environment say instead.
+        """A configuration with the overrides of flags and environment.
 
         Raises:
-            ConfigError: the environment is wrong.
+            ConfigError: the environment is invalid.
         """
-        config = configs.override(config, self.environ, self.port)
+        config = override(config, self.environ, self.port)
         return replace(
             config,
             kubeconfig=self.kubeconfig or config.kubeconfig,
@@ -92,46 +88,46 @@ class Options:
         )
 
 
-def run(options: Options) -> int:
-    """Serve until SIGTERM or SIGINT; the exit code.
+def run(options: ExtenderOptions) -> int:
+    """Serve until SIGTERM or SIGINT; returns the exit code.
 
     Raises:
-        ConfigError, TlsError, OSError: it cannot start.
+        ConfigError, TlsError, OSError: the program cannot start.
     """
     gc.set_threshold(*_GC)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(Program(options).run())
+        return runner.run(ExtenderProgram(options).run())
 
 
-class Program:
+class ExtenderProgram:
     """One extender process."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: ExtenderOptions) -> None:
         self._options = options
         self._config = options.completed(options.config)
         self._cluster = Cluster(time.time)
         self._decisions = Decisions(self._config.decisions, self._cluster.now)
-        self._context = Context(self._cluster, Fragments(self._cluster), self._decisions)
+        self._context = VerbContext(self._cluster, Fragments(self._cluster), self._decisions)
         self._assembly = Assembly(self._cluster, self._context, self._bind, options.environ)
         self._client: ApiClient | None = None
-        self._view: View | None = None
-        self._teller: Teller | None = None
+        self._feed: ClusterFeed | None = None
+        self._pod_events: PodEventRecorder | None = None
         self._stopping = False
         self._config_problem = ""
-        self._tls: TlsContext | None = None
-        self._ports: list[tuple[Listen, Server]] = []
-        metrics = Metrics(
-            Sources(
+        self._tls: ReloadingTlsContext | None = None
+        self._ports: list[tuple[Listen, HttpServer]] = []
+        metrics = ExtenderMetrics(
+            MetricSources(
                 calls=lambda: calls_of(self._assembly.verbs),
                 agents=lambda: self._assembly.agents,
                 servers=lambda: [server for _, server in self._ports],
-                watched=lambda: self._view.watched() if self._view else (),
+                watched=lambda: self._feed.watched() if self._feed else (),
                 nodes=lambda: sum(node is not None for node in self._cluster.nodes),
                 pods=lambda: len(self._cluster.pod_keys()),
                 decisions=lambda: len(self._decisions),
                 config_valid=lambda: not self._config_problem,
                 events=self._events,
-                waits=lambda: self._context.behind.waits,
+                waits=lambda: self._context.freshness.waits,
             )
         )
         self._routes = Routes(
@@ -143,7 +139,7 @@ class Program:
         )
 
     async def run(self) -> int:
-        """Serve until told to stop."""
+        """Serve until a signal arrives."""
         stop = asyncio.Event()
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -156,8 +152,8 @@ class Program:
             if self._config.watch:
                 await stack.enter_async_context(self._watching())
             else:
-                self._context.learn = Learner(self._cluster)
-                log.info("Not watching the API: nodes are known by what requests say of them")
+                self._context.learn = NodeLearner(self._cluster)
+                log.info("Not watching the API: node data comes from requests only")
             reloading = asyncio.create_task(self._reloading())
             stack.push_async_callback(_cancelled, reloading)
             await stop.wait()
@@ -168,30 +164,29 @@ class Program:
     # --- the port -------------------------------------------------------------------------------
 
     async def _listen(self) -> None:
-        """Listen where the configuration says, and nowhere else."""
-        wanted = [(self._config.listen, self._routes)]
-        handlers: list[tuple[Listen, Callable[..., Any]]] = list(wanted)
+        """Listen on the configured addresses, and close all others."""
+        handlers: list[tuple[Listen, Callable[..., Any]]] = [(self._config.listen, self._routes)]
         if self._config.health is not None:
             handlers.append((self._config.health, self._routes.health))
-        have = [listen for listen, _ in self._ports]
-        if have == [listen for listen, _ in handlers]:
+        current = [listen for listen, _ in self._ports]
+        if current == [listen for listen, _ in handlers]:
             return
-        started: list[tuple[Listen, Server]] = []
+        started: list[tuple[Listen, HttpServer]] = []
         tls = None
         for listen, app in handlers:
-            if listen in have:
-                started.append(self._ports[have.index(listen)])
+            if listen in current:
+                started.append(self._ports[current.index(listen)])
                 continue
-            server = Server(app, self._options.limits)
+            server = HttpServer(app, self._options.limits)
             if listen.tls is not None:
-                tls = TlsContext(listen.tls)
+                tls = ReloadingTlsContext(listen.tls)
             await server.start(
                 listen.address, listen.port, tls.context if listen.tls and tls else None
             )
             log.info("Listening", extra=kv(address=listen.address, port=server.port))
             started.append((listen, server))
         old, self._ports = self._ports, started
-        if self._config.listen not in have:
+        if self._config.listen not in current:
             self._tls = tls
         for port in old:
             if port not in started:
@@ -220,45 +215,44 @@ class Program:
                 involved=Involved("v1", "Pod", instance),
             )
             await stack.enter_async_context(recorder)
-            self._teller = Teller(recorder)
-            self._context.rejected = self._teller.rejected
-            self._view = View(
-                self._cluster, client, self._config_map, loads=orjson.loads, pods=self._wants_pods()
+            self._pod_events = PodEventRecorder(recorder)
+            self._context.rejected = self._pod_events.rejected
+            self._feed = ClusterFeed(
+                self._cluster, client, self._config_map, loads=orjson.loads, pods=self._needs_pods()
             )
-            await self._want_config_maps()
-            task = asyncio.create_task(self._view.run())
+            await self._follow_config_maps()
+            task = asyncio.create_task(self._feed.run())
             stack.push_async_callback(_cancelled, task)
-            settled = asyncio.create_task(self._settle(self._view))
+            settled = asyncio.create_task(self._settle(self._feed))
             stack.push_async_callback(_cancelled, settled)
             yield
 
-    async def _settle(self, view: View) -> None:
-        """When all is read, take it out of the garbage collector's way."""
+    async def _settle(self, feed: ClusterFeed) -> None:
+        """After the initial lists, exempt the objects from garbage collection."""
         began = time.monotonic()
-        await view.synced()
+        await feed.synced()
         values = kv(
             nodes=len(self._cluster), pods=len(self._cluster.pod_keys()),
             seconds=round(time.monotonic() - began, 2),
         )  # fmt: skip
-        log.info("Nodes and pods are known", extra=values)
+        log.info("Synced nodes and pods", extra=values)
         gc.collect()
         gc.freeze()
 
     def _own_namespace(self) -> str:
-        given = self._options.environ.get("POD_NAMESPACE")
-        if given:
-            return given
+        if namespace := self._options.environ.get("POD_NAMESPACE"):
+            return namespace
         with contextlib.suppress(OSError):
             return (SERVICE_ACCOUNT_DIR / "namespace").read_text(encoding="utf-8").strip()
         return "default"
 
-    def _wants_pods(self) -> bool:
+    def _needs_pods(self) -> bool:
         return any(policy.pods for policy in self._assembly.policies())
 
-    async def _want_config_maps(self) -> None:
+    async def _follow_config_maps(self) -> None:
         own = self._own_namespace()
-        if self._view is not None:
-            await self._view.want(
+        if self._feed is not None:
+            await self._feed.watch_config_maps(
                 (namespace or own, name)
                 for policy in self._assembly.policies()
                 for namespace, name in policy.config_maps()
@@ -267,13 +261,13 @@ class Program:
     def _config_map(self, namespace: str, name: str, data: Mapping[str, str] | None) -> None:
         own = self._own_namespace()
         for policy in self._assembly.policies():
-            for wanted in policy.config_maps():
-                if (wanted[0] or own, wanted[1]) == (namespace, name):
-                    policy.on_config_map(*wanted, data)
+            for each in policy.config_maps():
+                if (each[0] or own, each[1]) == (namespace, name):
+                    policy.on_config_map(*each, data)
 
     async def _bind(self, binding: Binding) -> None:
         if self._client is None:
-            raise RuntimeError("this extender does not talk to the API (watch: false)")
+            raise RuntimeError("bind needs the API, which watch: false disables")
         metadata = {"name": binding.name, "namespace": binding.namespace}
         if binding.uid:
             metadata["uid"] = binding.uid
@@ -310,14 +304,17 @@ class Program:
             seen = now
             try:
                 await self._reload(file)
-            except Exception as error:  # a bug in a policy's constructor as well
-                told = "; ".join(error.problems) if isinstance(error, ConfigError) else str(error)
-                self._config_problem = told
-                log.error("Keeping the configuration", extra=kv(file=str(file), err=told))
+            except Exception as error:  # including a policy's constructor
+                problem = (
+                    "; ".join(error.problems) if isinstance(error, ConfigError) else str(error)
+                )
+                self._config_problem = problem
+                values = kv(file=str(file), err=problem)
+                log.error("Keeping the current configuration: the new one is invalid", extra=values)
 
     async def _reload(self, file: Path) -> None:
         text = await asyncio.to_thread(file.read_text, encoding="utf-8")
-        config = self._options.completed(configs.read(text))
+        config = self._options.completed(read(text))
         if replace(config, digest="") != replace(self._config, digest=""):
             self._assembly.use(config)
             before, self._config = self._config, config
@@ -328,16 +325,16 @@ class Program:
                 self._apply()
                 raise
             if (config.watch, config.kubeconfig) != (before.watch, before.kubeconfig):
-                log.warning("watch and kubeconfig are read at the start only: restart the program")
+                log.warning("Changes of watch and kubeconfig take effect after a restart")
         self._config = config
         self._config_problem = ""
         self._apply()
-        await self._want_config_maps()
-        if self._view is not None:
-            await self._view.want_pods(self._wants_pods())
-        log.info("Using a new configuration", extra=kv(file=str(file), digest=config.digest))
+        await self._follow_config_maps()
+        if self._feed is not None:
+            await self._feed.watch_pods(self._needs_pods())
+        log.info("Using the new configuration", extra=kv(file=str(file), digest=config.digest))
 
-    # --- what is told ---------------------------------------------------------------------------
+    # --- status ---------------------------------------------------------------------------------
 
     def _version(self) -> Mapping[str, Any]:
         return {
@@ -353,35 +350,35 @@ class Program:
 
     def _ready(self) -> Mapping[str, str | None]:
         checks: dict[str, str | None] = {
-            "shutdown": "the program is ending" if self._stopping else None
+            "shutdown": "the program is shutting down" if self._stopping else None
         }
-        if self._view is not None:
-            for one in self._view.watched():
-                why = one.problem or "they are being read"
-                checks[f"watch-{one.resource}"] = None if one.synced else f"not known yet: {why}"
+        if self._feed is not None:
+            for one in self._feed.watched():
+                why = one.problem or "the initial list is in progress"
+                checks[f"watch-{one.resource}"] = None if one.synced else f"not synced: {why}"
         elif self._config.watch:
-            checks["watch"] = "not begun yet"
+            checks["watch"] = "not started"
         return checks
 
     def _explain(self, pod: str, details: bool) -> Any:
         if not pod:
             return {"pods": self._decisions.pods()}
-        told = self._decisions.explain(pod)
-        if told is None or not details:
-            return told
+        explanation = self._decisions.explain(pod)
+        if explanation is None or not details:
+            return explanation
         last = self._decisions.last(pod)
         if last is not None:
             last.locate(self._cluster)
-            asked = {each["agent"] for each in told["agents"]}
-            told["now"] = {
+            called = {each["agent"] for each in explanation["agents"]}
+            explanation["now"] = {
                 agent.name: agent.explain(last)
                 for agent in self._assembly.agents
-                if agent.name in asked
+                if agent.name in called
             }
-        return told
+        return explanation
 
     def _events(self) -> tuple[int, int]:
-        return (self._teller.sent, self._teller.withheld) if self._teller else (0, 0)
+        return (self._pod_events.sent, self._pod_events.withheld) if self._pod_events else (0, 0)
 
 
 async def _cancelled(task: asyncio.Task[None]) -> None:

@@ -1,27 +1,33 @@
-"""Which path answers what."""
+"""Paths and their handlers."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from urllib.parse import parse_qs
 
 import orjson
 
-from .messages import JSON, TEXT, Answer, Request, Response, text
-from .verbs import BIND, FILTER, PREEMPT, PRIORITIZE, BindVerb, Context, Filter, Preempt, Prioritize
-
-if TYPE_CHECKING:
-    from .agent import Agent
-    from .call_counters import Calls
-    from .verbs import Bind
+from ...telemetry.health import Checks, check_result
+from .agent import PolicyAgent
+from .call_counters import CallCounters
+from .http_types import JSON, Answer, HttpRequest, HttpResponse, text
+from .verbs import (
+    BIND,
+    FILTER,
+    PREEMPT,
+    PRIORITIZE,
+    Bind,
+    BindVerb,
+    Filter,
+    Preempt,
+    Prioritize,
+    VerbContext,
+)
 
 Verb = Filter | Prioritize | Preempt | BindVerb
 
-Checks = Callable[[], Mapping[str, str | None]]
-"""What was checked: None if fine, otherwise a sentence that says what is missing."""
-
-# kube-safe-scheduler's agents are asked under other paths than ours; both are served.
+# kube-safe-scheduler's agents have other paths than ours; both are served.
 _ORIGINAL: Final[Mapping[str, str]] = {
     FILTER: "/scheduler/predicates",
     PRIORITIZE: "/scheduler/priorities",
@@ -29,11 +35,11 @@ _ORIGINAL: Final[Mapping[str, str]] = {
 
 
 class Routes:
-    """Answers requests; `verbs` is replaced when the configuration changes.
+    """Handles requests; `verbs` is replaced when the configuration changes.
 
     Attributes:
         verbs: path to verb.
-        certificates: whether only clients with a certificate may ask more than how it is going.
+        certificates: whether anything but health, version and metrics needs a client certificate.
     """
 
     def __init__(
@@ -45,15 +51,10 @@ class Routes:
         render: Callable[[], bytes],
         explain: Callable[[str, bool], Any],
     ) -> None:
-        """Prepare.
+        """Prepare; `explain` returns the content of /explain for a Pod, None for an unknown one.
 
-        Args:
-            version: the answer to /version.
-            alive: the checks of /healthz.
-            ready: the checks of /readyz.
-            render: the answer to /metrics.
-            explain: the answer to /explain for a pod (namespace/name; empty: for all), and whether
-                what policies see now is wanted as well; None: nothing is known.
+        Its arguments are namespace/name, empty for a list of Pods, and whether to include the
+        current inputs of the policies.
         """
         self.verbs: Mapping[bytes, Verb] = {}
         self.certificates = False
@@ -63,60 +64,65 @@ class Routes:
         self._render = render
         self._explain = explain
 
-    def __call__(self, request: Request) -> Answer | Awaitable[Answer]:
-        """Answer anything."""
+    def __call__(self, request: HttpRequest) -> Answer | Awaitable[Answer]:
+        """Handle a request."""
         verb = self.verbs.get(request.path)
         if verb is None:
             return self._other(request)
         if request.method != b"POST":
-            return text(405, "verbs of an extender are asked with POST")
+            return text(405, "extender verbs accept only POST")
         if self.certificates and not request.verified:
-            return text(403, "a client certificate is needed, of the CA in listen.tls.clientCAFile")
+            return text(
+                403, "a client certificate of the CA in listen.tls.clientCAFile is required"
+            )
         return verb(request.body)
 
-    def health(self, request: Request) -> Answer:
-        """Answer only how the program is: for a port that everybody gets at."""
-        return self._state(request) or text(404, "here are /version, /healthz, /readyz, /metrics")
+    def health(self, request: HttpRequest) -> Answer:
+        """Handle a request to the health port, which is open to all clients."""
+        return self._state(request) or text(
+            404, "this port serves only /version, /healthz, /livez, /readyz and /metrics"
+        )
 
-    def _other(self, request: Request) -> Answer:
+    def _other(self, request: HttpRequest) -> Answer:
         state = self._state(request)
         if state is not None:
             return state
         if request.path == b"/explain":
             if request.method not in (b"GET", b"HEAD"):
-                return text(405, "ask with GET")
+                return text(405, "only GET and HEAD are allowed")
             if self.certificates and not request.verified:
-                return text(403, "a client certificate is needed")
+                return text(403, "a client certificate is required")
             return self._explained(request)
         served = ", ".join(sorted(path.decode() for path in self.verbs)) or "nothing"
-        return text(404, f"there is no such path; served: {served}")
+        return text(404, f"unknown path; served paths: {served}")
 
-    def _state(self, request: Request) -> Answer | None:
+    def _state(self, request: HttpRequest) -> Answer | None:
         path = request.path
         if path not in (b"/version", b"/healthz", b"/livez", b"/readyz", b"/metrics"):
             return None
         if request.method not in (b"GET", b"HEAD"):
-            return text(405, "ask with GET")
+            return text(405, "only GET and HEAD are allowed")
         if path == b"/version":
             return orjson.dumps(dict(self._version()))
         if path == b"/metrics":
-            return Response(200, self._render(), b"text/plain; version=0.0.4; charset=utf-8")
-        return _checked(self._ready if path == b"/readyz" else self._alive)
+            return HttpResponse(200, self._render(), b"text/plain; version=0.0.4; charset=utf-8")
+        status, result = check_result(self._ready if path == b"/readyz" else self._alive)
+        return HttpResponse(status, result.encode())
 
-    def _explained(self, request: Request) -> Answer:
+    def _explained(self, request: HttpRequest) -> Answer:
         query = parse_qs(request.query.decode("utf-8", "replace"))
         pod = (query.get("pod") or [""])[-1]
-        told = self._explain(pod, (query.get("details") or ["0"])[-1] in ("1", "true"))
-        if told is None:
-            why = f"nothing is remembered of pod {pod[:300]}"
-            return Response(
+        found = self._explain(pod, (query.get("details") or ["0"])[-1] in ("1", "true"))
+        if found is None:
+            why = f"no decisions are recorded for pod {pod[:300]}"
+            return HttpResponse(
                 404, orjson.dumps({"error": why}, option=orjson.OPT_APPEND_NEWLINE), JSON
             )
-        return orjson.dumps(told, option=orjson.OPT_APPEND_NEWLINE)
+        return orjson.dumps(found, option=orjson.OPT_APPEND_NEWLINE)
 
 
-def verbs_of(agents: list[Agent], context: Context, bind: Bind) -> dict[bytes, Verb]:
-    """Every path that the agents are asked under."""
+def verbs_of(agents: list[PolicyAgent], context: VerbContext, bind: Bind) -> dict[bytes, Verb]:
+    """All paths of the agents, with their verbs."""
     found: dict[bytes, Verb] = {}
     for agent in agents:
         verbs: dict[str, Verb] = {
@@ -132,17 +138,6 @@ def verbs_of(agents: list[Agent], context: Context, bind: Bind) -> dict[bytes, V
     return found
 
 
-def calls_of(verbs: Mapping[bytes, Verb]) -> list[Calls]:
-    """What was counted, once for each verb of each agent."""
+def calls_of(verbs: Mapping[bytes, Verb]) -> list[CallCounters]:
+    """The counters, once for each verb of each agent."""
     return list({id(verb): verb.calls for verb in verbs.values()}.values())
-
-
-def _checked(checks: Checks) -> Response:
-    results = checks()
-    lines = [
-        f"[+]{name} ok" if problem is None else f"[-]{name} failed: {problem}"
-        for name, problem in sorted(results.items())
-    ]
-    failed = any(problem is not None for problem in results.values())
-    lines.append("check failed" if failed else "ok")
-    return Response(503 if failed else 200, ("\n".join(lines) + "\n").encode(), TEXT)

@@ -1,41 +1,38 @@
-"""TLS for the extender's port; certificates and the CA of clients may change at any time.
+"""TLS for the extender's port, with certificates and a client CA that are reloaded.
 
-A context cannot forget a CA, so what changes is put into a new one, and every handshake is given
-the newest. Files that do not fit (the key of one, the certificate of the other, caught in the
-middle of a rotation) change nothing: the last good ones go on serving.
+An SSL context cannot forget a CA, so a change results in a new context, which every new handshake
+uses. Files that do not match, such as a key and a certificate read during a rotation, are ignored
+until they match: the last valid ones stay in use.
 """
 
 from __future__ import annotations
 
 import logging
 import ssl
-from typing import TYPE_CHECKING
 
 from ...base.klog import kv
 from ...kube.credentials import fingerprint
-
-if TYPE_CHECKING:
-    from .config import Tls
+from .config import Tls
 
 log = logging.getLogger(__name__)
 
 
 class TlsError(Exception):
-    """The certificate, its key or the CA of clients cannot be used."""
+    """The certificate, its key or the client CA is invalid."""
 
 
-class Context:
+class ReloadingTlsContext:
     """TLS contexts that follow their files.
 
     Attributes:
-        context: hand this to the server, once.
+        context: the context for the server.
     """
 
     def __init__(self, tls: Tls) -> None:
         """Load the files.
 
         Raises:
-            TlsError: they cannot be used.
+            TlsError: they are invalid.
         """
         self._tls = tls
         self._files = tuple(filter(None, (tls.cert_file, tls.key_file, tls.client_ca_file)))
@@ -45,7 +42,7 @@ class Context:
         self.context.sni_callback = self._choose
 
     def reload(self) -> bool:
-        """Read the files again if they have changed; whether new handshakes get others."""
+        """Reload the files if they have changed; returns whether new handshakes use them."""
         seen = fingerprint(self._files)
         if seen == self._seen:
             return False
@@ -53,7 +50,10 @@ class Context:
         try:
             self._current = _context(self._tls)
         except TlsError as error:
-            log.warning("Keeping the certificates", extra=kv(err=str(error)))
+            log.warning(
+                "Keeping the current certificates: the new files are invalid",
+                extra=kv(err=str(error)),
+            )
             return False
         log.info("Using new certificates", extra=kv(cert=self._tls.cert_file))
         return True
@@ -67,7 +67,7 @@ def _context(tls: Tls) -> ssl.SSLContext:
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["http/1.1"])
     try:
-        # Without a password function OpenSSL would ask on the terminal and block for ever.
+        # Without a password function OpenSSL would prompt on the terminal and block.
         context.load_cert_chain(tls.cert_file, tls.key_file, password=lambda: "")
     except (OSError, ssl.SSLError, ValueError) as error:
         raise TlsError(
@@ -78,6 +78,6 @@ def _context(tls: Tls) -> ssl.SSLContext:
             context.load_verify_locations(tls.client_ca_file)
         except (OSError, ssl.SSLError, ValueError) as error:
             raise TlsError(f"client CA {tls.client_ca_file} cannot be used: {error}") from error
-        # Kubelets have no certificate for probes: who has none may ask how it is going (routes).
+        # Kubelet probes have no certificate; routes.py requires one for verbs.
         context.verify_mode = ssl.CERT_OPTIONAL
     return context

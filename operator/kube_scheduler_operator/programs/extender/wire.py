@@ -1,54 +1,52 @@
-"""The extender API v1: what kube-scheduler sends and what it wants to hear.
+"""The wire format of the extender API v1.
 
 https://pkg.go.dev/k8s.io/kube-scheduler/extender/v1. Its Go structs have no JSON tags, so keys are
-capitalised; Go reads them in any case, and so does this module. Objects of Kubernetes inside keep
-their own keys.
+capitalised; Go matches them case-insensitively, and so does this module. Embedded Kubernetes
+objects keep their own keys.
 
-kube-scheduler sends filter and then prioritize for a pod, with a body that begins with the same
-bytes, and is the same altogether if no node was rejected; if some were, its names are those that
-filter left. `Reader` therefore keeps the last one and parses only what is new; lists of names are
-kept for longer (names.py). With node names on the wire a body is
-`{"Pod":{…},"Nodes":null,"NodeNames":[…]}`, which is parsed in two parts: JSON that is valid in each
-part is valid as a whole, and whatever looks different takes the long way.
+For each Pod, kube-scheduler calls filter and then prioritize. Both bodies begin with the same
+bytes. They are identical if no node was rejected; otherwise the second has the names that filter
+left. `ArgsReader` therefore caches the last request and parses only the difference; lists of names
+are cached for longer (node_names.py). With node names a body is
+`{"Pod":{…},"Nodes":null,"NodeNames":[…]}` and parsed in two parts: if each part is valid JSON, so
+is the whole. Any other layout is parsed in full.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import orjson
 
+from ...policies.arrays import Ints
+from ...policies.cluster import Cluster
 from ...policies.pods import Pod, read_pod
-from .node_names import LastNames, Names, NamesError, without
-
-if TYPE_CHECKING:
-    from ...policies.arrays import Ints
-    from ...policies.cluster import Cluster
+from .node_names import NamesError, NodeNames, RecentNodeNames, without
 
 _BEFORE_NAMES: Final = b',"Nodes":null,"NodeNames":['
 _BEFORE_NODES: Final = b',"Nodes":'
 _AFTER_NODES: Final = b',"NodeNames":null}'
-_KEPT: Final = 1024 * 1024
-"""A body of more bytes is not kept for the next request: such bodies hold whole nodes."""
+_CACHED_BYTES: Final = 1024 * 1024
+"""Larger bodies, which have complete nodes, are not cached for the next request."""
 
 _ALL_ACCEPTED: Final = b',"FailedNodes":{},"FailedAndUnresolvableNodes":{},"Error":""}'
 
 
 class WireError(ValueError):
-    """The request is none of the extender API; the text says what is wrong with it."""
+    """The request is invalid; the message states why."""
 
 
 class Args:
-    """ExtenderArgs: a pod, and nodes it could go to, by name or as whole objects.
+    """ExtenderArgs: a Pod and its candidate nodes, by name or as complete objects.
 
     Attributes:
-        object: the pod as it was sent.
-        source: `{"Pod":…}`, the bytes that it was read from; empty if it was not by itself.
+        object: the Pod as sent.
+        source: `{"Pod":…}`, the bytes of the Pod; empty if they were not parsed separately.
         nodes: the names of the nodes, in the order of the request.
-        items: the nodes themselves; None in the form with names.
-        items_json: the NodeList as the request has it; empty if it was not by itself.
-        left: the names that a filter has left, which are probably asked about next.
+        items: the complete nodes; None if the request has names.
+        items_json: the NodeList as sent; empty if it was not parsed separately.
+        left: the names that a filter has left, expected in the next request.
     """
 
     __slots__ = ("_pod", "items", "items_json", "left", "nodes", "object", "source")
@@ -56,57 +54,57 @@ class Args:
     def __init__(
         self,
         obj: Mapping[str, Any],
-        nodes: Names,
+        nodes: NodeNames,
         items: list[dict[str, Any]] | None = None,
     ) -> None:
         self.object = obj
         self.nodes = nodes
         self.items = items
-        self.left: Names | None = None
+        self.left: NodeNames | None = None
         self._pod: Pod | None = None
         self.source = b""
         self.items_json = b""
 
     @property
     def pod(self) -> Pod:
-        """The pod, read when it is first asked for.
+        """The Pod, parsed on first use.
 
         Raises:
-            WireError: the object is no pod.
+            WireError: the object is not a Pod.
         """
         if self._pod is None:
             try:
                 self._pod = read_pod(self.object)
             except (TypeError, ValueError, AttributeError, KeyError, OverflowError) as error:
-                raise WireError(f"Pod cannot be read: {error}") from error
+                raise WireError(f"Pod cannot be parsed: {error}") from error
         return self._pod
 
     @property
     def names(self) -> list[str]:
-        """Of the nodes."""
+        """The names of the nodes."""
         return self.nodes.texts
 
     @property
     def indices(self) -> Ints:
-        """See Names, after `locate`."""
+        """See NodeNames; valid after `locate`."""
         return self.nodes.indices
 
     @property
     def positions(self) -> Ints | None:
-        """See Names, after `locate`."""
+        """See NodeNames; valid after `locate`."""
         return self.nodes.positions
 
-    def with_nodes(self, nodes: Names) -> Args:
-        """The same pod and other nodes."""
+    def with_nodes(self, nodes: NodeNames) -> Args:
+        """The same Pod with other nodes."""
         other = Args(self.object, nodes)
         other._pod, other.source = self._pod, self.source
         return other
 
     def locate(self, cluster: Cluster) -> None:
-        """Find the nodes in the cluster.
+        """Look the nodes up in the cluster.
 
         Raises:
-            WireError: a name is no text.
+            WireError: a name is not a string.
         """
         try:
             self.nodes.locate(cluster)
@@ -114,20 +112,20 @@ class Args:
             raise WireError(str(error)) from error
 
 
-class Reader:
-    """Reads ExtenderArgs, remembering the last ones."""
+class ArgsReader:
+    """Parses ExtenderArgs, with a cache of the last ones."""
 
     def __init__(self) -> None:
         self._body = b""
         self._prefix = b""
         self._last: Args | None = None
-        self._names = LastNames()
+        self._names = RecentNodeNames()
 
     def read(self, body: bytes) -> Args:
-        """What a body says.
+        """Parse a body.
 
         Raises:
-            WireError: what is wrong with it.
+            WireError: the request is invalid.
         """
         last = self._last
         if last is not None and body == self._body:
@@ -144,7 +142,7 @@ class Reader:
         return _read(body)
 
     def _quick(self, body: bytes, cut: int) -> Args | None:
-        """The form with names, as Go writes it; None if it only looks like that."""
+        """A body with names in Go's layout; None if it has another layout."""
         names_json = body[cut + len(_BEFORE_NAMES) - 1 : -1]
         last, prefix = self._last, self._prefix
         try:
@@ -164,13 +162,13 @@ class Reader:
                 args.source = source
         except orjson.JSONDecodeError:
             return None
-        if len(body) <= _KEPT:
+        if len(body) <= _CACHED_BYTES:
             self._body, self._prefix, self._last = body, prefix, args
         return args
 
 
 def _whole_nodes(body: bytes) -> Args | None:
-    """The form with nodes, as Go writes it; None if it only looks like that."""
+    """A body with complete nodes in Go's layout; None if it has another layout."""
     cut = body.find(_BEFORE_NODES + b"{")
     if cut < 0:
         return None
@@ -182,39 +180,39 @@ def _whole_nodes(body: bytes) -> Args | None:
     items = nodes.get("items") if isinstance(nodes, dict) else None
     if len(found) != 1 or not isinstance(found.get("Pod"), dict) or not isinstance(items, list):
         return None
-    args = Args(found["Pod"], Names([_node_name(item) for item in items]), items)
+    args = Args(found["Pod"], NodeNames([_node_name(item) for item in items]), items)
     args.source, args.items_json = source, nodes_json
     return args
 
 
 def _read(body: bytes) -> Args:
-    """Any spelling and order of the keys."""
-    given = document(body)
-    pod = pod_of(given)
-    names, nodes = given.get("nodenames"), given.get("nodes")
+    """A body with any case and order of keys."""
+    fields = _document(body)
+    pod = _pod_of(fields)
+    names, nodes = fields.get("nodenames"), fields.get("nodes")
     if names is not None:
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-            raise WireError("NodeNames must be a list of texts")
-        return Args(pod, Names(names))
+            raise WireError("NodeNames must be a list of strings")
+        return Args(pod, NodeNames(names))
     if not isinstance(nodes, dict):
-        raise WireError("there is neither NodeNames nor Nodes")
+        raise WireError("the request has neither NodeNames nor Nodes")
     found = {key.lower(): value for key, value in nodes.items()}.get("items")
     items = [] if found is None else found
     if not isinstance(items, list):
         raise WireError("Nodes.items must be a list of nodes")
-    return Args(pod, Names([_node_name(item) for item in items]), items)
+    return Args(pod, NodeNames([_node_name(item) for item in items]), items)
 
 
-def pod_of(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The pod of a request, whose keys are in lower case. Raises WireError."""
-    pod = given.get("pod")
+def _pod_of(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The Pod of a request with lower-case keys. Raises WireError."""
+    pod = fields.get("pod")
     if not isinstance(pod, dict):
-        raise WireError("Pod is missing, or is no object")
+        raise WireError("Pod is missing or not an object")
     return pod
 
 
-def document(body: bytes) -> dict[str, Any]:
-    """A JSON object by its keys in lower case. Raises WireError."""
+def _document(body: bytes) -> dict[str, Any]:
+    """A JSON object with lower-case keys. Raises WireError."""
     try:
         found = orjson.loads(body)
     except orjson.JSONDecodeError as error:
@@ -232,11 +230,11 @@ def _node_name(item: Any) -> str:
     return name
 
 
-# --- answers ------------------------------------------------------------------------------------
+# --- responses ----------------------------------------------------------------------------------
 
 
 def accepted(args: Args) -> bytes:
-    """ExtenderFilterResult: all nodes will do."""
+    """ExtenderFilterResult that accepts all nodes."""
     if args.items is None:
         return b'{"Nodes":null,"NodeNames":' + args.nodes.json + _ALL_ACCEPTED
     if args.items_json:
@@ -245,47 +243,113 @@ def accepted(args: Args) -> bytes:
 
 
 def filtered(args: Args, reasons: Mapping[int, str], unresolvable: Iterable[int]) -> bytes:
-    """ExtenderFilterResult.
+    """ExtenderFilterResult, with names or nodes as in the request.
 
-    Args:
-        args: the request; the answer has its form.
-        reasons: position of each rejected node, and why it is.
-        unresolvable: positions among them where preemption would not help.
+    `reasons` has the reason of each rejected node by position; preemption would not help at the
+    positions in `unresolvable`.
     """
-    hopeless = set(unresolvable)
+    unresolvable = set(unresolvable)
     failed: dict[str, str] = {}
-    for_good: dict[str, str] = {}
+    unresolvable_nodes: dict[str, str] = {}
     left, gone = args.nodes.split(reasons)
     for (at, reason), name in zip(reasons.items(), gone, strict=True):
-        (for_good if at in hopeless else failed)[name] = unformatted(reason)
+        (unresolvable_nodes if at in unresolvable else failed)[name] = unformatted(reason)
     if args.items is None:
         args.left = left
-        kept = b'{"Nodes":null,"NodeNames":' + left.json
+        remaining = b'{"Nodes":null,"NodeNames":' + left.json
     else:
         items = orjson.dumps(without(args.items, reasons))
-        kept = b'{"Nodes":{"metadata":{},"items":' + items + b'},"NodeNames":null'
+        remaining = b'{"Nodes":{"metadata":{},"items":' + items + b'},"NodeNames":null'
     return b'%b,"FailedNodes":%b,"FailedAndUnresolvableNodes":%b,"Error":""}' % (
-        kept,
+        remaining,
         orjson.dumps(failed),
-        orjson.dumps(for_good),
+        orjson.dumps(unresolvable_nodes),
     )
 
 
 def failed(message: str) -> bytes:
-    """ExtenderFilterResult, and also ExtenderBindingResult: nothing came of it."""
+    """ExtenderFilterResult or ExtenderBindingResult with an error."""
     return orjson.dumps({"Error": unformatted(message)})
 
 
 def unformatted(text: str) -> str:
-    """A text without percent signs: kube-scheduler takes it as the format of an event's note.
+    """A string without percent signs: kube-scheduler uses it as the format of an event's note.
 
-    It would show `90 %!i(MISSING)s used`, and a doubled sign would be doubled in the pod's status.
+    A sign would show as `90 %!i(MISSING)s used`, and a doubled one as two in the Pod's status.
     """
     return text.replace(" %", "%").replace("%", " percent") if "%" in text else text
 
 
 def scored(names: Sequence[str], scores: Sequence[int]) -> bytes:
-    """HostPriorityList, made of any names; `fragments.Fragments` is the quick way."""
+    """HostPriorityList for any names; prioritize_response.Fragments is faster for known nodes."""
     return orjson.dumps(
         [{"Host": name, "Score": score} for name, score in zip(names, scores, strict=True)]
     )
+
+
+# --- bind and preempt ---------------------------------------------------------------------------
+
+
+class Binding:
+    """ExtenderBindingArgs."""
+
+    __slots__ = ("name", "namespace", "node", "uid")
+
+    def __init__(self, body: bytes) -> None:
+        fields = _document(body)
+        values = [fields.get(key) for key in ("podname", "podnamespace", "poduid", "node")]
+        name, namespace, uid, node = values
+        if not all(isinstance(value, str) and value for value in (name, namespace, node)):
+            raise WireError("PodName, PodNamespace and Node must be non-empty strings")
+        self.name, self.namespace, self.node = str(name), str(namespace), str(node)
+        self.uid = uid if isinstance(uid, str) else ""
+
+
+def read_preemption(body: bytes) -> tuple[Args, list[Any]]:
+    """ExtenderPreemptionArgs: a Pod, its candidate nodes and the victims on each.
+
+    Returns:
+        The nodes as ExtenderArgs with names, and the MetaVictims of each for the response.
+
+    Raises:
+        WireError: the request is invalid.
+    """
+    fields = _document(body)
+    pod = _pod_of(fields)
+    meta, whole = fields.get("nodenametometavictims"), fields.get("nodenametovictims")
+    victims = meta if meta else whole if whole else {}
+    if not isinstance(victims, dict):
+        raise WireError("NodeNameToVictims must be an object of victims by node")
+    names = list(victims)
+    return Args(pod, NodeNames(names)), [_meta(victims[name]) for name in names]
+
+
+def _meta(victims: Any) -> dict[str, Any]:
+    """MetaVictims, from MetaVictims or from Victims, which have complete Pods."""
+    if not isinstance(victims, dict):
+        raise WireError("victims must be an object with Pods and NumPDBViolations")
+    fields = {key.lower(): value for key, value in victims.items()}
+    pods, violations = fields.get("pods") or [], fields.get("numpdbviolations") or 0
+    if not isinstance(pods, list) or not isinstance(violations, int):
+        raise WireError("victims must have a list of Pods and a number NumPDBViolations")
+    return {"Pods": [{"UID": _uid(pod)} for pod in pods], "NumPDBViolations": violations}
+
+
+def _uid(pod: Any) -> str:
+    if not isinstance(pod, dict):
+        raise WireError("Pods of victims must be objects")
+    metadata = pod.get("metadata")
+    found = (
+        metadata.get("uid")
+        if isinstance(metadata, dict)
+        else next((value for key, value in pod.items() if key.lower() == "uid"), None)
+    )
+    if not isinstance(found, str):
+        raise WireError("Pods of victims must have a UID")
+    return found
+
+
+def preempted(names: Sequence[str], victims: Sequence[Any]) -> bytes:
+    """ExtenderPreemptionResult with the remaining candidates."""
+    left = dict(zip(names, victims, strict=True))
+    return orjson.dumps({"NodeNameToMetaVictims": left})

@@ -1,1 +1,1 @@
-"""Programs that run on a control-plane node: standard library only, no API access."""
+"""Programs that run on a control-plane node; standard library only."""

@@ -1,37 +1,34 @@
-"""One manifest into its place, and what becomes of it; installing, going back and leaving share it.
+"""Activates a manifest on the node and watches its scheduler; for install, rollback and restore.
 
-The kubelet starts a static pod only when its worker for the predecessor has ended, which a pass
-every 2 s lets it do. A manifest that arrives earlier waits for a back-off of 10 s, so overwriting
-takes 14-17 s. Here the old manifest is removed, and the new one written as soon as the old process
-has ended and the kubelet has removed the old pod's cgroup, the last thing that its worker does.
+The kubelet starts a static pod only after its worker for the predecessor has ended; a housekeeping
+loop every 2 s triggers that. A manifest that arrives earlier waits for a back-off of 10 s, so
+overwriting takes 14-17 s. Therefore the old manifest is removed first, and the new one is written
+as soon as the old process has ended and the kubelet has removed the old pod's cgroup, the last
+action of its worker.
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from .health_watch import BACK_OFF, BACK_OFF_LIMIT, EXITS, Watch
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from .health_watch import Host
-    from .layout import Journal, Layout
-    from .manifest import Manifest
+from .health_watch import BACK_OFF, BACK_OFF_LIMIT, EXITS, HealthWatch, Host
+from .layout import Journal, Layout
+from .manifest import Manifest
 
 log = logging.getLogger(__name__)
 
 POLL: Final = 0.1
-"""Seconds between looks at the node."""
+"""Seconds between observations of the node."""
 
 RELEASE_TIMEOUT: Final = 45.0
-"""Seconds that the old scheduler has to end: kubeadm's grace period of 30, and some."""
+"""Seconds for the old scheduler to end: kubeadm's grace period of 30 s plus a margin."""
 
 HOUSEKEEPING: Final = 2.0
-"""Seconds between the kubelet's passes (housekeepingPeriod)."""
+"""Seconds between the kubelet's housekeeping loops (housekeepingPeriod)."""
 
 UNMOUNTING: Final = 1.0
 """Seconds from the end of a pod's process within which the kubelet's worker ends.
@@ -39,34 +36,33 @@ UNMOUNTING: Final = 1.0
 Of 28 swaps that wrote the new manifest as soon as the directory was gone, two met the back-off,
 both among the 5 where it was gone within 0.8 s of the end of the process. With the cgroup it was 4
 of 35, all among those where it was gone within 0.5 s: housekeeping (cleanupOrphanedPodCgroups) had
-taken it away, and not the worker.
+removed it instead of the worker.
 """
 
 MARGIN: Final = 0.3
-"""Seconds from what can be seen of the worker's end to the end itself: milliseconds, or a stall."""
+"""Seconds between the visible end of the worker and its actual end: milliseconds, or a stall."""
 
 RESUMED_WATCH: Final = 5.0
-"""Seconds that a resumed watch has at least, however long its predecessor was dead."""
+"""Minimum duration of a resumed watch in seconds, however long the installer was down."""
 
+API_PROBE_INTERVAL: Final = 1.0
+"""Seconds between probes of the API server while the scheduler is not ready.
 
-ASK_EVERY: Final = 1.0
-"""Seconds between questions to the API server while the scheduler is not ready.
-
-Without one no scheduler is: its time counts from the moment at which the API server answers again.
+No scheduler becomes ready without an API server, so its time-out starts when that answers again.
 """
 
 
 class NoApiServerError(OSError):
-    """Schedulers cannot work for want of an API server: to be tried again."""
+    """No API server answers, so no scheduler can become ready; a retry may succeed."""
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
-    """How long to wait for a scheduler, in seconds.
+class HealthTimeouts:
+    """Time limits for a new scheduler, in seconds.
 
     Attributes:
-        health_timeout: until it must be ready.
-        settling_time: that it must then stay ready without a restart.
+        health_timeout: time within which it must become ready.
+        settling_time: time for which it must then stay ready without a restart.
     """
 
     health_timeout: float = 60.0
@@ -74,20 +70,20 @@ class Patience:
 
 
 class Activator:
-    """Lets the node run a manifest. Its state is on the disk: the journal says how far it is.
+    """Makes the node run a manifest. Its state is the journal on disk.
 
     Attributes:
-        steps: seconds that every step took, in the order of the steps.
+        steps: duration of each step in seconds, in order.
     """
 
-    def __init__(self, layout: Layout, host: Host, patience: Patience) -> None:
+    def __init__(self, layout: Layout, host: Host, timeouts: HealthTimeouts) -> None:
         self._layout = layout
         self._host = host
-        self._patience = patience
+        self._timeouts = timeouts
         self.steps: dict[str, float] = {}
 
     def activate(self, target: Manifest, journal: Journal, prefix: str) -> tuple[str, Journal]:
-        """Let the node run `target`; why it is not healthy ("" if it is) and the journal since."""
+        """Run `target`; returns why it is not healthy ("" if it is) and the updated journal."""
         layout, host = self._layout, self._host
         current = layout.current()
         if current is None or current.data != target.data:
@@ -118,11 +114,11 @@ class Activator:
         )
 
     def _wait_for_release(self, old: Manifest | None, target: Manifest) -> None:
-        """Until the old scheduler has ended, its port is free and the kubelet has forgotten it.
+        """Wait until the old scheduler has ended, its port is free and its kubelet worker is gone.
 
-        Its worker ends with the pod's cgroup, unless housekeeping has taken that away before. Where
-        cgroups cannot be seen (or stay), the directory of the pod must do, which housekeeping
-        removes as well.
+        The worker ends with the pod's cgroup, unless housekeeping has removed the cgroup earlier.
+        Where cgroups are not visible (or stay), the pod's directory is the signal instead, which
+        housekeeping removes as well.
         """
         host = self._host
         probe = (old or target).probe
@@ -151,39 +147,39 @@ class Activator:
                     if now - tidied >= MARGIN + (0.0 if over else HOUSEKEEPING):
                         return
             if now - begin >= RELEASE_TIMEOUT:
-                log.warning("The old scheduler is still there after %.0f s", RELEASE_TIMEOUT)
+                log.warning("The old scheduler is still running after %.0f s", RELEASE_TIMEOUT)
                 return
             host.sleep(POLL)
 
     def _watch(self, target: Manifest, journal: Journal, prefix: str) -> str:
-        """Until the scheduler of `target` is healthy: ""; or is not in time: why.
+        """Wait until the scheduler of `target` is healthy or has failed; returns why, or "".
 
         Raises:
-            NoApiServerError: it has no chance to be; nothing was found out about it.
+            NoApiServerError: the API server does not answer, so the result is unknown.
         """
         host = self._host
         begin = host.now()
         placed = begin if journal.placed is None else journal.placed
-        watch = Watch(target, self._patience.settling_time)
-        timeout = self._patience.health_timeout
+        watch = HealthWatch(target, self._timeouts.settling_time)
+        timeout = self._timeouts.health_timeout
         deadline = max(placed + timeout, begin + min(RESUMED_WATCH, timeout))
-        asked, since = begin, journal.placed_at
+        probed, since = begin, journal.placed_at
         away_since: float | None = None
         while True:
             now = host.now()
-            watch.look(now, host, since)
-            if watch.ready_since is None and now - asked >= ASK_EVERY:
-                asked = now
+            watch.observe(now, host, since)
+            if watch.ready_since is None and now - probed >= API_PROBE_INTERVAL:
+                probed = now
                 if host.has_api_server():
                     away_since = None
                 else:
                     away_since = now if away_since is None else away_since
-                    watch.excuse()
-                    journal = self._moved_on(journal)
+                    watch.disregard_exits()
+                    journal = self._postponed(journal)
                     deadline = max(deadline, (journal.placed or now) + timeout)
                     if now - away_since >= timeout:
                         raise NoApiServerError(
-                            "the API server that the scheduler's kubeconfig names does not answer"
+                            "the API server in the scheduler's kubeconfig does not answer"
                         )
             if watch.is_settled(now):
                 self.steps[f"{prefix}ready"] = round((watch.ready_since or now) - begin, 3)
@@ -191,14 +187,14 @@ class Activator:
                 return ""
             if watch.exits >= EXITS:
                 self.steps[f"{prefix}ready"] = round(now - begin, 3)
-                return f"kube-scheduler ended {watch.exits} times after its start"
+                return f"kube-scheduler exited {watch.exits} times after its start"
             if now >= deadline and watch.ready_since is None:
                 self.steps[f"{prefix}ready"] = round(now - begin, 3)
-                return watch.complaint(timeout)
+                return watch.failure(timeout)
             host.sleep(POLL)
 
-    def _moved_on(self, journal: Journal) -> Journal:
-        """As if the manifest had been placed now, also for an installer that resumes the watch."""
+    def _postponed(self, journal: Journal) -> Journal:
+        """Restart the time-out as if the manifest were placed now; a resumed watch sees it too."""
         now = self._host.now()
         since = now if journal.away_since is None else journal.away_since
         placed = now + min(BACK_OFF + now - since, BACK_OFF_LIMIT)
@@ -208,7 +204,7 @@ class Activator:
 
     @contextmanager
     def timed(self, step: str) -> Iterator[Mapping[str, float]]:
-        """Note how long something takes, under the name `step`."""
+        """Record the duration of a step."""
         begin = self._host.now()
         yield self.steps
         self.steps[step] = round(self._host.now() - begin, 3)

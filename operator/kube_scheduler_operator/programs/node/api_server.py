@@ -1,6 +1,6 @@
-"""The two requests that the certificate syncer makes, with nothing but the standard library.
+"""The API client of the certificate syncer, with the standard library only.
 
-The operator's client costs 30 MiB more, on every control-plane node, for ever.
+The operator's client would need 30 MiB more on every control-plane node.
 """
 
 from __future__ import annotations
@@ -10,28 +10,28 @@ import http.client
 import json
 import os
 import ssl
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+from ...base.times import rfc3339
 
 IDENTITY: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-"""Where the kubelet puts the token of a pod, and renews it, and the CA of the API server."""
+"""Directory in which the kubelet renews a pod's token and mounts the API server's CA."""
 
 _TIMEOUT: Final = 10.0
 
 
 class ApiServerError(Exception):
-    """No API server answered, or it refused; the message says which and why."""
+    """No API server answered, or the request was rejected; the message has the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class ApiServer:
-    """The API server at one of several addresses; the first one that answers counts.
+    """The API server at the first of several addresses that answers.
 
     Attributes:
         servers: URLs, the nearest first.
@@ -42,13 +42,13 @@ class ApiServer:
     identity: Path = IDENTITY
 
     def secret(self, namespace: str, name: str) -> dict[str, bytes] | None:
-        """The data of a Secret; None if there is none.
+        """The data of a Secret; None if it does not exist.
 
         Raises:
-            ApiServerError: nobody answered, or the answer is no Secret.
+            ApiServerError: no API server answered, or the response is not a Secret.
         """
         path = f"/api/v1/namespaces/{quote(namespace)}/secrets/{quote(name)}"
-        code, answer = self._ask("GET", path)
+        code, answer = self._request("GET", path)
         if code == http.HTTPStatus.NOT_FOUND:
             return None
         if code != http.HTTPStatus.OK:
@@ -59,16 +59,16 @@ class ApiServer:
                 for key, value in (answer["data"] or {}).items()
             }
         except (KeyError, AttributeError, ValueError) as error:
-            raise ApiServerError(f"the answer is no Secret: {error}") from error
+            raise ApiServerError(f"the response is not a Secret: {error}") from error
 
     def event(self, namespace: str, pod: str, reason: str, message: str, *, bad: bool) -> None:
-        """Record an event about a pod; one about a node could only be in namespace `default`.
+        """Create an Event for a pod; an Event for a node would have to be in namespace `default`.
 
         Raises:
-            ApiServerError: it was not taken.
+            ApiServerError: the Event was not created.
         """
-        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        code, answer = self._ask(
+        now = rfc3339(datetime.now(UTC))
+        code, answer = self._request(
             "POST",
             f"/api/v1/namespaces/{quote(namespace)}/events",
             {
@@ -93,22 +93,22 @@ class ApiServer:
         if code != http.HTTPStatus.CREATED:
             raise ApiServerError(str(answer.get("message") or f"HTTP {code}"))
 
-    def _ask(
+    def _request(
         self, method: str, path: str, body: Mapping[str, Any] | None = None
     ) -> tuple[int, dict[str, Any]]:
         failures = []
         for server in self.servers:
             try:
-                return self._ask_one(server, method, path, body)
+                return self._request_at(server, method, path, body)
             except (OSError, http.client.HTTPException, ValueError) as error:
                 failures.append(f"{server}: {error}")
         raise ApiServerError("; ".join(failures) or "no API server is configured")
 
-    def _ask_one(
+    def _request_at(
         self, server: str, method: str, path: str, body: Mapping[str, Any] | None
     ) -> tuple[int, dict[str, Any]]:
         url = urlsplit(server)
-        # Read each time: the kubelet renews the token, and a new CA may come.
+        # Read for each request: the kubelet renews the token, and the CA may be rotated.
         context = ssl.create_default_context(cafile=str(self.identity / "ca.crt"))
         token = (self.identity / "token").read_text().strip()
         headers = {"Authorization": f"Bearer {token}", "Accept": "application/json"}
@@ -131,7 +131,7 @@ class ApiServer:
 
 
 def in_cluster(first: Sequence[str]) -> ApiServer:
-    """The API server of the cluster that this pod runs in; `first` are tried before it."""
+    """The API server of this pod's cluster; the URLs `first` are tried before its Service."""
     host = os.environ.get("KUBERNETES_SERVICE_HOST", "")
     port = os.environ.get("KUBERNETES_SERVICE_PORT", "443")
     if not host:

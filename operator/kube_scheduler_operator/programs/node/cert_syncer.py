@@ -1,8 +1,8 @@
-"""The certificate syncer: what the cluster renews gets to this node, whoever else is down.
+"""The certificate syncer: copies renewed certificates to its node, independent of the operator.
 
-It reads the Secrets where the cluster keeps them and not the operator's copies, so that a
-certificate arrives while no operator runs, and because no scheduler may be able to start one. Its
-own identity is the token that the kubelet gives its pod: nothing on the disk lets anybody in.
+It reads the original Secrets instead of the operator's copies, so a certificate arrives while no
+operator runs and no scheduler could start one. It authenticates with its pod's service account
+token and stores no credentials of its own on disk.
 """
 
 from __future__ import annotations
@@ -11,38 +11,36 @@ import logging
 import signal
 import sys
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol
+from types import FrameType
+from typing import Final, Protocol
 
 from ...base.files import Disk, UnsafeNameError
 from .api_server import ApiServer, ApiServerError, in_cluster
 from .certificates import Certificates, PairError
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from types import FrameType
-
 log = logging.getLogger(__name__)
 
 INTERVAL: Final = 30.0
-"""Seconds between looks. Certificates are renewed days before they expire."""
+"""Seconds between synchronizations. Certificates are renewed days before they expire."""
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """A Secret that belongs on the node; without an optional one, nothing of it stays there."""
+class SecretRef:
+    """A Secret to copy to the node; if an optional one is deleted, its files are removed."""
 
     namespace: str
     name: str
     optional: bool = False
 
     @classmethod
-    def parse(cls, text: str) -> Wanted:
-        """Read `NAMESPACE/NAME`, or `NAMESPACE/NAME?` for an optional one.
+    def parse(cls, text: str) -> SecretRef:
+        """Parse `NAMESPACE/NAME`, or `NAMESPACE/NAME?` for an optional one.
 
         Raises:
-            ValueError: it is neither.
+            ValueError: the text has neither form.
         """
         namespace, slash, name = text.removesuffix("?").partition("/")
         if not (namespace and slash and name) or "/" in name:
@@ -50,12 +48,12 @@ class Wanted:
         return cls(namespace, name, text.endswith("?"))
 
     def __str__(self) -> str:
-        return f"secret/{self.name} of {self.namespace}"
+        return f"Secret {self.namespace}/{self.name}"
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
-    """Something that people should know; `bad` makes it a warning."""
+class SyncEvent:
+    """The content of a Kubernetes Event; `bad` makes it a Warning."""
 
     reason: str
     message: str
@@ -63,68 +61,70 @@ class Note:
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class CertSyncerOptions:
     """The flags of `kube-scheduler-operator cert-syncer`, under their names."""
 
     certs_dir: Path
-    secrets: tuple[Wanted, ...]
+    secrets: tuple[SecretRef, ...]
     servers: tuple[str, ...] = ()
     pod: str = ""
     namespace: str = ""
     interval: float = INTERVAL
 
 
-class Source(Protocol):
-    """Where Secrets are read and notes go to."""
+class SecretSource(Protocol):
+    """Reads Secrets and records Events."""
 
     def secret(self, namespace: str, name: str) -> Mapping[str, bytes] | None:
-        """The data of a Secret; None if there is none."""
+        """The data of a Secret; None if it does not exist."""
 
-    def tell(self, note: Note) -> None:
-        """Let people know."""
+    def record(self, event: SyncEvent) -> None:
+        """Record an Event."""
 
 
 class Syncer:
-    """Keeps the certificates of one node as they are in the cluster."""
+    """Copies Secrets to the certificates of one node."""
 
     def __init__(
-        self, wanted: Sequence[Wanted], source: Source, certificates: Certificates
+        self, secrets: Sequence[SecretRef], source: SecretSource, certificates: Certificates
     ) -> None:
-        self._wanted = wanted
+        self._secrets = secrets
         self._source = source
         self._certificates = certificates
-        self._said: dict[Wanted, Note] = {}
+        self._failures: dict[SecretRef, SyncEvent] = {}
 
     def sync(self) -> None:
-        """Look once; says what it did, and what it cannot do once for each trouble."""
-        for one in self._wanted:
-            note = self._sync(one)
-            if note is not None and note != self._said.get(one):
-                (log.warning if note.bad else log.info)("%s: %s", note.reason, note.message)
-                self._source.tell(note)
-            if note is None or not note.bad:
-                self._said.pop(one, None)
+        """Synchronize once; records every change, and every failure when it begins or changes."""
+        for secret in self._secrets:
+            event = self._sync(secret)
+            if event is not None and event != self._failures.get(secret):
+                (log.warning if event.bad else log.info)("%s: %s", event.reason, event.message)
+                self._source.record(event)
+            if event is None or not event.bad:
+                self._failures.pop(secret, None)
             else:
-                self._said[one] = note
+                self._failures[secret] = event
 
-    def _sync(self, one: Wanted) -> Note | None:
+    def _sync(self, secret: SecretRef) -> SyncEvent | None:
         try:
-            data = self._source.secret(one.namespace, one.name)
+            data = self._source.secret(secret.namespace, secret.name)
             if data is not None:
-                changed = self._certificates.put(one.name, data)
-                return Note("CertificateUpdated", f"wrote {one}") if changed else None
-            if one.optional:
-                removed = self._certificates.remove(one.name)
-                return Note("CertificateRemoved", f"{one} is gone") if removed else None
-            problem = "it does not exist; what is on the node stays"
+                changed = self._certificates.put(secret.name, data)
+                message = f"Updated the node's certificate from {secret}"
+                return SyncEvent("CertificateUpdated", message) if changed else None
+            if secret.optional:
+                removed = self._certificates.remove(secret.name)
+                message = f"Removed the node's certificate: {secret} was deleted"
+                return SyncEvent("CertificateRemoved", message) if removed else None
+            problem = "not found; the node keeps its current certificate"
         except (ApiServerError, PairError, UnsafeNameError, OSError) as error:
             problem = str(error)
-        return Note("CertificateUpdateFailed", f"{one}: {problem}", bad=True)
+        return SyncEvent("CertificateUpdateFailed", f"{secret}: {problem}", bad=True)
 
 
 @dataclass(slots=True)
 class _Cluster:
-    """The cluster as this pod sees it."""
+    """Reads Secrets and records Events on this pod through the API."""
 
     api: ApiServer
     pod: str
@@ -133,15 +133,15 @@ class _Cluster:
     def secret(self, namespace: str, name: str) -> Mapping[str, bytes] | None:
         return self.api.secret(namespace, name)
 
-    def tell(self, note: Note) -> None:
+    def record(self, event: SyncEvent) -> None:
         try:
-            self.api.event(self.namespace, self.pod, note.reason, note.message, bad=note.bad)
+            self.api.event(self.namespace, self.pod, event.reason, event.message, bad=event.bad)
         except ApiServerError as error:
-            log.info("The event was not taken: %s", error)
+            log.info("Failed to record the event: %s", error)
 
 
-def main(options: Options) -> int:
-    """Sync until SIGTERM; the exit code."""
+def main(options: CertSyncerOptions) -> int:
+    """Synchronize until SIGTERM; returns the exit code."""
     signal.signal(signal.SIGTERM, _end)
     source = _Cluster(in_cluster(options.servers), options.pod, options.namespace)
     syncer = Syncer(options.secrets, source, Certificates(options.certs_dir, Disk()))

@@ -1,21 +1,19 @@
-"""Certificates on a node: one directory for each Secret, whole or not at all.
+"""Certificates on a node: one directory for each Secret, replaced atomically.
 
     D/secrets/NAME/KEY
 
-They belong to no revision: a scheduler reads them again while it runs, so that a renewed one needs
-no restart. A certificate and a key that do not fit never get there.
+They belong to no revision: a running scheduler reloads them, so a renewed certificate needs no
+restart. A certificate whose key does not match is never written.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ...base import files
 from ...base.files import Disk, File
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 SECRETS: Final = "secrets"
 _CERTIFICATE: Final = "tls.crt"
@@ -23,7 +21,7 @@ _KEY: Final = "tls.key"
 
 
 class PairError(ValueError):
-    """A certificate and a key that cannot be used together."""
+    """A certificate and a private key that do not match."""
 
 
 class Certificates:
@@ -35,27 +33,27 @@ class Certificates:
         self._disk = disk
 
     def has(self, name: str) -> bool:
-        """Whether there is anything of a Secret."""
+        """Whether the directory of a Secret exists."""
         return self._path(name).is_dir()
 
     def put(self, name: str, data: Mapping[str, bytes]) -> bool:
-        """Let the directory of a Secret hold exactly `data`; whether that changed anything.
+        """Make the directory of a Secret contain exactly `data`; returns whether it changed.
 
         Raises:
-            PairError: `tls.crt` and `tls.key` do not belong together; what was there stays.
-            UnsafeNameError: a key is no file name.
-            OSError: the disk does not take it; what was there stays.
+            PairError: `tls.crt` and `tls.key` do not match; the old files stay.
+            UnsafeNameError: a key is not a file name.
+            OSError: writing failed; the old files stay.
         """
         content = {key: File(value) for key, value in data.items()}
         if files.holds(self._path(name), content):
             return False
-        _see_that_they_fit(data)
+        _validate_pair(data)
         for directory in (self._secrets.parent, self._secrets):
             directory.mkdir(mode=files.DIRECTORY_MODE, parents=True, exist_ok=True)
         return files.replace_directory(self._disk, self._path(name), content, self._staging)
 
     def remove(self, name: str) -> bool:
-        """Remove the directory of a Secret; whether there was one."""
+        """Remove the directory of a Secret; returns whether it existed."""
         if not self.has(name):
             return False
         self._disk.remove_tree(self._path(name))
@@ -66,10 +64,10 @@ class Certificates:
         return self._secrets / name
 
 
-def _see_that_they_fit(data: Mapping[str, bytes]) -> None:
+def _validate_pair(data: Mapping[str, bytes]) -> None:
     if _CERTIFICATE not in data or _KEY not in data:
-        raise PairError(f"{_CERTIFICATE} and {_KEY} must both be there")
-    import ssl  # here, because installers rarely need it and it costs milliseconds
+        raise PairError(f"the Secret must have both {_CERTIFICATE} and {_KEY}")
+    import ssl  # deferred: installers rarely need it, and it costs milliseconds
     import tempfile
 
     with tempfile.TemporaryDirectory(prefix="certificates-") as scratch:
@@ -78,11 +76,11 @@ def _see_that_they_fit(data: Mapping[str, bytes]) -> None:
             path.touch(files.PRIVATE)
             path.write_bytes(data[key])
         try:
-            # Without a password function OpenSSL would ask on the terminal and block for ever.
+            # Without a password function OpenSSL would prompt on the terminal and block.
             ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_cert_chain(
                 paths[_CERTIFICATE], paths[_KEY], password=lambda: ""
             )
         except (ssl.SSLError, ValueError) as error:
             raise PairError(
-                f"{_CERTIFICATE} and {_KEY} cannot be used together: {error}"
+                f"{_CERTIFICATE} and {_KEY} do not form a valid pair: {error}"
             ) from error

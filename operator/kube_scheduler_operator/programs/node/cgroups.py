@@ -1,18 +1,16 @@
-"""Which pods the kubelet still works on: it removes a pod's cgroup as the last step of its worker.
+"""Finds pods with a running kubelet worker by their cgroups, whose removal is its last step.
 
-In kubelet's SyncTerminatedPod the cgroup goes after the volumes; when it has gone, the worker ends
-and another static pod of the same name may start (pod_workers.go, completeTerminated).
+The kubelet's SyncTerminatedPod removes the cgroup after the volumes; then the worker ends and
+another static pod of the same name may start (pod_workers.go, completeTerminated).
 """
 
 from __future__ import annotations
 
 import os
 import re
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
 
 _POD: Final = re.compile(
     r"(?:^|-)pod([0-9a-f]{32}|[0-9a-f]{8}(?:[-_][0-9a-f]{4}){3}[-_][0-9a-f]{12})(?:\.slice)?$"
@@ -22,15 +20,11 @@ _DEPTH: Final = 6
 
 
 def pods(root: Path) -> frozenset[str]:
-    """UIDs of the pods that have a cgroup.
+    """UIDs of the pods that have a cgroup; `root` is the host's /sys/fs/cgroup, version 1 or 2.
 
-    Args:
-        root: the host's /sys/fs/cgroup, version 1 or 2.
-
-    Returns:
-        Empty if cgroups cannot be seen, because the pod of whoever asks has one, too.
+    Empty only if cgroups are not visible: the caller's own pod has one.
     """
-    # With version 1 one hierarchy tells enough: runc leaves some of the others behind.
+    # One hierarchy of version 1 is sufficient: runc leaves some of the others behind.
     memory = root / "memory"
     return frozenset(_find(memory if memory.is_dir() else root, _DEPTH))
 
@@ -40,7 +34,7 @@ def _find(directory: Path | str, depth: int) -> Iterator[str]:
         with os.scandir(directory) as entries:
             below = [e for e in entries if e.is_dir(follow_symlinks=False)]
     except OSError:
-        return  # gone meanwhile, or none of ours to see
+        return  # removed in the meantime, or not readable
     for entry in below:
         found = _POD.search(entry.name)
         if found:

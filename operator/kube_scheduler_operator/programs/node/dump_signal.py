@@ -1,8 +1,8 @@
-"""Sends SIGUSR2 to the scheduler on this node, which then writes its cache and queue into its log.
+"""Sends SIGUSR2 to the scheduler on this node, which then dumps its cache and queue to its log.
 
-It must reach that process and no other: it is found by the UID of its static pod in its mounts and
-by its command, and left alone unless it has a handler for the signal, which would else kill it.
-The scheduler runs as root like this program, so no capability is needed to signal it.
+The process is identified by its static pod's UID in its mounts and by its command, and signalled
+only if it has a handler for SIGUSR2, because the default action would kill it. The scheduler runs
+as root like this program, so no capability is needed.
 
 Source: k8s.io/kubernetes/pkg/scheduler/backend/cache/debugger/debugger.go
 """
@@ -12,14 +12,12 @@ from __future__ import annotations
 import logging
 import os
 import signal
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from .processes import operands
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 log = logging.getLogger(__name__)
 
@@ -28,15 +26,15 @@ _OPERAND: Final = b"kube-scheduler"
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class DumpSignalOptions:
     """The flags of `kube-scheduler-operator signal`, under their names."""
 
     pod_uid: str
     termination_log: Path = Path("/dev/termination-log")
 
 
-def main(options: Options) -> int:
-    """Signal; 0 if exactly one process got it, 1 with a sentence in the termination log if not."""
+def main(options: DumpSignalOptions) -> int:
+    """Send the signal; 0 if exactly one process received it, else 1 and a termination message."""
     problem = send(options.pod_uid, Path("/proc"), os.kill)
     if not problem:
         return 0
@@ -46,39 +44,39 @@ def main(options: Options) -> int:
 
 
 def send(pod_uid: str, proc: Path, kill: Callable[[int, int], None]) -> str:
-    """Signal the scheduler of a static pod; what is in the way, "" if nothing is.
+    """Signal the scheduler of a static pod; returns the error, or "".
 
-    Args:
-        pod_uid: the kubelet's UID of the static pod, not that of its mirror in the API.
-        proc: /proc of the node.
-        kill: sends a signal to a process.
+    `pod_uid` is the kubelet's UID of the static pod, not that of its mirror pod.
     """
     found = operands(proc, {pod_uid}, _OPERAND.decode())
     pids = [each.pid for each in found if _is_scheduler(proc / str(each.pid))]
     if len(pids) != 1:
-        what = "no process" if not pids else f"more than one process ({sorted(pids)})"
-        return f"{what} of static pod {pod_uid} is a scheduler that has a handler for SIGUSR2"
+        found_pids = f"{len(pids)} processes {sorted(pids)}" if pids else "no process"
+        return (
+            f"found {found_pids} of static pod {pod_uid} instead of one kube-scheduler with a "
+            "handler for SIGUSR2"
+        )
     try:
         kill(pids[0], SIGNAL)
     except OSError as error:
-        return f"process {pids[0]} cannot be signalled: {error.strerror}"
-    log.info("Process %d has SIGUSR2", pids[0])
+        return f"sending SIGUSR2 to process {pids[0]} failed: {error.strerror}"
+    log.info("Sent SIGUSR2 to process %d", pids[0])
     return ""
 
 
 def _is_scheduler(process: Path) -> bool:
-    """Whether it is kube-scheduler itself, not a helper beside it or its shell, and is prepared."""
+    """Whether the process is kube-scheduler itself, not a helper or shell, and handles SIGUSR2."""
     try:
         command = (process / "cmdline").read_bytes().split(b"\0")
         status = (process / "status").read_text()
     except OSError:
-        return False  # it ended while being looked at
+        return False  # the process has ended
     program = command[0].rpartition(b"/")[2]
     return (program == _OPERAND or command[1:2] == [_OPERAND]) and _catches(status, SIGNAL)
 
 
 def _catches(status: str, number: int) -> bool:
-    """Whether /proc/PID/status says that a handler is installed (proc(5), SigCgt)."""
+    """Whether /proc/PID/status lists a handler for the signal (proc(5), SigCgt)."""
     for line in status.splitlines():
         name, _, mask = line.partition(":")
         if name == "SigCgt":

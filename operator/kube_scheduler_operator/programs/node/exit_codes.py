@@ -1,4 +1,4 @@
-"""Exit codes of the programs on a node, which the operator reads from pod statuses."""
+"""Exit codes of the programs on a node, which the operator reads from Pod statuses."""
 
 from __future__ import annotations
 
@@ -6,13 +6,7 @@ import signal
 from typing import Final
 
 EXIT_DEFINITIVE: Final = 0
-
-
 EXIT_RETRY: Final = 1
-
-
 EXIT_TERMINATED: Final = 128 + signal.SIGTERM
-
-
 EXIT_CHANGED: Final = 3
-"""The exit code that goes with a fingerprint."""
+"""Exit code of a guard whose termination message is a new fingerprint."""

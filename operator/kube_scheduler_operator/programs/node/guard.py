@@ -1,9 +1,9 @@
-"""The guard: ends when the scheduler's kubeconfig on this node has changed, and says so.
+"""The guard: exits when the scheduler's kubeconfig on this node changes.
 
-`kubeadm certs renew` writes a new one, and a scheduler that keeps running with the old one loses
-its access when that expires. The guard has no API access: its termination message is the new
-fingerprint, which the operator reads in the pod's status. It starts the schedulers again, one
-after the other, and makes a guard that knows the new file.
+`kubeadm certs renew` writes a new kubeconfig, and a scheduler that keeps running with the old one
+loses access when its certificate expires. The guard has no API access: its termination message is
+the new fingerprint, which the operator reads from the Pod's status. The operator then restarts the
+schedulers one at a time and creates a guard for the new file.
 """
 
 from __future__ import annotations
@@ -14,23 +14,21 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from types import FrameType
+from typing import Final
 
 from .exit_codes import EXIT_CHANGED
 from .kubeconfig import fingerprint
-
-if TYPE_CHECKING:
-    from types import FrameType
 
 log = logging.getLogger(__name__)
 
 
 INTERVAL: Final = 5.0
-"""Seconds between looks; a file that is being written does not look the same twice."""
+"""Seconds between reads; two equal reads exclude a file that is being written."""
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class GuardOptions:
     """The flags of `kube-scheduler-operator guard`, under their names."""
 
     kubeconfig: Path | None = None
@@ -39,22 +37,22 @@ class Options:
     termination_log: Path = Path("/dev/termination-log")
 
 
-def main(options: Options) -> int:
-    """Watch until there is something to say, or until SIGTERM; the exit code."""
+def main(options: GuardOptions) -> int:
+    """Watch until the kubeconfig changes or SIGTERM; returns the exit code."""
     signal.signal(signal.SIGTERM, _end)
     if options.kubeconfig is None:
-        log.info("Nothing to watch on this platform; being here is enough")
+        log.info("No kubeconfig to watch on this platform; waiting for SIGTERM")
         while True:
             signal.pause()
-    log.info("Now watching %s", options.kubeconfig)
+    log.info("Watching %s", options.kubeconfig)
     found = wait_for_change(options.kubeconfig, options.known, options.interval)
-    log.info("%s has changed: %s", options.kubeconfig, found)
+    log.info("%s changed; new fingerprint: %s", options.kubeconfig, found)
     options.termination_log.write_text(found)
     return EXIT_CHANGED
 
 
 def wait_for_change(path: Path, known: str, interval: float) -> str:
-    """Wait until the file is another one than `known`, or than now if that is empty; which one."""
+    """Wait until the fingerprint differs from `known` (or, if empty, the current one)."""
     known = known or fingerprint(path)
     before = known
     while True:

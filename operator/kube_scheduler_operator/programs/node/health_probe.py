@@ -1,34 +1,33 @@
-"""Whether a server of the node's answers, asked as the kubelet asks: HTTPS, any certificate."""
+"""HTTPS probes of servers on the node; like the kubelet's, they accept any certificate."""
 
 from __future__ import annotations
 
 import errno
 import socket
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-if TYPE_CHECKING:
-    from .manifest import Probe
+from .manifest import Probe
 
 TIMEOUT: Final = 2.0
-"""Seconds for one question; the scheduler answers in milliseconds or has a problem."""
+"""Seconds for one probe; a healthy scheduler answers in milliseconds."""
 
 
 def is_ready(probe: Probe, timeout: float = TIMEOUT) -> bool:
-    """Whether a GET of the probe is answered with 200."""
+    """Whether the probe is answered with status 200."""
     return _status(probe, timeout) == "200"
 
 
 def answers(probe: Probe, timeout: float = TIMEOUT) -> bool:
-    """Whether a GET of the probe is answered at all, even by a refusal, but not by a failure."""
+    """Whether the probe is answered with any status except a server error."""
     status = _status(probe, timeout)
     return bool(status) and not status.startswith("5")
 
 
 def _status(probe: Probe, timeout: float) -> str:
-    """The status with which a GET of the probe is answered; empty if it is not."""
-    import ssl  # here: a program that only prints its help does not need it
+    """The HTTP status of the response; empty without one."""
+    import ssl  # deferred: printing help does not need it
 
-    # Self-signed, as for the kubelet: what is asked is whether it is ready, not who it is.
+    # The certificate may be self-signed: the probe checks readiness, not identity.
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -50,10 +49,10 @@ def _status(probe: Probe, timeout: float) -> str:
 
 
 def is_port_free(probe: Probe) -> bool:
-    """Whether a scheduler could listen where the probe goes.
+    """Whether a scheduler could listen at the probe's address.
 
-    Asked by binding, as the scheduler will: a connection to an address that is not this node's
-    would get no answer, and an address of somebody else is nothing to wait for.
+    Tested by binding, as the scheduler does: a connection attempt could not distinguish a free port
+    from an address of another node, for which there is nothing to wait.
     """
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(

@@ -1,44 +1,43 @@
-"""Whether the scheduler of a manifest becomes healthy: what is seen of a node, and judged.
+"""Observes a node to decide whether the scheduler of a new manifest becomes healthy.
 
-Healthy is: exactly one scheduler runs, it is that of the manifest, it answers that it is ready, and
-it goes on doing so as the same process for the settling time. One that keeps ending is given up
-long before its time is over, because meanwhile nothing schedules.
+Healthy means: exactly one scheduler runs, it belongs to the manifest, and it stays ready as the
+same process for the settling time. A scheduler that keeps exiting is given up long before the
+time-out, because nothing schedules pods in the meantime.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Final, Protocol
 
-if TYPE_CHECKING:
-    from .manifest import Manifest, Probe
-    from .processes import Operand
+from .manifest import Manifest, Probe
+from .processes import SchedulerProcess
 
 EXITS: Final = 3
-"""A scheduler that has ended so often is given up; the kubelet's back-off makes that about 13 s."""
+"""Exits after which a scheduler is given up: about 13 s with the kubelet's back-off."""
 
 ABSENCE: Final = 1.0
-"""Seconds without a process after which it counts as ended, not as being started."""
+"""Seconds without a process after which the scheduler counts as exited, not as starting."""
 
 
 BACK_OFF: Final = 10.0
-"""Seconds that the kubelet waits before it starts a container again, doubled each time.
+"""Seconds before the kubelet restarts a container, doubled with each restart.
 
-So it never waits longer than this and the time for which it has been starting it in vain.
+The wait is therefore never longer than this plus the time since the first start.
 """
 
 BACK_OFF_LIMIT: Final = 300.0
-"""The longest such wait (MaxContainerBackOff)."""
+"""The longest back-off (MaxContainerBackOff)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """What the kubelet did with the static pod since some moment.
+    """What the kubelet did with the static pod in a period.
 
     Attributes:
-        started: whether it began to start it.
-        runs: names of the containers that it started, as far as it still has their logs: it removes
-            those of all but the last that ended, and so there are never more than two.
+        started: whether it began to start the pod.
+        runs: log files of the containers that it started. It keeps at most two: those of the
+            running and of the last exited container.
     """
 
     started: bool
@@ -46,47 +45,47 @@ class Activity:
 
 
 class Host(Protocol):
-    """What the swap must see of a node."""
+    """The observations of a node that a swap needs."""
 
     def now(self) -> float:
         """Seconds since boot."""
 
     def wall(self) -> float:
-        """Seconds since 1970, on the clock of the files' times."""
+        """Seconds since 1970, comparable to file times."""
 
     def boot_id(self) -> str:
-        """A name for the time since boot."""
+        """Identifier of the current boot."""
 
     def sleep(self, seconds: float) -> None:
         """Wait."""
 
-    def operands(self) -> tuple[Operand, ...]:
-        """The static pod's schedulers that run now."""
+    def operands(self) -> tuple[SchedulerProcess, ...]:
+        """The running schedulers of the static pod."""
 
     def is_ready(self, probe: Probe) -> bool:
-        """Whether a scheduler answers that it is ready."""
+        """Whether the scheduler is ready."""
 
     def has_api_server(self) -> bool:
         """Whether the scheduler's API server answers."""
 
     def is_port_free(self, probe: Probe) -> bool:
-        """Whether nobody listens there."""
+        """Whether no process listens at the probe's address."""
 
     def kept_pods(self) -> frozenset[str]:
-        """UIDs of the static pod, past and present, of which the kubelet still has a directory."""
+        """UIDs of the static pod, past and present, whose directory the kubelet still has."""
 
     def has_worker(self) -> bool | None:
-        """Whether the kubelet still works on the static pod, past or present; None: not known."""
+        """Whether the kubelet has a worker for the static pod, past or present; None: unknown."""
 
     def activity(self, since: float) -> Activity:
-        """What happened to the static pod since `since` (of `wall`)."""
+        """The kubelet's activity since `since` (on the clock of `wall`)."""
 
-    def last_words(self, since: float) -> str:
-        """The last error of the scheduler that was started since `since` (of `wall`)."""
+    def last_error(self, since: float) -> str:
+        """The last error logged by the scheduler started since `since` (on the clock of `wall`)."""
 
 
-class Watch:
-    """What was seen of one scheduler since its manifest was placed."""
+class HealthWatch:
+    """The observations of one scheduler since its manifest was placed."""
 
     def __init__(self, target: Manifest, settling_time: float) -> None:
         self._target = target
@@ -95,13 +94,13 @@ class Watch:
         self._absent_since: float | None = None
         self._others = 0
         self._runs: set[str] = set()
-        self._excused: frozenset[str] = frozenset()
+        self._disregarded: frozenset[str] = frozenset()
         self.ready_since: float | None = None
         self.started = False
         self.exits = 0
 
-    def look(self, now: float, host: Host, placed_at: float) -> None:
-        """Take one look at the node."""
+    def observe(self, now: float, host: Host, placed_at: float) -> None:
+        """Observe the node once."""
         operands = host.operands()
         mine = [o for o in operands if o.revision == self._target.revision]
         self._others = len(operands) - len(mine)
@@ -124,25 +123,25 @@ class Watch:
         self.started = self.started or activity.started
         self._absent_since = now if self._absent_since is None else self._absent_since
         if now - self._absent_since >= ABSENCE:
-            self.exits = len(self._runs - self._excused)
+            self.exits = len(self._runs - self._disregarded)
 
-    def excuse(self) -> None:
-        """However often it has ended, something else is to blame."""
-        self.exits, self._excused = 0, frozenset(self._runs)
+    def disregard_exits(self) -> None:
+        """Do not count the exits so far: the scheduler did not cause them."""
+        self.exits, self._disregarded = 0, frozenset(self._runs)
 
     def is_settled(self, now: float) -> bool:
-        """Whether it is ready without a restart for the settling time."""
+        """Whether the scheduler has been ready without a restart for the settling time."""
         return self.ready_since is not None and now - self.ready_since >= self._settling_time
 
-    def complaint(self, timeout: float) -> str:
-        """Why it is not healthy, for a human."""
+    def failure(self, timeout: float) -> str:
+        """Why the scheduler is not healthy."""
         within = f"within {timeout:g} s"
         if self._others:
-            return f"another kube-scheduler still ran on this node {within}"
+            return f"another kube-scheduler on this node did not end {within}"
         if self._process is not None:
-            return f"kube-scheduler ran, but was not ready {within}"
+            return f"kube-scheduler ran, but did not become ready {within}"
         if self.exits:
-            return f"kube-scheduler ended after its start and was not ready {within}"
+            return f"kube-scheduler exited after its start and did not become ready {within}"
         if self.started:
-            return f"the kubelet began to start the pod, but no kube-scheduler was ready {within}"
+            return f"the kubelet started the pod, but no kube-scheduler became ready {within}"
         return f"the kubelet did not start the pod {within}"

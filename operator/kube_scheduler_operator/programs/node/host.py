@@ -1,35 +1,32 @@
-"""The node as it is: clocks, processes, logs and ports."""
+"""Observes the node that this process runs on: clocks, processes, logs and ports."""
 
 from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ...base import termination_message
 from . import cgroups, health_probe, processes
 from .health_watch import Activity
-
-if TYPE_CHECKING:
-    from .manifest import Probe
-    from .processes import Operand
+from .manifest import Probe
+from .processes import SchedulerProcess
 
 # A coarse file-system clock may lag behind the precise one by a tick.
 _TICK = 0.02
 
 
 class NodeHost:
-    """Sees the node that this process runs on (hostPID, hostNetwork, the kubelet's log directory).
+    """The real node; needs hostPID, hostNetwork and the kubelet's log directory.
 
     Args:
-        pod_log_dir: where the kubelet keeps container logs.
-        log_prefix: how the static pod's log directories start, up to its UID.
-        container: the scheduler's container.
-        operand: what its command line has.
-        kubelet_pod_dir: where the kubelet keeps a directory for every pod.
-        cgroup_dir: where the node's cgroups are mounted.
+        pod_log_dir: the kubelet's directory of container logs.
+        log_prefix: prefix of the static pod's log directories, up to its UID.
+        container: name of the scheduler's container.
+        operand: text that identifies the scheduler's command line.
+        kubelet_pod_dir: the kubelet's directory of pods.
+        cgroup_dir: mount point of the node's cgroups.
         proc: /proc.
-        api_server: the scheduler's API server; None: it is not known, and taken to be well.
+        api_server: probe of the scheduler's API server; None if unknown, which counts as available.
     """
 
     def __init__(
@@ -53,7 +50,7 @@ class NodeHost:
         self._api_server = api_server
 
     def now(self) -> float:
-        """Seconds since boot, suspended ones included."""
+        """Seconds since boot, including suspend."""
         return time.clock_gettime(time.CLOCK_BOOTTIME)
 
     def wall(self) -> float:
@@ -61,23 +58,23 @@ class NodeHost:
         return time.time() - _TICK
 
     def boot_id(self) -> str:
-        """The kernel's name for the time since boot."""
+        """The kernel's identifier of the current boot."""
         return (self._proc / "sys/kernel/random/boot_id").read_text().strip()
 
     def sleep(self, seconds: float) -> None:
         """Wait."""
         time.sleep(seconds)
 
-    def operands(self) -> tuple[Operand, ...]:
-        """The static pod's schedulers that run now."""
+    def operands(self) -> tuple[SchedulerProcess, ...]:
+        """The running schedulers of the static pod."""
         return processes.operands(self._proc, self._uids(), self._operand)
 
     def kept_pods(self) -> frozenset[str]:
-        """UIDs of the static pod of which the kubelet still has a directory."""
+        """UIDs of the static pod whose directory the kubelet still has."""
         return frozenset(uid for uid in self._uids() if (self._kubelet_pod_dir / uid).exists())
 
     def has_worker(self) -> bool | None:
-        """Whether the kubelet still works on one of the static pod's pods."""
+        """Whether the kubelet has a worker for the static pod; None: unknown."""
         known = cgroups.pods(self._cgroup_dir)
         return not known.isdisjoint(self._uids()) if known else None
 
@@ -88,7 +85,7 @@ class NodeHost:
         }
 
     def is_ready(self, probe: Probe) -> bool:
-        """Whether a scheduler answers that it is ready."""
+        """Whether the scheduler is ready."""
         return health_probe.is_ready(probe)
 
     def has_api_server(self) -> bool:
@@ -96,11 +93,11 @@ class NodeHost:
         return self._api_server is None or health_probe.answers(self._api_server)
 
     def is_port_free(self, probe: Probe) -> bool:
-        """Whether nobody listens there."""
+        """Whether no process listens at the probe's address."""
         return health_probe.is_port_free(probe)
 
     def activity(self, since: float) -> Activity:
-        """What the kubelet did since `since`: it makes the log directory first of all."""
+        """The kubelet's activity since `since`; its first step is creating the log directory."""
         runs = frozenset(f"{log.path}" for log in self._logs() if log.modified >= since)
         if runs:
             return Activity(True, runs)
@@ -112,10 +109,10 @@ class NodeHost:
                 continue
         return Activity(False)
 
-    def last_words(self, since: float) -> str:
-        """The last error of the newest run since `since` that said anything."""
+    def last_error(self, since: float) -> str:
+        """The last error of the newest run since `since` that logged one."""
         for log in reversed([log for log in self._logs() if log.modified >= since]):
-            words = termination_message.last_words(log.path)
+            words = termination_message.read_termination_message(log.path)
             if words:
                 return words
         return ""

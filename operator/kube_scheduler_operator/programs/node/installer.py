@@ -1,41 +1,37 @@
-"""The installer: one revision onto this node, once, whatever happens in between."""
+"""The installer: puts one revision on this node exactly once, also across restarts."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from ...base.files import Disk, mounted
 from ...base.names import KUBECONFIG, KUBECONFIG_KEY, POD_KEY
+from ...base.times import rfc3339
 from . import kubeconfig, manifest, preflight, program, rollout_permission
 from .certificates import Certificates
-from .layout import CONFIGMAPS
-from .manifest import ManifestError
-from .swap import Request, Swap
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from .health_watch import Host
-    from .host import NodeHost
-    from .layout import Layout
-    from .manifest import Probe
-    from .result import Result
+from .health_watch import Host
+from .host import NodeHost
+from .layout import CONFIGMAPS, Layout
+from .manifest import ManifestError, Probe
+from .result import Result
+from .swap import Swap, SwapRequest
 
 PROC: Final = Path("/proc")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options(program.Options):
+class InstallerOptions(program.NodeProgramOptions):
     """The flags of `kube-scheduler-operator installer`, under their names."""
 
     revision: int
     configmaps_dir: Path
     pod_dir: Path
     effective_config: Path | None = None
-    go_ahead: Path | None = None
+    permission: Path | None = None
     staged: Path | None = None
     content_hash: str = ""
     kubeconfig: Path | None = None
@@ -45,52 +41,48 @@ class Options(program.Options):
     keep: frozenset[int] | None = None
 
 
-def main(options: Options) -> int:
-    """Run the installer to its end; its exit code."""
+def main(options: InstallerOptions) -> int:
+    """Run the installer; returns the exit code."""
     return program.run(lambda: install(options), options.termination_log)
 
 
 def install(
-    options: Options,
+    options: InstallerOptions,
     disk: Disk | None = None,
     make_host: Callable[[dict[str, Any]], Host] | None = None,
 ) -> Result:
-    """Wait for the check, stage, wait for the go-ahead, and install.
+    """Wait for the preflight, stage, wait for permission to roll out, and install.
 
-    Only the waiting is done without the lock; on every way out a manifest is in its place.
-
-    Args:
-        options: what and where.
-        disk: what writes; the real one if None.
-        make_host: what sees the node, for a pod; the real one if None.
+    Holds the lock except while waiting; every exit leaves a manifest in place. Tests replace the
+    disk, and the host, which is made for the static pod.
 
     Raises:
-        OSError: the disk or a mount does not do what it must.
-        ManifestError: the revision's pod is not one that can be installed.
-        PairError: the certificate that the scheduler needs cannot be used.
+        OSError: reading or writing files failed.
+        ManifestError: the revision's pod is invalid.
+        PairError: the scheduler's certificate and key do not match.
     """
     if options.staged is not None:
-        options.staged.unlink(missing_ok=True)  # an earlier run of this container said so
+        options.staged.unlink(missing_ok=True)  # from an earlier run of this container
     disk = disk or Disk()
     pod = _read_pod(options.pod_dir / POD_KEY)
     layout = options.layout(disk)
     host = make_host(pod) if make_host else _node_host(options, pod, layout)
-    # Before the lock: a check that never passes must not keep other installers from working.
+    # Before the lock: a preflight that never passes must not block other installers.
     checked = preflight.wait(options.effective_config, PROC) if options.effective_config else b""
     _provide_certificates(options, disk)
-    if options.go_ahead is not None and not rollout_permission.has_come(options.go_ahead):
+    if options.permission is not None and not rollout_permission.is_granted(options.permission):
         with program.alone(layout):
             Swap(_request(options, pod, checked), layout, host).stage()
-            layout.leave_running()  # a swap that lost its power may have left none
+            layout.leave_running()  # a power cut during a swap may have left no manifest
         if options.staged is not None:
             options.staged.touch()
-        rollout_permission.wait(options.go_ahead)
+        rollout_permission.wait(options.permission)
     with program.alone(layout):
         return Swap(_request(options, pod, checked), layout, host).run()
 
 
-def _provide_certificates(options: Options, disk: Disk) -> None:
-    """Give a new node its first certificates; whatever is there, the syncer keeps up to date."""
+def _provide_certificates(options: InstallerOptions, disk: Disk) -> None:
+    """Provide a node's first certificates; the certificate syncer keeps existing ones current."""
     if options.secrets_dir is None or options.certs_dir is None:
         return
     certificates = Certificates(options.certs_dir, disk)
@@ -99,7 +91,7 @@ def _provide_certificates(options: Options, disk: Disk) -> None:
             certificates.put(name, data)
 
 
-def _request(options: Options, pod: dict[str, Any], effective: bytes) -> Request:
+def _request(options: InstallerOptions, pod: dict[str, Any], effective: bytes) -> SwapRequest:
     found = kubeconfig.fingerprint(options.kubeconfig) if options.kubeconfig else ""
     until = kubeconfig.expires(options.kubeconfig) if options.kubeconfig else None
     final = manifest.static_pod_for_revision(
@@ -107,10 +99,10 @@ def _request(options: Options, pod: dict[str, Any], effective: bytes) -> Request
         options.revision,
         options.content_hash,
         found,
-        until.strftime("%Y-%m-%dT%H:%M:%SZ") if until else "",
+        rfc3339(until) if until else "",
     )
     data = manifest.serialise(final)
-    return Request(
+    return SwapRequest(
         revision=options.revision,
         retry=options.retry,
         node=options.node,
@@ -125,25 +117,25 @@ def _request(options: Options, pod: dict[str, Any], effective: bytes) -> Request
     )
 
 
-def _node_host(options: Options, pod: dict[str, Any], layout: Layout) -> NodeHost:
+def _node_host(options: InstallerOptions, pod: dict[str, Any], layout: Layout) -> NodeHost:
     container = str(pod["spec"]["containers"][0]["name"])
     api_server = _api_server(options, layout)
     return options.host(manifest.log_directory_prefix(pod, options.node), container, api_server)
 
 
-def _api_server(options: Options, layout: Layout) -> Probe | None:
-    """The scheduler's API server, if not having it says nothing against the revision."""
+def _api_server(options: InstallerOptions, layout: Layout) -> Probe | None:
+    """Probe of the API server, unless its failure could be caused by the revision itself."""
     if options.kubeconfig:
         return kubeconfig.api_server(options.kubeconfig)
     name = f"{KUBECONFIG}/{KUBECONFIG_KEY}"
     found = kubeconfig.api_server(options.configmaps_dir / name)
-    # Where the kubeconfig is a part of the revision, a new address may be what is wrong with it.
+    # If the kubeconfig is part of the revision, a new address in it may be the error.
     good = layout.revision_dir(layout.last_good_revision()) / CONFIGMAPS / name
     return found if found == kubeconfig.api_server(good) else None
 
 
 def _read_configmaps(directory: Path) -> dict[str, bytes]:
-    """What the scheduler reads of the revision: paths in its directory and their content."""
+    """The files of the revision: their paths in its directory and their content."""
     return {
         f"{CONFIGMAPS}/{name}/{key}": data
         for name, keys in mounted(directory).items()
@@ -157,5 +149,5 @@ def _read_pod(path: Path) -> dict[str, Any]:
     except ValueError as error:
         raise ManifestError(f"{path} is not JSON: {error}") from error
     if not isinstance(pod, dict) or pod.get("kind") != "Pod":
-        raise ManifestError(f"{path} must be a Pod")
+        raise ManifestError(f"{path} is not a Pod")
     return pod

@@ -4,34 +4,32 @@ from __future__ import annotations
 
 import base64
 import re
+from datetime import datetime
 from hashlib import sha256
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 from urllib.parse import urlsplit
 
 from ...base import files, x509
 from .manifest import Probe
-
-if TYPE_CHECKING:
-    from datetime import datetime
-    from pathlib import Path
 
 _SERVER: Final = re.compile(r"""\bserver["']?\s*:\s*["']?(https://[^\s"',}]+)""")
 _CERTIFICATE: Final = re.compile(r"""\bclient-certificate-data["']?\s*:\s*["']?([\w+/=]+)""")
 
 
 def fingerprint(path: Path) -> str:
-    """What tells one content of the file from another, in 16 hex digits; empty if there is none.
+    """Fingerprint of the file's content, 16 hex digits; empty if the file is missing or empty.
 
-    It holds a private key, and a part of a hash says nothing about that.
+    The file has a private key; a truncated hash reveals nothing about it.
     """
     data = files.read(path)
     return sha256(data).hexdigest()[:16] if data else ""
 
 
 def expires(path: Path) -> datetime | None:
-    """When the client certificate in it expires; None if it has none, or several.
+    """Expiry of the embedded client certificate; None without exactly one.
 
-    One that it only names is not looked for: what is in a file beside it can be renewed alone.
+    A certificate in a separate file is ignored: it can be renewed without the kubeconfig.
     """
     found = set(_CERTIFICATE.findall((files.read(path) or b"").decode(errors="replace")))
     if len(found) != 1:
@@ -43,9 +41,9 @@ def expires(path: Path) -> datetime | None:
 
 
 def api_server(path: Path) -> Probe | None:
-    """How to ask the API server that it names whether it is ready.
+    """Readiness probe of the API server in the file; None without exactly one.
 
-    Found without parsing, for which this program has no library. None: it names none, or several.
+    Found by pattern: the standard library has no YAML parser.
     """
     servers = set(_SERVER.findall((files.read(path) or b"").decode(errors="replace")))
     if len(servers) != 1:

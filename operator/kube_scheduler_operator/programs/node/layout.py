@@ -1,17 +1,17 @@
-"""What the installer keeps on a node, and how it finds its way there again after a crash.
+"""The installer's files on a node, from which it also recovers after a crash.
 
-    R/kube-scheduler-pod-N/configmaps/NAME/KEY             what the scheduler of revision N reads
-    R/kube-scheduler-pod-N/kube-scheduler-pod.yaml         its manifest
-    R/kube-scheduler-pod-N/effective-config.yaml           what the preflight made of config.yaml
-    R/kube-scheduler-pod-N/outcome.json                    how its installation ended
-    R/kube-scheduler-stock/kube-scheduler.yaml             the manifest that was there before us
-    R/kube-scheduler-last-known-good                       link to what last was healthy
+    R/kube-scheduler-pod-N/configmaps/NAME/KEY             files that revision N's scheduler reads
+    R/kube-scheduler-pod-N/kube-scheduler-pod.yaml         manifest of revision N
+    R/kube-scheduler-pod-N/effective-config.yaml           config.yaml as completed by the preflight
+    R/kube-scheduler-pod-N/outcome.json                    result of its installation
+    R/kube-scheduler-stock/kube-scheduler.yaml             the manifest from before the operator
+    R/kube-scheduler-last-known-good                       link to the last healthy manifest
     R/kube-scheduler-swap.json                             the journal of a swap in progress
-    R/.kube-scheduler.lock                                 one installer at a time
+    R/.kube-scheduler.lock                                 allows one installer at a time
 
-The next manifest waits in the manifest directory itself, under a name that begins with a dot, which
-the kubelet ignores (pkg/kubelet/config/file.go, file_linux.go): from anywhere else a rename could
-cross file systems and fail, when the old manifest is gone already. Nothing else is ever made there.
+The next manifest is prepared in the manifest directory itself, under a name with a leading dot,
+which the kubelet ignores (pkg/kubelet/config/file.go, file_linux.go): a rename from elsewhere could
+cross file systems and fail after the old manifest is removed. No other file is created there.
 """
 
 from __future__ import annotations
@@ -21,26 +21,23 @@ import json
 import logging
 import re
 import sys
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from hashlib import sha256
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 from ...base import files
 from ...base.files import Disk, File
 from . import manifest
+from .manifest import Manifest
 from .result import STOCK, Result
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-    from pathlib import Path
-
-    from .manifest import Manifest
 
 log = logging.getLogger(__name__)
 
 CONFIGMAPS: Final = "configmaps"
-"""Directory of a revision that has one directory for each ConfigMap which its scheduler reads."""
+"""Subdirectory of a revision with one directory for each ConfigMap of its scheduler."""
 
 _REVISION_PREFIX: Final = "kube-scheduler-pod-"
 _REVISION_DIRECTORY: Final = re.compile(rf"^{_REVISION_PREFIX}([1-9][0-9]*)$")
@@ -52,7 +49,7 @@ _STOCK_FILE: Final = "kube-scheduler.yaml"
 
 
 class Phase(StrEnum):
-    """What a swap in progress is about."""
+    """The purpose of a swap in progress."""
 
     INSTALL = "install"
     ROLLBACK = "rollback"
@@ -61,27 +58,27 @@ class Phase(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Journal:
-    """A swap in progress: everything that its successor must know if it is killed.
+    """The state of a swap in progress, from which another installer can resume it.
 
     Attributes:
         revision: the revision to install.
-        retry: which attempt.
+        retry: number of the attempt.
         phase: forward, or back to the last good manifest.
-        reason: why the revision failed, once it did.
-        last_words: what its scheduler said.
+        reason: why the revision failed; empty before that.
+        last_error: the last error of its scheduler.
         boot_id: the boot during which the manifest of this phase was placed.
-        placed: when, in seconds of that boot; None while it is not in its place.
-        placed_at: the same in seconds since 1970, for the times of log files.
-        away_since: when the API server was first missed since then, on the clock of `placed`; both
-            of the above were moved on since.
-        steps: seconds that the steps took so far.
+        placed: when it was placed, in seconds since boot; None if it is not in place.
+        placed_at: the same in seconds since 1970, to compare with the times of log files.
+        away_since: when the API server first failed to answer since then, on the clock of
+            `placed`; `placed` and `placed_at` have been postponed since.
+        steps: duration of the finished steps in seconds.
     """
 
     revision: int
     retry: int
     phase: Phase = Phase.INSTALL
     reason: str = ""
-    last_words: str = ""
+    last_error: str = ""
     boot_id: str = ""
     placed: float | None = None
     placed_at: float = 0.0
@@ -89,24 +86,26 @@ class Journal:
     steps: Mapping[str, float] = field(default_factory=dict)
 
     def serialise(self) -> bytes:
-        """This journal as a file."""
+        """The content of the journal file."""
         document = {name: getattr(self, name) for name in self.__slots__}
         return (json.dumps(document) + "\n").encode()
 
     @classmethod
     def parse(cls, data: bytes | None) -> Journal | None:
-        """The journal in a file; None if there is none or it is not one."""
+        """The journal in a file; None if it is missing or invalid."""
         if data is None:
             return None
         try:
             document = json.loads(data)
+            old = document.pop("last_words", "")  # words: allow last words - older installers' key
+            document.setdefault("last_error", old)
             return cls(**{**document, "phase": Phase(document["phase"])})
-        except (ValueError, TypeError, KeyError):
+        except (ValueError, TypeError, KeyError, AttributeError):
             return None
 
 
 class Layout:
-    """The files of one node, and the few ways in which they change."""
+    """The files of one node, and the operations on them."""
 
     def __init__(
         self, resource_dir: Path, manifest_path: Path, static_pod_name: str, disk: Disk
@@ -127,32 +126,32 @@ class Layout:
         """The directory of a revision."""
         return self.resource_dir / f"{_REVISION_PREFIX}{revision}"
 
-    # --- the manifest that the kubelet sees --------------------------------------------------
+    # --- the active manifest -----------------------------------------------------------------
     def current(self) -> Manifest | None:
-        """The manifest in its place, None if there is none."""
+        """The manifest in place; None if it is missing."""
         return self._manifest(self.manifest_path)
 
     def prepare(self, target: Manifest) -> None:
-        """Put a copy of `target` where the kubelet does not see it: one rename is left to do."""
+        """Write a copy of `target` that the kubelet ignores, ready to be renamed."""
         if files.read(self._prepared) != target.data:
             self._disk.write(self._prepared, File(target.data))
 
     def place(self, target: Manifest) -> None:
-        """Let the manifest be `target`; the kubelet sees it whole."""
+        """Replace the manifest by `target` atomically."""
         self.prepare(target)
         self._disk.rename(self._prepared, self.manifest_path)
         self._disk.sync(self.manifest_path.parent)
 
     def withdraw(self) -> None:
-        """Take the manifest away; the kubelet stops the scheduler."""
+        """Remove the manifest; the kubelet stops the scheduler."""
         self._disk.unlink(self.manifest_path)
         self._disk.sync(self.manifest_path.parent)
 
     def leave_running(self) -> None:
-        """Make sure that a manifest is in its place: what every end of a program owes the node.
+        """Ensure that a manifest is in place before a program exits.
 
-        It is the last good one if there is one: who leaves now watches no longer, and an unproven
-        scheduler that nobody watches is worse than an old one.
+        Prefers the last good one: an unproven scheduler without an installer that watches it is
+        worse than an old one.
         """
         if self.current() is not None:
             return
@@ -163,41 +162,41 @@ class Layout:
             or self.newest_staged()
         )
         if target is None:
-            log.error("No manifest to put back: neither a stock one nor a revision is on this node")
+            log.error("No manifest to restore: the node has neither a stock one nor a revision")
             return
         self.place(target)
-        log.info("Put a manifest back before leaving: %s", target.name)
+        log.info("Restored a manifest before exiting: %s", target.name)
 
-    # --- what can be put there ---------------------------------------------------------------
+    # --- available manifests -----------------------------------------------------------------
     def stage(
         self, target: Manifest, revision: int, content: Mapping[str, bytes], effective: bytes
     ) -> bool:
-        """Write the directory of `revision`, whole or not at all; say whether it was new."""
+        """Write the directory of `revision` atomically; returns whether it changed."""
         directory = self.revision_dir(revision)
-        wanted = {path: File(data) for path, data in content.items()}
-        wanted[_POD_FILE] = File(target.data)
+        desired = {path: File(data) for path, data in content.items()}
+        desired[_POD_FILE] = File(target.data)
         if effective:
-            wanted[_EFFECTIVE_FILE] = File(effective)
+            desired[_EFFECTIVE_FILE] = File(effective)
         present = {
             name: File(data)
             for name in (_OUTCOME_FILE, _POD_FILE)
             if (data := files.read(directory / name)) is not None
         }
-        if files.holds(directory, {**present, **wanted}):
+        if files.holds(directory, {**present, **desired}):
             return False
-        if files.holds(directory, {**wanted, **present}):
-            # Only the manifest is another one. The scheduler that runs has this directory mounted,
-            # by which it is recognised, so the directory must stay.
+        if files.holds(directory, {**desired, **present}):
+            # Only the manifest differs. The directory must stay: the running scheduler is
+            # identified by this mount.
             self._disk.unlink(directory / _OUTCOME_FILE)
             files.replace_file(self._disk, directory / _POD_FILE, File(target.data), self._scratch)
             return True
-        return files.replace_directory(self._disk, directory, wanted, self._staging)
+        return files.replace_directory(self._disk, directory, desired, self._staging)
 
     def adopt(self, found: Manifest) -> None:
-        """Keep a manifest that is not ours, byte for byte.
+        """Save a manifest that the operator did not write, byte for byte.
 
-        The first one is the stock manifest, and the last known good one until ours is healthy.
-        Later ones (kubeadm upgrade writes them) are kept beside it under their hash.
+        The first one is the stock manifest, and the last known good one until a revision is
+        healthy. Later ones (from kubeadm upgrade) are saved beside it under their hash.
         """
         stock = files.read(self.stock)
         if stock == found.data:
@@ -214,7 +213,7 @@ class Layout:
             self._adopt_as_last_known_good()
 
     def adopted(self) -> Manifest | None:
-        """The newest manifest that was adopted and can be a pod; None if there is none."""
+        """The newest adopted manifest that is plausible; None without one."""
         found = []
         for path in self.stock.parent.glob("kube-scheduler*.yaml"):
             one = self._manifest(path)
@@ -227,7 +226,7 @@ class Layout:
             self._link(self.stock)
 
     def last_good(self) -> Manifest | None:
-        """The manifest that last was healthy, else the stock one, None if there is neither."""
+        """The last healthy manifest, else the stock one, else None."""
         for path in (self.last_known_good, self.stock):
             found = self._manifest(path)
             if found is not None and manifest.is_plausible(found.data):
@@ -235,12 +234,12 @@ class Layout:
         return None
 
     def last_good_revision(self) -> int:
-        """The revision of the last good manifest; 0 if it is the stock one or there is none."""
+        """The revision of the last good manifest; 0 for the stock manifest or none."""
         good = self.last_good()
         return STOCK if good is None or good.revision is None else good.revision
 
     def make_last_good(self, revision: int) -> None:
-        """Let `revision` be what the node falls back to."""
+        """Make `revision` the node's last known good."""
         self._link(self.revision_dir(revision) / _POD_FILE)
 
     def _link(self, path: Path) -> None:
@@ -251,16 +250,16 @@ class Layout:
             files.replace_link(self._disk, self.last_known_good, target, self._scratch)
 
     def staged(self, revision: int) -> Manifest | None:
-        """The manifest of a revision that was staged on this node."""
+        """The manifest of a staged revision."""
         return self._manifest(self.revision_dir(revision) / _POD_FILE)
 
     def prune(self, keep: Collection[int], below: int) -> list[str]:
-        """Remove the directories of revisions below `below` that nobody needs.
+        """Remove the directories of unneeded revisions below `below`.
 
-        Kept are those in `keep`, what runs, what is fallen back to and what is being swapped.
+        Needed are those in `keep`, the active, the last good and the one being installed.
 
         Returns:
-            Names that look like those of revisions and are not; they were left alone.
+            Names with the prefix of a revision that are not revisions; they are not removed.
         """
         journal = self.journal()
         needed = {below, self.last_good_revision(), journal.revision if journal else 0, *keep}
@@ -268,20 +267,20 @@ class Layout:
         if current is not None:
             needed.add(current.revision or STOCK)
         strangers = []
-        self._disk.remove_tree(self._staging)  # of a predecessor that was killed at this
+        self._disk.remove_tree(self._staging)  # left by an interrupted predecessor
         for path in sorted(self.resource_dir.iterdir()):
             match = _REVISION_DIRECTORY.match(path.name)
             if match is None and path.name.startswith(_REVISION_PREFIX):
                 strangers.append(path.name)
             elif match is not None and int(match[1]) < below and int(match[1]) not in needed:
-                # Renamed first: a directory under this name is always a whole one.
+                # Rename first: a directory under a revision's name is always complete.
                 self._disk.rename(path, self._staging)
                 self._disk.sync(self.resource_dir)
                 self._disk.remove_tree(self._staging)
         return strangers
 
     def newest_staged(self) -> Manifest | None:
-        """The manifest of the highest revision on disk: the last straw if nothing else is left."""
+        """The manifest of the highest staged revision: the last resort."""
         numbers = [
             int(match[1])
             for path in self.resource_dir.iterdir()
@@ -293,38 +292,38 @@ class Layout:
                 return found
         return None
 
-    # --- what happened -----------------------------------------------------------------------
+    # --- outcomes and journal ----------------------------------------------------------------
     def outcome(self, revision: int) -> Result | None:
-        """How the installation of `revision` ended on this node, None if it did not end."""
+        """The result of installing `revision` on this node; None if it has not finished."""
         data = files.read(self.revision_dir(revision) / _OUTCOME_FILE)
         return None if data is None else Result.parse(data)
 
     def write_outcome(self, result: Result) -> None:
-        """Remember how an installation ended."""
+        """Save the result of an installation."""
         path = self.revision_dir(result.revision) / _OUTCOME_FILE
         data = (result.serialise() + "\n").encode()
         if files.read(path) != data:
             files.replace_file(self._disk, path, File(data), self._scratch)
 
     def journal(self) -> Journal | None:
-        """The swap in progress."""
+        """The journal of the swap in progress; None without one."""
         return Journal.parse(files.read(self._journal))
 
     def write_journal(self, journal: Journal) -> None:
-        """Remember a swap in progress."""
+        """Save the journal of a swap in progress."""
         files.replace_file(self._disk, self._journal, File(journal.serialise()), self._scratch)
 
     def clear_journal(self) -> None:
-        """No swap is in progress any more."""
+        """Remove the journal: no swap is in progress."""
         if self._journal.exists():
             self._disk.unlink(self._journal)
             self._disk.sync(self.resource_dir)
 
     def clear(self) -> list[str]:
-        """Remove everything that was ever kept here, the adopted manifests last of all.
+        """Remove all of the operator's files, the adopted manifests last.
 
         Returns:
-            Names that look like those of revisions and are not; they were left alone.
+            Names with the prefix of a revision that are not revisions; they are not removed.
         """
         self._disk.unlink(self.last_known_good)
         strangers = self.prune((), sys.maxsize)
@@ -332,7 +331,7 @@ class Layout:
             self._disk.unlink(path)
         self._disk.remove_tree(self.stock.parent)
         self._disk.unlink(self.lock)
-        with contextlib.suppress(OSError):  # it may hold what is not ours
+        with contextlib.suppress(OSError):  # it may have other files
             self.resource_dir.rmdir()
         return strangers
 

@@ -1,9 +1,9 @@
-"""Static pod manifests: the few places where a revision is written in, and what is read out.
+"""Static pod manifests: inserts the revision number and reads revision and probe.
 
-A revision number is put into declared places of the parsed object and nowhere else. Replacing text
-blindly would also rewrite a profile, an argument or an image that happens to contain the word.
-Manifests that are not ours (kubeadm's) are YAML; there is no YAML parser on the node, and what is
-needed of them, a port, stands in their arguments.
+The revision number is inserted into declared fields of the parsed object only. Replacing text would
+also rewrite a profile, an argument or an image that happens to contain the placeholder. Other
+manifests (kubeadm's) are YAML, for which the standard library has no parser; the only value needed
+from them, the port, is found in their arguments.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from ...base.names import (
 )
 
 PLACEHOLDER: Final = "REVISION"
-"""Stands for the revision number in a pod that is not yet part of a revision."""
+"""Placeholder for the revision number in a pod that is not yet part of a revision."""
 
 RESOURCE_VOLUME: Final = "resource-dir"
-"""The hostPath volume that is the revision's own directory on the node."""
+"""The hostPath volume with the revision's directory on the node."""
 
 _STOCK_PORT: Final = 10259
 
 
 class ManifestError(ValueError):
-    """A manifest that cannot be installed; the message says which field and why."""
+    """An invalid manifest; the message has the field and the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """Where a scheduler answers over HTTPS whether it is ready."""
+    """The address and path of an HTTPS probe."""
 
     host: str
     port: int
@@ -46,12 +46,12 @@ class Probe:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """A manifest as the kubelet gets it.
+    """A static pod manifest.
 
     Attributes:
-        data: its bytes.
-        revision: our revision number; None for a manifest that is not ours.
-        probe: where its scheduler answers.
+        data: content of the file.
+        revision: the revision; None for a manifest that the operator did not write.
+        probe: readiness probe of its scheduler.
     """
 
     data: bytes
@@ -60,7 +60,7 @@ class Manifest:
 
     @property
     def name(self) -> str:
-        """What to call it when talking to people."""
+        """Name for messages."""
         return "the stock manifest" if self.revision is None else f"revision {self.revision}"
 
 
@@ -71,19 +71,19 @@ def static_pod_for_revision(
     kubeconfig: str = "",
     kubeconfig_expires: str = "",
 ) -> dict[str, Any]:
-    """The static pod of one revision: a copy of `pod` with its placeholders filled in.
+    """The static pod of one revision: a copy of `pod` with its placeholders replaced.
 
     Args:
         pod: a Pod with `REVISION` in `metadata.labels.revision` and in the hostPath of the volume
             `resource-dir`.
         revision: the number of the revision.
-        content_hash: put into the annotation kube-scheduler-operator.dev/content-hash if given.
-        kubeconfig: fingerprint of the node's kubeconfig, for its annotation if given: with another
-            one it is another manifest, and the scheduler is started again.
-        kubeconfig_expires: when the certificate in it expires (RFC 3339), likewise.
+        content_hash: value of the annotation kube-scheduler-operator.dev/content-hash, if any.
+        kubeconfig: fingerprint of the node's kubeconfig, for its annotation: a new one changes the
+            manifest and so restarts the scheduler.
+        kubeconfig_expires: expiry of its certificate (RFC 3339), for its annotation.
 
     Raises:
-        ManifestError: one of the two places is missing or has no placeholder.
+        ManifestError: a field is missing or does not have the placeholder.
     """
     result = deepcopy(dict(pod))
     labels = _mapping(_mapping(result, "metadata"), "labels", "metadata.")
@@ -98,7 +98,7 @@ def static_pod_for_revision(
     if not isinstance(path, str) or path.count(PLACEHOLDER) != 1:
         raise ManifestError(
             f"spec.volumes[{RESOURCE_VOLUME}].hostPath.path of the static pod must contain "
-            f"{PLACEHOLDER!r} once, not be {path!r}"
+            f"{PLACEHOLDER!r} exactly once, not be {path!r}"
         )
     host_path["path"] = path.replace(PLACEHOLDER, str(revision))
     annotations = {
@@ -113,12 +113,12 @@ def static_pod_for_revision(
 
 
 def serialise(pod: Mapping[str, Any]) -> bytes:
-    """A manifest file: JSON (which is YAML), readable, the same bytes for the same pod."""
+    """The manifest file of a pod: indented JSON (valid YAML), deterministic."""
     return (json.dumps(pod, indent=2, sort_keys=True) + "\n").encode()
 
 
 def parse(data: bytes, static_pod_name: str) -> Manifest:
-    """What the installer must know of the manifest `data`; never fails, strangers are foreign."""
+    """Parse a manifest; never fails: anything else counts as a manifest without a revision."""
     pod = _json_pod(data)
     if pod is None:
         return Manifest(data, None, _probe_of_text(data))
@@ -126,7 +126,7 @@ def parse(data: bytes, static_pod_name: str) -> Manifest:
 
 
 def is_plausible(data: bytes) -> bool:
-    """Whether `data` can be a pod at all; a half-written or empty file is no last good manifest."""
+    """Whether `data` looks like a Pod; an empty or truncated file is not a usable manifest."""
     pod = _json_pod(data)
     if pod is not None:
         return bool(pod.get("spec"))
@@ -135,7 +135,7 @@ def is_plausible(data: bytes) -> bool:
 
 
 def log_directory_prefix(pod: Mapping[str, Any], node: str) -> str:
-    """How the kubelet names the log directories of `pod` on `node`, up to the pod's UID."""
+    """Prefix of the kubelet's log directories of `pod` on `node`, up to the pod's UID."""
     metadata = pod["metadata"]
     return f"{metadata['namespace']}_{metadata['name']}-{node}_"
 
@@ -172,7 +172,7 @@ def _probe_of_pod(pod: Mapping[str, Any]) -> Probe:
 
 
 def _probe_of_text(data: bytes) -> Probe:
-    """The probe of a manifest that is not ours, from its flags: every release answers /healthz."""
+    """The probe of another manifest, from its flags: every release serves /healthz."""
     text = data.decode(errors="replace")
     address = re.search(r"--bind-address=([0-9A-Fa-f.:]+)", text)
     port = re.search(r"--secure-port=([0-9]+)", text)

@@ -1,21 +1,19 @@
-"""Which schedulers run on this node, from /proc: no API, no container runtime, no capability.
+"""Finds the schedulers on this node through /proc, without API, container runtime or capability.
 
-A container of a pod has a mount of the kubelet's directory of that pod (`/dev/termination-log`), so
-`mountinfo` tells the pod's UID, and our revisions mount their own directory, so it tells the
-revision. The kubelet's log directories tell which UIDs are the static pod's on this node. That
-excludes every other scheduler: secondary ones in pods, and those of other nodes where several
-nodes share a machine. mountinfo is readable without CAP_SYS_PTRACE, unlike /proc/PID/ns.
+A container mounts a file of its pod's directory (`/dev/termination-log`), so `mountinfo` has the
+pod's UID; revisions mount their own directory, so it also has the revision. The kubelet's log
+directories show which UIDs belong to the static pod on this node. That excludes all other
+schedulers: secondary ones in pods, and those of other nodes where several nodes share a machine.
+mountinfo is readable without CAP_SYS_PTRACE, unlike /proc/PID/ns.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-    from pathlib import Path
+from pathlib import Path
+from typing import Final
 
 _POD: Final = re.compile(r"/pods/([0-9a-f-]{32,36})/(?:containers/|etc-hosts)")
 _REVISION: Final = re.compile(r"/kube-scheduler-pod-([1-9][0-9]*)(?://deleted)?$")
@@ -26,14 +24,14 @@ _START_TIME_FIELD: Final = 19  # field 22 of proc(5), counted after the command'
 
 
 @dataclass(frozen=True, slots=True)
-class Operand:
+class SchedulerProcess:
     """A running scheduler.
 
     Attributes:
-        pid: its process.
-        started: its start time in clock ticks since boot; with the pid it names a process for ever.
-        pod_uid: the static pod that it belongs to.
-        revision: the revision whose directory it has; None for the stock manifest's.
+        pid: its process ID.
+        started: its start time in clock ticks since boot; unique together with the pid.
+        pod_uid: UID of its static pod.
+        revision: the revision whose directory it mounts; None for the stock manifest.
     """
 
     pid: int
@@ -42,13 +40,10 @@ class Operand:
     revision: int | None
 
 
-def operands(proc: Path, pod_uids: Collection[str], operand: str) -> tuple[Operand, ...]:
-    """The processes of the pods `pod_uids` that have `operand` on their command line.
+def operands(proc: Path, pod_uids: Collection[str], operand: str) -> tuple[SchedulerProcess, ...]:
+    """The processes of the pods `pod_uids`, past and present, with `operand` in their command line.
 
-    Args:
-        proc: /proc of the node.
-        pod_uids: UIDs of the static pod, past and present.
-        operand: what to look for; reading every process's mounts would be slow.
+    The text is searched first; reading the mounts of every process would be slow.
     """
     needle = operand.encode()
     found = []
@@ -63,13 +58,13 @@ def operands(proc: Path, pod_uids: Collection[str], operand: str) -> tuple[Opera
                 continue
             started = parse_start_time((process / "stat").read_text(errors="replace"))
         except (OSError, ValueError):
-            continue  # it ended while being looked at, or is none that we may look at
-        found.append(Operand(int(process.name), started, pod_uid, revision))
+            continue  # the process has ended or is not readable
+        found.append(SchedulerProcess(int(process.name), started, pod_uid, revision))
     return tuple(found)
 
 
 def parse_mounts(mountinfo: str) -> tuple[str, int | None]:
-    """The pod's UID ("" if it is no pod's) and our revision (or None) in a process's mountinfo."""
+    """The pod UID ("" outside of pods) and the revision (or None) in a process's mountinfo."""
     pod_uid, revision = "", None
     for line in mountinfo.splitlines():
         fields = line.split(" ", _MOUNT_POINT_FIELD + 1)
@@ -86,5 +81,5 @@ def parse_mounts(mountinfo: str) -> tuple[str, int | None]:
 
 
 def parse_start_time(stat: str) -> int:
-    """The start time in /proc/PID/stat; the command in it may contain blanks and brackets."""
+    """The start time in /proc/PID/stat; its command may contain spaces and parentheses."""
     return int(stat.rpartition(")")[2].split()[_START_TIME_FIELD])

@@ -1,8 +1,8 @@
-"""What the programs on a node have in common: exit codes, the lock, SIGTERM, a message at the end.
+"""Common parts of the programs on a node: options, lock, SIGTERM, exit code, termination message.
 
-Exit 0 means a definitive result, whose JSON is the container's termination message. Anything else
-makes the kubelet start the program again, and it goes on where the disk says that it stopped. With
-exit code 1 the message is a sentence about what is in the way.
+Exit code 0 means a definitive result, whose JSON is the container's termination message. With any
+other code the kubelet restarts the program, which resumes from the state on disk. With exit code 1
+the termination message is the error.
 """
 
 from __future__ import annotations
@@ -13,32 +13,27 @@ import logging
 import os
 import signal
 import sys
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import FrameType
 
 from ...base import files
+from ...base.files import Disk
 from ...base.names import OPERAND
 from .certificates import PairError
 from .exit_codes import EXIT_DEFINITIVE, EXIT_RETRY, EXIT_TERMINATED
 from .host import NodeHost
 from .layout import Layout
-from .manifest import ManifestError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from types import FrameType
-
-    from ...base.files import Disk
-    from .manifest import Probe
-    from .result import Result
+from .manifest import ManifestError, Probe
+from .result import Result
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    """The flags that all of them have which change what runs on a node, under their names."""
+class NodeProgramOptions:
+    """The flags common to installer and restore, under their names."""
 
     node: str
     static_pod_name: str
@@ -59,7 +54,7 @@ class Options:
     def host(
         self, log_prefix: str, container: str = OPERAND, api_server: Probe | None = None
     ) -> NodeHost:
-        """This node as it is; `log_prefix` begins the names of the static pod's log directories."""
+        """This node; `log_prefix` is the prefix of the static pod's log directories."""
         return NodeHost(
             pod_log_dir=self.pod_log_dir,
             log_prefix=log_prefix,
@@ -72,19 +67,19 @@ class Options:
 
 
 class Terminated(BaseException):
-    """SIGTERM came: whoever sent it has other plans for this node."""
+    """SIGTERM was received."""
 
 
 def run(work: Callable[[], Result], termination_log: Path) -> int:
-    """Do the work and leave its result behind; the exit code."""
+    """Do the work and write its result to the termination log; returns the exit code."""
     with _terminable():
         try:
             result = work()
         except Terminated:
-            log.warning("Terminated; the manifest that is in its place stays")
+            log.warning("Terminated; the current manifest stays in place")
             return EXIT_TERMINATED
         except (OSError, ManifestError, PairError) as error:
-            log.error("Not done, to be tried again: %s", error)
+            log.error("Failed, will be retried: %s", error)
             with contextlib.suppress(OSError):
                 termination_log.write_text(str(error))
             return EXIT_RETRY
@@ -93,15 +88,15 @@ def run(work: Callable[[], Result], termination_log: Path) -> int:
     try:
         termination_log.write_text(text)
     except OSError as error:
-        # The next start finds everything done and reports it again.
-        log.error("Cannot write the termination message: %s", error)
+        # After the restart, the program finds everything done and reports it again.
+        log.error("Failed to write the termination message: %s", error)
         return EXIT_RETRY
     return EXIT_DEFINITIVE
 
 
 @contextlib.contextmanager
 def alone(layout: Layout) -> Iterator[None]:
-    """Work on the node under its lock; on every way out a manifest is in its place."""
+    """Hold the node's lock; every exit leaves a manifest in place."""
     layout.resource_dir.mkdir(mode=files.DIRECTORY_MODE, parents=True, exist_ok=True)
     with _locked(layout.lock):
         try:
@@ -114,13 +109,13 @@ def alone(layout: Layout) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    """Wait until no other installer works on this node; a killed one holds no lock."""
+    """Wait for the lock; the kernel releases that of a killed installer."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, files.PRIVATE)
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            log.info("Another installer works on this node: waiting")
+            log.info("Waiting for another installer on this node")
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
     finally:
@@ -129,7 +124,7 @@ def _locked(path: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _terminable() -> Iterator[None]:
-    """Let SIGTERM raise Terminated, once."""
+    """Make the first SIGTERM raise Terminated."""
 
     def terminate(_signal: int, _frame: FrameType | None) -> None:
         _ignore_termination()
@@ -143,13 +138,13 @@ def _terminable() -> Iterator[None]:
 
 
 def _ignore_termination() -> None:
-    """The last steps take milliseconds and must not be torn apart by a second SIGTERM."""
+    """Ignore further SIGTERMs: the last steps take milliseconds and must not be interrupted."""
     if signal.getsignal(signal.SIGTERM) not in (signal.SIG_DFL, None):
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
 
 def configure_logging(verbosity: int) -> None:
-    """Log as klog does, to stderr, without importing more than that takes."""
+    """Log to stderr in klog's format, with few imports."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(
         logging.Formatter(

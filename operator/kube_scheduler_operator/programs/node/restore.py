@@ -1,51 +1,44 @@
-"""The way out: what was there before the operator runs again, and what the operator kept here goes.
+"""Restores the scheduler from before the operator and removes the operator's files from the node.
 
-Without the adopted manifest the operator's own scheduler stays, for a cluster without a scheduler
-cannot heal itself.
+Without an adopted manifest the operator's scheduler stays: a cluster without a scheduler cannot
+recover by itself.
 """
 
 from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from ...base.files import Disk
 from . import program
-from .activate import Activator, Patience
-from .layout import Journal, Phase
-from .result import STOCK, Result, Verdict
-
-if TYPE_CHECKING:
-    from .health_watch import Host
-    from .layout import Layout
-    from .manifest import Manifest
+from .activate import Activator, HealthTimeouts
+from .health_watch import Host
+from .layout import Journal, Layout, Phase
+from .manifest import Manifest
+from .result import STOCK, InstallerOutcome, Result
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options(program.Options):
+class RestoreOptions(program.NodeProgramOptions):
     """The flags of `kube-scheduler-operator restore`, under their names."""
 
     static_pod_namespace: str
 
 
-def main(options: Options) -> int:
-    """Run the program to its end; its exit code."""
+def main(options: RestoreOptions) -> int:
+    """Run the program; returns the exit code."""
     return program.run(lambda: restore(options), options.termination_log)
 
 
-def restore(options: Options, disk: Disk | None = None, host: Host | None = None) -> Result:
-    """Bring back what was there, under the lock; on every way out a manifest is in its place.
+def restore(options: RestoreOptions, disk: Disk | None = None, host: Host | None = None) -> Result:
+    """Restore the adopted manifest under the lock; every exit leaves a manifest in place.
 
-    Args:
-        options: where.
-        disk: what writes; the real one if None.
-        host: what sees the node; the real one if None.
+    Tests replace the disk and the host.
 
     Raises:
-        OSError: the disk does not do what it must.
+        OSError: reading or writing files failed.
     """
     layout = options.layout(disk or Disk())
     with program.alone(layout):
@@ -53,17 +46,17 @@ def restore(options: Options, disk: Disk | None = None, host: Host | None = None
 
 
 class Restore:
-    """The steps; their state is on the disk."""
+    """The steps of a restore; their state is on disk."""
 
-    def __init__(self, options: Options, layout: Layout, host: Host) -> None:
+    def __init__(self, options: RestoreOptions, layout: Layout, host: Host) -> None:
         self._options = options
         self._layout = layout
         self._host = host
-        patience = Patience(options.health_timeout, options.settling_time)
-        self._activator = Activator(layout, host, patience)
+        timeouts = HealthTimeouts(options.health_timeout, options.settling_time)
+        self._activator = Activator(layout, host, timeouts)
 
     def run(self) -> Result:
-        """Go back to what was there, or stay with what runs if that does not work."""
+        """Restore the adopted manifest; if it does not become healthy, roll back."""
         layout = self._layout
         current = layout.current()
         ours = current is None or current.revision is not None
@@ -71,56 +64,56 @@ class Restore:
         if target is None:
             layout.leave_running()
             return self._result(
-                Verdict.KEPT,
-                f"no manifest from before the operator is on this node; put one into "
-                f"{layout.manifest_path} yourself, and what the operator left behind goes",
+                InstallerOutcome.KEPT,
+                "the node has no manifest from before the operator; write one to "
+                f"{layout.manifest_path}, and the next attempt removes the operator's files",
             )
         journal = self._journal()
         reason, journal = self._activator.activate(target, journal, "")
         if not reason:
             strangers = layout.clear()
-            return self._result(Verdict.RESTORED, strangers=tuple(strangers))
-        words = self._host.last_words(journal.placed_at)
-        log.error("%s does not run: %s: %s", target.name, reason, words)
-        return self._go_back(target, journal, reason, words)
+            return self._result(InstallerOutcome.RESTORED, strangers=tuple(strangers))
+        words = self._host.last_error(journal.placed_at)
+        log.error("%s failed: %s: %s", target.name, reason, words)
+        return self._roll_back(target, journal, reason, words)
 
     def _journal(self) -> Journal:
         found = self._layout.journal()
         if found is not None and (found.phase, found.retry) == (Phase.RESTORE, self._options.retry):
-            log.info("Going on where another one was interrupted")
+            log.info("Resuming an interrupted restore")
             return found
         return Journal(STOCK, self._options.retry, Phase.RESTORE)
 
-    def _go_back(self, target: Manifest, journal: Journal, reason: str, words: str) -> Result:
+    def _roll_back(self, target: Manifest, journal: Journal, reason: str, words: str) -> Result:
         layout = self._layout
         good = layout.last_good()
-        verdict = Verdict.UNHEALTHY
+        outcome = InstallerOutcome.UNHEALTHY
         if good is not None and good.data != target.data:
             again, _ = self._activator.activate(good, journal, "rollback.")
-            verdict = Verdict.UNHEALTHY if again else Verdict.ROLLED_BACK
-            reason += f"; then {good.name} did not work either: {again}" if again else ""
+            outcome = InstallerOutcome.UNHEALTHY if again else InstallerOutcome.ROLLED_BACK
+            reason += f"; rollback to {good.name} failed: {again}" if again else ""
         layout.clear_journal()
-        return self._result(verdict, reason, words)
+        return self._result(outcome, reason, words)
 
     def _result(
         self,
-        verdict: Verdict,
+        outcome: InstallerOutcome,
         reason: str = "",
-        last_words: str = "",
+        last_error: str = "",
         strangers: tuple[str, ...] = (),
     ) -> Result:
         return Result(
-            result=verdict,
+            result=outcome,
             revision=STOCK,
             node=self._options.node,
             last_good_revision=self._layout.last_good_revision(),
             retry=self._options.retry,
             reason=reason,
-            last_words=last_words,
+            last_error=last_error,
             steps=dict(self._activator.steps),
             strangers=strangers,
         )
 
 
-def _log_prefix(options: Options) -> str:
+def _log_prefix(options: RestoreOptions) -> str:
     return f"{options.static_pod_namespace}_{options.static_pod_name}-{options.node}_"

@@ -1,98 +1,96 @@
-"""What an installer has to say: the JSON in its termination message and in outcome.json.
+"""The result of an installer: the JSON in its termination message and in outcome.json.
 
-The kubelet cuts termination messages at 4096 bytes, so the free texts are shortened until the
-whole fits; what a machine decides by (result, revisions, retry) is never cut.
+The kubelet truncates termination messages at 4096 bytes, so free text is shortened until the JSON
+fits; machine-readable fields (result, revisions, retry) are never shortened.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from typing import Any, Final
 
 MESSAGE_LIMIT: Final = 4096
 """Bytes of a termination message that the kubelet keeps."""
 
 STOCK: Final = 0
-"""The "revision" of the manifest that was on the node before the first one of ours."""
+"""The "revision" of the manifest that the node had before the operator."""
 
 _SHORTEST_TEXT: Final = 64
 _NO_STEPS: Final[Mapping[str, float]] = MappingProxyType({})
 
 
-class Verdict(StrEnum):
-    """How an installation ended."""
+class InstallerOutcome(StrEnum):
+    """The outcome of an installation or a restore."""
 
     INSTALLED = "Installed"
     """The revision runs and stayed healthy for the settling time."""
 
     ROLLED_BACK = "RolledBack"
-    """It did not; the last good manifest is back and healthy."""
+    """The revision failed; the last good manifest runs again and is healthy."""
 
     UNHEALTHY = "Unhealthy"
-    """It did not, and neither does what is in its place now: a human is needed on this node."""
+    """Neither the revision nor the last good manifest became healthy: the node needs an admin."""
 
     RESTORED = "Restored"
-    """What was there before the operator runs again; nothing of the operator is left here."""
+    """The manifest from before the operator runs again; the operator's files are removed."""
 
     KEPT = "Kept"
-    """Nothing was there before the operator, so its scheduler stays: a human must bring another."""
+    """The node has no manifest from before the operator, so the operator's scheduler stays."""
 
     SUPERSEDED = "Superseded"
-    """A newer revision is on the node already; nothing was touched."""
+    """The node already has a newer revision; nothing was changed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The definitive end of one installer.
+    """The definitive result of one installer.
 
     Attributes:
-        result: how it ended.
-        revision: the revision that was to be installed.
-        node: where.
-        last_good_revision: what the node falls back to from now on; 0 is the stock manifest.
-        retry: which attempt it was; the same attempt is never made twice.
-        reason: one sentence for a human; empty after a success.
-        last_words: the scheduler's own last error, if it said one.
-        steps: seconds that every step took, in the order of the steps.
-        strangers: names of directories that look like revisions, are not, and were left alone.
+        result: the outcome.
+        revision: the revision to install.
+        node: name of the node.
+        last_good_revision: the node's last known good revision; 0 is the stock manifest.
+        retry: number of the attempt; an attempt is never repeated.
+        reason: why it failed; empty after a success.
+        last_error: the scheduler's last logged error, if any.
+        steps: duration of each step in seconds, in order.
+        strangers: names that look like revision directories but are not; they are not removed.
         kubeconfig: fingerprint of the kubeconfig that the revision was started with.
     """
 
-    result: Verdict
+    result: InstallerOutcome
     revision: int
     node: str
     last_good_revision: int
     retry: int = 0
     reason: str = ""
-    last_words: str = ""
+    last_error: str = ""
     steps: Mapping[str, float] = field(default_factory=lambda: _NO_STEPS)
     strangers: tuple[str, ...] = ()
     kubeconfig: str = ""
 
     @property
     def failed(self) -> bool:
-        """Whether this revision was tried on the node and did not work."""
-        return self.result in (Verdict.ROLLED_BACK, Verdict.UNHEALTHY)
+        """Whether this revision was started on the node and failed."""
+        return self.result in (InstallerOutcome.ROLLED_BACK, InstallerOutcome.UNHEALTHY)
 
     def serialise(self, limit: int = MESSAGE_LIMIT) -> str:
-        """This result as one line of JSON of at most `limit` bytes."""
+        """The result as one line of JSON of at most `limit` bytes."""
         text = self._json()
         result = self
         while len(text.encode()) > limit:
-            longest = max(len(result.reason), len(result.last_words))
+            longest = max(len(result.reason), len(result.last_error))
             if longest <= _SHORTEST_TEXT:
                 return replace(result, steps=_NO_STEPS, strangers=())._json()
             keep = max(longest * 3 // 4, _SHORTEST_TEXT)
             result = replace(
                 result,
                 reason=_shortened(result.reason, keep),
-                last_words=_shortened(result.last_words, keep),
+                last_error=_shortened(result.last_error, keep),
             )
             text = result._json()
         return text
@@ -105,7 +103,7 @@ class Result:
             "lastGoodRevision": self.last_good_revision,
             "retry": self.retry,
             "reason": self.reason,
-            "lastWords": self.last_words,
+            "lastWords": self.last_error,
             "steps": {name: round(seconds, 3) for name, seconds in self.steps.items()},
             "strangers": list(self.strangers),
             "kubeconfig": self.kubeconfig,
@@ -114,21 +112,21 @@ class Result:
 
     @classmethod
     def parse(cls, text: str | bytes) -> Result | None:
-        """The result that `serialise` wrote, or None if `text` is anything else.
+        """Parse the output of `serialise`; None for anything else.
 
-        A container that was killed leaves no message, and with FallbackToLogsOnError the kubelet
-        puts log lines there: neither is a result.
+        A killed container leaves no termination message, and with FallbackToLogsOnError the
+        kubelet uses log lines instead: neither is a result.
         """
         try:
             document = json.loads(text)
             return cls(
-                result=Verdict(document["result"]),
+                result=InstallerOutcome(document["result"]),
                 revision=int(document["revision"]),
                 node=str(document["node"]),
                 last_good_revision=int(document["lastGoodRevision"]),
                 retry=int(document.get("retry", 0)),
                 reason=str(document.get("reason", "")),
-                last_words=str(document.get("lastWords", "")),
+                last_error=str(document.get("lastWords", "")),
                 steps={str(k): float(v) for k, v in dict(document.get("steps") or {}).items()},
                 strangers=tuple(str(name) for name in document.get("strangers") or ()),
                 kubeconfig=str(document.get("kubeconfig", "")),
@@ -138,7 +136,7 @@ class Result:
 
 
 def _shortened(text: str, length: int) -> str:
-    """`text` with its middle left out: its beginning names the error, its end the cause."""
+    """`text` without its middle: the beginning has the error, the end the cause."""
     if len(text) <= length:
         return text
     head = (length - 1) // 2

@@ -1,36 +1,34 @@
-"""Whether this node may change its scheduler: one node at a time does, and the operator says which.
+"""Waits for the operator's permission to roll out: one node at a time replaces its scheduler.
 
-It says so with an annotation of the installer's pod, which the kubelet shows as a file. The other
-way round the file --staged says that a revision waits here: the kubelet looks for it with the
-startup probe, and the operator sees that the container has started.
+The operator grants it with an annotation of the installer pod, which the kubelet mounts as a file.
+In the other direction, the file --staged reports that the revision is staged: the startup probe
+checks for it, and the operator sees that the container has started.
 """
 
 from __future__ import annotations
 
 import logging
 import time
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 from ...base import files
-from ...base.names import GO_AHEAD
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from ...base.names import PERMISSION_GRANTED
 
 log = logging.getLogger(__name__)
 
 POLL: Final = 0.1
-"""Seconds between looks; the kubelet takes longer to show a change."""
+"""Seconds between reads; the kubelet takes longer to update the file."""
 
 
-def has_come(path: Path) -> bool:
-    """Whether the go-ahead is given."""
-    return (files.read(path) or b"").decode(errors="replace").strip() == GO_AHEAD
+def is_granted(path: Path) -> bool:
+    """Whether the permission to roll out is granted."""
+    return (files.read(path) or b"").decode(errors="replace").strip() == PERMISSION_GRANTED
 
 
 def wait(path: Path) -> None:
-    """Wait for the go-ahead, for ever: if it is not to come, the operator deletes the pod."""
-    log.info("The revision is staged; waiting until it is this node's turn")
-    while not has_come(path):
+    """Wait for the permission indefinitely: to cancel, the operator deletes the pod."""
+    log.info("The revision is staged; waiting for permission to roll out")
+    while not is_granted(path):
         time.sleep(POLL)
-    log.info("It is this node's turn")
+    log.info("Permission to roll out granted")

@@ -1,48 +1,44 @@
-"""One revision onto one node: remove, wait, write, watch; and back again if it does not work.
+"""Installs one revision on one node: remove, wait, write, watch; and roll back if it fails.
 
-Every step can be the last one before a power cut. The journal is written before the first step
-that matters and removed after the last; whoever comes next looks at what is on the disk and goes
-on. The manifest directory never stays empty: every way out goes through `Layout.leave_running`.
+A power cut may follow any step. The journal is written before the first relevant step and removed
+after the last; the next installer resumes from the state on disk. The manifest directory never
+stays empty: every exit goes through `Layout.leave_running`.
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
-from .activate import Activator, Patience
+from .activate import Activator, HealthTimeouts
+from .health_watch import Host
 from .layout import Journal, Layout, Phase
-from .result import Result, Verdict
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from .health_watch import Host
-    from .manifest import Manifest
+from .manifest import Manifest
+from .result import InstallerOutcome, Result
 
 log = logging.getLogger(__name__)
 
 
 class PortTakenError(OSError):
-    """Another program listens where the new scheduler would."""
+    """Another program listens on the new scheduler's port."""
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
-    """What is to be installed.
+class SwapRequest:
+    """A revision to install.
 
     Attributes:
-        revision: its number.
-        retry: which attempt.
-        node: the node's name.
-        target: the manifest of this revision.
-        content: what the scheduler reads: paths in the revision's directory and their content.
-        effective: what the preflight made of it; may be empty.
-        kubeconfig: fingerprint of the node's kubeconfig, with which its scheduler starts.
-        health_timeout: seconds until the scheduler must be ready.
-        settling_time: seconds that it must stay ready without a restart.
-        rollback: whether a newer revision may be replaced.
+        revision: number of the revision.
+        retry: number of the attempt.
+        node: name of the node.
+        target: manifest of the revision.
+        content: files of the revision: their paths in its directory and their content.
+        effective: the configuration as completed by the preflight; may be empty.
+        kubeconfig: fingerprint of the node's kubeconfig.
+        health_timeout: seconds within which the scheduler must become ready.
+        settling_time: seconds for which it must stay ready without a restart.
+        rollback: whether it may replace a newer revision.
         keep: older revisions whose directories stay; None: all of them.
     """
 
@@ -60,34 +56,33 @@ class Request:
 
 
 class Swap:
-    """The state machine; its state is on the disk."""
+    """The state machine of an installation; its state is on disk."""
 
-    def __init__(self, request: Request, layout: Layout, host: Host) -> None:
+    def __init__(self, request: SwapRequest, layout: Layout, host: Host) -> None:
         self._request = request
         self._layout = layout
         self._host = host
-        patience = Patience(request.health_timeout, request.settling_time)
-        self._activator = Activator(layout, host, patience)
+        timeouts = HealthTimeouts(request.health_timeout, request.settling_time)
+        self._activator = Activator(layout, host, timeouts)
         self._steps = self._activator.steps
 
-    # --- the whole -----------------------------------------------------------------------------
     def stage(self) -> None:
-        """Put the revision's files on the disk; the scheduler does not notice.
+        """Write the revision's files to disk without affecting the running scheduler.
 
         Raises:
-            PortTakenError: the revision could not run here.
-            OSError: the disk does not take it.
+            PortTakenError: another program uses the revision's port.
+            OSError: writing failed.
         """
         request = self._request
-        self._see_that_the_port_is_free()
+        self._check_port()
         with self._activator.timed("stage"):
             self._layout.stage(request.target, request.revision, request.content, request.effective)
 
     def run(self) -> Result:
-        """Install the revision, or go on with it, or put the last good one back.
+        """Install the revision or resume its installation; roll back if it fails.
 
         Returns:
-            The definitive result; the manifest that it speaks of is in its place.
+            The definitive result; its manifest is in place.
         """
         request, layout = self._request, self._layout
         current = layout.current()
@@ -98,50 +93,49 @@ class Swap:
         if newest > request.revision and not request.rollback:
             layout.leave_running()
             return self._result(
-                Verdict.SUPERSEDED,
-                f"revision {newest} is on this node and newer than {request.revision}",
+                InstallerOutcome.SUPERSEDED,
+                f"the node already has revision {newest}, which is newer than {request.revision}",
             )
         if current is not None and current.revision is None:
             layout.adopt(current)
         self.stage()
         known = layout.outcome(request.revision)
         if known is not None and known.failed and request.retry <= known.retry:
-            log.info("Revision %d failed here before, not tried again", request.revision)
+            log.info("Revision %d has already failed on this node", request.revision)
             layout.leave_running()
             self._clear_own_journal(journal)
             return replace(known, node=request.node)
-        return self._go_on(self._resumed(journal))
+        return self._proceed(self._resumed(journal))
 
-    def _see_that_the_port_is_free(self) -> None:
-        """A new scheduler may need another port than the old one, and a stranger may have it."""
+    def _check_port(self) -> None:
+        """Check a changed port before the swap: another program may use it."""
         current, probe = self._layout.current(), self._request.target.probe
         if current is None or self._layout.journal() is not None:
-            return  # the swap has begun
+            return  # the swap has already begun
         if current.probe.port == probe.port or self._host.is_port_free(probe):
             return
         raise PortTakenError(
-            f"port {probe.port} of {probe.host}, where revision {self._request.revision} would "
-            "listen, is taken by another program"
+            f"port {probe.port} of {probe.host}, needed by revision {self._request.revision}, "
+            "is already in use by another program"
         )
 
-    # --- forward and back ----------------------------------------------------------------------
-    def _go_on(self, journal: Journal) -> Result:
+    def _proceed(self, journal: Journal) -> Result:
         request, layout = self._request, self._layout
         if journal.phase is Phase.INSTALL:
             reason, journal = self._activator.activate(request.target, journal, "")
             if not reason:
                 layout.make_last_good(request.revision)
                 return replace(
-                    self._finish(self._result(Verdict.INSTALLED)), strangers=self._prune()
+                    self._finish(self._result(InstallerOutcome.INSTALLED)), strangers=self._prune()
                 )
-            last_words = self._host.last_words(journal.placed_at)
-            log.error("Revision %d failed: %s: %s", request.revision, reason, last_words)
+            last_error = self._host.last_error(journal.placed_at)
+            log.error("Revision %d failed: %s: %s", request.revision, reason, last_error)
             journal = Journal(
                 revision=request.revision,
                 retry=request.retry,
                 phase=Phase.ROLLBACK,
                 reason=reason,
-                last_words=last_words,
+                last_error=last_error,
                 steps=dict(self._steps),
             )
             layout.write_journal(journal)
@@ -149,26 +143,26 @@ class Swap:
 
     def _roll_back(self, journal: Journal) -> Result:
         good = self._layout.last_good()
-        failure = {"last_words": journal.last_words}
+        failure = {"last_error": journal.last_error}
         if good is None or good.data == self._request.target.data:
             self._place_if_absent(self._request.target)
             return self._result(
-                Verdict.UNHEALTHY,
-                f"{journal.reason}; there is no other manifest to go back to",
+                InstallerOutcome.UNHEALTHY,
+                f"{journal.reason}; no other manifest to roll back to",
                 **failure,
             )
-        log.info("Putting the last good manifest back: %s", good.name)
+        log.info("Rolling back to %s", good.name)
         reason, _ = self._activator.activate(good, journal, "rollback.")
         if not reason:
-            return self._result(Verdict.ROLLED_BACK, journal.reason, **failure)
-        reason = f"{journal.reason}; then {good.name} did not work either: {reason}"
-        return self._result(Verdict.UNHEALTHY, reason, **failure)
+            return self._result(InstallerOutcome.ROLLED_BACK, journal.reason, **failure)
+        reason = f"{journal.reason}; rollback to {good.name} failed: {reason}"
+        return self._result(InstallerOutcome.UNHEALTHY, reason, **failure)
 
     def _resumed(self, journal: Journal | None) -> Journal:
-        """The journal to go on with: that of the same attempt, or a new one."""
+        """The journal of the same attempt, or a new one."""
         request = self._request
         if journal and journal.revision == request.revision and journal.retry >= request.retry:
-            log.info("Going on with a swap that was interrupted: phase %s", journal.phase)
+            log.info("Resuming an interrupted swap in phase %s", journal.phase)
             self._steps.update(journal.steps)
             return journal
         return Journal(request.revision, request.retry, steps=dict(self._steps))
@@ -179,13 +173,13 @@ class Swap:
         return result
 
     def _prune(self) -> tuple[str, ...]:
-        """Remove old revisions from the disk, which is nobody's success or failure."""
+        """Remove old revisions from disk; a failure does not affect the result."""
         if self._request.keep is None:
             return ()
         try:
             return tuple(self._layout.prune(self._request.keep, self._request.revision))
         except OSError as error:
-            log.warning("Cannot remove old revisions: %s", error)
+            log.warning("Failed to remove old revisions: %s", error)
             return ()
 
     def _clear_own_journal(self, journal: Journal | None) -> None:
@@ -196,16 +190,15 @@ class Swap:
         if self._layout.current() is None:
             self._layout.place(target)
 
-    # --- saying it -----------------------------------------------------------------------------
-    def _result(self, verdict: Verdict, reason: str = "", last_words: str = "") -> Result:
+    def _result(self, outcome: InstallerOutcome, reason: str = "", last_error: str = "") -> Result:
         return Result(
-            result=verdict,
+            result=outcome,
             revision=self._request.revision,
             node=self._request.node,
             last_good_revision=self._layout.last_good_revision(),
             retry=self._request.retry,
             reason=reason,
-            last_words=last_words,
+            last_error=last_error,
             steps=dict(self._steps),
-            kubeconfig=self._request.kubeconfig if verdict is Verdict.INSTALLED else "",
+            kubeconfig=self._request.kubeconfig if outcome is InstallerOutcome.INSTALLED else "",
         )

@@ -1,1 +1,1 @@
-"""Learning from how pods fare: rl-monitor, which watches and rates them."""
+"""rl-monitor: observes pods and learns rewards of nodes."""

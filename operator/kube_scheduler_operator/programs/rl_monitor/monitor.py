@@ -1,54 +1,52 @@
-"""Watches how pods fare and keeps what is learnt in a ConfigMap."""
+"""Rates events of pods and stores the learned values in a ConfigMap."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from ...base.klog import kv
+from ...kube.client import ApiClient
 from ...kube.errors import AlreadyExists, ApiError, NotFound
 from ...kube.resource import CONFIG_MAPS, ObjectRef
-from ...policies.learned_values import CONFIG_MAP, State, pod_type, read_state
+from ...policies.learned_values import CONFIG_MAP, LearnedValues, pod_type, read_values
 from ...policies.pods import read_pod
-from .rewards import MTTF, happenings
-
-if TYPE_CHECKING:
-    from ...kube.client import ApiClient
+from .rewards import MTTF, rated_events
 
 log = logging.getLogger(__name__)
 
 EVERY: Final = 5.0
-"""Seconds between two writes at least: pods of a rollout fail or start together."""
+"""Minimum seconds between writes: pods of a rollout fail or start together."""
 
 
 class Monitor:
-    """Receives pods (kube.reflector.Receiver) and rates what happens to them.
+    """Receives pods (kube.reflector.Receiver) and rates their events.
 
     Args:
-        state: what is known already.
-        mttf: seconds after which a failure is held against its node only half.
+        state: values learned earlier.
+        mttf: runtime in seconds after which a failure counts only half.
 
     Attributes:
-        state: what has been learnt.
-        changed: it has been since it was last taken over.
+        state: the learned values.
+        changed: whether they have changed since the last write.
     """
 
-    def __init__(self, state: State, mttf: float = MTTF) -> None:
+    def __init__(self, state: LearnedValues, mttf: float = MTTF) -> None:
         self.state = state
         self.changed = False
         self._mttf = mttf
-        self._since = state.at  # whatever happened until then has been rated
+        self._since = state.at  # earlier events have already been rated
         self._seen: dict[str, set[str]] = {}
 
     def set(self, obj: Mapping[str, Any]) -> None:
-        """A pod is there, or has changed."""
+        """Handle a new or changed pod."""
         pod = read_pod(obj)
         if not pod.node_name:
             return
         seen = self._seen.setdefault(pod.key, set())
-        for each in happenings(obj, self._mttf):
+        for each in rated_events(obj, self._mttf):
             if each.key in seen:
                 continue
             seen.add(each.key)
@@ -65,38 +63,33 @@ class Monitor:
             )  # fmt: skip
 
     def remove(self, obj: Mapping[str, Any]) -> None:
-        """A pod is gone."""
+        """Handle a deleted pod."""
         self._seen.pop(read_pod(obj).key, None)
 
 
-class Memory:
-    """The ConfigMap that the state is kept in.
-
-    Args:
-        client: asks the API.
-        namespace: of the ConfigMap.
-    """
+class StateStore:
+    """The ConfigMap with the state."""
 
     def __init__(self, client: ApiClient, namespace: str) -> None:
         self._client, self._namespace = client, namespace
         self._ref = ObjectRef(CONFIG_MAPS, namespace, CONFIG_MAP)
 
-    async def load(self) -> State:
-        """What is there; tries until the API answers."""
+    async def load(self) -> LearnedValues:
+        """Read the state; retries until the API answers."""
         while True:
             try:
-                return read_state((await self._client.get(self._ref)).get("data"))
+                return read_values((await self._client.get(self._ref)).get("data"))
             except NotFound:
-                return State()
+                return LearnedValues()
             except ApiError as error:
-                log.warning("Cannot read the state yet", extra=kv(err=str(error)))
+                log.warning("Failed to read the state, will retry", extra=kv(err=str(error)))
                 await asyncio.sleep(EVERY)
 
-    async def save(self, state: State) -> None:
+    async def save(self, state: LearnedValues) -> None:
         """Write the state.
 
         Raises:
-            ApiError: it could not be written.
+            ApiError: writing failed.
         """
         data = state.data()
         try:
@@ -109,20 +102,20 @@ class Memory:
                 await self._client.patch(self._ref, {"data": data})
 
 
-async def keep(monitor: Monitor, memory: Memory, every: float = EVERY) -> None:
-    """Write what has changed, again and again; until it is cancelled."""
+async def write_periodically(monitor: Monitor, store: StateStore, interval: float) -> None:
+    """Write changes periodically until cancelled."""
     while True:
-        await asyncio.sleep(every)
-        await write(monitor, memory)
+        await asyncio.sleep(interval)
+        await write(monitor, store)
 
 
-async def write(monitor: Monitor, memory: Memory) -> None:
-    """Write what has changed; what cannot be written now is written the next time."""
+async def write(monitor: Monitor, store: StateStore) -> None:
+    """Write changes; after a failure, the next call retries."""
     if not monitor.changed:
         return
     monitor.changed = False
     try:
-        await memory.save(monitor.state)
+        await store.save(monitor.state)
     except ApiError as error:
         monitor.changed = True
-        log.warning("Cannot write the state now", extra=kv(err=str(error)))
+        log.warning("Failed to write the state, will retry", extra=kv(err=str(error)))

@@ -1,4 +1,4 @@
-"""rl-monitor as a program: its start and its end."""
+"""The rl-monitor program: start, tasks and termination."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from ...kube.client import ApiClient
 from ...kube.credentials import find
 from ...kube.reflector import Reflector, Selection
 from ...kube.resource import PODS
-from .monitor import EVERY, Memory, Monitor, keep, write
+from .monitor import EVERY, Monitor, StateStore, write, write_periodically
 from .rewards import MTTF
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
-    """What the command line says.
+class RlMonitorOptions:
+    """The flags of `kube-scheduler-operator rl-monitor`.
 
     Attributes:
-        namespace: whose pods are watched; None: of all.
-        state_namespace: where the ConfigMap is.
-        kubeconfig: how to get to the API; empty: found as usual.
-        mttf: seconds after which a failure is held against its node only half.
-        every: seconds between two writes.
+        namespace: namespace of the pods to watch; None for all.
+        state_namespace: namespace of the ConfigMap.
+        kubeconfig: path of a kubeconfig; empty for the default.
+        mttf: runtime in seconds after which a failure counts only half.
+        every: minimum seconds between writes.
     """
 
     namespace: str | None
@@ -40,8 +40,8 @@ class Options:
     every: float = EVERY
 
 
-async def run(options: Options) -> int:
-    """Watch until SIGTERM or SIGINT; the exit code."""
+async def run(options: RlMonitorOptions) -> int:
+    """Watch until SIGTERM or SIGINT; returns the exit code."""
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
@@ -51,8 +51,8 @@ async def run(options: Options) -> int:
         field_manager=program,
         user_agent=f"{names.PROGRAM}/{__version__} rl-monitor",
     ) as client:
-        memory = Memory(client, options.state_namespace)
-        begin = asyncio.create_task(_begin(memory, client, options))
+        store = StateStore(client, options.state_namespace)
+        begin = asyncio.create_task(_begin(store, client, options))
         await asyncio.wait((begin, waiting := asyncio.create_task(stop.wait())),
                            return_when=asyncio.FIRST_COMPLETED)  # fmt: skip
         waiting.cancel()
@@ -62,18 +62,20 @@ async def run(options: Options) -> int:
         monitor, reflector = begin.result()
         tasks = [
             asyncio.create_task(reflector.run()),
-            asyncio.create_task(keep(monitor, memory, options.every)),
+            asyncio.create_task(write_periodically(monitor, store, options.every)),
         ]
         await stop.wait()
         log.info("Stopping")
         for task in tasks:
             await _cancel(task)
-        await write(monitor, memory)
+        await write(monitor, store)
     return 0
 
 
-async def _begin(memory: Memory, client: ApiClient, options: Options) -> tuple[Monitor, Reflector]:
-    monitor = Monitor(await memory.load(), options.mttf)
+async def _begin(
+    store: StateStore, client: ApiClient, options: RlMonitorOptions
+) -> tuple[Monitor, Reflector]:
+    monitor = Monitor(await store.load(), options.mttf)
     log.info("Watching pods", extra=kv(namespace=options.namespace or "(all)"))
     selection = Selection(options.namespace, field_selector="spec.nodeName!=")
     return monitor, Reflector(client, PODS, monitor, selection)

@@ -1,7 +1,7 @@
-"""How a pod fares, as rewards: 1 if it runs, 0 if it fails, ½ if it failed after a long time.
+"""Rewards for events of a pod: 1 for running, 0 for a failure, ½ for a failure after a long time.
 
-As in kubeRL, but once for each thing that happens, not once for each event of the API, and with the
-whole time between two failures, of which the original looks at the seconds of the minute only.
+As in kubeRL, but each occurrence counts once, not once per API event, and with the complete time
+between two failures, of which the original uses only the seconds within the minute.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ LASTED: Final = 0.5
 FAILED: Final = 0.0
 
 MTTF: Final = 600.0
-"""Seconds after which a failure is no longer held against the node."""
+"""Runtime in seconds after which a failure counts only half."""
 
 
 @dataclass(frozen=True, slots=True)
-class Happening:
-    """Something that is rewarded.
+class RatedEvent:
+    """An event with a reward.
 
     Attributes:
-        key: tells it from all others of the pod.
-        at: when, seconds since 1970; 0 if nobody says.
+        key: unique key among the pod's events.
+        at: time of the event, seconds since 1970; 0 if unknown.
         reward: 0..1.
-        what: for the log.
+        what: description for the log.
     """
 
     key: str
@@ -37,13 +37,8 @@ class Happening:
     what: str
 
 
-def happenings(pod: Mapping[str, Any], mttf: float = MTTF) -> Iterator[Happening]:
-    """What can be seen of a pod's life in its status, in order.
-
-    Args:
-        pod: the API's JSON.
-        mttf: seconds that a container must have run for its failure to count half.
-    """
+def rated_events(pod: Mapping[str, Any], mttf: float = MTTF) -> Iterator[RatedEvent]:
+    """The events in a pod's status, in order; after `mttf` seconds, a failure counts only half."""
     status = pod.get("status") or {}
     found = [
         each
@@ -54,11 +49,11 @@ def happenings(pod: Mapping[str, Any], mttf: float = MTTF) -> Iterator[Happening
     if phase in ("Failed", "Unknown") and not any(each.reward < RUNNING for each in found):
         changes = (seconds(c.get("lastTransitionTime")) for c in status.get("conditions") or ())
         at = max(changes, default=0.0)
-        found.append(Happening(phase, at, FAILED, f"the pod is {phase}"))  # evicted, say
+        found.append(RatedEvent(phase, at, FAILED, f"the pod is {phase}"))  # for example, evicted
     yield from sorted(found, key=lambda each: each.at)
 
 
-def _container(status: Mapping[str, Any], mttf: float) -> Iterator[Happening]:
+def _container(status: Mapping[str, Any], mttf: float) -> Iterator[RatedEvent]:
     name, restarts = status.get("name") or "", int(status.get("restartCount") or 0)
     last, now = status.get("lastState") or {}, status.get("state") or {}
     if ended := last.get("terminated"):
@@ -67,18 +62,18 @@ def _container(status: Mapping[str, Any], mttf: float) -> Iterator[Happening]:
         yield _end(f"{name}/{restarts}", ended, mttf)
     if running := now.get("running"):
         at = seconds(running.get("startedAt"))
-        # A container that starts again has failed before: that it runs proves nothing yet.
+        # A restarted container has failed before: running is not yet a success.
         if not restarts:
-            yield Happening(f"{name}/started", at, RUNNING, f"container {name} runs")
+            yield RatedEvent(f"{name}/started", at, RUNNING, f"container {name} runs")
 
 
-def _end(key: str, ended: Mapping[str, Any], mttf: float) -> Happening:
+def _end(key: str, ended: Mapping[str, Any], mttf: float) -> RatedEvent:
     name = key.partition("/")[0]
     begun, at = seconds(ended.get("startedAt")), seconds(ended.get("finishedAt"))
     if ended.get("exitCode") == 0:
-        return Happening(key, at, RUNNING, f"container {name} has done its work")
+        return RatedEvent(key, at, RUNNING, f"container {name} completed")
     lasted = begun > 0.0 and at - begun > mttf
-    return Happening(
+    return RatedEvent(
         key,
         at,
         LASTED if lasted else FAILED,

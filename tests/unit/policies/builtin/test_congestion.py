@@ -11,18 +11,22 @@ from ..playing import Play, node, usage
 )
 @pytest.mark.parametrize("annotations", ["own", "safe"])
 def test_golden_vectors(factor: int, most: int, score: int, annotations: str) -> None:
-    told = usage(congestion=factor) if annotations == "own" else {"congestion-factor": str(factor)}
-    play = Play("congestion", [node("a", annotations=told)], maximum=most, annotations=annotations)
+    reported = (
+        usage(congestion=factor) if annotations == "own" else {"congestion-factor": str(factor)}
+    )
+    play = Play(
+        "congestion", [node("a", annotations=reported)], maximum=most, annotations=annotations
+    )
     assert play.scores() == [score]
 
 
-def test_in_the_original_nothing_said_means_no_congestion() -> None:
+def test_compatibility_treats_a_missing_annotation_as_no_congestion() -> None:
     play = Play("congestion", [node("a"), node("b", annotations={"congestion-factor": "x"})],
                 annotations="safe", compatibility=True)  # fmt: skip
     assert play.scores() == [10, 10]
 
 
-def test_otherwise_it_means_the_median() -> None:
+def test_a_missing_annotation_gets_the_median() -> None:
     nodes = [
         node(name, annotations=usage(congestion=v))
         for name, v in zip("abc", (0, 50, 90), strict=True)

@@ -3,7 +3,7 @@ from __future__ import annotations
 from ..playing import Play, node
 
 
-def test_foo_accepts_all_and_scores_all_alike() -> None:
+def test_foo_accepts_all_nodes_with_the_same_score() -> None:
     play = Play("foo", [node("a"), node("b")])
     assert play.rejected() == {}
     assert play.scores() == [1, 1]

@@ -24,12 +24,12 @@ GOLDEN = [
 
 def cranes(values: tuple[float | None, ...], hot: int = 0, at: float = NOW) -> dict[str, str]:
     time = rfc3339(at)
-    told = {
+    reported = {
         name: f"{value:.5f},{time}"
         for name, value in zip(NAMES, values, strict=True)
         if value is not None
     }
-    return {**told, "node_hot_value": f"{hot},{time}"}
+    return {**reported, "node_hot_value": f"{hot},{time}"}
 
 
 def percent(play: Play, asked: Any = None) -> float:
@@ -48,13 +48,13 @@ def test_golden_vectors_of_crane(values: tuple[float | None, ...], hot: int, sco
 @pytest.mark.parametrize(("usage", "rejected"), [(0.65, False), (0.65001, True)])
 @pytest.mark.parametrize("compatibility", [True, False])
 def test_a_limit_itself_passes(usage: float, rejected: bool, compatibility: bool) -> None:
-    told = cranes((usage, None, None, None, None, None))
-    play = Play("load-aware", [node("a", annotations=told)], annotations="crane",
+    reported = cranes((usage, None, None, None, None, None))
+    play = Play("load-aware", [node("a", annotations=reported)], annotations="crane",
                 timeZone="UTC", compatibility=compatibility)  # fmt: skip
     found = play.policy.filter(play.pod(None), play.indices())
     assert (found is not None) == rejected
     if found is not None:
-        assert found.reasons[0] == "too much is used: cpu_usage_avg_5m above 65 percent"
+        assert found.reasons[0] == "the load is too high: cpu_usage_avg_5m above 65 percent"
         assert found.figures[0] == "cpu_usage_avg_5m: 65.0 percent"
         assert found.unresolvable == (set() if compatibility else {0})
     assert play.rejected(pod(owner="DaemonSet")) == {}
@@ -63,11 +63,13 @@ def test_a_limit_itself_passes(usage: float, rejected: bool, compatibility: bool
 @pytest.mark.parametrize(
     ("name", "seconds"), [("avg_5m", 480), ("max_avg_1h", 1200), ("max_avg_1d", 11100)]
 )
-def test_figures_hold_for_their_period_and_five_minutes(name: str, seconds: float) -> None:
+def test_measurements_are_valid_for_their_period_and_five_minutes(
+    name: str, seconds: float
+) -> None:
     metric = f"cpu_usage_{name}"
     limits = [{"name": metric, "maxLimit": 0.5}]
-    told = {metric: f"0.9,{rfc3339(NOW)}"}
-    play = Play("load-aware", [node("a", annotations=told)], annotations="crane",
+    reported = {metric: f"0.9,{rfc3339(NOW)}"}
+    play = Play("load-aware", [node("a", annotations=reported)], annotations="crane",
                 timeZone="UTC", predicate=limits, compatibility=True)  # fmt: skip
     play.clock.now += seconds - 1
     assert list(play.rejected()) == ["a"]
@@ -75,9 +77,9 @@ def test_figures_hold_for_their_period_and_five_minutes(name: str, seconds: floa
     assert play.rejected() == {}
 
 
-def test_the_hot_value_of_the_annotation_holds_for_five_minutes() -> None:
-    told = cranes((0.0,) * 6, 3)
-    play = Play("load-aware", [node("a", annotations=told)], annotations="crane",
+def test_the_hot_value_of_the_annotation_is_valid_for_five_minutes() -> None:
+    reported = cranes((0.0,) * 6, 3)
+    play = Play("load-aware", [node("a", annotations=reported)], annotations="crane",
                 timeZone="UTC", compatibility=True)  # fmt: skip
     assert percent(play) == 70
     play.clock.now += 300
@@ -106,7 +108,7 @@ def test_golden_vectors_of_hot_values(ages: list[float], hot: int) -> None:
     assert play.scores() == [10 - hot]
 
 
-def test_a_node_cools_down_by_itself() -> None:
+def test_hot_values_expire() -> None:
     idle = usage(cpu_usage_avg_5m=0.0)
     play = Play("load-aware", [node("a", annotations=idle)], inFlight=False, ownDemand=False)
     for at in range(4):
@@ -128,7 +130,7 @@ def known(**figures: float) -> dict[str, str]:
     )  # type: ignore[arg-type]
 
 
-def test_pods_that_are_not_measured_yet_count_as_far_as_they_are_not() -> None:
+def test_unmeasured_pods_count_in_proportion() -> None:
     play = Play("load-aware", [node("a", "10", annotations=known())], ownDemand=False, hotValue=[])
     play.cluster.set_pod(pod("p", cpu="5", on="a", bound=NOW - 150))  # 85 % of 5, half of it
     row = play.policy.explain(play.pod(None), play.indices())[0]
@@ -137,7 +139,7 @@ def test_pods_that_are_not_measured_yet_count_as_far_as_they_are_not() -> None:
     assert row["cpu_usage_max_avg_1hExpected"] == pytest.approx(0.2 + 0.2125)
     assert row["cpu_usage_max_avg_1d"] is None
     play.cluster.set_pod(pod("q", cpu="5", on="a", bound=NOW))
-    assert "cpu_usage_avg_5m: 83.7 percent of which 20.0 are measured" in play.told()["a"]
+    assert "cpu_usage_avg_5m: 83.7 percent (20.0 measured)" in play.explained()["a"]
     play.cluster.set_node(node("a", "10", annotations=known(cpu_usage_avg_5m=0.3) | {"x": "y"}))
     later = usage(NOW + 300, cpu_usage_avg_5m=0.6)
     play.clock.now += 300
@@ -146,7 +148,7 @@ def test_pods_that_are_not_measured_yet_count_as_far_as_they_are_not() -> None:
     assert play.policy.explain(play.pod(None), play.indices())[0]["cpuInFlight"] == 0.0
 
 
-def test_thirty_pods_at_once_do_not_all_go_to_the_idlest_node() -> None:
+def test_thirty_concurrent_pods_are_spread() -> None:
     nodes = [node(name, "8", annotations=known(cpu_usage_avg_5m=u, cpu_usage_max_avg_1h=u))
              for name, u in (("a", 0.05), ("b", 0.15), ("c", 0.25))]  # fmt: skip
     play, got = Play("load-aware", nodes), dict.fromkeys("abc", 0)
@@ -161,14 +163,14 @@ def test_thirty_pods_at_once_do_not_all_go_to_the_idlest_node() -> None:
     assert min(got.values()) >= 6, got
 
 
-def test_a_node_that_varies_counts_as_used_more() -> None:
+def test_the_standard_deviation_is_added_to_the_load() -> None:
     nodes = [node("a", annotations=known()), node("b", annotations=known(free_cpu_std=1600.0))]
     scores = Play("load-aware", nodes, ownDemand=False).scores()
     assert scores[1] < scores[0]
     assert Play("load-aware", nodes, variance=0, ownDemand=False).scores() == [scores[0]] * 2
 
 
-def test_what_the_pod_itself_will_use_counts_in_the_score_and_not_against_a_limit() -> None:
+def test_the_pods_own_load_counts_only_in_the_score() -> None:
     small, large = pod(cpu="100m"), pod(cpu="3900m")
     play = Play("load-aware", [node("a", annotations=known())])
     assert play.scores(large)[0] < play.scores(small)[0]
@@ -197,7 +199,7 @@ spec:
 """
 
 
-def test_a_policy_file_is_read_again_when_it_changes(tmp_path: Path) -> None:
+def test_a_changed_policy_file_is_reloaded(tmp_path: Path) -> None:
     file = tmp_path / "policy.yaml"
 
     def write(text: str) -> None:
@@ -214,9 +216,9 @@ def test_a_policy_file_is_read_again_when_it_changes(tmp_path: Path) -> None:
     write(POLICY.replace("LIMIT", "0.45"))
     assert play.rejected() == {}  # not yet looked at
     play.clock.now += 1
-    assert play.told()["a"] == (
-        "too much is used: cpu_usage_avg_5m above 45 percent "
-        "(cpu_usage_avg_5m: 58.5 percent of which 50.0 are measured)"
+    assert play.explained()["a"] == (
+        "the load is too high: cpu_usage_avg_5m above 45 percent "
+        "(cpu_usage_avg_5m: 58.5 percent (50.0 measured))"
     )
     write("spec: [")
     play.clock.now += 1
@@ -226,7 +228,7 @@ def test_a_policy_file_is_read_again_when_it_changes(tmp_path: Path) -> None:
     assert play.rejected() == {}
 
 
-def test_a_policy_file_may_come_later(tmp_path: Path) -> None:
+def test_a_policy_file_may_appear_later(tmp_path: Path) -> None:
     file = tmp_path / "policy.yaml"
     play = Play(
         "load-aware", [node("a", annotations=known(cpu_usage_avg_5m=0.6))], policyFile=str(file)
@@ -238,17 +240,17 @@ def test_a_policy_file_may_come_later(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "output"),
     [
         ({"predicate": [{"name": "cpu_usage_avg_5m", "maxLimit": 65}]},
          r"arguments\.predicate\[0\]\.maxLimit: 65 is not a fraction"),
         ({"predicate": 3}, r"arguments\.predicate: this must be a list of objects"),
         ({"hotValue": [{"seconds": 60, "count": 0}]}, r"arguments\.hotValue\[0\]\.count"),
-        ({"policyFile": "x", "priority": []}, r"give priority in the file or leave policyFile out"),
-        ({"timeZone": "Mars/Olympus"}, 'there is no time zone "Mars/Olympus"'),
+        ({"policyFile": "x", "priority": []}, r"set priority in the file or omit policyFile"),
+        ({"timeZone": "Mars/Olympus"}, 'unknown time zone "Mars/Olympus"'),
         ({"scalingFactors": {"cpu": 120}}, "arguments.scalingFactors: cpu: 120 is not between"),
     ],
 )  # fmt: skip
-def test_wrong_arguments(given: dict[str, Any], said: str) -> None:
-    with pytest.raises(ArgumentsError, match=said):
+def test_invalid_arguments(given: dict[str, Any], output: str) -> None:
+    with pytest.raises(ArgumentsError, match=output):
         read_arguments("load-aware", given)

@@ -58,26 +58,26 @@ def test_golden_vectors(objective: str, usage: str) -> None:
         )
 
 
-def test_alike_nodes_score_alike() -> None:
+def test_equal_nodes_get_equal_scores() -> None:
     for objective in GOLDEN:
         play = Play("pigeon-holing", [node(name) for name in "abcde"], objective=objective)
         assert play.scores(pod(cpu="1", memory="1Gi")) == [10] * 5
 
 
-def test_without_requests_a_pod_counts_a_little() -> None:
+def test_a_pod_without_requests_has_a_small_demand() -> None:
     play = Play("pigeon-holing", [node("a", cpu="5m"), node("b")])
     assert play.scores()[0] == 0
     assert play.scores()[1] == 10
 
 
-def test_a_node_that_is_not_known_gets_the_median_and_is_no_part_of_the_system() -> None:
+def test_an_unknown_node_gets_the_median_and_is_excluded_from_the_system() -> None:
     play = Play("pigeon-holing", nodes(), objective="LOAD_BALANCE", usage="annotations")
     alone = play.scores(pod(cpu="500m", memory="512Mi"))
     play.cluster.set_pod(pod("x", on="n9"))
     assert play.scores(pod(cpu="500m", memory="512Mi")) == [*alone, 1]
 
 
-def test_gpus_and_storage_count_and_only_in_the_original_they_do_not() -> None:
+def test_gpus_and_storage_count_except_with_compatibility() -> None:
     storage = {"ephemeral-storage": "10Gi"}
     wanted = {"nvidia.com/gpu": "1", "ephemeral-storage": "1Gi"}
     asked = pod(containers=[{"resources": {"requests": wanted}}])
@@ -90,7 +90,7 @@ def test_gpus_and_storage_count_and_only_in_the_original_they_do_not() -> None:
 
 
 def original(objective: str, x: list[float], d: float, size: list[float]) -> list[float]:
-    """As the original does it: place the pod on each node in turn, evaluate over all of them."""
+    """The original algorithm: evaluate the objective over all nodes for each placement."""
     found = []
     for at in range(len(x)):
         y = np.array(x)
@@ -108,7 +108,7 @@ def original(objective: str, x: list[float], d: float, size: list[float]) -> lis
 
 
 @pytest.mark.parametrize("objective", ["LOAD_BALANCE", "CONSOLIDATE"])
-def test_correcting_sums_gives_what_evaluating_all_nodes_gives(objective: str) -> None:
+def test_corrected_sums_equal_a_full_evaluation(objective: str) -> None:
     rng = np.random.default_rng(7)
     for _ in range(50):
         n = int(rng.integers(1, 40))
@@ -128,7 +128,7 @@ def test_correcting_sums_gives_what_evaluating_all_nodes_gives(objective: str) -
                 assert row["objective"] == pytest.approx(value, abs=1e-6)
 
 
-def test_the_environment_of_the_original() -> None:
+def test_environment_variables_of_the_original() -> None:
     from kube_scheduler_operator.policies.policy import read_arguments
 
     environ = {"POLICY_OBJECTIVE": "CONSOLIDATE", "NUM_RESOURCES": "3"}

@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import pytest
 
-from kube_scheduler_operator.policies.learned_values import CONFIG_MAP, State
+from kube_scheduler_operator.policies.learned_values import CONFIG_MAP, LearnedValues
 
 from ..playing import Play, node, pod
 
 
 def test_golden_vector() -> None:
-    state = State()
+    state = LearnedValues()
     play = Play("rl-priority", [node("a")])
     expected = [(0.9, 9), (0.81, 8), (0.729, 7), (0.7561, 7), (0.78049, 7), (0.752441, 7)]
     for reward, (value, score) in zip((0, 0, 0, 1, 1, 0.5), expected, strict=True):
@@ -17,8 +17,8 @@ def test_golden_vector() -> None:
         assert play.scores(pod(labels={"app": "web"})) == [score]
 
 
-def test_what_was_never_seen_is_between_good_and_bad() -> None:
-    state = State()
+def test_an_unseen_node_gets_the_middle_score() -> None:
+    state = LearnedValues()
     for _ in range(20):
         state.reward("web", "bad", 0.0)
     state.reward("web", "good", 1.0)

@@ -31,8 +31,8 @@ def test_golden_vectors(
     compatibility: bool,
 ) -> None:
     capacity, free, deviation, demand, forecast = given
-    told = usage(free_cpu_mean=free, free_cpu_std=deviation, free_cpu_forecast=forecast)
-    nodes = [node("a", cpu=f"{capacity}m", annotations=told)]
+    reported = usage(free_cpu_mean=free, free_cpu_std=deviation, free_cpu_forecast=forecast)
+    nodes = [node("a", cpu=f"{capacity}m", annotations=reported)]
     asked = pod(cpu=f"{demand}m")
 
     play = Play("safe-overload", nodes, compatibility=compatibility)
@@ -46,14 +46,14 @@ def test_golden_vectors(
     assert Play("safe-balance", nodes, compatibility=compatibility).scores(asked) == [balance]
 
 
-def test_memory_is_judged_as_well_and_the_worse_one_counts() -> None:
-    told = usage(free_cpu_mean=4000, free_memory_mean=2**30, free_memory_std=0)
-    play = Play("safe-overload", [node("a", "4", "8Gi", told)])
+def test_the_worse_of_cpu_and_memory_counts() -> None:
+    reported = usage(free_cpu_mean=4000, free_memory_mean=2**30, free_memory_std=0)
+    play = Play("safe-overload", [node("a", "4", "8Gi", reported)])
     assert play.scores(pod(memory="100Mi")) == [10]
     assert play.scores(pod(memory="1Gi")) == [0]
-    assert play.told(pod(memory="1Gi"))["a"] == (
-        "the risk that more than 90 percent of memory is used with this pod is above the "
-        "tolerated 30 percent (memory: 100.0 percent)"
+    assert play.explained(pod(memory="1Gi"))["a"] == (
+        "the risk of using more than 90 percent of memory with this pod exceeds 30 percent "
+        "(memory: 100.0 percent)"
     )
     found = play.policy.filter(play.pod(pod(memory="1Gi")), play.indices())
     assert found
@@ -70,7 +70,7 @@ def test_an_unknown_node_is_accepted_and_gets_the_median() -> None:
     assert Play("safe-balance", [node("d")]).scores() == [0]
 
 
-def test_no_tolerance_at_all_is_no_division_by_zero() -> None:
+def test_zero_tolerance_does_not_divide_by_zero() -> None:
     nodes = [
         node("a", annotations=usage(free_cpu_mean=4000)),
         node("b", annotations=usage(free_cpu_mean=600, free_cpu_std=500)),
@@ -78,16 +78,16 @@ def test_no_tolerance_at_all_is_no_division_by_zero() -> None:
     assert Play("safe-overload", nodes, percentile=0).scores() == [10, 0]
 
 
-def test_an_idle_node_with_a_short_peak_is_not_taken_for_full() -> None:
-    told = usage(free_cpu_mean=3960, free_cpu_std=400)  # mu = 0.01, sigma = 0.1
-    assert Play("safe-overload", [node("a", annotations=told)]).rejected() == {}
-    old = Play("safe-overload", [node("a", annotations=told)], compatibility=True)
+def test_an_idle_node_with_a_short_peak_is_not_overloaded() -> None:
+    reported = usage(free_cpu_mean=3960, free_cpu_std=400)  # mu = 0.01, sigma = 0.1
+    assert Play("safe-overload", [node("a", annotations=reported)]).rejected() == {}
+    old = Play("safe-overload", [node("a", annotations=reported)], compatibility=True)
     assert list(old.rejected()) == ["a"]
 
 
-def test_a_table_of_the_distribution_is_for_those_who_ask() -> None:
-    told = usage(free_cpu_mean=2000, free_cpu_std=400, free_memory_mean=2**32)
-    play = Play("safe-overload", [node("a", annotations=told)], printTable=True)
+def test_print_table_includes_the_distribution() -> None:
+    reported = usage(free_cpu_mean=2000, free_cpu_std=400, free_memory_mean=2**32)
+    play = Play("safe-overload", [node("a", annotations=reported)], printTable=True)
     table = play.policy.explain(play.pod(None), play.indices())[0]["cpuTable"]
     assert len(table) == 21
     assert table == sorted(table)

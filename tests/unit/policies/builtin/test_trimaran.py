@@ -24,14 +24,14 @@ def test_target_load_packing(
 ) -> None:
     used = one(percent + 100 * asked / capacity)
     assert trimaran.target_load_packing(used, target)[0] == score
-    told = usage(cpu_usage_avg_5m=percent / 100)
-    play = Play("target-load-packing", [node("a", f"{capacity}m", annotations=told)],
+    reported = usage(cpu_usage_avg_5m=percent / 100)
+    play = Play("target-load-packing", [node("a", f"{capacity}m", annotations=reported)],
                 targetUtilization=target, defaultRequest=0)  # fmt: skip
     limits = {"cpu": f"{asked}m"}
     assert play.scores(pod(limits=limits)) == [int(score / 10 + 0.5)]
 
 
-def test_what_a_pod_will_use_is_its_limit_or_half_as_much_again_or_a_core() -> None:
+def test_the_expected_load_of_a_pod() -> None:
     play = Play("target-load-packing")
     containers = [
         {"resources": {"limits": {"cpu": "300m"}, "requests": {"cpu": "100m"}}},
@@ -42,9 +42,9 @@ def test_what_a_pod_will_use_is_its_limit_or_half_as_much_again_or_a_core() -> N
     assert play.policy.kind(asked) == 300 + 300 + 1000 + 50  # type: ignore[attr-defined]
 
 
-def test_pods_that_were_not_measured_yet_count() -> None:
-    told = usage(cpu_usage_avg_5m=0.1)
-    play = Play("target-load-packing", [node("a", "10", annotations=told)])
+def test_unmeasured_pods_count() -> None:
+    reported = usage(cpu_usage_avg_5m=0.1)
+    play = Play("target-load-packing", [node("a", "10", annotations=reported)])
 
     def arrives(name: str, bound: float) -> float:
         play.cluster.set_pod(pod(name, cpu="500m", limits={"cpu": "1"}, on="a", bound=bound))
@@ -60,7 +60,7 @@ def test_pods_that_were_not_measured_yet_count() -> None:
     assert arrives("last", NOW + 42) == pytest.approx(20.0 + 10.0 + 20.0)
 
 
-def test_pods_of_long_ago_are_not_kept_until_somebody_measures() -> None:
+def test_old_pods_are_not_kept_without_measurements() -> None:
     play = Play("target-load-packing", [node("a", "10")])
     play.cluster.set_pod(pod("old", cpu="1", on="a", bound=NOW - 5 * 3600))
     play.cluster.set_pod(pod("new", cpu="2", on="a", bound=NOW - 100))
@@ -74,13 +74,13 @@ def test_pods_of_long_ago_are_not_kept_until_somebody_measures() -> None:
 def test_load_variation_risk_balancing(margin: float, sensitivity: float, score: float) -> None:
     found = trimaran.load_variation_risk(one(2200 / 4000), one(400 / 4000), margin, sensitivity)
     assert found[0] == pytest.approx(score, abs=1e-3)
-    told = usage(cpu_usage_avg_5m=0.5, free_cpu_std=400)
-    play = Play("load-variation-risk-balancing", [node("a", annotations=told)],
+    reported = usage(cpu_usage_avg_5m=0.5, free_cpu_std=400)
+    play = Play("load-variation-risk-balancing", [node("a", annotations=reported)],
                 safeVarianceMargin=margin, safeVarianceSensitivity=sensitivity)  # fmt: skip
     assert play.scores(pod(cpu="200m")) == [int(score / 10 + 0.5)]
 
 
-def test_the_worse_resource_counts_and_one_is_enough() -> None:
+def test_the_worse_resource_counts_and_one_is_sufficient() -> None:
     nodes = [
         node("a", annotations=usage(cpu_usage_avg_5m=0.2, mem_usage_avg_5m=0.8)),
         node("b", annotations=usage(free_memory_mean=2**33)),
@@ -105,8 +105,8 @@ def test_low_risk_over_commitment(
     total = 0.5 * first[0] + 0.5 * second[0]
     assert int(100 * (1 - total) + 0.5) == score
 
-    told = usage(cpu_usage_avg_5m=0.4, free_cpu_std=200)
-    play = Play("low-risk-over-commitment", [node("a", annotations=told)])
+    reported = usage(cpu_usage_avg_5m=0.4, free_cpu_std=200)
+    play = Play("low-risk-over-commitment", [node("a", annotations=reported)])
     play.cluster.set_pod(pod("old", "2", limits={"cpu": f"{limits_before}m"}, on="a"))
     asked = pod("new", "500m", limits={"cpu": f"{limits - limits_before}m"})
     row = play.policy.explain(play.pod(asked), play.indices())[0]
@@ -115,9 +115,9 @@ def test_low_risk_over_commitment(
     assert play.scores(asked) == [int(score / 10 + 0.5)]
 
 
-def test_low_risk_over_commitment_has_no_place_for_best_effort_pods() -> None:
-    told = usage(cpu_usage_avg_5m=0.4, free_cpu_std=200)
-    assert Play("low-risk-over-commitment", [node("a", annotations=told)]).scores() == [0]
+def test_low_risk_over_commitment_scores_best_effort_pods_zero() -> None:
+    reported = usage(cpu_usage_avg_5m=0.4, free_cpu_std=200)
+    assert Play("low-risk-over-commitment", [node("a", annotations=reported)]).scores() == [0]
 
 
 @given(st.floats(0, 1), st.floats(0, 0.5), st.floats(0, 1), st.floats(0, 3), st.integers(1, 20))
@@ -131,7 +131,7 @@ def test_the_risk_of_load_is_a_probability(
 
 
 @given(st.floats(0, 4000), st.lists(st.floats(0, 20000), min_size=2, max_size=8))
-def test_the_risk_of_limits_rises_with_the_limits(requests: float, limits: list[float]) -> None:
+def test_the_risk_of_limits_increases_with_the_limits(requests: float, limits: list[float]) -> None:
     ordered = np.array(sorted(max(limit, requests) for limit in limits))
     ones = np.ones(len(ordered))
     found = trimaran.risk_of_limits(4000 * ones, requests * ones, ordered)
@@ -148,7 +148,7 @@ def test_the_risk_of_limits_rises_with_the_limits(requests: float, limits: list[
         max_size=12,
     )
 )
-def test_many_nodes_have_the_risk_of_each_alone(
+def test_arrays_have_the_same_risk_as_single_nodes(
     given: list[tuple[float, float, float, float]],
 ) -> None:
     mean, deviation, requests, more = np.array(given).T

@@ -17,24 +17,24 @@ def test_golden_vector() -> None:
     assert koordinator.score(np.array(scores), [1.0, 1.0], 0.0) == [49.0]
     assert koordinator.score(np.array(scores), [1.0, 1.0], 1.0) == [np.floor((35 + 63 + 35) / 3)]
 
-    told = usage(cpu_usage_avg_5m=0.59, mem_usage_avg_5m=5000 / 16384)
-    play = Play("usage-thresholds", [node("a", "4", "16Gi", told)],
+    reported = usage(cpu_usage_avg_5m=0.59, mem_usage_avg_5m=5000 / 16384)
+    play = Play("usage-thresholds", [node("a", "4", "16Gi", reported)],
                 estimatedScalingFactors={"cpu": 100, "memory": 100})  # fmt: skip
     assert play.rejected(pod(cpu="240m", memory="1000Mi")) == {}
     assert play.scores(pod(cpu="240m", memory="1000Mi")) == [5]
-    assert play.told(pod(cpu="290m", memory="1000Mi"))["a"] == (
-        "too much would be used with this pod: more than 65 percent of CPU (CPU: 66 percent)"
+    assert play.explained(pod(cpu="290m", memory="1000Mi"))["a"] == (
+        "the load with this pod would be too high: more than 65 percent of CPU (CPU: 66 percent)"
     )
 
 
-def test_a_daemon_sets_pod_passes() -> None:
-    told = usage(cpu_usage_avg_5m=0.9)
-    play = Play("usage-thresholds", [node("a", annotations=told)])
+def test_a_pod_of_a_daemon_set_is_accepted() -> None:
+    reported = usage(cpu_usage_avg_5m=0.9)
+    play = Play("usage-thresholds", [node("a", annotations=reported)])
     assert list(play.rejected(pod())) == ["a"]
     assert play.rejected(pod(owner="DaemonSet")) == {}
 
 
-def test_pods_that_have_just_arrived_count_with_what_they_will_use() -> None:
+def test_recently_bound_pods_count_with_their_estimate() -> None:
     play = Play("usage-thresholds", [node("a", annotations=usage(cpu_usage_avg_5m=0.3))])
     assert play.rejected(pod(cpu="1")) == {}
     play.cluster.set_pod(pod("new", cpu="1", on="a", bound=NOW))
@@ -51,13 +51,13 @@ def test_pods_that_have_just_arrived_count_with_what_they_will_use() -> None:
      ('{"usageThresholds":{"cpu":' + "9" * 400 + "}}", True), ("[]", True), ("{", True),
      ('{"usageThresholds":3}', True)],
 )  # fmt: skip
-def test_a_node_may_have_thresholds_of_its_own(text: str, rejected: bool) -> None:
-    told = {**usage(cpu_usage_avg_5m=0.8), "scheduling.koordinator.sh/usage-thresholds": text}
-    play = Play("usage-thresholds", [node("a", annotations=told)])
+def test_an_annotation_overrides_the_thresholds(text: str, rejected: bool) -> None:
+    reported = {**usage(cpu_usage_avg_5m=0.8), "scheduling.koordinator.sh/usage-thresholds": text}
+    play = Play("usage-thresholds", [node("a", annotations=reported)])
     assert bool(play.rejected(pod(cpu="100m"))) == rejected
 
 
-def test_what_is_too_old_is_unknown_and_accepted() -> None:
+def test_a_node_with_expired_data_is_accepted() -> None:
     play = Play("usage-thresholds", [node("a", annotations=usage(cpu_usage_avg_5m=0.9))],
                 expirationSeconds=60)  # fmt: skip
     assert list(play.rejected()) == ["a"]

@@ -29,7 +29,7 @@ def test_known_values(x: float, a: float, b: float, expected: float) -> None:
 
 
 def numerically(x: float, a: float, b: float) -> float:
-    """The integral by the midpoint rule, after t = u² takes the singularity at 0 away."""
+    """The integral by the midpoint rule, after the substitution t = u² for the singularity at 0."""
     constant = math.exp(math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b))
     steps = 20000
     u = (np.arange(steps) + 0.5) * math.sqrt(x) / steps
@@ -38,13 +38,13 @@ def numerically(x: float, a: float, b: float) -> float:
 
 
 @given(st.floats(0.01, 0.95), st.floats(0.6, 60), st.floats(0.6, 60))
-def test_it_is_the_integral(x: float, a: float, b: float) -> None:
+def test_the_distribution_is_the_integral_of_the_density(x: float, a: float, b: float) -> None:
     found = beta.distribution(np.array([x]), np.array([a]), np.array([b]))
     assert found[0] == pytest.approx(numerically(x, a, b), abs=2e-5)
 
 
 @given(st.floats(0.05, 0.95), st.floats(-3, 3))
-def test_narrow_distributions_join_those_that_are_computed_exactly(mean: float, z: float) -> None:
+def test_the_approximation_of_narrow_distributions_is_continuous(mean: float, z: float) -> None:
     for total in (beta.NARROW * 0.999, beta.NARROW * 1.001):
         deviation = math.sqrt(mean * (1 - mean) / (total + 1))
         x = np.array([mean + z * deviation])
@@ -55,7 +55,7 @@ def test_narrow_distributions_join_those_that_are_computed_exactly(mean: float, 
 
 
 @given(st.lists(st.tuples(st.floats(0, 1), st.floats(1e-3, 1e6), st.floats(1e-3, 1e6))))
-def test_it_is_a_probability_and_the_same_alone_as_among_others(
+def test_values_are_probabilities_and_equal_in_arrays(
     given: list[tuple[float, float, float]],
 ) -> None:
     x, a, b = np.array(given).reshape(-1, 3).T
@@ -67,7 +67,7 @@ def test_it_is_a_probability_and_the_same_alone_as_among_others(
 
 
 @given(st.floats(0.01, 0.99), st.floats(1e-4, 0.5))
-def test_the_shape_has_the_mean_and_the_deviation(mean: float, deviation: float) -> None:
+def test_the_shape_has_the_given_mean_and_standard_deviation(mean: float, deviation: float) -> None:
     a, b = (float(each[0]) for each in beta.shape(np.array([mean]), np.array([deviation])))
     if deviation**2 < 0.999 * mean * (1 - mean):
         assert a / (a + b) == pytest.approx(mean)

@@ -1,4 +1,4 @@
-"""A cluster of nodes in memory, a source that is told what to say, and an annotator on both."""
+"""An annotator with nodes in memory and a scripted source."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from kube_scheduler_operator.base.names import LOAD_ANNOTATION
-from kube_scheduler_operator.kube.errors import Conflict, NotFound, Request
+from kube_scheduler_operator.kube.errors import ApiRequest, Conflict, NotFound
 from kube_scheduler_operator.load.policy import METRICS, LoadPolicy
 from kube_scheduler_operator.programs.annotator.cycle import Annotator
-from kube_scheduler_operator.programs.annotator.measurement import Measurement, SourceError
+from kube_scheduler_operator.programs.annotator.measurement import Measurement, MeasurementError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -23,7 +23,7 @@ CAPACITIES = {"cpu": "4", "memory": "8Gi"}
 
 
 class Nodes:
-    """The API server's nodes; a watch of them tells the annotator at once."""
+    """The nodes of the API server; the annotator observes changes immediately."""
 
     def __init__(self) -> None:
         self.objects: dict[str, dict[str, Any]] = {}
@@ -41,35 +41,35 @@ class Nodes:
         self.touch(name)
 
     def touch(self, name: str, *, seen: bool = True) -> None:
-        """The node changes somehow."""
+        """Change the node."""
         self._version += 1
         self.objects[name]["metadata"]["resourceVersion"] = str(self._version)
         if seen and self.annotator is not None:
-            self.annotator.fleet.see(copy.deepcopy(self.objects[name]))
+            self.annotator.nodes.update(copy.deepcopy(self.objects[name]))
 
     def remove(self, name: str) -> None:
         del self.objects[name]
         if self.annotator is not None:
-            self.annotator.fleet.lose(name)
+            self.annotator.nodes.remove(name)
 
     def annotations(self, name: str) -> dict[str, str]:
         found: dict[str, str] = self.objects[name]["metadata"]["annotations"]
         return found
 
-    def told(self, name: str) -> dict[str, Any]:
+    def load(self, name: str) -> dict[str, Any]:
         found: dict[str, Any] = json.loads(self.annotations(name)[LOAD_ANNOTATION])
         return found
 
     async def get(self, ref: Any) -> dict[str, Any]:
         await asyncio.sleep(0)
         if ref.name not in self.objects:
-            raise NotFound(Request("get", ref.path), status=404)
+            raise NotFound(ApiRequest("get", ref.path), status=404)
         return copy.deepcopy(self.objects[ref.name])
 
     async def patch(self, ref: Any, patch: Any, **_: Any) -> dict[str, Any]:
         self.before_patch(ref.name)
         await asyncio.sleep(0.01)
-        request = Request("patch", ref.path)
+        request = ApiRequest("patch", ref.path)
         if self.errors:
             raise self.errors.pop(0)
         if ref.name not in self.objects:
@@ -89,12 +89,12 @@ class Nodes:
         return copy.deepcopy(obj)
 
     def of(self, name: str) -> list[float]:
-        """When a node was written."""
+        """Times of the PATCHes of a node."""
         return [at for at, whose, _ in self.patches if whose == name]
 
 
-class Told:
-    """A source that says what it is told to."""
+class ScriptedSource:
+    """A source with scripted measurements."""
 
     def __init__(self) -> None:
         self.usage: dict[str, float] = {}
@@ -110,7 +110,7 @@ class Told:
             await asyncio.sleep(3600)
         await asyncio.sleep(0.005)
         if node.name in self.broken:
-            raise SourceError(self.broken[node.name])
+            raise MeasurementError(self.broken[node.name])
         usage = self.usage.get(node.name, 0.3)
         parts = {"cpu": usage, "mem": usage}
         return Measurement(
@@ -126,10 +126,10 @@ class Told:
 
 
 class World:
-    """All of it."""
+    """Nodes, source and annotator."""
 
     def __init__(self, policy: LoadPolicy, bindings: Any = None) -> None:
-        self.nodes, self.source = Nodes(), Told()
+        self.nodes, self.source = Nodes(), ScriptedSource()
         self.annotator = Annotator(
             self.nodes,  # type: ignore[arg-type] - all that it uses
             policy,

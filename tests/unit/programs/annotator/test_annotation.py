@@ -1,4 +1,4 @@
-"""What is written is what readers of our own, of crane and of safe expect."""
+"""Annotations have the format that readers of each family expect."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from kube_scheduler_operator.base.names import LOAD_ANNOTATION
 from kube_scheduler_operator.load.policy import METRICS, Rules, Sync, time_zone
 from kube_scheduler_operator.policies.cluster import Cluster
-from kube_scheduler_operator.policies.node_loads import Loads
+from kube_scheduler_operator.policies.node_loads import LoadColumns
 from kube_scheduler_operator.programs.annotator.annotation import (
     KEYS,
     cleanup_patch,
@@ -33,28 +33,28 @@ AMOUNTS = (2000.0, 400.0, 1900.0, 4e9, 1e8, 3.9e9)
 LOAD = Load(AT + 0.7, "NodeMetrics", (*USAGE, *AMOUNTS, 12.0), (4000.0, 8e9))
 
 
-def test_ours_is_one_annotation_in_utc():
-    told = json.loads(own(LOAD)[LOAD_ANNOTATION])
-    assert told["at"] == "2026-11-23T07:04:32Z"
-    assert told["source"] == "NodeMetrics"
-    assert told["cpu_usage_avg_5m"] == 0.63012
-    assert told["free_memory_std"] == 1e8
-    assert told["congestion"] == 12
-    assert set(told) == {"at", "source", *FIGURES, "cpu", "memory"}
+def test_own_annotation_is_one_json_in_utc():
+    fields = json.loads(own(LOAD)[LOAD_ANNOTATION])
+    assert fields["at"] == "2026-11-23T07:04:32Z"
+    assert fields["source"] == "NodeMetrics"
+    assert fields["cpu_usage_avg_5m"] == 0.63012
+    assert fields["free_memory_std"] == 1e8
+    assert fields["congestion"] == 12
+    assert set(fields) == {"at", "source", *FIGURES, "cpu", "memory"}
 
 
-def test_what_is_not_known_is_left_out():
+def test_unknown_metrics_are_omitted():
     values = (math.nan, *LOAD.values[1:])
-    told = json.loads(own(Load(AT, "x", values))[LOAD_ANNOTATION])
-    assert "cpu_usage_avg_5m" not in told
-    assert "cpu" not in told
+    fields = json.loads(own(Load(AT, "x", values))[LOAD_ANNOTATION])
+    assert "cpu_usage_avg_5m" not in fields
+    assert "cpu" not in fields
 
 
 VALUES = st.one_of(st.just(math.nan), st.floats(0, 1e12))
 
 
 @given(st.lists(VALUES, min_size=len(FIGURES), max_size=len(FIGURES)), st.booleans())
-def test_ours_is_read_as_it_was_written(values, sized):
+def test_own_annotation_round_trips(values, sized):
     load = Load(AT, "NodeMetrics", tuple(values), (4000.0, 8e9) if sized else (0.0, 0.0))
     found = read_own(own(load)[LOAD_ANNOTATION])
     assert repr(found) == repr(load)  # NaN is not equal to itself
@@ -65,18 +65,18 @@ def test_ours_is_read_as_it_was_written(values, sized):
     [None, "", "{", "[]", "7", "{}", '{"at":5}', '{"at":"soon"}', '{"at":"2026-11-23T00:00:00"}',
      '{"at":"2026-11-23T00:00:00Z"' + "[" * 5000],
 )  # fmt: skip
-def test_what_is_not_ours_says_nothing(text):
+def test_invalid_annotation_is_none(text):
     assert read_own(text) is None
 
 
-def test_a_figure_that_is_no_number_is_not_known():
+def test_invalid_metric_is_unknown():
     text = '{"at":"2026-11-23T00:00:00Z","cpu_usage_avg_5m":"much","mem_usage_avg_5m":true}'
     assert all(math.isnan(value) for value in read_own(text).values)
 
 
-def test_crane_s_have_five_decimals_and_a_local_time():
-    told = crane(LOAD, Rules(), time_zone("Asia/Shanghai"), 3, AT + 60)
-    assert told == {
+def test_cranes_annotations_have_five_decimals_and_a_local_time():
+    fields = crane(LOAD, Rules(), time_zone("Asia/Shanghai"), 3, AT + 60)
+    assert fields == {
         "cpu_usage_avg_5m": "0.63012,2026-11-23T15:04:32Z",
         "cpu_usage_max_avg_1h": "0.66000,2026-11-23T15:04:32Z",
         "cpu_usage_max_avg_1d": "0.70000,2026-11-23T15:04:32Z",
@@ -85,17 +85,17 @@ def test_crane_s_have_five_decimals_and_a_local_time():
         "mem_usage_max_avg_1d": "0.40000,2026-11-23T15:04:32Z",
         "node_hot_value": "3,2026-11-23T15:05:32Z",
     }
-    assert read_hot(told) == 3
+    assert read_hot(fields) == 3
 
 
-def test_crane_s_are_those_that_its_policy_syncs():
+def test_cranes_annotations_are_the_synced_metrics():
     rules = Rules(sync=(Sync("mem_usage_avg_5m", 180), Sync("disk", 180)), hot_values=())
     assert list(crane(LOAD, rules, datetime.UTC, 0, AT)) == ["mem_usage_avg_5m"]
 
 
-def test_safe_s_are_whole_numbers():
-    told = safe(LOAD, {"cpu": 1500.0, "memory": 2e9, "pods": 12.0})
-    assert told == {
+def test_safes_annotations_are_integers():
+    fields = safe(LOAD, {"cpu": 1500.0, "memory": 2e9, "pods": 12.0})
+    assert fields == {
         "mean-free-cpu": "2000",
         "std-free-cpu": "400",
         "forcasted-free-cpu": "1900",
@@ -109,7 +109,7 @@ def test_safe_s_are_whole_numbers():
         "requested-gpu": "0",
         "requested-ephemeral-storage": "0",
     }
-    assert read_requested(told)["memory"] == 2e9
+    assert read_requested(fields)["memory"] == 2e9
     assert "requested-cpu" not in safe(LOAD, {})
 
 
@@ -121,14 +121,14 @@ READERS = {
 
 
 @pytest.mark.parametrize("family", READERS)
-def test_policies_read_what_is_written(family):
+def test_policies_read_the_written_annotations(family):
     cluster = Cluster(lambda: AT + 60)
     names = {
         "own": FIGURES,
         "crane": (*METRICS, "hot"),
         "safe": (*FIGURES[6:], "requested_cpu", "requested_pods"),
     }[family]
-    loads = Loads(
+    loads = LoadColumns(
         cluster, names, lambda _: None, annotations=family, zone=time_zone("Asia/Shanghai")
     )
     cluster.on_node(loads.read)
@@ -141,13 +141,13 @@ def test_policies_read_what_is_written(family):
         assert loads.columns[name][0] == pytest.approx(expected), name
 
 
-def test_no_family_writes_what_its_list_has_not():
+def test_families_write_only_their_listed_keys():
     assert set(own(LOAD)) <= set(KEYS["own"])
     assert set(crane(LOAD, Rules(), datetime.UTC, 1, AT)) == set(KEYS["crane"])
     assert set(safe(LOAD, {"cpu": 1.0})) == set(KEYS["safe"])
 
 
-def test_cleanup_removes_what_is_there_and_of_these_families_alone():
+def test_cleanup_removes_present_keys_of_the_given_families_only():
     annotations = {
         LOAD_ANNOTATION: "{}",
         "cpu_usage_avg_5m": "0.1,x",
@@ -163,9 +163,9 @@ def test_cleanup_removes_what_is_there_and_of_these_families_alone():
 
 
 @pytest.mark.parametrize("text", ["", "3", "x,2026", "-1,2026", "3.5,2026"])
-def test_strange_hot_values_are_none(text):
+def test_invalid_hot_values_are_none(text):
     assert read_hot({"node_hot_value": text}) is None
 
 
-def test_the_names_are_crane_s():
+def test_metric_names_are_cranes():
     assert KEYS["crane"] == (*METRICS, "node_hot_value")

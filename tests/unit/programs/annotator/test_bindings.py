@@ -1,4 +1,4 @@
-"""Hot values as crane's golden vectors have them, and sums of requests."""
+"""Hot values, compared with crane's golden vectors, and sums of requests."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import pytest
 
 from kube_scheduler_operator.load.policy import HotValue, Rules
 from kube_scheduler_operator.programs.annotator.bindings import PodBindings, hot_value
+
+from .... import builders
 
 SHIPPED = (HotValue(300.0, 5), HotValue(60.0, 2))
 NOW = 1_000_000.0
@@ -30,23 +32,18 @@ def test_hot_values(ages, value):
     assert hot_value([NOW - age for age in ages], SHIPPED, NOW) == value
 
 
-def test_a_count_of_nothing_divides_nothing():
+def test_count_of_zero_is_ignored():
     assert hot_value([NOW], [HotValue(60.0, 0)], NOW) == 0
 
 
-def pod(name, node="a", *, phase="Running", bound=None, cpu="100m", memory="1Gi", uid=None):
-    conditions = []
-    if bound is not None:
-        at = bound.strftime("%Y-%m-%dT%H:%M:%SZ")
-        conditions = [{"type": "PodScheduled", "status": "True", "lastTransitionTime": at}]
-    return {
-        "metadata": {"namespace": "default", "name": name, "uid": uid or f"uid-{name}"},
-        "spec": {
-            "nodeName": node,
-            "containers": [{"resources": {"requests": {"cpu": cpu, "memory": memory}}}],
-        },
-        "status": {"phase": phase, "conditions": conditions},
-    }
+def pod(name, node="a", *, cpu="100m", memory="1Gi", uid=None, **fields):
+    return builders.pod(
+        name,
+        node=node,
+        requests={"cpu": cpu, "memory": memory},
+        metadata={"uid": uid} if uid else None,
+        **{"phase": "Running", **fields},
+    )
 
 
 class Clock:
@@ -67,7 +64,7 @@ def bindings(clock):
     return PodBindings(Rules(hot_values=SHIPPED), clock)
 
 
-def test_a_pod_counts_once_however_often_it_is_told(bindings):
+def test_pod_counts_once_across_events(bindings):
     for phase in ("Pending", "Running", "Running"):
         for name in ("one", "two"):
             bindings.set(pod(name, phase=phase))
@@ -75,7 +72,7 @@ def test_a_pod_counts_once_however_often_it_is_told(bindings):
     assert bindings.requested("a") == {"cpu": 200.0, "memory": 2 * 2**30, "pods": 2.0}
 
 
-def test_who_has_come_still_counts_when_it_is_gone(bindings, clock):
+def test_binding_of_a_deleted_pod_still_counts(bindings, clock):
     for name in ("one", "two"):
         bindings.set(pod(name))
         bindings.remove(pod(name))
@@ -85,21 +82,21 @@ def test_who_has_come_still_counts_when_it_is_gone(bindings, clock):
     assert bindings.hot("a", clock.now) == 0
 
 
-def test_pods_that_have_ended_request_nothing(bindings):
+def test_finished_pods_request_nothing(bindings):
     bindings.set(pod("one"))
     bindings.set(pod("one", phase="Succeeded"))
     bindings.set(pod("two", phase="Failed"))
     assert bindings.requested("a") == {"pods": 0.0}
 
 
-def test_a_pod_that_was_made_anew_is_another_one(bindings):
+def test_recreated_pod_is_a_new_binding(bindings):
     bindings.set(pod("one", uid="1"))
     bindings.remove(pod("one", uid="1"))
     bindings.set(pod("one", uid="2"))
     assert bindings.hot("a", NOW) == 1
 
 
-def test_pods_of_long_ago_make_no_node_hot(bindings):
+def test_old_bindings_do_not_count(bindings):
     import datetime
 
     for number in range(100):
@@ -109,19 +106,19 @@ def test_pods_of_long_ago_make_no_node_hot(bindings):
     assert bindings.requested("a")["pods"] == 100
 
 
-def test_a_resize_in_place_is_seen(bindings):
+def test_in_place_resize_updates_requests(bindings):
     bindings.set(pod("one"))
     bindings.set(pod("one", cpu="300m"))
     assert bindings.requested("a")["cpu"] == 300
     assert bindings.hot("a", NOW) == 0
 
 
-def test_the_node_is_told(bindings):
-    told = []
-    bindings.changed = told.append
+def test_callback_receives_the_node(bindings):
+    changed = []
+    bindings.changed = changed.append
     bindings.set(pod("one"))
     bindings.set(pod("one"))
     bindings.set(pod("two", node="b"))
     bindings.set(pod("three", node=""))
-    assert told == ["a", "b"]
-    assert bindings.hot("nobody", NOW) == 0
+    assert changed == ["a", "b"]
+    assert bindings.hot("unknown", NOW) == 0

@@ -1,4 +1,4 @@
-"""When nodes are asked and written, and what neither the sick nor an absent API can stop."""
+"""When nodes are polled and written, also with failing nodes and without the API."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ from itertools import pairwise
 import pytest
 
 from kube_scheduler_operator.base.names import LOAD_ANNOTATION
-from kube_scheduler_operator.kube.errors import Request, Unavailable
+from kube_scheduler_operator.kube.errors import ApiRequest, Unavailable
 from kube_scheduler_operator.load.policy import LoadPolicy, Predicate, Rules
-from kube_scheduler_operator.load.policy import Source as Where
+from kube_scheduler_operator.load.policy import SourceSpec as Where
 from kube_scheduler_operator.programs.annotator.annotation import KEYS
 from kube_scheduler_operator.programs.annotator.bindings import PodBindings
 from kube_scheduler_operator.programs.annotator.reported_state import groups, take_state
+
+from ....builders import pod
 
 CYCLE = 60.0
 
@@ -29,7 +31,7 @@ def fill(world, count):
     return names
 
 
-def test_every_node_is_asked_once_a_cycle_and_they_are_spread(play):
+def test_nodes_are_polled_once_per_cycle_and_spread(play):
     async def test(world):
         names = fill(world, 200)
         await asyncio.sleep(CYCLE / 2 + 1)
@@ -46,7 +48,7 @@ def test_every_node_is_asked_once_a_cycle_and_they_are_spread(play):
     play(test)
 
 
-def test_an_unchanged_node_is_written_only_to_stay_fresh(play):
+def test_unchanged_node_is_written_only_to_refresh(play):
     async def test(world):
         fill(world, 20)
         await asyncio.sleep(3600)
@@ -59,7 +61,7 @@ def test_an_unchanged_node_is_written_only_to_stay_fresh(play):
     play(test)
 
 
-def test_a_change_that_matters_is_written_within_a_cycle(play):
+def test_relevant_change_is_written_within_a_cycle(play):
     async def test(world):
         fill(world, 1)
         await asyncio.sleep(CYCLE)
@@ -67,14 +69,14 @@ def test_a_change_that_matters_is_written_within_a_cycle(play):
         world.source.usage["n000"] = 0.9
         await asyncio.sleep(CYCLE + 1)
         assert len(world.nodes.patches) == count + 1
-        assert world.nodes.told("n000")["cpu_usage_avg_5m"] == 0.9
-        assert world.nodes.told("n000")["free_cpu_mean"] == 400
-        assert world.nodes.told("n000")["congestion"] == 71  # (.9 - .65) / .35
+        assert world.nodes.load("n000")["cpu_usage_avg_5m"] == 0.9
+        assert world.nodes.load("n000")["free_cpu_mean"] == 400
+        assert world.nodes.load("n000")["congestion"] == 71  # (.9 - .65) / .35
 
     play(test)
 
 
-def test_one_patch_has_everything_and_its_conditions(play):
+def test_one_patch_has_all_annotations_and_preconditions(play):
     bodies = []
 
     async def test(world):
@@ -95,7 +97,7 @@ def test_one_patch_has_everything_and_its_conditions(play):
     assert written == {*KEYS["own"], *KEYS["crane"], *KEYS["safe"]}
 
 
-def test_a_node_that_changed_meanwhile_is_looked_at_again(play):
+def test_conflict_reads_the_node_again(play):
     async def test(world):
         fill(world, 1)
         unseen = iter([True])
@@ -114,7 +116,7 @@ def test_a_node_that_changed_meanwhile_is_looked_at_again(play):
     play(test)
 
 
-def test_a_node_that_never_stops_changing_costs_two_requests_a_cycle(play):
+def test_constantly_changing_node_costs_two_patches_per_cycle(play):
     async def test(world):
         fill(world, 1)
         asked = []
@@ -130,7 +132,7 @@ def test_a_node_that_never_stops_changing_costs_two_requests_a_cycle(play):
     play(test)
 
 
-def test_who_wrote_better_is_not_overwritten(play):
+def test_newer_annotation_is_not_overwritten(play):
     async def test(world):
         fill(world, 1)
         await asyncio.sleep(CYCLE)
@@ -152,7 +154,7 @@ def test_who_wrote_better_is_not_overwritten(play):
     play(test)
 
 
-def test_an_annotation_that_somebody_removed_comes_back(play):
+def test_removed_annotation_is_restored(play):
     async def test(world):
         fill(world, 1)
         await asyncio.sleep(CYCLE)
@@ -164,7 +166,7 @@ def test_an_annotation_that_somebody_removed_comes_back(play):
     play(test)
 
 
-def test_nodes_come_and_go_and_come_again(play):
+def test_nodes_are_added_removed_and_recreated(play):
     async def test(world):
         fill(world, 3)
         await asyncio.sleep(CYCLE)
@@ -184,7 +186,7 @@ def test_nodes_come_and_go_and_come_again(play):
     play(test)
 
 
-def test_sick_nodes_delay_nobody_and_are_asked_more_and_more_rarely(play):
+def test_failing_nodes_back_off_without_delaying_others(play):
     async def test(world):
         names = fill(world, 600)
         sick = set(names[::2])  # more than there are places
@@ -201,13 +203,13 @@ def test_sick_nodes_delay_nobody_and_are_asked_more_and_more_rarely(play):
         assert max(gaps) <= 300
         world.source.hanging.clear()
         await asyncio.sleep(8 * CYCLE)
-        known, stale, missing = groups(world.annotator.fleet, 480, world.now())
+        known, stale, missing = groups(world.annotator.nodes, 480, world.now())
         assert (known, stale, missing) == (600, [], [])
 
     play(test)
 
 
-def test_a_source_for_all_is_asked_again_the_next_cycle(play):
+def test_bulk_source_is_requested_again_in_the_next_cycle(play):
     async def test(world):
         world.source.per_node = False
         names = fill(world, 10)
@@ -221,7 +223,7 @@ def test_a_source_for_all_is_asked_again_the_next_cycle(play):
     play(test)
 
 
-def test_stale_nodes_are_named(play):
+def test_stale_nodes_are_reported(play):
     async def test(world):
         fill(world, 4)
         world.nodes.add("never")
@@ -232,15 +234,15 @@ def test_stale_nodes_are_named(play):
         state = take_state(world.annotator, "digest", "", world.now())
         assert (state.nodes, state.known) == (5, 3)
         assert (state.stale, state.missing) == (["n002"], ["never"])
-        assert state.error.startswith("2 of 5 nodes cannot be measured; n002: no route to host")
+        assert state.error.startswith("measuring 2 of 5 nodes fails; n002: no route to host")
         # Old data is left as it is: readers see by its time that it is old.
         assert LOAD_ANNOTATION in world.nodes.annotations("n002")
 
     play(test)
 
 
-def test_an_api_server_that_is_away_gets_pauses_and_one_line(play, caplog):
-    request = Request("patch", "/api/v1/nodes/x")
+def test_api_outage_backs_off_and_logs_once(play, caplog):
+    request = ApiRequest("patch", "/api/v1/nodes/x")
 
     async def test(world):
         fill(world, 200)
@@ -251,17 +253,17 @@ def test_an_api_server_that_is_away_gets_pauses_and_one_line(play, caplog):
         assert before - len(world.nodes.errors) < 400
         world.nodes.errors.clear()
         await asyncio.sleep(CYCLE + 31)
-        known, _, _ = groups(world.annotator.fleet, 480, world.now())
+        known, _, _ = groups(world.annotator.nodes, 480, world.now())
         assert known == 200
-        assert not world.annotator.api_trouble
+        assert not world.annotator.api_error
 
     with caplog.at_level(logging.INFO):
         play(test)
-    assert len([r for r in caplog.records if "cannot be written" in r.message]) == 1
-    assert len([r for r in caplog.records if "can be written again" in r.message]) == 1
+    assert len([r for r in caplog.records if "Writing nodes fails" in r.message]) == 1
+    assert len([r for r in caplog.records if "Writing nodes works again" in r.message]) == 1
 
 
-def test_another_policy_counts_at_once(play):
+def test_changed_policy_applies_immediately(play):
     async def test(world):
         fill(world, 5)
         world.source.usage = {"n001": 0.32}
@@ -278,7 +280,7 @@ def test_another_policy_counts_at_once(play):
     play(test)
 
 
-def test_a_shorter_cycle_and_another_source(play):
+def test_shorter_cycle_and_other_source(play):
     async def test(world):
         fill(world, 5)
         await asyncio.sleep(CYCLE)
@@ -287,12 +289,12 @@ def test_a_shorter_cycle_and_another_source(play):
         world.annotator.use(policy, other)
         await asyncio.sleep(20)
         assert 35 <= len(other.asked) <= 60
-        assert world.nodes.told("n000")["source"] == "Prometheus"
+        assert world.nodes.load("n000")["source"] == "Prometheus"
 
     play(test)
 
 
-def test_families_that_are_wanted_no_more_go(play):
+def test_unwanted_families_are_removed(play):
     async def test(world):
         fill(world, 2)
         world.nodes.add("theirs", {"cpu_usage_avg_5m": "0.5,2026-11-23T00:00:00Z", "mine": "x"})
@@ -304,7 +306,7 @@ def test_families_that_are_wanted_no_more_go(play):
     play(test, LoadPolicy(remove=("crane",)))
 
 
-def test_a_node_that_is_down_keeps_nothing_that_is_wanted_no_more(play):
+def test_unwanted_families_are_removed_from_a_node_that_is_down(play):
     async def test(world):
         world.nodes.add("down", {"cpu_usage_avg_5m": "0.5,2026-11-23T00:00:00Z", "mine": "x"})
         world.source.broken = {"down": "no route to host"}
@@ -314,14 +316,14 @@ def test_a_node_that_is_down_keeps_nothing_that_is_wanted_no_more(play):
     play(test, LoadPolicy(remove=("crane",)))
 
 
-def test_another_source_while_one_is_asked_loses_no_node(play):
+def test_changing_the_source_during_a_poll_loses_no_node(play):
     async def test(world):
         names = fill(world, 20)
         world.source.hanging = set(names)
         await asyncio.sleep(CYCLE / 2 + 1)
         other = type(world.source)()
         world.annotator.use(replace(world.annotator.policy, source=Where(type="Prometheus")), other)
-        for task in list(world.annotator._looking.values()):
+        for task in list(world.annotator._polling.values()):
             task.cancel()  # as closing the old one may
         await asyncio.sleep(2 * CYCLE)
         assert {name for _, name in other.asked} == set(names)
@@ -329,7 +331,7 @@ def test_another_source_while_one_is_asked_loses_no_node(play):
     play(test)
 
 
-def test_what_is_not_listed_is_not_removed(play):
+def test_families_not_listed_are_not_removed(play):
     async def test(world):
         world.nodes.add("theirs", {"cpu_usage_avg_5m": "0.5,2026-11-23T00:00:00Z"})
         await asyncio.sleep(CYCLE)
@@ -338,42 +340,34 @@ def test_what_is_not_listed_is_not_removed(play):
     play(test)
 
 
-def pod(name):
-    return {
-        "metadata": {"namespace": "default", "name": name, "uid": name},
-        "spec": {"nodeName": "n000", "containers": [{"resources": {"requests": {"cpu": "1"}}}]},
-        "status": {"phase": "Running"},
-    }
-
-
-def test_hot_values_are_written_soon_and_cool_down(play):
+def test_hot_values_are_written_early_and_decay(play):
     async def test(world):
         bindings = world.annotator.bindings = PodBindings(Rules(), world.now)
-        bindings.changed = world.annotator.nudge
+        bindings.changed = world.annotator.pods_changed
         fill(world, 1)
         await asyncio.sleep(5 * CYCLE)
         for number in range(4):
-            bindings.set(pod(f"p{number}"))
+            bindings.set(pod(f"p{number}", node="n000", phase="Running", requests={"cpu": "1"}))
         await asyncio.sleep(11)
         assert world.nodes.annotations("n000")["node_hot_value"].startswith("2,")
         await asyncio.sleep(2 * CYCLE + 1)
         assert world.nodes.annotations("n000")["node_hot_value"].startswith("0,")
         written = len(world.nodes.patches)
         for number in range(4, 300):
-            bindings.set(pod(f"p{number}"))
+            bindings.set(pod(f"p{number}", node="n000", phase="Running", requests={"cpu": "1"}))
             await asyncio.sleep(0.1)
         assert len(world.nodes.patches) - written <= 4
 
     play(test, LoadPolicy(write=("crane",)))
 
 
-def test_sums_of_requests_are_written(play):
+def test_requested_resources_are_written(play):
     async def test(world):
         bindings = world.annotator.bindings = PodBindings(Rules(), world.now)
         fill(world, 1)
         await asyncio.sleep(CYCLE)
         assert world.nodes.annotations("n000")["requested-cpu"] == "0"
-        bindings.set(pod("one"))
+        bindings.set(pod("one", node="n000", phase="Running", requests={"cpu": "1"}))
         await asyncio.sleep(CYCLE + 1)
         assert world.nodes.annotations("n000")["requested-cpu"] == "1000"
         assert world.annotator.counters.patches["requested"] == 1
@@ -382,7 +376,7 @@ def test_sums_of_requests_are_written(play):
 
 
 @pytest.mark.parametrize("count", [1, 1000])
-def test_the_first_looks_take_half_a_cycle(play, count):
+def test_first_polls_take_half_a_cycle(play, count):
     async def test(world):
         fill(world, count)
         await asyncio.sleep(CYCLE)
@@ -392,7 +386,7 @@ def test_the_first_looks_take_half_a_cycle(play, count):
     play(test)
 
 
-def test_after_a_restart_nothing_that_is_fresh_is_written_again(play):
+def test_restart_does_not_rewrite_fresh_annotations(play):
     kept = {}
 
     async def before(world):
@@ -401,8 +395,8 @@ def test_after_a_restart_nothing_that_is_fresh_is_written_again(play):
         kept.update({name: world.nodes.annotations(name) for name in world.nodes.objects})
 
     async def after(world):
-        for name, told in kept.items():
-            world.nodes.add(name, told)
+        for name, values in kept.items():
+            world.nodes.add(name, values)
         world.annotator.listed()
         await asyncio.sleep(CYCLE)
         assert not world.nodes.patches

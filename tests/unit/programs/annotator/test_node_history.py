@@ -1,4 +1,4 @@
-"""What the annotator adds of its own: windows where the source has none, the forecast, the past."""
+"""The history of a node's load: windows that the source lacks, forecast and resumption."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from kube_scheduler_operator.programs.annotator.measurement import (
     congestion,
     score,
 )
-from kube_scheduler_operator.programs.annotator.node_history import Track
+from kube_scheduler_operator.programs.annotator.node_history import LoadHistory
 
 CAPACITIES = (4000.0, 8e9)
 RULES = Rules()
 AT = 1_700_000_000.0
 
 
-def take(track, at, cpu, mem=0.5):
+def take(history, at, cpu, mem=0.5):
     measured = Measurement(at, {}, {"cpu": cpu, "mem": mem})
-    return track.take(measured, "MetricsServer", CAPACITIES, 60.0, RULES)
+    return history.update(measured, "MetricsServer", CAPACITIES, 60.0, RULES)
 
 
-def test_a_source_of_the_moment_gets_windows():
-    track = Track()
+def test_source_without_history_gets_windows():
+    history = LoadHistory()
     for number in range(30):
-        load = take(track, AT + 60 * number, 0.9 if 10 <= number < 15 else 0.2)
+        load = take(history, AT + 60 * number, 0.9 if 10 <= number < 15 else 0.2)
     assert load["cpu_usage_avg_5m"] == pytest.approx(0.2)
     assert load["cpu_usage_max_avg_1h"] == load["cpu_usage_max_avg_1d"] == pytest.approx(0.9)
     assert load["mem_usage_max_avg_1d"] == pytest.approx(0.5)
@@ -41,34 +41,34 @@ def test_a_source_of_the_moment_gets_windows():
     assert not any(map(math.isnan, load.values))
 
 
-def test_the_same_sample_counts_once():
-    track, twice = Track(), Track()
+def test_same_sample_counts_once():
+    history, twice = LoadHistory(), LoadHistory()
     for number in range(20):
         at, usage = AT + 60 * number, 0.9 if number > 10 else 0.1
-        load = take(track, at, usage)
+        load = take(history, at, usage)
         take(twice, at, usage)
         again = take(twice, at, usage)
     assert load == again
 
 
-def test_a_source_that_knows_everything_is_believed():
+def test_values_of_a_complete_source_are_used():
     usage = {name: 0.1 * number for number, name in enumerate(METRICS)}
     measured = Measurement(
         AT, usage, {"cpu": 0.2, "mem": 0.3}, {"cpu": 0.25, "mem": 0.35}, {"cpu": 0.1, "mem": 0.01},
         8000.0, 16e9,
     )  # fmt: skip
-    track = Track()
-    load = track.take(measured, "NodeMetrics", CAPACITIES, 60.0, RULES)
+    history = LoadHistory()
+    load = history.update(measured, "NodeMetrics", CAPACITIES, 60.0, RULES)
     assert [load[name] for name in METRICS] == [pytest.approx(value) for value in usage.values()]
     assert (load["free_cpu_mean"], load["free_cpu_std"]) == (6000, 800)
     assert load["free_memory_forecast"] == pytest.approx(0.7 * 16e9)
     assert load.capacities == (8000.0, 16e9)
-    assert not track._windows
+    assert not history._windows
 
 
-def test_averages_alone_are_completed():
+def test_missing_values_are_computed_from_averages():
     measured = Measurement(AT, {"cpu_usage_avg_5m": 0.4, "cpu_usage_max_avg_1h": 0.6})
-    load = Track().take(measured, "Prometheus", CAPACITIES, 60.0, RULES)
+    load = LoadHistory().update(measured, "Prometheus", CAPACITIES, 60.0, RULES)
     assert load["cpu_usage_max_avg_1h"] == 0.6
     assert load["cpu_usage_max_avg_1d"] == 0.4  # all that was ever seen
     assert load["free_cpu_mean"] == 2400
@@ -76,30 +76,30 @@ def test_averages_alone_are_completed():
     assert math.isnan(load["free_memory_mean"])
 
 
-def test_a_node_without_capacity_has_no_amounts():
-    track = Track()
+def test_node_without_capacity_has_no_amounts():
+    history = LoadHistory()
     measured = Measurement(AT, dict.fromkeys(METRICS, 0.5))
-    load = track.take(measured, "Prometheus", (0.0, 0.0), 60.0, RULES)
+    load = history.update(measured, "Prometheus", (0.0, 0.0), 60.0, RULES)
     assert load["cpu_usage_avg_5m"] == 0.5
     assert math.isnan(load["free_cpu_mean"])
 
 
-def test_rising_load_is_forecast_to_rise():
-    track = Track()
+def test_rising_load_gives_a_rising_forecast():
+    history = LoadHistory()
     for number in range(20):
-        load = take(track, AT + 60 * number, 0.02 * number)
+        load = take(history, AT + 60 * number, 0.02 * number)
     assert 4000 * (1 - 0.6) < load["free_cpu_forecast"] < 4000 * (1 - 0.38)
     for number in range(20, 40):
-        load = take(track, AT + 60 * number, 1.0)
+        load = take(history, AT + 60 * number, 1.0)
     assert 0 <= load["free_cpu_forecast"] < 400
 
 
-def test_after_a_restart_the_past_is_as_it_was_told():
-    track = Track()
+def test_history_resumes_from_the_annotation():
+    history = LoadHistory()
     for number in range(120):
-        before = take(track, AT + 60 * number, 0.9 if number < 10 else 0.2)
+        before = take(history, AT + 60 * number, 0.9 if number < 10 else 0.2)
     (text,) = own(before).values()
-    resumed = Track()
+    resumed = LoadHistory()
     resumed.resume(read_own(text))
     for number in range(120, 125):
         after = take(resumed, AT + 60 * number, 0.2)
@@ -110,20 +110,20 @@ def test_after_a_restart_the_past_is_as_it_was_told():
     assert after["cpu_usage_avg_5m"] == pytest.approx(0.2)
 
 
-def test_what_was_not_known_before_a_restart_is_not_known_after_it():
-    track = Track()
-    track.resume(read_own('{"at":"2023-11-14T00:00:00Z","source":"x","mem_usage_avg_5m":0.5}'))
+def test_unknown_values_stay_unknown_after_a_restart():
+    history = LoadHistory()
+    history.resume(read_own('{"at":"2023-11-14T00:00:00Z","source":"x","mem_usage_avg_5m":0.5}'))
     measured = Measurement(AT, {}, {"mem": 0.4})
-    load = track.take(measured, "MetricsServer", CAPACITIES, 60.0, RULES)
+    load = history.update(measured, "MetricsServer", CAPACITIES, 60.0, RULES)
     assert math.isnan(load["cpu_usage_avg_5m"])
     assert load["mem_usage_avg_5m"] == pytest.approx(0.4)
 
 
-def test_a_clock_that_was_set_back_stops_nothing():
-    track = Track()
-    take(track, AT + 100_000, 0.9)
+def test_clock_set_back_does_not_stop_updates():
+    history = LoadHistory()
+    take(history, AT + 100_000, 0.9)
     for number in range(10):
-        load = take(track, AT + 60 * number, 0.2)
+        load = take(history, AT + 60 * number, 0.2)
     assert load["cpu_usage_avg_5m"] == pytest.approx(0.2)
     assert load["cpu_usage_max_avg_1h"] == pytest.approx(0.2)
 
@@ -154,15 +154,15 @@ def test_congestion(usage, expected):
         ((1.0,) * 6, 0),
     ],
 )
-def test_the_score_is_crane_s(usage, expected):
+def test_score_is_cranes(usage, expected):
     assert int(score(dict(zip(METRICS, usage, strict=True)), RULES)) == expected
 
 
-def test_a_score_of_nothing_is_zero():
+def test_score_without_metrics_is_zero():
     assert score({}, RULES) == 0
     rules = Rules(priorities=(Priority("cpu_usage_avg_5m", 0.0),))
     assert score({"cpu_usage_avg_5m": 0.5}, rules) == 0
 
 
-def test_figures_are_in_order():
+def test_metrics_are_in_order():
     assert KEYS[:6] == METRICS

@@ -1,4 +1,4 @@
-"""What is not written never misleads: not too old, not too far off, on the right side of limits."""
+"""The PATCH filter: annotations are never too old, inaccurate or on the wrong side of limits."""
 
 from __future__ import annotations
 
@@ -64,21 +64,21 @@ def load(at=0.0, usage=0.3, *, source="NodeMetrics", **changed):
         (load(congestion=11.0), "congestion"),
     ],
 )
-def test_what_is_worth_a_patch(now, why):
+def test_reason_for_a_patch(now, why):
     assert why_write(load(), now, POLICY) == why
 
 
-def test_a_node_without_an_annotation_is_written():
+def test_node_without_annotation_is_written():
     assert why_write(None, load(), POLICY) == "new"
 
 
-def test_beside_a_limit_it_may_go_to_and_fro():
+def test_fluctuation_near_a_limit_is_tolerated():
     just_below, just_above = load(cpu_usage_avg_5m=0.648), load(cpu_usage_avg_5m=0.652)
     assert why_write(just_below, just_above, POLICY) == ""
     assert why_write(just_below, load(cpu_usage_avg_5m=0.656), POLICY) == "limit"
 
 
-def test_a_small_change_of_much_weight_is_worth_it():
+def test_small_change_with_high_weight_is_written():
     rules = Rules(predicates=(), priorities=(Priority("cpu_usage_avg_5m", 1.0),))
     wide = type(TOLERANCE)(usage=0.5)
     before, now = load(), load(cpu_usage_avg_5m=0.36)
@@ -97,7 +97,7 @@ def test_a_small_change_of_much_weight_is_worth_it():
         ((), 300, 60, 240, 240),
     ],
 )
-def test_it_is_refreshed_before_it_is_stale(periods, grace, cycle, refresh, effective):
+def test_refresh_is_before_expiry(periods, grace, cycle, refresh, effective):
     sync = tuple(Sync("cpu_usage_avg_5m", period) for period in periods)
     policy = LoadPolicy(Rules(sync=sync, grace=grace), cycle=cycle, refresh=refresh)
     assert refresh_of(policy) == effective
@@ -139,7 +139,7 @@ RULES = st.builds(
 
 @settings(deadline=None)
 @given(histories(), RULES, st.sampled_from([60.0, 240.0, 600.0]))
-def test_what_a_reader_finds_is_never_too_old_nor_too_far_off(history, rules, refresh):
+def test_annotation_is_never_too_old_or_too_inaccurate(history, rules, refresh):
     policy = LoadPolicy(rules, refresh=refresh)
     stale_after = min(sync.period for sync in rules.sync) + rules.grace
     slack = 1e-5  # of rounding
@@ -151,16 +151,18 @@ def test_what_a_reader_finds_is_never_too_old_nor_too_far_off(history, rules, re
         age = now.at - written.at
         assert age <= refresh + policy.cycle
         assert age + 1.2 * policy.cycle < stale_after  # also until after the next look
-        told = {name: written[name] for name in METRICS}
+        written_usage = {name: written[name] for name in METRICS}
         true = {name: now[name] for name in METRICS}
         for name in METRICS:
-            assert abs(told[name] - true[name]) <= TOLERANCE.usage + slack
+            assert abs(written_usage[name] - true[name]) <= TOLERANCE.usage + slack
         for predicate in rules.predicates:
-            agree = (told[predicate.name] > predicate.limit) == (
+            agree = (written_usage[predicate.name] > predicate.limit) == (
                 true[predicate.name] > predicate.limit
             )
             assert agree or abs(true[predicate.name] - predicate.limit) <= TOLERANCE.limit + slack
-        assert abs(score(told, rules) - score(true, rules)) <= TOLERANCE.score + 100 * slack
+        assert (
+            abs(score(written_usage, rules) - score(true, rules)) <= TOLERANCE.score + 100 * slack
+        )
         for key in KEYS:
             if key.startswith("free_"):
                 part = TOLERANCE.forecast if key.endswith("forecast") else TOLERANCE.amount
@@ -181,5 +183,5 @@ def test_what_a_reader_finds_is_never_too_old_nor_too_far_off(history, rules, re
         ({"gpu": 1.0}, {}, True),
     ],
 )
-def test_sums_of_requests(written, requested, changed):
+def test_requested_changed(written, requested, changed):
     assert requested_changed(written, requested, CAPACITIES) is changed

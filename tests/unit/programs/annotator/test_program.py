@@ -1,4 +1,4 @@
-"""The annotator's process: its policy's file, and what it does not load."""
+"""The annotator as a program: its policy file, its flags and its imports."""
 
 from __future__ import annotations
 
@@ -14,15 +14,19 @@ import pytest
 
 from kube_scheduler_operator.__main__ import main
 from kube_scheduler_operator.load.policy import LoadPolicy, LoadPolicyError
-from kube_scheduler_operator.programs.annotator.program import PolicyFile
+from kube_scheduler_operator.load.policy_follower import PolicyFollower
 
 OPERATOR = Path(__file__).resolve().parents[4] / "operator"
 
 
-def test_a_changed_policy_is_taken(tmp_path):
+def follow(path):
+    return PolicyFollower(path, lambda: 0.0, interval=0.0, required=True)
+
+
+def test_changed_policy_is_used(tmp_path):
     path = tmp_path / "policy.json"
     path.write_text(LoadPolicy().text())
-    file = PolicyFile(path)
+    file = follow(path)
     assert file.policy == LoadPolicy()
     assert file.digest == hashlib.sha256(path.read_bytes()).hexdigest()[:10]
     assert not file.changed()
@@ -32,41 +36,41 @@ def test_a_changed_policy_is_taken(tmp_path):
     assert not file.changed()
 
 
-def test_a_wrong_policy_is_named_once_and_the_one_before_stays(tmp_path, caplog):
+def test_invalid_policy_is_logged_once_and_the_previous_one_stays(tmp_path, caplog):
     path = tmp_path / "policy.json"
     path.write_text(LoadPolicy().text())
-    file = PolicyFile(path)
+    file = follow(path)
     before = file.digest
     path.write_text(json.dumps({"cycleSeconds": "often"}))
     with caplog.at_level(logging.INFO):
         assert not file.changed()
         assert not file.changed()
     assert len(caplog.records) == 1
-    assert "cycleSeconds" in file.problem
+    assert "cycleSeconds" in file.error
     assert file.digest == before
     path.unlink()
     assert not file.changed()
-    assert "No such file" in file.problem
+    assert "No such file" in file.error
     path.write_text(LoadPolicy().text())
     assert not file.changed()
-    assert not file.problem
+    assert not file.error
 
 
-def test_it_does_not_start_with_a_wrong_policy(tmp_path):
+def test_start_requires_a_valid_policy(tmp_path):
     path = tmp_path / "policy.json"
     path.write_text("{")
     with pytest.raises(LoadPolicyError):
-        PolicyFile(path)
+        follow(path)
 
 
-def test_crane_s_own_file_will_do(tmp_path):
+def test_cranes_file_is_accepted(tmp_path):
     path = tmp_path / "policy.yaml"
     path.write_text(
         "apiVersion: scheduler.policy.crane.io/v1alpha1\nkind: DynamicSchedulerPolicy\n"
         "spec: {predicate: [{name: cpu_usage_avg_5m, maxLimitPecent: 0.5}],"
         " syncPolicy: [{name: cpu_usage_avg_5m, period: 3m}]}\n"
     )
-    assert PolicyFile(path).policy.rules.predicates[0].limit == 0.5
+    assert follow(path).policy.rules.predicates[0].limit == 0.5
 
 
 @pytest.mark.parametrize(
@@ -80,7 +84,7 @@ def test_crane_s_own_file_will_do(tmp_path):
         ("kube_scheduler_operator.cli.programs.annotator", {"numpy", "orjson", "aiohttp", "yaml"}),
     ],
 )
-def test_it_loads_no_more_than_it_needs(module, absent):
+def test_imports_only_what_it_needs(module, absent):
     code = f"import sys, {module}; print(sorted({absent!r} & set(sys.modules)))"
     environment = {**os.environ, "PYTHONPATH": str(OPERATOR)}
     done = subprocess.run(
@@ -90,22 +94,22 @@ def test_it_loads_no_more_than_it_needs(module, absent):
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("flags", "message"),
     [
         (["--listen-address=here", "--namespace=x"], "is not HOST:PORT"),
-        (["--cleanup", "--namespace=x"], "--annotations must name"),
+        (["--cleanup", "--namespace=x"], "--annotations requires"),
         (["--cleanup", "--namespace=x", "--annotations=everything"], "own, crane, safe"),
-        ([], "--namespace must say"),
+        ([], "--namespace is required"),
     ],
 )
-def test_wrong_flags_are_explained(words, said, capsys, monkeypatch):
+def test_invalid_flags_are_explained(flags, message, capsys, monkeypatch):
     monkeypatch.delenv("POD_NAMESPACE", raising=False)
     with pytest.raises(SystemExit) as ended:
-        main(["annotator", *words])
+        main(["annotator", *flags])
     assert ended.value.code == 2
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
-def test_a_missing_policy_is_named(capsys, tmp_path, monkeypatch):
+def test_missing_policy_file_is_reported(capsys, tmp_path, monkeypatch):
     assert main(["annotator", f"--config={tmp_path / 'none'}", "--namespace=x"]) == 1
     assert "No such file" in capsys.readouterr().err

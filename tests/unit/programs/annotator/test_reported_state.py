@@ -1,4 +1,4 @@
-"""What the operator is told, and when."""
+"""The report to the operator, and when it is written."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import logging
 
 import pytest
 
-from kube_scheduler_operator.kube.errors import Forbidden, NotFound, Request
-from kube_scheduler_operator.loadpolicy.load_state import read_said
-from kube_scheduler_operator.programs.annotator.reported_state import KEY, Publisher, State
+from kube_scheduler_operator.kube.errors import ApiRequest, Forbidden, NotFound
+from kube_scheduler_operator.loadpolicy.load_state import read_report
+from kube_scheduler_operator.programs.annotator.reported_state import KEY, Publisher, ReportedState
 
-REQUEST = Request("patch", "/api/v1/namespaces/x/configmaps/load-state")
+REQUEST = ApiRequest("patch", "/api/v1/namespaces/x/configmaps/load-state")
 
 
 class Api:
@@ -47,10 +47,10 @@ def publisher(api):
 
 def state(**changed):
     values = {"at": "2026-11-23T00:00:00Z", "source": "NodeMetrics", "nodes": 3, "known": 3}
-    return State(**{**values, **changed})
+    return ReportedState(**{**values, **changed})
 
 
-async def test_it_is_told_when_it_changes_and_now_and_then(api, publisher):
+async def test_report_is_written_on_change_and_periodically(api, publisher):
     await publisher.publish(state())
     await publisher.publish(state(at="2026-11-23T00:01:00Z", patches=7, cycleSeconds=54.0))
     assert api.writes == 1
@@ -62,25 +62,25 @@ async def test_it_is_told_when_it_changes_and_now_and_then(api, publisher):
     assert api.data["written"] == "own"  # the operator's
 
 
-async def test_what_the_operator_reads_is_what_was_told(api, publisher):
-    told = state(staleCount=1, stale=["a"], missingCount=2, missing=["b", "c"], removed=["crane"],
+async def test_operator_reads_the_written_report(api, publisher):
+    sent = state(staleCount=1, stale=["a"], missingCount=2, missing=["b", "c"], removed=["crane"],
                  policy="abc", error="a: refused")  # fmt: skip
-    await publisher.publish(told)
-    said = read_said({"data": api.data})
-    assert (said.nodes, said.known, said.stale, said.missing) == (3, 3, 1, 2)
-    assert (said.stale_names, said.missing_names) == (("a",), ("b", "c"))
-    assert (said.policy, said.removed, said.error) == ("abc", ("crane",), "a: refused")
-    assert said.at is not None
+    await publisher.publish(sent)
+    report = read_report({"data": api.data})
+    assert (report.nodes, report.known, report.stale, report.missing) == (3, 3, 1, 2)
+    assert (report.stale_names, report.missing_names) == (("a",), ("b", "c"))
+    assert (report.policy, report.removed, report.error) == ("abc", ("crane",), "a: refused")
+    assert report.at is not None
     assert set(json.loads(api.data[KEY])) >= {"write", "source", "cycleSeconds", "patches"}
 
 
-async def test_without_the_config_map_one_is_made(api, publisher):
+async def test_missing_config_map_is_created(api, publisher):
     api.data = None
     await publisher.publish(state())
     assert json.loads(api.data[KEY])["known"] == 3
 
 
-async def test_trouble_is_said_once_and_it_is_tried_again(api, publisher, caplog):
+async def test_failure_is_logged_once_and_retried(api, publisher, caplog):
     api.error = Forbidden(REQUEST, status=403)
     with caplog.at_level(logging.INFO):
         for _ in range(3):

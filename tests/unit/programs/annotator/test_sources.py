@@ -1,4 +1,4 @@
-"""Sources as they really answer, over real connections."""
+"""The sources, over real connections."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ import pytest
 from aiohttp import web
 
 from kube_scheduler_operator.kube.credentials import Access, Credentials
-from kube_scheduler_operator.kube.errors import NotFound, Request
-from kube_scheduler_operator.load.policy import METRICS, LoadPolicy, Source
-from kube_scheduler_operator.programs.annotator.measurement import SourceError
-from kube_scheduler_operator.programs.annotator.nodes import Node
+from kube_scheduler_operator.kube.errors import ApiRequest, NotFound
+from kube_scheduler_operator.load.policy import METRICS, LoadPolicy, SourceSpec
+from kube_scheduler_operator.programs.annotator.measurement import MeasurementError
+from kube_scheduler_operator.programs.annotator.nodes import AnnotatedNode
 from kube_scheduler_operator.programs.annotator.sources import make_source
 from kube_scheduler_operator.programs.annotator.sources.kubelet_summary import read_summary
 from kube_scheduler_operator.programs.annotator.sources.node_metrics import read_statistics
 from kube_scheduler_operator.programs.annotator.sources.prometheus import read_vector
-from kube_scheduler_operator.programs.exporter.recorder import Recorder
+from kube_scheduler_operator.programs.exporter.recorder import UsageRecorder
 from kube_scheduler_operator.programs.exporter.usage_source import Reading
 
 NOW = 1_700_000_000.0
 
 
 def node(name="a", address="127.0.0.1", cpu="4", memory="1000"):
-    found = Node(name, "uid")
+    found = AnnotatedNode(name, "uid")
     addresses = [{"type": "Hostname", "address": name}]
     if address:
         addresses.append({"type": "InternalIP", "address": address})
     capacity = {"cpu": cpu, "memory": memory}
     status = {"addresses": addresses, "capacity": capacity}
-    found.see({"metadata": {"name": name, "uid": "uid"}, "status": status})
+    found.update({"metadata": {"name": name, "uid": "uid"}, "status": status})
     return found
 
 
@@ -54,7 +54,7 @@ async def serving(handler, tls=None):
 
 @asynccontextmanager
 async def source(kind, api=None, cycle=60.0, **fields):
-    policy = LoadPolicy(source=Source(type=kind, timeout=fields.pop("timeout", 5.0), **fields))
+    policy = LoadPolicy(source=SourceSpec(type=kind, timeout=fields.pop("timeout", 5.0), **fields))
     made = make_source(replace(policy, cycle=cycle), api)
     try:
         yield made
@@ -76,7 +76,7 @@ class Machine:
 
 def statistics():
     machine = Machine()
-    recorder = Recorder(machine, lambda: machine.now)
+    recorder = UsageRecorder(machine, lambda: machine.now)
     for at in (15.0, 30.0):
         machine.now = at
         recorder.sample()
@@ -84,7 +84,7 @@ def statistics():
     return recorder.statistics()
 
 
-async def test_our_exporter_says_everything():
+async def test_our_exporter_provides_all_values():
     async def answer(request):
         assert request.path == "/statistics"
         return web.json_response(statistics())
@@ -98,41 +98,41 @@ async def test_our_exporter_says_everything():
     assert (found.cpu, found.memory) == (4000, 1000)
 
 
-def test_the_node_s_clock_does_not_matter():
+def test_age_is_independent_of_the_nodes_clock():
     assert read_statistics({**statistics(), "timestamp": 5.0}, NOW).at == NOW - 10
 
 
-def test_crane_scheduler_plus_exporter_says_less():
-    said = {f"{p}_usage_{w}": 30.0 for p in ("cpu", "mem") for w in ("active", "avg_5m")}
-    found = read_statistics(said, NOW)
+def test_crane_scheduler_plus_exporter_provides_fewer_values():
+    response = {f"{p}_usage_{w}": 30.0 for p in ("cpu", "mem") for w in ("active", "avg_5m")}
+    found = read_statistics(response, NOW)
     assert found.usage == {"cpu_usage_avg_5m": 0.3, "mem_usage_avg_5m": 0.3}
     assert (found.at, found.mean, found.cpu) == (NOW, {}, 0)
 
 
 @pytest.mark.parametrize(
-    "said", [None, [], {}, {"cpu_usage_avg_5m": "3"}, {"cpu_usage_avg_5m": -1.0},
+    "response", [None, [], {}, {"cpu_usage_avg_5m": "3"}, {"cpu_usage_avg_5m": -1.0},
              {"cpu_usage_avg_5m": math.nan}, {"cpu_usage_avg_5m": True}]
 )  # fmt: skip
-def test_statistics_without_usage_say_nothing(said):
-    with pytest.raises(SourceError):
-        read_statistics(said, NOW)
+def test_statistics_without_usage_are_rejected(response):
+    with pytest.raises(MeasurementError):
+        read_statistics(response, NOW)
 
 
-def test_more_than_all_is_all():
+def test_usage_is_capped_at_capacity():
     assert read_statistics({"cpu_usage_avg_5m": 101.0}, NOW).usage == {"cpu_usage_avg_5m": 1.0}
 
 
 @pytest.mark.parametrize(
-    ("answer", "said"),
+    ("answer", "message"),
     [
         (lambda: web.Response(status=503, text="no sample: starting"), "503: no sample"),
         (lambda: web.Response(text="<html>"), "not JSON"),
-        (lambda: web.Response(text="1" * 100_000), "longer than"),
+        (lambda: web.Response(text="1" * 100_000), "larger than"),
         (lambda: web.HTTPFound("http://169.254.169.254/"), "302"),
         (lambda: web.Response(text=""), "not JSON"),
     ],
 )
-async def test_bad_answers_are_explained(answer, said):
+async def test_invalid_responses_are_explained(answer, message):
     async def handler(_):
         made = answer()
         if isinstance(made, web.HTTPException):
@@ -140,11 +140,11 @@ async def test_bad_answers_are_explained(answer, said):
         return made
 
     async with serving(handler) as port, source("NodeMetrics", port=port) as exporter:
-        with pytest.raises(SourceError, match=said):
+        with pytest.raises(MeasurementError, match=message):
             await exporter.measure(node())
 
 
-async def test_silence_ends():
+async def test_silent_server_times_out():
     gone = asyncio.Event()
 
     async def handler(_):
@@ -152,23 +152,23 @@ async def test_silence_ends():
         return web.Response()
 
     async with serving(handler) as port, source("NodeMetrics", port=port, timeout=0.2) as exporter:
-        with pytest.raises(SourceError, match="no answer in time"):
+        with pytest.raises(MeasurementError, match="request timed out"):
             await exporter.measure(node())
         gone.set()
 
 
-async def test_nobody_there_and_no_address():
+async def test_closed_port_and_missing_address():
     async with serving(prometheus({})) as port:
-        pass  # from now on nobody listens there
+        pass  # the port is closed now
     async with source("NodeMetrics", port=port) as exporter:
-        with pytest.raises(SourceError, match="refused"):
+        with pytest.raises(MeasurementError, match="refused"):
             await exporter.measure(node())
-        nameless = Node("a", "uid")
-        with pytest.raises(SourceError, match="no address"):
+        nameless = AnnotatedNode("a", "uid")
+        with pytest.raises(MeasurementError, match="no address"):
             await exporter.measure(nameless)
 
 
-def test_an_address_of_version_6_is_put_in_brackets():
+def test_ipv6_address_is_bracketed():
     from kube_scheduler_operator.programs.annotator.sources.http import at_host
 
     assert at_host("http", "fd00::1", 19101, "/x") == "http://[fd00::1]:19101/x"
@@ -198,7 +198,7 @@ def item(name, cpu, memory, timestamp="2023-11-14T22:13:00Z"):
     return {"metadata": {"name": name}, "timestamp": timestamp, "usage": usage}
 
 
-async def test_metrics_server_is_asked_once_for_all():
+async def test_metrics_server_is_requested_once_for_all_nodes():
     api = Api(item("a", "1000000000n", "250"), item("b", "500m", "1Ki"), item("c", "2", "1M"))
     async with source("MetricsServer", api) as metrics:
         a, b, c = await asyncio.gather(*(metrics.measure(node(name)) for name in "abc"))
@@ -208,13 +208,13 @@ async def test_metrics_server_is_asked_once_for_all():
         assert a.at == 1_699_999_980
         assert not a.usage
         assert api.asked == 1
-        with pytest.raises(SourceError, match="does not know the node"):
+        with pytest.raises(MeasurementError, match="has no metrics of the node"):
             await metrics.measure(node("d"))
-        with pytest.raises(SourceError, match="neither CPU nor memory"):
+        with pytest.raises(MeasurementError, match="neither usage nor capacity"):
             await metrics.measure(node("a", cpu="0", memory="0"))
 
 
-async def test_metrics_server_is_asked_anew_each_cycle():
+async def test_metrics_server_is_requested_each_cycle():
     api = Api(item("a", "1", "1"))
     async with source("MetricsServer", api, cycle=0.05) as metrics:
         await metrics.measure(node())
@@ -223,17 +223,17 @@ async def test_metrics_server_is_asked_anew_each_cycle():
     assert api.asked == 2
 
 
-async def test_without_metrics_server_the_fix_is_named():
+async def test_missing_metrics_server_is_explained():
     api = Api()
-    api.error = NotFound(Request("get", "/apis/metrics.k8s.io/v1beta1/nodes"), status=404)
+    api.error = NotFound(ApiRequest("get", "/apis/metrics.k8s.io/v1beta1/nodes"), status=404)
     async with source("MetricsServer", api) as metrics:
         for _ in range(3):
-            with pytest.raises(SourceError, match="is it installed"):
+            with pytest.raises(MeasurementError, match="is it installed"):
                 await metrics.measure(node())
     assert api.asked == 1
 
 
-async def test_one_who_gives_up_does_not_take_the_answer_from_others():
+async def test_cancelled_waiter_does_not_cancel_the_request():
     api = Api(item("a", "1", "1"))
     async with source("MetricsServer", api) as metrics:
         impatient = asyncio.create_task(metrics.measure(node()))
@@ -244,21 +244,21 @@ async def test_one_who_gives_up_does_not_take_the_answer_from_others():
         assert (await patient).active["cpu"] == 0.25
 
 
-async def test_a_question_that_is_given_up_is_no_answer():
+async def test_request_longer_than_a_cycle_fails():
     api = Api(item("a", "1", "1"))
     async with source("MetricsServer", api) as metrics:
         waiting = asyncio.create_task(metrics.measure(node()))
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         await metrics.close()
-        with pytest.raises(SourceError, match="longer than a cycle"):
+        with pytest.raises(MeasurementError, match="longer than a cycle"):
             await waiting
 
 
-async def test_a_source_that_was_closed_has_no_answer():
+async def test_closed_source_fails():
     async with source("NodeMetrics", port=1) as exporter:
         await exporter.close()
-        with pytest.raises(SourceError, match="closed"):
+        with pytest.raises(MeasurementError, match="closed"):
             await exporter.measure(node())
 
 
@@ -274,7 +274,7 @@ SUMMARY = {
 }
 
 
-async def test_a_kubelet_is_asked_with_our_token(served, first_certificate):
+async def test_kubelet_receives_the_token(served, first_certificate):
     seen = []
 
     async def handler(request):
@@ -294,7 +294,7 @@ async def test_a_kubelet_is_asked_with_our_token(served, first_certificate):
             assert found.at == 1_699_999_980
         api.credentials = Credentials(lambda: replace(access, ca_file=None))
         async with source("KubeletSummary", api, port=port) as kubelet:
-            with pytest.raises(SourceError):
+            with pytest.raises(MeasurementError):
                 await kubelet.measure(node())
         async with source("KubeletSummary", api, port=port, insecure_skip_verify=True) as kubelet:
             assert await kubelet.measure(node())
@@ -303,14 +303,14 @@ async def test_a_kubelet_is_asked_with_our_token(served, first_certificate):
 
 
 @pytest.mark.parametrize(
-    "said", [None, [], {}, {"node": {}}, {"node": {"cpu": {"usageNanoCores": "1"}}}]
+    "response", [None, [], {}, {"node": {}}, {"node": {"cpu": {"usageNanoCores": "1"}}}]
 )
-def test_a_summary_without_the_node_says_nothing(said):
-    with pytest.raises(SourceError):
-        read_summary(said, (4000.0, 1000.0), NOW)
+def test_summary_without_node_is_rejected(response):
+    with pytest.raises(MeasurementError):
+        read_summary(response, (4000.0, 1000.0), NOW)
 
 
-def test_a_kubelet_whose_clock_is_ahead_is_not_believed():
+def test_future_time_of_a_kubelet_is_capped():
     assert read_summary(SUMMARY, (4000.0, 1000.0), 1_600_000_000.0).at == 1_600_000_000.0
 
 
@@ -339,7 +339,7 @@ def prometheus(answers):
     return handler
 
 
-async def test_prometheus_knows_nodes_by_address_with_a_port_or_by_name():
+async def test_prometheus_instances_by_address_port_or_name():
     handler = prometheus(
         {
             "cpu_usage_avg_5m": vector(
@@ -362,13 +362,13 @@ async def test_prometheus_knows_nodes_by_address_with_a_port_or_by_name():
         assert (await found.measure(node("b", "10.0.0.2"))).usage == {"cpu_usage_avg_5m": 0.2}
         assert (await found.measure(node("c", "10.0.0.3"))).usage == {"cpu_usage_avg_5m": 0.3}
         assert (await found.measure(node("d", "fd00::4"))).usage == {"cpu_usage_avg_5m": 0.4}
-        with pytest.raises(SourceError, match="no series has the instance"):
+        with pytest.raises(MeasurementError, match="no series has instance"):
             await found.measure(node("e", "10.0.0.9"))
-        assert "are the rules recorded?" in found.warning
+        assert "are the recording rules loaded?" in found.warning
     assert sorted(query for query, _ in handler.asked) == sorted(METRICS)
 
 
-async def test_nan_and_negative_are_not_an_idle_node():
+async def test_nan_and_negative_values_are_unknown():
     handler = prometheus(
         {
             "cpu_usage_avg_5m": vector(({"instance": "10.0.0.1"}, "NaN")),
@@ -402,7 +402,7 @@ async def test_fractions_queries_and_a_token(tmp_path):
     assert ("my:cpu", "Bearer secret") in handler.asked
 
 
-async def test_a_warning_is_told_and_what_is_there_is_used():
+async def test_warning_is_reported_and_values_are_used():
     answer = vector(({"instance": "10.0.0.1"}, "50"), warnings=["remote read failed"])
     handler = prometheus(dict.fromkeys(METRICS, answer))
     async with (
@@ -413,7 +413,7 @@ async def test_a_warning_is_told_and_what_is_there_is_used():
         assert found.warning.endswith("remote read failed")
 
 
-async def test_one_query_that_fails_takes_nothing_from_the_others():
+async def test_failed_query_does_not_affect_the_others():
     handler = prometheus(
         {
             "cpu_usage_avg_5m": vector(({"instance": "10.0.0.1"}, "50")),
@@ -428,18 +428,18 @@ async def test_one_query_that_fails_takes_nothing_from_the_others():
         assert found.warning
 
 
-async def test_a_prometheus_without_the_rules_is_named():
+async def test_missing_recording_rules_are_explained():
     async with (
         serving(prometheus({})) as port,
         source("Prometheus", url=f"http://127.0.0.1:{port}") as found,
     ):
-        with pytest.raises(SourceError, match="are the rules recorded"):
+        with pytest.raises(MeasurementError, match="are the recording rules loaded"):
             await found.measure(node())
 
 
-async def test_a_token_that_is_missing_is_named():
+async def test_missing_token_file_is_reported():
     async with source("Prometheus", url="http://127.0.0.1:1", token_file="/no/token") as found:
-        with pytest.raises(SourceError, match="/no/token"):
+        with pytest.raises(MeasurementError, match="/no/token"):
             await found.measure(node())
 
 
@@ -451,7 +451,7 @@ async def test_prometheus_over_https(served, first_certificate):
         url = f"https://127.0.0.1:{port}"
         a = node("a", "10.0.0.1")
         async with source("Prometheus", url=url) as found:
-            with pytest.raises(SourceError):
+            with pytest.raises(MeasurementError):
                 await found.measure(a)
         ca = str(first_certificate.certificate)
         async with source("Prometheus", url=url, ca_file=ca) as found:
@@ -461,7 +461,7 @@ async def test_prometheus_over_https(served, first_certificate):
 
 
 @pytest.mark.parametrize(
-    ("answer", "said"),
+    ("answer", "message"),
     [
         (None, "no reason given"),
         ({"status": "error", "error": "parse error"}, "parse error"),
@@ -469,12 +469,12 @@ async def test_prometheus_over_https(served, first_certificate):
         ({"status": "success"}, "not a vector"),
     ],
 )
-def test_other_answers_are_explained(answer, said):
-    with pytest.raises(SourceError, match=said):
+def test_invalid_query_responses_are_explained(answer, message):
+    with pytest.raises(MeasurementError, match=message):
         read_vector(answer)
 
 
-def test_a_sample_that_is_none_is_not_known():
+def test_invalid_sample_is_unknown():
     series = {"metric": {"instance": "a"}}
     answer = json.loads(json.dumps(vector()))
     answer["data"]["result"] = [{**series, "value": value} for value in (None, [], [1], ["x", "y"])]
@@ -482,6 +482,6 @@ def test_a_sample_that_is_none_is_not_known():
     assert math.isnan(found["a"][0])
 
 
-def test_the_last_series_of_an_instance_counts():
+def test_last_series_of_an_instance_is_used():
     found, _ = read_vector(vector(({"instance": "a"}, "1"), ({"instance": "a"}, "2")))
     assert found["a"][0] == 2

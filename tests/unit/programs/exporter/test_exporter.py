@@ -1,4 +1,4 @@
-"""The exporter as a process: its size, its end, and what it knows when it is back."""
+"""The exporter as a process: memory, termination, and its history after a restart."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ class Exporter:
             text=True,
             env={**os.environ, "PYTHONPATH": str(OPERATOR)},
         )  # fmt: skip
-        self.said = []
-        while not (port := re.search(r"Serving at [\d.]+:(\d+)", "".join(self.said[-1:]))):
+        self.log = []
+        while not (port := re.search(r"Listening on [\d.]+:(\d+)", "".join(self.log[-1:]))):
             line = self.process.stderr.readline()
-            assert line, self.said
-            self.said.append(line)
+            assert line, self.log
+            self.log.append(line)
         self.url = f"http://127.0.0.1:{port[1]}"
 
     def get(self, path):
@@ -52,11 +52,11 @@ class Exporter:
             except urllib.error.HTTPError as error:
                 error.close()
                 time.sleep(0.1)
-        raise AssertionError("there never was a sample")
+        raise AssertionError("no sample was served")
 
     def end(self, number=signal.SIGTERM):
         self.process.send_signal(number)
-        self.said += self.process.communicate(timeout=30)[1].splitlines()
+        self.log += self.process.communicate(timeout=30)[1].splitlines()
         return self.process.returncode
 
 
@@ -75,7 +75,7 @@ def start():
             exporter.process.communicate()
 
 
-def test_it_is_small_and_ends_at_once(start):
+def test_memory_is_small_and_termination_is_immediate(start):
     exporter = start()
     statistics = exporter.statistics()
     assert 0 <= statistics["cpu_usage_avg_5m"] <= 100
@@ -86,39 +86,39 @@ def test_it_is_small_and_ends_at_once(start):
     resident = int(re.search(r"VmHWM:\s+(\d+) kB", status)[1]) / 1024
     assert resident < RESIDENT_LIMIT_MIB
     assert exporter.end() == 0
-    assert "Terminated" in exporter.said[-1]
+    assert "Terminated" in exporter.log[-1]
 
 
-def test_it_goes_on_where_it_was(start, tmp_path):
+def test_restart_resumes_the_history(start, tmp_path):
     state = tmp_path / "state"
     first = start(f"--state-file={state}")
     first.statistics()
     assert first.end(signal.SIGINT) == 0
     saved = json.loads(state.read_bytes())["content"]["cpu"]["average"]
     second = start(f"--state-file={state}")
-    assert any("Went on with the history" in line for line in second.said)
+    assert any("Loaded the history" in line for line in second.log)
     second.statistics()
     assert second.end() == 0
     assert json.loads(state.read_bytes())["content"]["cpu"]["average"][:3] == saved[:3]
 
 
-def test_a_damaged_history_does_not_keep_it_from_starting(start, tmp_path):
+def test_damaged_history_does_not_prevent_the_start(start, tmp_path):
     (tmp_path / "state").write_text("nonsense")
     exporter = start(f"--state-file={tmp_path / 'state'}")
     assert exporter.statistics()
-    assert any("is left out" in line for line in exporter.said)
+    assert any("Ignoring the history" in line for line in exporter.log)
     assert exporter.end() == 0
     assert json.loads((tmp_path / "state").read_bytes())["version"] == 1
 
 
-def test_a_history_that_cannot_be_saved_is_said(start, tmp_path):
+def test_failure_to_save_the_history_is_logged(start, tmp_path):
     exporter = start(f"--state-file={tmp_path / 'no' / 'state'}")
     assert exporter.statistics()
     assert exporter.end() == 0
-    assert any("cannot be saved" in line for line in exporter.said)
+    assert any("Failed to save the history" in line for line in exporter.log)
 
 
-def test_an_address_in_use_ends_it(start):
+def test_address_in_use_is_an_error(start):
     exporter = start()
     port = exporter.url.rpartition(":")[2]
     done = subprocess.run(
@@ -128,22 +128,22 @@ def test_an_address_in_use_ends_it(start):
         capture_output=True, text=True, timeout=50, check=False,
     )  # fmt: skip
     assert done.returncode == 1
-    assert "Cannot serve at 127.0.0.1" in done.stderr
+    assert "Failed to listen on 127.0.0.1" in done.stderr
 
 
 @pytest.mark.parametrize(
-    ("flags", "said"),
+    ("flags", "message"),
     [
         (["--listen-address=here"], "is not HOST:PORT"),
         (["--listen-address=x:99999"], "is not HOST:PORT"),
         (["--interval=0"], "is not a number of seconds"),
         (["--cgroup=/a", "--memory-capacity=much"], "is not a quantity"),
-        (["--cpu-capacity=4"], "need --cgroup"),
-        (["--tls-private-key-file=k"], "need --tls-cert-file"),
+        (["--cpu-capacity=4"], "require --cgroup"),
+        (["--tls-private-key-file=k"], "require --tls-cert-file"),
     ],
 )
-def test_wrong_flags_are_explained(flags, said, capsys):
+def test_invalid_flags_are_explained(flags, message, capsys):
     with pytest.raises(SystemExit) as ended:
         main(["node-metrics", *flags])
     assert ended.value.code == 2
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""Samples, what is said of them, and what is not said."""
+"""Recorded samples: statistics, metrics and stale values."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import logging
 import pytest
 
 from kube_scheduler_operator.programs.exporter.exporter import answers
-from kube_scheduler_operator.programs.exporter.recorder import Recorder
+from kube_scheduler_operator.programs.exporter.recorder import UsageRecorder
 from kube_scheduler_operator.programs.exporter.usage_source import Reading, ReadingError
 
 KEYS = [
@@ -23,7 +23,7 @@ class Node:
 
     def __init__(self):
         self.now, self.trouble = 0.0, ""
-        self.recorder = Recorder(self, lambda: self.now)
+        self.recorder = UsageRecorder(self, lambda: self.now)
 
     def read(self, now):
         if self.trouble:
@@ -68,7 +68,7 @@ def test_metrics_are_gauges_of_the_same_names(node):
     assert len(set(families)) == len(families)
 
 
-def test_without_a_second_reading_there_is_nothing_to_say(node):
+def test_one_reading_gives_no_values(node):
     node.sample()
     assert node.get("/statistics").status == node.get("/healthz").status == 503
     assert node.get("/metrics").status == 200  # a scrape shows the trouble
@@ -76,7 +76,7 @@ def test_without_a_second_reading_there_is_nothing_to_say(node):
     assert node.get("/statistics").status == node.get("/healthz").status == 200
 
 
-def test_old_numbers_are_not_said(node, caplog):
+def test_stale_values_are_not_served(node, caplog):
     node.sample()
     node.sample()
     node.trouble = "/proc/stat: gone"
@@ -94,7 +94,7 @@ def test_old_numbers_are_not_said(node, caplog):
     assert node.get("/statistics").status == 200
 
 
-def test_a_gap_is_no_part_of_the_last_five_minutes(node):
+def test_gap_is_excluded_from_the_average(node):
     node.sample()
     node.sample()
     node.sample(after=3600.0)  # the machine slept
@@ -103,6 +103,6 @@ def test_a_gap_is_no_part_of_the_last_five_minutes(node):
     assert node.get("/statistics").status == 200
 
 
-def test_other_paths_are_named(node):
+def test_unknown_path_lists_the_known_ones(node):
     assert node.get("/").status == 404
     assert b"/statistics" in node.get("/nothing").body

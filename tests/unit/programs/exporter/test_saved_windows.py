@@ -1,4 +1,4 @@
-"""The history survives restarts and reboots; what is damaged is left out."""
+"""The history survives restarts and reboots; damaged files are ignored."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from kube_scheduler_operator.programs.exporter.recorder import Recorder
+from kube_scheduler_operator.programs.exporter.recorder import UsageRecorder
 from kube_scheduler_operator.programs.exporter.saved_windows import StateError, StateFile
 from kube_scheduler_operator.programs.exporter.usage_source import Reading
 
@@ -29,7 +29,7 @@ class Machine:
         return StateFile(path, lambda: self.now, lambda: self.wall, boot)
 
     def recorder(self):
-        return Recorder(self, lambda: self.now)
+        return UsageRecorder(self, lambda: self.now)
 
     def run(self, recorder, seconds):
         for _ in range(int(seconds / 15)):
@@ -38,7 +38,7 @@ class Machine:
         recorder.sample()
 
 
-def test_a_restart_keeps_the_maximum_of_a_day(tmp_path):
+def test_restart_keeps_the_maximum_of_a_day(tmp_path):
     machine = Machine()
     recorder, state = machine.recorder(), machine.state(tmp_path / "state")
     machine.load = 0.9
@@ -58,7 +58,7 @@ def test_a_restart_keeps_the_maximum_of_a_day(tmp_path):
     assert after["free_cpu_mean"] == pytest.approx(before["free_cpu_mean"], rel=0.01)
 
 
-def test_after_a_reboot_the_wall_clock_says_how_old_it_is(tmp_path):
+def test_after_a_reboot_the_wall_clock_determines_the_age(tmp_path):
     machine = Machine()
     recorder = machine.recorder()
     machine.load = 0.9
@@ -75,14 +75,14 @@ def test_after_a_reboot_the_wall_clock_says_how_old_it_is(tmp_path):
     assert resumed.statistics()["cpu_usage_max_avg_1d"] == pytest.approx(20)
 
 
-def test_a_wall_clock_that_was_set_back_makes_no_future(tmp_path):
+def test_wall_clock_set_back_gives_no_future_times(tmp_path):
     machine = Machine()
     machine.state(tmp_path / "state").save({})
     machine.now, machine.wall = 5.0, machine.wall - 1e6
     assert machine.state(tmp_path / "state", boot="next").load() == ({}, 5.0 - 1000.0)
 
 
-def test_no_file_is_no_trouble(tmp_path):
+def test_missing_file_is_not_an_error(tmp_path):
     assert Machine().state(tmp_path / "state").load() is None
 
 
@@ -101,19 +101,19 @@ def test_no_file_is_no_trouble(tmp_path):
         b"x" * (4 * 2**20 + 1),
     ],
 )
-def test_a_damaged_file_is_refused(tmp_path, content):
+def test_damaged_file_is_rejected(tmp_path, content):
     (tmp_path / "state").write_bytes(content)
     with pytest.raises(StateError):
         Machine().state(tmp_path / "state").load()
 
 
-def test_a_directory_is_refused(tmp_path):
+def test_directory_is_rejected(tmp_path):
     with pytest.raises(StateError, match="directory"):
         Machine().state(tmp_path).load()
 
 
 @pytest.mark.parametrize("content", [{}, {"cpu": {}}, {"cpu": {"average": [float("nan")] * 3}}, 5])
-def test_damaged_windows_leave_none_behind(tmp_path, content):
+def test_damaged_windows_are_discarded_completely(tmp_path, content):
     machine = Machine()
     recorder = machine.recorder()
     with pytest.raises(StateError):
@@ -122,7 +122,7 @@ def test_damaged_windows_leave_none_behind(tmp_path, content):
     assert recorder.statistics()["cpu_usage_avg_5m"] == pytest.approx(50)
 
 
-def test_it_is_whole_or_as_it_was(tmp_path):
+def test_file_is_replaced_atomically(tmp_path):
     machine = Machine()
     state = machine.state(tmp_path / "state")
     state.save({"number": 1})
@@ -132,7 +132,7 @@ def test_it_is_whole_or_as_it_was(tmp_path):
     assert state.load() == ({"number": 1}, 0.0)
 
 
-def test_it_stays_small(tmp_path):
+def test_file_stays_small(tmp_path):
     machine = Machine()
     recorder = machine.recorder()
     for number in range(6000):

@@ -1,4 +1,4 @@
-"""The server answers, whatever others do to it."""
+"""The server stays available whatever its clients do."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import urllib.request
 import pytest
 
 from kube_scheduler_operator.programs.exporter.exporter import _Certificates
-from kube_scheduler_operator.programs.exporter.server import HEAD_LIMIT, Answer, Server
+from kube_scheduler_operator.programs.exporter.server import HEAD_LIMIT, Answer, ExporterServer
 
 GET = b"GET /path HTTP/1.1\r\nHost: x\r\n\r\n"
 
@@ -21,7 +21,9 @@ GET = b"GET /path HTTP/1.1\r\nHost: x\r\n\r\n"
 def serving(**options):
     """A server in a thread; gives a function that connects."""
     body = options.pop("body", b"hello\n")
-    server = Server(("127.0.0.1", 0), lambda path: Answer(200, body + path.encode()), **options)
+    server = ExporterServer(
+        ("127.0.0.1", 0), lambda path: Answer(200, body + path.encode()), **options
+    )
     near, far = socket.socketpair()
     server.wake_by(near)
     thread = threading.Thread(target=server.serve, args=(60.0,), daemon=True)
@@ -59,7 +61,7 @@ def ask(connect, request=GET):
     return read_all(sock)
 
 
-def test_it_answers_and_closes():
+def test_answers_and_closes_the_connection():
     with serving() as connect:
         head, _, body = ask(connect).partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 200 OK\r\n")
@@ -74,15 +76,15 @@ def test_it_answers_and_closes():
         (b"GET /a?b=c HTTP/1.0\r\n\r\n", b"200", b"hello\n/a"),
         (b"HEAD / HTTP/1.1\r\n\r\n", b"200", b""),
         (b"POST / HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc", b"405", b"only GET and HEAD"),
-        (b"nonsense\r\n\r\n", b"400", b"no request"),
-        (b"\x16\x03\x01\x02\x00\x01\r\n\r\n", b"400", b"no request"),
-        (b"GET / HTTP/2.0\r\n\r\n", b"400", b"no request"),
-        (b"GET /" + b"a" * (2 * HEAD_LIMIT), b"431", b"too long"),
-        (b"GET / HTTP/1.1\r\n" + b"A: b\r\n" * HEAD_LIMIT, b"431", b"too long"),
+        (b"nonsense\r\n\r\n", b"400", b"not an HTTP"),
+        (b"\x16\x03\x01\x02\x00\x01\r\n\r\n", b"400", b"not an HTTP"),
+        (b"GET / HTTP/2.0\r\n\r\n", b"400", b"not an HTTP"),
+        (b"GET /" + b"a" * (2 * HEAD_LIMIT), b"431", b"too large"),
+        (b"GET / HTTP/1.1\r\n" + b"A: b\r\n" * HEAD_LIMIT, b"431", b"too large"),
         (b"GET /%00\xff HTTP/1.1\r\n\r\n", b"200", b"hello\n/%00"),
     ],
 )
-def test_every_request_gets_an_answer(request_, status, body):
+def test_every_request_is_answered(request_, status, body):
     with serving() as connect:
         answer = ask(connect, request_)
     assert answer.split(b" ")[1] == status
@@ -91,7 +93,7 @@ def test_every_request_gets_an_answer(request_, status, body):
         assert answer.endswith(b"\r\n\r\n")
 
 
-def test_a_request_may_come_byte_by_byte():
+def test_request_may_arrive_byte_by_byte():
     with serving() as connect:
         sock = connect()
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -100,21 +102,21 @@ def test_a_request_may_come_byte_by_byte():
         assert b"hello" in read_all(sock)
 
 
-def test_a_long_answer_arrives_whole():
+def test_long_response_arrives_completely():
     with serving(body=b"x" * 5_000_000) as connect:
         assert ask(connect).count(b"x") >= 5_000_000
 
 
-def test_who_says_nothing_is_dropped():
-    with serving(patience=0.2) as connect:
+def test_silent_client_is_dropped():
+    with serving(timeout=0.2) as connect:
         slow, half = connect(), connect()
         half.sendall(b"GET / HT")
         assert read_all(slow) == read_all(half) == b""
         assert b"hello" in ask(connect)
 
 
-def test_who_does_not_read_is_dropped():
-    with serving(patience=0.3, body=b"x" * 20_000_000) as connect:
+def test_client_that_does_not_read_is_dropped():
+    with serving(timeout=0.3, body=b"x" * 20_000_000) as connect:
         deaf = connect()
         deaf.sendall(GET)
         assert b"200 OK" in ask(connect)
@@ -122,14 +124,14 @@ def test_who_does_not_read_is_dropped():
         assert len(read_all(deaf)) < 20_000_000
 
 
-def test_idlers_keep_nobody_out():
-    with serving(connections=4, patience=60.0) as connect:
+def test_idle_clients_do_not_block_others():
+    with serving(connections=4, timeout=60.0) as connect:
         idlers = [connect() for _ in range(20)]
         assert b"hello" in ask(connect)
         assert read_all(idlers[0]) == b""  # the oldest went first
 
 
-def test_half_closed_and_reset_connections_are_forgotten():
+def test_half_closed_and_reset_connections_are_dropped():
     with serving() as connect:
         for _ in range(50):
             sock = connect()
@@ -173,7 +175,7 @@ def test_https(served, client_context):
         silent.close()
 
 
-def test_a_renewed_certificate_is_shown(served, second_certificate, client_context):
+def test_renewed_certificate_is_served(served, second_certificate, client_context):
     certificates = _Certificates(served.certificate, served.key, None)
     with serving(tls=certificates.context) as connect:
         url = f"https://localhost:{connect.port}/"
@@ -187,7 +189,7 @@ def test_a_renewed_certificate_is_shown(served, second_certificate, client_conte
         assert _get(url, renewed)
 
 
-def test_a_client_without_a_certificate_is_refused(served, client_context, first_certificate):
+def test_client_without_a_certificate_is_rejected(served, client_context, first_certificate):
     certificates = _Certificates(served.certificate, served.key, first_certificate.certificate)
     with serving(tls=certificates.context) as connect:
         url = f"https://localhost:{connect.port}/"

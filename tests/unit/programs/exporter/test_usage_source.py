@@ -1,4 +1,4 @@
-"""How busy a node is, from files as kernels write them."""
+"""CPU and memory usage read from kernel files."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def write_proc(path, *, user=100, idle=1000, iowait=0, steal=0, guest=0, meminfo
         ({}, None),
     ],
 )
-def test_the_share_of_cpu_time(tmp_path, change, usage):
+def test_fraction_of_cpu_time(tmp_path, change, usage):
     source = write_proc(tmp_path)
     before = source.read(0.0)
     write_proc(tmp_path, **change)
@@ -63,20 +63,20 @@ def test_cpus_and_memory(tmp_path):
     assert (reading.memory, reading.memory_usage) == (1000 * 1024, 0.4)
 
 
-def test_an_old_kernel_does_not_say_what_is_available(tmp_path):
+def test_old_kernel_without_mem_available(tmp_path):
     old = MEMINFO.replace("MemAvailable:     600 kB\n", "")
     assert write_proc(tmp_path, meminfo=old).read(0.0).memory_usage == pytest.approx(0.65)
 
 
 @pytest.mark.parametrize("stat", ["", "cpu\n", "cpu 1 2 x 4\n", "cpu 1 2 3\n", "\xff\xfe\n"])
-def test_a_strange_stat_is_named(tmp_path, stat):
+def test_invalid_stat_is_reported(tmp_path, stat):
     source = write_proc(tmp_path)
     (tmp_path / "stat").write_text(stat)
-    with pytest.raises(ReadingError, match="stat does not begin"):
+    with pytest.raises(ReadingError, match="stat does not start"):
         source.read(0.0)
 
 
-def test_missing_files_are_named(tmp_path):
+def test_missing_file_is_reported(tmp_path):
     with pytest.raises(ReadingError, match=r"stat: No such file"):
         HostSource(tmp_path).read(0.0)
     source = write_proc(tmp_path, meminfo="nothing here\n")
@@ -103,7 +103,7 @@ def _v2(root, usage_seconds, memory, inactive):
 
 @pytest.mark.parametrize("write", [_v1, _v2])
 @pytest.mark.parametrize("path", ["/nodes/one", "nodes/one/"])
-def test_a_cgroup_stands_for_a_node(tmp_path, write, path):
+def test_cgroup_represents_a_node(tmp_path, write, path):
     host = write_proc(tmp_path / "proc")
     write(tmp_path, 100, 900, 100)
     source = CgroupSource(tmp_path, path, 4.0, 1600.0, host)
@@ -117,7 +117,7 @@ def test_a_cgroup_stands_for_a_node(tmp_path, write, path):
 
 
 @pytest.mark.parametrize("write", [_v1, _v2])
-def test_a_cgroup_that_is_gone_is_named(tmp_path, write):
+def test_missing_cgroup_is_reported(tmp_path, write):
     host = write_proc(tmp_path / "proc")
     write(tmp_path, 1, 1, 0)
     with pytest.raises(ReadingError, match="nodes/two"):

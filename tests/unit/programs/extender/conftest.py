@@ -1,4 +1,4 @@
-"""Policies that do as they are told, a cluster, and connections to a server that runs."""
+"""A stub policy, a cluster, and clients of a running server."""
 
 from __future__ import annotations
 
@@ -13,14 +13,16 @@ import pytest
 
 from kube_scheduler_operator.policies.cluster import Cluster
 from kube_scheduler_operator.policies.policy import Arguments, Policy, Rejections
-from kube_scheduler_operator.programs.extender.agent import Agent, Member
+from kube_scheduler_operator.programs.extender.agent import Member, PolicyAgent
 from kube_scheduler_operator.programs.extender.config import AgentSpec, PodSelector
-from kube_scheduler_operator.programs.extender.config import Member as MemberSpec
+from kube_scheduler_operator.programs.extender.config import MemberSpec as MemberSpec
 from kube_scheduler_operator.programs.extender.decisions import Decisions
-from kube_scheduler_operator.programs.extender.http_server import Server
-from kube_scheduler_operator.programs.extender.messages import App, Limits
+from kube_scheduler_operator.programs.extender.http_server import HttpServer
+from kube_scheduler_operator.programs.extender.http_types import App, Limits
 from kube_scheduler_operator.programs.extender.prioritize_response import Fragments
-from kube_scheduler_operator.programs.extender.verbs import Context
+from kube_scheduler_operator.programs.extender.verbs import VerbContext
+
+from .... import builders
 
 POD = {
     "metadata": {"name": "web", "namespace": "shop", "uid": "u-1", "labels": {"app": "web"}},
@@ -28,10 +30,10 @@ POD = {
 }
 
 
-class Told(Policy):
-    """Says what a test wants it to say."""
+class StubPolicy(Policy):
+    """Returns the results that a test sets."""
 
-    name = "told"
+    name = "stub"
     filters = True
     scores = True
 
@@ -46,7 +48,7 @@ class Told(Policy):
     ) -> None:
         super().__init__(Arguments(), cluster)
         self.figures = dict(figures or {})
-        self.said = scores
+        self.result = scores
         self.reasons = dict(reasons or {})
         self.unresolvable = set(unresolvable)
         self.error = error
@@ -60,7 +62,7 @@ class Told(Policy):
 
     def score(self, pod: Any, indices: Any) -> Any:
         self._ask(indices)
-        return self.said(len(indices)) if callable(self.said) else self.said
+        return self.result(len(indices)) if callable(self.result) else self.result
 
     def _ask(self, indices: Any) -> None:
         if self.error is not None:
@@ -69,10 +71,8 @@ class Told(Policy):
 
 
 def node(name: str, **annotations: str) -> dict[str, Any]:
-    return {
-        "metadata": {"name": name, "annotations": annotations, "resourceVersion": "1"},
-        "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "110"}},
-    }
+    resources = {"cpu": "4", "memory": "8Gi", "pods": "110"}
+    return builders.node(name, annotations=annotations, resources=resources)
 
 
 @pytest.fixture
@@ -90,22 +90,22 @@ def agent_of(
     selector: PodSelector | None = None,
     failure_policy: str = "Ignore",
     clock: Callable[[], float] = lambda: 0.0,
-) -> Agent:
+) -> PolicyAgent:
     members = [
         Member(f"p{position}", *(given if isinstance(given, tuple) else (given,)))
         for position, given in enumerate(policies)
     ]
     spec = AgentSpec(name, tuple(MemberSpec(m.name) for m in members), failure_policy)
-    return Agent(spec, members, selector or PodSelector(), clock)
+    return PolicyAgent(spec, members, selector or PodSelector(), clock)
 
 
 @pytest.fixture
-def context(cluster: Cluster) -> Context:
-    return Context(cluster, Fragments(cluster), Decisions(10, cluster.now))
+def context(cluster: Cluster) -> VerbContext:
+    return VerbContext(cluster, Fragments(cluster), Decisions(10, cluster.now))
 
 
 def names_body(*names: str, pod: Any = POD) -> bytes:
-    """As kube-scheduler writes it with nodeCacheCapable: true."""
+    """A body from kube-scheduler with nodeCacheCapable: true."""
     text = json.dumps(
         {"Pod": pod, "Nodes": None, "NodeNames": list(names)},
         separators=(",", ":"),
@@ -115,7 +115,7 @@ def names_body(*names: str, pod: Any = POD) -> bytes:
 
 
 def nodes_body(*nodes: Any, pod: Any = POD) -> bytes:
-    """As kube-scheduler writes it with nodeCacheCapable: false."""
+    """A body from kube-scheduler with nodeCacheCapable: false."""
     listed = {"metadata": {}, "items": list(nodes)}
     return json.dumps({"Pod": pod, "Nodes": listed, "NodeNames": None}).encode()
 
@@ -161,7 +161,7 @@ class Client:
         return await self.answer(head=method == "HEAD")
 
     async def ended(self) -> bool:
-        """Whether the server closes, after whatever it still says."""
+        """Whether the server closes the connection, after any remaining data."""
         async with asyncio.timeout(20):
             with contextlib.suppress(ConnectionError):
                 while await self.reader.read(65536):
@@ -173,7 +173,7 @@ class Client:
 
 
 def request(method: str, path: str, body: bytes = b"", **headers: str) -> bytes:
-    """A request as Go's client writes it."""
+    """A request in the form of Go's client."""
     lines = [f"{method} {path} HTTP/1.1", "Host: 127.0.0.1:5401", "User-Agent: Go-http-client/1.1"]
     if body:
         lines.append(f"Content-Length: {len(body)}")
@@ -183,7 +183,7 @@ def request(method: str, path: str, body: bytes = b"", **headers: str) -> bytes:
 
 @dataclass
 class Running:
-    server: Server
+    server: HttpServer
 
     @contextlib.asynccontextmanager
     async def client(self, **given: Any) -> AsyncIterator[Client]:
@@ -198,7 +198,7 @@ class Running:
 
 @contextlib.asynccontextmanager
 async def running(app: App, limits: Limits | None = None, **given: Any) -> AsyncIterator[Running]:
-    server = Server(app, limits)
+    server = HttpServer(app, limits)
     await server.start("127.0.0.1", 0, **given)
     try:
         yield Running(server)

@@ -1,4 +1,4 @@
-"""What is made of a configuration, and what goes on when it is another one."""
+"""Agents are built from a configuration, and unchanged policies survive a reload."""
 
 from __future__ import annotations
 
@@ -9,23 +9,19 @@ import pytest
 from kube_scheduler_operator.policies.cluster import Cluster
 from kube_scheduler_operator.policies.policy import ArgumentsError
 from kube_scheduler_operator.programs.extender.assembly import Assembly
-from kube_scheduler_operator.programs.extender.config import (
-    AgentSpec,
-    Config,
-    Member,
-    from_document,
-)
-from kube_scheduler_operator.programs.extender.verbs import Context
+from kube_scheduler_operator.programs.extender.config import AgentSpec, Config, MemberSpec
+from kube_scheduler_operator.programs.extender.config_reader import from_document
+from kube_scheduler_operator.programs.extender.verbs import VerbContext
 
 STRICT = {"name": "strict", "policy": "safe-overload", "arguments": {"utilization": 50}}
 
 
 async def _bind(*_: Any) -> None:
-    raise AssertionError("nobody asked for this")
+    raise AssertionError("this must not be called")
 
 
 @pytest.fixture
-def assembly(cluster: Cluster, context: Context) -> Assembly:
+def assembly(cluster: Cluster, context: VerbContext) -> Assembly:
     return Assembly(cluster, context, _bind, {})
 
 
@@ -33,7 +29,7 @@ def _config(*policies: dict[str, Any], agents: tuple[Any, ...] = ()) -> Config:
     return from_document({"policies": list(policies), "agents": list(agents)})
 
 
-def test_an_agents_policy_is_the_one_that_is_served(assembly: Assembly) -> None:
+def test_an_agent_shares_the_policy_that_is_served_alone(assembly: Assembly) -> None:
     agents = ({"name": "a", "policies": [{"name": "strict", "weight": 3}]},)
     assembly.use(_config(STRICT, agents=agents))
     alone, agent = assembly.agents
@@ -43,7 +39,9 @@ def test_an_agents_policy_is_the_one_that_is_served(assembly: Assembly) -> None:
     assert len(list(assembly.policies())) == 1
 
 
-def test_what_stays_goes_on(assembly: Assembly, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unchanged_policies_and_counters_survive_a_reload(
+    assembly: Assembly, monkeypatch: pytest.MonkeyPatch
+) -> None:
     foo = {"policy": "foo"}
     assembly.use(_config(STRICT, foo))
     strict, other = (agent.members[0] for agent in assembly.agents)
@@ -59,11 +57,13 @@ def test_what_stays_goes_on(assembly: Assembly, monkeypatch: pytest.MonkeyPatch)
     assert closed == [strict.policy]
 
 
-def test_a_policy_that_cannot_be_made_changes_nothing(assembly: Assembly) -> None:
+def test_a_policy_that_cannot_be_created_keeps_the_current_configuration(
+    assembly: Assembly,
+) -> None:
     assembly.use(_config(STRICT))
     before = assembly.agents
-    wrong = Member("safe-overload", {"utilization": 120})
+    wrong = MemberSpec("safe-overload", {"utilization": 120})
     with pytest.raises(ArgumentsError):
-        assembly.use(Config((AgentSpec("foo", (Member("foo"),)), AgentSpec("b", (wrong,)))))
+        assembly.use(Config((AgentSpec("foo", (MemberSpec("foo"),)), AgentSpec("b", (wrong,)))))
     assert assembly.agents is before
     assert len(list(assembly.policies())) == 1

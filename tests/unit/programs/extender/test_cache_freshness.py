@@ -1,4 +1,4 @@
-"""When an answer waits for news, how long, and what it says then."""
+"""When a response waits for events, for how long, and what it contains then."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from kube_scheduler_operator.programs.extender.cache_freshness import (
     LONGEST,
     QUIET,
     SAVED,
-    Behind,
+    CacheFreshness,
 )
-from kube_scheduler_operator.programs.extender.verbs import Context, Filter
+from kube_scheduler_operator.programs.extender.verbs import Filter, VerbContext
 
-from .conftest import POD, Told, agent_of, names_body, node, nodes_body
+from .conftest import POD, StubPolicy, agent_of, names_body, node, nodes_body
 
 AGENT = "agent"
 LATER = 10 * ECHO
 
 
 class Clock:
-    """Time that passes when somebody sleeps, and what happens meanwhile."""
+    """A clock that advances with each sleep, and events during sleeps."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -49,10 +49,10 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def behind(context: Context, clock: Clock) -> Behind:
-    """Of the context, from now on."""
-    context.behind = Behind(context.cluster, clock, clock.sleep)
-    return context.behind
+def behind(context: VerbContext, clock: Clock) -> CacheFreshness:
+    """The CacheFreshness of the context, with the test's clock."""
+    context.freshness = CacheFreshness(context.cluster, clock, clock.sleep)
+    return context.freshness
 
 
 @pytest.fixture
@@ -69,38 +69,38 @@ def changed(cluster: Cluster, value: str = "1") -> None:
 
 
 class TestSuspicion:
-    def test_a_pod_that_is_rejected_again_while_nothing_has_changed(
-        self, behind: Behind, clock: Clock, pod: Pod
+    def test_a_repeated_rejection_without_events_may_be_stale(
+        self, behind: CacheFreshness, clock: Clock, pod: Pod
     ) -> None:
-        assert not behind.suspects(AGENT, pod), "it is the first time"
+        assert not behind.may_be_stale(AGENT, pod), "it is the first time"
         behind.rejected(AGENT, pod)
         clock.now = LATER
-        assert behind.suspects(AGENT, pod)
-        assert not behind.suspects("another", pod)
-        assert not behind.suspects(AGENT, other_pod("u-2"))
+        assert behind.may_be_stale(AGENT, pod)
+        assert not behind.may_be_stale("another", pod)
+        assert not behind.may_be_stale(AGENT, other_pod("u-2"))
 
-    def test_what_has_changed_since_is_known(
-        self, behind: Behind, clock: Clock, pod: Pod, cluster: Cluster
+    def test_a_rejection_after_an_event_is_not_stale(
+        self, behind: CacheFreshness, clock: Clock, pod: Pod, cluster: Cluster
     ) -> None:
         behind.rejected(AGENT, pod)
         changed(cluster)
         clock.now = LATER
-        assert not behind.suspects(AGENT, pod)
+        assert not behind.may_be_stale(AGENT, pod)
         behind.rejected(AGENT, pod)
-        assert behind.suspects(AGENT, pod)
+        assert behind.may_be_stale(AGENT, pod)
 
-    def test_kube_scheduler_asks_once_more_by_itself(
-        self, behind: Behind, clock: Clock, pod: Pod
+    def test_the_retry_after_the_first_rejection_does_not_wait(
+        self, behind: CacheFreshness, clock: Clock, pod: Pod
     ) -> None:
         behind.rejected(AGENT, pod)
         clock.now = ECHO * 0.9
-        assert not behind.suspects(AGENT, pod)
+        assert not behind.may_be_stale(AGENT, pod)
         behind.rejected(AGENT, pod)
         clock.now = ECHO
-        assert behind.suspects(AGENT, pod), "from the first rejection on, not from the last"
+        assert behind.may_be_stale(AGENT, pod), "from the first rejection on, not from the last"
 
-    def test_those_that_were_rejected_last_are_remembered(
-        self, behind: Behind, clock: Clock, pod: Pod
+    def test_only_the_latest_rejections_are_recorded(
+        self, behind: CacheFreshness, clock: Clock, pod: Pod
     ) -> None:
         behind.rejected(AGENT, pod)
         behind.rejected(AGENT, other_pod("old"))
@@ -108,21 +108,21 @@ class TestSuspicion:
         for number in range(module._REMEMBERED - 1):
             behind.rejected(AGENT, other_pod(f"p{number}"))
         clock.now = LATER
-        assert behind.suspects(AGENT, pod)
-        assert not behind.suspects(AGENT, other_pod("old"))
+        assert behind.may_be_stale(AGENT, pod)
+        assert not behind.may_be_stale(AGENT, other_pod("old"))
 
 
 class TestWaiting:
-    async def test_it_ends_with_the_news_that_is_enough(
-        self, behind: Behind, clock: Clock, cluster: Cluster
+    async def test_the_wait_ends_with_a_sufficient_event(
+        self, behind: CacheFreshness, clock: Clock, cluster: Cluster
     ) -> None:
         clock.due = [(0.01, lambda: changed(cluster))]
         await behind.wait(cluster.version, lambda: True)
         assert clock.now == pytest.approx(0.01, abs=0.003)
         assert behind.waits == [0, 1]
 
-    async def test_news_that_came_before_it_began_is_news(
-        self, behind: Behind, clock: Clock, cluster: Cluster
+    async def test_an_event_before_the_wait_counts(
+        self, behind: CacheFreshness, clock: Clock, cluster: Cluster
     ) -> None:
         looked = cluster.version
         changed(cluster)
@@ -130,8 +130,8 @@ class TestWaiting:
         assert clock.now == 0
         assert behind.waits == [0, 1]
 
-    async def test_where_one_change_is_not_enough_the_next_may_be(
-        self, behind: Behind, clock: Clock, cluster: Cluster
+    async def test_the_wait_continues_after_an_insufficient_event(
+        self, behind: CacheFreshness, clock: Clock, cluster: Cluster
     ) -> None:
         second = 0.005 + QUIET * 0.9
         clock.due = [
@@ -147,16 +147,16 @@ class TestWaiting:
         await behind.wait(cluster.version, enough)
         assert clock.now == pytest.approx(second, abs=0.003)
 
-    async def test_it_ends_when_no_more_news_is_to_be_expected(
-        self, behind: Behind, clock: Clock, cluster: Cluster
+    async def test_the_wait_ends_when_no_more_events_are_expected(
+        self, behind: CacheFreshness, clock: Clock, cluster: Cluster
     ) -> None:
         clock.due = [(0.005, lambda: changed(cluster))]
         await behind.wait(cluster.version, lambda: False)
         assert clock.now == pytest.approx(0.005 + QUIET, abs=0.005)
         assert behind.waits == [0, 1]
 
-    async def test_it_does_not_wait_longer_than_it_may(
-        self, behind: Behind, clock: Clock, cluster: Cluster
+    async def test_the_wait_has_a_limit(
+        self, behind: CacheFreshness, clock: Clock, cluster: Cluster
     ) -> None:
         await behind.wait(cluster.version, lambda: True)
         assert clock.now == pytest.approx(LONGEST, abs=0.003)
@@ -169,8 +169,8 @@ class TestWaiting:
         await behind.wait(cluster.version, lambda: False)
         assert clock.now - began == pytest.approx(LONGEST, abs=0.003)
 
-    async def test_waiting_in_vain_has_a_budget(
-        self, behind: Behind, clock: Clock, cluster: Cluster
+    async def test_waits_without_events_have_a_budget(
+        self, behind: CacheFreshness, clock: Clock, cluster: Cluster
     ) -> None:
         pods = [other_pod(f"u{number}") for number in range(200)]
         for one in pods:
@@ -179,7 +179,7 @@ class TestWaiting:
         waited = 0.0
         for second in range(100):
             for one in pods:  # and all of them are asked about again and again
-                if behind.suspects(AGENT, one):
+                if behind.may_be_stale(AGENT, one):
                     began = clock.now
                     await behind.wait(cluster.version, lambda: True)
                     waited += clock.now - began
@@ -193,14 +193,14 @@ Ask = Callable[[bytes], Awaitable[Any]]
 
 
 @pytest.fixture
-def told(cluster: Cluster) -> Told:
-    return Told(cluster, reasons={0: "hot", 1: "hot"})
+def reported(cluster: Cluster) -> StubPolicy:
+    return StubPolicy(cluster, reasons={0: "hot", 1: "hot"})
 
 
 @pytest.fixture
-def ask(context: Context, told: Told, behind: Behind) -> Ask:
-    """Asks filter; what had to wait has waited."""
-    verb = Filter(context, agent_of(told))
+def ask(context: VerbContext, reported: StubPolicy, behind: CacheFreshness) -> Ask:
+    """Calls filter and completes its wait."""
+    verb = Filter(context, agent_of(reported))
 
     async def asked(body: bytes) -> Any:
         answer = verb(body)
@@ -210,14 +210,14 @@ def ask(context: Context, told: Told, behind: Behind) -> Ask:
 
 
 class TestFilter:
-    async def test_the_answer_is_by_what_is_known_when_it_is_given(
-        self, ask: Ask, told: Told, cluster: Cluster, clock: Clock
+    async def test_the_response_uses_the_latest_view(
+        self, ask: Ask, reported: StubPolicy, cluster: Cluster, clock: Clock
     ) -> None:
         body = names_body("a", "b")
         assert (await ask(body))["NodeNames"] == []
 
         def relieved() -> None:
-            told.reasons = {1: "hot"}
+            reported.reasons = {1: "hot"}
             changed(cluster)
 
         clock.now = LATER
@@ -227,8 +227,8 @@ class TestFilter:
         assert list(answer["FailedNodes"]) == ["b"]
         assert clock.now < LATER + 0.02
 
-    async def test_without_news_it_is_what_it_would_have_been(
-        self, ask: Ask, behind: Behind, clock: Clock
+    async def test_without_events_the_response_is_unchanged(
+        self, ask: Ask, behind: CacheFreshness, clock: Clock
     ) -> None:
         body = names_body("a", "b")
         first = await ask(body)
@@ -236,15 +236,15 @@ class TestFilter:
         assert await ask(body) == first
         assert behind.waits == [1, 0]
 
-    async def test_nodes_may_come_and_go_meanwhile(
-        self, ask: Ask, told: Told, cluster: Cluster, clock: Clock
+    async def test_nodes_may_change_during_the_wait(
+        self, ask: Ask, reported: StubPolicy, cluster: Cluster, clock: Clock
     ) -> None:
         body = names_body("a", "b")
         await ask(body)
 
         def gone() -> None:
             cluster.remove_node("a")
-            told.reasons = {0: "hot"}
+            reported.reasons = {0: "hot"}
 
         clock.now = LATER
         clock.due = [(LATER + 0.01, gone)]
@@ -252,16 +252,16 @@ class TestFilter:
         assert answer["NodeNames"] == ["a"], "not known any more: no reason to reject it"
         assert list(answer["FailedNodes"]) == ["b"]
 
-    async def test_a_policy_that_fails_meanwhile(
-        self, context: Context, behind: Behind, cluster: Cluster, clock: Clock
+    async def test_a_policy_may_fail_during_the_wait(
+        self, context: VerbContext, behind: CacheFreshness, cluster: Cluster, clock: Clock
     ) -> None:
-        told = Told(cluster, reasons={0: "hot"})
-        verb = Filter(context, agent_of(told, failure_policy="Fail"))
+        reported = StubPolicy(cluster, reasons={0: "hot"})
+        verb = Filter(context, agent_of(reported, failure_policy="Fail"))
         verb(names_body("a"))
         clock.now = LATER
 
         def broken() -> None:
-            told.error = RuntimeError("no")
+            reported.error = RuntimeError("no")
             changed(cluster)
 
         clock.due = [(LATER + 0.01, broken)]
@@ -270,8 +270,8 @@ class TestFilter:
         assert "no" in json.loads(await answer)["Error"]  # type: ignore[misc,arg-type]
         assert verb.calls.errors == 1
 
-    async def test_a_view_that_comes_with_the_requests_is_never_behind(
-        self, ask: Ask, context: Context, behind: Behind, clock: Clock
+    async def test_node_data_of_requests_is_never_stale(
+        self, ask: Ask, context: VerbContext, behind: CacheFreshness, clock: Clock
     ) -> None:
         context.learn = lambda _items: None
         await ask(names_body("a", "b"))
@@ -279,10 +279,10 @@ class TestFilter:
         assert (await ask(names_body("a", "b")))["NodeNames"] == []
         assert behind.waits == [0, 0]
 
-    async def test_who_accepts_all_never_waits(
-        self, ask: Ask, told: Told, behind: Behind, clock: Clock
+    async def test_an_agent_that_accepts_all_nodes_never_waits(
+        self, ask: Ask, reported: StubPolicy, behind: CacheFreshness, clock: Clock
     ) -> None:
-        told.reasons = {}
+        reported.reasons = {}
         for clock.now in (0.0, LATER, 2 * LATER):
             await ask(names_body("a", "b"))
         await ask(nodes_body(node("a"), pod={"metadata": {"name": "x"}}))

@@ -1,4 +1,4 @@
-"""The view of a cluster: what the API has comes in, and what is gone goes."""
+"""The node view follows the API."""
 
 from __future__ import annotations
 
@@ -10,24 +10,25 @@ from typing import Any
 import orjson
 import pytest
 
+from kube_scheduler_operator.base.backoff import NO_RETRIES, Backoff
 from kube_scheduler_operator.kube.client import ApiClient
-from kube_scheduler_operator.kube.reflector import Pace
+from kube_scheduler_operator.kube.reflector import ReflectorTuning
 from kube_scheduler_operator.kube.resource import CONFIG_MAPS, NODES, PODS
 from kube_scheduler_operator.policies.cluster import Cluster
-from kube_scheduler_operator.programs.extender.cluster_feed import BOUND, View
+from kube_scheduler_operator.programs.extender.cluster_feed import BOUND, ClusterFeed
 
 from ...kube.conftest import FakeApi
 from ...kube.conftest import api as api
 
-QUICK = Pace(batch=0.002, backoff=(0.01, 0.05), page=2)
+QUICK = ReflectorTuning(batch=0.002, backoff=Backoff.exponential(0.01, 0.05), page=2)
 
 
 class World:
     def __init__(self, api: FakeApi) -> None:
         self.api = api
         self.cluster = Cluster(lambda: 0.0)
-        self.told: list[tuple[str, str, Mapping[str, str] | None]] = []
-        self.view: View
+        self.reported: list[tuple[str, str, Mapping[str, str] | None]] = []
+        self.view: ClusterFeed
 
     def bind(self, name: str, node: str, **status: Any) -> None:
         container = {"name": "c", "resources": {"requests": {"cpu": "500m"}}}
@@ -57,11 +58,11 @@ async def world(
         api.put(NODES, f"n{number}", status={"allocatable": {"cpu": "4"}})
     made.bind("p", "n0")
     api.put(PODS, "pending", "shop", spec={"containers": []})
-    async with ApiClient(api.credentials(), field_manager="test", backoffs=()) as client:
-        made.view = View(
+    async with ApiClient(api.credentials(), field_manager="test", backoff=NO_RETRIES) as client:
+        made.view = ClusterFeed(
             made.cluster,
             client,
-            lambda *told: made.told.append(told),
+            lambda *reported: made.reported.append(reported),
             loads=orjson.loads,
             pace=QUICK,
         )
@@ -72,11 +73,11 @@ async def world(
             await task
 
 
-def test_only_pods_that_hold_something_are_asked_for() -> None:
+def test_only_bound_and_unfinished_pods_are_watched() -> None:
     assert BOUND == "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
 
 
-async def test_nodes_and_bound_pods_are_known(world: World) -> None:
+async def test_nodes_and_bound_pods_are_listed(world: World) -> None:
     assert not any(one.synced for one in world.view.watched())
     await asyncio.wait_for(world.view.synced(), 20)
     assert sorted(world.cluster.index) == [f"n{number}" for number in range(5)]
@@ -87,7 +88,7 @@ async def test_nodes_and_bound_pods_are_known(world: World) -> None:
     assert (pods.resource, pods.synced) == ("pods", True)
 
 
-async def test_changes_come_in(world: World) -> None:
+async def test_events_update_the_view(world: World) -> None:
     await asyncio.wait_for(world.view.synced(), 20)
     await world.api.until_watched(NODES)
     await world.api.until_watched(PODS)
@@ -101,7 +102,7 @@ async def test_changes_come_in(world: World) -> None:
     assert not world.cluster.pod_keys()
 
 
-async def test_what_went_while_nobody_looked_goes(world: World) -> None:
+async def test_a_relist_removes_deleted_objects(world: World) -> None:
     await asyncio.wait_for(world.view.synced(), 20)
     await world.api.until_watched(NODES)
     await world.api.stop()
@@ -114,31 +115,31 @@ async def test_what_went_while_nobody_looked_goes(world: World) -> None:
     await until(lambda: world.requested("n0") == 0.0)
 
 
-async def test_config_maps_are_followed_for_as_long_as_somebody_wants_them(world: World) -> None:
-    await world.view.want([("ns", "state")])
+async def test_config_maps_are_watched_while_they_are_needed(world: World) -> None:
+    await world.view.watch_config_maps([("ns", "state")])
     await world.api.until_watched(CONFIG_MAPS)
     world.api.put(CONFIG_MAPS, "state", "ns", data={"a": "1"})
     world.api.put(CONFIG_MAPS, "other", "ns", data={"a": "2"})
-    await until(lambda: world.told)
+    await until(lambda: world.reported)
     world.api.remove(CONFIG_MAPS, "state", "ns")
-    await until(lambda: len(world.told) == 2)
-    assert world.told == [("ns", "state", {"a": "1"}), ("ns", "state", None)]
-    await world.view.want([])
+    await until(lambda: len(world.reported) == 2)
+    assert world.reported == [("ns", "state", {"a": "1"}), ("ns", "state", None)]
+    await world.view.watch_config_maps([])
     world.api.put(CONFIG_MAPS, "state", "ns", data={"a": "3"})
     world.bind("last", "n1")
     await until(lambda: world.requested("n1") == 500.0)
-    assert len(world.told) == 2
+    assert len(world.reported) == 2
 
 
-async def test_pods_are_watched_for_as_long_as_a_policy_looks_at_them(world: World) -> None:
+async def test_pods_are_watched_while_a_policy_needs_them(world: World) -> None:
     await asyncio.wait_for(world.view.synced(), 20)
-    await world.view.want_pods(False)
+    await world.view.watch_pods(False)
     assert not world.cluster.pod_keys()
     assert [one.resource for one in world.view.watched()] == ["nodes"]
     world.bind("q", "n1")
     world.api.put(NODES, "n5", status={"allocatable": {"cpu": "4"}})
     await until(lambda: "n5" in world.cluster.index)
     assert world.requested("n1") == 0.0
-    await world.view.want_pods(True)
+    await world.view.watch_pods(True)
     await asyncio.wait_for(world.view.synced(), 20)
     assert (world.requested("n0"), world.requested("n1")) == (500.0, 500.0)

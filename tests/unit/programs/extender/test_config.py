@@ -1,4 +1,4 @@
-"""The file of an extender: what it may say, and what is said where it is wrong."""
+"""The configuration of an extender: its fields, and the errors for invalid ones."""
 
 from __future__ import annotations
 
@@ -15,9 +15,11 @@ from kube_scheduler_operator.programs.extender.config import (
     Config,
     ConfigError,
     Listen,
-    Member,
+    MemberSpec,
     PodSelector,
     Tls,
+)
+from kube_scheduler_operator.programs.extender.config_reader import (
     from_document,
     of_policies,
     override,
@@ -46,13 +48,13 @@ decisions: 7
 """
 
 
-def test_everything_that_can_be_said() -> None:
+def test_all_fields() -> None:
     found = read(EVERYTHING)
     assert found == Config(
         agents=(
-            AgentSpec("first", (Member("foo", {"value": 3}, name="first"),), "Fail"),
-            AgentSpec("safe-overload", (Member("safe-overload"),)),
-            AgentSpec("default", (Member("safe-overload"), Member("safe-balance", {}, 10))),
+            AgentSpec("first", (MemberSpec("foo", {"value": 3}, name="first"),), "Fail"),
+            AgentSpec("safe-overload", (MemberSpec("safe-overload"),)),
+            AgentSpec("default", (MemberSpec("safe-overload"), MemberSpec("safe-balance", {}, 10))),
         ),
         listen=Listen("0.0.0.0", 6000, Tls("/c", "/k", "/ca")),
         health=Listen("", 6001),
@@ -73,12 +75,12 @@ def test_an_agent_names_policies_that_are_served_with_their_arguments() -> None:
         agents: [{name: a, policies: [{name: strict, weight: 0}, {name: safe-overload}]}]
         """
     )
-    strict = Member("safe-overload", {"utilization": 50}, name="strict")
+    strict = MemberSpec("safe-overload", {"utilization": 50}, name="strict")
     assert found.agents[0].members == (strict,)
-    assert found.agents[1].members == (replace(strict, weight=0), Member("safe-overload"))
+    assert found.agents[1].members == (replace(strict, weight=0), MemberSpec("safe-overload"))
 
 
-def test_json_is_read_as_well() -> None:
+def test_json_is_accepted() -> None:
     assert read(json.dumps(FOO)).agents == of_policies(["foo"]).agents
 
 
@@ -94,24 +96,24 @@ def test_defaults() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         ([], "this must be an object with listen, policies"),
-        ({}, "policies: there is nothing to serve"),
-        ({"policys": []}, 'policys: there is no such field; did you mean "policies"?'),
+        ({}, "policies: nothing to serve"),
+        ({"policys": []}, 'policys: unknown field; did you mean "policies"?'),
         (
             {**FOO, "listen": {"prot": 1}},
-            'listen.prot: there is no such field; did you mean "port"',
+            'listen.prot: unknown field; did you mean "port"',
         ),
-        ({**FOO, "listen": {"port": 70000}}, "listen.port: this must be a whole number from 0"),
-        ({**FOO, "listen": {"port": True}}, "listen.port: this must be a whole number from 0"),
-        ({**FOO, "listen": {"address": 1}}, "listen.address: this must be a text"),
-        ({**FOO, "listen": {"tls": {"certFile": "/c"}}}, "listen.tls: certFile and keyFile belong"),
+        ({**FOO, "listen": {"port": 70000}}, "listen.port: this must be an integer from 0"),
+        ({**FOO, "listen": {"port": True}}, "listen.port: this must be an integer from 0"),
+        ({**FOO, "listen": {"address": 1}}, "listen.address: this must be a string"),
+        ({**FOO, "listen": {"tls": {"certFile": "/c"}}}, "listen.tls: certFile and keyFile must"),
         ({**FOO, "listen": {"health": {}}}, "listen.health.port: this must be a port"),
         ({"policies": {}}, "policies: this must be a list"),
         ({"policies": [7]}, "policies[0]: this must be an object"),
         ({"policies": [{}]}, "policies[0].policy: this must be the name of a policy"),
-        ({"policies": [{"policy": "fooo"}]}, 'policies[0].policy: there is no policy "fooo"'),
+        ({"policies": [{"policy": "fooo"}]}, 'policies[0].policy: unknown policy "fooo"'),
         (
             {"policies": [{"policy": "foo", "arguments": {"value": 11}}]},
             "policies[0].arguments.value: 11 is not between 0 and 10",
@@ -121,14 +123,14 @@ def test_defaults() -> None:
             "policies[1].arguments: this must be an object",
         ),
         ({"policies": [{"policy": "foo", "name": "a/b"}]}, 'policies[0].name: "a/b" cannot be'),
-        ({"policies": [{"policy": "foo", "name": "scheduler"}]}, "another word than scheduler"),
-        ({"policies": [{"policy": "foo"}] * 2}, 'policies[1].name: "foo" is served already'),
+        ({"policies": [{"policy": "foo", "name": "scheduler"}]}, "a word other than scheduler"),
+        ({"policies": [{"policy": "foo"}] * 2}, 'policies[1].name: "foo" is already in use'),
         ({"policies": [{"policy": "foo", "failurePolicy": "No"}]}, "use Ignore or Fail"),
-        ({"agents": [{"name": "a"}]}, "agents[0].policies: an agent needs one policy"),
+        ({"agents": [{"name": "a"}]}, "agents[0].policies: an agent needs at least one policy"),
         ({"agents": [{"policies": [{"policy": "foo"}]}]}, 'agents[0].name: "" cannot be'),
         (
             {"agents": [{"name": "a", "policies": [{"policy": "foo", "weight": -1}]}]},
-            "agents[0].policies[0].weight: this must be a whole number from 0",
+            "agents[0].policies[0].weight: this must be an integer from 0",
         ),
         ({**FOO, "podSelector": {"schedulerNames": "x"}}, "podSelector.schedulerNames: this must"),
         (
@@ -137,23 +139,23 @@ def test_defaults() -> None:
         ),
         ({**FOO, "logLevel": "LOUD"}, 'logLevel: "LOUD" is not known; use TRACE, DEBUG'),
         ({**FOO, "watch": "yes"}, "watch: this must be true or false"),
-        ({**FOO, "decisions": -1}, "decisions: this must be a whole number from 0"),
+        ({**FOO, "decisions": -1}, "decisions: this must be an integer from 0"),
     ],
 )
-def test_what_is_wrong_is_named_with_its_field(change: Any, told: str) -> None:
+def test_errors_name_the_field(change: Any, message: str) -> None:
     with pytest.raises(ConfigError) as caught:
         from_document(change)
-    assert any(told in problem for problem in caught.value.problems), caught.value.problems
+    assert any(message in problem for problem in caught.value.problems), caught.value.problems
 
 
-def test_all_that_is_wrong_is_said_at_once() -> None:
+def test_all_errors_are_reported_together() -> None:
     with pytest.raises(ConfigError) as caught:
         from_document({"policies": [{"policy": "x"}], "watch": 1, "decisions": "y"})
     assert len(caught.value.problems) == 3
 
 
 @pytest.mark.parametrize("text", ["a: [", "\t- x", "a: b: c"])
-def test_what_is_no_yaml_is_said(text: str) -> None:
+def test_invalid_yaml_is_an_error(text: str) -> None:
     with pytest.raises(ConfigError, match="neither YAML nor JSON"):
         read(text)
 
@@ -168,7 +170,7 @@ def test_what_is_no_yaml_is_said(text: str) -> None:
         ({"LOG_LEVEL": "NOISY"}, None, 5401, "INFO"),
     ],
 )
-def test_flags_come_before_the_environment_and_that_before_the_file(
+def test_flags_override_the_environment_which_overrides_the_file(
     environ: dict[str, str], flag: int | None, port: int, level: str
 ) -> None:
     found = override(of_policies(["foo"]), environ, flag)
@@ -176,16 +178,16 @@ def test_flags_come_before_the_environment_and_that_before_the_file(
 
 
 @pytest.mark.parametrize("port", ["x", "-1", "65536", "8O", "٣"])
-def test_a_port_that_is_none_is_said(port: str) -> None:
+def test_an_invalid_port_is_an_error(port: str) -> None:
     with pytest.raises(ConfigError, match="HTTP_PORT"):
         override(of_policies(["foo"]), {"HTTP_PORT": port})
 
 
-def test_a_file_is_checked_without_what_serving_needs() -> None:
-    """The operator checks what it writes, in a process that must stay small."""
+def test_validation_loads_no_server_libraries() -> None:
+    """The operator validates the files that it writes, and must stay small."""
     program = (
-        "import sys; from kube_scheduler_operator.programs.extender import config;"
-        'config.read(\'{"policies": [{"policy": "safe-overload"}]}\');'
+        "import sys; from kube_scheduler_operator.programs.extender import config_reader;"
+        'config_reader.read(\'{"policies": [{"policy": "safe-overload"}]}\');'
         "print([m for m in ('numpy', 'orjson', 'httptools', 'uvloop') if m in sys.modules])"
     )
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""The memory of decisions is bounded, and keeps what people ask about."""
+"""The record of decisions is bounded, and keeps the rejected Pods."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ import numpy as np
 from kube_scheduler_operator.policies.policy import Rejections
 from kube_scheduler_operator.programs.extender.agent import Scores
 from kube_scheduler_operator.programs.extender.decisions import Decisions
-from kube_scheduler_operator.programs.extender.wire import Args, Reader
+from kube_scheduler_operator.programs.extender.wire import Args, ArgsReader
 
 from .conftest import names_body
 
 
 def args_of(pod: str, *names: str, uid: str = "u") -> Args:
     metadata = {"name": pod, "namespace": "n", "uid": uid}
-    return Reader().read(names_body(*names, pod={"metadata": metadata}))
+    return ArgsReader().read(names_body(*names, pod={"metadata": metadata}))
 
 
 def decisions(pods: int = 3, **more: Any) -> Decisions:
     return Decisions(pods, lambda: 1.5, **more)
 
 
-def test_the_oldest_pod_is_forgotten() -> None:
+def test_the_oldest_pod_is_removed() -> None:
     memory = decisions()
     for number in range(5):
         memory.filtered("x", args_of(f"p{number}", "a"), None)
@@ -32,27 +32,27 @@ def test_the_oldest_pod_is_forgotten() -> None:
     assert memory.pods() == ["n/p5", "n/p2", "n/p4"]
 
 
-def test_pods_that_found_a_node_do_not_push_out_those_that_did_not() -> None:
+def test_scheduled_pods_do_not_displace_rejected_ones() -> None:
     memory = decisions()
     memory.filtered("x", args_of("stuck", "a"), Rejections({0: "hot"}))
     for number in range(50):
         memory.filtered("x", args_of(f"p{number}", "a"), None)
     assert len(memory) == 4
-    told = memory.explain("n/stuck")
-    assert told is not None
-    assert told["agents"][0]["filter"]["rejected"][0]["reason"] == "hot"
+    reported = memory.explain("n/stuck")
+    assert reported is not None
+    assert reported["agents"][0]["filter"]["rejected"][0]["reason"] == "hot"
     memory.filtered("x", args_of("stuck", "a"), None)
     assert len(memory) == 3
 
 
-def test_a_pod_of_the_same_name_is_another_one() -> None:
+def test_a_recreated_pod_replaces_the_old_one() -> None:
     memory = decisions()
     memory.filtered("x", args_of("p", "a"), None)
     memory.filtered("y", args_of("p", "a", uid="v"), None)
-    told = memory.explain("n/p")
-    assert told is not None
-    assert told["uid"] == "v"
-    assert [agent["agent"] for agent in told["agents"]] == ["y"]
+    reported = memory.explain("n/p")
+    assert reported is not None
+    assert reported["uid"] == "v"
+    assert [agent["agent"] for agent in reported["agents"]] == ["y"]
 
 
 def test_several_agents_of_one_pod() -> None:
@@ -60,16 +60,16 @@ def test_several_agents_of_one_pod() -> None:
     memory.filtered("x", args_of("p", "a", "b"), Rejections({1: "hot"}, {1}))
     memory.filtered("y", args_of("p", "a"), None)
     memory.scored("x", args_of("p", "a"), Scores(np.array([7])))
-    told = memory.explain("n/p")
-    assert told is not None
-    assert [agent["agent"] for agent in told["agents"]] == ["x", "y"]
-    assert told["agents"][0]["filter"]["at"] == "1970-01-01T00:00:01.500Z"
+    reported = memory.explain("n/p")
+    assert reported is not None
+    assert [agent["agent"] for agent in reported["agents"]] == ["x", "y"]
+    assert reported["agents"][0]["filter"]["at"] == "1970-01-01T00:00:01.500Z"
     last = memory.last("n/p")
     assert last is not None
     assert last.names == ["a", "b"]
 
 
-def test_very_many_nodes_make_fewer_pods() -> None:
+def test_very_many_nodes_reduce_the_number_of_pods() -> None:
     memory = decisions(1000, limit=1_000_000)
     names = [f"a-node-with-a-name-{number}" for number in range(5000)]
     for number in range(50):
@@ -78,7 +78,7 @@ def test_very_many_nodes_make_fewer_pods() -> None:
     assert memory.pods()[0] == "n/p49"
 
 
-def test_fewer_from_now_on_and_none_at_all() -> None:
+def test_the_record_can_be_reduced_and_disabled() -> None:
     memory = decisions()
     for number in range(3):
         memory.filtered("x", args_of(f"p{number}", "a"), None)

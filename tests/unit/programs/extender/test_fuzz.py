@@ -1,4 +1,4 @@
-"""A real extender process gets everything that it should not, and goes on as if nothing were.
+"""A real extender process gets invalid input and continues to work.
 
 KSO_FUZZ_SECONDS makes it longer.
 """
@@ -25,7 +25,7 @@ from .test_program import Process, extender
 SECONDS = float(os.environ.get("KSO_FUZZ_SECONDS", "0"))
 EXAMPLES = 150 if not SECONDS else int(SECONDS * 20)
 GROWTH = 32
-"""MiB that the process may grow after it has seen everything once."""
+"""MiB by which the process may grow after the first run of all inputs."""
 
 VICTIMS = {"a": {"Pods": [{"UID": "u"}], "NumPDBViolations": 0}}
 BODIES = (
@@ -86,7 +86,7 @@ def resident(process: Process) -> float:
 
 
 def send(process: Process, data: bytes, *, how: str = "wait") -> bytes:
-    """Send bytes on a connection of their own; what comes back within a moment."""
+    """Send bytes on a new connection; returns the immediate response."""
     answer = b""
     connection = socket.create_connection(("127.0.0.1", process.port), timeout=20)
     with connection, contextlib.suppress(OSError):
@@ -103,7 +103,7 @@ def send(process: Process, data: bytes, *, how: str = "wait") -> bytes:
 
 
 def well(process: Process) -> None:
-    """It is alive, and says what it always says."""
+    """Check that the process works as before."""
     assert process.process.poll() is None, process.log.read_text()[-2000:]
     assert process.ask("/healthz")
     answer = process.ask("/foo/filter", BODIES[0])
@@ -133,7 +133,7 @@ HOW = st.sampled_from(["wait", "wait", "wait", "hang up", "reset"])
     st.booleans(),
     HOW,
 )
-def test_requests_that_are_bent_break_nothing(
+def test_mutated_requests_are_answered(
     process: Process,
     path: str,
     body: bytes,
@@ -141,7 +141,7 @@ def test_requests_that_are_bent_break_nothing(
     whole_request: bool,
     how: str,
 ) -> None:
-    """Bytes of the body, or of all of the request, are replaced by others."""
+    """A request with replaced bytes, in the body or anywhere."""
     data = request("POST", path, body) if whole_request else body
     for where, length, junk in changes:
         at = int(where * len(data))
@@ -177,7 +177,7 @@ JSON = st.recursive(
     max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck), database=None
 )
 @given(st.sampled_from(PATHS), JSON, JSON, st.booleans())
-def test_objects_of_any_shape_break_nothing(
+def test_arbitrary_objects_are_answered(
     process: Process, path: str, pod: Any, node_like: Any, names: bool
 ) -> None:
     body: dict[str, Any] = {"Pod": pod, "Nodes": None, "NodeNames": ["a", "b"]}
@@ -199,7 +199,7 @@ def _object(found: Any, key: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("number", range(len(HOSTILE)))
-def test_hostile_bodies_get_an_answer(process: Process, number: int) -> None:
+def test_hostile_bodies_are_answered(process: Process, number: int) -> None:
     for path in PATHS:
         answer = send(process, request("POST", path, HOSTILE[number]))
         assert answer.split(b" ")[1] in (b"200", b"400"), answer[:200]
@@ -207,8 +207,8 @@ def test_hostile_bodies_get_an_answer(process: Process, number: int) -> None:
 
 
 @pytest.mark.timeout(300)
-def test_none_of_it_stays_in_memory(process: Process) -> None:
-    """Everything once, then everything again and again: the process does not grow."""
+def test_memory_does_not_grow(process: Process) -> None:
+    """After the first run of all inputs, repeated runs do not grow the process."""
     dice = random.Random(7)
 
     def round_() -> None:

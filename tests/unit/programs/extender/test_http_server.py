@@ -1,4 +1,4 @@
-"""What a client may do to the server, and what it gets for it."""
+"""The HTTP server's protocol, limits and shutdown."""
 
 from __future__ import annotations
 
@@ -8,21 +8,20 @@ from collections.abc import Callable
 
 import pytest
 
-from kube_scheduler_operator.programs.extender import connection as connections
-from kube_scheduler_operator.programs.extender import http_server
-from kube_scheduler_operator.programs.extender.messages import (
+from kube_scheduler_operator.programs.extender import http_connection, http_server
+from kube_scheduler_operator.programs.extender.http_types import (
     Answer,
+    HttpRequest,
+    HttpResponse,
     Limits,
-    Request,
-    Response,
     text,
 )
 
 from .conftest import Client, request, running
 
 
-def told(given: Request) -> Answer:
-    return Response(200, b"|".join((given.method, given.path, given.query, given.body)))
+def echo(given: HttpRequest) -> Answer:
+    return HttpResponse(200, b"|".join((given.method, given.path, given.query, given.body)))
 
 
 async def until(condition: Callable[[], object], seconds: float = 20.0) -> None:
@@ -31,8 +30,8 @@ async def until(condition: Callable[[], object], seconds: float = 20.0) -> None:
             await asyncio.sleep(0.01)
 
 
-async def test_requests_follow_each_other_on_a_connection() -> None:
-    async with running(told) as server, server.client() as client:
+async def test_connections_are_kept_alive() -> None:
+    async with running(echo) as server, server.client() as client:
         for body in (b"", b"x", b"y" * 100_000):
             answer = await client.ask("POST", "/a/filter?x=1&y", body)
             assert answer.status == 200
@@ -41,27 +40,27 @@ async def test_requests_follow_each_other_on_a_connection() -> None:
 
 
 async def test_head_has_no_body() -> None:
-    async with running(told) as server, server.client() as client:
+    async with running(echo) as server, server.client() as client:
         answer = await client.ask("HEAD", "/healthz")
         assert int(answer.headers["content-length"]) > 0
         assert (await client.ask("GET", "/next")).body == b"GET|/next||"
 
 
-async def test_requests_that_do_not_wait_are_answered_in_order() -> None:
-    async with running(told) as server, server.client() as client:
+async def test_pipelined_requests_are_answered_in_order() -> None:
+    async with running(echo) as server, server.client() as client:
         await client.send(b"".join(request("POST", f"/{i}", b"b" * i) for i in range(200)))
         for i in range(200):
             assert (await client.answer()).body == b"POST|/%d||%b" % (i, b"b" * i)
 
 
-async def test_requests_behind_one_that_waits_keep_their_place() -> None:
+async def test_pipelined_requests_wait_for_a_slow_one() -> None:
     gate = asyncio.Event()
 
     async def slow() -> Answer:
         await gate.wait()
         return b'"slow"'
 
-    def app(given: Request) -> object:
+    def app(given: HttpRequest) -> object:
         return slow() if given.path == b"/slow" else b'"quick"'
 
     async with running(app) as server, server.client() as client:  # type: ignore[arg-type]
@@ -72,9 +71,9 @@ async def test_requests_behind_one_that_waits_keep_their_place() -> None:
 
 
 @pytest.mark.parametrize("size", [1, 3, 7, 1000])
-async def test_bytes_may_come_in_any_pieces(size: int) -> None:
+async def test_requests_may_be_split_anywhere(size: int) -> None:
     whole = request("POST", "/a", b"hello", Expect="100-continue") + request("GET", "/b")
-    async with running(told) as server, server.client() as client:
+    async with running(echo) as server, server.client() as client:
         for at in range(0, len(whole), size):
             await client.send(whole[at : at + size])
             await asyncio.sleep(0)
@@ -82,19 +81,19 @@ async def test_bytes_may_come_in_any_pieces(size: int) -> None:
         assert (await client.answer()).body == b"GET|/b||"
 
 
-async def test_a_client_that_asks_first_is_told_to_go_on() -> None:
+async def test_expect_100_continue_is_answered() -> None:
     head = request("POST", "/", b"hello", Expect="100-continue")[:-5]
-    async with running(told) as server, server.client() as client:
+    async with running(echo) as server, server.client() as client:
         await client.send(head)
         assert await client.reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
         await client.send(b"hello")
         assert (await client.answer()).body == b"POST|/||hello"
 
 
-async def test_a_client_that_asks_first_hears_that_its_body_is_too_large() -> None:
+async def test_expect_100_continue_with_a_large_body_is_refused() -> None:
     limits = Limits(body=4)
     head = request("POST", "/", b"hello", Expect="100-continue")[:-5]
-    async with running(told, limits) as server, server.client() as client:
+    async with running(echo, limits) as server, server.client() as client:
         await client.send(head)
         answer = await client.answer()
         assert (answer.status, client.sent) == (413, [])
@@ -103,16 +102,16 @@ async def test_a_client_that_asks_first_hears_that_its_body_is_too_large() -> No
         assert server.server.refused == {413: 1}
 
 
-async def test_chunked_bodies_are_put_together() -> None:
+async def test_chunked_bodies_are_joined() -> None:
     head = b"POST /c HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
-    async with running(told) as server, server.client() as client:
+    async with running(echo) as server, server.client() as client:
         await client.send(head + b"3\r\nabc\r\n4;ext=1\r\ndefg\r\n0\r\nTrailer: t\r\n\r\n")
         assert (await client.answer()).body == b"POST|/c||abcdefg"
 
 
 async def test_chunked_bodies_have_the_same_limit() -> None:
     head = b"POST /c HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
-    async with running(told, Limits(body=1000)) as server, server.client() as client:
+    async with running(echo, Limits(body=1000)) as server, server.client() as client:
         await client.send(head + b"200\r\n" + b"a" * 512 + b"\r\n")
         await client.send(b"200\r\n" + b"a" * 512 + b"\r\n")
         assert (await client.answer()).status == 413
@@ -121,7 +120,7 @@ async def test_chunked_bodies_have_the_same_limit() -> None:
 @pytest.mark.parametrize(
     ("bytes_", "status"),
     [
-        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 400),  # somebody speaks TLS
+        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 400),  # a TLS client
         (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 400),
         (b"GET / HTTP/1.1\r\nHost: x\r\nUpgrade: h2c\r\nConnection: Upgrade\r\n\r\n", 501),
         (b"CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n", 501),
@@ -136,8 +135,8 @@ async def test_chunked_bodies_have_the_same_limit() -> None:
         (b"\x00" * 100, 400),
     ],
 )
-async def test_what_is_no_proper_request_is_refused(bytes_: bytes, status: int) -> None:
-    async with running(told) as server, server.client() as client:
+async def test_malformed_requests_are_refused(bytes_: bytes, status: int) -> None:
+    async with running(echo) as server, server.client() as client:
         await client.send(bytes_)
         answer = await client.answer()
         assert answer.status == status
@@ -152,7 +151,7 @@ async def test_what_is_no_proper_request_is_refused(bytes_: bytes, status: int) 
     [b"X: " + b"a" * 70_000 + b"\r\n\r\n", b"X: a\r\n" * 20_000, b"X: " + b"a" * 500_000],
 )
 async def test_headers_are_limited(line: bytes) -> None:
-    async with running(told) as server, server.client() as client:
+    async with running(echo) as server, server.client() as client:
         await client.send(b"GET / HTTP/1.1\r\n")
         for at in range(0, len(line), 20_000):
             if client.writer.is_closing():
@@ -164,7 +163,7 @@ async def test_headers_are_limited(line: bytes) -> None:
 
 async def test_trailers_are_limited() -> None:
     head = b"POST /c HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nT: "
-    async with running(told) as server, server.client() as client:
+    async with running(echo) as server, server.client() as client:
         await client.send(head)
         for _ in range(20):
             client.writer.write(b"a" * 10_000)
@@ -172,7 +171,7 @@ async def test_trailers_are_limited() -> None:
         assert (await client.answer()).status == 431
 
 
-async def test_a_client_that_has_closed_its_half_gets_its_answer() -> None:
+async def test_half_closed_connections_are_answered() -> None:
     async def later() -> Answer:
         await asyncio.sleep(0.05)
         return b"1"
@@ -185,16 +184,16 @@ async def test_a_client_that_has_closed_its_half_gets_its_answer() -> None:
         assert await client.ended()
 
 
-async def test_a_client_that_closes_in_the_middle_of_a_request_is_forgotten() -> None:
-    async with running(told) as server, server.client() as client:
+async def test_a_connection_closed_within_a_request_is_dropped() -> None:
+    async with running(echo) as server, server.client() as client:
         client.writer.write(request("POST", "/", b"abc")[:-1])
         client.writer.write_eof()
         assert await client.ended()
         await until(lambda: not server.server.connections)
 
 
-async def test_old_clients_and_those_that_want_it_are_closed() -> None:
-    async with running(told) as server:
+async def test_http_1_0_and_connection_close_end_the_connection() -> None:
+    async with running(echo) as server:
         async with server.client() as client:
             await client.send(b"GET /old HTTP/1.0\r\n\r\n")
             answer = await client.answer()
@@ -205,8 +204,8 @@ async def test_old_clients_and_those_that_want_it_are_closed() -> None:
             assert await client.ended()
 
 
-async def test_a_bug_is_one_failed_request(caplog: pytest.LogCaptureFixture) -> None:
-    def app(given: Request) -> Answer:
+async def test_an_exception_fails_only_its_request(caplog: pytest.LogCaptureFixture) -> None:
+    def app(given: HttpRequest) -> Answer:
         if given.path == b"/bug":
             raise ZeroDivisionError
         return b"1"
@@ -219,14 +218,14 @@ async def test_a_bug_is_one_failed_request(caplog: pytest.LogCaptureFixture) -> 
 
 @pytest.fixture
 def hurried(monkeypatch: pytest.MonkeyPatch) -> Limits:
-    """Time-outs of tenths of seconds."""
+    """Timeouts of tenths of a second."""
     monkeypatch.setattr(http_server, "SWEEP", 0.02)
-    monkeypatch.setattr(connections, "LINGER", 0.1)
+    monkeypatch.setattr(http_connection, "LINGER", 0.1)
     return Limits(head_seconds=0.2, body_seconds=0.4, idle_seconds=0.3, write_seconds=0.3)
 
 
-async def test_a_request_that_trickles_in_is_given_up(hurried: Limits) -> None:
-    async with running(told, hurried) as server, server.client() as client:
+async def test_slow_headers_time_out(hurried: Limits) -> None:
+    async with running(echo, hurried) as server, server.client() as client:
 
         async def trickle() -> None:
             for byte in b"GET / HTTP/1.1\r\nX: " + b"a" * 1000:
@@ -239,23 +238,23 @@ async def test_a_request_that_trickles_in_is_given_up(hurried: Limits) -> None:
         await until(lambda: not server.server.connections)
 
 
-async def test_a_body_that_does_not_come_is_given_up(hurried: Limits) -> None:
-    async with running(told, hurried) as server, server.client() as client:
+async def test_a_missing_body_times_out(hurried: Limits) -> None:
+    async with running(echo, hurried) as server, server.client() as client:
         await client.send(request("POST", "/", b"abc")[:-1])
         assert (await client.answer()).status == 408
 
 
 async def test_idle_connections_are_closed(hurried: Limits) -> None:
-    async with running(told, hurried) as server, server.client() as client:
+    async with running(echo, hurried) as server, server.client() as client:
         assert (await client.ask("GET", "/")).status == 200
         assert await client.ended()
         assert not server.server.refused
 
 
-async def test_a_client_that_does_not_read_costs_no_memory(hurried: Limits) -> None:
+async def test_a_client_that_does_not_read_is_disconnected(hurried: Limits) -> None:
     answered = 0
 
-    def app(_: Request) -> Answer:
+    def app(_: HttpRequest) -> Answer:
         nonlocal answered
         answered += 1
         return b"x" * 1_000_000
@@ -267,7 +266,7 @@ async def test_a_client_that_does_not_read_costs_no_memory(hurried: Limits) -> N
         assert answered < 100
 
 
-async def test_a_client_that_reads_late_gets_everything() -> None:
+async def test_a_slow_reader_gets_all_responses() -> None:
     size = 2_000_000
 
     async with running(lambda _: b"x" * size) as server, server.client() as client:
@@ -277,8 +276,8 @@ async def test_a_client_that_reads_late_gets_everything() -> None:
             assert len((await client.answer()).body) == size
 
 
-async def test_too_many_connections_make_the_idle_ones_go() -> None:
-    async with running(told, Limits(connections=3)) as server:
+async def test_too_many_connections_close_the_idle_ones() -> None:
+    async with running(echo, Limits(connections=3)) as server:
         clients: list[Client] = []
         for _ in range(10):
             reader, writer = await asyncio.open_connection("127.0.0.1", server.server.port)
@@ -291,7 +290,7 @@ async def test_too_many_connections_make_the_idle_ones_go() -> None:
             client.close()
 
 
-async def test_a_stop_lets_requests_end() -> None:
+async def test_shutdown_finishes_requests() -> None:
     gate = asyncio.Event()
 
     async def slow() -> Answer:
@@ -313,7 +312,7 @@ async def test_a_stop_lets_requests_end() -> None:
             await asyncio.open_connection("127.0.0.1", server.server.port)
 
 
-async def test_a_stop_does_not_wait_for_ever() -> None:
+async def test_shutdown_has_a_time_limit() -> None:
     async with running(lambda _: asyncio.sleep(600, b"")) as server, server.client() as client:
         await client.send(request("GET", "/"))
         await until(lambda: server.server.connections)
@@ -324,5 +323,5 @@ async def test_a_stop_does_not_wait_for_ever() -> None:
         assert await client.ended()
 
 
-def test_sentences_are_answers_of_text() -> None:
+def test_text_responses_end_with_a_newline() -> None:
     assert text(404, "no").body == b"no\n"

@@ -1,4 +1,4 @@
-"""The table of metrics is what is served, and the file on the page can be used."""
+"""The documented metrics and the documented configuration match the program."""
 
 from __future__ import annotations
 
@@ -9,31 +9,31 @@ import numpy as np
 from prometheus_client.parser import text_string_to_metric_families
 
 from kube_scheduler_operator.policies.cluster import Cluster
-from kube_scheduler_operator.programs.extender import config
+from kube_scheduler_operator.programs.extender import config_reader
 from kube_scheduler_operator.programs.extender.cluster_feed import Watched
-from kube_scheduler_operator.programs.extender.http_server import Server
-from kube_scheduler_operator.programs.extender.messages import Request
-from kube_scheduler_operator.programs.extender.metrics import PREFIX, Metrics, Sources
+from kube_scheduler_operator.programs.extender.http_server import HttpServer
+from kube_scheduler_operator.programs.extender.http_types import HttpRequest
+from kube_scheduler_operator.programs.extender.metrics import PREFIX, ExtenderMetrics, MetricSources
 from kube_scheduler_operator.programs.extender.routes import calls_of
-from kube_scheduler_operator.programs.extender.verbs import Context
+from kube_scheduler_operator.programs.extender.verbs import VerbContext
 
-from .conftest import Told, agent_of, names_body
+from .conftest import StubPolicy, agent_of, names_body
 from .test_routes import routes_of
 
 PAGE = (Path(__file__).parents[4] / "docs" / "extender-server.md").read_text()
 
 
-def served(context: Context, cluster: Cluster) -> dict[str, tuple[str, str, frozenset[str]]]:
-    """Name without the prefix -> type, text, labels."""
-    agent = agent_of(Told(cluster, lambda n: np.arange(n), reasons={0: "hot"}))
+def served(context: VerbContext, cluster: Cluster) -> dict[str, tuple[str, str, frozenset[str]]]:
+    """Name without the prefix to type, help text and labels."""
+    agent = agent_of(StubPolicy(cluster, lambda n: np.arange(n), reasons={0: "hot"}))
     routes = routes_of(context, agent)
     for verb in ("filter", "prioritize"):
-        routes(Request(b"POST", f"/agent/{verb}".encode(), b"", names_body("a", "x")))
-    server = Server(routes)
+        routes(HttpRequest(b"POST", f"/agent/{verb}".encode(), b"", names_body("a", "x")))
+    server = HttpServer(routes)
     server.refused = {413: 2}
     watched = Watched("nodes", True, 3.0, 4, 1, 2, "")
-    metrics = Metrics(
-        Sources(
+    metrics = ExtenderMetrics(
+        MetricSources(
             calls=lambda: calls_of(routes.verbs),
             agents=lambda: [agent],
             servers=lambda: [server],
@@ -53,7 +53,7 @@ def served(context: Context, cluster: Cluster) -> dict[str, tuple[str, str, froz
     return found
 
 
-def test_the_table_of_metrics_is_what_is_served(context: Context, cluster: Cluster) -> None:
+def test_the_documented_metrics_are_served(context: VerbContext, cluster: Cluster) -> None:
     rows = re.findall(r"^\| `(\w+)` \| (\w+) \| (.*?) \| (.+) \|$", PAGE, re.MULTILINE)
     documented = {
         name: (kind, text, frozenset(re.findall(r"`(\w+)`", labels)))
@@ -62,12 +62,14 @@ def test_the_table_of_metrics_is_what_is_served(context: Context, cluster: Clust
     assert documented == served(context, cluster)
 
 
-def test_what_is_counted_is_shown(context: Context, cluster: Cluster) -> None:
-    agent = agent_of(Told(cluster, error=ValueError()))
+def test_counters_appear_in_metrics(context: VerbContext, cluster: Cluster) -> None:
+    agent = agent_of(StubPolicy(cluster, error=ValueError()))
     routes = routes_of(context, agent)
-    routes(Request(b"POST", b"/agent/filter", b"", names_body("a", "x")))
-    routes(Request(b"POST", b"/agent/filter", b"", b"{"))
-    metrics = Metrics(Sources(calls=lambda: calls_of(routes.verbs), agents=lambda: [agent]))
+    routes(HttpRequest(b"POST", b"/agent/filter", b"", names_body("a", "x")))
+    routes(HttpRequest(b"POST", b"/agent/filter", b"", b"{"))
+    metrics = ExtenderMetrics(
+        MetricSources(calls=lambda: calls_of(routes.verbs), agents=lambda: [agent])
+    )
     text = metrics.render().decode()
     labels = '{agent="agent",verb="filter"}'
     assert f"{PREFIX}call_duration_seconds_count{labels} 2.0" in text
@@ -75,12 +77,12 @@ def test_what_is_counted_is_shown(context: Context, cluster: Cluster) -> None:
     assert f"{PREFIX}nodes_asked_total{labels} 2.0" in text
     assert f"{PREFIX}nodes_unknown_total{labels} 1.0" in text
     assert f'{PREFIX}policy_errors_total{{agent="agent",policy="p0"}} 1.0' in text
-    assert 'verb="bind"' not in text  # nobody has ever asked it
+    assert 'verb="bind"' not in text  # never called
 
 
-def test_the_file_on_the_page_can_be_used() -> None:
+def test_the_documented_file_is_valid() -> None:
     (file,) = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
-    found = config.read(file)
+    found = config_reader.read(file)
     assert [agent.name for agent in found.agents] == ["careful", "default"]
     assert found.listen.tls is not None
     assert found.health is not None

@@ -1,4 +1,4 @@
-"""Lists of names that come again are neither parsed nor looked for again, and stay right."""
+"""Recurring lists of names are neither parsed nor looked up again, and stay correct."""
 
 from __future__ import annotations
 
@@ -12,8 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kube_scheduler_operator.policies.cluster import Cluster
-from kube_scheduler_operator.programs.extender.node_names import LastNames, Names, NamesError
-from kube_scheduler_operator.programs.extender.wire import Reader
+from kube_scheduler_operator.programs.extender.node_names import (
+    NamesError,
+    NodeNames,
+    RecentNodeNames,
+)
+from kube_scheduler_operator.programs.extender.wire import ArgsReader
 
 from .conftest import POD, names_body, node
 
@@ -22,14 +26,14 @@ def as_json(*names: str) -> bytes:
     return json.dumps(names, separators=(",", ":")).encode()
 
 
-def located(cluster: Cluster, names: Names) -> tuple[list[str], list[int]]:
+def located(cluster: Cluster, names: NodeNames) -> tuple[list[str], list[int]]:
     names.locate(cluster)
     positions = range(len(names)) if names.positions is None else names.positions.tolist()
     return [cluster.names[index] for index in names.indices], list(positions)
 
 
-def test_a_list_that_comes_again_is_the_same_object() -> None:
-    last = LastNames()
+def test_a_recurring_list_is_the_same_object() -> None:
+    last = RecentNodeNames()
     names = last.get(as_json("a", "b"))
     assert names.texts == ["a", "b"]
     assert last.get(as_json("b", "a")) is not names
@@ -37,7 +41,7 @@ def test_a_list_that_comes_again_is_the_same_object() -> None:
 
 
 def test_requests_for_other_pods_share_their_names() -> None:
-    reader = Reader()
+    reader = ArgsReader()
     first = reader.read(names_body("a", "b"))
     reader.read(names_body("b", "a"))
     other = reader.read(names_body("a", "b", pod={**POD, "x": 1}))
@@ -45,8 +49,8 @@ def test_requests_for_other_pods_share_their_names() -> None:
     assert other.object["x"] == 1
 
 
-def test_the_list_that_was_not_asked_for_the_longest_is_forgotten() -> None:
-    last = LastNames(kept=2)
+def test_the_least_recently_used_list_is_removed() -> None:
+    last = RecentNodeNames(size=2)
     first, second = last.get(as_json("a")), last.get(as_json("b"))
     assert last.get(as_json("a")) is first
     last.get(as_json("c"))
@@ -54,9 +58,9 @@ def test_the_list_that_was_not_asked_for_the_longest_is_forgotten() -> None:
     assert last.get(as_json("b")) is not second
 
 
-def test_lists_are_kept_up_to_so_many_bytes() -> None:
+def test_the_cache_has_a_size_in_bytes() -> None:
     size = len(as_json("a" * 50))
-    last = LastNames(kept_bytes=2 * size)
+    last = RecentNodeNames(size_bytes=2 * size)
     first, second = last.get(as_json("a" * 50)), last.get(as_json("b" * 50))
     assert last.get(as_json("a" * 50)) is first
     last.get(as_json("c" * 50))
@@ -69,15 +73,15 @@ def test_lists_are_kept_up_to_so_many_bytes() -> None:
     assert last.get(as_json("a" * 50)) is first
 
 
-def test_what_is_no_json_is_not_kept() -> None:
-    last = LastNames()
+def test_invalid_json_is_not_cached() -> None:
+    last = RecentNodeNames()
     for _ in range(2):
         with pytest.raises(orjson.JSONDecodeError):
             last.get(b'["a"')
 
 
-def test_names_are_found_anew_when_nodes_come_and_go(cluster: Cluster) -> None:
-    names = Names(["c", "x", "a"])
+def test_names_are_looked_up_again_when_nodes_change(cluster: Cluster) -> None:
+    names = NodeNames(["c", "x", "a"])
     assert located(cluster, names) == (["c", "a"], [0, 2])
     cluster.set_node(node("x"))
     assert located(cluster, names) == (["c", "x", "a"], [0, 1, 2])
@@ -87,9 +91,9 @@ def test_names_are_found_anew_when_nodes_come_and_go(cluster: Cluster) -> None:
     assert located(cluster, names) == (["x", "a"], [1, 2])
 
 
-def test_what_was_found_before_stays_as_it_was(cluster: Cluster) -> None:
-    """Who remembers a decision holds on to its positions."""
-    names = Names(["c", "x", "a"])
+def test_earlier_indices_do_not_change(cluster: Cluster) -> None:
+    """Recorded decisions keep references to positions."""
+    names = NodeNames(["c", "x", "a"])
     names.locate(cluster)
     indices, positions = names.indices, names.positions
     assert positions is not None
@@ -99,19 +103,19 @@ def test_what_was_found_before_stays_as_it_was(cluster: Cluster) -> None:
 
 
 @pytest.mark.parametrize("wrong", [["a", 1], ["a", None], ["a", ["b"]], ["a", {"b": "c"}]])
-def test_names_that_are_no_texts_are_refused_every_time(cluster: Cluster, wrong: Any) -> None:
-    names = Names(wrong)
+def test_names_that_are_not_strings_are_always_refused(cluster: Cluster, wrong: Any) -> None:
+    names = NodeNames(wrong)
     for _ in range(2):
-        with pytest.raises(NamesError, match="list of texts"):
+        with pytest.raises(NamesError, match="list of strings"):
             names.locate(cluster)
 
 
 @given(st.lists(st.sampled_from("abcxyz"), unique=True), st.data())
-def test_a_split_list_is_two_lists(texts: list[str], data: st.DataObject) -> None:
+def test_a_split_separates_rejected_names(texts: list[str], data: st.DataObject) -> None:
     cluster = Cluster(time.time)
     for name in "abc":
         cluster.set_node(node(name))
-    names = Names(texts)
+    names = NodeNames(texts)
     if data.draw(st.booleans()):
         names.locate(cluster)
     for _ in range(2):
@@ -120,11 +124,11 @@ def test_a_split_list_is_two_lists(texts: list[str], data: st.DataObject) -> Non
         assert gone == [texts[each] for each in at]
         assert left.texts == [text for text in texts if text not in gone]
         assert json.loads(left.json) == left.texts
-        assert located(cluster, left) == located(cluster, Names(list(left.texts)))
+        assert located(cluster, left) == located(cluster, NodeNames(list(left.texts)))
 
 
-def test_the_same_split_is_made_once() -> None:
-    names = Names(["a", "b", "c"])
+def test_a_repeated_split_is_cached() -> None:
+    names = NodeNames(["a", "b", "c"])
     left, _ = names.split({1: "hot"})
     assert names.split({1: "cold"})[0] is left
     assert names.split({2: "hot"})[0] is not left

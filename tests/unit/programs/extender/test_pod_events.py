@@ -1,4 +1,4 @@
-"""Events about pods that no node was left for: enough of them, and never too many."""
+"""Events on rejected Pods, and their rate limits."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from kube_scheduler_operator.programs.extender.pod_events import (
     BURST,
     PAUSE,
     REASON,
-    Teller,
+    PodEventRecorder,
     message,
 )
-from kube_scheduler_operator.programs.extender.wire import Args, Reader
+from kube_scheduler_operator.programs.extender.wire import Args, ArgsReader
 
 from .conftest import POD, names_body
 
@@ -31,7 +31,7 @@ class World:
         self.now = 0.0
         self.recorder = Recorder()
         recorder: Any = self.recorder
-        self.teller = Teller(recorder, lambda: self.now)
+        self.teller = PodEventRecorder(recorder, lambda: self.now)
 
     def rejected(self, args: Args, agent: str = "x") -> None:
         self.teller.rejected(agent, args, Rejections(dict.fromkeys(range(len(args.names)), "hot")))
@@ -43,19 +43,19 @@ class World:
 
 def args_of(name: str, uid: str = "u") -> Args:
     pod = {"metadata": {"name": name, "namespace": "shop", "uid": uid}}
-    return Reader().read(names_body("a", "b", pod=pod))
+    return ArgsReader().read(names_body("a", "b", pod=pod))
 
 
-def test_an_event_is_about_the_pod() -> None:
+def test_an_event_refers_to_the_pod() -> None:
     world = World()
-    world.rejected(Reader().read(names_body("a", "b", pod=POD)))
+    world.rejected(ArgsReader().read(names_body("a", "b", pod=POD)))
     ((severity, reason, text, involved),) = world.recorder.events
     assert (severity, reason) == ("Warning", REASON)
-    assert text == "extender x rejected all 2 nodes that it was asked about: 2 hot"
+    assert text == "extender x rejected all 2 candidate nodes: 2 hot"
     assert involved == Involved("v1", "Pod", "web", "shop", "u-1")
 
 
-def test_a_pod_gets_its_next_event_after_a_while() -> None:
+def test_events_of_a_pod_are_rate_limited() -> None:
     world = World()
     for world.now in (0.0, 1.0, PAUSE - 1, PAUSE + 1, PAUSE + 2):
         world.rejected(args_of("p"))
@@ -65,7 +65,7 @@ def test_a_pod_gets_its_next_event_after_a_while() -> None:
     assert world.count == 4
 
 
-def test_many_pods_get_few_events() -> None:
+def test_events_of_all_pods_are_rate_limited() -> None:
     world = World()
     for number in range(1000):
         world.rejected(args_of(f"p{number}"))
@@ -79,15 +79,15 @@ def test_many_pods_get_few_events() -> None:
 
 def test_a_pod_without_a_name_has_no_events() -> None:
     world = World()
-    world.rejected(Reader().read(names_body("a", pod={})))
-    world.rejected(Reader().read(names_body(pod=POD)))
+    world.rejected(ArgsReader().read(names_body("a", pod={})))
+    world.rejected(ArgsReader().read(names_body(pod=POD)))
     assert world.count == 0
 
 
-def test_the_commonest_reasons_come_first() -> None:
+def test_the_most_frequent_reasons_come_first() -> None:
     reasons = ["hot"] * 5 + ["full"] * 3 + ["old"] * 2 + ["a", "b"]
     assert message("x", Rejections(dict(enumerate(reasons)))) == (
-        "extender x rejected all 12 nodes that it was asked about: 5 hot; 3 full; 2 old; "
+        "extender x rejected all 12 candidate nodes: 5 hot; 3 full; 2 old; "
         "2 for other reasons (kubectl scheduler explain)"
     )
-    assert "rejected the only node" in message("x", Rejections({0: "hot"}))
+    assert "rejected the only candidate node" in message("x", Rejections({0: "hot"}))

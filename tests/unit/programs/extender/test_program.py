@@ -1,4 +1,4 @@
-"""The extender as a process: its start, its reloads, its end."""
+"""The extender as a process: start, reloads and shutdown."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ class Process:
 
     @property
     def port(self) -> int:
-        """The one that is told last."""
+        """The port in the last log entry."""
         found = 0
 
-        def told() -> bool:
+        def served() -> bool:
             nonlocal found
             assert self.process.poll() is None, self.log.read_text()
             for line in self.log.read_text().splitlines():
@@ -48,7 +48,7 @@ class Process:
                     found = int(line.rpartition("port=")[2])
             return bool(found)
 
-        until(told)
+        until(served)
         return found
 
     def ask(self, path: str, body: bytes | None = None, port: int = 0) -> Any:
@@ -71,7 +71,7 @@ class Process:
 def until(condition: Callable[[], object], seconds: float = 30.0) -> None:
     end = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < end, "it did not come to that"
+        assert time.monotonic() < end, "the condition was not met"
         time.sleep(0.02)
 
 
@@ -91,14 +91,14 @@ def extender(directory: Path, *args: str, **environ: str) -> Iterator[Process]:
 
 
 def write(file: Path, document: Any) -> str:
-    """As a kubelet changes a mounted file: in one step."""
+    """Replace a file atomically, as a kubelet does."""
     new = file.with_suffix(".new")
     new.write_text(json.dumps(document))
     new.replace(file)
     return str(file)
 
 
-def test_a_policy_alone_needs_no_file_and_no_api(tmp_path: Path) -> None:
+def test_a_single_policy_needs_neither_file_nor_api(tmp_path: Path) -> None:
     with extender(tmp_path, "--policy", "foo", "--no-watch", LOG_LEVEL="DEBUG") as process:
         body = nodes_body(node("a"), node("b"))
         answer = process.ask("/foo/filter", body)
@@ -115,18 +115,18 @@ def test_a_policy_alone_needs_no_file_and_no_api(tmp_path: Path) -> None:
         assert process.process.wait(20) == 0
 
 
-def test_without_an_api_it_answers_and_is_not_ready(tmp_path: Path) -> None:
+def test_without_the_api_it_serves_and_is_not_ready(tmp_path: Path) -> None:
     kubeconfig = str(tmp_path / "none")
     with extender(tmp_path, "--policy", "foo", "--kubeconfig", kubeconfig) as process:
         assert process.ask("/foo/filter", names_body("a"))["NodeNames"] == ["a"]
-        until(lambda: "Cannot follow the API" in process.log.read_text())
+        until(lambda: "Cannot list or watch" in process.log.read_text())
         assert process.status("/readyz") == 503
         assert process.status("/healthz") == 200
         process.process.send_signal(signal.SIGINT)
         assert process.process.wait(20) == 0
 
 
-def test_a_changed_file_is_used_without_a_restart(tmp_path: Path) -> None:
+def test_a_changed_file_is_reloaded(tmp_path: Path) -> None:
     def config(value: int, **more: Any) -> dict[str, Any]:
         policy = {"policy": "foo", "arguments": {"value": value}}
         return {"policies": [policy], "watch": False, "listen": {"port": 0}, **more}
@@ -138,7 +138,7 @@ def test_a_changed_file_is_used_without_a_restart(tmp_path: Path) -> None:
         def score() -> int:
             return int(process.ask("/foo/prioritize", body)[0]["Score"])
 
-        assert score() == 0  # a node that nobody knows
+        assert score() == 0  # an unknown node
         process.ask("/foo/filter", nodes_body(node("a"), node("b")))
         assert score() == 3
         first = process.ask("/version")["config"]
@@ -163,7 +163,7 @@ def test_a_changed_file_is_used_without_a_restart(tmp_path: Path) -> None:
             socket.create_connection(("127.0.0.1", old), 5)
 
 
-def test_a_second_port_tells_only_how_it_is_going(tmp_path: Path) -> None:
+def test_the_health_port_serves_only_health(tmp_path: Path) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -186,7 +186,7 @@ def lines(process: Process, part: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("args", "environ", "told"),
+    ("args", "environ", "message"),
     [
         (["--config", "/does/not/exist"], {}, "No such file"),
         (["--policy", "fooo"], {}, 'did you mean "foo"?'),
@@ -195,9 +195,7 @@ def lines(process: Process, part: str) -> list[str]:
         ([], {}, "required"),
     ],
 )
-def test_what_cannot_be_started_is_said(
-    args: list[str], environ: dict[str, str], told: str
-) -> None:
+def test_start_errors_are_reported(args: list[str], environ: dict[str, str], message: str) -> None:
     done = subprocess.run(
         [*PROGRAM, *args],
         capture_output=True,
@@ -207,11 +205,11 @@ def test_what_cannot_be_started_is_said(
         check=False,
     )
     assert done.returncode in (1, 2)
-    assert told in done.stderr
+    assert message in done.stderr
     assert "Traceback" not in done.stderr
 
 
-def test_a_port_that_is_taken_is_said(tmp_path: Path) -> None:
+def test_an_occupied_port_is_reported(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         done = subprocess.run(
@@ -223,7 +221,7 @@ def test_a_port_that_is_taken_is_said(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_clients_show_a_certificate(
+def test_client_certificates_are_required(
     tmp_path: Path, first_certificate: CertificateFiles, second_certificate: CertificateFiles
 ) -> None:
     server = {"crt": tmp_path / "s.crt", "key": tmp_path / "s.key"}

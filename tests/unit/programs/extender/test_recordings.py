@@ -1,4 +1,4 @@
-"""What real kube-schedulers have sent is answered so that they can use it.
+"""Recorded requests of real kube-schedulers get valid responses.
 
 The recordings are from kube-scheduler itself (hack/record-extender); those of 1.29 are written by
 hand after its source. An answer is judged as kube-scheduler's extender.go does.
@@ -16,9 +16,9 @@ import pytest
 from cluster.recording import wire
 from kube_scheduler_operator.policies.cluster import Cluster
 from kube_scheduler_operator.programs.extender.routes import Routes, verbs_of
-from kube_scheduler_operator.programs.extender.verbs import Context
+from kube_scheduler_operator.programs.extender.verbs import VerbContext
 
-from .conftest import Told, agent_of, node, request, running
+from .conftest import StubPolicy, agent_of, node, request, running
 from .test_routes import routes_of
 
 RECORDINGS = Path(__file__).parent / "recordings"
@@ -35,7 +35,7 @@ def requests() -> list[Any]:
     return found
 
 
-def test_there_are_recordings_of_every_verb_and_both_forms() -> None:
+def test_recordings_cover_every_verb_with_names_and_nodes() -> None:
     seen = {
         (document["kubernetes"], document["form"], each["verb"])
         for document in (json.loads(file.read_text(encoding="utf-8")) for file in FILES)
@@ -84,8 +84,8 @@ def routes(request: pytest.FixtureRequest) -> tuple[Routes, list[str]]:
     from kube_scheduler_operator.programs.extender.decisions import Decisions
     from kube_scheduler_operator.programs.extender.prioritize_response import Fragments
 
-    context = Context(cluster, Fragments(cluster), Decisions(10, cluster.now))
-    policy = Told(cluster, lambda n: np.arange(n), reasons={0: "hot"}, unresolvable=[0])
+    context = VerbContext(cluster, Fragments(cluster), Decisions(10, cluster.now))
+    policy = StubPolicy(cluster, lambda n: np.arange(n), reasons={0: "hot"}, unresolvable=[0])
     found = routes_of(context)
     found.verbs = verbs_of([agent_of(policy)], context, bind)
     return found, bound

@@ -1,4 +1,4 @@
-"""Paths and verbs: requests in, answers out, without a port."""
+"""Paths and verbs, without a port."""
 
 from __future__ import annotations
 
@@ -13,31 +13,33 @@ import pytest
 
 from kube_scheduler_operator.base import klog
 from kube_scheduler_operator.policies.cluster import Cluster
-from kube_scheduler_operator.programs.extender.agent import Agent
-from kube_scheduler_operator.programs.extender.messages import Answer, Request, Response
+from kube_scheduler_operator.programs.extender.agent import PolicyAgent
+from kube_scheduler_operator.programs.extender.http_types import Answer, HttpRequest, HttpResponse
 from kube_scheduler_operator.programs.extender.routes import Routes, calls_of, verbs_of
-from kube_scheduler_operator.programs.extender.verbs import Context
-from kube_scheduler_operator.programs.extender.wire_bind_preempt import Binding
+from kube_scheduler_operator.programs.extender.verbs import VerbContext
+from kube_scheduler_operator.programs.extender.wire import Binding
 
-from .conftest import POD, Told, agent_of, names_body, node, nodes_body
+from .conftest import POD, StubPolicy, agent_of, names_body, node, nodes_body
 
-Ask = Callable[..., Response]
+Ask = Callable[..., HttpResponse]
 
 
-def whole(answer: Answer | Awaitable[Answer]) -> Response:
-    if isinstance(answer, Response):
+def whole(answer: Answer | Awaitable[Answer]) -> HttpResponse:
+    if isinstance(answer, HttpResponse):
         return answer
     assert isinstance(answer, bytes)
-    return Response(200, answer, b"application/json")
+    return HttpResponse(200, answer, b"application/json")
 
 
 @pytest.fixture
-def served(context: Context, cluster: Cluster) -> Routes:
-    policy = Told(cluster, lambda n: np.arange(n), reasons={0: "hot"}, unresolvable=[0])
-    return routes_of(context, agent_of(policy, name="told"), agent_of(Told(cluster), name="mild"))
+def served(context: VerbContext, cluster: Cluster) -> Routes:
+    policy = StubPolicy(cluster, lambda n: np.arange(n), reasons={0: "hot"}, unresolvable=[0])
+    return routes_of(
+        context, agent_of(policy, name="strict"), agent_of(StubPolicy(cluster), name="mild")
+    )
 
 
-def routes_of(context: Context, *agents: Agent, bind: Any = None) -> Routes:
+def routes_of(context: VerbContext, *agents: PolicyAgent, bind: Any = None) -> Routes:
     routes = Routes(
         version=lambda: {"version": "1"},
         alive=lambda: {"ping": None},
@@ -51,14 +53,16 @@ def routes_of(context: Context, *agents: Agent, bind: Any = None) -> Routes:
 
 @pytest.fixture
 def ask(served: Routes) -> Ask:
-    def asked(method: str, path: str, body: bytes = b"", **more: Any) -> Response:
+    def asked(method: str, path: str, body: bytes = b"", **more: Any) -> HttpResponse:
         path, _, query = path.partition("?")
-        return whole(served(Request(method.encode(), path.encode(), query.encode(), body, **more)))
+        return whole(
+            served(HttpRequest(method.encode(), path.encode(), query.encode(), body, **more))
+        )
 
     return asked
 
 
-@pytest.mark.parametrize("path", ["/told/filter", "/scheduler/predicates/told"])
+@pytest.mark.parametrize("path", ["/strict/filter", "/scheduler/predicates/strict"])
 def test_filter(ask: Ask, path: str) -> None:
     answer = json.loads(ask("POST", path, names_body("a", "b")).body)
     assert answer["NodeNames"] == ["b"]
@@ -68,7 +72,7 @@ def test_filter(ask: Ask, path: str) -> None:
     assert [item["metadata"]["name"] for item in whole_nodes["Nodes"]["items"]] == ["b"]
 
 
-@pytest.mark.parametrize("path", ["/told/prioritize", "/scheduler/priorities/told"])
+@pytest.mark.parametrize("path", ["/strict/prioritize", "/scheduler/priorities/strict"])
 def test_prioritize(ask: Ask, path: str) -> None:
     answer = ask("POST", path, names_body("b", "c"))
     assert json.loads(answer.body) == [{"Host": "b", "Score": 0}, {"Host": "c", "Score": 1}]
@@ -80,40 +84,40 @@ def test_prioritize(ask: Ask, path: str) -> None:
     ]
 
 
-def test_no_nodes_are_no_nodes(ask: Ask) -> None:
-    assert json.loads(ask("POST", "/told/filter", names_body()).body)["NodeNames"] == []
-    assert json.loads(ask("POST", "/told/prioritize", names_body()).body) == []
+def test_an_empty_list_of_nodes(ask: Ask) -> None:
+    assert json.loads(ask("POST", "/strict/filter", names_body()).body)["NodeNames"] == []
+    assert json.loads(ask("POST", "/strict/prioritize", names_body()).body) == []
 
 
-def test_preempt_keeps_what_the_filters_accept(ask: Ask) -> None:
+def test_preempt_keeps_accepted_candidates(ask: Ask) -> None:
     victims = {"Pods": [{"UID": "v"}], "NumPDBViolations": 0}
     body = {"Pod": POD, "NodeNameToMetaVictims": {"a": victims, "b": victims}}
-    answer = ask("POST", "/told/preempt", json.dumps(body).encode())
+    answer = ask("POST", "/strict/preempt", json.dumps(body).encode())
     assert json.loads(answer.body) == {"NodeNameToMetaVictims": {"b": victims}}
 
 
-def test_requests_that_make_no_sense_are_answered_all_the_same(ask: Ask, served: Routes) -> None:
-    answer = ask("POST", "/told/filter", b"{")
+def test_invalid_requests_get_an_error(ask: Ask, served: Routes) -> None:
+    answer = ask("POST", "/strict/filter", b"{")
     assert answer.status == 200
     assert json.loads(answer.body)["Error"].startswith("the body is not JSON")
     for verb in ("prioritize", "preempt"):
-        answer = ask("POST", f"/told/{verb}", b"{")
+        answer = ask("POST", f"/strict/{verb}", b"{")
         assert answer.status == 400
         assert "not JSON" in json.loads(answer.body)["Error"]
-    assert json.loads(ask("POST", "/told/bind", b"{").body)["Error"]
+    assert json.loads(ask("POST", "/strict/bind", b"{").body)["Error"]
     assert sum(calls.errors for calls in calls_of(served.verbs)) == 4
 
 
-def test_where_failures_count_they_are_answered(context: Context, cluster: Cluster) -> None:
-    broken = agent_of(Told(cluster, error=ValueError("oops")), failure_policy="Fail")
+def test_failure_policy_fail_returns_an_error(context: VerbContext, cluster: Cluster) -> None:
+    broken = agent_of(StubPolicy(cluster, error=ValueError("oops")), failure_policy="Fail")
     routes = routes_of(context, broken)
-    answer = whole(routes(Request(b"POST", b"/agent/filter", b"", names_body("a"))))
+    answer = whole(routes(HttpRequest(b"POST", b"/agent/filter", b"", names_body("a"))))
     assert "policy p0 failed" in json.loads(answer.body)["Error"]
-    answer = whole(routes(Request(b"POST", b"/agent/prioritize", b"", names_body("a"))))
+    answer = whole(routes(HttpRequest(b"POST", b"/agent/prioritize", b"", names_body("a"))))
     assert answer.status == 400
 
 
-async def test_bind_waits_for_the_api(context: Context, cluster: Cluster) -> None:
+async def test_bind_waits_for_the_api(context: VerbContext, cluster: Cluster) -> None:
     bound: list[str] = []
 
     async def bind(binding: Binding) -> None:
@@ -122,12 +126,12 @@ async def test_bind_waits_for_the_api(context: Context, cluster: Cluster) -> Non
             raise OSError("no API today")
         bound.append(f"{binding.namespace}/{binding.name}/{binding.uid}@{binding.node}")
 
-    routes = routes_of(context, agent_of(Told(cluster)), bind=bind)
+    routes = routes_of(context, agent_of(StubPolicy(cluster)), bind=bind)
 
     async def asked(name: str) -> Any:
         body = {"PodName": name, "PodNamespace": "n", "PodUID": "u", "Node": "a"}
-        answer = routes(Request(b"POST", b"/agent/bind", b"", json.dumps(body).encode()))
-        assert not isinstance(answer, bytes | Response)
+        answer = routes(HttpRequest(b"POST", b"/agent/bind", b"", json.dumps(body).encode()))
+        assert not isinstance(answer, bytes | HttpResponse)
         return json.loads(whole(await answer).body)
 
     assert await asked("p") == {"Error": ""}
@@ -135,13 +139,13 @@ async def test_bind_waits_for_the_api(context: Context, cluster: Cluster) -> Non
     assert await asked("bad") == {"Error": "no API today"}
 
 
-def test_verbs_are_asked_with_post_and_the_rest_with_get(ask: Ask) -> None:
-    assert ask("GET", "/told/filter").status == 405
+def test_verbs_need_post_and_other_paths_get(ask: Ask) -> None:
+    assert ask("GET", "/strict/filter").status == 405
     for path in ("/version", "/healthz", "/readyz", "/metrics", "/explain"):
         assert ask("POST", path).status == 405
 
 
-def test_how_it_is_going(ask: Ask) -> None:
+def test_health_and_version(ask: Ask) -> None:
     assert json.loads(ask("GET", "/version").body) == {"version": "1"}
     assert ask("GET", "/healthz").body == b"[+]ping ok\nok\n"
     assert ask("GET", "/livez").status == 200
@@ -153,38 +157,36 @@ def test_how_it_is_going(ask: Ask) -> None:
     assert ask("GET", "/metrics").body == b"metric 1\n"
 
 
-def test_unknown_paths_say_what_is_served(ask: Ask) -> None:
+def test_unknown_paths_list_the_served_ones(ask: Ask) -> None:
     answer = ask("POST", "/tolt/filter")
     assert answer.status == 404
-    assert b"/told/filter" in answer.body
+    assert b"/strict/filter" in answer.body
 
 
-def test_clients_without_a_certificate_may_ask_only_how_it_is_going(
-    served: Routes, ask: Ask
-) -> None:
+def test_clients_without_a_certificate_reach_only_health(served: Routes, ask: Ask) -> None:
     served.certificates = True
-    for method, path in (("POST", "/told/filter"), ("GET", "/explain")):
+    for method, path in (("POST", "/strict/filter"), ("GET", "/explain")):
         assert ask(method, path, names_body("a")).status == 403
         assert ask(method, path, names_body("a"), verified=True).status == 200
     assert ask("GET", "/healthz").status == 200
 
 
-def test_the_port_for_everybody_tells_only_how_it_is_going(served: Routes) -> None:
+def test_the_health_handler_serves_only_health(served: Routes) -> None:
     def status(method: bytes, path: bytes) -> int:
-        return whole(served.health(Request(method, path, b"", names_body("a")))).status
+        return whole(served.health(HttpRequest(method, path, b"", names_body("a")))).status
 
     assert [status(b"GET", path) for path in (b"/version", b"/healthz", b"/metrics")] == [200] * 3
-    for path in (b"/told/filter", b"/told/bind", b"/explain", b"/"):
+    for path in (b"/strict/filter", b"/strict/bind", b"/explain", b"/"):
         assert status(b"POST", path) == 404
         assert status(b"GET", path) == 404
 
 
-def test_what_was_decided_is_remembered(ask: Ask) -> None:
-    ask("POST", "/told/filter", names_body("a", "b", "c"))
-    ask("POST", "/told/prioritize", names_body("b", "x", "c"))
-    told = json.loads(ask("GET", "/explain?pod=shop%2Fweb").body)
-    assert (told["pod"], told["uid"]) == ("shop/web", "u-1")
-    (agent,) = told["agents"]
+def test_decisions_are_recorded(ask: Ask) -> None:
+    ask("POST", "/strict/filter", names_body("a", "b", "c"))
+    ask("POST", "/strict/prioritize", names_body("b", "x", "c"))
+    reported = json.loads(ask("GET", "/explain?pod=shop%2Fweb").body)
+    assert (reported["pod"], reported["uid"]) == ("shop/web", "u-1")
+    (agent,) = reported["agents"]
     assert agent["filter"]["nodes"] == 3
     assert agent["filter"]["rejected"] == [{"node": "a", "reason": "p0: hot", "unresolvable": True}]
     assert agent["prioritize"]["weights"] == {"p0": 1}
@@ -197,36 +199,36 @@ def test_what_was_decided_is_remembered(ask: Ask) -> None:
 
 
 def test_calls_are_counted(ask: Ask, served: Routes) -> None:
-    ask("POST", "/told/filter", names_body("a", "b", "x"))
-    ask("POST", "/scheduler/predicates/told", names_body("a", "b"))
-    (calls,) = [c for c in calls_of(served.verbs) if (c.agent, c.verb) == ("told", "filter")]
+    ask("POST", "/strict/filter", names_body("a", "b", "x"))
+    ask("POST", "/scheduler/predicates/strict", names_body("a", "b"))
+    (calls,) = [c for c in calls_of(served.verbs) if (c.agent, c.verb) == ("strict", "filter")]
     assert (calls.nodes, calls.unknown, calls.rejected, calls.errors) == (5, 1, 2, 0)
     assert sum(calls.counts) == 2
     assert calls.seconds > 0
 
 
-def test_who_is_told_when_no_node_is_left(context: Context, cluster: Cluster) -> None:
-    told: list[tuple[str, dict[int, str]]] = []
-    context.rejected = lambda agent, args, found: told.append((agent, found.reasons))
-    routes = routes_of(context, agent_of(Told(cluster, reasons={0: "hot"})))
+def test_a_callback_receives_pods_without_nodes(context: VerbContext, cluster: Cluster) -> None:
+    reported: list[tuple[str, dict[int, str]]] = []
+    context.rejected = lambda agent, args, found: reported.append((agent, found.reasons))
+    routes = routes_of(context, agent_of(StubPolicy(cluster, reasons={0: "hot"})))
     for names in (("a", "b"), ("a",)):
-        routes(Request(b"POST", b"/agent/filter", b"", names_body(*names)))
-    assert told == [("agent", {0: "p0: hot"})]
+        routes(HttpRequest(b"POST", b"/agent/filter", b"", names_body(*names)))
+    assert reported == [("agent", {0: "p0: hot"})]
 
 
-def test_levels_of_the_log(ask: Ask, caplog: pytest.LogCaptureFixture) -> None:
-    ask("POST", "/told/filter", names_body("a"))
+def test_log_levels(ask: Ask, caplog: pytest.LogCaptureFixture) -> None:
+    ask("POST", "/strict/filter", names_body("a"))
     assert not caplog.records
     with caplog.at_level(logging.DEBUG):
         ask("POST", "/mild/filter", names_body("a", "b"))
     assert [record.getMessage() for record in caplog.records] == ["Answered"]
     caplog.clear()
     with caplog.at_level(klog.TRACE):
-        ask("POST", "/told/prioritize", names_body("a", "b"))
+        ask("POST", "/strict/prioritize", names_body("a", "b"))
     lines = [klog.TextFormatter().format(record).partition("] ")[2] for record in caplog.records]
     assert lines == [
-        '"Answered" agent="told" verb="prioritize" pod="shop/web" nodes=2',
+        '"Answered" agent="strict" verb="prioritize" pod="shop/web" nodes=2',
         '"Calculated" policy="p0" verb="prioritize" pod="shop/web" node="a"',
         '"Calculated" policy="p0" verb="prioritize" pod="shop/web" node="b"',
-        '"Scored" agent="told" nodes="a=0 b=1"',
+        '"Scored" agent="strict" nodes="a=0 b=1"',
     ]

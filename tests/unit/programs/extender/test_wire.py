@@ -1,4 +1,4 @@
-"""What kube-scheduler sends is understood in every spelling, and answered in its own."""
+"""Requests are parsed in every spelling, and responses are in the same form."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from kube_scheduler_operator.policies.cluster import Cluster
 from kube_scheduler_operator.programs.extender import wire
 from kube_scheduler_operator.programs.extender.prioritize_response import Fragments
-from kube_scheduler_operator.programs.extender.wire import Reader, WireError
-from kube_scheduler_operator.programs.extender.wire_bind_preempt import (
+from kube_scheduler_operator.programs.extender.wire import (
+    ArgsReader,
     Binding,
+    WireError,
     preempted,
     read_preemption,
 )
@@ -23,7 +24,7 @@ from .conftest import POD, names_body, node, nodes_body
 
 
 def read(body: bytes) -> wire.Args:
-    return Reader().read(body)
+    return ArgsReader().read(body)
 
 
 def test_the_form_with_names() -> None:
@@ -55,14 +56,14 @@ def test_keys_are_read_in_any_case_and_order(body: Any) -> None:
     assert read(json.dumps(body, indent=2).encode() + b"\n").names == ["a", "b"]
 
 
-def test_names_come_before_nodes_if_there_are_both() -> None:
+def test_names_take_precedence_over_nodes() -> None:
     body = {"Pod": POD, "Nodes": {"items": [node("a")]}, "NodeNames": ["b"]}
     args = read(json.dumps(body).encode())
     assert (args.names, args.items) == (["b"], None)
 
 
 @pytest.mark.parametrize(
-    ("body", "told"),
+    ("body", "message"),
     [
         (b"", "not JSON"),
         (b"{", "not JSON"),
@@ -85,28 +86,26 @@ def test_names_come_before_nodes_if_there_are_both() -> None:
         (b'{"Pod":{},"Nodes":{"items":[{"metadata":{"name":7}}]}}', "metadata.name"),
     ],
 )
-def test_what_makes_no_sense_is_said(body: bytes, told: str) -> None:
-    with pytest.raises(WireError, match=told.replace(".", r"\.")):
+def test_invalid_requests_are_errors(body: bytes, message: str) -> None:
+    with pytest.raises(WireError, match=message.replace(".", r"\.")):
         read(body)
 
 
 @pytest.mark.parametrize("names", ['["a",1]', '["a",null]', '["a",["b"]]', '["a",{"b":"c"}]'])
-def test_names_that_are_no_texts_are_found_on_the_quick_way_as_well(
-    names: str, cluster: Cluster
-) -> None:
+def test_the_fast_path_detects_names_that_are_not_strings(names: str, cluster: Cluster) -> None:
     args = read(b'{"Pod":{},"Nodes":null,"NodeNames":%b}' % names.encode())
-    with pytest.raises(WireError, match="list of texts"):
+    with pytest.raises(WireError, match="list of strings"):
         args.locate(cluster)
 
 
 def test_the_same_body_is_parsed_once() -> None:
-    reader = Reader()
+    reader = ArgsReader()
     args = reader.read(names_body("a", "b"))
     assert reader.read(names_body("a", "b")) is args
 
 
 def test_the_same_pod_is_parsed_once() -> None:
-    reader = Reader()
+    reader = ArgsReader()
     first = reader.read(names_body("a", "b"))
     pod = first.pod
     second = reader.read(names_body("b"))
@@ -116,8 +115,8 @@ def test_the_same_pod_is_parsed_once() -> None:
     assert other.pod is not pod
 
 
-def test_whole_nodes_are_not_kept() -> None:
-    reader = Reader()
+def test_complete_nodes_are_not_cached() -> None:
+    reader = ArgsReader()
     body = nodes_body(node("a"))
     assert reader.read(body) is not reader.read(body)
 
@@ -143,10 +142,10 @@ TRICKY = st.sampled_from(
         max_size=4,
     )
 )
-def test_the_quick_way_reads_what_the_long_way_reads(
+def test_the_fast_path_equals_the_full_parser(
     requests: list[tuple[dict[str, Any], list[str], bool]],
 ) -> None:
-    reader = Reader()
+    reader = ArgsReader()
     for pod, names, plain in requests:
         body = json.dumps(
             {"Pod": pod, "Nodes": None, "NodeNames": names},
@@ -159,7 +158,7 @@ def test_the_quick_way_reads_what_the_long_way_reads(
 
 
 @given(st.dictionaries(TEXTS | TRICKY, JSON | TRICKY, max_size=4), st.lists(JSON, max_size=3))
-def test_whole_nodes_are_read_and_sent_back_as_they_came(pod: dict[str, Any], rest: Any) -> None:
+def test_complete_nodes_are_returned_unchanged(pod: dict[str, Any], rest: Any) -> None:
     items = [{"metadata": {"name": f"n{at}"}, "rest": each} for at, each in enumerate(rest)]
     body = {"Pod": pod, "Nodes": {"metadata": {}, "items": items}, "NodeNames": None}
     for separators in ((",", ":"), None):
@@ -169,7 +168,7 @@ def test_whole_nodes_are_read_and_sent_back_as_they_came(pod: dict[str, Any], re
 
 
 @given(st.binary(max_size=40), st.binary(max_size=20))
-def test_the_quick_way_takes_nothing_that_is_no_json(before: bytes, after: bytes) -> None:
+def test_the_fast_path_rejects_invalid_json(before: bytes, after: bytes) -> None:
     body = b'{"Pod":{}' + before + b',"Nodes":null,"NodeNames":[' + after + b"]}"
     try:
         expected = {key.lower(): value for key, value in json.loads(body).items()}
@@ -180,19 +179,19 @@ def test_the_quick_way_takes_nothing_that_is_no_json(before: bytes, after: bytes
     try:
         args = read(body)
     except WireError:
-        return  # stricter than Python's JSON, which takes NaN, or names that are no texts
+        return  # stricter than Python's JSON, which takes NaN, or names that are not strings
     assert args.names == expected["nodenames"]
     assert args.object == expected["pod"]
 
 
-def test_nodes_are_found_in_the_cluster(cluster: Cluster) -> None:
+def test_nodes_are_looked_up_in_the_cluster(cluster: Cluster) -> None:
     args = read(names_body("c", "a"))
     args.locate(cluster)
     assert [cluster.names[index] for index in args.indices] == ["c", "a"]
     assert args.positions is None
 
 
-def test_unknown_nodes_are_told_apart(cluster: Cluster) -> None:
+def test_unknown_nodes_are_separated(cluster: Cluster) -> None:
     args = read(names_body("x", "c", "y", "a"))
     args.locate(cluster)
     assert [cluster.names[index] for index in args.indices] == ["c", "a"]
@@ -203,7 +202,7 @@ def test_unknown_nodes_are_told_apart(cluster: Cluster) -> None:
     assert args.positions.tolist() == [0, 1, 3]
 
 
-def test_a_filter_that_takes_all_answers_in_the_form_of_the_request() -> None:
+def test_a_filter_that_accepts_all_keeps_the_form_of_the_request() -> None:
     names = json.loads(wire.accepted(read(names_body("a", "ü", 'q"'))))
     assert names == {
         "Nodes": None,
@@ -217,7 +216,7 @@ def test_a_filter_that_takes_all_answers_in_the_form_of_the_request() -> None:
     assert nodes["Nodes"]["items"] == [node("a")]
 
 
-def test_rejected_nodes_are_told_apart() -> None:
+def test_rejected_nodes_are_separated() -> None:
     for body in (names_body("a", "b", "c"), nodes_body(node("a"), node("b"), node("c"))):
         answer = json.loads(wire.filtered(read(body), {0: "hot", 2: "never"}, {2}))
         left = answer["NodeNames"] or [n["metadata"]["name"] for n in answer["Nodes"]["items"]]
@@ -228,10 +227,10 @@ def test_rejected_nodes_are_told_apart() -> None:
 
 
 @pytest.mark.parametrize("asked", [("c", "a", "b"), ("c", "x", "a", "b")])
-def test_names_that_a_filter_left_are_found_before_they_are_asked_about(
+def test_names_left_by_a_filter_are_looked_up_in_advance(
     cluster: Cluster, asked: tuple[str, ...]
 ) -> None:
-    reader = Reader()
+    reader = ArgsReader()
     first = reader.read(names_body(*asked))
     first.locate(cluster)
     answer = json.loads(wire.filtered(first, {0: "hot"}, ()))
@@ -240,11 +239,11 @@ def test_names_that_a_filter_left_are_found_before_they_are_asked_about(
     assert then.nodes is first.left
     assert reader.read(names_body(*asked[1:])) is then
     then.locate(cluster)
-    anew = read(names_body(*asked[1:]))
-    anew.locate(cluster)
-    assert (then.names, then.pod.uid) == (anew.names, anew.pod.uid)
-    assert then.indices.tolist() == anew.indices.tolist()
-    assert (then.positions is None) == (anew.positions is None)
+    again = read(names_body(*asked[1:]))
+    again.locate(cluster)
+    assert (then.names, then.pod.uid) == (again.names, again.pod.uid)
+    assert then.indices.tolist() == again.indices.tolist()
+    assert (then.positions is None) == (again.positions is None)
     # What was found counts as long as the names in the cluster are the same.
     cluster.remove_node("a")
     then.locate(cluster)
@@ -253,7 +252,7 @@ def test_names_that_a_filter_left_are_found_before_they_are_asked_about(
     assert reader.read(names_body("b")).names == ["b"]
 
 
-def test_no_text_is_a_format_for_kube_scheduler() -> None:
+def test_reasons_contain_no_format_verbs() -> None:
     read_args = read(names_body("a", "b"))
     answer = json.loads(wire.filtered(read_args, {0: "90 % is more than 65%", 1: "%"}, {1}))
     assert answer["FailedNodes"] == {"a": "90 percent is more than 65 percent"}
@@ -261,7 +260,7 @@ def test_no_text_is_a_format_for_kube_scheduler() -> None:
     assert json.loads(wire.failed("5% off")) == {"Error": "5 percent off"}
 
 
-def test_scores_are_put_together_from_parts(cluster: Cluster) -> None:
+def test_scores_are_assembled_from_fragments(cluster: Cluster) -> None:
     fragments = Fragments(cluster)
     for number in range(200):
         cluster.set_node(node(f'n"{number}'))
@@ -279,7 +278,7 @@ def test_scores_are_put_together_from_parts(cluster: Cluster) -> None:
     assert json.loads(fragments.answer(args.indices[:0], np.array([], np.intp))) == []
 
 
-def test_a_name_that_takes_the_place_of_another_gets_its_parts(cluster: Cluster) -> None:
+def test_a_reused_index_gets_new_fragments(cluster: Cluster) -> None:
     import numpy as np
 
     fragments = Fragments(cluster)
@@ -291,7 +290,7 @@ def test_a_name_that_takes_the_place_of_another_gets_its_parts(cluster: Cluster)
     assert json.loads(answer) == [{"Host": "d", "Score": 3}]
 
 
-def test_a_binding_is_read_in_any_case() -> None:
+def test_a_binding_is_parsed_in_any_case() -> None:
     for spell in (str, str.lower, str.upper):
         given = {"PodName": "p", "PodNamespace": "n", "PodUID": "u", "Node": "a"}
         binding = Binding(json.dumps({spell(k): v for k, v in given.items()}).encode())
@@ -299,7 +298,7 @@ def test_a_binding_is_read_in_any_case() -> None:
 
 
 @pytest.mark.parametrize("missing", ["PodName", "PodNamespace", "Node"])
-def test_a_binding_needs_its_parts(missing: str) -> None:
+def test_a_binding_needs_all_fields(missing: str) -> None:
     given: dict[str, Any] = {"PodName": "p", "PodNamespace": "n", "PodUID": "u", "Node": "a"}
     for wrong in ({**given, missing: 7}, {**given, missing: ""}):
         with pytest.raises(WireError):
@@ -322,7 +321,7 @@ WHOLE = {
         {"nodenametometavictims": {"a": META, "b": {"pods": META["Pods"], "numPDBViolations": 1}}},
     ],
 )
-def test_victims_are_answered_by_their_uids(victims: dict[str, Any]) -> None:
+def test_victims_are_returned_by_uid(victims: dict[str, Any]) -> None:
     args, found = read_preemption(json.dumps({"Pod": POD, **victims}).encode())
     assert args.names == ["a", "b"]
     assert json.loads(preempted(args.names[1:], found[1:])) == {
@@ -333,6 +332,6 @@ def test_victims_are_answered_by_their_uids(victims: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     "victims", [7, {"a": 7}, {"a": {"Pods": 7}}, {"a": {"Pods": [7]}}, {"a": {"Pods": [{}]}}]
 )
-def test_victims_that_make_no_sense_are_refused(victims: Any) -> None:
+def test_invalid_victims_are_errors(victims: Any) -> None:
     with pytest.raises(WireError):
         read_preemption(json.dumps({"Pod": POD, "NodeNameToMetaVictims": victims}).encode())

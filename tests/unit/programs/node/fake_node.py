@@ -1,10 +1,10 @@
-"""A node in virtual time: a kubelet that behaves as the measured one does, and its schedulers.
+"""A node in virtual time: its schedulers, and a kubelet that behaves as measured.
 
-The manifest directory is real (a temporary one); the kubelet is a model of what decides how long a
-swap takes. The worker of a pod ends a while after its process, and takes the cgroup away last; a
-housekeeping pass every 2 s removes the directory of a pod whose process has ended, and its cgroup,
-however far the worker is. A static pod that arrives before the worker has ended meets a back-off of
-10 s; one that was deleted and created again is restarted in the pass after that.
+The manifest directory is real (a temporary one); the kubelet is a model of what determines the
+duration of a swap. A pod's worker ends some time after its process, and removes the cgroup last;
+housekeeping every 2 s removes the directory and the cgroup of a pod whose process has ended,
+whatever the state of the worker. A static pod that arrives before the worker has ended waits for a
+back-off of 10 s; one that was deleted and created again is restarted in the loop after that.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from functools import cache
 from kube_scheduler_operator.base.files import Disk
 from kube_scheduler_operator.programs.node import manifest
 from kube_scheduler_operator.programs.node.health_watch import Activity
-from kube_scheduler_operator.programs.node.processes import Operand
+from kube_scheduler_operator.programs.node.processes import SchedulerProcess
 
 TICK = 0.1
 HOUSEKEEPING = 2.0
@@ -41,7 +41,7 @@ spec:
 
 
 class Killed(BaseException):
-    """The power went."""
+    """A power cut."""
 
 
 def template() -> dict:
@@ -133,7 +133,9 @@ class FakeNode:
     def operands(self):
         self.look()
         return tuple(
-            Operand(pod.process, int(pod.process_since * 100), pod.uid, self._revision(pod))
+            SchedulerProcess(
+                pod.process, int(pod.process_since * 100), pod.uid, self._revision(pod)
+            )
             for pod in self.pods
             if pod.process is not None
         )
@@ -179,7 +181,7 @@ class FakeNode:
         )
         return Activity(started, runs)
 
-    def last_words(self, since):
+    def last_error(self, since):
         crashed = [p for p in self.pods for run in p.runs
                    if run >= since - EPOCH and self._kind(p) == CRASHES]  # fmt: skip
         return "bad cipher" if crashed else ""

@@ -1,8 +1,7 @@
-"""Runs the real installer in children and kills each with SIGKILL at another system call.
+"""Runs the real installer in child processes and kills each with SIGKILL at another operation.
 
-A program of its own, because forking a process that runs tests (and threads) is asking for trouble.
-Prints one JSON object per kill: at which operation, what the disk looked like, what the next
-installer, which nobody killed, made of it.
+A separate program, because forking a multi-threaded test process is unsafe. Prints one JSON object
+per kill: the operation, the state of the disk, and the result of the next, uninterrupted installer.
 """
 
 from __future__ import annotations
@@ -17,8 +16,8 @@ from pathlib import Path
 from kube_scheduler_operator.base.files import Disk
 from kube_scheduler_operator.programs.node import activate, health_watch, manifest
 from kube_scheduler_operator.programs.node.health_watch import Activity
-from kube_scheduler_operator.programs.node.installer import Options, install
-from kube_scheduler_operator.programs.node.processes import Operand
+from kube_scheduler_operator.programs.node.installer import InstallerOptions, install
+from kube_scheduler_operator.programs.node.processes import SchedulerProcess
 
 activate.POLL = health_watch.ABSENCE = activate.RESUMED_WATCH = 0.002
 activate.MARGIN = activate.HOUSEKEEPING = 0.0  # the kubelet here forgets at once
@@ -72,7 +71,9 @@ class DiskNode:
         if not self.path.exists() or self._revision() in self.bad:
             return ()
         return (
-            Operand(self.path.stat().st_ino, self.path.stat().st_ctime_ns, "u", self._revision()),
+            SchedulerProcess(
+                self.path.stat().st_ino, self.path.stat().st_ctime_ns, "u", self._revision()
+            ),
         )
 
     def is_ready(self, probe):
@@ -91,7 +92,7 @@ class DiskNode:
         crashed = self.path.exists() and self._revision() in self.bad
         return Activity(True, frozenset("012"[: health_watch.EXITS] if crashed else ""))
 
-    def last_words(self, since):
+    def last_error(self, since):
         return "bad cipher"
 
 
@@ -109,7 +110,7 @@ def in_child(directory, revision, kill_at, bad):
 
 
 def run(directory, revision, kill_at, bad):
-    options = Options(
+    options = InstallerOptions(
         revision=revision,
         node="cp-1",
         static_pod_name="kube-scheduler",

@@ -1,4 +1,4 @@
-"""The certificate syncer: the reference's table of cases, and the requests that it really makes."""
+"""The certificate syncer: the reference's table of cases, and its HTTP requests."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ import pytest
 
 from kube_scheduler_operator.base.files import Disk
 from kube_scheduler_operator.programs.node.api_server import ApiServer, ApiServerError, in_cluster
-from kube_scheduler_operator.programs.node.cert_syncer import Syncer, Wanted
+from kube_scheduler_operator.programs.node.cert_syncer import SecretRef, Syncer
 from kube_scheduler_operator.programs.node.certificates import Certificates
 
-CLIENT = Wanted("managed", "client")
-SERVING = Wanted("target", "serving", optional=True)
+CLIENT = SecretRef("managed", "client")
+SERVING = SecretRef("target", "serving", optional=True)
 
 
 class Cluster:
-    """What the syncer sees: Secrets by name, or the error that asking for one gives."""
+    """A fake cluster: Secrets by name, or the error of reading one."""
 
     def __init__(self, **secrets):
         self.secrets = secrets
-        self.told = []
+        self.recorded = []
 
     def secret(self, namespace, name):
         assert namespace == {"client": "managed", "serving": "target"}[name]
@@ -33,8 +33,8 @@ class Cluster:
             raise found
         return found
 
-    def tell(self, note):
-        self.told.append((note.reason, note.bad))
+    def record(self, event):
+        self.recorded.append((event.reason, event.bad))
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def pairs(first_certificate, second_certificate):
 UPDATED, REMOVED, FAILED = "CertificateUpdated", "CertificateRemoved", "CertificateUpdateFailed"
 REFUSED = ApiServerError("forbidden")
 
-# What is on the node, what the cluster has, what is on the node then, what is said.
+# The Secret, the node before, the cluster, the node afterwards, the recorded events.
 CASES = {
     "required: created": (CLIENT, None, "old", "old", [(UPDATED, False)]),
     "required: changed": (CLIENT, "old", "new", "new", [(UPDATED, False)]),
@@ -69,34 +69,34 @@ CASES = {
 
 
 @pytest.mark.parametrize(
-    ("wanted", "before", "found", "after", "said"), CASES.values(), ids=CASES.keys()
+    ("ref", "before", "found", "after", "events"), CASES.values(), ids=CASES.keys()
 )
-def test_what_becomes_of_a_secret(tmp_path, pairs, wanted, before, found, after, said):
+def test_sync_of_one_secret(tmp_path, pairs, ref, before, found, after, events):
     certificates = Certificates(tmp_path, Disk())
     if before:
-        certificates.put(wanted.name, pairs[before])
-    cluster = Cluster(**{wanted.name: pairs.get(found, found) if isinstance(found, str) else found})
-    Syncer([wanted], cluster, certificates).sync()
-    directory = tmp_path / "secrets" / wanted.name
+        certificates.put(ref.name, pairs[before])
+    cluster = Cluster(**{ref.name: pairs.get(found, found) if isinstance(found, str) else found})
+    Syncer([ref], cluster, certificates).sync()
+    directory = tmp_path / "secrets" / ref.name
     now = {p.name: p.read_bytes() for p in directory.iterdir()} if directory.exists() else None
     assert now == (pairs[after] if after else None)
-    assert cluster.told == said
+    assert cluster.recorded == events
 
 
-def test_trouble_is_told_once_and_its_end_makes_it_news_again(tmp_path, pairs):
+def test_failure_is_recorded_once_until_it_ends(tmp_path, pairs):
     cluster = Cluster(client=REFUSED)
     syncer = Syncer([CLIENT], cluster, Certificates(tmp_path, Disk()))
     for _ in range(3):
         syncer.sync()
-    assert cluster.told == [(FAILED, True)]
+    assert cluster.recorded == [(FAILED, True)]
     cluster.secrets["client"] = pairs["old"]
     syncer.sync()
     cluster.secrets["client"] = REFUSED
     syncer.sync()
-    assert cluster.told == [(FAILED, True), (UPDATED, False), (FAILED, True)]
+    assert cluster.recorded == [(FAILED, True), (UPDATED, False), (FAILED, True)]
 
 
-def test_trouble_with_one_does_not_hold_up_the_other(tmp_path, pairs):
+def test_failure_of_one_secret_does_not_block_the_others(tmp_path, pairs):
     cluster = Cluster(client=REFUSED, serving=pairs["old"])
     certificates = Certificates(tmp_path, Disk())
     Syncer([CLIENT, SERVING], cluster, certificates).sync()
@@ -106,12 +106,12 @@ def test_trouble_with_one_does_not_hold_up_the_other(tmp_path, pairs):
 @pytest.mark.parametrize("text", ["", "name", "/name", "namespace/", "a/b/c", "?"])
 def test_a_secret_needs_a_namespace(text):
     with pytest.raises(ValueError, match="NAMESPACE/NAME"):
-        Wanted.parse(text)
+        SecretRef.parse(text)
 
 
-def test_how_secrets_are_named():
-    assert Wanted.parse("managed/client") == CLIENT
-    assert Wanted.parse("target/serving?") == SERVING
+def test_string_of_a_secret_reference():
+    assert SecretRef.parse("managed/client") == CLIENT
+    assert SecretRef.parse("target/serving?") == SERVING
 
 
 # --- the requests ---------------------------------------------------------------------------------
@@ -171,7 +171,7 @@ def test_a_secret_is_read_with_the_token_of_the_pod(server):
     assert server.asked[-1][2] == "Bearer renewed"
 
 
-def test_what_is_not_there_is_none(server):
+def test_missing_secret_is_none(server):
     assert ApiServer((server.url,), server.identity).secret("managed", "client") is None
 
 
@@ -180,24 +180,24 @@ def test_what_is_not_there_is_none(server):
     [
         ((403, {"message": "secrets is forbidden"}), "secrets is forbidden"),
         ((500, b"oops"), "HTTP 500"),
-        ((200, {"kind": "List"}), "no Secret"),
-        ((200, {"data": {"tls.crt": "%"}}), "no Secret"),
-        ((200, []), "no Secret"),
+        ((200, {"kind": "List"}), "not a Secret"),
+        ((200, {"data": {"tls.crt": "%"}}), "not a Secret"),
+        ((200, []), "not a Secret"),
     ],
 )
-def test_other_answers_say_what_is_wrong(server, answer, sentence):
+def test_error_response_raises_with_its_message(server, answer, sentence):
     server.answers[PATH] = answer
     with pytest.raises(ApiServerError, match=sentence):
         ApiServer((server.url,), server.identity).secret("managed", "client")
 
 
-def test_the_next_server_is_asked_when_one_does_not_answer(server):
+def test_next_server_is_used_when_one_does_not_answer(server):
     server.answers[PATH] = (200, {"data": None})
     api = ApiServer(("https://127.0.0.1:1", server.url), server.identity)
     assert api.secret("managed", "client") == {}
 
 
-def test_nobody_answers(server):
+def test_no_server_answers(server):
     with pytest.raises(ApiServerError, match=r"https://127\.0\.0\.1:1: .*refused"):
         ApiServer(("https://127.0.0.1:1",), server.identity).secret("managed", "client")
 
@@ -209,7 +209,7 @@ def test_a_server_of_another_ca_is_not_trusted(server, second_certificate):
     assert server.asked == []
 
 
-def test_an_event_is_about_the_syncers_pod(server):
+def test_event_involves_the_syncers_pod(server):
     path = "/api/v1/namespaces/target/events"
     server.answers[path] = (201, {})
     ApiServer((server.url,), server.identity).event(
@@ -221,7 +221,7 @@ def test_an_event_is_about_the_syncers_pod(server):
     assert (about["kind"], about["namespace"], about["name"]) == ("Pod", "target", "syncer-x")
 
 
-def test_an_event_that_is_refused(server):
+def test_rejected_event_raises(server):
     api = ApiServer((server.url,), server.identity)
     with pytest.raises(ApiServerError, match="not found"):
         api.event("target", "syncer-x", UPDATED, "wrote it", bad=True)

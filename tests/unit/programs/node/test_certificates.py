@@ -1,4 +1,4 @@
-"""Certificates on a node: whole or not at all, and only pairs that fit."""
+"""Certificates on a node: written atomically, and only as matching pairs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def on_disk(tmp_path):
     return {path.name: path.read_bytes() for path in directory.iterdir()}
 
 
-def test_a_new_pair_is_written_for_root_alone(certificates, tmp_path, first):
+def test_new_pair_is_readable_by_root_only(certificates, tmp_path, first):
     assert not certificates.has("client")
     assert certificates.put("client", first)
     assert certificates.has("client")
@@ -43,14 +43,14 @@ def test_a_new_pair_is_written_for_root_alone(certificates, tmp_path, first):
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_the_same_pair_again_changes_nothing(certificates, tmp_path, first):
+def test_same_pair_changes_nothing(certificates, tmp_path, first):
     certificates.put("client", first)
     inode = (tmp_path / "kube-scheduler-certs/secrets/client").stat().st_ino
     assert not certificates.put("client", dict(first))
     assert (tmp_path / "kube-scheduler-certs/secrets/client").stat().st_ino == inode
 
 
-def test_a_renewed_pair_replaces_the_old_one_whole(certificates, tmp_path, first, second):
+def test_renewed_pair_replaces_all_files(certificates, tmp_path, first, second):
     certificates.put("client", {**first, "ca.crt": b"old"})
     assert certificates.put("client", second)
     assert on_disk(tmp_path) == second
@@ -76,23 +76,23 @@ def test_a_reader_never_sees_half_a_pair(certificates, tmp_path, first, second, 
 
 
 @pytest.mark.parametrize("missing", ["tls.crt", "tls.key"])
-def test_half_a_pair_is_refused(certificates, tmp_path, first, missing):
+def test_incomplete_pair_is_rejected(certificates, tmp_path, first, missing):
     certificates.put("client", first)
-    with pytest.raises(PairError, match=r"tls\.crt and tls\.key must both be there"):
+    with pytest.raises(PairError, match=r"must have both tls\.crt and tls\.key"):
         certificates.put("client", {k: v for k, v in first.items() if k != missing})
     assert on_disk(tmp_path) == first
 
 
-def test_a_key_of_another_certificate_is_refused(
+def test_mismatched_key_is_rejected(
     certificates, tmp_path, first, first_certificate, second_certificate
 ):
     certificates.put("client", first)
-    with pytest.raises(PairError, match="cannot be used together"):
+    with pytest.raises(PairError, match="do not form a valid pair"):
         certificates.put("client", pair(first_certificate, second_certificate))
     assert on_disk(tmp_path) == first
 
 
-def test_a_key_that_is_no_file_name_is_refused(certificates, tmp_path, first):
+def test_unsafe_file_name_is_rejected(certificates, tmp_path, first):
     with pytest.raises(UnsafeNameError):
         certificates.put("client", {**first, "../evil": b""})
     assert not certificates.has("client")
@@ -105,7 +105,7 @@ def test_removing(certificates, first):
     assert not certificates.remove("client")
 
 
-def test_mounted_secrets_are_their_keys(tmp_path):
+def test_mounted_secrets_are_read_by_key(tmp_path):
     hidden = tmp_path / "client" / "..2026_11_22"
     hidden.mkdir(parents=True)
     (hidden / "tls.crt").write_bytes(b"c")

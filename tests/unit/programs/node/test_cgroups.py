@@ -1,4 +1,4 @@
-"""Pods are found by their cgroups, however the node lays them out."""
+"""Pods are found by their cgroups in every cgroup layout."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ _SLICE = "kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod"
         ),
     ],
 )
-def test_pods_of_every_layout(tmp_path, paths):
+def test_finds_pods_in_every_layout(tmp_path, paths):
     for path in (*paths, "system.slice/kubelet.service/x", "kubepods/burstable/podium"):
         (tmp_path / path).mkdir(parents=True)
     assert pods(tmp_path) == {STATIC, OTHER}
 
 
-def test_nothing_is_known_where_nothing_can_be_seen(tmp_path):
+def test_empty_without_visible_cgroups(tmp_path):
     assert pods(tmp_path) == frozenset()
     assert pods(tmp_path / "missing") == frozenset()

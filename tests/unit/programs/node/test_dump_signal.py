@@ -1,4 +1,4 @@
-"""SIGUSR2 reaches the scheduler of this static pod and nobody else."""
+"""SIGUSR2 reaches the scheduler of this static pod and no other process."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def send(proc):
     return problem, sent
 
 
-def test_only_the_scheduler_of_this_pod_is_signalled(tmp_path):
+def test_signals_only_the_scheduler_of_this_pod(tmp_path):
     process(tmp_path, 10, "/usr/local/bin/kube-scheduler --config=x")
     process(tmp_path, 11, "kube-scheduler --config=x", uid=OTHER)
     process(tmp_path, 12, "kube-scheduler-operator cert-syncer --name=kube-scheduler")
@@ -39,38 +39,38 @@ def test_only_the_scheduler_of_this_pod_is_signalled(tmp_path):
     assert send(tmp_path) == ("", [(10, signal.SIGUSR2)])
 
 
-def test_a_scheduler_may_be_a_command_of_hyperkube(tmp_path):
+def test_hyperkube_is_recognized(tmp_path):
     process(tmp_path, 10, "hyperkube kube-scheduler --config=x")
     assert send(tmp_path)[1] == [(10, signal.SIGUSR2)]
 
 
 @pytest.mark.parametrize("status", [BARE, ""])
-def test_one_without_a_handler_would_die_of_it_and_is_left_alone(tmp_path, status):
+def test_process_without_a_handler_is_not_signalled(tmp_path, status):
     process(tmp_path, 10, "kube-scheduler --config=x", status=status)
     problem, sent = send(tmp_path)
     assert sent == []
     assert "no process" in problem
 
 
-def test_two_of_them_are_left_alone(tmp_path):
+def test_ambiguous_processes_are_not_signalled(tmp_path):
     process(tmp_path, 10, "kube-scheduler --config=x")
     process(tmp_path, 11, "kube-scheduler --config=x")
     problem, sent = send(tmp_path)
     assert sent == []
-    assert "more than one process ([10, 11])" in problem
+    assert "found 2 processes [10, 11] of static pod" in problem
 
 
-def test_a_refusal_of_the_kernel_is_told(tmp_path):
+def test_permission_error_is_reported(tmp_path):
     def refuse(pid, number):
         raise PermissionError(1, "Operation not permitted")
 
     process(tmp_path, 10, "kube-scheduler --config=x")
     assert dump_signal.send(STATIC, tmp_path, refuse) == (
-        "process 10 cannot be signalled: Operation not permitted"
+        "sending SIGUSR2 to process 10 failed: Operation not permitted"
     )
 
 
-def test_the_problem_is_the_termination_message(tmp_path):
-    options = dump_signal.Options("no such pod", tmp_path / "log")
+def test_error_becomes_the_termination_message(tmp_path):
+    options = dump_signal.DumpSignalOptions("no such pod", tmp_path / "log")
     assert dump_signal.main(options) == 1
     assert "static pod no such pod" in (tmp_path / "log").read_text()

@@ -1,4 +1,4 @@
-"""The guard's program: what counts as another kubeconfig, and how it says so."""
+"""The guard: when a kubeconfig counts as changed, and how the guard reports it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from kube_scheduler_operator.programs.node import guard
 from kube_scheduler_operator.programs.node.exit_codes import EXIT_CHANGED
-from kube_scheduler_operator.programs.node.guard import Options
+from kube_scheduler_operator.programs.node.guard import GuardOptions
 from kube_scheduler_operator.programs.node.kubeconfig import fingerprint
 
 
@@ -43,7 +43,7 @@ def nothing() -> None:
     pass
 
 
-def test_a_fingerprint_tells_contents_apart_and_is_short(conf):
+def test_fingerprint_is_short_and_differs_by_content(conf):
     first = fingerprint(conf)
     assert len(first) == 16
     assert fingerprint(conf) == first
@@ -52,18 +52,18 @@ def test_a_fingerprint_tells_contents_apart_and_is_short(conf):
 
 
 @pytest.mark.parametrize("content", [None, ""])
-def test_no_file_and_an_empty_one_have_none(conf, content):
+def test_missing_or_empty_file_has_no_fingerprint(conf, content):
     conf.unlink() if content is None else conf.write_text(content)
     assert fingerprint(conf) == ""
 
 
-def test_the_same_file_is_no_news(monkeypatch, conf):
+def test_unchanged_file_is_not_reported(monkeypatch, conf):
     play(monkeypatch, [nothing] * 5)
     with pytest.raises(StoppedError):
         guard.wait_for_change(conf, fingerprint(conf), 5.0)
 
 
-def test_another_file_is_told_when_it_looks_the_same_twice(monkeypatch, conf):
+def test_changed_file_is_reported_after_two_equal_reads(monkeypatch, conf):
     half = iter(["sec", "second", "second"])
     play(
         monkeypatch,
@@ -71,10 +71,10 @@ def test_another_file_is_told_when_it_looks_the_same_twice(monkeypatch, conf):
     )
     found = guard.wait_for_change(conf, fingerprint(conf), 5.0)
     assert found == fingerprint(conf)
-    assert next(half, "") == "", "not before it was whole"
+    assert next(half, "") == "", "not before it is complete"
 
 
-def test_a_file_that_was_replaced_by_another_one_is_seen(monkeypatch, conf):
+def test_replaced_file_is_reported(monkeypatch, conf):
     known = fingerprint(conf)
 
     def replace() -> None:
@@ -86,14 +86,14 @@ def test_a_file_that_was_replaced_by_another_one_is_seen(monkeypatch, conf):
     assert guard.wait_for_change(conf, known, 5.0) == fingerprint(conf)
 
 
-def test_a_file_that_is_away_for_a_moment_is_no_news(monkeypatch, conf):
+def test_temporarily_missing_file_is_not_reported(monkeypatch, conf):
     known = fingerprint(conf)
     play(monkeypatch, [conf.unlink, nothing, lambda: conf.write_text("first"), nothing, nothing])
     with pytest.raises(StoppedError):
         guard.wait_for_change(conf, known, 5.0)
 
 
-def test_without_a_known_one_the_first_that_is_found_counts(monkeypatch, conf):
+def test_without_known_fingerprint_the_first_one_is_the_baseline(monkeypatch, conf):
     conf.unlink()
     play(
         monkeypatch,
@@ -110,23 +110,23 @@ def test_without_a_known_one_the_first_that_is_found_counts(monkeypatch, conf):
     assert conf.read_text() == "second"
 
 
-def test_a_change_from_before_its_start_is_told(monkeypatch, conf):
+def test_change_before_the_start_is_reported(monkeypatch, conf):
     play(monkeypatch, [nothing] * 3)
     assert guard.wait_for_change(conf, "another", 5.0) == fingerprint(conf)
 
 
-def test_what_it_found_is_the_termination_message(monkeypatch, conf, tmp_path):
+def test_new_fingerprint_is_the_termination_message(monkeypatch, conf, tmp_path):
     monkeypatch.setattr(guard.signal, "signal", lambda *_: None)
     play(monkeypatch, [nothing] * 3)
     log = tmp_path / "log"
-    assert guard.main(Options(conf, known="another", termination_log=log)) == EXIT_CHANGED
+    assert guard.main(GuardOptions(conf, known="another", termination_log=log)) == EXIT_CHANGED
     assert log.read_text() == fingerprint(conf)
 
 
 @pytest.mark.parametrize(
-    ("watched", "words"), [(True, "Now watching"), (False, "Nothing to watch")]
+    ("watched", "words"), [(True, "Watching"), (False, "No kubeconfig to watch")]
 )
-def test_sigterm_ends_it_even_as_the_first_process_of_a_container(conf, tmp_path, watched, words):
+def test_sigterm_ends_the_guard(conf, tmp_path, watched, words):
     command = [sys.executable, "-u", "-m", "kube_scheduler_operator", "guard"]
     process = subprocess.Popen(
         [

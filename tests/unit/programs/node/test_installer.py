@@ -1,4 +1,4 @@
-"""The program: flags in, an exit code and a termination message out, one at a time per node."""
+"""The installer program: flags, exit codes, termination messages, and its lock."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ import pytest
 from kube_scheduler_operator.base.files import Disk
 from kube_scheduler_operator.cli.programs import node as command
 from kube_scheduler_operator.programs.node import installer, program, rollout_permission
-from kube_scheduler_operator.programs.node.installer import Options, install, main
+from kube_scheduler_operator.programs.node.installer import InstallerOptions, install, main
 from kube_scheduler_operator.programs.node.layout import Journal
-from kube_scheduler_operator.programs.node.result import Result, Verdict
+from kube_scheduler_operator.programs.node.result import InstallerOutcome, Result
 
 from .fake_node import CRASHES, STOCK, FakeDisk, FakeNode, pod_json, revision_manifest
 
@@ -31,7 +31,7 @@ def options(tmp_path):
     (tmp_path / "configmaps/config/config.yaml").write_text("{}\n")
     (tmp_path / "pod" / "pod.yaml").write_bytes(pod_json())
     (tmp_path / "manifests" / "kube-scheduler.yaml").write_bytes(STOCK)
-    return Options(
+    return InstallerOptions(
         revision=1,
         node="cp-1",
         static_pod_name="kube-scheduler",
@@ -60,20 +60,20 @@ def message(options):
     return Result.parse(options.termination_log.read_bytes())
 
 
-def test_success_is_exit_0_and_a_message(options, node):
+def test_success_exits_with_0_and_a_message(options, node):
     assert main(options) == 0
-    assert message(options).result is Verdict.INSTALLED
+    assert message(options).result is InstallerOutcome.INSTALLED
     assert message(options).node == "cp-1"
 
 
-def test_a_roll_back_is_definitive_as_well(options, node):
+def test_rollback_exits_with_0_and_a_message(options, node):
     node.behaviour[1] = CRASHES
     assert main(options) == 0
-    assert message(options).result is Verdict.ROLLED_BACK
-    assert message(options).last_words == "bad cipher"
+    assert message(options).result is InstallerOutcome.ROLLED_BACK
+    assert message(options).last_error == "bad cipher"
 
 
-def test_the_revision_is_on_disk(options, node, tmp_path):
+def test_revision_is_written_to_disk(options, node, tmp_path):
     (tmp_path / "effective.yaml").write_text("effective\n")
     changed = dataclasses.replace(options, effective_config=tmp_path / "effective.yaml")
     assert main(changed) == 0
@@ -96,27 +96,27 @@ def test_the_revision_is_on_disk(options, node, tmp_path):
     ("pod", "why"),
     [
         pytest.param(b"not json", "is not JSON", id="not JSON"),
-        pytest.param(b'{"kind":"ConfigMap"}', "must be a Pod", id="not a pod"),
+        pytest.param(b'{"kind":"ConfigMap"}', "is not a Pod", id="not a pod"),
         pytest.param(
             pod_json().replace(b'"REVISION"', b'"1"'), "must be 'REVISION'", id="no placeholder"
         ),
     ],
 )
-def test_a_pod_that_cannot_be_installed_touches_nothing(options, node, pod, why):
+def test_invalid_pod_changes_nothing(options, node, pod, why):
     (options.pod_dir / "pod.yaml").write_bytes(pod)
     assert main(options) == program.EXIT_RETRY
     assert options.manifest_path.read_bytes() == STOCK
     assert why in options.termination_log.read_text()
 
 
-def test_a_message_that_cannot_be_written_is_written_by_the_next_start(options, node, tmp_path):
+def test_unwritten_message_is_written_after_a_restart(options, node, tmp_path):
     elsewhere = dataclasses.replace(options, termination_log=tmp_path / "absent" / "log")
     assert main(elsewhere) == program.EXIT_RETRY
     assert main(options) == 0
-    assert message(options).result is Verdict.INSTALLED
+    assert message(options).result is InstallerOutcome.INSTALLED
 
 
-def test_a_disk_that_fails_in_the_middle_does_not_leave_the_node_without_a_manifest(options, node):
+def test_disk_failure_during_a_swap_leaves_a_manifest(options, node):
     removed = []
 
     class Failing(FakeDisk):
@@ -133,7 +133,7 @@ def test_a_disk_that_fails_in_the_middle_does_not_leave_the_node_without_a_manif
 
 
 @pytest.mark.parametrize("when", ["absent", "present"])
-def test_sigterm_leaves_a_manifest_and_ends_with_143(options, node, when):
+def test_sigterm_leaves_a_manifest_and_exits_with_143(options, node, when):
     def terminate():
         node.look()
         if options.manifest_path.exists() is (when == "present"):
@@ -148,15 +148,15 @@ def test_sigterm_leaves_a_manifest_and_ends_with_143(options, node, when):
     assert options.manifest_path.read_bytes() == left
     node.on_step = node.look
     assert main(options) == 0
-    assert message(options).result is Verdict.INSTALLED
+    assert message(options).result is InstallerOutcome.INSTALLED
 
 
-def test_a_second_installer_waits_for_the_first(options, node, caplog):
+def test_second_installer_waits_for_the_first(options, node, caplog):
     waiting = threading.Event()
 
     class Listener(logging.Handler):
         def emit(self, record):
-            if "waiting" in record.getMessage():
+            if "Waiting" in record.getMessage():
                 waiting.set()
 
     listener = Listener()
@@ -176,111 +176,114 @@ def test_a_second_installer_waits_for_the_first(options, node, caplog):
         second.join()
     finally:
         logger.removeHandler(listener)
-    assert [result.result for result in results] == [Verdict.INSTALLED]
+    assert [result.result for result in results] == [InstallerOutcome.INSTALLED]
 
 
 @pytest.fixture
-def waiting_for_its_turn(options, node, tmp_path, monkeypatch):
-    """Options with a go-ahead that has not come; what happens at each look is `node.on_look`."""
-    file = tmp_path / "go-ahead"
+def waiting_for_permission(options, node, tmp_path, monkeypatch):
+    """Options without permission to roll out; each poll calls `node.on_poll`."""
+    file = tmp_path / "permission"
     file.write_text("")
-    looks = []
+    polls = []
 
-    def look(_seconds):
-        looks.append(1)
-        assert len(looks) < 100, "it waits for ever"
-        node.on_look(len(looks))
+    def poll(_seconds):
+        polls.append(1)
+        assert len(polls) < 100, "it waits indefinitely"
+        node.on_poll(len(polls))
 
-    monkeypatch.setattr(rollout_permission.time, "sleep", look)
-    return dataclasses.replace(options, go_ahead=file, staged=tmp_path / "staged")
+    monkeypatch.setattr(rollout_permission.time, "sleep", poll)
+    return dataclasses.replace(options, permission=file, staged=tmp_path / "staged")
 
 
-def test_before_its_turn_a_revision_is_staged_and_the_scheduler_runs_on(waiting_for_its_turn, node):
-    options = waiting_for_its_turn
+def test_without_permission_the_revision_is_staged_only(waiting_for_permission, node):
+    options = waiting_for_permission
 
-    def look(count):
+    def poll(count):
         assert (options.resource_dir / "kube-scheduler-pod-1/kube-scheduler-pod.yaml").exists()
         assert options.manifest_path.read_bytes() == STOCK
         assert options.staged.exists()
         with (options.resource_dir / ".kube-scheduler.lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # others may work meanwhile
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # others may work in the meantime
         if count == 5:
-            options.go_ahead.write_text("true")
+            options.permission.write_text("true")
 
-    node.on_look = look
+    node.on_poll = poll
     assert main(options) == 0
-    assert message(options).result is Verdict.INSTALLED
+    assert message(options).result is InstallerOutcome.INSTALLED
     assert options.manifest_path.read_bytes() == revision_manifest(1)
 
 
-def test_a_node_that_lost_its_power_in_a_swap_has_a_scheduler_while_it_waits_for_its_turn(
-    waiting_for_its_turn, node
+def test_after_a_power_cut_a_scheduler_runs_while_waiting_for_permission(
+    waiting_for_permission, node
 ):
-    options = waiting_for_its_turn
+    options = waiting_for_permission
     options.manifest_path.unlink()
     options.resource_dir.mkdir()
     options.layout(Disk()).write_journal(Journal(revision=1, retry=0))
 
-    def look(_count):
+    def poll(_count):
         assert options.manifest_path.read_bytes() == revision_manifest(1)
-        options.go_ahead.write_text("true")
+        options.permission.write_text("true")
 
-    node.on_look = look
+    node.on_poll = poll
     assert main(options) == 0
-    assert message(options).result is Verdict.INSTALLED
+    assert message(options).result is InstallerOutcome.INSTALLED
 
 
-def test_a_port_that_somebody_else_has_is_told_before_anything_is_touched(
-    waiting_for_its_turn, node, tmp_path, monkeypatch
+def test_port_in_use_is_reported_before_any_change(
+    waiting_for_permission, node, tmp_path, monkeypatch
 ):
     pod = json.loads((tmp_path / "pod" / "pod.yaml").read_bytes())
     pod["spec"]["containers"][0]["readinessProbe"]["httpGet"]["port"] = 10261
     (tmp_path / "pod" / "pod.yaml").write_text(json.dumps(pod))
     monkeypatch.setattr(node, "is_port_free", lambda probe: probe.port != 10261)
-    waiting_for_its_turn.staged.touch()  # by an earlier run, when it was free
-    assert main(waiting_for_its_turn) == program.EXIT_RETRY
-    assert not waiting_for_its_turn.staged.exists()
-    assert waiting_for_its_turn.manifest_path.read_bytes() == STOCK
-    assert waiting_for_its_turn.termination_log.read_text() == (
-        "port 10261 of 127.0.0.1, where revision 1 would listen, is taken by another program"
+    waiting_for_permission.staged.touch()  # by an earlier run, when it was free
+    assert main(waiting_for_permission) == program.EXIT_RETRY
+    assert not waiting_for_permission.staged.exists()
+    assert waiting_for_permission.manifest_path.read_bytes() == STOCK
+    assert waiting_for_permission.termination_log.read_text() == (
+        "port 10261 of 127.0.0.1, needed by revision 1, is already in use by another program"
     )
-    assert not (waiting_for_its_turn.resource_dir / "kube-scheduler-pod-1").exists()
+    assert not (waiting_for_permission.resource_dir / "kube-scheduler-pod-1").exists()
 
 
-def test_sigterm_before_its_turn_leaves_the_scheduler_alone(waiting_for_its_turn, node):
-    options = waiting_for_its_turn
-    node.on_look = lambda _count: os.kill(os.getpid(), signal.SIGTERM)
+def test_sigterm_without_permission_changes_nothing(waiting_for_permission, node):
+    options = waiting_for_permission
+    node.on_poll = lambda _count: os.kill(os.getpid(), signal.SIGTERM)
     assert main(options) == 143
     assert options.manifest_path.read_bytes() == STOCK
     assert not options.termination_log.exists()
 
 
-def test_a_disk_that_is_full_is_known_before_its_turn(waiting_for_its_turn, monkeypatch):
+def test_full_disk_is_reported_before_permission(waiting_for_permission, monkeypatch):
     class Full(Disk):
         def write(self, *_args, **_kwargs):
             raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(installer, "Disk", Full)
-    assert main(waiting_for_its_turn) == program.EXIT_RETRY
-    assert "No space left on device" in waiting_for_its_turn.termination_log.read_text()
-    assert waiting_for_its_turn.manifest_path.read_bytes() == STOCK
+    assert main(waiting_for_permission) == program.EXIT_RETRY
+    assert "No space left on device" in waiting_for_permission.termination_log.read_text()
+    assert waiting_for_permission.manifest_path.read_bytes() == STOCK
 
 
 @pytest.mark.parametrize(
     ("content", "expected"), [("true", True), ("true\n", True), ("", False), ("false", False)]
 )
-def test_only_the_word_is_a_go_ahead(tmp_path, content, expected):
-    (tmp_path / "go-ahead").write_text(content)
-    assert rollout_permission.has_come(tmp_path / "go-ahead") is expected
+def test_permission_requires_the_exact_value(tmp_path, content, expected):
+    (tmp_path / "permission").write_text(content)
+    assert rollout_permission.is_granted(tmp_path / "permission") is expected
 
 
-def test_a_go_ahead_that_is_not_there_has_not_come(tmp_path):
-    assert rollout_permission.has_come(tmp_path / "go-ahead") is False
+def test_missing_file_grants_no_permission(tmp_path):
+    assert rollout_permission.is_granted(tmp_path / "permission") is False
 
 
-def test_the_command_line_of_the_template_is_understood(monkeypatch):
+def test_flags_of_the_template_are_parsed(monkeypatch):
     from kube_scheduler_operator.base.platform import KUBEADM
-    from kube_scheduler_operator.manifests.pods import InstallerSettings, render_installer_pod
+    from kube_scheduler_operator.controlplane.node_pods import (
+        InstallerSettings,
+        render_installer_pod,
+    )
 
     pod = render_installer_pod(
         KUBEADM, "cp-1", 7, 2, "a", "b", [], "uid", InstallerSettings(rollback=True, keep=(3, 6)),
@@ -303,7 +306,7 @@ def test_the_command_line_of_the_template_is_understood(monkeypatch):
 
 
 @pytest.mark.parametrize("revision", ["0", "-1", "x"])
-def test_a_revision_is_a_positive_number(revision, capsys):
+def test_revision_must_be_positive(revision, capsys):
     parser = argparse.ArgumentParser()
     command.add_parser(parser.add_subparsers())
     with pytest.raises(SystemExit):
@@ -311,7 +314,7 @@ def test_a_revision_is_a_positive_number(revision, capsys):
     assert "--revision" in capsys.readouterr().err
 
 
-def test_the_programs_of_a_node_import_nothing_but_the_standard_library():
+def test_node_programs_import_only_the_standard_library():
     import subprocess
     import sys
     from pathlib import Path

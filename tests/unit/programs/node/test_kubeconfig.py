@@ -1,4 +1,4 @@
-"""What the node reads of the scheduler's kubeconfig."""
+"""The values that programs on a node read from the scheduler's kubeconfig."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_the_api_server_of_a_kubeconfig(tmp_path, write, server, expected):
     assert api_server(path) == expected
 
 
-def test_one_of_several_api_servers_is_not_guessed(tmp_path):
+def test_several_api_servers_give_no_probe(tmp_path):
     path = tmp_path / "scheduler.conf"
     path.write_text(json.dumps(config("https://a:1", "https://b:1")))
     assert api_server(path) is None
@@ -56,7 +56,7 @@ def test_one_of_several_api_servers_is_not_guessed(tmp_path):
 
 
 @pytest.mark.parametrize("text", ["", "not: [a", "[]", json.dumps(config())])
-def test_a_kubeconfig_that_names_no_api_server(tmp_path, text):
+def test_no_api_server_gives_no_probe(tmp_path, text):
     path = tmp_path / "scheduler.conf"
     path.write_text(text)
     assert api_server(path) is None
@@ -64,7 +64,7 @@ def test_a_kubeconfig_that_names_no_api_server(tmp_path, text):
 
 
 @pytest.mark.parametrize("write", [json.dumps, partial(json.dumps, indent=2), yaml.safe_dump])
-def test_when_the_client_certificate_of_a_kubeconfig_expires(tmp_path, first_certificate, write):
+def test_expiry_of_the_embedded_certificate(tmp_path, first_certificate, write):
     path = tmp_path / "scheduler.conf"
     pem = first_certificate.certificate.read_bytes()
     user = {"client-certificate-data": base64.b64encode(pem).decode(), "client-key-data": "a2V5"}
@@ -83,7 +83,7 @@ def test_when_the_client_certificate_of_a_kubeconfig_expires(tmp_path, first_cer
         {"client-certificate-data": "bm8="},
     ],
 )
-def test_a_kubeconfig_without_a_certificate_of_its_own_never_expires(tmp_path, user):
+def test_no_expiry_without_an_embedded_certificate(tmp_path, user):
     path = tmp_path / "scheduler.conf"
     path.write_text(json.dumps({**config(), "users": [{"name": "scheduler", "user": user}]}))
     assert expires(path) is None

@@ -1,4 +1,4 @@
-"""Revisions go into declared places; manifests of strangers are recognized and left alone."""
+"""Revisions are inserted into declared fields only; other manifests are recognized."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def changed(path, value):
     return pod
 
 
-def test_a_revision_goes_into_the_label_and_the_volume_and_nowhere_else():
+def test_revision_is_inserted_into_label_and_volume_only():
     pod = static_pod_for_revision(POD, 12)
     expected = copy.deepcopy(POD)
     expected["metadata"]["labels"]["revision"] = "12"
@@ -78,13 +78,13 @@ def test_a_revision_goes_into_the_label_and_the_volume_and_nowhere_else():
     assert pod == expected
 
 
-def test_the_argument_stays_as_it_is():
+def test_input_pod_is_not_modified():
     before = copy.deepcopy(POD)
     static_pod_for_revision(POD, 12, "sha256:x")
     assert before == POD
 
 
-def test_the_kubeconfig_and_its_end_become_annotations():
+def test_kubeconfig_and_its_expiry_become_annotations():
     pod = static_pod_for_revision(POD, 1, "", "abc", "2027-01-02T03:04:05Z")
     assert pod["metadata"]["annotations"] == {
         "kube-scheduler-operator.dev/kubeconfig": "abc",
@@ -124,7 +124,7 @@ def test_content_hash_becomes_an_annotation():
         pytest.param({"kind": "Pod"}, "metadata", id="no metadata"),
     ],
 )
-def test_a_pod_without_its_places_is_refused_by_name(pod, field):
+def test_missing_placeholder_is_reported_with_its_field(pod, field):
     with pytest.raises(ManifestError, match=field):
         static_pod_for_revision(pod, 1)
 
@@ -133,7 +133,7 @@ def parsed(pod):
     return manifest.parse(manifest.serialise(pod), "kube-scheduler")
 
 
-def test_our_manifest_is_recognized():
+def test_own_manifest_is_recognized():
     found = parsed(static_pod_for_revision(POD, 12))
     assert found.revision == 12
     assert found.probe == Probe("127.0.0.1", 10259, "/readyz")
@@ -149,11 +149,11 @@ def test_our_manifest_is_recognized():
         pytest.param({"kind": "Deployment"}, id="another kind"),
     ],
 )
-def test_other_json_is_not_ours(pod):
+def test_other_json_has_no_revision(pod):
     assert parsed(pod).revision is None
 
 
-def test_kubeadms_manifest_is_foreign_and_its_probe_is_found():
+def test_kubeadms_manifest_has_a_probe_but_no_revision():
     found = manifest.parse(KUBEADM, "kube-scheduler")
     assert found.revision is None
     assert found.probe == Probe("127.0.0.1", 10259, "/healthz")
@@ -171,12 +171,12 @@ def test_kubeadms_manifest_is_foreign_and_its_probe_is_found():
         ("", Probe("127.0.0.1", 10259, "/healthz")),
     ],
 )
-def test_the_probe_of_a_foreign_manifest_comes_from_its_flags(flags, probe):
+def test_probe_of_another_manifest_comes_from_its_flags(flags, probe):
     data = KUBEADM.replace(b"--bind-address=127.0.0.1", flags.encode())
     assert manifest.parse(data, "kube-scheduler").probe == probe
 
 
-def test_a_named_probe_port_is_looked_up():
+def test_named_probe_port_is_resolved():
     pod = static_pod_for_revision(POD, 1)
     container = pod["spec"]["containers"][0]
     container["ports"] = [{"name": "probe-port", "containerPort": 4711}]
@@ -195,7 +195,7 @@ def test_a_named_probe_port_is_looked_up():
         pytest.param(b"\xff\x00", False, id="not text"),
     ],
 )
-def test_only_a_pod_can_be_a_last_good_manifest(data, plausible):
+def test_only_a_pod_is_plausible(data, plausible):
     assert manifest.is_plausible(data) is plausible
 
 
@@ -204,5 +204,5 @@ def test_serialised_manifests_are_byte_stable():
     assert manifest.serialise(POD) == manifest.serialise(shuffled)
 
 
-def test_log_directories_are_named_like_the_kubelets():
+def test_log_directory_prefix():
     assert manifest.log_directory_prefix(POD, "cp-1") == "kube-system_kube-scheduler-cp-1_"

@@ -1,4 +1,4 @@
-"""The installer goes on once the check of its own pod has written its result and ended."""
+"""The installer continues once the preflight of its own pod has written its result and exited."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Waiting:
         return not self.thread.is_alive()
 
 
-def test_it_waits_until_the_result_is_there(tmp_path, proc):
+def test_waits_for_the_result(tmp_path, proc):
     effective = tmp_path / "effective.yaml"
     waiting = Waiting(effective, proc)
     assert not waiting.is_over(0.2)
@@ -48,7 +48,7 @@ def test_it_waits_until_the_result_is_there(tmp_path, proc):
     assert waiting.found == b"a: 1\n"
 
 
-def test_a_half_written_result_does_not_count(tmp_path, proc):
+def test_waits_until_the_writer_has_exited(tmp_path, proc):
     effective = tmp_path / "effective.yaml"
     effective.write_bytes(b"a:")
     process(proc, 77, CHECK, mountinfo(STATIC))
@@ -60,7 +60,7 @@ def test_a_half_written_result_does_not_count(tmp_path, proc):
     assert waiting.found == b"a: 1\n"
 
 
-def test_checks_of_other_pods_do_not_matter(tmp_path, proc):
+def test_preflights_of_other_pods_are_ignored(tmp_path, proc):
     effective = tmp_path / "effective.yaml"
     effective.write_bytes(b"a: 1\n")
     process(proc, 77, CHECK, mountinfo(OTHER))

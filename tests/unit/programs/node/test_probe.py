@@ -1,4 +1,4 @@
-"""Health is what the kubelet would say: 200 over HTTPS with any certificate."""
+"""Probes work like the kubelet's: status 200 over HTTPS with any certificate."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ def probe(server):
     return Probe("127.0.0.1", server.getsockname()[1], "/readyz")
 
 
-def test_nobody_listens(listener):
+def test_unused_port_is_free(listener):
     where = probe(listener)
     listener.close()
     assert is_port_free(where)
     assert not is_ready(where)
 
 
-def test_somebody_listens(listener):
+def test_port_in_use_is_not_free(listener):
     assert not is_port_free(probe(listener))
 
 
-def test_somebody_listens_on_all_addresses():
+def test_port_in_use_on_all_addresses_is_not_free():
     with socket.create_server(("0.0.0.0", 0)) as server:
         assert not is_port_free(probe(server))
 
 
-def test_a_connection_that_was_closed_just_now_does_not_keep_the_port(listener):
+def test_closed_connection_does_not_block_the_port(listener):
     where = probe(listener)
     with socket.create_connection(listener.getsockname()):
         accepted, _ = listener.accept()
@@ -50,11 +50,11 @@ def test_a_connection_that_was_closed_just_now_does_not_keep_the_port(listener):
 
 
 @pytest.mark.parametrize("host", ["203.0.113.77", "2001:db8::77", "no.such.host.invalid"])
-def test_an_address_of_nobody_is_nothing_to_wait_for(host):
+def test_address_of_another_host_counts_as_free(host):
     assert is_port_free(Probe(host, 10259, "/readyz"))
 
 
-def test_who_does_not_speak_tls_is_not_ready(listener):
+def test_server_without_tls_is_not_ready(listener):
     def answer():
         connection, _ = listener.accept()
         with connection:
@@ -99,14 +99,12 @@ def server(first_certificate):
     ("status", "ready", "there"),
     [(200, True, True), (401, False, True), (403, False, True), (500, False, False)],
 )
-def test_an_api_server_that_says_no_is_there_and_one_that_fails_is_not(
-    server, status, ready, there
-):
+def test_client_errors_count_as_an_answer_and_server_errors_do_not(server, status, ready, there):
     where = server(status)
     assert (is_ready(where), answers(where)) == (ready, there)
 
 
-def test_an_api_server_that_is_away_does_not_answer(listener):
+def test_closed_port_does_not_answer(listener):
     where = probe(listener)
     listener.close()
     assert not answers(where)

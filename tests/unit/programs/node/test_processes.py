@@ -1,11 +1,11 @@
-"""Schedulers are found by the pod and the revision that their mounts tell."""
+"""Schedulers are found by the pod UID and the revision in their mounts."""
 
 from __future__ import annotations
 
 import pytest
 
 from kube_scheduler_operator.programs.node.processes import (
-    Operand,
+    SchedulerProcess,
     operands,
     parse_mounts,
     parse_start_time,
@@ -37,14 +37,14 @@ def process(proc, pid, cmdline, mounts, start=1000):
     (directory / "stat").write_text(f"{pid} (a (b) c) S " + " ".join(["0"] * 18) + f" {start} 0\n")
 
 
-def test_only_the_static_pods_schedulers_count(tmp_path):
+def test_finds_only_schedulers_of_the_static_pod(tmp_path):
     process(tmp_path, 10, "kube-scheduler --config=x", mountinfo(STATIC, 7), start=77)
     process(tmp_path, 11, "kube-scheduler --config=x", mountinfo(OTHER, 7))
     process(tmp_path, 12, "/pause", mountinfo(STATIC))
     process(tmp_path, 13, "kube-scheduler-operator run", "1 0 0:1 / / rw - ext4 x rw\n")
     (tmp_path / "sys").mkdir()
     (tmp_path / "14").mkdir()  # ended while being looked at
-    assert operands(tmp_path, {STATIC}, "kube-scheduler") == (Operand(10, 77, STATIC, 7),)
+    assert operands(tmp_path, {STATIC}, "kube-scheduler") == (SchedulerProcess(10, 77, STATIC, 7),)
 
 
 @pytest.mark.parametrize(
@@ -67,5 +67,5 @@ def test_parse_mounts(text, expected):
     assert parse_mounts(text) == expected
 
 
-def test_start_time_of_a_command_with_blanks_and_brackets():
+def test_start_time_with_spaces_and_parentheses_in_the_command():
     assert parse_start_time("5 (x) y) z) R " + " ".join(str(n) for n in range(4, 30))) == 22

@@ -1,4 +1,4 @@
-"""Removed: what was there before comes back, and nothing of the operator stays on the node."""
+"""Restore: the previous scheduler runs again, and no file of the operator stays on the node."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 
 from kube_scheduler_operator.cli.programs import node as command
 from kube_scheduler_operator.programs.node import program, restore
-from kube_scheduler_operator.programs.node.restore import Options, Restore
-from kube_scheduler_operator.programs.node.result import Verdict
+from kube_scheduler_operator.programs.node.restore import Restore, RestoreOptions
+from kube_scheduler_operator.programs.node.result import InstallerOutcome
 
 from .fake_node import CRASHES, NEVER_READY, STOCK, Killed
 from .world import World, make_world
@@ -19,7 +19,7 @@ UPGRADED = STOCK.replace(b"127.0.0.1", b"0.0.0.0")
 
 
 def restored(world, retry=0):
-    options = Options(
+    options = RestoreOptions(
         node="cp-1",
         static_pod_name="kube-scheduler",
         static_pod_namespace="kube-system",
@@ -40,7 +40,7 @@ def upgrade(world):
     world.path.write_bytes(UPGRADED)
 
 
-def test_who_leaves_early_leaves_a_scheduler_behind(world):
+def test_early_exit_leaves_a_scheduler(world):
     def interrupted():
         with program.alone(world.layout):
             world.kill_if = lambda: not world.path.exists()
@@ -62,16 +62,20 @@ def world(tmp_path):
     return found
 
 
-def test_the_stock_manifest_is_back_and_the_disk_is_as_it_was(world):
+def test_stock_manifest_is_restored_and_all_files_removed(world):
     result = restored(world)
-    assert (result.result, result.revision, result.last_good_revision) == (Verdict.RESTORED, 0, 0)
+    assert (result.result, result.revision, result.last_good_revision) == (
+        InstallerOutcome.RESTORED,
+        0,
+        0,
+    )
     assert {"release", "ready", "settle"} <= set(result.steps)
     assert world.path.read_bytes() == STOCK
     assert world.node.running() == [None]
     assert not world.resources.exists()
 
 
-def test_what_is_not_ours_stays_on_the_disk_and_is_named(world):
+def test_other_files_stay_and_are_reported(world):
     (world.resources / "kube-scheduler-pod-old").mkdir()
     (world.resources / "etcd").mkdir()
     assert restored(world).strangers == ("kube-scheduler-pod-old",)
@@ -81,69 +85,67 @@ def test_what_is_not_ours_stays_on_the_disk_and_is_named(world):
     ]
 
 
-def test_what_kubeadm_wrote_last_is_what_comes_back(world):
+def test_newest_adopted_manifest_is_restored(world):
     upgrade(world)
     world.node.settle(30)
     world.install(3)
-    assert restored(world).result is Verdict.RESTORED
+    assert restored(world).result is InstallerOutcome.RESTORED
     assert world.path.read_bytes() == UPGRADED
 
 
-def test_a_manifest_that_somebody_else_put_there_is_not_touched(world):
+def test_active_manifest_of_another_owner_stays(world):
     upgrade(world)
     world.node.settle(30)
     before = world.path.stat().st_ino
-    assert restored(world).result is Verdict.RESTORED
+    assert restored(world).result is InstallerOutcome.RESTORED
     assert world.path.stat().st_ino == before
     assert not world.resources.exists()
 
 
-def test_a_second_time_there_is_nothing_to_do(world):
+def test_restore_is_idempotent(world):
     restored(world)
     begin = world.node.time
-    assert restored(world).result is Verdict.RESTORED
+    assert restored(world).result is InstallerOutcome.RESTORED
     assert world.node.time - begin < 5
     assert not world.resources.exists()
 
 
-def test_without_anything_to_go_back_to_the_operators_scheduler_stays(tmp_path):
+def test_without_adopted_manifest_the_operators_scheduler_stays(tmp_path):
     world = World(tmp_path, stock=None)
     world.install(1)
     result = restored(world)
-    assert result.result is Verdict.KEPT
+    assert result.result is InstallerOutcome.KEPT
     assert str(world.path) in result.reason
     assert world.node.running() == [1]
     assert world.layout.revision_dir(1).exists()
 
 
 @pytest.mark.parametrize("kind", [CRASHES, NEVER_READY])
-def test_a_stock_scheduler_that_does_not_run_any_more_gives_way_to_the_last_good_one(
-    tmp_path, kind
-):
+def test_failing_stock_scheduler_is_rolled_back(tmp_path, kind):
     world = make_world(tmp_path)
     world.install(1)
     world.node.behaviour[None] = kind
     result = restored(world)
-    assert (result.result, result.last_good_revision) == (Verdict.ROLLED_BACK, 1)
+    assert (result.result, result.last_good_revision) == (InstallerOutcome.ROLLED_BACK, 1)
     assert result.reason
     assert world.node.running() == [1]
     world.check_is_tidy()
     world.node.behaviour.clear()
-    assert restored(world, retry=1).result is Verdict.RESTORED
+    assert restored(world, retry=1).result is InstallerOutcome.RESTORED
 
 
-def test_if_neither_runs_the_result_says_so_and_nothing_is_removed(tmp_path):
+def test_failed_rollback_is_reported_and_removes_nothing(tmp_path):
     world = make_world(tmp_path)
     world.install(1)
     world.node.behaviour.update({None: NEVER_READY, 1: NEVER_READY})
     result = restored(world)
-    assert result.result is Verdict.UNHEALTHY
-    assert "then revision 1 did not work either" in result.reason
+    assert result.result is InstallerOutcome.UNHEALTHY
+    assert "rollback to revision 1 failed" in result.reason
     assert world.layout.revision_dir(1).exists()
     assert world.layout.stock.exists()
 
 
-def test_killed_at_every_step_it_ends_the_same(tmp_path):
+def test_kill_at_every_step_leads_to_the_same_result(tmp_path):
     killed, step = True, 0
     while killed:
         step += 1
@@ -158,7 +160,7 @@ def test_killed_at_every_step_it_ends_the_same(tmp_path):
             killed = True
         world.kill_at = None
         world.node.advance(step % 5)
-        assert restored(world).result is Verdict.RESTORED, f"killed at step {step}"
+        assert restored(world).result is InstallerOutcome.RESTORED, f"killed at step {step}"
         assert world.path.read_bytes() == STOCK
         assert not world.resources.exists(), f"killed at step {step}"
         world.node.settle(10)
@@ -166,18 +168,18 @@ def test_killed_at_every_step_it_ends_the_same(tmp_path):
     assert step > 15
 
 
-def test_managed_again_after_a_kill_the_next_installer_goes_its_own_way(world):
+def test_installer_works_after_a_killed_restore(world):
     world.kill_if = lambda: not world.path.exists()
     with pytest.raises(Killed):
         restored(world)
     world.kill_if = lambda: False
-    assert world.install(3).result is Verdict.INSTALLED
+    assert world.install(3).result is InstallerOutcome.INSTALLED
     world.check_is_tidy()
 
 
-def test_the_command_line_of_the_template_is_understood(monkeypatch):
+def test_flags_of_the_template_are_parsed(monkeypatch):
     from kube_scheduler_operator.base.platform import KUBEADM
-    from kube_scheduler_operator.manifests.pods import render_restore_pod
+    from kube_scheduler_operator.controlplane.node_pods import render_restore_pod
 
     pod = render_restore_pod(KUBEADM, "cp-1", 2, "operator:v1")
     (container,) = pod["spec"]["containers"]

@@ -1,4 +1,4 @@
-"""Results survive the way through a termination message."""
+"""Results are parsed from their termination messages unchanged."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kube_scheduler_operator.programs.node.result import MESSAGE_LIMIT, Result, Verdict
+from kube_scheduler_operator.programs.node.result import MESSAGE_LIMIT, InstallerOutcome, Result
 
 texts = st.text(st.characters(blacklist_categories=["Cs"]), max_size=6000)
 results = st.builds(
     Result,
-    result=st.sampled_from(Verdict),
+    result=st.sampled_from(InstallerOutcome),
     revision=st.integers(1, 10**6),
     node=st.text("abc-.", min_size=1, max_size=253),
     last_good_revision=st.integers(0, 10**6),
     retry=st.integers(0, 1000),
     reason=texts,
-    last_words=texts,
+    last_error=texts,
     steps=st.dictionaries(
         st.sampled_from(["stage", "remove", "release", "write", "ready"]),
         st.floats(0, 1000).map(lambda f: round(f, 3)),
@@ -27,7 +27,7 @@ results = st.builds(
 
 
 @given(results)
-def test_a_result_always_fits_and_says_what_a_machine_decides_by(result):
+def test_result_fits_and_keeps_machine_readable_fields(result):
     text = result.serialise()
     assert len(text.encode()) <= MESSAGE_LIMIT
     parsed = Result.parse(text)
@@ -38,15 +38,17 @@ def test_a_result_always_fits_and_says_what_a_machine_decides_by(result):
 
 @given(
     results.filter(
-        lambda r: len(r.reason) + len(r.last_words) < 600 and sum(map(len, r.strangers)) < 300
+        lambda r: len(r.reason) + len(r.last_error) < 600 and sum(map(len, r.strangers)) < 300
     )
 )
-def test_a_short_result_comes_back_whole(result):
+def test_short_result_round_trips(result):
     assert Result.parse(result.serialise()) == result
 
 
 def test_shortening_keeps_both_ends():
-    text = Result(Verdict.ROLLED_BACK, 3, "n", 2, reason="begin " + "x" * 5000 + " end").serialise()
+    text = Result(
+        InstallerOutcome.ROLLED_BACK, 3, "n", 2, reason="begin " + "x" * 5000 + " end"
+    ).serialise()
     parsed = Result.parse(text)
     assert parsed is not None
     assert parsed.reason.startswith("begin x")
@@ -66,18 +68,18 @@ def test_shortening_keeps_both_ends():
         '{"result":"Installed","revision":1,"node":"n","lastGoodRevision":0,"steps":[1]}',
     ],
 )
-def test_anything_else_is_no_result(text):
+def test_other_text_is_not_a_result(text):
     assert Result.parse(text) is None
 
 
 @pytest.mark.parametrize(
-    ("verdict", "failed"),
+    ("outcome", "failed"),
     [
-        (Verdict.INSTALLED, False),
-        (Verdict.ROLLED_BACK, True),
-        (Verdict.UNHEALTHY, True),
-        (Verdict.SUPERSEDED, False),
+        (InstallerOutcome.INSTALLED, False),
+        (InstallerOutcome.ROLLED_BACK, True),
+        (InstallerOutcome.UNHEALTHY, True),
+        (InstallerOutcome.SUPERSEDED, False),
     ],
 )
-def test_failed_means_tried_and_did_not_work(verdict, failed):
-    assert Result(verdict, 1, "n", 0).failed is failed
+def test_failed_outcomes(outcome, failed):
+    assert Result(outcome, 1, "n", 0).failed is failed

@@ -1,4 +1,4 @@
-"""A swap ends with a healthy scheduler, whatever the new one does and whoever is killed when."""
+"""A swap ends with a healthy scheduler, whatever fails and whenever the installer is killed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kube_scheduler_operator.programs.node import manifest
 from kube_scheduler_operator.programs.node.activate import NoApiServerError
-from kube_scheduler_operator.programs.node.result import Verdict
+from kube_scheduler_operator.programs.node.result import InstallerOutcome
 
 from .fake_node import (
     CRASHES,
@@ -34,22 +34,22 @@ def world(tmp_path):
 
 
 # --- the good path -------------------------------------------------------------------------------
-def test_a_good_revision_is_installed(world):
+def test_healthy_revision_is_installed(world):
     result = world.install(1)
-    assert (result.result, result.last_good_revision) == (Verdict.INSTALLED, 1)
+    assert (result.result, result.last_good_revision) == (InstallerOutcome.INSTALLED, 1)
     assert world.current == 1
     assert world.node.running() == [1]
     world.check_is_tidy()
 
 
-def test_the_steps_are_timed(world):
+def test_steps_are_timed(world):
     steps = world.install(1).steps
     assert list(steps) == ["stage", "remove", "release", "write", "ready", "settle"]
     assert steps["settle"] == pytest.approx(2.0, abs=0.2)
 
 
 @pytest.mark.parametrize(("shows_cgroups", "limit"), [(True, 4.5), (False, 7.0)])
-def test_a_swap_does_not_wait_for_the_back_off_of_the_kubelet(world, shows_cgroups, limit):
+def test_swap_avoids_the_kubelets_back_off(world, shows_cgroups, limit):
     world.node.shows_cgroups = shows_cgroups
     for revision in range(1, 12):
         begin = world.node.time
@@ -58,41 +58,41 @@ def test_a_swap_does_not_wait_for_the_back_off_of_the_kubelet(world, shows_cgrou
         assert world.node.time - begin - 2.0 < limit, "settling excluded"
 
 
-def test_a_cgroup_that_stays_does_not_hold_up_a_swap(world):
+def test_remaining_cgroup_does_not_block_a_swap(world):
     world.node.has_worker = lambda: True
     steps = world.install(1).steps
     assert steps["release"] < 5.0
     assert world.node.running() == [1]
 
 
-def test_the_stock_manifest_is_kept_byte_for_byte(world):
+def test_stock_manifest_is_saved_byte_for_byte(world):
     world.install(1)
     world.install(2)
     assert world.layout.stock.read_bytes() == STOCK
 
 
-def test_what_kubeadm_writes_later_is_kept_beside_the_stock_manifest(world):
+def test_later_kubeadm_manifest_is_saved_beside_the_stock_manifest(world):
     world.install(1)
     upgraded = STOCK + b"# v1.36\n"
     world.path.write_bytes(upgraded)
     swap = world.swap(2)
     world.node.on_step = world.layout._disk.on_step = world.node.look
-    assert swap.run().result is Verdict.INSTALLED
+    assert swap.run().result is InstallerOutcome.INSTALLED
     kept = {path.read_bytes() for path in world.layout.stock.parent.iterdir()}
     assert kept == {STOCK, upgraded}
     assert world.layout.stock.read_bytes() == STOCK
 
 
-def test_a_revision_that_runs_already_is_not_touched(world):
+def test_running_revision_is_not_touched(world):
     world.install(1)
     (process,) = world.node.operands()
     before = world.path.stat().st_ino
-    assert world.install(1).result is Verdict.INSTALLED
+    assert world.install(1).result is InstallerOutcome.INSTALLED
     assert world.node.operands() == (process,)
     assert world.path.stat().st_ino == before
 
 
-def test_another_manifest_of_a_revision_does_not_change_the_directory_that_is_mounted(world):
+def test_changed_manifest_keeps_the_mounted_directory(world):
     world.install(1)
     directory = world.layout.revision_dir(1)
     before = directory.stat().st_ino
@@ -100,11 +100,11 @@ def test_another_manifest_of_a_revision_does_not_change_the_directory_that_is_mo
     assert world.layout.stage(other, 1, CONTENT, b"")
     assert directory.stat().st_ino == before
     assert (directory / "kube-scheduler-pod.yaml").read_bytes() == other.data
-    assert world.layout.outcome(1) is None, "what came of the other one is no news of this one"
+    assert world.layout.outcome(1) is None, "the other manifest's outcome does not apply"
     assert not world.layout.stage(other, 1, CONTENT, b"")
 
 
-def test_another_configuration_of_a_revision_is_another_directory(world):
+def test_changed_configuration_replaces_the_directory(world):
     world.install(1)
     directory = world.layout.revision_dir(1)
     before = directory.stat().st_ino
@@ -112,34 +112,34 @@ def test_another_configuration_of_a_revision_is_another_directory(world):
     assert directory.stat().st_ino != before
 
 
-def test_a_missing_manifest_is_simply_written(tmp_path):
+def test_missing_manifest_is_written(tmp_path):
     world = World(tmp_path, stock=None)
-    assert world.install(1).result is Verdict.INSTALLED
+    assert world.install(1).result is InstallerOutcome.INSTALLED
     assert world.node.running() == [1]
 
 
-def test_a_slow_start_is_waited_for(tmp_path):
-    assert make_world(tmp_path, r1=SLOW).install(1).result is Verdict.INSTALLED
+def test_slow_start_is_awaited(tmp_path):
+    assert make_world(tmp_path, r1=SLOW).install(1).result is InstallerOutcome.INSTALLED
 
 
 # --- failures ------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("kind", "reason"),
     [
-        (CRASHES, "kube-scheduler ended 3 times after its start"),
-        (NEVER_READY, "kube-scheduler ran, but was not ready within 30 s"),
+        (CRASHES, "kube-scheduler exited 3 times after its start"),
+        (NEVER_READY, "kube-scheduler ran, but did not become ready within 30 s"),
         (NOT_STARTED, "the kubelet did not start the pod within 30 s"),
-        (FLAPS, "kube-scheduler ended 3 times after its start"),
-        (SLOW, "kube-scheduler ran, but was not ready within 10 s"),
+        (FLAPS, "kube-scheduler exited 3 times after its start"),
+        (SLOW, "kube-scheduler ran, but did not become ready within 10 s"),
     ],
 )
 @pytest.mark.parametrize("before", [None, 3], ids=["over stock", "over a revision"])
-def test_a_bad_revision_is_rolled_back(tmp_path, kind, reason, before):
+def test_failing_revision_is_rolled_back(tmp_path, kind, reason, before):
     world = make_world(tmp_path, r4=kind)
     if before:
         world.install(before)
     result = world.install(4, health_timeout=10.0 if kind == SLOW else 30.0)
-    assert result.result is Verdict.ROLLED_BACK
+    assert result.result is InstallerOutcome.ROLLED_BACK
     assert result.reason == reason
     assert result.last_good_revision == (before or 0)
     assert world.current == before
@@ -147,42 +147,42 @@ def test_a_bad_revision_is_rolled_back(tmp_path, kind, reason, before):
     world.check_is_tidy()
 
 
-def test_a_crash_is_noticed_long_before_the_time_out(tmp_path):
+def test_crashes_are_detected_before_the_timeout(tmp_path):
     world = make_world(tmp_path, r1=CRASHES)
     result = world.install(1)
-    assert result.last_words == "bad cipher"
+    assert result.last_error == "bad cipher"
     # Three exits include the kubelet's first back-off of 10 s; the time-out is 60 s.
     assert result.steps["ready"] < 15
 
 
-def test_an_api_server_that_is_away_is_not_the_revisions_fault(tmp_path):
+def test_api_server_outage_does_not_fail_the_revision(tmp_path):
     world = make_world(tmp_path)
     world.node.outages = [(world.node.time, world.node.time + 28.0)]
     result = world.install(1)
-    assert result.result is Verdict.INSTALLED
+    assert result.result is InstallerOutcome.INSTALLED
     assert result.steps["ready"] > 28 - result.steps["release"]
 
 
-def test_one_that_stays_away_is_said_and_waited_for(tmp_path):
+def test_long_api_server_outage_is_reported_and_awaited(tmp_path):
     world = make_world(tmp_path)
     begun = world.node.time
     world.node.outages = [(begun, begun + 200.0)]
-    said: list[str] = []
+    errors: list[str] = []
     result = None
     while result is None:
         try:
             result = world.install(1)
         except NoApiServerError as error:
-            said.append(str(error))
+            errors.append(str(error))
             world.node.advance(10.0)
-    assert len(said) > 2
-    assert set(said) == {"the API server that the scheduler's kubeconfig names does not answer"}
+    assert len(errors) > 2
+    assert set(errors) == {"the API server in the scheduler's kubeconfig does not answer"}
     assert world.node.time > begun + 200.0
-    assert (result.result, world.current) == (Verdict.INSTALLED, 1)
+    assert (result.result, world.current) == (InstallerOutcome.INSTALLED, 1)
 
 
 @pytest.mark.parametrize("killed_after", [10.0, 20.0, 30.0, 35.0])
-def test_an_installer_that_is_killed_in_an_outage_remembers_it(tmp_path, killed_after):
+def test_installer_killed_in_an_outage_resumes_with_it(tmp_path, killed_after):
     world = make_world(tmp_path)
     begun = world.node.time
     world.node.outages = [(begun, begun + 25.0)]
@@ -191,66 +191,66 @@ def test_an_installer_that_is_killed_in_an_outage_remembers_it(tmp_path, killed_
         world.install(1)
     world.kill_if = lambda: False
     world.node.advance(10.0)
-    assert world.install(1).result is Verdict.INSTALLED
+    assert world.install(1).result is InstallerOutcome.INSTALLED
 
 
-def test_a_revision_that_crashes_is_found_out_when_the_api_server_is_back(tmp_path):
+def test_crashes_are_detected_after_an_outage(tmp_path):
     world = make_world(tmp_path, r1=CRASHES)
     outage = (world.node.time, world.node.time + 20.0)
     world.node.outages = [outage]
     result = world.install(1)
-    assert result.result is Verdict.ROLLED_BACK
-    assert result.reason.startswith("kube-scheduler ended ")
+    assert result.result is InstallerOutcome.ROLLED_BACK
+    assert result.reason.startswith("kube-scheduler exited ")
     assert world.node.time > outage[1]
 
 
-def test_a_revision_that_never_gets_ready_has_its_time_after_an_outage(tmp_path):
+def test_timeout_restarts_after_an_outage(tmp_path):
     world = make_world(tmp_path, r1=NEVER_READY)
     begun = world.node.time
     world.node.outages = [(begun, begun + 20.0)]
     result = world.install(1)
-    assert result.result is Verdict.ROLLED_BACK
+    assert result.result is InstallerOutcome.ROLLED_BACK
     assert result.steps["ready"] > 20.0 + 30.0 - 5.0
 
 
-def test_if_the_last_good_one_does_not_work_either_it_stays_and_the_result_says_so(tmp_path):
+def test_failed_rollback_is_reported(tmp_path):
     world = make_world(tmp_path, r2=CRASHES)
     world.install(1)
     world.node.behaviour[1] = NEVER_READY
     result = world.install(2)
-    assert result.result is Verdict.UNHEALTHY
-    assert "revision 1 did not work either" in result.reason
+    assert result.result is InstallerOutcome.UNHEALTHY
+    assert "rollback to revision 1 failed" in result.reason
     assert world.current == 1
 
 
-def test_without_anything_to_go_back_to_the_new_one_stays(tmp_path):
+def test_without_last_good_manifest_the_new_one_stays(tmp_path):
     world = World(tmp_path, {1: NEVER_READY}, stock=None)
     result = world.install(1)
-    assert result.result is Verdict.UNHEALTHY
+    assert result.result is InstallerOutcome.UNHEALTHY
     assert "no other manifest" in result.reason
     assert world.current == 1
 
 
-def test_a_torn_stock_manifest_is_kept_but_never_put_back(tmp_path):
+def test_truncated_stock_manifest_is_saved_but_never_restored(tmp_path):
     world = World(tmp_path, {1: NEVER_READY}, stock=None)
     world.node.on_step = world.layout._disk.on_step = world.node.look
     world.path.write_bytes(b"apiVersion: v1\nkin")
-    assert world.install(1).result is Verdict.UNHEALTHY
+    assert world.install(1).result is InstallerOutcome.UNHEALTHY
     assert world.current == 1
     (kept,) = (world.resources / "kube-scheduler-stock").iterdir()
     assert kept.read_bytes() == b"apiVersion: v1\nkin"
 
 
-def test_the_revision_that_runs_gets_sick_and_is_its_own_last_good_one(world):
+def test_failing_revision_that_is_the_last_good_one_stays(world):
     world.install(1)
     world.node.behaviour[1] = NEVER_READY
     result = world.install(1)
-    assert result.result is Verdict.UNHEALTHY
+    assert result.result is InstallerOutcome.UNHEALTHY
     assert world.current == 1
 
 
 # --- attempts ------------------------------------------------------------------------------------
-def test_a_failed_attempt_is_reported_again_and_not_repeated(tmp_path):
+def test_failed_attempt_is_reported_again_but_not_repeated(tmp_path):
     world = make_world(tmp_path, r1=CRASHES)
     first = world.install(1)
     (process,) = world.node.operands()
@@ -259,51 +259,51 @@ def test_a_failed_attempt_is_reported_again_and_not_repeated(tmp_path):
     assert world.node.operands() == (process,)
 
 
-def test_a_retry_touches_the_node_again(tmp_path):
+def test_retry_changes_the_node_again(tmp_path):
     world = make_world(tmp_path, r1=CRASHES)
     world.install(1)
     world.node.behaviour[1] = GOOD
-    assert world.install(1, retry=1).result is Verdict.INSTALLED
+    assert world.install(1, retry=1).result is InstallerOutcome.INSTALLED
     assert world.current == 1
 
 
-def test_other_content_under_the_same_number_is_another_attempt(tmp_path):
+def test_changed_content_is_a_new_attempt(tmp_path):
     world = make_world(tmp_path, r1=CRASHES)
     world.install(1)
     world.node.behaviour[1] = GOOD
-    assert world.install(1, content=OTHER).result is Verdict.INSTALLED
+    assert world.install(1, content=OTHER).result is InstallerOutcome.INSTALLED
 
 
 # --- older and newer -----------------------------------------------------------------------------
-def test_an_older_revision_does_not_replace_a_newer_one(world):
+def test_older_revision_does_not_replace_a_newer_one(world):
     world.install(5)
     result = world.install(4)
-    assert result.result is Verdict.SUPERSEDED
+    assert result.result is InstallerOutcome.SUPERSEDED
     assert result.last_good_revision == 5
     assert world.current == 5
     assert not world.layout.revision_dir(4).exists()
 
 
-def test_a_declared_rollback_does(world):
+def test_declared_rollback_replaces_a_newer_revision(world):
     world.install(5)
-    assert world.install(4, rollback=True).result is Verdict.INSTALLED
+    assert world.install(4, rollback=True).result is InstallerOutcome.INSTALLED
     assert world.current == 4
 
 
-def test_an_older_installer_mends_what_a_newer_one_left_and_leaves_it_the_rest(world):
+def test_older_installer_only_restores_a_manifest_after_a_newer_one(world):
     world.install(1)
     world.node.behaviour[3] = NEVER_READY
     kill_when_absent(world, 3)
     result = world.install(2)
-    assert result.result is Verdict.SUPERSEDED
+    assert result.result is InstallerOutcome.SUPERSEDED
     assert world.current == 1
-    assert world.install(3).result is Verdict.ROLLED_BACK
+    assert world.install(3).result is InstallerOutcome.ROLLED_BACK
 
 
-def test_a_newer_installer_takes_over_from_a_dead_older_one(world):
+def test_newer_installer_takes_over_from_a_killed_older_one(world):
     world.install(1)
     kill_when_absent(world, 2)
-    assert world.install(3).result is Verdict.INSTALLED
+    assert world.install(3).result is InstallerOutcome.INSTALLED
     assert world.current == 3
     world.check_is_tidy()
 
@@ -322,24 +322,24 @@ def revisions_on_disk(world):
     return sorted(int(p.name.rpartition("-")[2]) for p in world.resources.glob("*-pod-[0-9]*"))
 
 
-def test_a_success_removes_old_revisions_that_nobody_needs(world):
+def test_success_removes_unneeded_revisions(world):
     for revision in (1, 2, 3, 4):
         world.install(revision)
-    assert revisions_on_disk(world) == [1, 2, 3, 4], "nobody asked for it"
+    assert revisions_on_disk(world) == [1, 2, 3, 4], "not requested"
     world.install(5, keep=frozenset({2}))
     assert revisions_on_disk(world) == [2, 5]
     world.check_is_tidy()
 
 
-def test_a_failure_removes_nothing(tmp_path):
+def test_failure_removes_nothing(tmp_path):
     world = make_world(tmp_path, r3=CRASHES)
     world.install(1)
     world.install(2)
-    assert world.install(3, keep=frozenset()).result is Verdict.ROLLED_BACK
+    assert world.install(3, keep=frozenset()).result is InstallerOutcome.ROLLED_BACK
     assert revisions_on_disk(world) == [1, 2, 3]
 
 
-def test_what_is_newer_and_what_is_not_ours_stays(world):
+def test_newer_revisions_and_other_files_stay(world):
     for name in ("kube-scheduler-pod-9", "kube-scheduler-pod-old", "kube-scheduler-pods"):
         (world.resources / name).mkdir()
     world.install(1)
@@ -349,26 +349,26 @@ def test_what_is_newer_and_what_is_not_ours_stays(world):
     assert (world.resources / "kube-scheduler-pods").exists()
 
 
-def test_a_disk_that_cannot_remove_does_not_spoil_a_success(world, monkeypatch, caplog):
+def test_failure_to_remove_does_not_affect_the_result(world, monkeypatch, caplog):
     world.install(1)
 
     def broken(_keep, _below):
         raise OSError(30, "Read-only file system")
 
     monkeypatch.setattr(world.layout, "prune", broken)
-    assert world.install(2, keep=frozenset()).result is Verdict.INSTALLED
-    assert "Cannot remove old revisions: [Errno 30] Read-only file system" in caplog.text
+    assert world.install(2, keep=frozenset()).result is InstallerOutcome.INSTALLED
+    assert "Failed to remove old revisions: [Errno 30] Read-only file system" in caplog.text
 
 
 # --- leaving early -------------------------------------------------------------------------------
-def test_who_leaves_puts_the_last_good_one_back(world):
+def test_exit_restores_the_last_good_manifest(world):
     world.install(1)
     kill_when_absent(world, 2)
     world.layout.leave_running()
     assert world.current == 1
 
 
-def test_who_leaves_without_a_last_good_one_puts_the_new_one_in_place(tmp_path):
+def test_exit_without_last_good_manifest_places_the_new_one(tmp_path):
     world = World(tmp_path, stock=None)
     world.kill_if = lambda: world.layout.staged(1) is not None
     with pytest.raises(Killed):
@@ -378,7 +378,7 @@ def test_who_leaves_without_a_last_good_one_puts_the_new_one_in_place(tmp_path):
     assert world.current == 1
 
 
-def test_who_leaves_does_not_touch_a_manifest_that_is_there(world):
+def test_exit_keeps_an_existing_manifest(world):
     world.install(1)
     before = world.path.stat().st_ino
     world.layout.leave_running()
@@ -387,14 +387,14 @@ def test_who_leaves_does_not_touch_a_manifest_that_is_there(world):
 
 # --- killed at every step ------------------------------------------------------------------------
 SCENARIOS = [
-    pytest.param({}, Verdict.INSTALLED, 2, id="good"),
-    pytest.param({2: CRASHES}, Verdict.ROLLED_BACK, None, id="crashes"),
+    pytest.param({}, InstallerOutcome.INSTALLED, 2, id="good"),
+    pytest.param({2: CRASHES}, InstallerOutcome.ROLLED_BACK, None, id="crashes"),
 ]
 
 
 @pytest.mark.parametrize("reboot", [False, True], ids=["killed", "power cut"])
-@pytest.mark.parametrize(("behaviour", "verdict", "left"), SCENARIOS)
-def test_killed_at_every_step_it_ends_the_same(tmp_path, behaviour, verdict, left, reboot):
+@pytest.mark.parametrize(("behaviour", "outcome", "left"), SCENARIOS)
+def test_kill_at_every_step_leads_to_the_same_result(tmp_path, behaviour, outcome, left, reboot):
     killed, step = True, 0
     while killed:
         step += 1
@@ -407,7 +407,7 @@ def test_killed_at_every_step_it_ends_the_same(tmp_path, behaviour, verdict, lef
             world.node.reboot()
         world.node.advance(step % 5)
         result = world.install(2)
-        assert (result.result, world.current) == (verdict, left), f"killed at step {step}"
+        assert (result.result, world.current) == (outcome, left), f"killed at step {step}"
         world.node.settle(10)  # a known result comes at once, even while a node still boots
         assert world.node.running() == [left]
         world.check_is_tidy()
@@ -431,14 +431,16 @@ def test_any_sequence_of_kills_ends_with_a_healthy_scheduler(
             world.node.reboot()
         world.node.advance(pause)
     result = world.install(revisions[-1])
-    assert result.result is (Verdict.INSTALLED if kind == GOOD else Verdict.ROLLED_BACK)
+    assert result.result is (
+        InstallerOutcome.INSTALLED if kind == GOOD else InstallerOutcome.ROLLED_BACK
+    )
     world.node.settle(10)
     assert world.node.running() == [world.current]
     assert (world.current == revisions[-1]) is (kind == GOOD)
     world.check_is_tidy()
 
 
-def test_a_watch_that_is_killed_again_and_again_does_not_begin_anew_each_time(tmp_path):
+def test_repeatedly_killed_watch_does_not_restart_its_timeout(tmp_path):
     world = make_world(tmp_path, r1=NEVER_READY)
     begin = world.node.time
     while world.install_killed_at(100, 1):

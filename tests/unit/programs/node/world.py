@@ -1,10 +1,10 @@
-"""One node with its disk and a kubelet in virtual time; installers on it can be killed anywhere."""
+"""A node with a disk and a kubelet in virtual time; installers can be killed at every step."""
 
 from __future__ import annotations
 
 from kube_scheduler_operator.programs.node import manifest
 from kube_scheduler_operator.programs.node.layout import Layout
-from kube_scheduler_operator.programs.node.swap import Request, Swap
+from kube_scheduler_operator.programs.node.swap import Swap, SwapRequest
 
 from .fake_node import STOCK, FakeDisk, FakeNode, Killed, revision_manifest, revision_of
 
@@ -12,7 +12,7 @@ CONTENT = {"configmaps/config/config.yaml": b"{}\n"}
 
 
 class World:
-    """One node with its disk, and installers that come and go."""
+    """A node with its disk, on which installers run."""
 
     def __init__(self, directory, behaviour=None, stock=STOCK):
         self.manifests = directory / "manifests"
@@ -34,14 +34,14 @@ class World:
     def step(self):
         self.steps += 1
         self.check_manifest_is_whole()
-        self.node.look()  # inotify: the kubelet misses nothing
+        self.node.look()  # inotify: the kubelet sees every change
         if self.steps == self.kill_at or self.kill_if():
             raise Killed
 
     def check_manifest_is_whole(self):
         status = self.manifests.stat()
         if status.st_mtime_ns == self.checked:
-            return  # no name in it has changed, and nobody writes in place
+            return  # no name has changed, and no file is written in place
         self.checked = status.st_mtime_ns
         # The kubelet ignores names that begin with a dot.
         files = [path.name for path in self.manifests.iterdir() if path.name[0] != "."]
@@ -55,14 +55,14 @@ class World:
     def swap(self, revision, **changes):
         data = manifest.parse(revision_manifest(revision), "kube-scheduler")
         values = {"retry": 0, "node": "cp-1", "content": CONTENT, "health_timeout": 30.0}
-        request = Request(revision=revision, target=data, **{**values, **changes})
+        request = SwapRequest(revision=revision, target=data, **{**values, **changes})
         return Swap(request, self.layout, self.node)
 
     def install(self, revision, **changes):
         return self.swap(revision, **changes).run()
 
     def install_killed_at(self, step, revision, **changes):
-        """Whether the installer was killed before it ended."""
+        """Whether the installer was killed before its end."""
         self.steps, self.kill_at = 0, step
         try:
             self.install(revision, **changes)

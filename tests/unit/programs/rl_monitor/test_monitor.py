@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from kube_scheduler_operator.kube.errors import ApiError, NotFound, Request
-from kube_scheduler_operator.policies.learned_values import CONFIG_MAP, State, read_state
-from kube_scheduler_operator.programs.rl_monitor.monitor import Memory, Monitor, write
-from kube_scheduler_operator.programs.rl_monitor.rewards import happenings
+from kube_scheduler_operator.kube.errors import ApiError, ApiRequest, NotFound
+from kube_scheduler_operator.policies.learned_values import CONFIG_MAP, LearnedValues, read_values
+from kube_scheduler_operator.programs.rl_monitor.monitor import Monitor, StateStore, write
+from kube_scheduler_operator.programs.rl_monitor.rewards import rated_events
 
 from ...policies.playing import NOW, pod, rfc3339
 
@@ -42,22 +42,22 @@ def with_status(name: str, *containers: Any, phase: str = "Running", on: str = "
         (container(5, last=ended(NOW, 10), now=ended(NOW + 20, 700)), [0.0, 0.5]),
     ],
 )
-def test_what_a_container_does_is_rewarded(status: Any, rewards: list[float]) -> None:
-    assert [each.reward for each in happenings(with_status("p", status))] == rewards
+def test_container_states_are_rewarded(status: Any, rewards: list[float]) -> None:
+    assert [each.reward for each in rated_events(with_status("p", status))] == rewards
 
 
 @pytest.mark.parametrize("phase", ["Failed", "Unknown"])
-def test_a_pod_that_fails_as_a_whole(phase: str) -> None:
+def test_a_failed_pod(phase: str) -> None:
     evicted = {**pod("p", on="a"), "status": {
         "phase": phase, "conditions": [{"type": "Ready", "lastTransitionTime": rfc3339(NOW)}],
     }}  # fmt: skip
-    assert [(each.reward, each.at) for each in happenings(evicted)] == [(0.0, NOW)]
+    assert [(each.reward, each.at) for each in rated_events(evicted)] == [(0.0, NOW)]
     failed = with_status("p", container(now=ended(NOW, 5)), phase=phase)
-    assert [each.reward for each in happenings(failed)] == [0.0]
+    assert [each.reward for each in rated_events(failed)] == [0.0]
 
 
-def test_every_thing_that_happens_counts_once() -> None:
-    monitor = Monitor(State())
+def test_every_event_counts_once() -> None:
+    monitor = Monitor(LearnedValues())
     monitor.set(with_status("p", container(now=RUNS)))
     monitor.set(with_status("p", container(now=RUNS)))
     assert monitor.state.by_type() == {"web": {"a": 1.0}}
@@ -72,10 +72,10 @@ def test_every_thing_that_happens_counts_once() -> None:
     assert monitor.state.by_type() == {"web": {"a": 0.9, "b": 0.9}}
 
 
-def test_who_starts_anew_does_not_count_again_what_was_counted() -> None:
-    first = Monitor(State())
+def test_a_restart_does_not_count_events_again() -> None:
+    first = Monitor(LearnedValues())
     first.set(with_status("p", container(now=ended(NOW, 5))))
-    second = Monitor(read_state(first.state.data()))
+    second = Monitor(read_values(first.state.data()))
     second.set(with_status("p", container(now=ended(NOW, 5))))
     assert second.state.by_type() == {"web": {"a": 0.9}}
     assert not second.changed
@@ -84,7 +84,7 @@ def test_who_starts_anew_does_not_count_again_what_was_counted() -> None:
 
 
 class Api:
-    """A ConfigMap, and an API that can be away."""
+    """A ConfigMap, and an API that can be unavailable."""
 
     def __init__(self) -> None:
         self.data: dict[str, str] | None = None
@@ -93,12 +93,12 @@ class Api:
 
     def _there(self) -> None:
         if self.away:
-            raise ApiError(Request("get", "/"), status=0, message="away")
+            raise ApiError(ApiRequest("get", "/"), status=0, message="away")
 
     async def get(self, ref: Any) -> Any:
         self._there()
         if self.data is None:
-            raise NotFound(Request("get", "/"), status=404, message="none")
+            raise NotFound(ApiRequest("get", "/"), status=404, message="none")
         return {"data": self.data}
 
     async def patch(self, ref: Any, patch: Any) -> Any:
@@ -114,9 +114,9 @@ class Api:
         self.data = obj["data"]
 
 
-async def test_what_is_learnt_is_written_when_it_changes_and_taken_up_again() -> None:
+async def test_changed_values_are_saved_and_loaded() -> None:
     api = Api()
-    memory = Memory(api, "ns")  # type: ignore[arg-type]
+    memory = StateStore(api, "ns")  # type: ignore[arg-type]
     monitor = Monitor(await memory.load())
     await write(monitor, memory)
     assert api.writes == 0

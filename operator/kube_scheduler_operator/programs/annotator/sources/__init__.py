@@ -1,38 +1,35 @@
-"""Where load is measured: one small module for each source, and the choice between them."""
+"""The sources of load: one module for each, and the selection of the configured one."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-from ....load.policy import KUBELET_SUMMARY, METRICS_SERVER, PROMETHEUS
-
-if TYPE_CHECKING:
-    from ....kube.client import ApiClient
-    from ....load.policy import LoadPolicy
-    from ..measurement import Measurement
-    from ..nodes import Node
+from ....kube.client import ApiClient
+from ....load.policy import KUBELET_SUMMARY, METRICS_SERVER, PROMETHEUS, LoadPolicy
+from ..measurement import Measurement
+from ..nodes import AnnotatedNode
 
 
-class Source(Protocol):
-    """Says how busy nodes are."""
+class LoadSource(Protocol):
+    """Measures the load of nodes."""
 
     warning: str
-    """What people should know although there are answers; "" for nothing."""
+    """A problem to report although measurements succeed; "" for none."""
 
     per_node: bool
-    """Whether each node is asked itself, so that one which does not answer is asked less often."""
+    """Whether each node is polled separately, so that back-off applies per node."""
 
-    async def measure(self, node: Node) -> Measurement:
-        """The load of one node. Raises SourceError: there is nothing to say of it."""
+    async def measure(self, node: AnnotatedNode) -> Measurement:
+        """Measure one node. Raises MeasurementError."""
 
     async def close(self) -> None:
-        """Give connections back."""
+        """Close connections."""
 
 
-def make_source(policy: LoadPolicy, api: ApiClient) -> Source:
-    """The source that a policy names.
+def make_source(policy: LoadPolicy, api: ApiClient) -> LoadSource:
+    """The source that a policy configures.
 
-    Imports are here, for each brings what only it needs.
+    Each import is deferred: it loads dependencies of one source only.
     """
     kind = policy.source.type
     if kind == METRICS_SERVER:

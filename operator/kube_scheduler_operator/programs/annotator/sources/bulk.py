@@ -1,78 +1,71 @@
-"""Sources that answer for all nodes at once: asked once a cycle, whoever needs it first."""
+"""Sources with one response for all nodes: requested once per cycle and shared."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
-from ..measurement import Measurement, SourceError
-
-if TYPE_CHECKING:
-    from ..nodes import Node
+from ..measurement import Measurement, MeasurementError
+from ..nodes import AnnotatedNode
 
 T = TypeVar("T")
 
 
 class BulkSource(Generic[T]):
-    """Keeps the last answer for most of a cycle.
-
-    Args:
-        cycle: seconds.
-        timeout: for one answer, seconds.
-    """
+    """Keeps the last response for most of a cycle; times are in seconds."""
 
     per_node = False
 
     def __init__(self, cycle: float, timeout: float) -> None:
         self.warning = ""
-        self._patience, self._timeout = 0.9 * cycle, timeout
-        self._asking: asyncio.Task[T] | None = None
-        self._asked_at = float("-inf")
+        self._max_age, self._timeout = 0.9 * cycle, timeout
+        self._request: asyncio.Task[T] | None = None
+        self._requested_at = float("-inf")
 
-    async def measure(self, node: Node) -> Measurement:
-        """The load of one node. Raises SourceError."""
+    async def measure(self, node: AnnotatedNode) -> Measurement:
+        """The load of one node. Raises MeasurementError."""
         now = asyncio.get_running_loop().time()
-        if self._asking is None or now - self._asked_at > self._patience:
+        if self._request is None or now - self._requested_at > self._max_age:
             self._cancel()
-            self._asked_at = now
-            self._asking = asyncio.create_task(self._ask_in_time())
-            self._asking.add_done_callback(_look_at)
-        asking, waiting = self._asking, asyncio.current_task()
+            self._requested_at = now
+            self._request = asyncio.create_task(self._fetch_in_time())
+            self._request.add_done_callback(_retrieve_exception)
+        request, waiting = self._request, asyncio.current_task()
         try:
-            # Whoever gives up waiting does not take the answer from the others.
-            answer = await asyncio.shield(asking)
+            # Cancelling one waiting task must not cancel the request for the others.
+            response = await asyncio.shield(request)
         except asyncio.CancelledError:
-            if asking.cancelled() and not (waiting and waiting.cancelling()):
-                raise SourceError("it took longer than a cycle") from None
+            if request.cancelled() and not (waiting and waiting.cancelling()):
+                raise MeasurementError("the request took longer than a cycle") from None
             raise
-        return self.find(answer, node)
+        return self.find(response, node)
 
     async def close(self) -> None:
-        """Give connections back."""
+        """Close connections."""
         self._cancel()
 
-    async def ask(self) -> T:
-        """What there is to know of all nodes. Raises SourceError."""
+    async def fetch(self) -> T:
+        """Request the load of all nodes. Raises MeasurementError."""
         raise NotImplementedError
 
-    def find(self, answer: T, node: Node) -> Measurement:
-        """The measurement of a node in it. Raises SourceError."""
+    def find(self, response: T, node: AnnotatedNode) -> Measurement:
+        """The measurement of one node in a response. Raises MeasurementError."""
         raise NotImplementedError
 
-    async def _ask_in_time(self) -> T:
+    async def _fetch_in_time(self) -> T:
         try:
             async with asyncio.timeout(self._timeout):
-                return await self.ask()
+                return await self.fetch()
         except TimeoutError:
-            raise SourceError(f"no answer within {self._timeout:g} s") from None
+            raise MeasurementError(f"no response within {self._timeout:g} s") from None
 
     def _cancel(self) -> None:
-        if self._asking is not None:
-            self._asking.cancel()
-            self._asking = None
+        if self._request is not None:
+            self._request.cancel()
+            self._request = None
 
 
-def _look_at(task: asyncio.Task[Any]) -> None:
-    """An error that nobody waited for is no news for the log."""
+def _retrieve_exception(task: asyncio.Task[Any]) -> None:
+    """Retrieve the exception, so that asyncio does not log it if no node waits for it."""
     if not task.cancelled():
         task.exception()

@@ -1,4 +1,4 @@
-"""Asking over HTTP, with a time-out, a limit, and errors in one sentence."""
+"""HTTP requests for JSON with a time-out, a size limit, and errors in one sentence."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import Any, Final
 import aiohttp
 import orjson
 
-from ..measurement import SourceError
+from ..measurement import MeasurementError
 
 CONNECT_SECONDS: Final = 3.0
-"""A node that does not even answer the first packet has gone; others wait for its place."""
+"""Short: a node that does not even accept a connection is down, and others wait for its slot."""
 
 SIZE_LIMIT: Final = 4 * 2**20
 
 
 def session(timeout: float, *, connections: int = 256, per_host: int = 0) -> aiohttp.ClientSession:
-    """Connections with limits; to be closed."""
+    """A session with limits; the caller closes it."""
     return aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(
             limit=connections, limit_per_host=per_host, ttl_dns_cache=60, force_close=not per_host
@@ -40,10 +40,10 @@ async def get_json(
     tls: ssl.SSLContext | bool = True,
     limit: int = SIZE_LIMIT,
 ) -> Any:
-    """What a URL answers; with `data` it is posted as a form.
+    """GET the JSON of a URL, or POST `data` as a form.
 
     Raises:
-        SourceError: no answer, not 200, too long, or not JSON.
+        MeasurementError: no response, a status other than 200, too large, or not JSON.
     """
     method = "GET" if data is None else "POST"
     try:
@@ -52,21 +52,21 @@ async def get_json(
         ) as response:
             body = await _read(response, limit)
             if response.status != 200:
-                said = " ".join(body[:200].decode("utf-8", "replace").split())
-                raise SourceError(f"{url}: {response.status}: {said}")
+                text = " ".join(body[:200].decode("utf-8", "replace").split())
+                raise MeasurementError(f"{url}: {response.status}: {text}")
     except TimeoutError:
-        raise SourceError(f"{url}: no answer in time") from None
+        raise MeasurementError(f"{url}: request timed out") from None
     except aiohttp.ClientConnectorError as error:
-        number = error.os_error.errno  # asyncio's text repeats the address instead of the cause
+        number = error.os_error.errno  # asyncio's message has the address instead of the cause
         why = os.strerror(number) if number else str(error.os_error) or "no connection"
-        raise SourceError(f"{url}: {why}") from None
+        raise MeasurementError(f"{url}: {why}") from None
     except (aiohttp.ClientError, OSError, ValueError, RuntimeError) as error:
-        # RuntimeError: the session was closed, because the policy names another source now.
-        raise SourceError(f"{url}: {str(error) or type(error).__name__}") from None
+        # RuntimeError: the session was closed because the policy switched to another source.
+        raise MeasurementError(f"{url}: {str(error) or type(error).__name__}") from None
     try:
         return orjson.loads(body)
     except orjson.JSONDecodeError:
-        raise SourceError(f"{url}: the answer is not JSON") from None
+        raise MeasurementError(f"{url}: the response is not JSON") from None
 
 
 async def _read(response: aiohttp.ClientResponse, limit: int) -> bytes:
@@ -74,11 +74,11 @@ async def _read(response: aiohttp.ClientResponse, limit: int) -> bytes:
     async for chunk in response.content.iter_chunked(65536):
         body += chunk
         if len(body) > limit:
-            raise SourceError(f"{response.url}: the answer is longer than {limit} bytes")
+            raise MeasurementError(f"{response.url}: the response is larger than {limit} bytes")
     return bytes(body)
 
 
 def at_host(scheme: str, address: str, port: int, path: str) -> str:
-    """The URL of something on a node."""
+    """A URL on a node."""
     host = f"[{address}]" if ":" in address else address
     return f"{scheme}://{host}:{port}{path}"

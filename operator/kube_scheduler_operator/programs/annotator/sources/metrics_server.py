@@ -1,37 +1,29 @@
-"""Source MetricsServer: one list of `metrics.k8s.io`, as `kubectl top nodes` reads it.
+"""Source MetricsServer: one list of `metrics.k8s.io`, as in `kubectl top nodes`.
 
-It knows the load of the last quarter of a minute or so and nothing of the past: the annotator keeps
-averages, maxima, mean and deviation itself.
+It provides the load of about the last 15 s and no history: the annotator computes averages, maxima,
+mean and standard deviation itself.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from ....base.quantities import amounts
+from ....kube.client import ApiClient
 from ....kube.errors import KubeError
+from ....load.policy import LoadPolicy
 from ....policies.pods import seconds
-from ..measurement import Measurement, SourceError
+from ..measurement import Measurement, MeasurementError
+from ..nodes import AnnotatedNode
 from .bulk import BulkSource
-
-if TYPE_CHECKING:
-    from ....kube.client import ApiClient
-    from ....load.policy import LoadPolicy
-    from ..nodes import Node
 
 PATH: Final = "/apis/metrics.k8s.io/v1beta1/nodes"
 
 
 class MetricsServer(BulkSource[Mapping[str, Mapping[str, Any]]]):
-    """Asks the API server, which asks metrics-server.
-
-    Args:
-        policy: with the cycle and the time-out.
-        api: where it is.
-        now: seconds since 1970.
-    """
+    """Requests metrics from metrics-server through the API server."""
 
     def __init__(
         self, policy: LoadPolicy, api: ApiClient, now: Callable[[], float] = time.time
@@ -39,19 +31,19 @@ class MetricsServer(BulkSource[Mapping[str, Mapping[str, Any]]]):
         super().__init__(policy.cycle, policy.source.timeout)
         self._api, self._now = api, now
 
-    async def ask(self) -> Mapping[str, Mapping[str, Any]]:
+    async def fetch(self) -> Mapping[str, Mapping[str, Any]]:
         """Node name -> its NodeMetrics."""
         try:
-            answer = await self._api.get_path(PATH)
+            response = await self._api.get_path(PATH)
         except KubeError as error:
-            raise SourceError(f"metrics-server: {error}; is it installed?") from error
-        return {item["metadata"]["name"]: item for item in answer.get("items") or ()}
+            raise MeasurementError(f"metrics-server: {error}; is it installed?") from error
+        return {item["metadata"]["name"]: item for item in response.get("items") or ()}
 
-    def find(self, answer: Mapping[str, Mapping[str, Any]], node: Node) -> Measurement:
+    def find(self, response: Mapping[str, Mapping[str, Any]], node: AnnotatedNode) -> Measurement:
         """The measurement of a node."""
-        item = answer.get(node.name)
+        item = response.get(node.name)
         if item is None:
-            raise SourceError("metrics-server does not know the node (yet)")
+            raise MeasurementError("metrics-server has no metrics of the node (yet)")
         usage = amounts(item.get("usage"))
         at = min(seconds(item.get("timestamp")) or self._now(), self._now())
         return instant(at, node.capacities, usage.get("cpu"), usage.get("memory"))
@@ -60,7 +52,7 @@ class MetricsServer(BulkSource[Mapping[str, Mapping[str, Any]]]):
 def instant(
     at: float, capacities: tuple[float, float], cpu: float | None, memory: float | None
 ) -> Measurement:
-    """A measurement of amounts: thousandths of a core and bytes. Raises SourceError."""
+    """A measurement from amounts in millicores and bytes. Raises MeasurementError."""
     pairs = (("cpu", cpu, capacities[0]), ("mem", memory, capacities[1]))
     active = {
         name: min(max(used / capacity, 0.0), 1.0)
@@ -68,5 +60,5 @@ def instant(
         if used is not None and capacity > 0
     }
     if not active:
-        raise SourceError("there is neither CPU nor memory in the answer, or the node has none")
+        raise MeasurementError("neither usage nor capacity of CPU and memory is known")
     return Measurement(at, {}, active)

@@ -1,29 +1,25 @@
-"""One client's connection: bytes in, requests out; answers in, bytes out."""
+"""One client connection: parses requests and writes responses."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 from collections import deque
-from typing import TYPE_CHECKING, Final
+from collections.abc import Awaitable, Mapping
+from typing import Final
 
 import httptools
 
 from ...base.klog import kv
-from .messages import Answer, Request, Response, text
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Mapping
-
-    from .http_server import Server
+from .http_types import Answer, App, HttpRequest, HttpResponse, Limits, text
 
 log = logging.getLogger(__name__)
 
 LINGER: Final = 2.0
-"""Seconds for which a client that was refused gets its bytes taken, and thrown away."""
+"""Seconds during which further bytes of a refused client are read and discarded."""
 
 _ONE_WRITE: Final = 256 * 1024
-"""Up to so many bytes, copying an answer behind its head is cheaper than a second system call."""
+"""Up to this size, copying a body behind its headers is cheaper than a second system call."""
 
 _REASONS: Final[Mapping[int, bytes]] = {
     200: b"OK", 400: b"Bad Request", 401: b"Unauthorized", 403: b"Forbidden", 404: b"Not Found",
@@ -37,16 +33,50 @@ _REASONS: Final[Mapping[int, bytes]] = {
 _OK: Final = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n%bContent-Length: %d\r\n\r\n"
 
 
-_BUG: Final = text(500, "this is a bug in the extender; its log has the traceback")
+_BUG: Final = text(500, "internal error; the extender's log has the traceback")
+
+
+class Connections:
+    """The open connections of a server.
+
+    Attributes:
+        app: handles requests.
+        limits: limits of one client.
+        connections: open connections, in the order of arrival.
+        refused: number of requests that a `Connection` refused itself, by status.
+        now: the loop's time, updated once a second.
+    """
+
+    def __init__(self, app: App, limits: Limits | None = None) -> None:
+        self.app = app
+        self.limits = limits or Limits()
+        self.connections: dict[Connection, None] = {}
+        self.refused: dict[int, int] = {}
+        self.now = 0.0
+        self.empty = asyncio.Event()
+
+    def joined(self, connection: Connection) -> None:
+        """A client has connected: close another connection if there are too many."""
+        self.connections[connection] = None
+        if len(self.connections) > self.limits.connections:
+            # The first idle one, or the oldest.
+            idle = (one for one in self.connections if one.idle and one is not connection)
+            next(idle, next(iter(self.connections))).abort()
+
+    def left(self, connection: Connection) -> None:
+        """A connection has ended."""
+        self.connections.pop(connection, None)
+        if not self.connections:
+            self.empty.set()
 
 
 class Connection(asyncio.Protocol):
-    """One client. The methods `on_…` are called by httptools' parser (llhttp)."""
+    """One client connection. httptools' parser (llhttp) calls the methods `on_…`."""
 
-    # What of a request has come so far.
+    # The part of a request that is being received.
     _NOTHING, _HEAD, _BODY = range(3)
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: Connections) -> None:
         self._server = server
         self._limits = server.limits
         self._app = server.app
@@ -55,27 +85,27 @@ class Connection(asyncio.Protocol):
         self._tls = False
         self._verified = False
         self._receiving = Connection._NOTHING
-        self._since = server.now  # of the last step, for `check`
+        self._since = server.now  # time of the last progress, for `check`
         self._url = b""
         self._chunks: list[bytes] = []
         self._size = 0
-        self._around = 0  # bytes since the last one that belonged to a body
+        self._around = 0  # bytes since the last byte of a body
         self._expects = False
-        self._waiting: deque[tuple[Request, bool]] = deque()
-        self._task: asyncio.Task[None] | None = None  # the answer that is being made
-        self._unread = False  # the client does not take what was written
-        self._ending = False  # close when everything is answered
-        self._refused = False  # reads on only so that the client gets to see why
+        self._waiting: deque[tuple[HttpRequest, bool]] = deque()
+        self._task: asyncio.Task[None] | None = None  # the response that is being computed
+        self._unread = False  # the client does not read what was written
+        self._ending = False  # close after the last response
+        self._refused = False  # reads on only so that the client receives the reason
 
     @property
     def idle(self) -> bool:
-        """Whether it waits for the client's next request."""
+        """Whether no request is in progress."""
         return not (self._receiving or self._waiting or self._task)
 
     # --- asyncio ------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """A client is there."""
+        """The client has connected."""
         self._transport = transport  # type: ignore[assignment] # uvloop's has all the methods
         tls = transport.get_extra_info("ssl_object")
         self._tls = tls is not None
@@ -83,13 +113,13 @@ class Connection(asyncio.Protocol):
         self._server.joined(self)
 
     def connection_lost(self, _error: Exception | None) -> None:
-        """It is gone; what it still waits for is of no use to anybody."""
+        """The connection has ended; pending requests are dropped."""
         self._transport = None
         self._waiting.clear()
         self._server.left(self)
 
     def data_received(self, data: bytes) -> None:
-        """Bytes of one request, or of many."""
+        """Bytes of one or several requests."""
         if self._refused:
             return
         if not self._receiving:
@@ -98,44 +128,44 @@ class Connection(asyncio.Protocol):
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
-            pass  # refused in `on_message_complete`
+            pass  # `on_message_complete` refuses it
         except httptools.HttpParserError as error:
-            self._refuse(400, f"this is no HTTP/1.1 request: {error}")
+            self._refuse(400, f"malformed HTTP/1.1 request: {error}")
         if self._around > self._limits.head and self._receiving:
             self._refuse(431, f"headers are limited to {self._limits.head} bytes")
 
     def eof_received(self) -> bool:
-        """The client sends no more; it may still read (half-closed)."""
+        """The client has closed its half and may still read."""
         if self._tls or not (self._waiting or self._task or self._unread):
             return False
         self._ending = True
-        return True  # keep our half open until everything is answered
+        return True  # keep our half open until the last response
 
     def pause_writing(self) -> None:
-        """The client does not read: neither do we."""
+        """The client does not read: stop reading as well."""
         self._unread, self._since = True, self._server.now
         self._read(False)
 
     def resume_writing(self) -> None:
-        """It reads again."""
+        """The client reads again."""
         self._unread, self._since = False, self._server.now
         self._next()
 
     # --- the parser ---------------------------------------------------------------------------
 
     def on_message_begin(self) -> None:
-        """A request begins."""
+        """Start of a request."""
         self._receiving = Connection._HEAD
         self._url = b""
         self._size = 0
         self._expects = False
 
     def on_url(self, url: bytes) -> None:
-        """A part of the target."""
+        """Part of the request target."""
         self._url += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """A header; only those that change how the body is read matter here."""
+        """A header; only those that affect the reading of the body are used."""
         length = len(name)
         if length == 14 and name.lower() == b"content-length":
             if value.isdigit() and int(value[:20]) > self._limits.body:
@@ -144,16 +174,16 @@ class Connection(asyncio.Protocol):
             if value.strip().lower() == b"100-continue":
                 self._expects = True
             else:
-                self._refuse(417, "the only expectation that is met is 100-continue")
+                self._refuse(417, "the only supported expectation is 100-continue")
 
     def on_headers_complete(self) -> None:
-        """The head is over."""
+        """End of the headers."""
         self._receiving = Connection._BODY
         if self._expects and not self._refused and self._transport is not None:
             self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
     def on_body(self, chunk: bytes) -> None:
-        """A part of the body."""
+        """Part of the body."""
         if self._refused:
             return
         self._around = 0
@@ -163,9 +193,9 @@ class Connection(asyncio.Protocol):
             self._too_large()
 
     def on_message_complete(self) -> None:
-        """A request is complete: answer it, or keep it until those before it are answered."""
+        """A request is complete: handle it, or queue it behind those before it."""
         if self._parser.should_upgrade():
-            self._refuse(501, "this server speaks HTTP/1.1 and upgrades to nothing else")
+            self._refuse(501, "this server supports only HTTP/1.1, without upgrades")
         if self._refused:
             return
         self._receiving = Connection._NOTHING
@@ -174,28 +204,28 @@ class Connection(asyncio.Protocol):
         body = chunks[0] if len(chunks) == 1 else b"".join(chunks)
         self._chunks = []
         path, _, query = self._url.partition(b"?")
-        request = Request(self._parser.get_method(), path, query, body, self._verified)
+        request = HttpRequest(self._parser.get_method(), path, query, body, self._verified)
         alive = self._parser.should_keep_alive()
         if self._waiting or self._task or self._unread:
             self._waiting.append((request, alive))
         else:
             self._serve(request, alive)
 
-    # --- answers ------------------------------------------------------------------------------
+    # --- responses ----------------------------------------------------------------------------
 
-    def _serve(self, request: Request, alive: bool) -> None:
+    def _serve(self, request: HttpRequest, alive: bool) -> None:
         try:
             answer = self._app(request)
         except Exception:
             log.exception("A request failed", extra=kv(path=request.path[:200].decode("latin-1")))
             answer = _BUG
-        if isinstance(answer, bytes | Response):
+        if isinstance(answer, bytes | HttpResponse):
             self._send(answer, request, alive)
         else:
             self._read(False)
             self._task = asyncio.ensure_future(self._wait(answer, request, alive))
 
-    async def _wait(self, pending: Awaitable[Answer], request: Request, alive: bool) -> None:
+    async def _wait(self, pending: Awaitable[Answer], request: HttpRequest, alive: bool) -> None:
         try:
             answer = await pending
         except Exception:
@@ -206,7 +236,7 @@ class Connection(asyncio.Protocol):
         self._next()
 
     def _next(self) -> None:
-        """Answer what came in while that was not possible, then go on reading."""
+        """Handle the queued requests, then continue to read."""
         while self._waiting and not self._task and not self._unread:
             self._serve(*self._waiting.popleft())
         if not (self._waiting or self._task or self._unread):
@@ -223,7 +253,7 @@ class Connection(asyncio.Protocol):
         else:
             transport.pause_reading()
 
-    def _send(self, answer: Answer, request: Request, alive: bool) -> None:
+    def _send(self, answer: Answer, request: HttpRequest, alive: bool) -> None:
         transport = self._transport
         if transport is None or transport.is_closing():
             return
@@ -250,16 +280,18 @@ class Connection(asyncio.Protocol):
         self._refuse(413, f"bodies are limited to {self._limits.body} bytes")
 
     def _refuse(self, status: int, why: str) -> None:
-        """Say why, and end the connection. Further bytes are read and thrown away for a while.
+        """Send the reason and end the connection; further bytes are discarded for a while.
 
-        Closing at once would reset the connection, and the client would never see the answer.
+        Closing at once would reset the connection before the client reads the response.
         """
         if self._refused or self._transport is None or self._transport.is_closing():
             return
         self._refused, self._since = True, self._server.now
         self._chunks = []
         self._server.refused[status] = self._server.refused.get(status, 0) + 1
-        if self._task or self._waiting:  # its place is behind answers that may never come
+        if (
+            self._task or self._waiting
+        ):  # the response would be queued behind others that may never complete
             self.abort()
             return
         answer = text(status, why)
@@ -272,20 +304,20 @@ class Connection(asyncio.Protocol):
     # --- the server ---------------------------------------------------------------------------
 
     def finish(self) -> None:
-        """Close when everything is answered, at once if there is nothing to answer."""
+        """Close after the last response, or at once if no request is pending."""
         self._ending = True
         if self._transport is not None and (self.idle or self._refused):
             self._transport.close()
 
     def abort(self) -> None:
-        """Close, whatever is going on."""
+        """Close at once."""
         if self._task is not None:
             self._task.cancel()
         if self._transport is not None:
             self._transport.abort()
 
     def check(self, now: float) -> None:
-        """End it if the client has had enough time."""
+        """End the connection if the client has exceeded a time limit."""
         limits, waited = self._limits, now - self._since
         if self._refused:
             if waited > LINGER:
@@ -294,17 +326,17 @@ class Connection(asyncio.Protocol):
             if waited > limits.write_seconds:
                 self.abort()
         elif self._task:
-            return  # it is us who are slow
+            return  # the client waits for us
         elif not self._receiving:
             if waited > limits.idle_seconds:
                 self.finish()
         elif waited > (
             limits.head_seconds if self._receiving == Connection._HEAD else limits.body_seconds
         ):
-            self._refuse(408, "the request did not arrive in time")
+            self._refuse(408, "the request was not complete in time")
 
 
-def _head(answer: Response, close: bytes) -> bytes:
+def _head(answer: HttpResponse, close: bytes) -> bytes:
     reason = _REASONS.get(answer.status, b"Unknown")
     return b"HTTP/1.1 %d %b\r\nContent-Type: %b\r\n%bContent-Length: %d\r\n\r\n" % (
         answer.status,

@@ -1,0 +1,74 @@
+"""Request and response types, independent of the HTTP server, and the limits of one client."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+JSON: Final = b"application/json"
+TEXT: Final = b"text/plain; charset=utf-8"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Limits of one client.
+
+    Attributes:
+        head: bytes of the request line and headers, or of trailers and chunk headers.
+        body: bytes of a body; 5,000 complete nodes take about 50 MB.
+        head_seconds: from the first byte of a request to the end of its headers.
+        body_seconds: from the first byte of a request to its last.
+        idle_seconds: between two requests; longer than a Go client keeps a connection (90 s), so
+            that the server never closes a connection that is about to be used.
+        write_seconds: during which a client may leave a response unread.
+        connections: open connections; beyond it, the longest idle one is closed.
+    """
+
+    head: int = 32 * 1024
+    body: int = 64 * 1024 * 1024
+    head_seconds: float = 10.0
+    body_seconds: float = 30.0
+    idle_seconds: float = 600.0
+    write_seconds: float = 30.0
+    connections: int = 1024
+
+
+@dataclass(slots=True)
+class HttpRequest:
+    """One request.
+
+    Attributes:
+        method: as sent, e.g. b"POST".
+        path: the request target without its query.
+        query: the part after the first question mark, or empty.
+        body: the complete body.
+        verified: whether the client presented a certificate that the server trusts.
+    """
+
+    method: bytes
+    path: bytes
+    query: bytes
+    body: bytes
+    verified: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class HttpResponse:
+    """A response other than JSON with status 200."""
+
+    status: int
+    body: bytes
+    content_type: bytes = TEXT
+
+
+Answer: TypeAlias = bytes | HttpResponse
+"""Bytes mean JSON with status 200."""
+
+App: TypeAlias = Callable[[HttpRequest], Answer | Awaitable[Answer]]
+"""Handles one request; may return an awaitable. An exception results in status 500."""
+
+
+def text(status: int, message: str) -> HttpResponse:
+    """A plain-text response."""
+    return HttpResponse(status, message.encode() + b"\n")
