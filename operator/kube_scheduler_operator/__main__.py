@@ -1,7 +1,6 @@
 """The program `kube-scheduler-operator COMMAND`; as a kubectl plugin, `kubectl scheduler COMMAND`.
 
-Only argparse and the commands' parsers are loaded here, so `--help` answers at once; kopf and the
-Kubernetes client come in when a command needs them.
+Only the module of the chosen command is imported, which keeps `--help` fast.
 """
 
 from __future__ import annotations
@@ -9,94 +8,136 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from types import ModuleType
-from typing import Final
+from typing import Final, NamedTuple
 
 from . import __version__
-from .cli.commands import (
-    compose,
-    convert,
-    diff,
-    dump_cache,
-    explain,
-    history,
-    must_gather,
-    plugins,
-    pprof,
-    render,
-    rollout,
-    status,
-    uninstall,
-    validate,
-)
-from .cli.programs import annotator, extender, node, node_metrics, operator, rl_monitor
 
-FOR_PEOPLE: Final = (
-    status,
-    history,
-    diff,
-    plugins,
-    explain,
-    rollout,
-    pprof,
-    dump_cache,
-    must_gather,
-    compose,
-    validate,
-    convert,
+
+class Command(NamedTuple):
+    """A command, as `--help` lists it.
+
+    Attributes:
+        name: as users type it.
+        help: one line.
+        program: the module of a program, below `cli.programs`; empty: a command.
+    """
+
+    name: str
+    help: str
+    program: str = ""
+
+    @property
+    def module(self) -> str:
+        """The module that adds its parser, below `cli`."""
+        command = f"commands.{self.name.replace('-', '_')}"
+        return f"programs.{self.program}" if self.program else command
+
+    def load(self) -> ModuleType:
+        """Import the module."""
+        return import_module(f".cli.{self.module}", __package__)
+
+
+PLUGIN_COMMANDS: Final = (
+    Command("status", "show the state of the scheduler, its problems and the next steps"),
+    Command("history", "list the revisions and what each one changed"),
+    Command("diff", "compare two revisions, or a file with the cluster"),
+    Command("plugins", "show the plugins of each extension point, with their weights and origins"),
+    Command(
+        "explain", "show why extenders rejected nodes for a pod, and how they scored the others"
+    ),
+    Command("rollout", "watch a rollout, or undo an edit"),
+    Command("pprof", "fetch a profile of a running scheduler"),
+    Command("dump-cache", "compare a scheduler's cache and queue with the API"),
+    Command("must-gather", "collect diagnostic data for a bug report"),
+    Command("compose", "show the configuration that the operator would create from objects"),
+    Command("validate", "check configuration files for errors and risky settings"),
+    Command("convert", "convert an old scheduler configuration to the current version"),
 )
-"""The commands of the kubectl plugin, in the order in which `--help` lists them."""
+"""The commands of the kubectl plugin, in the order of `--help`."""
+
+COMMANDS: Final = (
+    Command("operator", "run the operator", "operator"),
+    *PLUGIN_COMMANDS,
+    Command("render", "write the manifests and the configuration of a bootstrap node's scheduler"),
+    Command("uninstall", "restore the previous scheduler on every node and remove the operator"),
+    Command("installer", "install a revision on this node (runs in installer pods)", "node"),
+    Command(
+        "restore", "restore the previous scheduler of this node (runs in restore pods)", "node"
+    ),
+    Command("guard", "report changes of the scheduler's kubeconfig (runs in guard pods)", "node"),
+    Command(
+        "signal",
+        "make the scheduler on this node dump its cache (runs in pods of dump-cache)",
+        "node",
+    ),
+    Command(
+        "cert-syncer",
+        "update the scheduler's certificates on this node (runs in the static pod)",
+        "node",
+    ),
+    Command("node-metrics", "export the load of this node (runs in pods)", "node_metrics"),
+    Command(
+        "annotator", "write the load of nodes into their annotations (runs in pods)", "annotator"
+    ),
+    Command("extender", "serve policies as an HTTP extender (runs in pods)", "extender"),
+    Command(
+        "rl-monitor",
+        "learn the best nodes of pods for the policy rl-priority (runs in pods)",
+        "rl_monitor",
+    ),
+)
+"""All commands, in the order of `--help`."""
 
 
 def _parser(
-    program: str, description: str, commands: Sequence[ModuleType]
+    program: str, description: str, commands: Sequence[Command], argv: Sequence[str]
 ) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog=program, description=description)
     parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    name = next((word for word in argv if not word.startswith("-")), "")
+    chosen = next((command for command in commands if command.name == name), None)
+    if chosen is not None:
+        chosen.load().add_parser(subparsers)
     for command in commands:
-        command.add_parser(subparsers)
+        if chosen is None or command.module != chosen.module:
+            subparsers.add_parser(command.name, help=command.help)
     return parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run `kube-scheduler-operator`; returns the exit code: 0 done, 1 failed, 2 wrong usage."""
-    parser = _parser(
+    """Run `kube-scheduler-operator`; the exit code is 0 for success, 1 for failure, 2 for usage."""
+    return _run(
         "kube-scheduler-operator",
-        "Owns kube-scheduler's configuration and rolls its revisions out as static pods.",
-        (
-            operator,
-            *FOR_PEOPLE,
-            render,
-            uninstall,
-            node,
-            node_metrics,
-            annotator,
-            extender,
-            rl_monitor,
-        ),
+        "Manages kube-scheduler: its configuration and the rollout of revisions as static pods.",
+        COMMANDS,
+        argv,
     )
-    return _run(parser, argv)
 
 
 def kubectl_plugin(argv: Sequence[str] | None = None) -> int:
-    """Run `kubectl scheduler`: the commands for people, with their own kubeconfig."""
-    parser = _parser(
+    """Run `kubectl scheduler` with the user's kubeconfig."""
+    return _run(
         "kubectl scheduler",
-        "Look at the scheduler of this cluster and its configuration.",
-        FOR_PEOPLE,
+        "Inspects and manages the scheduler of a cluster and its configuration.",
+        PLUGIN_COMMANDS,
+        argv,
     )
-    return _run(parser, argv)
 
 
-def _run(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> int:
-    args = parser.parse_args(argv)
+def _run(
+    program: str, description: str, commands: Sequence[Command], argv: Sequence[str] | None
+) -> int:
+    argv = sys.argv[1:] if argv is None else argv
+    args = _parser(program, description, commands, argv).parse_args(argv)
     try:
         return int(args.run(args))
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        # `... | head` closed the pipe; nothing is left to say it to.
+        # `... | head` closed the pipe, and an error message would fail too.
         sys.stderr.close()
         return 141
 

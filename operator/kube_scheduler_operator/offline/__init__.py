@@ -1,1 +1,4 @@
-"""Files in, findings out: what can be said of objects without a cluster."""
+"""Checks of files without a cluster: validation and composition.
+
+May import: engine and below. May be imported by: cli and above.
+"""

@@ -1,4 +1,4 @@
-"""Load policies as `validate` reads them: LoadPolicies, and the files of crane-scheduler."""
+"""Checks of LoadPolicies and of crane-scheduler's DynamicSchedulerPolicies."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 from ..base import names
 from ..base.findings import Problem
 from ..load.policy import LoadPolicyError
-from ..load.policy_files import CRANE_GROUP, CRANE_KIND, OWN_KIND, from_document
-from ..schedulerconfig.crd_schema import check_object
-from .kinds import Checked, Item, Kind, Setting, by_name
+from ..load.policy_files import CRANE_KIND, OWN_KIND, from_document
+from ..schedulerconfig.crd_schema import validate_object
+from .checks import Checked, CheckOptions, Item, by_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,17 +20,17 @@ DEFINITION: Final = f"{names.LOADPOLICIES}.yaml"
 ANOTHER: Final = "AnotherPolicy"
 
 
-def check_load_policies(items: Sequence[Item], setting: Setting) -> Checked:
-    """What the operator would say of LoadPolicies, and of what is still crane's."""
-    del setting  # no kube-scheduler reads them
+def check_load_policies(items: Sequence[Item], options: CheckOptions) -> Checked:
+    """Check LoadPolicies and DynamicSchedulerPolicies as the operator does."""
+    del options  # they do not depend on kube-scheduler
     checked = Checked()
     own, problems = by_name(item for item in items if item.kind == OWN_KIND)
     checked.problems += problems
     for index, item in enumerate(own.values()):
         if index:
             message = (
-                f'there is LoadPolicy "{next(iter(own))}" as well, and the older one of the two '
-                "has all nodes; remove one"
+                f'LoadPolicy "{next(iter(own))}" is also defined, and only the older of the two is '
+                "used; remove one of them"
             )
             checked.problems.append((item, Problem(ANOTHER, ("metadata", "name"), message)))
         checked.problems += [(item, problem) for problem in _own(item.value)]
@@ -41,16 +41,16 @@ def check_load_policies(items: Sequence[Item], setting: Setting) -> Checked:
 
 
 def _own(value: Mapping[str, Any]) -> Iterator[Problem]:
-    """What is wrong, in the operator's words; in those of the definition, what it does not see."""
+    """The operator's problems, then those that only the CustomResourceDefinition detects."""
     found: tuple[Problem, ...] = ()
     try:
         from_document(value)
     except LoadPolicyError as error:
         found = error.problems
         yield from found
-    said = {problem.path for problem in found}
-    for problem in check_object(value, DEFINITION, VERSION):
-        if problem.path not in said:
+    reported = {problem.path for problem in found}
+    for problem in validate_object(value, DEFINITION, VERSION):
+        if problem.path not in reported:
             yield problem
 
 
@@ -59,9 +59,3 @@ def _cranes(value: Mapping[str, Any]) -> Iterator[Problem]:
         yield from from_document(value).notes
     except LoadPolicyError as error:
         yield from error.problems
-
-
-KINDS: Final[Mapping[tuple[str, str], Kind]] = {
-    (names.PREFIX, OWN_KIND): Kind(VERSION, check_load_policies),
-    (CRANE_GROUP, CRANE_KIND): Kind(VERSION, check_load_policies),
-}

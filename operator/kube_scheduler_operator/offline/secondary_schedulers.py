@@ -1,45 +1,36 @@
-"""What can be checked without a cluster, further schedulers included.
+"""Checks of SecondarySchedulers together with the control plane's objects.
 
-SchedulerProfiles belong to whichever scheduler they name, so all objects are looked at together:
-those of the control plane as the operator does it, then each SecondaryScheduler with its profiles.
+A SchedulerProfile or SchedulerExtender belongs to the scheduler that it names, so all objects are
+checked together: first those of the control plane, then each SecondaryScheduler with its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from ..base import names
-from ..base.findings import ERROR, WARNING, Problem, Severity
+from ..base.findings import Problem
 from ..base.objects import mapping
-from ..schedulerconfig.crd_schema import check_object
-from ..schedulerconfig.warnings import Process
-from . import load_policies as loads
-from .kinds import (
+from ..schedulerconfig.crd_schema import validate_object
+from ..schedulerconfig.warnings import ConfiguredScheduler
+from .checks import Checked, CheckOptions, Item, by_name, problem_of, problems_of
+from .control_plane import (
     EXTENDER,
-    KINDS,
     PROFILE,
-    Checked,
-    Item,
-    Kind,
-    Setting,
-    by_name,
-    check_cluster,
-    parse_path,
+    check_control_plane,
     scheduler_of,
-    told_of,
-    well_formed_extenders,
+    valid_extenders,
 )
 
 if TYPE_CHECKING:
-    from ..base.findings import Finding
-    from ..profiles.validate import Verdict
-    from ..schedulerconfig.check import Target
-    from ..secondary.compose import Composition
-    from ..secondary.extenders import GivenExtenders
-    from ..secondary.request import Request
+    from ..profiles.validate import ProfileResult
+    from ..schedulerconfig.validation import Target
+    from ..secondary.attached import AttachedExtenders
+    from ..secondary.compose import SecondaryComposition
+    from ..secondary.request import SchedulerRequest
 
 SECONDARY: Final = "SecondaryScheduler"
 VERSION: Final = "v1alpha1"
@@ -47,104 +38,104 @@ NAME_TAKEN: Final = "SchedulerNameTaken"
 DEFINITION: Final = f"{names.SECONDARYSCHEDULERS}.yaml"
 
 
-def check_objects(items: Sequence[Item], setting: Setting) -> Checked:
-    """What the operator would say of Schedulers, KubeSchedulers, profiles and further schedulers.
+def check_objects(items: Sequence[Item], options: CheckOptions) -> Checked:
+    """Check all objects from which the operator composes configurations.
 
-    A profile whose scheduler is not among them is checked by itself: the cluster may have it.
+    A profile whose scheduler is not among them is checked alone: the cluster may have it.
     """
-    # They load what merges, which configurations do not need.
-    from ..extenders.validate import extenders_of
-    from ..profiles.validate import profiles_of
+    # Loaded here because composition is slow to import and configurations do not need it.
+    from ..extenders.validate import validate_extenders
+    from ..profiles.validate import validate_profiles
+    from ..secondary.compose import scheduler_names
 
-    further, problems = by_name(item for item in items if item.kind == SECONDARY)
-    given = [item for item in items if item.kind in (PROFILE, EXTENDER)]
-    own = [item for item in given if not scheduler_of(item)]
-    elsewhere = [item for item in given if scheduler_of(item)]
+    secondaries, problems = by_name(item for item in items if item.kind == SECONDARY)
+    attached = [item for item in items if item.kind in (PROFILE, EXTENDER)]
+    own = [item for item in attached if not scheduler_of(item)]
+    elsewhere = [item for item in attached if scheduler_of(item)]
     others, more = by_name(item for item in elsewhere if item.kind == PROFILE)
-    extenders, unnamed = well_formed_extenders(elsewhere)
-    checked = check_cluster(
-        [item for item in items if item.kind not in (SECONDARY, PROFILE, EXTENDER)] + own, setting
+    extenders, unnamed = valid_extenders(elsewhere)
+    checked = check_control_plane(
+        [item for item in items if item.kind not in (SECONDARY, PROFILE, EXTENDER)] + own, options
     )
     checked.problems += [*problems, *more, *unnamed]
     served = {"default-scheduler": "the control plane's scheduler"}
     for _, process in checked.processes:
-        served |= dict.fromkeys(_names(process.config), "the control plane's scheduler")
-    for name, item in further.items():
-        mine = {key: each for key, each in others.items() if scheduler_of(each) == name}
-        called = {key: each for key, each in extenders.items() if scheduler_of(each) == name}
-        _check_one(item, mine, called, served, setting, checked)
-    asked = {scheduler_of(item) for item in (*others.values(), *extenders.values())}
-    for scheduler in sorted(asked - set(further)):
-        chosen = extenders_of(
+        served |= dict.fromkeys(scheduler_names(process.config), "the control plane's scheduler")
+    for name, item in secondaries.items():
+        own_profiles = {key: each for key, each in others.items() if scheduler_of(each) == name}
+        own_extenders = {key: each for key, each in extenders.items() if scheduler_of(each) == name}
+        _check_one(item, own_profiles, own_extenders, served, options, checked)
+    named = {scheduler_of(item) for item in (*others.values(), *extenders.values())}
+    for scheduler in sorted(named - set(secondaries)):
+        chosen = validate_extenders(
             scheduler,
             [item.value for item in extenders.values()],
             None,
-            setting.target,
+            options.target,
             itself=f'SecondaryScheduler "{scheduler}" itself',
             planned=True,
         )
-        for one in chosen.verdicts:
-            checked.problems += told_of(one, extenders)
+        for one in chosen.results:
+            checked.problems += problems_of(one, extenders)
         objects = [item.value for item in others.values()]
-        _, verdicts = profiles_of(scheduler, objects, {}, setting.target)
-        for verdict in verdicts:
-            checked.problems += told_of(verdict, others)
+        _, profile_results = validate_profiles(scheduler, objects, {}, options.target)
+        for profile_result in profile_results:
+            checked.problems += problems_of(profile_result, others)
     return checked
 
 
 @dataclass(frozen=True, slots=True)
-class Composed:
-    """What a SecondaryScheduler comes to.
+class ComposedSecondary:
+    """The composition of a SecondaryScheduler.
 
     Attributes:
-        request: what is asked for.
-        composition: what it comes to.
-        verdicts: of its SchedulerProfiles.
-        extenders: what SchedulerExtenders come to.
+        request: its spec, decoded.
+        composition: its configuration, flags and findings.
+        profile_results: the results of its SchedulerProfiles.
+        extenders: the results of its SchedulerExtenders.
         target: its kube-scheduler.
     """
 
-    request: Request
-    composition: Composition
-    verdicts: Sequence[Verdict]
-    extenders: GivenExtenders
+    request: SchedulerRequest
+    composition: SecondaryComposition
+    profile_results: Sequence[ProfileResult]
+    extenders: AttachedExtenders
     target: Target
 
 
-def composed(
+def compose_secondary(
     obj: Mapping[str, Any],
     profiles: Sequence[Mapping[str, Any]],
     extenders: Sequence[Mapping[str, Any]],
-    setting: Setting,
-) -> Composed:
-    """What a SecondaryScheduler comes to.
+    options: CheckOptions,
+) -> ComposedSecondary:
+    """Compose a SecondaryScheduler.
 
     Args:
-        obj: a SecondaryScheduler that its definition allows.
-        profiles: SchedulerProfiles, also those of others.
-        extenders: SchedulerExtenders likewise.
-        setting: for an image that says neither its version nor that it is one's own.
+        obj: a SecondaryScheduler that satisfies its CustomResourceDefinition.
+        profiles: SchedulerProfiles; those of other schedulers are ignored.
+        extenders: SchedulerExtenders; those of other schedulers are ignored.
+        options: defaults for an image whose version and origin cannot be derived.
     """
+    from ..secondary.attached import attach_extenders, attach_profiles, with_extenders
     from ..secondary.compose import compose
-    from ..secondary.desired import Operand, target_of
-    from ..secondary.extenders import given_extenders, with_extenders
-    from ..secondary.profiles import given_profiles
+    from ..secondary.desired import OperandDefaults, target_of
     from ..secondary.request import read
 
     request = read({**obj, "metadata": mapping(obj.get("metadata"))})
-    version = setting.gates.version
+    version = options.gates.version
     with suppress(ValueError):
         version = type(version).of_image(request.image)
-    target = target_of(request, Operand(""), version)
-    target = replace(target, stock=target.stock and setting.stock)
+    target = target_of(request, OperandDefaults(""), version)
+    target = replace(target, stock=target.stock and options.stock)
     count = max(len(request.profiles), 1) + len(profiles)
-    calls = given_extenders(request, obj, extenders, target, profiles=count, planned=True)
-    request = with_extenders(request, calls)
-    given = given_profiles(request, obj, profiles, target, {})
+    called = attach_extenders(request, obj, extenders, target, profiles=count, planned=True)
+    request = with_extenders(request, called)
+    given = attach_profiles(request, obj, profiles, target, {})
     composition = compose(
-        request, setting.platform, version, stock=target.stock, profiles=given.profiles
+        request, options.platform, version, stock=target.stock, profiles=given.profiles
     )
-    return Composed(request, composition, given.verdicts, calls, target)
+    return ComposedSecondary(request, composition, given.results, called, target)
 
 
 def _check_one(
@@ -152,51 +143,32 @@ def _check_one(
     profiles: Mapping[str, Item],
     extenders: Mapping[str, Item],
     served: dict[str, str],
-    setting: Setting,
+    options: CheckOptions,
     checked: Checked,
 ) -> None:
-    """Check one SecondaryScheduler; the names that it serves are added to `served`."""
-    if next(check_object(item.value, DEFINITION, VERSION), None) is not None:
-        return  # that is said of it, and more cannot be known
+    """Check one SecondaryScheduler; add the schedulerNames that it serves to `served`."""
+    if next(validate_object(item.value, DEFINITION, VERSION), None) is not None:
+        return  # reported separately; composition needs a valid object
     objects = [each.value for each in profiles.values()]
-    called = [each.value for each in extenders.values()]
-    made = composed(item.value, objects, called, setting)
-    composition = made.composition
-    for verdict in made.verdicts:
-        checked.problems += told_of(verdict, profiles)
-    for one in made.extenders.chosen.verdicts:
-        checked.problems += told_of(one, extenders)
-    checked.problems += [(item, _problem(finding)) for finding in composition.findings]
+    result = compose_secondary(
+        item.value, objects, [each.value for each in extenders.values()], options
+    )
+    composition = result.composition
+    for profile_result in result.profile_results:
+        checked.problems += problems_of(profile_result, profiles)
+    for one in result.extenders.chosen.results:
+        checked.problems += problems_of(one, extenders)
+    checked.problems += [(item, problem_of(finding)) for finding in composition.findings]
     for name in dict.fromkeys(composition.scheduler_names):
         if name in served:
             message = (
-                f'pods that ask for "{name}" are scheduled by {served[name]}, and two would fight '
-                "over them; use another schedulerName"
+                f'{served[name]} already serves schedulerName "{name}", and two schedulers with '
+                "one name overcommit nodes; use another schedulerName"
             )
             checked.problems.append((item, Problem(NAME_TAKEN, ("spec", "profiles"), message)))
         served.setdefault(name, f'SecondaryScheduler "{item.name}"')
     if composition.blocking:
         return
-    checked.processes.append((item, Process(item.file, composition.config, made.target)))
-
-
-def _problem(finding: Finding) -> Problem:
-    severity: Severity = ERROR if finding.blocking else WARNING
-    return Problem(finding.reason, parse_path(finding.path), finding.message, severity=severity)
-
-
-def _names(config: Mapping[str, Any]) -> Iterator[str]:
-    from ..secondary.compose import scheduler_names
-
-    yield from scheduler_names(config)
-
-
-ALL_KINDS: Final[Mapping[tuple[str, str], Kind]] = {
-    **{
-        key: kind if kind.checker is not check_cluster else replace(kind, checker=check_objects)
-        for key, kind in KINDS.items()
-    },
-    (names.PREFIX, SECONDARY): Kind(VERSION, check_objects, DEFINITION),
-    **loads.KINDS,
-}
-"""Everything that `validate` reads."""
+    checked.processes.append(
+        (item, ConfiguredScheduler(item.file, composition.config, result.target))
+    )

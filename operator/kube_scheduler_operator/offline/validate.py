@@ -1,4 +1,4 @@
-"""Files in, findings out: what is wrong in them, where, and whether the scheduler would start."""
+"""Validates files: errors and warnings with their positions, and whether the scheduler starts."""
 
 from __future__ import annotations
 
@@ -6,12 +6,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from ..base import names
 from ..base.findings import ERROR, WARNING, Problem, Severity, format_path, listing
+from ..load.policy_files import CRANE_GROUP, CRANE_KIND, OWN_KIND
+from ..schedulerconfig.crd_schema import validate_object
 from ..schedulerconfig.decode import UNKNOWN_FIELD
 from ..schedulerconfig.schema import API_VERSION, KIND
 from ..schedulerconfig.source import Position, read
-from ..schedulerconfig.warnings import hazards_between
-from .kinds import KINDS, Checked, Checker, Item, Kind, Setting, check_definitions
+from ..schedulerconfig.warnings import warnings_between
+from .checks import Checked, Checker, CheckOptions, Item, Kind
+from .control_plane import EXTENDER, PROFILE, check_configurations
+from .load_policies import VERSION as LOAD_VERSION
+from .load_policies import check_load_policies
+from .secondary_schedulers import DEFINITION, SECONDARY, VERSION, check_objects
 
 SYNTAX: Final = "Syntax"
 NOT_STRICT: Final = "NotStrict"
@@ -22,11 +29,25 @@ NEVER_READ: Final = "NeverRead"
 
 Kinds = Mapping[tuple[str, str], Kind]
 
+KINDS: Final[Kinds] = {
+    ("kubescheduler.config.k8s.io", KIND): Kind("v1", check_configurations),
+    ("config.openshift.io", "Scheduler"): Kind("v1", check_objects, f"{names.SCHEDULERS}.yaml"),
+    ("operator.openshift.io", "KubeScheduler"): Kind(
+        "v1", check_objects, f"{names.KUBESCHEDULERS}.yaml"
+    ),
+    (names.PREFIX, EXTENDER): Kind("v1alpha1", check_objects, f"{names.SCHEDULEREXTENDERS}.yaml"),
+    (names.PREFIX, PROFILE): Kind("v1alpha1", check_objects, f"{names.SCHEDULERPROFILES}.yaml"),
+    (names.PREFIX, SECONDARY): Kind(VERSION, check_objects, DEFINITION),
+    (names.PREFIX, OWN_KIND): Kind(LOAD_VERSION, check_load_policies),
+    (CRANE_GROUP, CRANE_KIND): Kind(LOAD_VERSION, check_load_policies),
+}
+"""The kinds that can be checked, by API group and kind."""
+
 _GROUP: Final = API_VERSION.partition("/")[0]
 _OLD_GROUPS: Final = (_GROUP, "componentconfig")
 
 _REMEDIES: Final[Mapping[str, str]] = {UNKNOWN_FIELD: "remove it"}
-_REMEDY: Final = "write it as the sentence says"
+_REMEDY: Final = "change the value as the message describes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,14 +55,14 @@ class Diagnosis:
     """One finding in a file.
 
     Attributes:
-        file: how the file is called.
+        file: the display name of the file.
         position: line and column.
-        kind: of the document; empty if there is none.
+        kind: the kind of the document; empty if it has none.
         path: the field; empty for the document as a whole.
-        reason: CamelCase, for programs.
-        message: a sentence: what is wrong, or what will happen.
-        fix: what to do.
-        severity: whether the scheduler would start.
+        reason: a CamelCase identifier, for programs.
+        message: what is wrong, or what will happen.
+        fix: the remedy.
+        severity: an error keeps the scheduler from starting.
     """
 
     file: str
@@ -55,13 +76,13 @@ class Diagnosis:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """All findings, by file and position.
+class ValidationReport:
+    """All findings of some files.
 
     Attributes:
-        findings: errors and warnings.
-        documents: (file, kind) of everything that was checked, in order.
-        others: (file, kind) of what stands beside it and is of no concern to a scheduler.
+        findings: errors and warnings, by file and position.
+        documents: (file, kind) of every checked document, in order.
+        others: (file, kind) of objects that do not configure a scheduler.
     """
 
     findings: tuple[Diagnosis, ...]
@@ -69,7 +90,7 @@ class Verdict:
     others: tuple[tuple[str, str], ...] = ()
 
     def count(self, severity: Severity) -> int:
-        """How many findings are of this severity."""
+        """The number of findings of this severity."""
         return sum(finding.severity == severity for finding in self.findings)
 
     @property
@@ -78,13 +99,15 @@ class Verdict:
         return not self.count(ERROR)
 
 
-def validate(files: Sequence[tuple[str, str]], setting: Setting, kinds: Kinds = KINDS) -> Verdict:
+def validate(
+    files: Sequence[tuple[str, str]], options: CheckOptions, kinds: Kinds = KINDS
+) -> ValidationReport:
     """Check the documents of files.
 
     Args:
         files: (name, text).
-        setting: what decides besides them.
-        kinds: what can be checked.
+        options: what the check depends on besides the files.
+        kinds: the kinds to check.
     """
     findings: list[Diagnosis] = []
     known: list[tuple[Item, Kind]] = []
@@ -102,12 +125,12 @@ def validate(files: Sequence[tuple[str, str]], setting: Setting, kinds: Kinds = 
             else:
                 known.append((item, kind))
         findings += [_diagnosis(item, problem) for item, problem in _never_read(items)]
-    if not (known or findings):  # then they are what somebody wanted to have checked
+    if not (known or findings):  # nothing else was to be checked
         findings += [_diagnosis(item, problem) for item, problem in others]
-    findings += [_diagnosis(item, problem) for item, problem in _check(known, setting)]
+    findings += [_diagnosis(item, problem) for item, problem in _check(known, options)]
     order = {name: index for index, (name, _) in enumerate(files)}
     findings.sort(key=lambda each: (order[each.file], each.position, each.path))
-    return Verdict(
+    return ValidationReport(
         tuple(findings),
         tuple((item.file, item.kind) for item, _ in known),
         tuple((item.file, item.kind) for item, _ in others),
@@ -115,7 +138,7 @@ def validate(files: Sequence[tuple[str, str]], setting: Setting, kinds: Kinds = 
 
 
 def _of_others(item: Item, kinds: Kinds) -> bool:
-    """Whether it is a Deployment, a Role or the like, and no misspelt kind of what is checked."""
+    """Whether it is a Deployment, a Role or the like, and not a misspelt kind of this operator."""
     group = str(item.value.get("apiVersion") or "").rpartition("/")[0]
     ours = {group for group, _ in kinds} | set(_OLD_GROUPS)
     named = {name for _, name in kinds} | {"Policy", ""}
@@ -123,9 +146,9 @@ def _of_others(item: Item, kinds: Kinds) -> bool:
 
 
 def _read(file: str, text: str) -> tuple[list[Item], list[Diagnosis]]:
-    """(the documents that are objects, what is wrong with the text)."""
+    """(the documents that are objects, problems of the text)."""
 
-    def said(position: Position, reason: str, message: str, fix: str) -> Diagnosis:
+    def error_at(position: Position, reason: str, message: str, fix: str) -> Diagnosis:
         return Diagnosis(file, position, "", "", reason, message, fix, ERROR)
 
     documents, error = read(text)
@@ -138,20 +161,20 @@ def _read(file: str, text: str) -> tuple[list[Item], list[Diagnosis]]:
             items.append(Item(file, document, value))
         else:
             message = "a document must be an object with apiVersion and kind"
-            found.append(said(where, NO_DOCUMENT, message, "write one, or remove the document"))
+            found.append(error_at(where, NO_DOCUMENT, message, "add both, or remove the document"))
         for flaw in document.flaws:
             wrong, _, fix = flaw.message.rpartition("; ")
-            found.append(said(flaw.position, NOT_STRICT, wrong or fix, fix))
+            found.append(error_at(flaw.position, NOT_STRICT, wrong or fix, fix))
     if error is not None:
-        found.append(said(error.position, SYNTAX, error.message, "correct the syntax"))
+        found.append(error_at(error.position, SYNTAX, error.message, "correct the syntax"))
     elif not documents:
-        message = "there is no document in this file"
-        found.append(said(Position(1, 1), NO_DOCUMENT, message, f"write a {KIND}"))
+        message = "the file does not contain a document"
+        found.append(error_at(Position(1, 1), NO_DOCUMENT, message, f"add a {KIND}"))
     return items, found
 
 
 def _kind(item: Item, kinds: Kinds) -> Kind | Problem:
-    """How to check a document, or why that is not possible."""
+    """How to check a document, or why it cannot be checked."""
     api_version = str(item.value.get("apiVersion") or "")
     group, _, version = api_version.rpartition("/")
     kind = kinds.get((group, item.kind))
@@ -162,23 +185,23 @@ def _kind(item: Item, kinds: Kinds) -> Kind | Problem:
         return Problem(
             OLD_API_VERSION,
             ("apiVersion",),
-            f"kube-scheduler no longer reads {item.kind} of {api_version}, only {API_VERSION}",
+            f"kube-scheduler no longer supports {item.kind} of {api_version}, only {API_VERSION}",
             f"kube-scheduler-operator convert -f {item.file}",
         )
     if kind is not None:
-        wanted = f"{group}/{kind.version}"
-        message = f"{item.kind} has apiVersion {wanted} and not {api_version}"
-        return Problem(UNKNOWN_KIND, ("apiVersion",), message, f"write {wanted}")
+        supported = f"{group}/{kind.version}"
+        message = f"the apiVersion of {item.kind} is {supported}, not {api_version}"
+        return Problem(UNKNOWN_KIND, ("apiVersion",), message, f"write {supported}")
     known = listing(sorted(name for _, name in kinds))
     for other, name in kinds:
         if name == item.kind:
-            wanted = f"{other}/{kinds[other, name].version}"
-            message = f'{item.kind} does not exist in "{api_version}"'
-            return Problem(UNKNOWN_KIND, ("apiVersion",), message, f"write {wanted}")
+            supported = f"{other}/{kinds[other, name].version}"
+            message = f'apiVersion "{api_version}" does not have the kind {item.kind}'
+            return Problem(UNKNOWN_KIND, ("apiVersion",), message, f"write {supported}")
     if not item.kind:
-        return Problem(UNKNOWN_KIND, (), "kind is missing", f"write {known}")
-    message = f"{item.kind} of {api_version or 'no apiVersion'} cannot be checked here"
-    return Problem(UNKNOWN_KIND, ("kind",), message, f"give {known}")
+        return Problem(UNKNOWN_KIND, (), "kind is missing", f"set it to {known}")
+    message = f"{item.kind} of {api_version or 'no apiVersion'} is not a kind that can be checked"
+    return Problem(UNKNOWN_KIND, ("kind",), message, f"use {known}")
 
 
 def _never_read(items: Sequence[Item]) -> Iterator[tuple[Item, Problem]]:
@@ -189,32 +212,41 @@ def _never_read(items: Sequence[Item]) -> Iterator[tuple[Item, Problem]]:
                 Problem(
                     NEVER_READ,
                     (),
-                    "kube-scheduler reads only the first document of its file and not this one",
-                    "put it into a file of its own, or its profiles into the first document",
+                    "kube-scheduler reads only the first document of its file and ignores this one",
+                    "move it to its own file, or move its profiles to the first document",
                     WARNING,
                 ),
             )
 
 
-def _check(known: Sequence[tuple[Item, Kind]], setting: Setting) -> Iterator[tuple[Item, Problem]]:
-    said: set[tuple[int, str]] = set()
-    for item, problem in check_definitions(known):
-        said.add((id(item), format_path(problem.path)))
+def _check(
+    known: Sequence[tuple[Item, Kind]], options: CheckOptions
+) -> Iterator[tuple[Item, Problem]]:
+    reported: set[tuple[int, str]] = set()
+    for item, problem in _check_definitions(known):
+        reported.add((id(item), format_path(problem.path)))
         yield item, problem
     checkers: dict[Checker, list[Item]] = {}
     for item, kind in known:
         checkers.setdefault(kind.checker, []).append(item)
     processes = []
     for checker, items in checkers.items():
-        checked: Checked = checker(items, setting)
+        checked: Checked = checker(items, options)
         processes += checked.processes
         for item, problem in checked.problems:
-            # The API server would not even let it come to this.
-            if (id(item), format_path(problem.path)) not in said:
+            if (id(item), format_path(problem.path)) not in reported:
                 yield item, problem
     by_process = {id(process): item for item, process in processes}
-    for process, problem in hazards_between([process for _, process in processes]):
+    for process, problem in warnings_between([process for _, process in processes]):
         yield by_process[id(process)], problem
+
+
+def _check_definitions(items: Sequence[tuple[Item, Kind]]) -> Iterator[tuple[Item, Problem]]:
+    """The violations of CustomResourceDefinitions."""
+    for item, kind in items:
+        if kind.definition:
+            for problem in validate_object(item.value, kind.definition, kind.version):
+                yield item, problem
 
 
 def _diagnosis(item: Item, problem: Problem) -> Diagnosis:

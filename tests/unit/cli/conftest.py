@@ -20,7 +20,7 @@ from kube_scheduler_operator.__main__ import kubectl_plugin, main
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import KUBEADM
 from kube_scheduler_operator.controlplane.compose import compose
-from kube_scheduler_operator.controlplane.revision.content import Content
+from kube_scheduler_operator.controlplane.revision.content import RevisionContent
 from kube_scheduler_operator.controlplane.revision.inputs import record
 from kube_scheduler_operator.controlplane.target_config_maps import target_data
 from kube_scheduler_operator.kube.resource import (
@@ -71,7 +71,7 @@ def content(
     image: str = IMAGE,
     profiles: Sequence[Mapping[str, Any]] = (),
     **spec: Any,
-) -> Content:
+) -> RevisionContent:
     """What the operator makes of these inputs; `profiles` are SchedulerProfiles."""
     scheduler = {"spec": {"profile": profile} if profile is not None else {}}
     version = Version.parse(image.rpartition(":")[2])
@@ -81,12 +81,12 @@ def content(
     assert not composition.blocking, composition.findings
     reason = spec.get("forceRedeploymentReason", "")
     data = target_data(KUBEADM, composition, image, reason)
-    return Content(data, record(scheduler, {"spec": spec}))
+    return RevisionContent(data, record(scheduler, {"spec": spec}))
 
 
 def objects(
     number: int,
-    made: Content,
+    made: RevisionContent,
     outcome: str = INSTALLED,
     message: str = "",
     reason: str = "required configmap/config has changed",
@@ -169,7 +169,7 @@ class Cluster:
             **{key: value for key, value in obj.items() if key != "metadata"},
         )
 
-    def revision(self, number: int, made: Content, **how: Any) -> None:
+    def revision(self, number: int, made: RevisionContent, **how: Any) -> None:
         for obj in objects(number, made, **how).values():
             self.put(CONFIG_MAPS, obj)
 
@@ -208,8 +208,8 @@ def on_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> OnFile:
         file = tmp_path / "in.yaml"
         file.write_text(yaml.safe_dump_all(documents))
         code = main([name, "-f", str(file), "-o", "json"])
-        said = capsys.readouterr()
-        return code, json.loads(said.out) if said.out else None, said.err
+        output = capsys.readouterr()
+        return code, json.loads(output.out) if output.out else None, output.err
 
     return run
 
@@ -222,7 +222,7 @@ def composed(on_file: OnFile) -> OnFile:
 
 @pytest.fixture
 def cluster(api: FakeApi, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Cluster:
-    """An API with nothing of ours in it yet."""
+    """An API without objects of the operator."""
     api.served |= {KUBE_SCHEDULERS, CLUSTER_OPERATORS, SCHEDULERS, PODS}
     kubeconfig = tmp_path / "kubeconfig"
     kubeconfig.write_text(

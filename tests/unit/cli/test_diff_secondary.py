@@ -18,8 +18,9 @@ from kube_scheduler_operator.kube.resource import (
 )
 from kube_scheduler_operator.schedulerconfig.versions import Version
 from kube_scheduler_operator.secondary.content import config_map
-from kube_scheduler_operator.secondary.desired import Operand, want
+from kube_scheduler_operator.secondary.desired import OperandDefaults, desired_scheduler
 
+from ...builders import profile, secondary
 from .conftest import IMAGE, Cluster, content
 
 V1 = "kube-scheduler-operator.dev/v1alpha1"
@@ -27,26 +28,17 @@ OFF = {"plugins": {"filter": {"disabled": [{"name": "NodeName"}]}}}
 WORDS = "profile mine: NodeName off at filter\n"
 
 
-def secondary(name: str = "mine", **spec: Any) -> dict[str, Any]:
-    spec = {"namespace": KUBEADM.target_namespace, **spec}
-    metadata = {"name": name, "uid": "u"}
-    return {"apiVersion": V1, "kind": "SecondaryScheduler", "metadata": metadata, "spec": spec}
-
-
-def profile(name: str, **spec: Any) -> dict[str, Any]:
-    kind = "SchedulerProfile"
-    return {"apiVersion": V1, "kind": kind, "metadata": {"name": name}, "spec": spec}
-
-
 @pytest.fixture
 def running(cluster: Cluster) -> Cluster:
-    """A cluster with the further scheduler `mine`."""
+    """A cluster with the secondary scheduler `mine`."""
     cluster.kubescheduler({"a": 1})
     cluster.put(SCHEDULERS, {"metadata": {"name": names.CLUSTER}, "spec": {}})
     cluster.revision(1, content())
     cluster.api.served |= {SECONDARY_SCHEDULERS, SCHEDULER_PROFILES}
     obj = secondary()
-    wanted = want(obj, KUBEADM, Operand(IMAGE), Version.parse(IMAGE.rpartition(":")[2]))
+    wanted = desired_scheduler(
+        obj, KUBEADM, OperandDefaults(IMAGE), Version.parse(IMAGE.rpartition(":")[2])
+    )
     assert wanted.content is not None
     cluster.put(CONFIG_MAPS, config_map(wanted.request, wanted.content))
     cluster.put(SECONDARY_SCHEDULERS, {**obj, "status": {"configHash": wanted.content.hash}})
@@ -66,7 +58,7 @@ def diff(running: Cluster, tmp_path: Path) -> Any:
     return run
 
 
-async def test_what_changes_nothing_is_no_difference(diff: Any) -> None:
+async def test_objects_that_change_nothing_have_no_difference(diff: Any) -> None:
     done = await diff(secondary())
     assert (done.code, done.out, done.err) == (0, "", "")
     assert (await diff(secondary(replicas=7))).code == 0, "no content of its own"
@@ -96,18 +88,20 @@ async def test_a_profile_of_the_control_plane_is_composed_like_the_rest(diff: An
 
 
 @pytest.mark.parametrize(
-    ("documents", "said"),
+    ("documents", "output"),
     [
-        ([secondary("other")], 'SecondaryScheduler "other" has nothing yet'),
+        ([secondary("other")], 'SecondaryScheduler "other" is not deployed yet'),
         ([secondary(logLevl="Debug")], "spec.logLevl"),
-        ([secondary(config={"parallelism": 0})], "nothing would be rolled out: spec.config"),
+        ([secondary(config={"parallelism": 0})], "no revision would be rolled out: spec.config"),
         ([secondary(), profile("p")], "several schedulers"),
         ([profile("p", plugins={"score": {"enabled": [{"name": "Nope"}]}})], "not be accepted"),
         ([profile("p"), profile("p")], "a second SchedulerProfile"),
         ([secondary(), secondary()], "a second SecondaryScheduler"),
     ],
 )
-async def test_what_leads_to_nothing_is_trouble(diff: Any, documents: Any, said: str) -> None:
+async def test_objects_that_would_not_be_accepted_are_an_error(
+    diff: Any, documents: Any, output: str
+) -> None:
     done = await diff(*documents)
     assert (done.code, done.out) == (2, "")
-    assert said in done.err
+    assert output in done.err

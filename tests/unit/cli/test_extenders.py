@@ -1,4 +1,4 @@
-"""SchedulerExtenders in the commands: what a file comes to, and what is there."""
+"""SchedulerExtenders in the commands: the result of a file, and the state of the cluster."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from kube_scheduler_operator.base import names
-from kube_scheduler_operator.base.platform import KUBEADM
 from kube_scheduler_operator.kube.resource import (
     SCHEDULER_EXTENDERS,
     SCHEDULERS,
     SECONDARY_SCHEDULERS,
 )
 
+from ...builders import extender, secondary
 from .conftest import Cluster, OnFile, content
 
 V1 = "kube-scheduler-operator.dev/v1alpha1"
@@ -23,19 +23,8 @@ SAFE = {"policies": [{"name": "safe-overload"}]}
 FILTER = {"filter": "filter"}
 
 
-def extender(name: str, **spec: Any) -> dict[str, Any]:
-    metadata = {"name": name, "generation": 4}
-    return {"apiVersion": V1, "kind": "SchedulerExtender", "metadata": metadata, "spec": spec}
-
-
 def foreign(name: str, **spec: Any) -> dict[str, Any]:
     return extender(name, **{"url": "http://10.0.0.1/x", "verbs": FILTER, **spec})
-
-
-def secondary(**spec: Any) -> dict[str, Any]:
-    spec = {"namespace": KUBEADM.target_namespace, **spec}
-    kind = "SecondaryScheduler"
-    return {"apiVersion": V1, "kind": kind, "metadata": {"name": "mine"}, "spec": spec}
 
 
 # --- files ----------------------------------------------------------------------------------------
@@ -55,14 +44,14 @@ def test_compose_shows_what_will_be_called_as_if_agents_ran(on_file: OnFile) -> 
 def test_compose_fails_for_one_that_is_not_accepted(on_file: OnFile) -> None:
     code, shown, _ = on_file("compose", foreign("bad", timeout="0s"), foreign("good"))
     assert code == 1
-    assert [one["state"] for one in shown["schedulerExtenders"]] == ["LeftOut", "Accepted"]
+    assert [one["state"] for one in shown["schedulerExtenders"]] == ["NotInUse", "Accepted"]
     assert len(shown["config"]["extenders"]) == 1
-    (told,) = shown["conditions"]
-    assert told["type"] == names.SCHEDULER_EXTENDERS_DEGRADED
-    assert "SchedulerExtender/bad spec.timeout" in told["message"]
+    (reported,) = shown["conditions"]
+    assert reported["type"] == names.SCHEDULER_EXTENDERS_DEGRADED
+    assert "SchedulerExtender/bad spec.timeout" in reported["message"]
 
 
-def test_compose_knows_those_of_a_further_scheduler(on_file: OnFile) -> None:
+def test_compose_with_extenders_of_a_secondary_scheduler(on_file: OnFile) -> None:
     code, shown, _ = on_file("compose", secondary(), extender("safe", scheduler="mine", agent=SAFE))
     assert code == 0
     assert set(shown) == {"schedulerExtenders", "secondarySchedulers"}
@@ -70,7 +59,7 @@ def test_compose_knows_those_of_a_further_scheduler(on_file: OnFile) -> None:
     assert further["config"]["extenders"][0]["urlPrefix"] == "http://127.0.0.1:5401/safe"
 
 
-def test_compose_without_a_spec_says_what_to_write(on_file: OnFile) -> None:
+def test_compose_without_a_spec_suggests_one(on_file: OnFile) -> None:
     broken = {**extender("a"), "spec": None}
     code, _, err = on_file("compose", broken)
     assert code == 2
@@ -89,7 +78,7 @@ def test_compose_without_a_spec_says_what_to_write(on_file: OnFile) -> None:
          "spec.agent.policies[0].name", "error"),
     ],
 )  # fmt: skip
-def test_validate_says_once_what_is_wrong_and_where(
+def test_validate_reports_an_error_once_with_its_position(
     on_file: OnFile, documents: Any, path: str, severity: str
 ) -> None:
     code, shown, _ = on_file("validate", *documents)
@@ -133,7 +122,7 @@ async def test_diff_of_a_file_shows_the_call_that_comes(running: Cluster, tmp_pa
     assert "http://10.0.0.1/x" in done.out
     file.write_text(json.dumps(foreign("a", timeout="0s")))
     done = await running.run("diff", "-f", str(file))
-    assert "it would not be accepted: SchedulerExtender/a spec.timeout" in done.err
+    assert "a would not be accepted: SchedulerExtender/a spec.timeout" in done.err
 
 
 async def test_diff_leaves_those_of_the_cluster_as_they_are(
@@ -158,12 +147,12 @@ async def test_status_shows_where_they_are_and_whether_they_answer(running: Clus
         "agent": {"port": 5401, "ready": 1, "desired": 3},
         "conditions": conditions,
     }
-    running.put(SCHEDULER_EXTENDERS, {**extender("safe", agent=SAFE), "status": status})
+    running.put(SCHEDULER_EXTENDERS, extender("safe", generation=4, status=status, agent=SAFE))
     running.put(SCHEDULER_EXTENDERS, foreign("new", scheduler="mine"))
     done = await running.run("status")
     lines = [line.split() for line in done.out.splitlines()]
     assert ["safe", "-", "Accepted", "False", "1/3", "http://127.0.0.1:5401/safe"] in lines
-    assert ["new", "mine", "not", "seen", "yet", "Unknown", "-", "not", "called"] in lines
+    assert ["new", "mine", "not", "observed", "Unknown", "-", "not", "called"] in lines
     assert "SchedulerExtender safe: it is slow" in done.out
 
 

@@ -11,31 +11,22 @@ import yaml
 
 from kube_scheduler_operator.__main__ import main
 from kube_scheduler_operator.base import names
-from kube_scheduler_operator.controlplane.revision.content import Content
+from kube_scheduler_operator.controlplane.revision.content import RevisionContent
 from kube_scheduler_operator.controlplane.revision.inputs import record
 from kube_scheduler_operator.kube.resource import SCHEDULER_PROFILES, SCHEDULERS
 
+from ...builders import profile
 from .conftest import Cluster, OnFile, content
 
 GOOD = {"score": {"enabled": [{"name": "ImageLocality", "weight": 9}]}}
 BAD = {"score": {"enabled": [{"name": "ImageLocalty"}]}}
 
 
-def profile(name: str, accepted: Any = None, **spec: Any) -> dict[str, Any]:
-    obj: dict[str, Any] = {
-        "apiVersion": SCHEDULER_PROFILES.api_version,
-        "kind": SCHEDULER_PROFILES.kind,
-        "metadata": {"name": name, "generation": 4},
-        "spec": spec,
-    }
-    return obj if accepted is None else {**obj, "status": {"accepted": accepted}}
-
-
 def judged(name: str, reason: str, **status: Any) -> dict[str, Any]:
     state = "True" if reason == "Accepted" else "False"
     conditions = [{"type": names.ACCEPTED, "status": state, "reason": reason, "message": "why"}]
     full = {"observedGeneration": 4, "conditions": conditions, **status}
-    return {**profile(name), "status": full}
+    return {**profile(name, generation=4), "status": full}
 
 
 # --- compose --------------------------------------------------------------------------------------
@@ -54,37 +45,40 @@ def test_compose_takes_profiles_and_shows_what_runs(composed: OnFile) -> None:
     assert shown["schedulerProfiles"][1]["plugins"]["score"].startswith("ImageLocality=9 ")
 
 
-def test_compose_without_profiles_says_nothing_of_them(composed: OnFile) -> None:
+def test_compose_without_profiles_omits_them(composed: OnFile) -> None:
     code, shown, _ = composed({"apiVersion": "config.openshift.io/v1", "kind": "Scheduler"})
     assert code == 0
     assert "schedulerProfiles" not in shown
 
 
-def test_compose_fails_for_one_that_is_not_accepted_and_says_where(composed: OnFile) -> None:
+def test_compose_fails_for_a_profile_that_is_not_accepted(composed: OnFile) -> None:
     code, shown, _ = composed(
-        profile("held", {"plugins": GOOD}, plugins=BAD), profile("new", plugins=BAD)
+        profile("held", accepted={"plugins": GOOD}, plugins=BAD), profile("new", plugins=BAD)
     )
     assert code == 1
-    assert [p["state"] for p in shown["schedulerProfiles"]] == ["Held", "LeftOut"]
+    assert [p["state"] for p in shown["schedulerProfiles"]] == ["LastAcceptedInUse", "NotInUse"]
     (condition,) = shown["conditions"]
     assert condition["type"] == names.SCHEDULER_PROFILES_DEGRADED
     assert "SchedulerProfile/new spec.plugins.score.enabled[0].name: " in condition["message"]
 
 
 @pytest.mark.parametrize(
-    ("documents", "said"),
+    ("documents", "output"),
     [
-        ([profile("a"), profile("a")], 'a second SchedulerProfile "a"; rename one'),
-        ([{**profile("a"), "metadata": {}}], "without metadata.name; give it one"),
-        ([{**profile("a"), "metadata": None}], "without metadata.name; give it one"),
-        ([{**profile("a"), "spec": None}], "without spec; write spec: {}"),
-        ([{**profile("a"), "apiVersion": "v1"}], "write kube-scheduler-operator.dev/v1alpha1"),
+        (
+            [profile("a"), profile("a")],
+            'a SchedulerProfile "a" is already defined; rename one of them',
+        ),
+        ([{**profile("a"), "metadata": {}}], "without metadata.name; add it"),
+        ([{**profile("a"), "metadata": None}], "without metadata.name; add it"),
+        ([{**profile("a"), "spec": None}], "without spec; use spec: {}"),
+        ([{**profile("a"), "apiVersion": "v1"}], "use kube-scheduler-operator.dev/v1alpha1"),
     ],
 )
-def test_compose_refuses(composed: OnFile, documents: list[Any], said: str) -> None:
+def test_compose_refuses(composed: OnFile, documents: list[Any], output: str) -> None:
     code, _, err = composed(*documents)
     assert code == 2
-    assert said in err
+    assert output in err
 
 
 # --- status ---------------------------------------------------------------------------------------
@@ -95,8 +89,8 @@ async def test_status_shows_those_that_need_a_look(cluster: Cluster) -> None:
     cluster.api.served.add(SCHEDULER_PROFILES)
     for obj in (
         judged("fine", "Accepted", schedulerName="fine"),
-        judged("held", "Held", schedulerName="team", acceptedGeneration=3),
-        judged("out", "LeftOut"),
+        judged("held", "LastAcceptedInUse", schedulerName="team", acceptedGeneration=3),
+        judged("out", "NotInUse"),
         {**judged("edited", "Accepted"), "metadata": {"name": "edited", "generation": 5}},
     ):
         cluster.put(SCHEDULER_PROFILES, obj)
@@ -105,15 +99,20 @@ async def test_status_shows_those_that_need_a_look(cluster: Cluster) -> None:
     at = lines.index(["SchedulerProfiles", "1", "of", "4", "accepted"])
     assert lines[at + 1 : at + 5] == [
         ["PROFILE", "SCHEDULERNAME", "SCHEDULER", "STATE", "RUNS"],
-        ["edited", "edited", "-", "not", "seen", "yet", "-"],
-        ["held", "team", "-", "Held", "generation", "3", "of", "4"],
-        ["out", "out", "-", "LeftOut", "-"],
+        ["edited", "edited", "-", "not", "observed", "-"],
+        ["held", "team", "-", "LastAcceptedInUse", "generation", "3", "of", "4"],
+        ["out", "out", "-", "NotInUse", "-"],
     ]
     shown = json.loads((await cluster.run("status", "-o", "json")).out)
-    assert [p["state"] for p in shown["schedulerProfiles"]] == ["", "Accepted", "Held", "LeftOut"]
+    assert [p["state"] for p in shown["schedulerProfiles"]] == [
+        "",
+        "Accepted",
+        "LastAcceptedInUse",
+        "NotInUse",
+    ]
 
 
-async def test_status_says_how_a_profile_is_mended(cluster: Cluster) -> None:
+async def test_status_explains_how_to_correct_a_profile(cluster: Cluster) -> None:
     condition = {"type": names.SCHEDULER_PROFILES_DEGRADED, "status": "True", "reason": "X",
                  "message": "SchedulerProfile/a spec.base: why"}  # fmt: skip
     cluster.kubescheduler({"a": 1}, status={"conditions": [condition], "nodeStatuses": []})
@@ -122,7 +121,7 @@ async def test_status_says_how_a_profile_is_mended(cluster: Cluster) -> None:
     assert "kubectl edit schedulerprofile NAME" in done.out
 
 
-async def test_status_where_the_kind_is_not_there_says_nothing_of_it(cluster: Cluster) -> None:
+async def test_status_omits_profiles_if_the_kind_is_not_installed(cluster: Cluster) -> None:
     cluster.kubescheduler({"a": 1})
     assert "SchedulerProfiles" not in (await cluster.run("status")).out
 
@@ -130,22 +129,24 @@ async def test_status_where_the_kind_is_not_there_says_nothing_of_it(cluster: Cl
 # --- history --------------------------------------------------------------------------------------
 
 
-async def test_status_for_somebody_who_may_not_list_them_has_the_rest(cluster: Cluster) -> None:
+async def test_status_without_permission_to_list_profiles_shows_the_rest(cluster: Cluster) -> None:
     cluster.api.served.add(SCHEDULER_PROFILES)
     cluster.put(SCHEDULER_PROFILES, profile("team"))
     cluster.kubescheduler({"a": 1})
-    said = 'schedulerprofiles is forbidden: User "u" cannot list resource "schedulerprofiles"'
-    cluster.api.fail(403, path="/schedulerprofiles", reason="Forbidden", message=said, times=None)
+    output = 'schedulerprofiles is forbidden: User "u" cannot list resource "schedulerprofiles"'
+    cluster.api.fail(403, path="/schedulerprofiles", reason="Forbidden", message=output, times=None)
     done = await cluster.run("status")
-    assert "note: SchedulerProfiles are left out: you may not list schedulerprofiles" in done.err
+    assert (
+        "note: SchedulerProfiles are not shown: no permission to list schedulerprofiles" in done.err
+    )
     assert "team" not in done.out
     assert done.out
 
 
-async def test_history_says_which_profile_an_edit_was_made_in(cluster: Cluster) -> None:
-    def made(percentage: int, **profiles: Any) -> Content:
+async def test_history_names_the_edited_profile(cluster: Cluster) -> None:
+    def made(percentage: int, **profiles: Any) -> RevisionContent:
         plain = content(unsupportedConfigOverrides={"percentageOfNodesToScore": percentage})
-        return Content(plain.parts, record(None, {"spec": {}}, profiles))
+        return RevisionContent(plain.parts, record(None, {"spec": {}}, profiles))
 
     cluster.revision(1, made(1))
     cluster.revision(2, made(2, a={}, b={}))
@@ -153,7 +154,7 @@ async def test_history_says_which_profile_an_edit_was_made_in(cluster: Cluster) 
     cluster.kubescheduler({"a": 3})
     shown = json.loads((await cluster.run("history", "-o", "json")).out)
     assert [entry["edits"] for entry in shown] == [
-        ["SchedulerProfile a was edited", "SchedulerProfile b is not in use any more"],
+        ["SchedulerProfile a was edited", "SchedulerProfile b is no longer in use"],
         ["SchedulerProfile a is new", "SchedulerProfile b is new"],
         [],
     ]
@@ -170,7 +171,7 @@ async def test_undo_names_the_profiles_that_it_leaves_to_their_owners(cluster: C
     done = await cluster.run("rollout", "undo", "--to-revision", "1", "--dry-run")
     assert done.code == 0, done.err
     assert "  - SchedulerProfile team is new" in done.out
-    assert "  - profile team added" in done.out, "and what that comes to"
+    assert "  - profile team added" in done.out, "and its effect"
 
 
 # --- a bootstrap node -----------------------------------------------------------------------------
@@ -207,12 +208,14 @@ def test_compose_names_what_a_profile_may_surprise_with(composed: OnFile) -> Non
     assert code == 0, "a warning stops nothing"
     calm, risky = shown["schedulerProfiles"]
     assert "warnings" not in calm
-    (told,) = risky["warnings"]
-    assert told.startswith("SchedulerProfile/risky spec.plugins.filter.disabled[0]: NodePorts does")
-    assert shown["conditions"] == [], "KubeScheduler says what is its own"
+    (reported,) = risky["warnings"]
+    assert reported.startswith(
+        "SchedulerProfile/risky spec.plugins.filter.disabled[0]: NodePorts does"
+    )
+    assert shown["conditions"] == [], "KubeScheduler reports only its own findings"
 
 
-def test_compose_says_what_the_operator_would_warn_of(composed: OnFile) -> None:
+def test_compose_shows_warnings(composed: OnFile) -> None:
     kubescheduler = {
         "apiVersion": "operator.openshift.io/v1", "kind": "KubeScheduler",
         "metadata": {"name": "cluster"},
@@ -240,11 +243,11 @@ async def test_status_shows_warnings_after_what_is_wrong(
     cluster.put(SCHEDULER_PROFILES, obj)
     done = await cluster.run("status")
     printed = done.out.splitlines()
-    at = printed.index(f"Warnings   {lines + 1}, which stop nothing:")
+    at = printed.index(f"Warnings   {lines + 1}; the settings are in use:")
     assert printed[at + 1] == "  KubeScheduler: field0: m"
-    told = [line for line in printed if ": m" in line or ": n" in line]
-    assert len(told) == shown
-    assert (f"  and {left} more: kubectl scheduler status -o json" in printed) == bool(left)
+    reported = [line for line in printed if ": m" in line or ": n" in line]
+    assert len(reported) == shown
+    assert (f"  and {left} more; see kubectl scheduler status -o json" in printed) == bool(left)
     assert "PROBLEM" not in done.out
     report = json.loads((await cluster.run("status", "-o", "json")).out)
     assert report["warnings"][-1] == {

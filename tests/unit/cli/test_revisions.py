@@ -11,7 +11,7 @@ from kube_scheduler_operator.base import names
 from .conftest import Cluster, content
 
 
-async def test_history_is_newest_first_with_what_changed_and_who_runs_it(cluster: Cluster) -> None:
+async def test_history_is_newest_first_with_changes_and_nodes(cluster: Cluster) -> None:
     cluster.kubescheduler({"a": 2, "b": 1})
     cluster.revision(1, content(), reason="content was lost")
     cluster.revision(2, content(logLevel="Debug"))
@@ -25,7 +25,7 @@ async def test_history_is_newest_first_with_what_changed_and_who_runs_it(cluster
     assert "2    2026-01-02T00:00:00Z  installed   runs on a" in lines
     assert lines[-2:] == [
         "1    2026-01-01T00:00:00Z  installed   runs on b",
-        "     because: content was lost",
+        "     reason: content was lost",
     ]
 
 
@@ -37,33 +37,33 @@ async def test_history_as_documents(cluster: Cluster) -> None:
     assert yaml.safe_load((await cluster.run("history", "-o", "yaml")).out) == shown
     assert [entry["revision"] for entry in shown] == [2, 1]
     assert shown[0]["changes"] == ["-v: 2 → 4"]
-    assert shown[0]["outcome"] == "on its way"
+    assert shown[0]["outcome"] == "in progress"
     assert shown[0]["comparedWith"] == 1
     assert shown[1]["changes"] is None
 
 
-async def test_the_content_that_came_back_says_so(cluster: Cluster) -> None:
+async def test_restored_content_is_reported_as_the_same(cluster: Cluster) -> None:
     cluster.kubescheduler({"a": 2})
     cluster.revision(1, content())
     cluster.revision(2, content(), reason="asked for again")
     done = await cluster.run("history")
-    assert "     the same content as revision 1: asked for again" in done.out.splitlines()
+    assert "     same content as revision 1: asked for again" in done.out.splitlines()
 
 
-async def test_where_revisions_were_pruned_it_is_told_against_which(cluster: Cluster) -> None:
+async def test_history_names_the_compared_revision_after_pruning(cluster: Cluster) -> None:
     cluster.kubescheduler({"a": 5})
     cluster.revision(2, content())
     cluster.revision(5, content(logLevel="Debug"))
     lines = (await cluster.run("history")).out.splitlines()
-    assert lines[1:3] == ["     against revision 2:", "     - -v: 2 → 4"]
+    assert lines[1:3] == ["     compared with revision 2:", "     - -v: 2 → 4"]
 
 
-async def test_history_without_a_revision_says_where_to_look(cluster: Cluster) -> None:
+async def test_history_without_a_revision_refers_to_status(cluster: Cluster) -> None:
     cluster.kubescheduler({})
     assert "kubectl scheduler status" in (await cluster.run("history")).out
 
 
-async def test_history_without_the_operator_says_so(cluster: Cluster) -> None:
+async def test_history_without_the_operator_reports_it(cluster: Cluster) -> None:
     done = await cluster.run("history")
     assert done.code == 1
     assert "is the operator installed" in done.err
@@ -71,13 +71,13 @@ async def test_history_without_the_operator_says_so(cluster: Cluster) -> None:
 
 async def test_a_missing_right_is_named(cluster: Cluster) -> None:
     cluster.kubescheduler({"a": 1})
-    said = 'configmaps is forbidden: User "u" cannot list resource "configmaps"'
-    cluster.api.fail(403, path="/configmaps", reason="Forbidden", message=said)
+    output = 'configmaps is forbidden: User "u" cannot list resource "configmaps"'
+    cluster.api.fail(403, path="/configmaps", reason="Forbidden", message=output)
     done = await cluster.run("history")
     assert done.code == 1
     assert done.err == (
-        "error: you may not list configmaps in namespace kube-scheduler-operator; somebody who may "
-        "must give you a Role in namespace kube-scheduler-operator: "
+        "error: no permission to list configmaps in namespace kube-scheduler-operator; ask a "
+        "cluster administrator for a Role in namespace kube-scheduler-operator: "
         'apiGroups: [""], resources: ["configmaps"], verbs: ["list"]\n'
     )
 
@@ -95,7 +95,7 @@ async def test_diff_exits_like_diff(cluster: Cluster) -> None:
     assert "+-v=4" in done.out.splitlines()
     missing = await cluster.run("diff", "1", "9")
     assert (missing.code, missing.out) == (2, "")
-    assert "no revision 9" in missing.err
+    assert "revision 9 does not exist" in missing.err
     assert "1, 2, 3" in missing.err
 
 
@@ -111,7 +111,7 @@ async def test_diff_compares_what_the_nodes_run_with_the_newest(cluster: Cluster
     assert "+++ revision-3/flags" in (await cluster.run("diff", "1")).out.splitlines()
 
 
-async def test_diff_of_the_only_revision_is_trouble(cluster: Cluster) -> None:
+async def test_diff_of_the_only_revision_is_an_error(cluster: Cluster) -> None:
     cluster.kubescheduler({"a": 1})
     assert (await cluster.run("diff")).code == 2
     cluster.revision(1, content())

@@ -11,9 +11,9 @@ import pytest
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import KUBEADM
 from kube_scheduler_operator.base.settings import Settings
-from kube_scheduler_operator.cli.lib.common import CommandError
+from kube_scheduler_operator.cli.lib.errors import CommandError
 from kube_scheduler_operator.cli.lib.undo import plan_undo
-from kube_scheduler_operator.controlplane.revision.content import Content
+from kube_scheduler_operator.controlplane.revision.content import RevisionContent
 from kube_scheduler_operator.controlplane.revision.history import Revision, read
 from kube_scheduler_operator.kube.resource import KUBE_SCHEDULERS, SCHEDULERS
 from kube_scheduler_operator.model.snapshot import Snapshot
@@ -24,7 +24,7 @@ FAILED, REFUSED = names.OUTCOME_FAILED, names.OUTCOME_REFUSED
 REMOVED_FLAG = {"arguments": {"bind-address": None, "vmodule": "a=5"}, "parallelism": 8}
 
 
-def history(*made: Content | tuple[Content, str]) -> tuple[Revision, ...]:
+def history(*made: RevisionContent | tuple[RevisionContent, str]) -> tuple[Revision, ...]:
     found: dict[str, Any] = {}
     for number, each in enumerate(made, start=1):
         one, outcome = each if isinstance(each, tuple) else (each, names.OUTCOME_INSTALLED)
@@ -84,9 +84,9 @@ def test_gates_and_tls_settings_come_back_as_well() -> None:
     assert found.left == ()
 
 
-def test_credentials_that_were_renewed_are_no_difference() -> None:
-    def renewed(made: Content, ca: str) -> Content:
-        return Content({**made.parts, names.CA_BUNDLE: {"ca-bundle.crt": ca}}, made.inputs)
+def test_renewed_credentials_are_not_a_difference() -> None:
+    def renewed(made: RevisionContent, ca: str) -> RevisionContent:
+        return RevisionContent({**made.parts, names.CA_BUNDLE: {"ca-bundle.crt": ca}}, made.inputs)
 
     found: dict[str, Any] = {}
     for number, ca in enumerate(("old", "old", "new"), start=1):
@@ -121,42 +121,40 @@ def test_an_object_that_is_right_is_not_written() -> None:
     ],
     ids=["well", "refused", "failed", "not-accepted", "twice"],
 )
-def test_where_it_goes_if_nobody_says(
-    revisions: tuple[Any, ...], profile: str, chosen: int
-) -> None:
+def test_default_revision_of_undo(revisions: tuple[Any, ...], profile: str, chosen: int) -> None:
     assert plan(history(*revisions), profile).revision.number == chosen
 
 
 def test_inputs_of_another_revision_with_the_same_content_serve_as_well() -> None:
-    unrecorded = Content(content().parts)
+    unrecorded = RevisionContent(content().parts)
     found = plan(history(unrecorded, content(), content("NoScoring")), "NoScoring", to=1)
     assert found.scheduler["spec"] == {}
 
 
-def test_what_is_not_in_the_inputs_is_told() -> None:
+def test_remaining_differences_are_reported() -> None:
     newer = IMAGE.replace("35.4", "35.5")
     revisions = history(content(image=IMAGE), content("NoScoring", image=newer))
     assert plan(revisions, "NoScoring").left == (f"image: {IMAGE} → {newer}",)
 
 
-def test_what_is_asked_for_already_needs_no_write() -> None:
+def test_current_settings_need_no_write() -> None:
     found = plan(history(content()), to=1)
     assert (found.patch, found.scheduler, found.kubescheduler) == ((), None, None)
 
 
 @pytest.mark.parametrize(
-    ("revisions", "to", "said"),
+    ("revisions", "to", "output"),
     [
-        ((content(),), None, "nothing to go back to"),
-        ((content(), content("NoScoring")), 9, "no revision 9"),
+        ((content(),), None, "no older healthy revision"),
+        ((content(), content("NoScoring")), 9, "revision 9 does not exist"),
         ((content(), (content("NoScoring"), FAILED)), 2, "was failed: why; choose another one"),
-        ((Content(content().parts), content("NoScoring")), 1, "did not record"),
+        ((RevisionContent(content().parts), content("NoScoring")), 1, "no recorded settings"),
     ],
     ids=["none", "unknown", "bad", "unrecorded"],
 )
-def test_what_cannot_be_undone_is_explained(revisions: Any, to: int | None, said: str) -> None:
+def test_what_cannot_be_undone_is_explained(revisions: Any, to: int | None, output: str) -> None:
     current = "LowNodeUtilization" if to is None else "NoScoring"
-    with pytest.raises(CommandError, match=said):
+    with pytest.raises(CommandError, match=output):
         plan(history(*revisions), current, to=to)
 
 
@@ -191,7 +189,7 @@ async def test_it_writes_what_it_showed(cluster: Cluster) -> None:
 
 
 @pytest.mark.parametrize("answer", ["", "n", "no"])
-async def test_it_asks_and_no_is_no(
+async def test_undo_asks_for_confirmation(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch, answer: str
 ) -> None:
     serve(cluster)
@@ -210,7 +208,7 @@ async def test_yes_is_yes(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> 
     assert len(cluster.api.requests("PUT")) == 2
 
 
-async def test_where_nobody_can_be_asked_nothing_is_written(
+async def test_undo_without_a_terminal_writes_nothing(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     serve(cluster)
@@ -229,7 +227,7 @@ async def test_a_dry_run_shows_and_writes_nothing(cluster: Cluster) -> None:
     assert cluster.api.requests("PUT") == []
 
 
-async def test_somebody_who_was_faster_is_not_run_over(cluster: Cluster) -> None:
+async def test_undo_does_not_overwrite_a_concurrent_edit(cluster: Cluster) -> None:
     serve(cluster)
     cluster.api.fail(409, method="PUT", path="/schedulers", reason="Conflict")
     done = await cluster.run("rollout", "undo", "--yes")
@@ -240,8 +238,8 @@ async def test_somebody_who_was_faster_is_not_run_over(cluster: Cluster) -> None
 
 async def test_the_right_to_write_is_named(cluster: Cluster) -> None:
     serve(cluster)
-    said = 'schedulers "cluster" is forbidden: User "u" cannot update resource "schedulers"'
-    cluster.api.fail(403, method="PUT", path="/schedulers", reason="Forbidden", message=said)
+    output = 'schedulers "cluster" is forbidden: User "u" cannot update resource "schedulers"'
+    cluster.api.fail(403, method="PUT", path="/schedulers", reason="Forbidden", message=output)
     done = await cluster.run("rollout", "undo", "--yes")
     assert done.code == 1
     assert 'resources: ["schedulers"], verbs: ["update"]' in done.err

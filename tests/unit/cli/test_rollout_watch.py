@@ -1,4 +1,4 @@
-"""`kubectl scheduler rollout watch`: one line per change, and an end that can be believed."""
+"""`kubectl scheduler rollout watch`: one line per change, and a reliable exit code."""
 
 from __future__ import annotations
 
@@ -9,9 +9,14 @@ from typing import Any
 import pytest
 
 from kube_scheduler_operator.base import names
-from kube_scheduler_operator.cli.commands import rollout
-from kube_scheduler_operator.cli.lib.follow_rollout import End, State, read_state, tell
-from kube_scheduler_operator.kube.errors import Request, Unavailable
+from kube_scheduler_operator.cli.lib import follow_rollout
+from kube_scheduler_operator.cli.lib.follow_rollout import (
+    End,
+    RolloutState,
+    read_state,
+    report_changes,
+)
+from kube_scheduler_operator.kube.errors import ApiRequest, Unavailable
 from kube_scheduler_operator.kube.resource import KUBE_SCHEDULERS
 
 from .conftest import Cluster
@@ -51,7 +56,7 @@ def kubescheduler(
     }
 
 
-def state(*conditions: dict[str, str], **fields: Any) -> State:
+def state(*conditions: dict[str, str], **fields: Any) -> RolloutState:
     return read_state(kubescheduler(*conditions, **fields))
 
 
@@ -86,35 +91,37 @@ MISTAKE_TOO = condition(names.TARGET_CONFIG_DEGRADED, "True", "PolicyRemoved", "
         (
             state(calm(), management="Unmanaged"),
             End.FAILED,
-            "managementState of the KubeScheduler is Unmanaged: nothing is rolled out",
+            "managementState of the KubeScheduler is Unmanaged: no revision is rolled out",
         ),
         (read_state({"metadata": {"name": "cluster"}, "spec": {}}), None, ""),
     ],
 )
-def test_when_a_rollout_is_over(found: State, end: End | None, sentence: str) -> None:
-    assert (found.end, found.sentence) == (end, sentence)
+def test_when_a_rollout_is_over(found: RolloutState, end: End | None, sentence: str) -> None:
+    assert (found.end, found.message) == (end, sentence)
 
 
 def test_every_change_is_one_line() -> None:
     two = {"a": {"currentRevision": 1}, "b": {"currentRevision": 1}}
     first = state(calm(), latest=1, nodes=two)
-    assert tell(None, first) == ["revision 1 is the newest", "a: runs 1", "b: runs 1"]
-    assert tell(first, first) == []
+    assert report_changes(None, first) == ["latest revision: 1", "a: runs 1", "b: runs 1"]
+    assert report_changes(first, first) == []
     moving = state(MOVING, nodes=two)
-    assert tell(first, moving) == [
-        "revision 2 is the newest",
+    assert report_changes(first, moving) == [
+        "latest revision: 2",
         "a: 1 → 2: the installer pod is starting; or not",
         "b: 1 → 2: x",
     ]
     turn = state(MOVING, nodes={**two, "a": {"currentRevision": 1, "targetRevision": 2}})
-    assert tell(moving, turn) == ["a: 1 → 2: its turn"]
+    assert report_changes(moving, turn) == ["a: 1 → 2: started"]
     there = state(calm(), nodes={"a": {"currentRevision": 2}, "b": {"currentRevision": 1}})
-    assert tell(turn, there) == ["a: runs 2, was 1"]
-    assert tell(there, state(calm(), nodes={"a": {"currentRevision": 2}})) == ["b: is gone"]
+    assert report_changes(turn, there) == ["a: runs 2, was 1"]
+    assert report_changes(there, state(calm(), nodes={"a": {"currentRevision": 2}})) == [
+        "b: removed from the cluster"
+    ]
 
 
-def test_a_failure_is_told_with_its_words_and_again_when_it_comes_again() -> None:
-    def failed(time: str) -> State:
+def test_every_failure_is_reported_with_its_message() -> None:
+    def failed(time: str) -> RolloutState:
         entry = {
             "currentRevision": 1,
             "lastFailedRevision": 2,
@@ -123,24 +130,24 @@ def test_a_failure_is_told_with_its_words_and_again_when_it_comes_again() -> Non
         }
         return state(STUCK, nodes={"a": entry})
 
-    first = tell(state(), failed("1"))
+    first = report_changes(state(), failed("1"))
     assert first == ["a: revision 2 failed: it crashed", "NodeInstallerDegraded: disk full"]
-    assert tell(failed("1"), failed("2")) == ["a: revision 2 failed: it crashed"]
-    assert tell(failed("2"), failed("2")) == []
+    assert report_changes(failed("1"), failed("2")) == ["a: revision 2 failed: it crashed"]
+    assert report_changes(failed("2"), failed("2")) == []
 
 
 def test_the_first_revision_replaces_the_stock_scheduler() -> None:
     before = state(progressing("moving to revision 1; a: x"), latest=1, nodes={"a": {}})
     after = state(calm(), latest=1, nodes={"a": {"currentRevision": 1}})
-    assert tell(None, before)[-1] == "a: stock → 1: x"
-    assert tell(before, after) == ["a: runs 1, was stock"]
+    assert report_changes(None, before)[-1] == "a: stock → 1: x"
+    assert report_changes(before, after) == ["a: runs 1, was stock"]
 
 
-def looks(*states: State | Exception) -> Callable[[], Awaitable[State]]:
-    rest: Iterator[State | Exception] = iter(states)
+def looks(*states: RolloutState | Exception) -> Callable[[], Awaitable[RolloutState]]:
+    rest: Iterator[RolloutState | Exception] = iter(states)
     last = states[-1]
 
-    async def look() -> State:
+    async def look() -> RolloutState:
         found = next(rest, last)
         if isinstance(found, Exception):
             raise found
@@ -150,46 +157,46 @@ def looks(*states: State | Exception) -> Callable[[], Awaitable[State]]:
 
 
 def run(runner: asyncio.Runner, patience: float | None, *states: Any) -> tuple[int, list[str]]:
-    said: list[str] = []
-    return runner.run(rollout.watch(looks(*states), said.append, patience)), said
+    output: list[str] = []
+    return runner.run(follow_rollout.watch(looks(*states), output.append, patience)), output
 
 
 def test_it_ends_when_the_end_was_seen_for_a_while(virtual_time: asyncio.Runner) -> None:
     done = state(calm("all there"), nodes={"a": {"currentRevision": 2}})
     # The operator has not seen the edit yet: what looks like the end is the one before.
     early = state(calm("all there"), latest=1)
-    code, said = run(virtual_time, None, early, early, state(MOVING), done)
+    code, output = run(virtual_time, None, early, early, state(MOVING), done)
     assert code == 0
-    assert said[-2:] == ["a: runs 2, was 1", "done: all there"]
-    assert sum(line.startswith("done") for line in said) == 1
+    assert output[-2:] == ["a: runs 2, was 1", "done: all there"]
+    assert sum(line.startswith("done") for line in output) == 1
 
 
 def test_a_failure_ends_it_with_its_sentence(virtual_time: asyncio.Runner) -> None:
-    code, said = run(virtual_time, None, state(MOVING), state(calm(), REFUSED))
-    assert (code, said[-1]) == (1, "failed: PreflightDegraded: no")
+    code, output = run(virtual_time, None, state(MOVING), state(calm(), REFUSED))
+    assert (code, output[-1]) == (1, "failed: PreflightDegraded: no")
 
 
 def test_time_can_be_up(virtual_time: asyncio.Runner) -> None:
-    code, said = run(virtual_time, 30.0, state(MOVING))
+    code, output = run(virtual_time, 30.0, state(MOVING))
     assert code == 1
-    assert said[-1] == "not done after 30 s; a: the installer pod is starting; or not; b: x"
+    assert output[-1] == "not finished after 30 s; a: the installer pod is starting; or not; b: x"
 
 
 def test_an_api_server_that_is_away_is_waited_for(virtual_time: asyncio.Runner) -> None:
-    away = Unavailable(Request("get", "/x"), status=0, message="refused")
+    away = Unavailable(ApiRequest("get", "/x"), status=0, message="refused")
     done = state(calm(), nodes={"a": {"currentRevision": 2}})
-    code, said = run(virtual_time, None, away, done)
+    code, output = run(virtual_time, None, away, done)
     assert code == 0
-    assert said[0].endswith("looking again")
+    assert output[0].endswith("retrying")
 
 
 async def test_as_a_user_types_it(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rollout, "INTERVAL", 0.01)
+    monkeypatch.setattr(follow_rollout, "INTERVAL", 0.01)
     cluster.put(KUBE_SCHEDULERS, kubescheduler(calm(), nodes={"a": {"currentRevision": 2}}))
     done = await cluster.run("rollout", "watch", "--timeout", "10")
     assert (done.code, done.err) == (0, "")
     assert [line[9:] for line in done.out.splitlines()] == [
-        "revision 2 is the newest",
+        "latest revision: 2",
         "a: runs 2",
         "done: 1 node is at revision 2",
     ]

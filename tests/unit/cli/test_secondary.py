@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from ...builders import profile, secondary
 from .conftest import OnFile
 
 EXAMPLES = Path(__file__).parents[3] / "docs/examples"
@@ -13,15 +14,6 @@ V1 = "kube-scheduler-operator.dev/v1alpha1"
 NAMED = {"apiVersion": V1, "kind": "SecondaryScheduler", "metadata": {"name": "mine"}}
 SCORE = {"score": {"enabled": [{"name": "ImageLocality", "weight": 9}]}}
 SCHEDULER = {"apiVersion": "config.openshift.io/v1", "kind": "Scheduler", "spec": {}}
-
-
-def secondary(**spec: Any) -> dict[str, Any]:
-    return {**NAMED, "spec": {"namespace": "batch", **spec}}
-
-
-def profile(name: str, **spec: Any) -> dict[str, Any]:
-    kind = "SchedulerProfile"
-    return {"apiVersion": V1, "kind": kind, "metadata": {"name": name}, "spec": spec}
 
 
 def test_compose_shows_what_it_would_run(on_file: OnFile) -> None:
@@ -38,7 +30,7 @@ def test_compose_shows_what_it_would_run(on_file: OnFile) -> None:
     assert [(p["name"], p["state"]) for p in shown["schedulerProfiles"]] == [("other", "Accepted")]
 
 
-def test_compose_shows_it_beside_the_control_plane(on_file: OnFile) -> None:
+def test_compose_includes_the_control_plane(on_file: OnFile) -> None:
     code, shown, _ = on_file("compose", SCHEDULER, secondary())
     assert code == 0
     assert "profiles" not in shown["config"]
@@ -46,19 +38,19 @@ def test_compose_shows_it_beside_the_control_plane(on_file: OnFile) -> None:
     assert one["config"]["profiles"] == [{"schedulerName": "mine"}]
 
 
-def test_compose_says_what_is_wrong_with_it(on_file: OnFile) -> None:
+def test_compose_reports_its_errors(on_file: OnFile) -> None:
     wrong = secondary(config={"parallelism": 0})
     code, shown, _ = on_file("compose", wrong)
     assert code == 1
     (condition,) = shown["secondarySchedulers"][0]["conditions"]
     assert condition["type"] == "Degraded"
     assert condition["message"].startswith("spec.config.parallelism")
-    code, shown, said = on_file("compose", secondary(logLevl="Debug"))
+    code, shown, output = on_file("compose", secondary(logLevl="Debug"))
     assert (code, shown) == (2, None)
-    assert "spec.logLevl" in said
-    code, _, said = on_file("compose", NAMED)
+    assert "spec.logLevl" in output
+    code, _, output = on_file("compose", NAMED)
     assert code == 2
-    assert "without spec; write spec: {namespace: NAME}" in said
+    assert "without spec; use spec: {namespace: NAME}" in output
 
 
 def test_plugins_shows_those_of_all_its_profiles(on_file: OnFile) -> None:
@@ -77,9 +69,11 @@ def test_plugins_shows_those_of_all_its_profiles(on_file: OnFile) -> None:
 
 
 def test_plugins_of_several_are_a_matter_of_one_after_the_other(on_file: OnFile) -> None:
-    code, _, said = on_file("plugins", secondary(), {**secondary(), "metadata": {"name": "other"}})
+    code, _, output = on_file(
+        "plugins", secondary(), {**secondary(), "metadata": {"name": "other"}}
+    )
     assert code == 2
-    assert "one SecondaryScheduler" in said
+    assert "one SecondaryScheduler" in output
 
 
 def test_validate_has_them(on_file: OnFile) -> None:

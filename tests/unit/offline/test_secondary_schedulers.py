@@ -1,4 +1,4 @@
-"""SecondarySchedulers and SchedulerProfiles in files: what `validate` says of them."""
+"""SecondarySchedulers and SchedulerProfiles in files: the findings of `validate`."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ import pytest
 import yaml
 
 from kube_scheduler_operator.base import assets
-from kube_scheduler_operator.offline.kinds import Setting
-from kube_scheduler_operator.offline.secondary_schedulers import ALL_KINDS
-from kube_scheduler_operator.offline.validate import Diagnosis, Verdict, validate
+from kube_scheduler_operator.offline.checks import CheckOptions
+from kube_scheduler_operator.offline.validate import KINDS, Diagnosis, ValidationReport, validate
 from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
 from kube_scheduler_operator.schedulerconfig.versions import Version
+
+from ...builders import profile, secondary
 
 EXAMPLES = Path(__file__).parents[3] / "docs/examples"
 V1 = "kube-scheduler-operator.dev/v1alpha1"
@@ -25,18 +26,9 @@ def obj(kind: str, name: str, **spec: Any) -> dict[str, Any]:
     return {"apiVersion": V1, "kind": kind, "metadata": {"name": name}, "spec": spec}
 
 
-def secondary(name: str = "mine", **spec: Any) -> dict[str, Any]:
-    return obj("SecondaryScheduler", name, namespace="batch", **spec)
-
-
-def profile(name: str, scheduler: str = "", **spec: Any) -> dict[str, Any]:
-    runs_on = {"scheduler": scheduler} if scheduler else {}
-    return obj("SchedulerProfile", name, **runs_on, **spec)
-
-
-def look(*documents: dict[str, Any], minor: int = 35, stock: bool = True) -> Verdict:
-    setting = Setting(Gates(Version(1, minor)), stock=stock)
-    return validate([("f", yaml.safe_dump_all(documents))], setting, ALL_KINDS)
+def look(*documents: dict[str, Any], minor: int = 35, stock: bool = True) -> ValidationReport:
+    setting = CheckOptions(Gates(Version(1, minor)), stock=stock)
+    return validate([("f", yaml.safe_dump_all(documents))], setting)
 
 
 def one(*documents: dict[str, Any], **kwargs: Any) -> Diagnosis:
@@ -44,7 +36,7 @@ def one(*documents: dict[str, Any], **kwargs: Any) -> Diagnosis:
     return finding
 
 
-def said(finding: Diagnosis) -> tuple[str, str, str, str]:
+def reported(finding: Diagnosis) -> tuple[str, str, str, str]:
     return finding.kind, finding.reason, finding.path, finding.severity
 
 
@@ -53,8 +45,8 @@ OURS = sorted(path for path in EXAMPLES.glob("*.yaml") if f"apiVersion: {V1}\n" 
 
 @pytest.mark.parametrize("path", OURS, ids=lambda path: path.name)
 def test_the_examples_would_start(path: Path) -> None:
-    verdict = validate([("f", path.read_text())], Setting(Gates(Version(1, 35))), ALL_KINDS)
-    assert verdict.starts, verdict.findings
+    result = validate([("f", path.read_text())], CheckOptions(Gates(Version(1, 35))))
+    assert result.starts, result.findings
 
 
 @pytest.mark.parametrize(
@@ -75,9 +67,9 @@ def test_the_examples_would_start(path: Path) -> None:
          ("SchedulerNameTaken", "spec.profiles")),
         ((secondary(), secondary()), ("NotRead", "metadata.name")),
         ((profile("p", **UNKNOWN),), ("UnknownPlugin", "spec.plugins.score.enabled[0].name")),
-        ((profile("p", "mine", **UNKNOWN), secondary()),
+        ((profile("p", scheduler="mine", **UNKNOWN), secondary()),
          ("UnknownPlugin", "spec.plugins.score.enabled[0].name")),
-        ((profile("p", "elsewhere", **UNKNOWN),),
+        ((profile("p", scheduler="elsewhere", **UNKNOWN),),
          ("UnknownPlugin", "spec.plugins.score.enabled[0].name")),
         ((profile("p", schedulerName="s"), profile("q", schedulerName="s")),
          ("SchedulerNameTaken", "spec.schedulerName")),
@@ -90,7 +82,9 @@ def test_what_would_not_start(documents: Any, expected: tuple[str, str]) -> None
 
 
 def test_a_mistake_is_found_in_the_document_that_has_it() -> None:
-    found = look(secondary(), profile("good", "mine"), profile("bad", "mine", **UNKNOWN)).findings
+    found = look(
+        secondary(), profile("good", scheduler="mine"), profile("bad", scheduler="mine", **UNKNOWN)
+    ).findings
     (finding,) = [each for each in found if each.severity == "error"]
     assert finding.kind == "SchedulerProfile"
     assert finding.position.line > 20
@@ -105,17 +99,17 @@ def test_a_mistake_is_found_in_the_document_that_has_it() -> None:
         ((secondary(config={"percentageOfNodesToScore": 1}),),
          ("SecondaryScheduler", "SampledTooFew",
           "spec.config.percentageOfNodesToScore", "warning")),
-        ((secondary(), profile("p", "mine", **NODE_NAME_OFF)),
+        ((secondary(), profile("p", scheduler="mine", **NODE_NAME_OFF)),
          ("SchedulerProfile", "SafetyFilterOff", "spec.plugins.filter.disabled[0]", "warning")),
         ((profile("p", **NODE_NAME_OFF),),
          ("SchedulerProfile", "SafetyFilterOff", "spec.plugins.filter.disabled[0]", "warning")),
     ],
 )  # fmt: skip
-def test_what_hurts_is_found_where_it_was_written(documents: Any, expected: Any) -> None:
-    assert said(one(*documents)) == expected
+def test_warnings_have_the_position_of_their_field(documents: Any, expected: Any) -> None:
+    assert reported(one(*documents)) == expected
 
 
-def test_a_further_scheduler_beside_the_control_planes_is_another_process() -> None:
+def test_secondary_scheduler_is_checked_as_another_process() -> None:
     scheduler = {
         "apiVersion": "config.openshift.io/v1",
         "kind": "Scheduler",
@@ -130,7 +124,7 @@ def test_a_further_scheduler_beside_the_control_planes_is_another_process() -> N
     assert look(secondary()).findings == ()
 
 
-def test_its_own_image_says_which_version_reads_it() -> None:
+def test_image_determines_the_version() -> None:
     limits = {"plugins": {"filter": {"enabled": [{"name": "EBSLimits"}]}}}
     image = "registry.k8s.io/kube-scheduler:v1.30.4"
     assert look(secondary(profiles=[limits], image=image)).starts
@@ -144,7 +138,7 @@ def test_an_image_of_ones_own_has_the_last_word_about_plugins() -> None:
 
 
 def test_every_kind_that_is_an_object_has_its_definition() -> None:
-    for (group, kind), how in ALL_KINDS.items():
+    for (group, kind), how in KINDS.items():
         if how.definition:
             definition = yaml.safe_load(assets.text("crds", how.definition))["spec"]
             assert (definition["group"], definition["names"]["kind"]) == (group, kind)

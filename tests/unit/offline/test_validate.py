@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from kube_scheduler_operator.base.findings import format_path
-from kube_scheduler_operator.offline.kinds import KINDS, Setting, parse_path
-from kube_scheduler_operator.offline.validate import Diagnosis, Verdict, validate
+from kube_scheduler_operator.offline.checks import CheckOptions, parse_path
+from kube_scheduler_operator.offline.validate import KINDS, Diagnosis, ValidationReport, validate
 from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
 from kube_scheduler_operator.schedulerconfig.versions import Version
 
@@ -27,9 +27,9 @@ spec:
 """
 
 
-def look(*texts: str, minor: int = 35, stock: bool = True) -> Verdict:
+def look(*texts: str, minor: int = 35, stock: bool = True) -> ValidationReport:
     files = [(f"{index}.yaml", text) for index, text in enumerate(texts)]
-    return validate(files, Setting(Gates(Version(1, minor)), stock=stock))
+    return validate(files, CheckOptions(Gates(Version(1, minor)), stock=stock))
 
 
 def short(finding: Diagnosis) -> tuple[str, str, int, int]:
@@ -44,9 +44,9 @@ def one(*texts: str, **how: Any) -> Diagnosis:
 
 
 def test_a_good_file_has_no_finding() -> None:
-    verdict = look(HEAD)
-    assert (verdict.findings, verdict.starts) == ((), True)
-    assert verdict.documents == (("0.yaml", "KubeSchedulerConfiguration"),)
+    result = look(HEAD)
+    assert (result.findings, result.starts) == ((), True)
+    assert result.documents == (("0.yaml", "KubeSchedulerConfiguration"),)
 
 
 def test_a_mistake_has_line_column_path_sentence_fix_and_severity() -> None:
@@ -67,10 +67,10 @@ def test_a_mistake_has_line_column_path_sentence_fix_and_severity() -> None:
     assert short(one(text))[2:] == (7, 9)
 
 
-def test_a_warning_changes_no_verdict() -> None:
-    verdict = look(f"{HEAD}percentageOfNodesToScore: 1\n")
-    assert verdict.starts
-    assert [each.severity for each in verdict.findings] == ["warning"]
+def test_a_warning_does_not_change_the_result() -> None:
+    result = look(f"{HEAD}percentageOfNodesToScore: 1\n")
+    assert result.starts
+    assert [each.severity for each in result.findings] == ["warning"]
 
 
 def test_warnings_wait_until_the_errors_are_gone() -> None:
@@ -104,10 +104,10 @@ def test_what_would_not_start(text: str, reason: str, line: int, column: int) ->
     assert not look(text).starts
 
 
-def test_what_stands_beside_is_passed_over_unless_there_is_nothing_else() -> None:
+def test_other_objects_are_skipped_unless_there_is_nothing_else() -> None:
     role = "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\n"
-    verdict = look(f"{HEAD}---\n{role}")
-    assert (verdict.findings, verdict.others) == ((), (("0.yaml", "Role"),))
+    result = look(f"{HEAD}---\n{role}")
+    assert (result.findings, result.others) == ((), (("0.yaml", "Role"),))
     assert one(role).reason == "UnknownKind"
     misspelt = "apiVersion: config.openshift.io/v1\nkind: Schedular\n"
     assert one(f"{HEAD}---\n{misspelt}").reason == "UnknownKind"
@@ -132,37 +132,35 @@ def test_old_api_versions_are_for_convert(head: str) -> None:
 
 
 def test_documents_are_checked_each_and_the_second_is_never_read() -> None:
-    verdict = look(f"{HEAD}parallelism: 0\n---\n{HEAD}parallelism: -1\n")
-    assert [(each.reason, each.position.line) for each in verdict.findings] == [
+    result = look(f"{HEAD}parallelism: 0\n---\n{HEAD}parallelism: -1\n")
+    assert [(each.reason, each.position.line) for each in result.findings] == [
         ("InvalidConfiguration", 3),
         ("NeverRead", 5),
         ("InvalidConfiguration", 7),
     ]
-    assert verdict.count("error") == 2
+    assert result.count("error") == 2
 
 
 def test_what_stands_before_a_syntax_error_is_checked_as_well() -> None:
-    verdict = look(f"{HEAD}parallelism: 0\n---\na: [\n")
-    assert [each.reason for each in verdict.findings] == ["InvalidConfiguration", "Syntax"]
+    result = look(f"{HEAD}parallelism: 0\n---\na: [\n")
+    assert [each.reason for each in result.findings] == ["InvalidConfiguration", "Syntax"]
 
 
 def test_scheduler_and_kubescheduler_count_together_wherever_they_are() -> None:
     overrides = f"{KUBESCHEDULER}  unsupportedConfigOverrides: {{percentageOfNodesToScore: 2}}\n"
     for files in ([f"{SCHEDULER}  profile: NoScoring\n---\n{overrides}"],
                   [overrides, f"{SCHEDULER}  profile: NoScoring\n"]):  # fmt: skip
-        verdict = look(*files)
-        (finding,) = verdict.findings
+        result = look(*files)
+        (finding,) = result.findings
         assert finding.reason == "SampledTooFew"
         assert finding.path == "spec.unsupportedConfigOverrides.percentageOfNodesToScore"
         assert finding.kind == "KubeScheduler"
-        assert len(verdict.documents) == 2
+        assert len(result.documents) == 2
 
 
 def test_a_field_of_scheduler_is_found_in_the_scheduler() -> None:
-    verdict = look(
-        f"{KUBESCHEDULER}  logLevel: Debug\n---\n{SCHEDULER}  mastersSchedulable: true\n"
-    )
-    (finding,) = verdict.findings
+    result = look(f"{KUBESCHEDULER}  logLevel: Debug\n---\n{SCHEDULER}  mastersSchedulable: true\n")
+    (finding,) = result.findings
     assert (finding.kind, finding.severity, finding.position.line) == ("Scheduler", "warning", 11)
 
 
@@ -183,7 +181,7 @@ def test_warnings_about_overrides_are_found_where_they_were_written() -> None:
     )  # fmt: skip
 
 
-def test_two_configurations_are_looked_at_as_two_processes() -> None:
+def test_two_configurations_are_checked_as_two_processes() -> None:
     mine = f"{HEAD}profiles: [{{schedulerName: mine}}]\nleaderElection: {{resourceName: mine}}\n"
     finding = one(HEAD, mine)
     assert (finding.file, finding.reason) == ("1.yaml", "SameNodes")

@@ -1,1 +1,1 @@
-"""The commands for people, one module each."""
+"""The commands for users and administrators, one module each."""

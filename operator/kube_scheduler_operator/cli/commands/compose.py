@@ -1,51 +1,69 @@
-"""`compose`: what the operator would make of a Scheduler and a KubeScheduler, without a cluster.
+"""`compose`: composes configurations from objects as the operator does, without a cluster.
 
-Also of SchedulerProfiles, SchedulerExtenders and SecondarySchedulers, and on OpenShift of the
-APIServer, FeatureGate and Infrastructure of the cluster.
+The objects are Scheduler, KubeScheduler, SchedulerProfiles, SchedulerExtenders, SecondarySchedulers
+and LoadPolicies, and on OpenShift also the cluster's APIServer, FeatureGate and Infrastructure.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from ...base import names
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from ...base.findings import Finding
-    from ...base.platform import Platform
-    from ...extenders.validate import ExtenderVerdict
-    from ...model.inputs import Inputs
-    from ...profiles.validate import Verdict
+from ...base.findings import Finding, format_path
+from ...base.platform import PLATFORMS, Platform
+from ...controlplane.compose import compose
+from ...controlplane.conditions import from_findings
+from ...extenders.validate import ExtenderResult
+from ...kube import resource as kinds
+from ...load.policy import LoadPolicyError
+from ...load.policy_files import read_spec
+from ...model.attachment import ValidationResult
+from ...model.inputs import Inputs
+from ...offline.checks import CheckOptions
+from ...offline.secondary_schedulers import (
+    DEFINITION,
+    VERSION,
+    ComposedSecondary,
+    compose_secondary,
+)
+from ...profiles.status import plugin_table
+from ...profiles.validate import ProfileResult
+from ...schedulerconfig.crd_schema import validate_object
+from ...schedulerconfig.feature_gates import Gates
+from ...schedulerconfig.versions import Version
+from ...status.accepted import state_of
+from ..lib.errors import UsageError
+from ..lib.input_files import read_documents
+from ..lib.output import print_document
 
 DEFAULT_OPERAND_VERSION: Final = "v1.35.4"
 _DEFAULT_OBJECTS: Final[dict[str, dict[str, Any]]] = {
-    "Scheduler": {
-        "apiVersion": "config.openshift.io/v1",
-        "kind": "Scheduler",
+    resource.kind: {
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
         "metadata": {"name": names.CLUSTER},
-        "spec": {},
-    },
-    "KubeScheduler": {
-        "apiVersion": "operator.openshift.io/v1",
-        "kind": "KubeScheduler",
-        "metadata": {"name": names.CLUSTER},
-        "spec": {"managementState": "Managed"},
-    },
+        "spec": spec,
+    }
+    for resource, spec in (
+        (kinds.SCHEDULERS, {}),
+        (kinds.KUBE_SCHEDULERS, {"managementState": "Managed"}),
+    )
 }
 _API_VERSIONS: Final = {
-    **{kind: obj["apiVersion"] for kind, obj in _DEFAULT_OBJECTS.items()},
-    "SchedulerProfile": "kube-scheduler-operator.dev/v1alpha1",
-    "SchedulerExtender": "kube-scheduler-operator.dev/v1alpha1",
-    "SecondaryScheduler": "kube-scheduler-operator.dev/v1alpha1",
-    "LoadPolicy": "kube-scheduler-operator.dev/v1alpha1",
-    "APIServer": "config.openshift.io/v1",
-    "FeatureGate": "config.openshift.io/v1",
-    "Infrastructure": "config.openshift.io/v1",
+    resource.kind: resource.api_version
+    for resource in (
+        kinds.SCHEDULERS,
+        kinds.KUBE_SCHEDULERS,
+        kinds.SCHEDULER_PROFILES,
+        kinds.SCHEDULER_EXTENDERS,
+        kinds.SECONDARY_SCHEDULERS,
+        kinds.LOAD_POLICIES,
+        kinds.API_SERVERS,
+        kinds.FEATURE_GATES,
+        kinds.INFRASTRUCTURES,
+    )
 }
 _PROFILE: Final = "SchedulerProfile"
 _SECONDARY: Final = "SecondaryScheduler"
@@ -54,9 +72,9 @@ _EXTENDER: Final = "SchedulerExtender"
 _MANY: Final = (_PROFILE, _EXTENDER, _SECONDARY, _LOAD)
 _EMPTY: Final = {
     _PROFILE: "spec: {} for kube-scheduler's defaults",
-    _EXTENDER: "spec: {agent: {policies: [{name: safe-overload}]}}, say",
-    _SECONDARY: "spec: {namespace: NAME}, where it is to run",
-    _LOAD: "spec: {} for the policy that crane ships",
+    _EXTENDER: "spec: {agent: {policies: [{name: safe-overload}]}}, for example",
+    _SECONDARY: "spec: {namespace: NAME}",
+    _LOAD: "spec: {} for crane's default policy",
 }
 _INSTEAD: Final = {
     "APIServer": "set spec.tlsSecurityProfile of the KubeScheduler instead",
@@ -65,20 +83,15 @@ _INSTEAD: Final = {
 }
 
 
-class InputError(Exception):
-    """The files are not what the command can work with."""
-
-
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the command and its options."""
     parser = subparsers.add_parser(
         "compose",
-        help="show the configuration that a Scheduler and a KubeScheduler lead to",
-        description="Show the scheduler's configuration, flags and conditions that a Scheduler, a "
-        "KubeScheduler, SchedulerProfiles and SchedulerExtenders lead to, and those of "
-        "SecondarySchedulers; of LoadPolicies the file that programs read. Nothing is sent "
-        "anywhere. Exit code 0: it would be rolled out; 1: it would not, or a profile or an "
-        "extender is not accepted; 2: the files cannot be read.",
+        description="Shows the configuration, flags and conditions that result from a Scheduler, a "
+        "KubeScheduler, SchedulerProfiles, SchedulerExtenders and SecondarySchedulers, and the "
+        "policy file of LoadPolicies. Does not need a cluster. The exit code is 0 if the result "
+        "would be rolled out, 1 if not or if a profile or an extender is not accepted, 2 if the "
+        "files cannot be read.",
     )
     parser.add_argument(
         "-f",
@@ -94,7 +107,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--operand-version",
         default=DEFAULT_OPERAND_VERSION,
         metavar="VERSION",
-        help="the kube-scheduler to compose for (default: %(default)s)",
+        help="version of kube-scheduler (default: %(default)s)",
     )
     parser.add_argument(
         "--platform",
@@ -105,24 +118,20 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--payload-version",
         default="",
         metavar="VERSION",
-        help="OpenShift's release, if FeatureGate has the gates of several",
+        help="the OpenShift release, if the FeatureGate has the gates of several",
     )
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Compose and print; 0 if it would be rolled out, 1 if not, 2 for unreadable input."""
-    from ...base.platform import PLATFORMS
-    from ...controlplane.compose import Inputs, compose
-    from ...schedulerconfig.versions import Version
-
+    """Compose and print; returns 0 if it would be rolled out, 1 if not, 2 for invalid input."""
     try:
         platform = PLATFORMS.get(args.platform)
         if platform is None:
             known = ", ".join(PLATFORMS)
-            raise InputError(f"platform {args.platform!r} is not known; use {known}")
+            raise UsageError(f"--platform {args.platform!r} is unknown; use {known}")
         found, many = _read(args.files, platform)
-        profiles, further, extenders = many[_PROFILE], many[_SECONDARY], many[_EXTENDER]
+        profiles, secondary, extenders = many[_PROFILE], many[_SECONDARY], many[_EXTENDER]
         objects = {**_DEFAULT_OBJECTS, **found}
         inputs = Inputs(
             platform=platform,
@@ -136,11 +145,11 @@ def run(args: argparse.Namespace) -> int:
             scheduler_profiles=tuple(profiles.values()),
             scheduler_extenders=tuple(extenders.values()),
             planned=True,
-            schedulers=frozenset({"", *further}),
+            schedulers=frozenset({"", *secondary}),
         )
         loads = [_load_policy(one) for one in many[_LOAD].values()]
-        secondaries = [_secondary(one, inputs) for one in further.values()]
-    except (InputError, ValueError) as error:
+        secondaries = [_secondary(one, inputs) for one in secondary.values()]
+    except (UsageError, ValueError) as error:
         sys.stderr.write(f"error: {error}\n")
         return 2
     composition = compose(inputs)
@@ -150,61 +159,54 @@ def run(args: argparse.Namespace) -> int:
         "observedConfig": composition.observed_config,
         "conditions": _conditions(composition.findings),
     }
-    verdicts = [*composition.verdicts, *(one for each in secondaries for one in each.verdicts)]
-    called = [*composition.extenders, *(one for each in secondaries for one in each.extenders)]
+    profile_results = [
+        *composition.results,
+        *(one for each in secondaries for one in each.profile_results),
+    ]
+    called = [
+        *composition.extenders,
+        *(one for each in secondaries for one in each.extenders.chosen.results),
+    ]
     others = (*profiles.values(), *extenders.values())
-    if (further or loads) and not found and all(scheduler_of(one) for one in others):
-        document = {}  # nothing is said of the control plane
+    if (secondary or loads) and not found and all(scheduler_of(one) for one in others):
+        document = {}  # nothing configures the control plane
     if profiles:
-        document["schedulerProfiles"] = _profiles(verdicts)
+        document["schedulerProfiles"] = [_profile(result) for result in profile_results]
     if extenders:
-        document["schedulerExtenders"] = _extenders(called)
-    if further:
-        document["secondarySchedulers"] = [each.document for each in secondaries]
+        document["schedulerExtenders"] = [_extender(result) for result in called]
+    if secondary:
+        document["secondarySchedulers"] = [_secondary_document(each) for each in secondaries]
     if loads:
         document["loadPolicies"] = loads
-    _print(document, args.output)
-    accepted = all(one.accepted for one in verdicts) and all(one.accepted for one in called)
-    blocking = composition.blocking or any(each.blocking for each in secondaries)
+    print_document(document, args.output)
+    accepted = all(one.accepted for one in profile_results) and all(one.accepted for one in called)
+    blocking = composition.blocking or any(each.composition.blocking for each in secondaries)
     return 1 if blocking or not accepted else 0
 
 
-@dataclass(frozen=True, slots=True)
-class _Secondary:
-    """What a SecondaryScheduler comes to."""
-
-    document: dict[str, Any]
-    verdicts: Sequence[Verdict]
-    extenders: Sequence[ExtenderVerdict]
-    blocking: bool
-
-
 def scheduler_of(obj: dict[str, Any]) -> str:
-    """The scheduler that is to have a profile or an extender; empty: the control plane's."""
+    """The scheduler of a profile or an extender; empty: the control plane's."""
     return str(obj["spec"].get("scheduler") or "")
 
 
-def _secondary(obj: dict[str, Any], inputs: Inputs) -> _Secondary:
-    """Compose one, with its profiles and extenders among the inputs.
+def _secondary(obj: dict[str, Any], inputs: Inputs) -> ComposedSecondary:
+    """Compose a SecondaryScheduler with its profiles and extenders among the inputs.
 
     Raises:
-        InputError: the API would not take it.
+        UsageError: the API server would reject it.
     """
-    from ...base.findings import format_path
-    from ...offline.kinds import Setting
-    from ...offline.secondary_schedulers import DEFINITION, VERSION, composed
-    from ...schedulerconfig.crd_schema import check_object
-    from ...schedulerconfig.feature_gates import Gates
-
     name = obj["metadata"]["name"]
-    for problem in check_object(obj, DEFINITION, VERSION):
-        raise InputError(f'{_SECONDARY} "{name}": {format_path(problem.path)}: {problem.message}')
-    setting = Setting(Gates(inputs.operand_version), inputs.platform)
+    for problem in validate_object(obj, DEFINITION, VERSION):
+        raise UsageError(f'{_SECONDARY} "{name}": {format_path(problem.path)}: {problem.message}')
+    setting = CheckOptions(Gates(inputs.operand_version), inputs.platform)
     profiles, extenders = inputs.scheduler_profiles or (), inputs.scheduler_extenders or ()
-    made = composed(obj, profiles, extenders, setting)
+    return compose_secondary(obj, profiles, extenders, setting)
+
+
+def _secondary_document(made: ComposedSecondary) -> dict[str, Any]:
     composition = made.composition
-    document = {
-        "name": name,
+    return {
+        "name": made.request.name,
         "config": composition.config,
         "args": list(composition.arguments),
         "conditions": [
@@ -212,138 +214,106 @@ def _secondary(obj: dict[str, Any], inputs: Inputs) -> _Secondary:
             for one in composition.findings
         ],
     }
-    called = made.extenders.chosen.verdicts
-    return _Secondary(document, made.verdicts, called, composition.blocking)
 
 
 def _load_policy(obj: dict[str, Any]) -> dict[str, Any]:
-    """What a LoadPolicy comes to.
+    """The policy file of a LoadPolicy.
 
     Raises:
-        InputError: the operator would not accept it.
+        UsageError: the operator would not accept it.
     """
-    from ...load.policy import LoadPolicyError
-    from ...load.policy_files import read_spec
-
     name = obj["metadata"]["name"]
     try:
         return {"name": name, "policy": read_spec(obj["spec"]).policy.document()}
     except LoadPolicyError as error:
-        raise InputError(f'{_LOAD} "{name}": {error}') from error
+        raise UsageError(f'{_LOAD} "{name}": {error}') from error
 
 
-def _profiles(verdicts: Iterable[Verdict]) -> list[dict[str, Any]]:
-    """What became of each SchedulerProfile, and what runs then."""
-    from ...profiles.status import plugin_table
-    from ...status.accepted import state_of
-
-    return [
-        {
-            "name": verdict.name,
-            "state": state_of(verdict),
-            "plugins": plugin_table(verdict),
-            **({"warnings": [each.text for each in verdict.warnings]} if verdict.warnings else {}),
-        }
-        for verdict in verdicts
-    ]
+def _profile(result: ProfileResult) -> dict[str, Any]:
+    """The state and the plugins of a SchedulerProfile."""
+    return _with_warnings(result, {"plugins": plugin_table(result)})
 
 
-def _extenders(verdicts: Iterable[ExtenderVerdict]) -> list[dict[str, Any]]:
-    """What became of each SchedulerExtender, and where it is called."""
-    from ...status.accepted import state_of
+def _extender(result: ExtenderResult) -> dict[str, Any]:
+    """The state and the endpoint of a SchedulerExtender."""
+    endpoint = {} if result.entry is None else {"endpoint": result.entry["urlPrefix"]}
+    return _with_warnings(result, endpoint)
 
-    return [
-        {
-            "name": verdict.name,
-            "state": state_of(verdict),
-            **({"endpoint": verdict.entry["urlPrefix"]} if verdict.entry is not None else {}),
-            **({"warnings": [each.text for each in verdict.warnings]} if verdict.warnings else {}),
-        }
-        for verdict in verdicts
-    ]
+
+def _with_warnings(result: ValidationResult, details: dict[str, Any]) -> dict[str, Any]:
+    document = {"name": result.name, "state": state_of(result), **details}
+    if result.warnings:
+        document["warnings"] = [each.text for each in result.warnings]
+    return document
 
 
 def _read(
     files: list[str], platform: Platform
 ) -> tuple[dict[str, dict[str, Any]], dict[str, dict[str, dict[str, Any]]]]:
-    """(the objects of all files by kind, those of which there can be many by kind and name).
+    """(single objects by kind, objects of the other kinds by kind and name).
 
     Raises:
-        InputError: a file cannot be read or holds something else.
+        UsageError: a file cannot be read or has other objects.
     """
-    import yaml
-
     objects: dict[str, dict[str, Any]] = {}
     many: dict[str, dict[str, dict[str, Any]]] = {kind: {} for kind in _MANY}
     for name in files:
         shown = "standard input" if name == "-" else name
-        try:
-            documents = list(yaml.safe_load_all(_text(name)))
-        except OSError as error:
-            raise InputError(f"{shown}: {error.strerror}") from error
-        except (yaml.YAMLError, UnicodeDecodeError) as error:
-            raise InputError(f"{shown} is neither YAML nor JSON: {error}") from error
-        for document in documents:
-            if document is None:
-                continue
+        for document in read_documents(name):
             try:
                 kind = _kind(document, platform)
-            except InputError as error:
-                raise InputError(f"{shown}: {error}") from None
+            except UsageError as error:
+                raise UsageError(f"{shown}: {error}") from None
             if kind in many:
                 named = document["metadata"]["name"]
                 if named in many[kind]:
-                    raise InputError(f'{shown}: a second {kind} "{named}"; rename one')
+                    raise UsageError(
+                        f'{shown}: a {kind} "{named}" is already defined; rename one of them'
+                    )
                 many[kind][named] = document
                 continue
             if kind in objects:
-                raise InputError(f"{shown}: a second {kind}; there is one per cluster")
+                raise UsageError(f"{shown}: a {kind} is already defined, and a cluster has one")
             objects[kind] = document
     return objects, many
 
 
 def _kind(document: Any, platform: Platform) -> str:
-    """The kind of a document that the command can work with.
+    """The kind of a document.
 
     Raises:
-        InputError: it is another one, and what to do.
+        UsageError: the document is not supported.
     """
     kind = document.get("kind") if isinstance(document, dict) else None
     if not isinstance(kind, str) or kind not in _API_VERSIONS:
-        what = f"kind {kind}" if kind else "no Kubernetes object"
+        what = f"unsupported kind {kind}" if kind else "not a Kubernetes object"
         more = f" (also {', '.join(_INSTEAD)})" if platform.cluster_config else ""
-        raise InputError(
-            f"{what}; give a Scheduler, a KubeScheduler, SchedulerProfiles, SchedulerExtenders, "
+        raise UsageError(
+            f"{what}; use a Scheduler, a KubeScheduler, SchedulerProfiles, SchedulerExtenders, "
             f"SecondarySchedulers and LoadPolicies{more}"
         )
     if kind in _INSTEAD and not platform.cluster_config:
-        raise InputError(f"platform {platform.name} has no {kind}; {_INSTEAD[kind]}")
+        raise UsageError(
+            f"platform {platform.name} does not have the kind {kind}; {_INSTEAD[kind]}"
+        )
     got, wanted = document.get("apiVersion"), _API_VERSIONS[kind]
     if got != wanted:
-        raise InputError(f"{kind} has apiVersion {got}; write {wanted}")
+        raise UsageError(f"{kind} has apiVersion {got}; use {wanted}")
     metadata = document.get("metadata")
     if kind in _MANY:
         if not isinstance(metadata, dict) or not isinstance(metadata.get("name"), str):
-            raise InputError(f"{kind} without metadata.name; give it one")
+            raise UsageError(f"{kind} without metadata.name; add it")
         if not isinstance(document.get("spec"), dict):
-            raise InputError(f"{kind} without spec; write {_EMPTY[kind]}")
+            raise UsageError(f"{kind} without spec; use {_EMPTY[kind]}")
         return kind
     name = metadata.get("name", names.CLUSTER) if isinstance(metadata, dict) else names.CLUSTER
     if name != names.CLUSTER:
-        raise InputError(f'{kind} "{name}" is not read; the one that counts is "{names.CLUSTER}"')
+        raise UsageError(f'{kind} "{name}" is ignored; rename it to "{names.CLUSTER}"')
     return kind
 
 
-def _text(name: str) -> str:
-    from pathlib import Path
-
-    return sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")
-
-
 def _conditions(findings: tuple[Finding, ...]) -> list[dict[str, str]]:
-    """What the operator would say; conditions that have nothing to say are left out."""
-    from ...controlplane.conditions import from_findings
-
+    """The conditions that the operator would set, without those that have no message."""
     return [
         {
             "type": condition.type,
@@ -354,14 +324,3 @@ def _conditions(findings: tuple[Finding, ...]) -> list[dict[str, str]]:
         for condition in from_findings(findings)
         if condition.message
     ]
-
-
-def _print(document: dict[str, Any], output: str) -> None:
-    import json
-
-    import yaml
-
-    if output == "json":
-        sys.stdout.write(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
-    else:
-        yaml.safe_dump(document, sys.stdout, sort_keys=False, allow_unicode=True)

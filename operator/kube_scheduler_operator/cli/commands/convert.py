@@ -1,23 +1,30 @@
-"""`convert`: an old scheduler configuration as KubeSchedulerConfiguration v1, and what changed.
+"""`convert`: converts an old scheduler configuration and reports the changes.
 
-The result goes to standard output, so that it can be piped; the changes go to standard error.
+The result is written to standard output, the changes to standard error.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
+from ...migrate.changes import ConversionError, Severity, problem_text
+from ...migrate.convert import POLICY_KEY, Conversion, convert, is_policy, policy_reference
+from ...migrate.crane_dynamic import read_dynamic
+from ...migrate.kube_safe_scheduler import convert_agents
+from ...migrate.objects import ConvertedObjects, scheduler_profiles
+from ...schedulerconfig.feature_gates import Gates
+from ...schedulerconfig.in_tree_plugins import NEWEST, OLDEST, on_record
+from ...schedulerconfig.schema import KIND
+from ...schedulerconfig.validation import UNKNOWN_PLUGIN, Target
+from ...schedulerconfig.versions import Version
 from ..lib import convert_crane
-from ..lib.common import DEFAULT_VERSION, CommandError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from ...migrate.convert import Conversion
-    from ...migrate.objects import Converted
-    from ...schedulerconfig.check import Target
+from ..lib.errors import CommandError
+from ..lib.flags import DEFAULT_VERSION
+from ..lib.input_files import embedded_document, read_documents
 
 _CONFIG_MAP: Final = "ConfigMap"
 
@@ -26,14 +33,13 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Register the command and its options."""
     parser = subparsers.add_parser(
         "convert",
-        help="bring an old scheduler configuration to the version that is read today",
-        description="Converts a Policy or a KubeSchedulerConfiguration of v1alpha1 to v1beta3 to "
-        "v1, so that the scheduler does what it did, and says what changed on standard error. "
-        "A configuration with crane's plugin Dynamic, and kube-safe-scheduler's manifests, become "
-        "objects for kubectl apply. "
-        "Files may have several documents and ConfigMaps with such documents in them; other "
-        "objects are passed over. Exit code 0: converted; 1: it cannot be, or the scheduler would "
-        "not start with the result; 2: wrong usage.",
+        description="Converts a Policy, or a KubeSchedulerConfiguration of v1alpha1 to v1beta3, to "
+        "v1 without changing the scheduler's behavior, and reports the changes on standard error. "
+        "Converts configurations with crane's plugin Dynamic, and manifests of "
+        "kube-safe-scheduler, to objects for kubectl apply. The file may have several documents "
+        "and ConfigMaps that contain them; other objects are skipped. The exit code is 0 if "
+        "everything was converted, 1 if not or if the scheduler would not start with the result, "
+        "2 for invalid usage.",
     )
     parser.add_argument(
         "-f", "--file", required=True, metavar="FILE", help="YAML or JSON, - for standard input"
@@ -43,44 +49,42 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--kubernetes-version",
         default=DEFAULT_VERSION,
         metavar="VERSION",
-        help="of the kube-scheduler that will read the result (default: %(default)s)",
+        help="version of the kube-scheduler that will read the result (default: %(default)s)",
     )
     parser.add_argument(
         "--policy",
         metavar="FILE",
-        help="the Policy, or a ConfigMap with it, that algorithmSource of a v1alpha1 file names",
+        help="the Policy, or the ConfigMap with it, to which algorithmSource of a v1alpha1 file "
+        "refers",
     )
     parser.add_argument(
         "--custom-image",
         action="store_true",
-        help="keep plugins that kube-scheduler has not, because the image has them",
+        help="keep plugins that Kubernetes' own kube-scheduler does not have",
     )
     parser.add_argument(
-        "--quiet", action="store_true", help="do not tell changes that keep the behaviour"
+        "--quiet", action="store_true", help="do not report changes that preserve the behavior"
     )
     parser.add_argument(
         "--profiles",
         action="store_true",
-        help="print SchedulerProfiles for kubectl apply instead of a configuration file",
+        help="convert to SchedulerProfiles for kubectl apply",
     )
     convert_crane.add_flags(parser)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Convert and print; 0 if all of it was converted, 1 if not, 2 for wrong usage."""
-    from ...schedulerconfig.catalogue import NEWEST, OLDEST, on_record
-    from ...schedulerconfig.check import Target
-    from ...schedulerconfig.feature_gates import Gates
-    from ...schedulerconfig.versions import Version
-
+    """Convert and print; returns 0 if everything was converted, 1 if not, 2 for invalid usage."""
     try:
         version = Version.parse(args.kubernetes_version)
         if not on_record(version):
             known = f"{OLDEST.short} to {NEWEST.short}"
-            raise CommandError(f"--kubernetes-version {version.short} is not known; use {known}")
+            raise CommandError(
+                f"--kubernetes-version {version.short} is not supported; use {known}"
+            )
         documents = read_documents(args.file)
-        policy = _given_policy(args.policy)
+        policy = _policy_from_flag(args.policy)
     except (CommandError, ValueError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
@@ -94,23 +98,19 @@ def _convert_all(
     target: Target,
     args: argparse.Namespace,
 ) -> int:
-    from ...migrate.changes import ConversionError, problem_text
-    from ...migrate.convert import convert
-    from ...migrate.crane_dynamic import read_dynamic
-
     found, failed = _convertible(documents)
     used = _referenced([document for _name, document in found], documents)
     results: list[dict[str, Any]] = []
     for name, document in found:
         if any(document is each for each in used):
-            continue  # it is part of the document that names it
+            continue  # converted with the document that refers to it
         prefix = f"{name}: " if len(found) > 1 else ""
         dynamic = None if args.custom_image else read_dynamic(document)
         try:
             if dynamic is not None:
                 converted = convert_crane.convert_scheduler(dynamic, documents, target, args)
                 results += converted.objects
-                failed = _tell(converted, prefix, quiet=args.quiet) or failed
+                failed = _report(converted, prefix, quiet=args.quiet) or failed
                 continue
             conversion = convert(document, target, policy or _policy_for(document, documents))
         except ConversionError as error:
@@ -127,10 +127,10 @@ def _convert_all(
         agents = None if args.profiles else _agents(conversion, documents, args)
         if agents is not None:
             results += agents.objects
-            failed = _tell(agents, prefix, quiet=args.quiet) or failed
+            failed = _report(agents, prefix, quiet=args.quiet) or failed
             continue
         results += _as_profiles(conversion, prefix) if args.profiles else [conversion.config]
-        failed = _tell(conversion, prefix, quiet=args.quiet) or failed
+        failed = _report(conversion, prefix, quiet=args.quiet) or failed
     if not found and not failed:
         try:
             results = convert_crane.convert_policies(documents, args)
@@ -139,7 +139,7 @@ def _convert_all(
             return 1
     if not found and not failed and not results:
         print(
-            "error: there is no Policy and no KubeSchedulerConfiguration in it; give one",
+            "error: the file contains neither a Policy nor a KubeSchedulerConfiguration",
             file=sys.stderr,
         )
         return 1
@@ -149,12 +149,10 @@ def _convert_all(
 
 def _agents(
     conversion: Conversion, documents: Sequence[Any], args: argparse.Namespace
-) -> Converted | None:
-    """What comes of kube-safe-scheduler's manifests; None: these are others."""
+) -> ConvertedObjects | None:
+    """The conversion of kube-safe-scheduler's manifests; None for other manifests."""
     if not conversion.config.get("extenders"):
         return None
-    from ...migrate.kube_safe_scheduler import convert_agents
-
     return convert_agents(
         conversion.config,
         conversion.changes,
@@ -166,24 +164,19 @@ def _agents(
 
 
 def _as_profiles(conversion: Conversion, prefix: str) -> list[dict[str, Any]]:
-    """The SchedulerProfiles; what they cannot say is told."""
-    from ...migrate.objects import scheduler_profiles
-
+    """The SchedulerProfiles; reports fields that they do not have."""
     objects, left = scheduler_profiles(conversion.config)
     if left:
         print(
-            f"left out: {prefix}{', '.join(left)}: no SchedulerProfile says this; if it is still "
-            "wanted, put it into spec.unsupportedConfigOverrides of KubeScheduler",
+            f"left out: {prefix}{', '.join(left)}: not supported by SchedulerProfile; if you need "
+            "it, set it in spec.unsupportedConfigOverrides of KubeScheduler",
             file=sys.stderr,
         )
     return objects
 
 
-def _tell(conversion: Conversion | Converted, prefix: str, *, quiet: bool) -> bool:
-    """Print the changes, the worst first; True if the scheduler would not start."""
-    from ...migrate.changes import Severity, problem_text
-    from ...schedulerconfig.check import UNKNOWN_PLUGIN
-
+def _report(conversion: Conversion | ConvertedObjects, prefix: str, *, quiet: bool) -> bool:
+    """Print the changes by severity; True if the scheduler would not start."""
     for severity in (Severity.LOST, Severity.DIFFERS, Severity.SAME):
         if quiet and severity is Severity.SAME:
             continue
@@ -198,12 +191,10 @@ def _tell(conversion: Conversion | Converted, prefix: str, *, quiet: bool) -> bo
 
 
 def _convertible(documents: Sequence[Any]) -> tuple[list[tuple[str, Any]], bool]:
-    """(name for messages and document, of all that can be converted; whether one cannot be read).
+    """(display name and document, for all that can be converted; whether one cannot be read).
 
-    A ConfigMap counts for the documents in it, of which only those of a scheduler are looked at.
+    The scheduler's documents in ConfigMaps are included.
     """
-    from ...migrate.convert import POLICY_KEY, is_policy
-
     found: list[tuple[str, Any]] = []
     failed = False
     for number, document in enumerate(documents, start=1):
@@ -211,120 +202,80 @@ def _convertible(documents: Sequence[Any]) -> tuple[list[tuple[str, Any]], bool]
         if kind == _CONFIG_MAP:
             name = _object(document, "metadata").get("name", number)
             for key, text in _object(document, "data").items():
-                inner = inner_document(text)
+                inner = embedded_document(text)
                 if _is_scheduler(inner):
                     found.append((f"{_CONFIG_MAP} {name} {key}", inner))
                 elif key == POLICY_KEY:
                     failed = True
                     print(
-                        f"error: {_CONFIG_MAP} {name}: data.{key} has no Policy; put one in",
+                        f"error: {_CONFIG_MAP} {name}: data.{key} has no Policy; add one",
                         file=sys.stderr,
                     )
         elif _is_scheduler(document) or is_policy(document):
             found.append((f"document {number}", document))
         elif convert_crane.is_load_policy(document):
-            continue  # it is part of the document that needs it
+            continue  # converted with the document that refers to it
         elif kind and document.get("apiVersion"):
-            print(f"passed over: document {number}, {kind}", file=sys.stderr)
+            print(f"skipped: document {number}, {kind}", file=sys.stderr)
         else:
-            found.append((f"document {number}", document))  # the conversion says what is wrong
+            found.append((f"document {number}", document))  # the conversion reports its errors
     return found, failed
 
 
 def _is_scheduler(document: Any) -> bool:
-    from ...migrate.convert import is_policy
-    from ...schedulerconfig.schema import KIND
-
     return is_policy(document) or (isinstance(document, dict) and document.get("kind") == KIND)
 
 
 def _object(document: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    """A field that holds an object, with something empty for one that does not."""
+    """The object in a field; empty if the field is not an object."""
     value = document.get(key)
     return value if isinstance(value, dict) else {}
 
 
-def inner_document(text: Any) -> Any:
-    """The document in a value of a ConfigMap, each time another object; None if there is none."""
-    import yaml
-
-    try:
-        return yaml.safe_load(text) if isinstance(text, str) else None
-    except yaml.YAMLError:
-        return None
-
-
 def _policy_for(document: Any, documents: Sequence[Any]) -> Mapping[str, Any] | None:
-    """The Policy that a v1alpha1 document names, from a ConfigMap of the same file."""
-    from ...migrate.changes import ConversionError
-    from ...migrate.convert import POLICY_KEY, policy_reference
-
+    """The Policy to which a v1alpha1 document refers, from a ConfigMap of the same file."""
     try:
         reference = policy_reference(document) if isinstance(document, dict) else None
     except ConversionError:
-        return None  # which the conversion tells
+        return None  # reported by the conversion
     if reference is None or reference.config_map is None:
         return None
     for other in documents:
         if not isinstance(other, dict) or other.get("kind") != _CONFIG_MAP:
             continue
         metadata = _object(other, "metadata")
-        place = (metadata.get("namespace") or reference.config_map[0], metadata.get("name"))
-        if place == reference.config_map:
-            inner = inner_document(_object(other, "data").get(POLICY_KEY))
+        config_map = (metadata.get("namespace") or reference.config_map[0], metadata.get("name"))
+        if config_map == reference.config_map:
+            inner = embedded_document(_object(other, "data").get(POLICY_KEY))
             return inner if isinstance(inner, dict) else None
     return None
 
 
 def _referenced(found: Sequence[Any], documents: Sequence[Any]) -> list[Any]:
-    """Those of the found documents that are the Policy of another one."""
+    """The documents that are the Policy of another document."""
     named = [policy for document in found if (policy := _policy_for(document, documents))]
     return [document for document in found if document in named]
 
 
-def _given_policy(name: str | None) -> Mapping[str, Any] | None:
+def _policy_from_flag(name: str | None) -> Mapping[str, Any] | None:
     """The Policy of `--policy`.
 
     Raises:
-        CommandError: there is none in that file.
+        CommandError: the file has none.
     """
-    from ...migrate.convert import POLICY_KEY, is_policy
-
     if name is None:
         return None
     for document in read_documents(name):
         inner = document
         if isinstance(document, dict) and document.get("kind") == _CONFIG_MAP:
-            inner = inner_document(_object(document, "data").get(POLICY_KEY))
+            inner = embedded_document(_object(document, "data").get(POLICY_KEY))
         if is_policy(inner) and isinstance(inner, dict):
             return inner
-    raise CommandError(f"--policy {name} has no Policy in it; give the file that has")
-
-
-def read_documents(name: str) -> list[Any]:
-    """The documents of a file; empty ones are left out.
-
-    Raises:
-        CommandError: it cannot be read.
-    """
-    from pathlib import Path
-
-    import yaml
-
-    shown = "standard input" if name == "-" else name
-    try:
-        text = sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")
-        return [each for each in yaml.safe_load_all(text) if each is not None]
-    except OSError as error:
-        raise CommandError(f"{shown}: {error.strerror}") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise CommandError(f"{shown} is neither YAML nor JSON: {error}") from error
+    raise CommandError(f"--policy {name} does not contain a Policy; specify a file that does")
 
 
 def _print(results: list[dict[str, Any]], output: str) -> None:
-    """One document as it is; several as YAML documents, or as a List in JSON."""
-    import json
-
+    """Print one document as it is, several as YAML documents or as a List in JSON."""
     import yaml
 
     if not results:

@@ -1,24 +1,31 @@
-"""`kubectl scheduler diff`: two revisions, or a file and the cluster; exit codes as diff(1)."""
+"""`kubectl scheduler diff`: compares two revisions, or a file with the cluster."""
 
 from __future__ import annotations
 
 import argparse
+import difflib
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
 
-from ..lib import common
-from ..lib.diff_load_policy import differences
-from .validate import UsageError
-
-if TYPE_CHECKING:
-    from ...base.platform import Platform
-    from ...controlplane.revision.history import Revision
-    from ...kube.client import ApiClient
-    from ..lib.compare import Made
+from ...base import names
+from ...base.objects import annotation
+from ...base.platform import Platform
+from ...controlplane.revision.history import Revision
+from ...kube.api import Api, Object
+from ...kube.resource import CONFIG_MAPS, DEPLOYMENTS, ObjectRef
+from ...load.policy import FILE, LoadPolicy, LoadPolicyError
+from ...load.policy_files import read_policy, read_spec
+from ...loadpolicy.objects import WorkloadSettings, policy_config_map, workloads
+from ..lib.compare import ParsedRevision, changes, parse_revision, unified
+from ..lib.connection import run_connected
+from ..lib.errors import CommandError
+from ..lib.flags import add_cluster_flags
+from ..lib.objects import find_object, get_kubescheduler
+from ..lib.revisions import find_revision, find_running_revision, list_revisions, nodes_by_revision
 
 FAILED = 2
-"""The exit code when there is nothing to compare; 1 says that the revisions differ."""
+"""The exit code after an error; as in diff(1), 1 means that the revisions differ."""
 
 BOTH: Final = "both"
 WORDS: Final = "words"
@@ -29,20 +36,19 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Register the command."""
     parser = subparsers.add_parser(
         "diff",
-        help="what is different between two revisions, or would be with a file",
-        description="Shows what revision M has instead of N, or with -f what the file would make "
-        "of N: first in words, by the effect on plugins, weights, arguments, flags, then line by "
-        "line: configuration and pod as YAML, flags one per line, image. Nothing is changed. Exit "
-        "code 0: they are the same, 1: they differ, 2: trouble.",
+        description="Compares revision N with M, or with -f the revision N with the result of the "
+        "file: first in words (plugins, weights, arguments, flags), then line by line "
+        "(configuration and pod as YAML, flags one per line, image). Changes nothing. The exit "
+        "code is 0 if they are equal, 1 if they differ, 2 after an error.",
     )
     parser.add_argument(
         "old",
         nargs="?",
         type=int,
         metavar="N",
-        help="default: what the nodes run, or ran, before M; with -f what they run",
+        help="default: the revision that nodes run, or ran, before M; with -f the current one",
     )
-    parser.add_argument("new", nargs="?", type=int, metavar="M", help="default: the newest one")
+    parser.add_argument("new", nargs="?", type=int, metavar="M", help="default: the latest one")
     parser.add_argument(
         "-f",
         "--file",
@@ -50,8 +56,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         action="append",
         default=[],
         metavar="FILE",
-        help="Scheduler, KubeScheduler, SchedulerProfiles and SchedulerExtenders, a "
-        "SecondaryScheduler, a LoadPolicy, or a KubeSchedulerConfiguration; - for standard input; "
+        help="Scheduler, KubeScheduler, SchedulerProfiles and SchedulerExtenders, or a "
+        "SecondaryScheduler, a LoadPolicy or a KubeSchedulerConfiguration; - for standard input; "
         "can be repeated",
     )
     parser.add_argument(
@@ -59,80 +65,75 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--output",
         choices=(BOTH, WORDS, LINES),
         default=BOTH,
-        help="lines alone are a patch (default: both)",
+        help="lines are a patch (default: both)",
     )
-    common.add_cluster_flags(parser)
+    add_cluster_flags(parser)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the difference."""
     if args.files and args.new is not None:
-        sys.stderr.write("error: -f FILE takes the place of M; give N alone or none\n")
+        sys.stderr.write("error: -f FILE replaces M; omit M\n")
         return FAILED
 
-    async def work(api: ApiClient, platform: Platform) -> int:
-        nodes = common.nodes_by_revision(await common.kubescheduler(api))
-        revisions = await common.revisions(api, platform)
+    async def work(api: Api, platform: Platform) -> int:
+        nodes = nodes_by_revision(await get_kubescheduler(api))
+        revisions = await list_revisions(api, platform)
         if args.files:
             return await _with_files(api, platform, args, revisions, nodes)
         old, new = choose(revisions, nodes, args.old, args.new)
         return _print(*_pair(old, new), args.output)
 
-    return common.run(args, work, failure=FAILED)
+    return run_connected(args, work, failure=FAILED)
 
 
 async def _with_files(
-    api: ApiClient,
+    api: Api,
     platform: Platform,
     args: argparse.Namespace,
     revisions: Sequence[Revision],
     nodes: Mapping[int, Sequence[str]],
 ) -> int:
-    from ..lib.proposal import LOAD, documents, proposed, proposed_secondary
+    from ..lib.proposal import LOAD, proposed, proposed_secondary, read_objects
 
-    try:
-        given = documents(args.files)
-    except UsageError as error:
-        raise common.CommandError(str(error)) from None
+    objects = read_objects(args.files)
     name = "stdin" if args.files == ["-"] else args.files[0]
-    if LOAD in given.single:
+    if LOAD in objects.single:
         if args.old is not None:
-            raise common.CommandError("a LoadPolicy has no revisions; leave N out")
-        words, lines = await differences(api, platform, given.single[LOAD], name.lstrip("/"))
-        return _say(words, lines, args.output)
-    old = running(revisions, nodes) if args.old is None else find(revisions, args.old)
-    if given.scheduler:
+            raise CommandError("a LoadPolicy has no revisions; omit N")
+        words, lines = await differences(api, platform, objects.single[LOAD], name.lstrip("/"))
+        return _output(words, lines, args.output)
+    old = find_running_revision(revisions, nodes) if args.old is None else find(revisions, args.old)
+    if objects.scheduler:
         if args.old is not None:
-            raise common.CommandError("a SecondaryScheduler has no revisions; leave N out")
-        before, after, called = await proposed_secondary(api, platform, given, old)
+            raise CommandError("a SecondaryScheduler has no revisions; omit N")
+        before, after, called = await proposed_secondary(api, platform, objects, old)
         return _print(before, after, (called, name.lstrip("/")), args.output)
-    before, after = await proposed(api, platform, given, old)
+    before, after = await proposed(api, platform, objects, old)
     return _print(before, after, (f"revision-{old.number}", name.lstrip("/")), args.output)
 
 
-def _pair(old: Revision, new: Revision) -> tuple[Made, Made, tuple[str, str]]:
-    from ..lib.compare import take_apart
-
+def _pair(old: Revision, new: Revision) -> tuple[ParsedRevision, ParsedRevision, tuple[str, str]]:
     labels = (f"revision-{old.number}", f"revision-{new.number}")
-    return take_apart(old.content), take_apart(new.content), labels
+    return parse_revision(old.content), parse_revision(new.content), labels
 
 
-def _print(before: Made, after: Made, labels: tuple[str, str], output: str) -> int:
+def _print(
+    before: ParsedRevision, after: ParsedRevision, labels: tuple[str, str], output: str
+) -> int:
     """1 if there is a difference, else 0."""
-    from ..lib.compare import changes, unified
-
-    return _say(changes(before, after), unified(before, after, labels), output)
+    return _output(changes(before, after), unified(before, after, labels), output)
 
 
-def _say(words: Sequence[str], lines: Sequence[str], output: str) -> int:
+def _output(words: Sequence[str], lines: Sequence[str], output: str) -> int:
     """1 if there is a difference, else 0."""
     if output == WORDS:
         _write(words)
     elif output == LINES:
         _write(lines)
     else:
-        # A patch may have anything before its first file; what begins with # cannot be one.
+        # patch(1) ignores text before the first file, and # cannot start a file.
         _write(f"# {sentence}" for sentence in words)
         _write(lines)
     return 1 if lines or words else 0
@@ -142,27 +143,15 @@ def _write(lines: Iterable[str]) -> None:
     sys.stdout.writelines(f"{line}\n" for line in lines)
 
 
-def running(revisions: Sequence[Revision], nodes: Mapping[int, Sequence[str]]) -> Revision:
-    """The newest revision that a node runs.
-
-    Raises:
-        CommandError: there is none.
-    """
-    for revision in reversed(revisions):
-        if revision.number in nodes and revision.complete:
-            return revision
-    raise common.CommandError("no node runs a revision yet; see `kubectl scheduler status`")
-
-
 def find(revisions: Sequence[Revision], number: int) -> Revision:
-    """The revision with that number and its content.
+    """The revision with that number.
 
     Raises:
-        CommandError: it is not there, or has lost its content.
+        CommandError: it does not exist, or its ConfigMaps do not.
     """
-    revision = common.find_revision(revisions, number)
+    revision = find_revision(revisions, number)
     if not revision.complete:
-        raise common.CommandError(f"revision {number} has lost its ConfigMaps; choose another one")
+        raise CommandError(f"ConfigMaps of revision {number} are missing; choose another one")
     return revision
 
 
@@ -172,10 +161,10 @@ def choose(
     old: int | None,
     new: int | None,
 ) -> tuple[Revision, Revision]:
-    """The two revisions that are meant.
+    """The two revisions to compare.
 
     Raises:
-        CommandError: one of them does not exist, or has lost its content.
+        CommandError: one of them does not exist, or its ConfigMaps do not.
     """
     after = find(revisions, new if new is not None else _newest(revisions).number)
     before = old if old is not None else _predecessor(revisions, nodes, after).number
@@ -184,20 +173,110 @@ def choose(
 
 def _newest(revisions: Sequence[Revision]) -> Revision:
     if not revisions:
-        raise common.CommandError("there is no revision yet; see `kubectl scheduler status`")
+        raise CommandError("no revision exists yet; see `kubectl scheduler status`")
     return revisions[-1]
 
 
 def _predecessor(
     revisions: Sequence[Revision], nodes: Mapping[int, Sequence[str]], after: Revision
 ) -> Revision:
-    """What nodes run that are not there yet, else what they last ran, else the one before."""
-    from ...base import names
-
+    """The older revision that nodes still run, else the last installed one, else the one before."""
     older = [revision for revision in revisions if revision.number < after.number]
     running = [revision for revision in older if revision.number in nodes]
     installed = [revision for revision in older if revision.outcome == names.OUTCOME_INSTALLED]
     for candidates in (running, installed, older):
         if candidates:
             return candidates[-1]
-    raise common.CommandError(f"there is no revision before {after.number}; name two: diff N M")
+    raise CommandError(f"no revision before {after.number} exists; specify two: diff N M")
+
+
+# --- LoadPolicies -------------------------------------------------------------------------------
+
+
+async def differences(
+    api: Api, platform: Platform, obj: Mapping[str, Any], label: str
+) -> tuple[list[str], list[str]]:
+    """(the changes of an edit in words; the changes of the policy file as a patch).
+
+    `label` is the name of the new file in the patch.
+
+    Raises:
+        CommandError: the LoadPolicy is not deployed or would not be accepted.
+    """
+    name = str(obj["metadata"]["name"])
+    ref = ObjectRef(CONFIG_MAPS, platform.target_namespace, policy_config_map(name))
+    found = await find_object(api, ref)
+    if found is None:
+        raise CommandError(
+            f'LoadPolicy "{name}" is not deployed yet, so there is nothing to compare with; use '
+            "`compose -f` to see its result"
+        )
+    before = str((found.get("data") or {}).get(FILE) or "")
+    try:
+        after = read_spec(obj.get("spec")).policy
+        old = read_policy(before).policy
+    except LoadPolicyError as error:
+        raise CommandError(f"the LoadPolicy would not be accepted: {error}") from error
+    words = [*_words(old, after), *[line async for line in _changed(api, platform, obj)]]
+    lines = difflib.unified_diff(
+        before.splitlines(), after.text().splitlines(), ref.name, label, lineterm=""
+    )
+    return words, list(lines)
+
+
+def _words(before: LoadPolicy, after: LoadPolicy) -> Iterator[str]:
+    old, new = dict(_flat(before.document())), dict(_flat(after.document()))
+    for key in dict.fromkeys((*old, *new)):
+        if key not in new:
+            yield f"{key}: {old[key]} removed"
+        elif key not in old:
+            yield f"{key}: {new[key]} added"
+        elif old[key] != new[key]:
+            yield f"{key}: {old[key]} → {new[key]}"
+
+
+def _flat(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """(path, value) of every leaf; list entries are identified by name or seconds."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from _flat(item, f"{path}.{key}" if path else key)
+    elif isinstance(value, list) and any(isinstance(item, dict) for item in value):
+        for item in value:
+            key = "name" if "name" in item else "seconds"
+            rest = {name: each for name, each in item.items() if name != key}
+            yield from _flat(rest, f"{path}[{item[key]}]")
+    else:
+        yield path, ", ".join(map(str, value)) or "nothing" if isinstance(value, list) else value
+
+
+async def _changed(api: Api, platform: Platform, obj: Mapping[str, Any]) -> AsyncIterator[str]:
+    """The workloads that would be created or updated."""
+    cluster = await _annotator(api, platform, str(obj["metadata"]["name"]))
+    if cluster is None:
+        return
+    owner = {**obj, "metadata": {**obj["metadata"], "uid": _owner(cluster)}}
+    place = _place(cluster, platform)
+    for resource, wanted, spec_hash in workloads(owner, obj.get("spec") or {}, place):
+        ref = ObjectRef(resource, platform.target_namespace, wanted["metadata"]["name"])
+        found = await find_object(api, ref)
+        if found is None:
+            yield f"{ref} created"
+        elif annotation(found, names.SPEC_HASH_ANNOTATION) != spec_hash:
+            yield f"{ref} updated"
+
+
+async def _annotator(api: Api, platform: Platform, name: str) -> Object | None:
+    ref = ObjectRef(DEPLOYMENTS, platform.target_namespace, f"{names.LOAD_ANNOTATOR}-{name}")
+    return await find_object(api, ref)
+
+
+def _place(deployment: Object, platform: Platform) -> Any:
+    """What the operator made it of."""
+    pod = deployment["spec"]["template"]["spec"]
+    secrets = tuple(str(one["name"]) for one in pod.get("imagePullSecrets") or ())
+    return WorkloadSettings(platform.name, str(pod["containers"][0]["image"]), secrets)
+
+
+def _owner(deployment: Object) -> str:
+    owners = deployment["metadata"].get("ownerReferences") or ()
+    return next((str(owner["uid"]) for owner in owners), "")

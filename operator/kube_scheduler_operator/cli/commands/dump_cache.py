@@ -1,51 +1,63 @@
-"""`kubectl scheduler dump-cache`: what a scheduler believes about nodes, pods and its queue.
+"""`kubectl scheduler dump-cache`: a scheduler's cache and queue, compared with the API.
 
-kube-scheduler writes that into its log when it gets SIGUSR2. Only somebody on its node can send a
-signal, so a pod that lives for seconds does: it names its node, sees its processes, has no
-capability, no token and no volume, and is removed afterwards.
+kube-scheduler writes both to its log on SIGUSR2. A signal must be sent from the same node, so a
+short-lived pod sends it: it is bound to the node, shares its process namespace, has no capability,
+token or volume, and is deleted afterwards.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
+import secrets
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from ..lib import common
+from ...base import names
+from ...base.platform import Platform
+from ...kube.api import Object
+from ...kube.errors import NotFound
+from ...kube.resource import NODES, PODS
+from ...model import operand_pods
+from ...schedulerconfig.schema import DEFAULT_SCHEDULER
+from ..lib.cache_dump import CacheDump, differences, document, parse, render
+from ..lib.compare import parse_revision
+from ..lib.connection import run_connected
+from ..lib.errors import CommandError
+from ..lib.flags import add_cluster_flags, add_output_flag
+from ..lib.operands import find_leader, list_operand_pods, operand_on
+from ..lib.output import print_document
+from ..lib.revisions import list_revisions
 
 if TYPE_CHECKING:
-    from ...base.platform import Platform
-    from ...kube.api import Object
     from ...kube.client import ApiClient
-    from ..lib.cache_dump import Dump
 
 INTERVAL: Final = 0.5
-"""Seconds between looks."""
+"""Seconds between polls."""
 
-POD_PATIENCE: Final = 60.0
-"""Seconds for the pod that signals; it ends itself after that, too."""
+POD_TIMEOUT: Final = 60.0
+"""Seconds; also the active deadline of the signal pod."""
 
-LOG_PATIENCE: Final = 15.0
-"""Seconds for the dump to be in the log."""
+LOG_TIMEOUT: Final = 15.0
+"""Seconds until the dump must be in the log."""
 
-_HASH: Final = "kubernetes.io/config.hash"  # on mirror pods: the kubelet's UID of the static pod
+_HASH: Final = "kubernetes.io/config.hash"  # on mirror pods: the UID of the static pod
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the command."""
     parser = subparsers.add_parser(
         "dump-cache",
-        help="what a scheduler believes, compared with what the API says",
-        description="Has a scheduler write its cache and queue into its log (SIGUSR2, through a "
-        "pod on its node that lives for seconds), and shows them as tables with what differs from "
-        "the API. Exit code 0 also if something differs: a moment lies between the two views.",
+        description="Makes a scheduler write its cache and queue to its log (SIGUSR2, sent by a "
+        "short-lived pod on its node), and prints them as tables with the differences from the "
+        "API. The exit code is 0 even if they differ, because they are not read at the same time.",
     )
-    parser.add_argument("--node", help="whose scheduler (default: the one that leads)")
+    parser.add_argument("--node", help="node of the scheduler (default: the leader)")
     parser.add_argument(
-        "--image", help="of the pod that signals (default: the operator's, as its guard pod has it)"
+        "--image", help="operator image for the signal pod (default: the image of a guard pod)"
     )
-    common.add_cluster_flags(parser)
-    common.add_output_flag(parser)
+    add_cluster_flags(parser)
+    add_output_flag(parser)
     parser.set_defaults(run=run)
 
 
@@ -53,65 +65,59 @@ def run(args: argparse.Namespace) -> int:
     """Dump, compare, print."""
 
     async def work(api: ApiClient, platform: Platform) -> int:
-        from ...kube.resource import NODES, PODS
-        from ..lib.cache_dump import differences, document, render
-
-        pods = await common.operand_pods(api, platform)
-        node = args.node or await common.leader(api, platform, pods)
-        scheduler = common.on_node(pods, node)
+        pods = await list_operand_pods(api, platform)
+        node = args.node or await find_leader(api, platform, pods)
+        scheduler = operand_on(pods, node)
         image = args.image or await _image(api, platform, node)
         dump = await _dump(api, scheduler, signal_pod(platform, scheduler, image))
         nodes = await api.list(NODES)
         everything = await api.list(PODS)
         names = [each["metadata"]["name"] for each in nodes.items]
-        told = differences(dump, names, everything.items, await _profiles(api, platform, scheduler))
-        if args.output == "text":
-            print(render(node, dump, told))
-        else:
-            common.print_document(document(node, dump, told), args.output)
+        different = differences(
+            dump, names, everything.items, await _profiles(api, platform, scheduler)
+        )
+        print_document(
+            document(node, dump, different), args.output, text=render(node, dump, different)
+        )
         return 0
 
-    return common.run(args, work)
+    return run_connected(args, work)
 
 
 def signal_pod(platform: Platform, scheduler: Object, image: str) -> Object:
-    """The pod that signals a scheduler, with no more than that takes.
+    """The pod that signals a scheduler, with the least privileges.
 
     Raises:
-        CommandError: the kubelet's UID of the static pod is not known.
+        CommandError: the UID of the static pod is not known.
     """
-    import secrets
-
-    from ...base import names
-
     metadata = scheduler["metadata"]
     uid = (metadata.get("annotations") or {}).get(_HASH)
     if not uid:
-        raise common.CommandError(
-            f"pod {metadata['name']} has no annotation {_HASH}: it is no static pod"
+        raise CommandError(
+            f"pod {metadata['name']} is not a static pod: annotation {_HASH} is missing"
         )
     node = scheduler["spec"]["nodeName"]
     return {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {
-            # Not the label of the operator's own pods: it would take it for one of them.
+            # Without the label of the operator's own pods, which the operator would manage.
             "name": f"kube-scheduler-signal-{secrets.token_hex(4)}",
             "namespace": platform.target_namespace,
             "labels": {"app": "kube-scheduler-signal", "app.kubernetes.io/part-of": names.PROGRAM},
         },
         "spec": {
-            # It runs while no scheduler does, and on nodes that take no other pods.
+            # It must run without a scheduler and on tainted nodes.
             "nodeName": node,
             "tolerations": [{"operator": "Exists"}],
             "restartPolicy": "Never",
-            "activeDeadlineSeconds": int(POD_PATIENCE),
+            "activeDeadlineSeconds": int(POD_TIMEOUT),
             "hostPID": True,
             "serviceAccountName": names.INSTALLER_SERVICE_ACCOUNT,
             "automountServiceAccountToken": False,
             "enableServiceLinks": False,
             "terminationGracePeriodSeconds": 0,
-            # The scheduler's user: a process may signal others of its own user without any
+            # The scheduler's user: a process may signal processes of its own user without a
             # capability (kill(2)).
             "securityContext": {
                 "runAsUser": 0,
@@ -131,7 +137,7 @@ def signal_pod(platform: Platform, scheduler: Object, image: str) -> Object:
                         "allowPrivilegeEscalation": False,
                         "readOnlyRootFilesystem": True,
                         "capabilities": {"drop": ["ALL"]},
-                        # Where SELinux confines containers, /proc of others takes this type.
+                        # SELinux requires this type for access to /proc of other containers.
                         "seLinuxOptions": {"type": "spc_t"},
                     },
                 }
@@ -141,30 +147,21 @@ def signal_pod(platform: Platform, scheduler: Object, image: str) -> Object:
 
 
 async def _image(api: ApiClient, platform: Platform, node: str) -> str:
-    """The operator's image, as it is on that node already."""
-    from ...base import names
-    from ...kube.resource import PODS
-
+    """The operator's image, preferably one that the node already has."""
     guards = await api.list(PODS, platform.target_namespace, label_selector=f"app={names.GUARD}")
     images = {
         pod["spec"].get("nodeName", ""): str(pod["spec"]["containers"][0]["image"])
         for pod in guards.items
     }
     if not images:
-        raise common.CommandError(
-            "there is no guard pod to take the operator's image from; name it with --image"
+        raise CommandError(
+            "no guard pod exists from which to take the operator's image; set it with --image"
         )
     return images.get(node) or next(iter(images.values()))
 
 
-async def _dump(api: ApiClient, scheduler: Object, pod: Object) -> Dump:
-    """Signal, and read the dump out of the scheduler's log."""
-    import asyncio
-
-    from ...kube.errors import NotFound
-    from ...kube.resource import PODS
-    from ..lib.cache_dump import parse
-
+async def _dump(api: ApiClient, scheduler: Object, pod: Object) -> CacheDump:
+    """Signal the scheduler and read the dump from its log."""
     ref = PODS.ref(pod)
     await api.create(PODS, pod)
     try:
@@ -172,7 +169,7 @@ async def _dump(api: ApiClient, scheduler: Object, pod: Object) -> Dump:
     finally:
         with suppress(NotFound):
             await api.delete(ref, grace_period_seconds=0)
-    end = asyncio.get_running_loop().time() + LOG_PATIENCE
+    end = asyncio.get_running_loop().time() + LOG_TIMEOUT
     container = {"container": "kube-scheduler", "sinceTime": since}
     while True:
         log = await api.get_text(PODS.ref(scheduler), "log", **container)
@@ -180,20 +177,16 @@ async def _dump(api: ApiClient, scheduler: Object, pod: Object) -> Dump:
         if dump is not None:
             return dump
         if asyncio.get_running_loop().time() > end:
-            raise common.CommandError(
-                f"pod {scheduler['metadata']['name']} had SIGUSR2 but no dump is in its log since "
-                f"{since}: did it start again, or is its log cut off (--v, log rotation)?"
+            raise CommandError(
+                f"pod {scheduler['metadata']['name']} received SIGUSR2, but its log since {since} "
+                "has no dump: did it restart, or is the log truncated (--v, log rotation)?"
             )
         await asyncio.sleep(INTERVAL)
 
 
 async def _signalled(api: ApiClient, pod: Object) -> str:
-    """Wait for the pod that signals; when it started, by the clock of its node."""
-    import asyncio
-
-    from ...kube.resource import PODS
-
-    end = asyncio.get_running_loop().time() + POD_PATIENCE
+    """Wait for the signal pod; the time of its start, by the clock of its node."""
+    end = asyncio.get_running_loop().time() + POD_TIMEOUT
     while True:
         found = await api.get(PODS.ref(pod))
         status: dict[str, Any] = found.get("status") or {}
@@ -204,28 +197,25 @@ async def _signalled(api: ApiClient, pod: Object) -> str:
             return str(ended["startedAt"])
         node = pod["spec"]["nodeName"]
         if ended or status.get("phase") == "Failed":
-            why = (ended or {}).get("message") or status.get("message") or "it did not say why"
-            raise common.CommandError(f"the scheduler on {node} was not signalled: {why}")
+            why = (ended or {}).get("message") or status.get("message") or "no reason reported"
+            raise CommandError(f"cannot signal the scheduler on {node}: {why}")
         if asyncio.get_running_loop().time() > end:
             waiting = state.get("waiting") or {}
-            why = f"{waiting.get('reason', 'no kubelet has taken it')} {waiting.get('message', '')}"
-            raise common.CommandError(
-                f"the pod that signals does not start on {node}: {why.strip()}; --image takes "
-                "another image of the operator"
+            reason = waiting.get("reason", "the kubelet has not started it")
+            why = f"{reason} {waiting.get('message', '')}"
+            raise CommandError(
+                f"the signal pod does not start on {node}: {why.strip()}; set another operator "
+                "image with --image"
             )
         await asyncio.sleep(INTERVAL)
 
 
 async def _profiles(api: ApiClient, platform: Platform, scheduler: Object) -> list[str]:
-    """The names under which pods ask for this scheduler."""
-    from ...model import operand_pods
-    from ...schedulerconfig.merge import DEFAULT_SCHEDULER
-    from ..lib.compare import take_apart
-
+    """The schedulerNames that this scheduler serves."""
     number = operand_pods.read(scheduler).revision
-    for revision in await common.revisions(api, platform):
+    for revision in await list_revisions(api, platform):
         if revision.number == number:
-            profiles = take_apart(revision.content).config.get("profiles") or ()
+            profiles = parse_revision(revision.content).config.get("profiles") or ()
             return [p.get("schedulerName") or DEFAULT_SCHEDULER for p in profiles] or [
                 DEFAULT_SCHEDULER
             ]

@@ -1,21 +1,36 @@
-"""`kubectl scheduler explain`: why did extenders send a pod to its node, or to none?
+"""`kubectl scheduler explain`: the decisions of extenders for a pod.
 
-Every agent remembers what it decided for the last pods. It listens on its node's or its pod's
-loopback only, so it is asked through the API server, as `kubectl port-forward` would.
+Every agent remembers its decisions for the latest pods. Agents listen on loopback only, so they are
+queried through the API server, as with `kubectl port-forward`.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
+import io
+import json
+import sys
+import urllib.error
+import urllib.request
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlencode
 
-from ..lib import common
+from ...base import names
+from ...base.platform import Platform
+from ...kube.api import Object
+from ...kube.errors import NotFound
+from ...kube.resource import PODS, SCHEDULER_EXTENDERS, ObjectRef
+from ..lib.connection import run_connected
+from ..lib.errors import CommandError
+from ..lib.flags import add_cluster_flags, add_output_flag
+from ..lib.objects import find_object
+from ..lib.output import format_table, print_document
+from ..lib.port_forward import Tunnel
 
 if TYPE_CHECKING:
-    from ...base.platform import Platform
-    from ...kube.api import Object
     from ...kube.client import ApiClient
 
 _NODES: Final = 20
@@ -26,36 +41,37 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Register the command."""
     parser = subparsers.add_parser(
         "explain",
-        help="which nodes the extenders rejected for a pod and why, and how they scored the others",
-        description="Asks the agents of SchedulerExtenders what they decided when the pod was last "
-        "scheduled: which nodes were rejected by which policy and why, and the scores. They "
-        "remember the last pods only (200 by default).",
+        description="Shows what the agents of SchedulerExtenders decided when the pod was last "
+        "scheduled: the rejected nodes with policy and reason, and the scores of the others. "
+        "Agents remember only the latest pods (200 by default).",
     )
-    parser.add_argument("pod", metavar="POD", help="its name, or NAMESPACE/NAME")
-    parser.add_argument("-n", "--namespace", default="default", help="of the pod")
+    parser.add_argument("pod", metavar="POD", help="name of the pod, or NAMESPACE/NAME")
     parser.add_argument(
-        "--url", help="ask this extender and no other, e.g. http://127.0.0.1:5401; needs no cluster"
+        "-n", "--namespace", default="default", help="namespace of the pod (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--url", help="query only this extender, without a cluster, e.g. http://127.0.0.1:5401"
     )
     parser.add_argument(
         "--details",
         action="store_true",
-        help="also what each policy looks at, node by node, as it is now",
+        help="also show the current input of each policy for each node",
     )
     parser.add_argument(
         "--nodes",
         type=int,
         default=_NODES,
         metavar="N",
-        help=f"so many nodes of a table; 0: all (default: {_NODES})",
+        help=f"maximum number of nodes in a table; 0: all (default: {_NODES})",
     )
-    common.add_cluster_flags(parser)
-    common.add_output_flag(parser)
+    add_cluster_flags(parser)
+    add_output_flag(parser)
     parser.set_defaults(run=run)
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where an agent can be asked: a port of a pod."""
+class AgentEndpoint:
+    """The port of a pod at which an agent can be queried."""
 
     extender: str
     namespace: str
@@ -68,64 +84,51 @@ class Place:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Ask and print."""
-    import sys
-
+    """Query the agents and print their decisions."""
     namespace, _, name = args.pod.rpartition("/")
     key = f"{namespace or args.namespace}/{name}"
     if args.url:
         try:
-            told = _ask_url(args.url, key, details=args.details)
-        except common.CommandError as error:
+            answer = _query_url(args.url, key, details=args.details)
+        except CommandError as error:
             print(f"error: {error}", file=sys.stderr)
             return 1
-        return _print(args, key, {}, [] if told is None else [(args.url, told)], [args.url])
+        return _print(args, key, {}, [] if answer is None else [(args.url, answer)], [args.url])
 
     async def work(api: ApiClient, platform: Platform) -> int:
-        from ...kube.resource import PODS, ObjectRef
-
         namespace, _, name = key.partition("/")
-        pod = await common.find_one(api, ObjectRef(PODS, namespace, name))
-        places = await _places(api, platform)
-        answers = await _ask_all(api, places, key, details=args.details)
-        return _print(args, key, pod, answers, list(map(str, places)))
+        pod = await find_object(api, ObjectRef(PODS, namespace, name))
+        found = await _agents(api, platform)
+        answers = await _query_all(api, found, key, details=args.details)
+        return _print(args, key, pod, answers, list(map(str, found)))
 
-    return common.run(args, work)
-
-
-# --- who is asked -------------------------------------------------------------------------------
+    return run_connected(args, work)
 
 
-async def _places(api: ApiClient, platform: Platform) -> list[Place]:
-    """All agents that run."""
-    from ...base import names
-    from ...kube.errors import NotFound
-    from ...kube.resource import PODS, SCHEDULER_EXTENDERS
+# --- queries ------------------------------------------------------------------------------------
 
+
+async def _agents(api: ApiClient, platform: Platform) -> list[AgentEndpoint]:
+    """All running agents."""
     try:
         extenders = (await api.list(SCHEDULER_EXTENDERS)).items
     except NotFound as error:
-        raise common.CommandError(
-            "this cluster does not know SchedulerExtenders: install their CRD, or name an extender "
+        raise CommandError(
+            "the kind SchedulerExtender is not installed: install its CRD, or query an extender "
             "with --url"
         ) from error
     if not any((obj.get("spec") or {}).get("agent") for obj in extenders):
-        raise common.CommandError("there is no SchedulerExtender with an agent")
+        raise CommandError("no SchedulerExtender has an agent")
     own = await api.list(PODS, platform.target_namespace, label_selector=f"app={names.EXTENDER}")
-    beside = await api.list(PODS, label_selector=f"app={names.SECONDARY}")
-    found = list(places(extenders, [*own.items, *beside.items]))
+    secondary = await api.list(PODS, label_selector=f"app={names.SECONDARY}")
+    found = list(agents_in(extenders, [*own.items, *secondary.items]))
     if not found:
-        raise common.CommandError("no pod of an agent runs")
+        raise CommandError("no agent is running")
     return found
 
 
-def places(extenders: Iterable[Object], pods: Iterable[Object]) -> Iterator[Place]:
-    """The agents in these pods.
-
-    Args:
-        extenders: SchedulerExtenders; their status says which port their agent listens on.
-        pods: pods that may have a container `extender-NAME`.
-    """
+def agents_in(extenders: Iterable[Object], pods: Iterable[Object]) -> Iterator[AgentEndpoint]:
+    """The agents in these pods, by containers `extender-NAME`; the extenders have their ports."""
     ports = {
         obj["metadata"]["name"]: port
         for obj in extenders
@@ -138,7 +141,7 @@ def places(extenders: Iterable[Object], pods: Iterable[Object]) -> Iterator[Plac
         for container in spec.get("containers") or ():
             prefix, _, name = container["name"].partition("extender-")
             if not prefix and name in ports:
-                yield Place(
+                yield AgentEndpoint(
                     name,
                     metadata["namespace"],
                     metadata["name"],
@@ -147,65 +150,51 @@ def places(extenders: Iterable[Object], pods: Iterable[Object]) -> Iterator[Plac
                 )
 
 
-async def _ask_all(
-    api: ApiClient, places: Sequence[Place], key: str, *, details: bool
+async def _query_all(
+    api: ApiClient, agents: Sequence[AgentEndpoint], key: str, *, details: bool
 ) -> list[tuple[str, Any]]:
-    """What those say that know something of the pod."""
-    import asyncio
-    import sys
-
+    """The answers of agents that remember the pod."""
     access = await api.credentials.access()
 
-    def ask(place: Place) -> Any:
-        from ..lib.port_forward import Tunnel
-
-        tunnel = Tunnel(access, place.namespace, place.pod, place.port, tls=False)
+    def query(agent: AgentEndpoint) -> Any:
+        tunnel = Tunnel(access, agent.namespace, agent.pod, agent.port, tls=False)
         return _fetch(tunnel.fetch, key, details=details)
 
-    asked = (asyncio.to_thread(ask, place) for place in places)
-    answers = await asyncio.gather(*asked, return_exceptions=True)
+    queries = (asyncio.to_thread(query, agent) for agent in agents)
+    answers = await asyncio.gather(*queries, return_exceptions=True)
     found: list[tuple[str, Any]] = []
     problems = []
-    for place, answer in zip(places, answers, strict=True):
-        if isinstance(answer, common.CommandError):
-            problems.append(f"{place}: {answer}")
+    for agent, answer in zip(agents, answers, strict=True):
+        if isinstance(answer, CommandError):
+            problems.append(f"{agent}: {answer}")
         elif isinstance(answer, BaseException):
             raise answer
         elif answer is not None:
-            found.append((str(place), answer))
+            found.append((str(agent), answer))
     if problems and not found:
-        raise common.CommandError("; ".join(problems))
+        raise CommandError("; ".join(problems))
     for problem in problems:
         print(f"note: {problem}", file=sys.stderr)
     return found
 
 
 def _fetch(fetch: Any, key: str, *, details: bool) -> Any:
-    import io
-    import json
-
     target = io.BytesIO()
     status = fetch(_path(key, details=details), "", _SECONDS, target)
     if status == 404:
         return None
     if status != 200:
-        raise common.CommandError(f"it answered with status {status}")
+        raise CommandError(f"the agent responded with status {status}")
     return json.loads(target.getvalue())
 
 
 def _path(key: str, *, details: bool) -> str:
-    from urllib.parse import urlencode
-
     return "/explain?" + urlencode({"pod": key, **({"details": "1"} if details else {})})
 
 
-def _ask_url(url: str, key: str, *, details: bool) -> Any:
-    import json
-    import urllib.error
-    import urllib.request
-
+def _query_url(url: str, key: str, *, details: bool) -> Any:
     if not url.startswith(("http://", "https://")):
-        raise common.CommandError(f"--url {url!r} is no URL: http://HOST:PORT")
+        raise CommandError(f"--url {url!r} is not a URL such as http://HOST:PORT")
     try:
         path = url.rstrip("/") + _path(key, details=details)
         with urllib.request.urlopen(path, timeout=_SECONDS) as answer:
@@ -213,12 +202,12 @@ def _ask_url(url: str, key: str, *, details: bool) -> Any:
     except urllib.error.HTTPError as error:
         if error.code == 404:
             return None
-        raise common.CommandError(f"{url} answered with status {error.code}") from error
+        raise CommandError(f"{url} responded with status {error.code}") from error
     except (OSError, ValueError) as error:
-        raise common.CommandError(f"{url} does not answer: {error}") from error
+        raise CommandError(f"{url} does not respond: {error}") from error
 
 
-# --- what is printed ----------------------------------------------------------------------------
+# --- output -------------------------------------------------------------------------------------
 
 
 def _print(
@@ -226,79 +215,70 @@ def _print(
     key: str,
     pod: Object | None,
     answers: Sequence[tuple[str, Any]],
-    asked: Sequence[str],
+    queried: Sequence[str],
 ) -> int:
     if not answers:
-        missing = "" if pod is not None else " It does not exist (any more)."
-        raise_of = "; ".join(asked)
-        import sys
-
+        missing = "" if pod is not None else " The pod does not exist."
         print(
-            f"error: no agent remembers pod {key}.{missing} Is it scheduled by a scheduler with "
-            f"these extenders, and not too long ago? Asked: {raise_of}",
+            f"error: no agent remembers pod {key}.{missing} Agents remember only the latest pods "
+            f"of schedulers that call them. Queried: {'; '.join(queried)}",
             file=sys.stderr,
         )
         return 1
-    if args.output != "text":
-        document = {"pod": key, "answers": [{"from": place, **told} for place, told in answers]}
-        common.print_document(document, args.output)
-        return 0
-    print("\n".join(lines(key, pod, answers, args.nodes)))
+    document = {"pod": key, "answers": [{"from": agent, **answer} for agent, answer in answers]}
+    text = "\n".join(lines(key, pod, answers, args.nodes))
+    print_document(document, args.output, text)
     return 0
 
 
 def lines(
     key: str, pod: Object | None, answers: Sequence[tuple[str, Any]], most: int
 ) -> Iterator[str]:
-    """The text for people.
+    """The text output, with at most `most` nodes in a table (0: all).
 
-    Args:
-        key: NAMESPACE/NAME of the pod.
-        pod: itself; None if it is gone, empty if it was not looked for.
-        answers: who said what.
-        most: so many nodes of a table; 0: all.
+    `pod` is None if it does not exist, and empty if it was not read.
     """
     yield f"Pod {key}{_whereabouts(pod)}"
-    for place, told in answers:
-        for agent in told.get("agents") or ():
+    for name, answer in answers:
+        for agent in answer.get("agents") or ():
             yield ""
-            yield f"Extender {agent['agent']} ({place})"
+            yield f"Extender {agent['agent']} ({name})"
             yield from _filter(agent.get("filter"), most)
             yield from _prioritize(agent.get("prioritize"), most)
-        for agent, policies in (told.get("now") or {}).items():
+        for agent, policies in (answer.get("now") or {}).items():
             for policy, rows in policies.items():
                 yield ""
-                yield f"What {policy} of {agent} looks at, as it is now"
+                yield f"Current input of {policy} in {agent}"
                 yield from _details(rows, most)
 
 
 def _whereabouts(pod: Object | None) -> str:
     if pod is None:
-        return " does not exist any more"
+        return " does not exist"
     if not pod:
         return ""
     node = (pod.get("spec") or {}).get("nodeName")
-    return f" is on node {node}" if node else " has no node"
+    return f" is on node {node}" if node else " is not bound to a node"
 
 
-def _filter(told: Mapping[str, Any] | None, most: int) -> Iterator[str]:
-    if told is None:
+def _filter(decision: Mapping[str, Any] | None, most: int) -> Iterator[str]:
+    if decision is None:
         return
-    rejected = told["rejected"]
-    yield f"  filter at {told['at']}: {len(rejected)} of {told['nodes']} nodes rejected"
-    rows = [["NODE", "REJECTED BY, AND WHY"]]
+    rejected = decision["rejected"]
+    yield f"  filter at {decision['at']}: {len(rejected)} of {decision['nodes']} nodes rejected"
+    rows = [["NODE", "POLICY AND REASON"]]
     for row in _cut(rejected, most):
-        never = "; preemption would not help" if row["unresolvable"] else ""
-        rows.append([row["node"], row["reason"] + never])
+        final = "; preemption does not help" if row["unresolvable"] else ""
+        rows.append([row["node"], row["reason"] + final])
     yield from _table(rows, len(rejected))
 
 
-def _prioritize(told: Mapping[str, Any] | None, most: int) -> Iterator[str]:
-    if told is None:
+def _prioritize(decision: Mapping[str, Any] | None, most: int) -> Iterator[str]:
+    if decision is None:
         return
-    weights = told["weights"]
-    nodes = told["nodes"]
-    yield f"  prioritize at {told['at']}: {len(nodes)} nodes, best first"
+    weights = decision["weights"]
+    nodes = decision["nodes"]
+    yield f"  prioritize at {decision['at']}: {len(nodes)} nodes, best first"
     heads = [
         f"{policy} (weight {weight})" if len(weights) > 1 else policy
         for policy, weight in weights.items()
@@ -308,7 +288,7 @@ def _prioritize(told: Mapping[str, Any] | None, most: int) -> Iterator[str]:
         parts = row.get("policies") or {}
         shown = [str(parts.get(policy, "-")) for policy in weights]
         if row.get("unknown"):
-            shown = ["not known, median"] + [""] * (len(weights) - 1)
+            shown = ["unknown, median"] + [""] * (len(weights) - 1)
         rows.append([row["node"], str(row["score"]), *shown[: max(len(weights), 1)]])
     width = max(map(len, rows))
     yield from _table([row + [""] * (width - len(row)) for row in rows], len(nodes))
@@ -332,8 +312,8 @@ def _cut(rows: Sequence[Any], most: int) -> Sequence[Any]:
 
 
 def _table(rows: Sequence[Sequence[str]], count: int) -> Iterator[str]:
-    """The rows, and how many there are besides; nothing if there are none."""
+    """The rows, and the number of those left out."""
     if len(rows) > 1:
-        yield from (f"    {line}" for line in common.table(rows))
+        yield from (f"    {line}" for line in format_table(rows))
     if count > len(rows) - 1:
         yield f"    … and {count - len(rows) + 1} more (--nodes 0 shows all)"

@@ -1,69 +1,63 @@
-"""`kubectl scheduler history`: the revisions, why each was made, how it ended, what it changed."""
+"""`kubectl scheduler history`: the revisions with their reasons, outcomes and changes."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ..lib import common
-
-if TYPE_CHECKING:
-    from ...base.platform import Platform
-    from ...controlplane.revision.history import Revision
-    from ...kube.client import ApiClient
+from ...base import names
+from ...base.objects import annotation
+from ...base.platform import Platform
+from ...controlplane.revision.history import Revision
+from ...controlplane.revision.inputs import object_edits, read_inputs
+from ...kube.api import Api
+from ..lib.compare import changes, parse_revision
+from ..lib.connection import run_connected
+from ..lib.flags import add_cluster_flags, add_output_flag
+from ..lib.objects import get_kubescheduler
+from ..lib.output import print_document
+from ..lib.revisions import list_revisions, nodes_by_revision
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the command."""
     parser = subparsers.add_parser(
         "history",
-        help="the revisions, and what each one changed",
-        description="Lists the revisions that are kept, newest first: when and why each was made, "
-        "how it ended, who runs it and what it changed. `diff` has the details.",
+        description="Lists the existing revisions, latest first, with their time, reason, outcome, "
+        "nodes and changes. Use `diff` for details.",
     )
-    common.add_cluster_flags(parser)
-    common.add_output_flag(parser)
+    add_cluster_flags(parser)
+    add_output_flag(parser)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the list."""
 
-    async def work(api: ApiClient, platform: Platform) -> int:
-        kubescheduler = await common.kubescheduler(api)
-        found = await common.revisions(api, platform)
-        report = summarize(found, common.nodes_by_revision(kubescheduler))
-        if args.output == "text":
-            print(render(report))
-        else:
-            common.print_document(report, args.output)
+    async def work(api: Api, platform: Platform) -> int:
+        kubescheduler = await get_kubescheduler(api)
+        found = await list_revisions(api, platform)
+        report = summarize(found, nodes_by_revision(kubescheduler))
+        print_document(report, args.output, text=render(report))
         return 0
 
-    return common.run(args, work)
+    return run_connected(args, work)
 
 
 def summarize(
     revisions: Sequence[Revision], nodes: Mapping[int, Sequence[str]]
 ) -> list[dict[str, Any]]:
-    """The list as data, newest first: also what `-o json` prints.
-
-    Args:
-        revisions: oldest first.
-        nodes: who runs which.
-    """
-    from ...base import names
-    from ...base.objects import annotation
-    from ...controlplane.revision.inputs import object_edits, read_inputs
-    from ..lib.compare import changes, take_apart
-
+    """The list as data, latest first, which `-o json` prints; `nodes` has the nodes by revision."""
     report = []
     before: Revision | None = None
     for revision in revisions:
-        told: list[str] | None = None
+        changed: list[str] | None = None
         edits: list[str] = []
         if before is not None and before.complete and revision.complete:
-            told = list(changes(take_apart(before.content), take_apart(revision.content)))
+            changed = list(
+                changes(parse_revision(before.content), parse_revision(revision.content))
+            )
             then, now = read_inputs(before.inputs), read_inputs(revision.inputs)
             edits = list(object_edits(then, now)) if then is not None and now is not None else []
         report.append(
@@ -71,13 +65,13 @@ def summarize(
                 "revision": revision.number,
                 "created": revision.status["metadata"].get("creationTimestamp", ""),
                 "reason": str((revision.status.get("data") or {}).get("reason", "")),
-                "outcome": revision.outcome or "on its way",
+                "outcome": revision.outcome or "in progress",
                 "message": revision.message,
                 "ended": annotation(revision.status, names.OUTCOME_TIME_ANNOTATION),
                 "nodes": list(nodes.get(revision.number, ())),
                 "hash": revision.hash,
-                "comparedWith": before.number if told is not None and before else None,
-                "changes": told,
+                "comparedWith": before.number if changed is not None and before else None,
+                "changes": changed,
                 "edits": edits,
             }
         )
@@ -88,7 +82,7 @@ def summarize(
 def render(report: Sequence[Mapping[str, Any]]) -> str:
     """The list as text."""
     if not report:
-        return "There is no revision yet; `kubectl scheduler status` says what the operator does."
+        return "No revision exists yet; see `kubectl scheduler status`."
     lines = []
     for entry in report:
         nodes = f"   runs on {', '.join(entry['nodes'])}" if entry["nodes"] else ""
@@ -98,14 +92,14 @@ def render(report: Sequence[Mapping[str, Any]]) -> str:
         if entry["message"]:
             lines += [f"     {line}" for line in entry["message"].splitlines()]
         if entry["changes"] is None:
-            lines.append(f"     because: {entry['reason']}")
+            lines.append(f"     reason: {entry['reason']}")
         elif entry["changes"]:
             if entry["comparedWith"] != entry["revision"] - 1:
-                lines.append(f"     against revision {entry['comparedWith']}:")
+                lines.append(f"     compared with revision {entry['comparedWith']}:")
             lines += [f"     - {change}" for change in entry["changes"]]
             lines += [f"     by: {edit}" for edit in entry["edits"]]
         else:
             lines.append(
-                f"     the same content as revision {entry['comparedWith']}: {entry['reason']}"
+                f"     same content as revision {entry['comparedWith']}: {entry['reason']}"
             )
     return "\n".join(lines)

@@ -1,86 +1,94 @@
-"""`kubectl scheduler must-gather`: what somebody far away needs to help, in one folder."""
+"""`kubectl scheduler must-gather`: collects diagnostic data in a directory.
+
+The layout is that of `oc adm inspect`. The files do not contain confidential data: a Secret is
+reduced to its name, type and keys, and private keys and credentials elsewhere (e.g. an extender's
+tlsConfig.keyData) are redacted.
+"""
 
 from __future__ import annotations
 
 import argparse
+import json
+import re
 import sys
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from ..lib import common
+import yaml
+
+from ...base import names
+from ...base.platform import Platform
+from ...kube import resource as kinds
+from ...kube.api import Object
+from ...kube.errors import ApiError, Invalid, NotFound, Unauthorized, Unavailable
+from ...kube.resource import ObjectRef, Resource
+from ..lib.connection import run_connected
+from ..lib.errors import CommandError, error_message
+from ..lib.flags import add_cluster_flags
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
-    from ...base.platform import Platform
-    from ...kube.api import Object
     from ...kube.client import ApiClient
-    from ...kube.errors import ApiError
-    from ...kube.resource import Resource
 
 LINES: Final = "100000"
-"""Of every log, the last ones."""
+"""The number of lines from the end of every log."""
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the command."""
     parser = subparsers.add_parser(
         "must-gather",
-        help="collect everything that a report of a fault needs",
-        description="Writes our objects, nodes, pods with their logs, events and ConfigMaps into a "
-        "folder. Secrets are listed and never written. What may not be read is left out and named; "
-        "the exit code is 1 then.",
+        description="Writes the operator's objects, nodes, pods with their logs, events and "
+        "ConfigMaps to a directory. The content of Secrets is never written. What cannot be read "
+        "is reported, and the exit code is 1.",
     )
     parser.add_argument(
-        "--dest", type=Path, metavar="DIR", help="a new folder (default: must-gather.local.TIME)"
+        "--dest", type=Path, metavar="DIR", help="new directory (default: must-gather.local.TIME)"
     )
-    common.add_cluster_flags(parser)
+    add_cluster_flags(parser)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Collect; 1 if something could not be read."""
+    """Collect; returns 1 if something cannot be read."""
 
     async def work(api: ApiClient, platform: Platform) -> int:
-        from datetime import UTC, datetime
-
         now = datetime.now(UTC)
         destination = args.dest or Path(f"must-gather.local.{now:%Y%m%dT%H%M%SZ}")
-        gatherer = _Gatherer(api, platform, _new_folder(destination))
+        gatherer = _Gatherer(api, platform, _new_directory(destination))
         await gatherer.gather(now)
-        print(f"{gatherer.written} files are in {destination}")
+        print(f"wrote {gatherer.written} files to {destination}")
         for missing in gatherer.missing:
-            print(f"not there: {missing}", file=sys.stderr)
+            print(f"missing: {missing}", file=sys.stderr)
         return 1 if gatherer.missing else 0
 
-    return common.run(args, work)
+    return run_connected(args, work)
 
 
-def _new_folder(path: Path) -> Path:
+def _new_directory(path: Path) -> Path:
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         taken = any(path.iterdir())
     except OSError as error:
-        raise common.CommandError(f"--dest {path}: {error.strerror}") from error
+        raise CommandError(f"--dest {path}: {error.strerror}") from error
     if taken:
-        raise common.CommandError(f"--dest {path} is not empty; name a new folder")
+        raise CommandError(f"--dest {path} is not empty; specify a new directory")
     return path
 
 
 class _Gatherer:
-    """Reads kind after kind and writes what it gets; what it does not get it remembers."""
+    """Reads all kinds and writes their objects; collects errors in `missing`."""
 
-    def __init__(self, api: ApiClient, platform: Platform, folder: Path) -> None:
+    def __init__(self, api: ApiClient, platform: Platform, directory: Path) -> None:
         self.api = api
         self.platform = platform
-        self.folder = folder
+        self.directory = directory
         self.found = False
         self.written = 0
         self.missing: list[str] = []
 
     async def gather(self, now: datetime) -> None:
-        from ...kube import resource as kinds
-
         platform = self.platform
         ours = sorted({platform.operator_namespace, platform.target_namespace})
         self._write("timestamp", f"{now:%Y-%m-%dT%H:%M:%SZ}\n")
@@ -112,7 +120,7 @@ class _Gatherer:
             await self._pods(namespace)
         operand = platform.operand_namespace
         if operand not in ours:
-            # Others live there as well: what is theirs stays out.
+            # The namespace has objects of other owners, which are left out.
             labels = ",".join(f"{key}={value}" for key, value in platform.static_pod_labels)
             await self._pods(operand, labels)
             self._write_all(kinds.EVENTS, await self._list(kinds.EVENTS, operand))
@@ -121,29 +129,22 @@ class _Gatherer:
             self._write_all(kinds.LEASES, found)
 
     async def _pods(self, namespace: str, labels: str | None = None) -> None:
-        from ...kube.resource import PODS
-        from ..lib.must_gather_tree import is_one_of_many, logs_of
-
-        pods = await self._list(PODS, namespace, labels=labels)
-        self._write_all(PODS, pods)
+        pods = await self._list(kinds.PODS, namespace, labels=labels)
+        self._write_all(kinds.PODS, pods)
         for pod in pods:
-            if is_one_of_many(pod):
+            if is_healthy_exporter(pod):
                 continue
             for container, previous in logs_of(pod):
                 await self._log(namespace, pod["metadata"]["name"], container, previous=previous)
 
     async def _log(self, namespace: str, pod: str, container: str, *, previous: bool) -> None:
-        from ...kube.errors import ApiError, Invalid, NotFound
-        from ...kube.resource import PODS, ObjectRef
-        from ..lib.must_gather_tree import log_path, redacted_text
-
         asked = {"container": container, "tailLines": LINES, "timestamps": "true"}
         if previous:
             asked["previous"] = "true"
         try:
-            text = await self.api.get_text(ObjectRef(PODS, namespace, pod), "log", **asked)
+            text = await self.api.get_text(ObjectRef(kinds.PODS, namespace, pod), "log", **asked)
         except NotFound:
-            return  # the pod has gone since it was listed
+            return  # the pod was deleted meanwhile
         except Invalid as error:
             text = f"{error}\n"  # the kubelet has removed the log of a container that ended
         except ApiError as error:
@@ -159,10 +160,7 @@ class _Gatherer:
         labels: str | None = None,
         fields: str | None = None,
     ) -> list[Object]:
-        from ...kube.errors import ApiError, NotFound
-        from ...kube.resource import LOAD_POLICIES, SCHEDULER_EXTENDERS, SCHEDULER_PROFILES
-
-        optional = (LOAD_POLICIES, SCHEDULER_EXTENDERS, SCHEDULER_PROFILES)
+        optional = (kinds.LOAD_POLICIES, kinds.SCHEDULER_EXTENDERS, kinds.SCHEDULER_PROFILES)
         try:
             found = await self.api.list(
                 kind, namespace, label_selector=labels, field_selector=fields
@@ -170,26 +168,147 @@ class _Gatherer:
         except ApiError as error:
             if not (isinstance(error, NotFound) and kind in optional):
                 self._missed(error)
-            return []  # without these kinds the operator does its work as well
+            return []  # the operator does not require these kinds
         self.found = True
         return found.items
 
     def _missed(self, error: ApiError) -> None:
-        from ...kube.errors import Unauthorized, Unavailable
-
-        # Without an API server or an identity there is nothing to gather.
+        # Without an API server or an identity, all other requests would fail as well.
         if isinstance(error, Unauthorized | Unavailable) and not self.found:
             raise error
-        self.missing.append(common.sentence(error))
+        self.missing.append(error_message(error))
 
     def _write_all(self, kind: Resource, objects: list[Object]) -> None:
-        from ..lib.must_gather_tree import files
-
         for path, text in files(kind, objects).items():
             self._write(path, text)
 
     def _write(self, path: str, text: str) -> None:
-        file = self.folder / path
+        file = self.directory / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8")
         self.written += 1
+
+
+# --- the files ----------------------------------------------------------------------------------
+
+
+REDACTED: Final = "(redacted)"
+_CONFIDENTIAL: Final = frozenset(
+    {"keydata", "client-key-data", "token", "password", "bearertoken", "authorization"}
+)
+_PRIVATE_KEY: Final = re.compile(
+    r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL
+)
+_BEARER: Final = re.compile(r"\b(Bearer )[A-Za-z0-9._~+/=-]{8,}")
+
+
+def files(resource: Resource, objects: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """The objects of one kind as YAML by path.
+
+    A cluster-scoped object has its own file, namespaced objects one list per namespace, Pods both.
+    """
+    group = resource.group or "core"
+    tree: dict[str, str] = {}
+    lists: dict[str, list[Any]] = {}
+    for obj in objects:
+        shown = secret_summary(obj) if resource == kinds.SECRETS else redacted(_without_noise(obj))
+        name, namespace = obj["metadata"]["name"], obj["metadata"].get("namespace", "")
+        if not resource.namespaced:
+            tree[f"cluster-scoped-resources/{group}/{resource.plural}/{name}.yaml"] = _yaml(shown)
+            continue
+        lists.setdefault(namespace, []).append(shown)
+        if resource.plural == "pods":
+            tree[f"namespaces/{namespace}/pods/{name}/{name}.yaml"] = _yaml(shown)
+    for namespace, items in lists.items():
+        document = {"apiVersion": "v1", "kind": "List", "items": items}
+        tree[f"namespaces/{namespace}/{group}/{resource.plural}.yaml"] = _yaml(document)
+    return tree
+
+
+def log_path(namespace: str, pod: str, container: str, *, previous: bool) -> str:
+    """The path of a container's log."""
+    name = "previous" if previous else "current"
+    return f"namespaces/{namespace}/pods/{pod}/{container}/{container}/logs/{name}.log"
+
+
+def logs_of(pod: Mapping[str, Any]) -> list[tuple[str, bool]]:
+    """The available logs of a pod: (container, previous)."""
+    status = pod.get("status") or {}
+    found = []
+    for key in ("initContainerStatuses", "containerStatuses"):
+        for container in status.get(key) or ():
+            state = container.get("state") or {}
+            if "running" in state or "terminated" in state:
+                found.append((container["name"], False))
+            if (container.get("lastState") or {}).get("terminated"):
+                found.append((container["name"], True))
+    return found
+
+
+def is_healthy_exporter(pod: Mapping[str, Any]) -> bool:
+    """Whether it is a Ready node-metrics pod, whose log is not worth collecting from every node."""
+    labels = pod["metadata"].get("labels") or {}
+    conditions = (pod.get("status") or {}).get("conditions") or ()
+    ready = any(c.get("type") == "Ready" and c.get("status") == "True" for c in conditions)
+    return labels.get("app") == names.NODE_METRICS and ready
+
+
+def secret_summary(secret: Mapping[str, Any]) -> dict[str, Any]:
+    """A Secret without its values."""
+    metadata = secret["metadata"]
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {
+            key: metadata[key]
+            for key in ("name", "namespace", "creationTimestamp")
+            if key in metadata
+        },
+        "type": secret.get("type", ""),
+        "keys": sorted({*(secret.get("data") or {}), *(secret.get("stringData") or {})}),
+    }
+
+
+def redacted(value: Any) -> Any:
+    """A copy without credentials, including those in JSON strings of ConfigMaps."""
+    if isinstance(value, Mapping):
+        return {
+            key: REDACTED if _is_confidential(key, item) else redacted(item)
+            for key, item in value.items()
+        }
+    if isinstance(value, list):
+        return [redacted(item) for item in value]
+    if isinstance(value, str):
+        return redacted_text(_redacted_json(value))
+    return value
+
+
+def redacted_text(text: str) -> str:
+    """A text, e.g. a log, without private keys and bearer tokens."""
+    return _BEARER.sub(rf"\1{REDACTED}", _PRIVATE_KEY.sub(REDACTED, text))
+
+
+def _is_confidential(key: Any, value: Any) -> bool:
+    return isinstance(value, str) and bool(value) and str(key).lower() in _CONFIDENTIAL
+
+
+def _redacted_json(text: str) -> str:
+    if not text.startswith("{"):
+        return text
+    try:
+        document = json.loads(text)
+    except ValueError:
+        return text
+    clean = redacted(document)
+    if clean == document:
+        return text  # unchanged, because hashes depend on it
+    return json.dumps(clean, ensure_ascii=False)
+
+
+def _without_noise(obj: Mapping[str, Any]) -> dict[str, Any]:
+    metadata = {key: item for key, item in obj["metadata"].items() if key != "managedFields"}
+    return {**obj, "metadata": metadata}
+
+
+def _yaml(document: Any) -> str:
+    return yaml.safe_dump(document, sort_keys=False, allow_unicode=True)

@@ -1,61 +1,77 @@
 """`kubectl scheduler pprof`: a profile of a running scheduler, for `go tool pprof`.
 
-kube-scheduler has its profiles behind a setting that is off, because they are a way in. So a
-revision turns it on, and another one off again; in between, only a ServiceAccount made for this
-command may read them, not anonymous users, as the manuals have it.
+Profiling is disabled in kube-scheduler because it exposes internals. The command enables it with a
+revision and disables it with another one. In between, only a temporary ServiceAccount of the
+command may read profiles; anonymous access, which manuals suggest, is not necessary.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
+import copy
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Final
+from typing import IO, TYPE_CHECKING, Any, Final
 
-from ..lib import common
+from ...base import names
+from ...base.platform import Platform
+from ...controlplane.revision.history import Revision
+from ...kube.api import Object
+from ...kube.errors import AlreadyExists, Conflict, KubeError, NotFound
+from ...kube.resource import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, KUBE_SCHEDULERS, SERVICE_ACCOUNTS
+from ...model import operand_pods
+from ...schedulerconfig.command_line import probe_target
+from ..lib.compare import parse_revision
+from ..lib.connection import run_connected
+from ..lib.errors import CommandError, error_message
+from ..lib.flags import add_cluster_flags
+from ..lib.follow_rollout import RolloutState, read_state, watch
+from ..lib.objects import get_kubescheduler
+from ..lib.operands import find_leader, list_operand_pods, operand_on
+from ..lib.revisions import list_revisions
 
 if TYPE_CHECKING:
-    from ...base.platform import Platform
-    from ...kube.api import Object
     from ...kube.client import ApiClient
-    from ..lib.follow_rollout import State
 
 INTERVAL: Final = 1.0
-"""Seconds between looks at a rollout."""
+"""Seconds between polls of a rollout."""
 
 DENIED: Final = (401, 403)
 AUTHORIZATION_DELAY: Final = 15.0
-"""Seconds to ask again when the scheduler refuses: it remembers refusals for 10 s (apiserver's
-DelegatingAuthorizationOptions), and roles take a moment to be known."""
+"""Seconds to retry after a denial: the scheduler caches denials for 10 s (apiserver's
+DelegatingAuthorizationOptions), and new roles take a moment to become effective."""
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the command."""
     parser = subparsers.add_parser(
         "pprof",
-        help="fetch a profile of a running scheduler",
-        description="Turns profiling on (a rollout: schedulers start again), fetches a profile "
-        "and turns it off again. Look at it with: go tool pprof FILE.",
+        description="Enables profiling (a rollout, which restarts the schedulers), fetches a "
+        "profile and disables profiling again. Analyze the file with: go tool pprof FILE.",
     )
     parser.add_argument("profile", choices=("heap", "profile", "goroutine", "trace"))
-    parser.add_argument("--node", help="whose scheduler (default: the one that leads)")
+    parser.add_argument("--node", help="node of the scheduler (default: the leader)")
     parser.add_argument(
-        "--seconds", type=_seconds, help="how long to record (default: profile 30, trace 5)"
+        "--seconds", type=_seconds, help="duration of the recording (default: profile 30, trace 5)"
     )
     parser.add_argument(
-        "--timeout", type=float, default=600.0, help="seconds for the rollout (default: 600)"
+        "--timeout",
+        type=float,
+        default=600.0,
+        help="timeout of the rollout in seconds (default: 600)",
     )
     parser.add_argument("-o", "--output-file", type=Path, required=True, metavar="FILE")
-    common.add_cluster_flags(parser)
+    add_cluster_flags(parser)
     parser.set_defaults(run=run)
 
 
 def _seconds(text: str) -> int:
     seconds = int(text)
     if not 1 <= seconds <= 600:
-        raise argparse.ArgumentTypeError("1 to 600 seconds")
+        raise argparse.ArgumentTypeError("must be 1 to 600 seconds")
     return seconds
 
 
@@ -63,30 +79,28 @@ def run(args: argparse.Namespace) -> int:
     """Fetch one profile."""
 
     async def work(api: ApiClient, platform: Platform) -> int:
-        from ..lib import profiling
-
-        folder = args.output_file.parent
-        if not folder.is_dir():
-            raise common.CommandError(f"-o {args.output_file}: there is no folder {folder}")
+        directory = args.output_file.parent
+        if not directory.is_dir():
+            raise CommandError(f"-o {args.output_file}: directory {directory} does not exist")
         if args.node:
-            common.on_node(await common.operand_pods(api, platform), args.node)
+            operand_on(await list_operand_pods(api, platform), args.node)
         seconds = args.seconds or {"profile": 30, "trace": 5}.get(args.profile, 0)
-        life = int(args.timeout) + seconds + 300
-        async with _reader(api, platform, life) as token, _profiling(api):
+        lifetime = int(args.timeout) + seconds + 300
+        async with _reader(api, platform, lifetime) as token, _profiling(api):
             node, pod = await _ready(api, platform, args.node, args.timeout)
-            _tell(f"fetching {args.profile} of the scheduler on {node}")
+            _print(f"fetching {args.profile} of the scheduler on {node}")
             with _new_file(args.output_file) as file:
-                path = profiling.url(args.profile, seconds)
+                path = url(args.profile, seconds)
                 await _fetch(api, platform, pod, (path, token, seconds, file))
-        _tell(f"{args.output_file}: go tool pprof {args.output_file}")
+        _print(f"wrote {args.output_file}; analyze it with: go tool pprof {args.output_file}")
         return 0
 
-    return common.run(args, work)
+    return run_connected(args, work)
 
 
 @contextmanager
 def _new_file(path: Path) -> Iterator[IO[bytes]]:
-    """A file that appears whole or not at all."""
+    """A file that is created atomically."""
     import tempfile
 
     with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
@@ -98,30 +112,28 @@ def _new_file(path: Path) -> Iterator[IO[bytes]]:
             Path(file.name).unlink(missing_ok=True)
 
 
-def _tell(line: str) -> None:
+def _print(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-# --- on and off -------------------------------------------------------------------------------
+# --- profiling --------------------------------------------------------------------------------
 
 
 @asynccontextmanager
 async def _profiling(api: ApiClient) -> AsyncIterator[None]:
-    """Profiling is on inside, and afterwards what it was before, whatever happens."""
-    from ...kube.resource import KUBE_SCHEDULERS
-    from ..lib.profiling import override, switched
-
-    kubescheduler = await common.kubescheduler(api)
+    """Enable profiling in the context, and restore the previous setting afterwards."""
+    kubescheduler = await get_kubescheduler(api)
     management = (kubescheduler.get("spec") or {}).get("managementState") or "Managed"
     if management not in ("Managed", "Force"):
-        raise common.CommandError(
-            f"managementState of the KubeScheduler is {management}: nobody would turn profiling on"
+        raise CommandError(
+            f"managementState of the KubeScheduler is {management}: the operator does not roll out "
+            "revisions, so profiling cannot be enabled"
         )
     before = override(kubescheduler)
     changed = switched(kubescheduler, value=True)
     try:
         if changed is not None:
-            _tell("turning profiling on: schedulers start again, one after the other")
+            _print("enabling profiling: the schedulers restart one after the other")
             await api.replace(KUBE_SCHEDULERS, changed)
         yield
     finally:
@@ -130,14 +142,10 @@ async def _profiling(api: ApiClient) -> AsyncIterator[None]:
 
 
 async def _restore(api: ApiClient, before: bool | None) -> None:
-    """Take our override back out of whatever the object has become meanwhile."""
-    from ...kube.errors import Conflict, KubeError
-    from ...kube.resource import KUBE_SCHEDULERS
-    from ..lib.profiling import switched
-
+    """Restore the previous setting in the current object."""
     try:
         for attempt in range(5):
-            changed = switched(await common.kubescheduler(api), value=before)
+            changed = switched(await get_kubescheduler(api), value=before)
             if changed is None:
                 break
             try:
@@ -147,37 +155,33 @@ async def _restore(api: ApiClient, before: bool | None) -> None:
                 if attempt == 4:
                     raise
     except KubeError as error:
-        _tell(
-            f"profiling is still ON: {common.sentence(error)}; remove enableProfiling from "
+        _print(
+            f"profiling is still ENABLED: {error_message(error)}; remove enableProfiling from "
             "spec.unsupportedConfigOverrides: kubectl edit kubescheduler cluster"
         )
         raise
-    _tell("profiling is being turned off again; follow it: kubectl scheduler rollout watch")
+    _print("disabling profiling; to follow the rollout: kubectl scheduler rollout watch")
 
 
-# --- who may read -----------------------------------------------------------------------------
+# --- access -----------------------------------------------------------------------------------
 
 
 @asynccontextmanager
 async def _reader(api: ApiClient, platform: Platform, seconds: int) -> AsyncIterator[str]:
-    """A token of a ServiceAccount that may read profiles and nothing else; gone afterwards."""
-    from ...kube.errors import AlreadyExists, KubeError, NotFound
-    from ...kube.resource import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, SERVICE_ACCOUNTS
-    from ..lib import profiling
-
+    """A token of a temporary ServiceAccount that may only read profiles."""
     namespace = platform.target_namespace
-    wanted = (
-        (SERVICE_ACCOUNTS, profiling.service_account(namespace)),
-        (CLUSTER_ROLES, profiling.cluster_role()),
-        (CLUSTER_ROLE_BINDINGS, profiling.cluster_role_binding(namespace)),
+    objects = (
+        (SERVICE_ACCOUNTS, service_account(namespace)),
+        (CLUSTER_ROLES, cluster_role()),
+        (CLUSTER_ROLE_BINDINGS, cluster_role_binding(namespace)),
     )
     made = []
     try:
-        for kind, obj in wanted:
-            with suppress(AlreadyExists):  # left over from one that was killed
+        for kind, obj in objects:
+            with suppress(AlreadyExists):  # left by an interrupted command
                 await api.create(kind, obj)
             made.append(kind.ref(obj))
-        answer = await api.create_in(made[0], "token", profiling.token_request(seconds))
+        answer = await api.create_in(made[0], "token", token_request(seconds))
         yield str(answer["status"]["token"])
     finally:
         for ref in reversed(made):
@@ -186,55 +190,40 @@ async def _reader(api: ApiClient, platform: Platform, seconds: int) -> AsyncIter
             except NotFound:
                 continue
             except KubeError as error:
-                _tell(f"{ref} is left over: {common.sentence(error)}; delete it")
+                _print(f"cannot delete {ref}: {error_message(error)}; delete it")
 
 
 # --- waiting and fetching ---------------------------------------------------------------------
 
 
 async def _ready(
-    api: ApiClient, platform: Platform, node: str | None, patience: float
+    api: ApiClient, platform: Platform, node: str | None, seconds: float
 ) -> tuple[str, Object]:
-    """Wait until the rollout is over; the node and the scheduler pod to ask."""
-    import asyncio
-
-    from ..lib.profiling import override, profiled
-    from .rollout import watch
-
-    end = asyncio.get_running_loop().time() + patience
+    """Wait for the end of the rollout; the node and the scheduler pod to profile."""
+    end = asyncio.get_running_loop().time() + seconds
     while True:
         left = end - asyncio.get_running_loop().time()
-        if await watch(lambda: _look(api), lambda line: _tell(f"  {line}"), left):
-            raise common.CommandError(
-                "profiling cannot be turned on: the rollout failed, see above"
-            )
-        kubescheduler = await common.kubescheduler(api)
-        on = profiled(kubescheduler, await common.revisions(api, platform))
-        pods = await common.operand_pods(api, platform)
-        chosen = node or await common.leader(api, platform, pods)
+        if await watch(lambda: _poll(api), lambda line: _print(f"  {line}"), left):
+            raise CommandError("profiling cannot be enabled: the rollout failed, see above")
+        kubescheduler = await get_kubescheduler(api)
+        on = profiled(kubescheduler, await list_revisions(api, platform))
+        pods = await list_operand_pods(api, platform)
+        chosen = node or await find_leader(api, platform, pods)
         if chosen in on:
-            return chosen, common.on_node(pods, chosen)
+            return chosen, operand_on(pods, chosen)
         if override(kubescheduler) is not True:
-            raise common.CommandError(
-                "somebody has set enableProfiling to something else meanwhile"
-            )
-        await asyncio.sleep(INTERVAL)  # what was over was the rollout before
+            raise CommandError("enableProfiling was changed in the meantime")
+        await asyncio.sleep(INTERVAL)  # the rollout that ended was an earlier one
 
 
-async def _look(api: ApiClient) -> State:
-    from ..lib.follow_rollout import read_state
-
-    return read_state(await common.kubescheduler(api))
+async def _poll(api: ApiClient) -> RolloutState:
+    return read_state(await get_kubescheduler(api))
 
 
 async def _fetch(
-    api: ApiClient, platform: Platform, pod: Object, asked: tuple[str, str, int, IO[bytes]]
+    api: ApiClient, platform: Platform, pod: Object, request: tuple[str, str, int, IO[bytes]]
 ) -> None:
-    """Fetch (path, token, seconds, file); again for a while as long as the scheduler refuses."""
-    import asyncio
-
-    from ...model import operand_pods
-    from ...schedulerconfig.command_line import probe_target
+    """Fetch (path, token, seconds, file); retry for a while if the scheduler denies access."""
     from ..lib.port_forward import Tunnel
 
     _, port = probe_target(operand_pods.read(pod).arguments, platform)
@@ -244,20 +233,120 @@ async def _fetch(
     while True:
         tunnel = Tunnel(access, platform.operand_namespace, name, port)
         try:
-            status = await asyncio.to_thread(tunnel.fetch, *asked)
+            status = await asyncio.to_thread(tunnel.fetch, *request)
         finally:
-            tunnel.close()  # the thread ends with it if we were interrupted
+            tunnel.close()  # ends the thread after an interruption
         if status == 200:
             return
         if status not in DENIED or asyncio.get_running_loop().time() > end:
             break
         await asyncio.sleep(INTERVAL)
-    raise common.CommandError(
-        f"{name} answered {status}: "
+    raise CommandError(
+        f"{name} responded with status {status}: "
         + {
-            401: "it does not accept our token; can it reach the API server to review it?",
-            403: "it does not let our ServiceAccount read /debug/pprof/; is its authorization "
-            "(--authorization-kubeconfig) at the same API server?",
-            404: "it has no profiles; is enableProfiling really on?",
+            401: "it rejects the token; can it reach the API server to review it?",
+            403: "it denies the ServiceAccount access to /debug/pprof/; does "
+            "--authorization-kubeconfig refer to the same API server?",
+            404: "it does not serve profiles; is enableProfiling true?",
         }.get(status, "see its log")
     )
+
+
+# --- the setting and the RBAC objects -----------------------------------------------------------
+
+
+NAME: Final = "kube-scheduler-pprof"
+"""The name of the temporary ServiceAccount, ClusterRole and ClusterRoleBinding."""
+
+_FIELD: Final = "enableProfiling"
+_OVERRIDES: Final = "unsupportedConfigOverrides"
+
+
+def url(profile: str, seconds: int) -> str:
+    """Path and query of a profile (k8s.io/apiserver/pkg/server/routes/profiling.go).
+
+    `profile` is heap, goroutine, profile or trace; with `seconds`, Go returns the difference for
+    the first two.
+    """
+    return f"/debug/pprof/{profile}{f'?seconds={seconds}' if seconds else ''}"
+
+
+def switched(kubescheduler: Mapping[str, Any], value: bool | None) -> Object | None:
+    """The KubeScheduler with this override of profiling (None: no override); None if unchanged."""
+    changed: Object = copy.deepcopy(dict(kubescheduler))
+    spec = changed.setdefault("spec", {})
+    overrides = dict(spec.get(_OVERRIDES) or {})
+    if overrides.get(_FIELD) == value:
+        return None
+    if value is None:
+        del overrides[_FIELD]
+    else:
+        overrides[_FIELD] = value
+    if overrides:
+        spec[_OVERRIDES] = overrides
+    else:
+        spec.pop(_OVERRIDES, None)
+    return changed
+
+
+def override(kubescheduler: Mapping[str, Any]) -> bool | None:
+    """The override of profiling; None if it is not set."""
+    overrides = (kubescheduler.get("spec") or {}).get(_OVERRIDES) or {}
+    value: bool | None = overrides.get(_FIELD)
+    return value
+
+
+def profiled(kubescheduler: Mapping[str, Any], revisions: Sequence[Revision]) -> dict[str, int]:
+    """The nodes that run a revision with profiling enabled, with its number."""
+    on = {r.number for r in revisions if parse_revision(r.content).config.get(_FIELD) is True}
+    return {
+        entry["nodeName"]: entry["currentRevision"]
+        for entry in (kubescheduler.get("status") or {}).get("nodeStatuses") or ()
+        if entry.get("currentRevision") in on
+    }
+
+
+def service_account(namespace: str) -> Object:
+    """The identity that reads profiles."""
+    return {
+        "apiVersion": "v1",
+        "kind": "ServiceAccount",
+        "metadata": {"name": NAME, "namespace": namespace, "labels": _labels()},
+        "automountServiceAccountToken": False,
+    }
+
+
+def cluster_role() -> Object:
+    """Its only permission."""
+    return {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRole",
+        "metadata": {"name": NAME, "labels": _labels()},
+        "rules": [{"nonResourceURLs": ["/debug/pprof/*"], "verbs": ["get"]}],
+    }
+
+
+def cluster_role_binding(namespace: str) -> Object:
+    """Grants the permission to the ServiceAccount."""
+    group = "rbac.authorization.k8s.io"
+    return {
+        "apiVersion": f"{group}/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": NAME, "labels": _labels()},
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": NAME},
+        "subjects": [{"kind": "ServiceAccount", "name": NAME, "namespace": namespace}],
+    }
+
+
+def token_request(seconds: int) -> Object:
+    """A token that expires even if its ServiceAccount is not deleted; at least ten minutes."""
+    return {
+        "apiVersion": "authentication.k8s.io/v1",
+        "kind": "TokenRequest",
+        "spec": {"expirationSeconds": max(600, seconds)},
+    }
+
+
+def _labels() -> dict[str, str]:
+    # Without the label of the operator's own objects, which the operator would manage.
+    return {"app.kubernetes.io/name": NAME, "app.kubernetes.io/part-of": names.PROGRAM}

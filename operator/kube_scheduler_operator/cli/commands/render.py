@@ -1,7 +1,6 @@
-"""`render`: what a bootstrap node needs for its scheduler, before there is a cluster.
+"""`render`: the manifests and the configuration of a bootstrap node's scheduler.
 
-The flags are those of OpenShift's operator, whose callers pass them; see their help for the ones
-that decide nothing here.
+The flags are those of OpenShift's operator, because its callers pass them; some have no effect.
 """
 
 from __future__ import annotations
@@ -14,15 +13,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from ..lib.errors import UsageError
+
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
-    from ...controlplane.bootstrap import File, Template
+    from ...controlplane.bootstrap import ManifestFile, Template
 
 _FOLDERS: Final = ("bootstrap-manifests", "manifests")
 _CONFIG_TEMPLATE: Final = "bootstrap-config-overrides.yaml"
 _POLICIES: Final = ("Always", "IfNotPresent", "Never")
-_UNUSED: Final = "decides nothing; taken because callers of OpenShift's operator pass it"
+_UNUSED: Final = "ignored; accepted because callers of OpenShift's operator pass it"
 _DIRECTORY_MODE: Final = 0o755
 _FILE_MODE: Final = 0o644
 
@@ -31,23 +32,34 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Register the command and its options."""
     parser = subparsers.add_parser(
         "render",
-        help="write the manifests and the configuration of a bootstrap node's scheduler",
         description="Writes bootstrap-manifests/, manifests/ and the configuration for the "
-        "scheduler of a node that bootstraps an OpenShift cluster. It elects where the schedulers "
-        "of the cluster do. Exit code 0: written; 1: the files cannot be written; 2: an input is "
-        "missing or wrong, and nothing was written.",
+        "scheduler of a node that bootstraps an OpenShift cluster. This scheduler uses the same "
+        "Lease as the schedulers of the cluster. The exit code is 0 if the files were written, 1 "
+        "if they cannot be written, 2 if an input is missing or invalid and nothing was written.",
     )
     add = parser.add_argument
-    add("--asset-input-dir", required=True, metavar="DIR", help="its ../auth/kubeconfig must exist")
-    add("--asset-output-dir", required=True, metavar="DIR", help="where the manifests go")
-    add("--config-output-file", required=True, metavar="FILE", help="where the configuration goes")
+    add(
+        "--asset-input-dir",
+        required=True,
+        metavar="DIR",
+        help="directory of assets; ../auth/kubeconfig must exist",
+    )
+    add(
+        "--asset-output-dir", required=True, metavar="DIR", help="output directory of the manifests"
+    )
+    add(
+        "--config-output-file",
+        required=True,
+        metavar="FILE",
+        help="output file of the configuration",
+    )
     add(
         "--config-override-files",
         action="extend",
         type=_listed,
         default=[],
         metavar="FILE[,FILE]",
-        help="KubeSchedulerConfigurations that are merged last, in this order; can be repeated",
+        help="KubeSchedulerConfigurations to merge last, in this order; can be repeated",
     )
     add(
         "--rendered-manifest-files",
@@ -55,21 +67,20 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         type=_listed,
         default=[],
         metavar="PATH[,PATH]",
-        help="files or directories with manifests that must not contradict each other; a "
-        "FeatureGate among them decides which templates are used, SchedulerProfiles become "
-        "profiles; can be repeated",
+        help="files or directories with manifests, which must not contradict each other; a "
+        "FeatureGate selects templates, SchedulerProfiles add profiles; can be repeated",
     )
     add(
         "--templates-input-dir",
         metavar="DIR",
         help="jinja2 templates: bootstrap-manifests/*.yaml, manifests/*.yaml and "
-        f"config/{_CONFIG_TEMPLATE}, each with or without .j2 (default: the program's own)",
+        f"config/{_CONFIG_TEMPLATE}, each with or without .j2 (default: built-in templates)",
     )
     add(
         "--manifest-image",
         default="openshift/origin-hyperkube:latest",
         metavar="IMAGE",
-        help="kube-scheduler's image (default: %(default)s)",
+        help="image of kube-scheduler (default: %(default)s)",
     )
     add(
         "--manifest-image-pull-policy",
@@ -81,19 +92,19 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--manifest-config-host-path",
         default="/etc/kubernetes/bootstrap-configs",
         metavar="DIR",
-        help="where the configuration is put on the bootstrap node (default: %(default)s)",
+        help="directory of the configuration on the bootstrap node (default: %(default)s)",
     )
     add(
         "--manifest-config-file-name",
         default="kube-scheduler-config.yaml",
         metavar="NAME",
-        help="its name there (default: %(default)s)",
+        help="file name of the configuration on the bootstrap node (default: %(default)s)",
     )
     add(
         "--manifest-secrets-host-path",
         default="/etc/kubernetes/bootstrap-secrets",
         metavar="DIR",
-        help="where the file kubeconfig is on the bootstrap node (default: %(default)s)",
+        help="directory of the file kubeconfig on the bootstrap node (default: %(default)s)",
     )
     add("--manifest-namespace", default="openshift-kube-scheduler", metavar="NAME", help=_UNUSED)
     add("--manifest-operator-image", metavar="IMAGE", help=_UNUSED)
@@ -106,17 +117,13 @@ def _listed(text: str) -> list[str]:
     return text.split(",") if text else []
 
 
-class InputError(Exception):
-    """Something that was given cannot be used; one line for each."""
-
-
 def run(args: argparse.Namespace) -> int:
-    """Render and write; 0 if it is written, 1 if it cannot be, 2 if inputs are wrong."""
+    """Render and write; returns 0 for success, 1 if writing fails, 2 for invalid inputs."""
     from ...controlplane.bootstrap import BootstrapError
 
     try:
         files = _render(args)
-    except (InputError, BootstrapError) as error:
+    except (UsageError, BootstrapError) as error:
         for line in str(error).splitlines():
             sys.stderr.write(f"kube-scheduler-operator render: {line}\n")
         return 2
@@ -133,27 +140,27 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _render(args: argparse.Namespace) -> dict[Path, str]:
-    """What is to be written, by path.
+    """The files to write, by path.
 
     Raises:
-        InputError: a flag or a file is missing or wrong.
-        BootstrapError: the files contradict each other or lead to nothing that works.
+        UsageError: a flag or a file is missing or invalid.
+        BootstrapError: the files contradict each other or lead to an invalid configuration.
     """
     from ...base.platform import OPENSHIFT
     from ...controlplane import bootstrap
 
     problems = list(_wrong_flags(args))
     if problems:
-        raise InputError("\n".join(problems))
+        raise UsageError("\n".join(problems))
     _read_kubeconfig(args.asset_input_dir)
     manifests = [_read(path) for path in _manifest_files(args.rendered_manifest_files)]
     if found := bootstrap.contradictions(manifests):
-        raise InputError("\n".join(f"--rendered-manifest-files: {line}" for line in found))
+        raise UsageError("\n".join(f"--rendered-manifest-files: {line}" for line in found))
     overrides = [
         _read(Path(name), "--config-override-files") for name in args.config_override_files
     ]
 
-    pod = bootstrap.Pod(
+    pod = bootstrap.BootstrapPod(
         image=args.manifest_image,
         image_pull_policy=args.manifest_image_pull_policy,
         config_host_path=args.manifest_config_host_path.rstrip("/"),
@@ -178,10 +185,10 @@ def _render(args: argparse.Namespace) -> dict[Path, str]:
 def _wrong_flags(args: argparse.Namespace) -> Iterator[str]:
     for name in ("asset_output_dir", "config_output_file", "manifest_image", "manifest_namespace"):
         if not getattr(args, name):
-            yield f"{_flag(name)} is empty; give it a value"
+            yield f"{_flag(name)} is empty; set it"
     for name in ("manifest_config_host_path", "manifest_secrets_host_path"):
         if not getattr(args, name).startswith("/"):
-            yield f"{_flag(name)} {getattr(args, name)!r} must be an absolute path: one of the node"
+            yield f"{_flag(name)} {getattr(args, name)!r} must be an absolute path on the node"
     name = args.manifest_config_file_name
     if not name or "/" in name or name in (".", ".."):
         yield f"--manifest-config-file-name {name!r} must be a file name without a directory"
@@ -193,7 +200,7 @@ def _wrong_flags(args: argparse.Namespace) -> Iterator[str]:
     if args.templates_input_dir is not None and not Path(args.templates_input_dir).is_dir():
         yield (
             f"--templates-input-dir {args.templates_input_dir!r} must be a directory that exists; "
-            "leave it out for the program's own templates"
+            "omit it to use the built-in templates"
         )
 
 
@@ -202,16 +209,16 @@ def _flag(name: str) -> str:
 
 
 def _read_kubeconfig(asset_input_dir: str) -> None:
-    """See that the bootstrap scheduler will have a kubeconfig; its content is put there by others.
+    """Check the kubeconfig of the bootstrap scheduler, which the installer copies to the node.
 
     Raises:
-        InputError: there is none.
+        UsageError: it does not exist or is invalid.
     """
-    # Like OpenShift's, this does not follow a link before it goes up.
+    # Like OpenShift's operator, this resolves ".." before it follows a link.
     path = Path(os.path.normpath(Path(asset_input_dir, "..", "auth", "kubeconfig")))
     documents = _read(path, "--asset-input-dir").documents
     if not any(document.get("clusters") for document in documents):
-        raise InputError(f"--asset-input-dir: {path} is no kubeconfig: it has no clusters")
+        raise UsageError(f"--asset-input-dir: {path} is not a kubeconfig: it has no clusters")
 
 
 def _manifest_files(given: list[str]) -> Iterator[Path]:
@@ -225,33 +232,35 @@ def _manifest_files(given: list[str]) -> Iterator[Path]:
                 yield found
 
 
-def _read(path: Path, flag: str = "--rendered-manifest-files") -> File:
-    """The objects of a file; those of a List one by one.
+def _read(path: Path, flag: str = "--rendered-manifest-files") -> ManifestFile:
+    """The objects in a file, including the items of Lists.
 
     Raises:
-        InputError: it cannot be read, or holds something else.
+        UsageError: it cannot be read, or contains something else.
     """
     import yaml
 
-    from ...controlplane.bootstrap import File
+    from ...controlplane.bootstrap import ManifestFile
 
     try:
         text = path.read_text(encoding="utf-8")
         documents = [one for one in yaml.safe_load_all(text) if one is not None]
     except OSError as error:
-        raise InputError(f"{flag}: {path}: {error.strerror}") from error
+        raise UsageError(f"{flag}: {path}: {error.strerror}") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise InputError(f"{flag}: {path} is neither YAML nor JSON: {error}") from error
+        raise UsageError(f"{flag}: {path} is neither YAML nor JSON: {error}") from error
     objects: list[dict[str, Any]] = []
     for document in documents:
         is_list = isinstance(document, dict) and document.get("kind") == "List"
         objects += (document.get("items") or []) if is_list else [document]
     for one in objects:
         if not isinstance(one, dict):
-            raise InputError(f"{flag}: {path} holds a {type(one).__name__} where an object belongs")
+            raise UsageError(f"{flag}: {path} contains a {type(one).__name__} instead of an object")
         if flag == "--rendered-manifest-files" and not (one.get("apiVersion") and one.get("kind")):
-            raise InputError(f"{flag}: {path} holds an object without apiVersion or kind; add them")
-    return File(str(path), tuple(objects))
+            raise UsageError(
+                f"{flag}: {path} contains an object without apiVersion or kind; add them"
+            )
+    return ManifestFile(str(path), tuple(objects))
 
 
 def _templates(given: str | None) -> Traversable:
@@ -261,17 +270,17 @@ def _templates(given: str | None) -> Traversable:
 
 
 def _config_template(templates: Traversable) -> Template:
-    """The part of the configuration that templates decide.
+    """The template of the configuration.
 
     Raises:
-        InputError: it is missing.
+        UsageError: it is missing.
     """
     for template in _folder(templates, "config"):
         if posixpath.basename(template.name).removesuffix(".j2") == _CONFIG_TEMPLATE:
             return template
-    raise InputError(
-        f"--templates-input-dir: {templates} has no config/{_CONFIG_TEMPLATE}; add it, or leave "
-        "the flag out for the program's own templates"
+    raise UsageError(
+        f"--templates-input-dir: {templates} has no config/{_CONFIG_TEMPLATE}; add it, or omit "
+        "the flag to use the built-in templates"
     )
 
 
@@ -284,18 +293,18 @@ def _manifest_templates(templates: Traversable, folder: str) -> list[Template]:
 
 
 def _folder(templates: Traversable, folder: str) -> list[Template]:
-    """The files of a folder, by name.
+    """The files of a directory, by name.
 
     Raises:
-        InputError: there is no such folder.
+        UsageError: the directory does not exist.
     """
     from ...controlplane.bootstrap import Template
 
     directory = templates / folder
     if not directory.is_dir():
-        raise InputError(
-            f"--templates-input-dir: {templates} has no directory {folder}; add it, or leave the "
-            "flag out for the program's own templates"
+        raise UsageError(
+            f"--templates-input-dir: {templates} has no directory {folder}; add it, or omit the "
+            "flag to use the built-in templates"
         )
     try:
         return [
@@ -304,7 +313,7 @@ def _folder(templates: Traversable, folder: str) -> list[Template]:
             if file.is_file()
         ]
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"--templates-input-dir: {directory}: {error}") from error
+        raise UsageError(f"--templates-input-dir: {directory}: {error}") from error
 
 
 def _yaml(documents: Any) -> str:
@@ -314,11 +323,11 @@ def _yaml(documents: Any) -> str:
 
 
 def _write(path: Path, text: str) -> None:
-    """Write a file that everybody may read, and the directories that it needs; whole, or not."""
+    """Write a world-readable file atomically, and create its directories."""
     missing = [one for one in path.parents if not one.exists()]
     path.parent.mkdir(parents=True, exist_ok=True)
     for directory in missing:
-        directory.chmod(_DIRECTORY_MODE)  # whatever the umask is
+        directory.chmod(_DIRECTORY_MODE)  # regardless of the umask
     unfinished = path.with_name(f".{path.name}.unfinished")
     unfinished.write_text(text, encoding="utf-8")
     unfinished.chmod(_FILE_MODE)

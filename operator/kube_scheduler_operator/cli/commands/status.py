@@ -1,4 +1,4 @@
-"""`kubectl scheduler status`: what runs, what is wrong and what to do next, on one screen."""
+"""`kubectl scheduler status`: the state of the scheduler, its problems and the next steps."""
 
 from __future__ import annotations
 
@@ -6,19 +6,33 @@ import argparse
 import sys
 from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from ...base import names
-from ..lib import common
-from ..lib.operand_identity import identity, render_identity
-from ..lib.status_extenders import extender_state, render_extenders
-
-if TYPE_CHECKING:
-    from ...base.objects import Object
-    from ...base.platform import Platform
-    from ...controlplane.revision.history import Revision
-    from ...kube.client import ApiClient
-
+from ...base.objects import Object
+from ...base.platform import Platform
+from ...controlplane.revision.history import Revision
+from ...kube.api import Api
+from ...kube.errors import Forbidden, NotFound
+from ...kube.resource import (
+    CLUSTER_OPERATORS,
+    KUBE_SCHEDULERS,
+    LEASES,
+    LOAD_POLICIES,
+    SCHEDULER_EXTENDERS,
+    SCHEDULER_PROFILES,
+    SCHEDULERS,
+    ObjectRef,
+)
+from ...model import operand_pods
+from ..lib.compare import parse_revision
+from ..lib.connection import run_connected
+from ..lib.errors import error_message
+from ..lib.flags import add_cluster_flags, add_output_flag
+from ..lib.objects import find_object, list_by_name
+from ..lib.operands import identity, list_operand_pods, render_identity
+from ..lib.output import format_table, print_document
+from ..lib.revisions import list_revisions
 
 _FOR_INFORMATION: Final = (
     names.CONFIGURATION_WARNINGS,
@@ -26,40 +40,44 @@ _FOR_INFORMATION: Final = (
     names.UNKNOWN_LEASE_HOLDER,
     names.UNKNOWN_SCHEDULER,
 )
-"""Conditions of KubeScheduler that make nothing Degraded and are worth a look."""
+"""Informational conditions of KubeScheduler: they do not make it Degraded."""
 
 _WARNINGS_SHOWN: Final = 10
-"""On the screen, which is one; `-o json` has all."""
+"""The limit in text output; `-o json` has all."""
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the command."""
     parser = subparsers.add_parser(
         "status",
-        help="what runs, what is wrong, what to do next",
-        description="Shows the scheduler of this cluster on one screen; problems come first. Exit "
-        "code 1 if it is Degraded or not Available.",
+        description="Shows the state of the cluster's scheduler on one screen, problems first. The "
+        "exit code is 1 if the scheduler is Degraded or not Available.",
     )
     parser.add_argument(
         "--verbose",
         action="store_true",
-        help="also every node's command line, image and identity of the scheduler that runs there",
+        help="also show the scheduler of each node: pod, image, revision and command line",
     )
-    common.add_cluster_flags(parser)
-    common.add_output_flag(parser)
+    add_cluster_flags(parser)
+    add_output_flag(parser)
     parser.set_defaults(run=run)
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """What the API has; an entry is None if it does not exist.
+class ClusterState:
+    """The objects in the API; None for an object that does not exist.
 
     Attributes:
-        profiles: SchedulerProfiles by name; None: the API does not serve the kind.
-        extenders: SchedulerExtenders likewise.
+        scheduler: the Scheduler.
+        kubescheduler: the KubeScheduler.
+        cluster_operator: the ClusterOperator.
+        pods: the scheduler pods by node.
+        lease: the Lease of the schedulers.
         profiling_since: the revision that turned profiling on; 0 if it is off.
         events_in: the namespace of the operator's events.
+        profiles: SchedulerProfiles by name; None: the kind is not installed or not readable.
         loads: LoadPolicies.
+        extenders: SchedulerExtenders by name; None: likewise.
     """
 
     scheduler: Mapping[str, Any] | None
@@ -75,57 +93,46 @@ class Seen:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the screen; exit code 1 if the scheduler is Degraded or not Available."""
+    """Print the status; returns 1 if the scheduler is Degraded or not Available."""
 
-    async def work(api: ApiClient, platform: Platform) -> int:
+    async def work(api: Api, platform: Platform) -> int:
         report = summarize(await _read(api, platform), verbose=args.verbose)
-        if args.output == "text":
-            print(render(report))
-        else:
-            common.print_document(report, args.output)
+        print_document(report, args.output, text=render(report))
         return 0 if report["healthy"] else 1
 
-    return common.run(args, work)
+    return run_connected(args, work)
 
 
-async def _read(api: ApiClient, platform: Platform) -> Seen:
-    from ...base import names
-    from ...kube.resource import CLUSTER_OPERATORS, KUBE_SCHEDULERS, LEASES, SCHEDULERS, ObjectRef
-
+async def _read(api: Api, platform: Platform) -> ClusterState:
     lease = ObjectRef(LEASES, platform.operand_lease_namespace, platform.operand_lease_name)
     operator = ObjectRef(CLUSTER_OPERATORS, None, names.CLUSTEROPERATOR)
-    return Seen(
-        scheduler=await common.find_one(api, ObjectRef(SCHEDULERS, None, names.CLUSTER)),
-        kubescheduler=await common.find_one(api, ObjectRef(KUBE_SCHEDULERS, None, names.CLUSTER)),
-        cluster_operator=await common.find_one(api, operator),
-        pods=await common.operand_pods(api, platform),
-        lease=await common.find_one(api, lease),
-        profiling_since=_profiling_since(await common.revisions(api, platform)),
+    return ClusterState(
+        scheduler=await find_object(api, ObjectRef(SCHEDULERS, None, names.CLUSTER)),
+        kubescheduler=await find_object(api, ObjectRef(KUBE_SCHEDULERS, None, names.CLUSTER)),
+        cluster_operator=await find_object(api, operator),
+        pods=await list_operand_pods(api, platform),
+        lease=await find_object(api, lease),
+        profiling_since=_profiling_since(await list_revisions(api, platform)),
         events_in=platform.operator_namespace,
-        profiles=await _allowed("SchedulerProfiles", common.scheduler_profiles(api)),
-        extenders=await _allowed("SchedulerExtenders", common.scheduler_extenders(api)),
+        profiles=await _allowed("SchedulerProfiles", list_by_name(api, SCHEDULER_PROFILES)),
+        extenders=await _allowed("SchedulerExtenders", list_by_name(api, SCHEDULER_EXTENDERS)),
         loads=await _load_policies(api),
     )
 
 
 async def _allowed(
-    what: str, asked: Awaitable[Mapping[str, Object] | None]
+    what: str, request: Awaitable[Mapping[str, Object] | None]
 ) -> Mapping[str, Object] | None:
-    """What was asked for; who may not list it sees the rest."""
-    from ...kube.errors import Forbidden
-
+    """The result of a request; None, and a note on stderr, without permission for it."""
     try:
-        return await asked
+        return await request
     except Forbidden as error:
-        print(f"note: {what} are left out: {common.sentence(error)}", file=sys.stderr)
+        print(f"note: {what} are not shown: {error_message(error)}", file=sys.stderr)
         return None
 
 
-async def _load_policies(api: ApiClient) -> Sequence[Object]:
-    """The LoadPolicies; none for who may not list them, or where there is no such kind."""
-    from ...kube.errors import Forbidden, NotFound
-    from ...kube.resource import LOAD_POLICIES
-
+async def _load_policies(api: Api) -> Sequence[Object]:
+    """The LoadPolicies; none without permission or without the kind."""
     try:
         return (await api.list(LOAD_POLICIES)).items
     except (Forbidden, NotFound):
@@ -133,30 +140,27 @@ async def _load_policies(api: ApiClient) -> Sequence[Object]:
 
 
 def _profiling_since(revisions: Sequence[Revision]) -> int:
-    """The first of the newest good revisions that all have profiling on; 0 if it is off."""
-    from ..lib.compare import take_apart
-
+    """The oldest of the latest good revisions with profiling on; 0 if it is off."""
     since = 0
     for revision in reversed([revision for revision in revisions if not revision.bad]):
-        if not take_apart(revision.content).config.get("enableProfiling"):
+        if not parse_revision(revision.content).config.get("enableProfiling"):
             break
         since = revision.number
     return since
 
 
-def summarize(seen: Seen, *, verbose: bool = False) -> dict[str, Any]:
-    """The screen as data: also what `-o json` prints."""
-    from ...model import operand_pods
-
-    status = (seen.kubescheduler or {}).get("status") or {}
-    spec = (seen.kubescheduler or {}).get("spec") or {}
+def summarize(cluster: ClusterState, *, verbose: bool = False) -> dict[str, Any]:
+    """The status as data, which `-o json` prints."""
+    status = (cluster.kubescheduler or {}).get("status") or {}
+    spec = (cluster.kubescheduler or {}).get("spec") or {}
     overall = {
         condition["type"]: condition
-        for condition in ((seen.cluster_operator or {}).get("status") or {}).get("conditions") or ()
+        for condition in ((cluster.cluster_operator or {}).get("status") or {}).get("conditions")
+        or ()
     }
-    pods = {node: operand_pods.read(pod) for node, pod in seen.pods.items()}
+    pods = {node: operand_pods.read(pod) for node, pod in cluster.pods.items()}
     entries = {entry["nodeName"]: entry for entry in status.get("nodeStatuses") or ()}
-    holder = str(((seen.lease or {}).get("spec") or {}).get("holderIdentity") or "")
+    holder = str(((cluster.lease or {}).get("spec") or {}).get("holderIdentity") or "")
     nodes = [
         {
             "node": node,
@@ -167,7 +171,7 @@ def summarize(seen: Seen, *, verbose: bool = False) -> dict[str, Any]:
             "restarts": pods[node].restarts if node in pods else 0,
             "image": pods[node].image if node in pods else "",
             "leader": holder.startswith(f"{node}_"),
-            **({"scheduler": identity(seen.pods.get(node))} if verbose else {}),
+            **({"scheduler": identity(cluster.pods.get(node))} if verbose else {}),
         }
         for node in sorted({*entries, *pods})
     ]
@@ -177,7 +181,7 @@ def summarize(seen: Seen, *, verbose: bool = False) -> dict[str, Any]:
         if (c["type"].endswith("Degraded") and c["status"] == "True")
         or (c["type"].endswith("Available") and c["status"] == "False")
     ]
-    if seen.kubescheduler is None:
+    if cluster.kubescheduler is None:
         problems.append(
             {
                 "condition": "KubeScheduler",
@@ -191,42 +195,41 @@ def summarize(seen: Seen, *, verbose: bool = False) -> dict[str, Any]:
     )
     return {
         "healthy": healthy,
-        "profile": ((seen.scheduler or {}).get("spec") or {}).get("profile")
+        "profile": ((cluster.scheduler or {}).get("spec") or {}).get("profile")
         or "LowNodeUtilization",
         "logLevel": spec.get("logLevel") or "Normal",
         "managementState": spec.get("managementState") or "Managed",
         "revision": status.get("latestAvailableRevision", 0),
         "leaseHolder": holder,
-        "profilingSince": seen.profiling_since,
+        "profilingSince": cluster.profiling_since,
         "conditions": {type_: c["status"] for type_, c in sorted(overall.items())},
         "progress": overall.get("Progressing", {}).get("message", ""),
         "progressing": overall.get("Progressing", {}).get("status") == "True",
         "problems": problems,
         "warnings": [
-            *_warnings("KubeScheduler", seen.kubescheduler, *_FOR_INFORMATION),
+            *_warnings("KubeScheduler", cluster.kubescheduler, *_FOR_INFORMATION),
             *(
                 warning
-                for name, obj in sorted((seen.profiles or {}).items())
-                for warning in _warnings(f"SchedulerProfile {name}", obj, names.WARNINGS)
-            ),
-            *(
-                warning
-                for name, obj in sorted((seen.extenders or {}).items())
-                for warning in _warnings(f"SchedulerExtender {name}", obj, names.WARNINGS)
+                for kind, objects in (
+                    ("SchedulerProfile", cluster.profiles),
+                    ("SchedulerExtender", cluster.extenders),
+                )
+                for name, obj in sorted((objects or {}).items())
+                for warning in _warnings(f"{kind} {name}", obj, names.WARNINGS)
             ),
         ],
-        "eventsIn": seen.events_in,
+        "eventsIn": cluster.events_in,
         "nodes": nodes,
-        "loadPolicies": [_load_policy(obj) for obj in seen.loads],
-        "schedulerProfiles": [_profile(obj) for _, obj in sorted((seen.profiles or {}).items())],
+        "loadPolicies": [_load_policy(obj) for obj in cluster.loads],
+        "schedulerProfiles": [_profile(obj) for _, obj in sorted((cluster.profiles or {}).items())],
         "schedulerExtenders": [
-            extender_state(obj) for _, obj in sorted((seen.extenders or {}).items())
+            extender_state(obj) for _, obj in sorted((cluster.extenders or {}).items())
         ],
     }
 
 
 def _warnings(owner: str, obj: Mapping[str, Any] | None, *types: str) -> Iterator[dict[str, str]]:
-    """What the operator accepted and warns about, one entry a sentence."""
+    """The warnings in conditions of these types, one entry per line."""
     for condition in ((obj or {}).get("status") or {}).get("conditions") or ():
         if condition["type"] in types and condition["status"] == "True":
             for line in str(condition.get("message", "")).splitlines():
@@ -234,17 +237,17 @@ def _warnings(owner: str, obj: Mapping[str, Any] | None, *types: str) -> Iterato
 
 
 def _profile(obj: Mapping[str, Any]) -> dict[str, Any]:
-    """What became of a SchedulerProfile; `state` is empty until the operator has seen it."""
+    """The status of a SchedulerProfile; `state` is empty until the operator has observed it."""
     status = obj.get("status") or {}
     conditions = {c["type"]: c for c in status.get("conditions") or ()}
     accepted = conditions.get(names.ACCEPTED, {})
-    seen = status.get("observedGeneration") == obj["metadata"].get("generation")
+    observed = status.get("observedGeneration") == obj["metadata"].get("generation")
     spec = obj.get("spec") or {}
     return {
         "name": obj["metadata"]["name"],
         "schedulerName": status.get("schedulerName") or spec.get("schedulerName") or "",
         "scheduler": spec.get("scheduler") or "",
-        "state": accepted.get("reason", "") if seen else "",
+        "state": accepted.get("reason", "") if observed else "",
         "generation": obj["metadata"].get("generation", 0),
         "acceptedGeneration": status.get("acceptedGeneration", 0),
         "message": accepted.get("message", ""),
@@ -252,7 +255,7 @@ def _profile(obj: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _load_policy(obj: Mapping[str, Any]) -> dict[str, Any]:
-    """What became of a LoadPolicy, and of how many nodes the load is known."""
+    """The status of a LoadPolicy."""
     status = obj.get("status") or {}
     conditions = {c["type"]: c for c in status.get("conditions") or ()}
     return {
@@ -261,12 +264,47 @@ def _load_policy(obj: Mapping[str, Any]) -> dict[str, Any]:
         "nodes": status.get("nodes") or {},
         "accepted": conditions.get(names.ACCEPTED, {}).get("status", "Unknown"),
         "available": conditions.get(names.AVAILABLE, {}).get("status", "Unknown"),
-        "said": conditions.get(names.AVAILABLE, {}).get("message", ""),
+        "message": conditions.get(names.AVAILABLE, {}).get("message", ""),
     }
 
 
+def extender_state(obj: Mapping[str, Any]) -> dict[str, Any]:
+    """The status of a SchedulerExtender; `state` is empty until the operator has observed it."""
+    status = obj.get("status") or {}
+    conditions = {c["type"]: c for c in status.get("conditions") or ()}
+    observed = status.get("observedGeneration") == obj["metadata"].get("generation")
+    agent = status.get("agent") or {}
+    return {
+        "name": obj["metadata"]["name"],
+        "scheduler": (obj.get("spec") or {}).get("scheduler") or "",
+        "state": conditions.get(names.ACCEPTED, {}).get("reason", "") if observed else "",
+        "available": conditions.get(names.AVAILABLE, {}).get("status", "Unknown"),
+        "endpoint": status.get("endpoint") or "",
+        "ready": agent.get("ready", 0),
+        "desired": agent.get("desired", 0),
+    }
+
+
+def render_extenders(extenders: Sequence[Mapping[str, Any]]) -> list[str]:
+    """A table with one line for each."""
+    rows = [("EXTENDER", "SCHEDULER", "STATE", "AVAILABLE", "AGENTS", "ENDPOINT")]
+    for each in extenders:
+        agents = f"{each['ready']}/{each['desired']}" if each["desired"] else "-"
+        rows.append(
+            (
+                each["name"],
+                each["scheduler"] or "-",
+                each["state"] or "not observed",
+                each["available"],
+                agents,
+                each["endpoint"] or "not called",
+            )
+        )
+    return format_table(rows)
+
+
 def render(report: Mapping[str, Any]) -> str:
-    """The screen as text."""
+    """The status as text."""
     lines = []
     for problem in report["problems"]:
         lines.append(f"PROBLEM  {problem['condition']} ({problem['reason']})")
@@ -280,19 +318,19 @@ def render(report: Mapping[str, Any]) -> str:
     lines += [
         f"Scheduler  {states}",
         f"Profile    {report['profile']}   logLevel {report['logLevel']}   "
-        f"{report['managementState']}",
+        f"managementState {report['managementState']}",
         f"Revision   {report['revision'] or 'none yet'}",
-        f"Leader     {report['leaseHolder'] or 'nobody holds the Lease'}",
+        f"Leader     {report['leaseHolder'] or 'none (no scheduler holds the Lease)'}",
     ]
     if report["profilingSince"]:
         lines.append(
-            f"Profiling  on since revision {report['profilingSince']}; off again: enableProfiling "
-            "in unsupportedConfigOverrides of the KubeScheduler"
+            f"Profiling  on since revision {report['profilingSince']}; to turn it off, remove "
+            "enableProfiling from the KubeScheduler's spec.unsupportedConfigOverrides"
         )
     for policy in report["loadPolicies"]:
         source = f" ({policy['source']})" if policy["source"] else ""
-        said = policy["said"] or "the operator has not seen it yet"
-        lines.append(f"Load       {policy['name']}{source}: {said}")
+        message = policy["message"] or "not observed by the operator yet"
+        lines.append(f"Load       {policy['name']}{source}: {message}")
     if report["progressing"]:
         lines.append(f"Rollout    {report['progress']}")
     lines.append("")
@@ -311,7 +349,7 @@ def render(report: Mapping[str, Any]) -> str:
                 node["image"],
             )
         )
-    lines += common.table(rows)
+    lines += format_table(rows)
     if report["schedulerProfiles"]:
         lines += ["", *_render_profiles(report["schedulerProfiles"])]
     if report["schedulerExtenders"]:
@@ -326,39 +364,39 @@ def render(report: Mapping[str, Any]) -> str:
 
 
 def _render_profiles(profiles: Sequence[Mapping[str, Any]]) -> list[str]:
-    """All that need a look, and a count of those that do not."""
-    calm = [p for p in profiles if p["state"] == "Accepted"]
+    """The number of accepted profiles, and a table of the others."""
+    accepted = [p for p in profiles if p["state"] == "Accepted"]
     others = [p for p in profiles if p["state"] != "Accepted"]
-    lines = [f"SchedulerProfiles  {len(calm)} of {len(profiles)} accepted"]
+    lines = [f"SchedulerProfiles  {len(accepted)} of {len(profiles)} accepted"]
     if not others:
         return lines
     rows = [("PROFILE", "SCHEDULERNAME", "SCHEDULER", "STATE", "RUNS")]
     for profile in others:
-        runs = profile["acceptedGeneration"] if profile["state"] == "Held" else 0
+        runs = profile["acceptedGeneration"] if profile["state"] == "LastAcceptedInUse" else 0
         rows.append(
             (
                 profile["name"],
                 profile["schedulerName"] or profile["name"],
                 profile["scheduler"] or "-",
-                profile["state"] or "not seen yet",
+                profile["state"] or "not observed",
                 f"generation {runs} of {profile['generation']}" if runs else "-",
             )
         )
-    return [*lines, *common.table(rows)]
+    return [*lines, *format_table(rows)]
 
 
 def _render_warnings(warnings: Sequence[Mapping[str, Any]]) -> list[str]:
-    lines = [f"Warnings   {len(warnings)}, which stop nothing:"]
+    lines = [f"Warnings   {len(warnings)}; the settings are in use:"]
     lines += [f"  {each['object']}: {each['message']}" for each in warnings[:_WARNINGS_SHOWN]]
     if len(warnings) > _WARNINGS_SHOWN:
         lines.append(
-            f"  and {len(warnings) - _WARNINGS_SHOWN} more: kubectl scheduler status -o json"
+            f"  and {len(warnings) - _WARNINGS_SHOWN} more; see kubectl scheduler status -o json"
         )
     return lines
 
 
-def _is_of_an_edit(problem: Mapping[str, Any]) -> bool:
-    """Whether a user's settings are what has to change."""
+def _is_user_error(problem: Mapping[str, Any]) -> bool:
+    """Whether a user must correct a setting."""
     return (
         problem["condition"]
         in (
@@ -375,34 +413,34 @@ def _next_steps(report: Mapping[str, Any]) -> list[str]:
     problems = report["problems"]
     if problems:
         steps = []
-        if any(_is_of_an_edit(problem) for problem in problems):
+        if any(_is_user_error(problem) for problem in problems):
             steps += [
-                "fix the field that the problem names: kubectl edit scheduler cluster, or",
-                "kubectl edit kubescheduler cluster; or take the edit back:",
-                "kubectl scheduler history, kubectl scheduler rollout undo.",
+                "correct the field in the problem (kubectl edit scheduler cluster, or",
+                "kubectl edit kubescheduler cluster), or revert the edit",
+                "(kubectl scheduler history, kubectl scheduler rollout undo).",
             ]
         if any(p["condition"] == names.SCHEDULER_PROFILES_DEGRADED for p in problems):
             steps += [
-                "fix the field that the problem names: kubectl edit schedulerprofile NAME; the",
-                "other profiles go on without it.",
+                "correct the field in the problem: kubectl edit schedulerprofile NAME. Other",
+                "profiles are not affected.",
             ]
         if any(p["condition"] == names.SCHEDULER_EXTENDERS_DEGRADED for p in problems):
             steps += [
-                "fix what the problem names: kubectl edit schedulerextender NAME, or see to its",
-                f"pods (label {names.EXTENDER_LABEL}=NAME); the others go on without it.",
+                "correct the SchedulerExtender (kubectl edit schedulerextender NAME) or check its",
+                f"pods (label {names.EXTENDER_LABEL}=NAME). Other extenders are not affected.",
             ]
         if any(problem["condition"] == names.NODES_DEGRADED for problem in problems):
             steps += [
-                "bring the node back, or remove it (kubectl delete node); the others go on",
-                "without it, and it gets what it missed by itself.",
+                "repair the node, or remove it (kubectl delete node). Other nodes are not",
+                "affected, and the operator updates the node when it is Ready again.",
             ]
         if not steps:
-            steps += ["see to what the problem names; the operator goes on by itself."]
+            steps += ["resolve the problem; the operator then continues automatically."]
         steps += [
-            "What happened:",
+            "Events:",
             f"kubectl -n {report['eventsIn']} get events --sort-by=.lastTimestamp",
         ]
         return [f"{'Next: ' if line == 0 else ' ' * 6}{text}" for line, text in enumerate(steps)]
     if not report["revision"]:
-        return ["Next: nothing; the first revision appears when the operator runs."]
+        return ["Next: none; the operator creates the first revision when it runs."]
     return []

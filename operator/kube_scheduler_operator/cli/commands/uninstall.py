@@ -1,203 +1,190 @@
-"""`kube-scheduler-operator uninstall`: the way out to its end; Helm's pre-delete hook runs it, too.
+"""`kube-scheduler-operator uninstall`: removes the operator; Helm's pre-delete hook runs it.
 
-First what ran before the operator comes back on every node, then the operator stops, then what is
-ours in the API goes: in this order, because a running operator would make its ClusterOperator anew,
-and without it no node is brought back. Each step looks before it acts, so the command can be run
-again whatever interrupted it.
+The order is: restore the previous scheduler on every node, stop the operator, delete its objects.
+Only a running operator restores nodes, and a running operator would create its ClusterOperator
+again. Every step checks before it acts, so an interrupted command can be run again.
 """
 
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Final
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
 
-from ..lib import common
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
-    from typing import Any
-
-    from ...base.platform import Platform
-    from ...kube.api import Object
-    from ...kube.client import ApiClient
-    from ...kube.resource import ObjectRef, Resource
+from ...base import names
+from ...base.objects import label
+from ...base.platform import AUTHENTICATION_NAMESPACE, Platform
+from ...base.times import timestamp
+from ...kube import resource as kinds
+from ...kube.api import Api, Object, Propagation
+from ...kube.errors import NotFound, Unavailable
+from ...kube.resource import (
+    CLUSTER_ROLE_BINDINGS,
+    CONFIG_MAPS,
+    CUSTOM_RESOURCE_DEFINITIONS,
+    DEPLOYMENTS,
+    LOAD_POLICIES,
+    ROLE_BINDINGS,
+    SECONDARY_SCHEDULERS,
+    ObjectRef,
+    Resource,
+)
+from ..lib.connection import run_connected
+from ..lib.errors import CommandError
+from ..lib.flags import add_cluster_flags
+from ..lib.objects import find_object
+from ..lib.output import print_now
 
 INTERVAL: Final = 1.0
-"""Seconds between looks."""
+"""Seconds between polls."""
 
 TIMEOUT: Final = 600.0
-"""Seconds; a node takes about ten, one that is not Ready is waited for."""
+"""Seconds; a node takes about ten, and nodes that are not Ready are waited for."""
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the command."""
     parser = subparsers.add_parser(
         "uninstall",
-        help="bring back what ran before the operator, and remove its objects",
-        description="Sets managementState Removed, waits until what ran before the operator runs "
-        "again on every node, stops the operator and deletes KubeScheduler, Scheduler, "
-        "ClusterOperator and the CustomResourceDefinitions, as far as they came with it. "
-        "SecondarySchedulers and LoadPolicies go first, with everything that was made for them and "
-        "what was written on nodes. "
-        "Namespace, accounts and rights are left to what installed them.",
+        description="Deletes SecondarySchedulers and LoadPolicies with everything that the "
+        "operator created for them, also annotations of nodes. Sets managementState to Removed and "
+        "waits until every node runs its previous scheduler again. Then stops the operator and "
+        "deletes KubeScheduler, Scheduler, ClusterOperator and the CustomResourceDefinitions that "
+        "were installed with it. The namespace, ServiceAccounts and RBAC rules remain; uninstall "
+        "them as they were installed.",
     )
     parser.add_argument(
         "--timeout",
         type=float,
         default=TIMEOUT,
         metavar="SECONDS",
-        help=f"give up after so long (default: {TIMEOUT:g}); it can be run again",
+        help=f"stop waiting after this time (default: {TIMEOUT:g}); run the command again to "
+        "continue",
     )
     parser.add_argument(
         "--keep-crds",
         action="store_true",
-        help="leave the CustomResourceDefinitions, for who deletes them with `kubectl delete -k`",
+        help="keep the CustomResourceDefinitions, to delete them with `kubectl delete -k`",
     )
-    common.add_cluster_flags(parser)
+    add_cluster_flags(parser)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Uninstall; 0 when nothing is left."""
+    """Uninstall; 0 if everything is removed."""
 
-    async def work(api: ApiClient, platform: Platform) -> int:
-        import asyncio
-
-        way_out = WayOut(api, platform, _say, keep_crds=args.keep_crds)
+    async def work(api: Api, platform: Platform) -> int:
+        uninstall = Uninstall(api, platform, print_now, keep_crds=args.keep_crds)
         try:
             async with asyncio.timeout(args.timeout):
-                await way_out.go()
+                await uninstall.run()
         except TimeoutError:
-            raise common.CommandError(
-                f"not done after {args.timeout:g} s: {way_out.waits}; see to that and run it again"
+            raise CommandError(
+                f"not finished after {args.timeout:g} s: {uninstall.pending}; resolve this and run "
+                "the command again"
             ) from None
         return 0
 
-    return common.run(args, work)
+    return run_connected(args, work)
 
 
-def _say(line: str) -> None:
-    from datetime import datetime
-
-    now = datetime.now().astimezone()
-    print(f"{now:%H:%M:%S} {line}", flush=True)
-
-
-class WayOut:
-    """The steps, one after the other.
-
-    Args:
-        api: of the cluster.
-        platform: what the operator was installed for.
-        say: prints a line.
-        keep_crds: leave the CustomResourceDefinitions.
+class Uninstall:
+    """The steps of an uninstallation.
 
     Attributes:
-        waits: what is being waited for, for whoever gives up.
+        pending: the condition that the current step waits for.
     """
 
     def __init__(
-        self, api: ApiClient, platform: Platform, say: Callable[[str], None], *, keep_crds: bool
+        self, api: Api, platform: Platform, report: Callable[[str], None], *, keep_crds: bool
     ) -> None:
-        from ...base import names
-        from ...kube import resource as kinds
-
-        self.waits = "the API server does not answer"
+        self.pending = "the API server does not respond"
         self._api = api
         self._platform = platform
-        self._say = say
+        self._report = report
         self._keep_crds = keep_crds
         namespace = platform.operator_namespace
         self._kubescheduler = kinds.ObjectRef(kinds.KUBE_SCHEDULERS, None, names.CLUSTER)
         self._deployment = kinds.ObjectRef(kinds.DEPLOYMENTS, namespace, names.PROGRAM)
         self._lease = kinds.ObjectRef(kinds.LEASES, namespace, names.LEASE)
 
-    async def go(self) -> None:
-        """Do all of it, from the start again when the API server was away.
+    async def run(self) -> None:
+        """Perform all steps; start over if the API server was unavailable.
 
         Raises:
-            CommandError: it cannot be done; why.
-            KubeError: the API refused something.
+            CommandError: a step cannot be completed.
+            KubeError: the API server rejected a request.
         """
-        import asyncio
-
-        from ...kube.errors import Unavailable
-
         while True:
             try:
                 return await self._steps()
             except Unavailable as error:
-                self.waits = str(error)
-                self._say(self.waits)
+                self.pending = str(error)
+                self._report(self.pending)
             await asyncio.sleep(INTERVAL)
 
     async def _steps(self) -> None:
-        from ...base import names
-        from ...kube import resource as kinds
-        from ..lib.uninstall_load_policies import LoadsWayOut
-        from ..lib.uninstall_secondary import SecondaryWayOut
-
-        loads = LoadsWayOut(self._api, self._platform, self._say)
+        loads = LoadPolicyRemoval(self._api, self._platform, self._report)
         await loads.delete()
-        secondary = SecondaryWayOut(self._api, self._say)
+        secondary = SecondarySchedulerRemoval(self._api, self._report)
         await secondary.delete()
-        await self._until(secondary.leaving)
+        await self._until(secondary.remaining)
         await self._restore()
 
-        async def annotated() -> str:
-            left = await loads.leaving()
-            return f"{left}{await self._why_not()}" if left else ""
+        async def annotations() -> str:
+            left = await loads.remaining()
+            return f"{left}{await self._operator_problem()}" if left else ""
 
-        await self._until(annotated)
+        await self._until(annotations)
         await self._stop()
-        await self._forget(kinds.SECONDARY_SCHEDULERS)
-        await self._forget(kinds.LOAD_POLICIES)
+        await self._remove(kinds.SECONDARY_SCHEDULERS)
+        await self._remove(kinds.LOAD_POLICIES)
         for resource, name in (
             (kinds.KUBE_SCHEDULERS, names.CLUSTER),
             (kinds.SCHEDULERS, names.CLUSTER),
             (kinds.CLUSTER_OPERATORS, names.CLUSTEROPERATOR),
         ):
-            await self._forget(resource, name)
-        # All objects of these are users' own; with the last of them the kind may go.
-        await self._forget(kinds.SCHEDULER_PROFILES)
-        await self._forget(kinds.SCHEDULER_EXTENDERS)
-        self._say("done: nothing of the operator is left but what installed it")
+            await self._remove(resource, name)
+        # Users own all objects of these kinds; a kind is deleted if it has no objects.
+        await self._remove(kinds.SCHEDULER_PROFILES)
+        await self._remove(kinds.SCHEDULER_EXTENDERS)
+        self._report("done: removed everything except namespace, ServiceAccounts and RBAC rules")
 
-    async def _until(self, ready: Callable[[], Awaitable[str]]) -> None:
-        """Look until nothing is left to wait for, and say what is when that changes."""
-        import asyncio
-
-        said = ""
+    async def _until(self, poll: Callable[[], Awaitable[str]]) -> None:
+        """Poll until nothing is pending, and report every change."""
+        reported = ""
         while True:
-            self.waits = await ready()
-            if not self.waits:
+            self.pending = await poll()
+            if not self.pending:
                 return
-            if self.waits != said:
-                said = self.waits
-                self._say(said)
+            if self.pending != reported:
+                reported = self.pending
+                self._report(reported)
             await asyncio.sleep(INTERVAL)
 
-    # --- what ran before the operator ---------------------------------------------------------
+    # --- the nodes ----------------------------------------------------------------------------
 
     async def _restore(self) -> None:
-        """Ask for Removed, and wait until nothing of the operator is left on any node."""
-        found = await common.find_one(self._api, self._kubescheduler)
+        """Set managementState Removed and wait until the operator has restored every node."""
+        found = await find_object(self._api, self._kubescheduler)
         if found is None:
             left = await self._owned()
             if not left:
-                self._say(f"{self._kubescheduler} does not exist: there is nothing to bring back")
+                self._report(f"{self._kubescheduler} does not exist: no node has to be restored")
                 return
             await self._create(left)
         elif (found.get("spec") or {}).get("managementState") != "Removed":
             await self._api.patch(self._kubescheduler, {"spec": {"managementState": "Removed"}})
-            self._say("managementState of KubeScheduler cluster is Removed now")
+            self._report("set managementState of KubeScheduler cluster to Removed")
         await self._until(self._restoring)
-        self._say("what ran before the operator runs again on every node")
+        self._report("every node runs its previous scheduler again")
 
     async def _create(self, left: list[str]) -> None:
-        """Only through a KubeScheduler does the operator learn that it is to go."""
-        from ...kube.errors import NotFound
-
+        """Create a KubeScheduler, because the operator reads managementState from it."""
         resource = self._kubescheduler.resource
         body = {
             "apiVersion": resource.api_version,
@@ -208,52 +195,45 @@ class WayOut:
         try:
             await self._api.create(resource, body)
         except NotFound:
-            raise common.CommandError(
-                f"the kind {resource.kind} does not exist any more, but {', '.join(left)} do: "
-                "nodes may still run the operator's scheduler; apply crds and run this again"
+            raise CommandError(
+                f"the kind {resource.kind} is not installed, but {', '.join(left)} exist: nodes "
+                "may still run the operator's scheduler; apply crds/ and run the command again"
             ) from None
-        self._say(
-            f"{self._kubescheduler} did not exist although {len(left)} objects of the operator do: "
-            "made one that is Removed"
+        self._report(
+            f"created {self._kubescheduler} with managementState Removed, because {len(left)} "
+            "objects of the operator exist without it"
         )
 
     async def _restoring(self) -> str:
-        """What is still to be done; empty when that is nothing."""
-        from ...base import names
-
-        found = await common.find_one(self._api, self._kubescheduler)
+        """What the operator has not done yet; empty: nothing."""
+        found = await find_object(self._api, self._kubescheduler)
         if found is None:
-            raise common.CommandError(f"somebody deleted {self._kubescheduler}: run this again")
+            raise CommandError(f"{self._kubescheduler} was deleted: run the command again")
         status = found.get("status") or {}
         conditions: Mapping[str, Any] = {c["type"]: c for c in status.get("conditions") or ()}
         progress = conditions.get(names.NODE_INSTALLER_PROGRESSING, {})
         seen = status.get("observedGeneration") == found["metadata"].get("generation")
         if not seen or progress.get("reason") not in ("Removing", "Removed"):
-            return f"the operator has not taken notice yet{await self._why_not()}"
+            return f"waiting for the operator to observe the change{await self._operator_problem()}"
         if progress["reason"] == "Removing":
-            return str(progress.get("message") or "nodes are being brought back")
+            return str(progress.get("message") or "waiting for the operator to restore the nodes")
         left = await self._owned()
-        return f"the operator has yet to delete {', '.join(left)}" if left else ""
+        return f"waiting for the operator to delete {', '.join(left)}" if left else ""
 
-    async def _why_not(self) -> str:
-        from datetime import UTC, datetime, timedelta
-
-        from ...base.times import timestamp
-
-        lease = await common.find_one(self._api, self._lease) or {}
+    async def _operator_problem(self) -> str:
+        """A suffix for messages if no operator renews its Lease."""
+        lease = await find_object(self._api, self._lease) or {}
         spec = lease.get("spec") or {}
         renewed = timestamp(spec.get("renewTime"))
         if spec.get("holderIdentity") and renewed is not None:
-            silent = datetime.now(UTC) - renewed
-            if silent < timedelta(seconds=30):
+            age = datetime.now(UTC) - renewed
+            if age < timedelta(seconds=30):
                 return ""
-        return f": none is running (Lease {self._lease.namespace}/{self._lease.name}); start it"
+        lease_name = f"{self._lease.namespace}/{self._lease.name}"
+        return f": no operator is running (Lease {lease_name}); start it"
 
     async def _owned(self) -> list[str]:
-        """What the operator made in its target namespace and has not deleted."""
-        from ...base import names
-        from ...kube import resource as kinds
-
+        """The operator's objects in its target namespace."""
         others = f"!{names.SECONDARY_LABEL},!{names.LOAD_LABEL}"
         selector = f"{names.MANAGED_BY_LABEL}={names.PROGRAM},{others}"
         resources = [
@@ -275,79 +255,70 @@ class WayOut:
     # --- the operator -------------------------------------------------------------------------
 
     async def _stop(self) -> None:
-        """Delete the Deployment with its pods; then no operator leads, wherever it may run."""
-        deployment = await common.find_one(self._api, self._deployment)
+        """Delete the Deployment and its pods, and wait until no operator holds the Lease."""
+        deployment = await find_object(self._api, self._deployment)
         if deployment is not None:
             uid = deployment["metadata"]["uid"]
-            await self._delete(self._deployment, uid, after_its_pods=True)
-            await self._until(lambda: self._leaving(self._deployment, "its pods are ending"))
-            self._say("the operator has ended")
-        silence = _Silence()
+            await self._delete(self._deployment, uid, foreground=True)
+            await self._until(lambda: self._deleting(self._deployment, "its pods are terminating"))
+            self._report("the operator has stopped")
+        lease_watch = _LeaseWatch()
 
-        async def led() -> str:
-            lease = await common.find_one(self._api, self._lease)
-            holder = silence.holder(lease)
-            return f"{holder} is an operator that runs elsewhere; end it" if holder else ""
+        async def leader() -> str:
+            lease = await find_object(self._api, self._lease)
+            holder = lease_watch.holder(lease)
+            return f"another operator is running as {holder}; stop it" if holder else ""
 
-        await self._until(led)
-        lease = await common.find_one(self._api, self._lease)
+        await self._until(leader)
+        lease = await find_object(self._api, self._lease)
         if lease is not None:
             await self._delete(self._lease, lease["metadata"]["uid"])
 
-    async def _leaving(self, ref: ObjectRef, why: str) -> str:
-        return "" if await common.find_one(self._api, ref) is None else f"{ref}: {why}"
+    async def _deleting(self, ref: ObjectRef, why: str) -> str:
+        return "" if await find_object(self._api, ref) is None else f"{ref}: {why}"
 
     # --- the objects --------------------------------------------------------------------------
 
-    async def _forget(self, resource: Resource, name: str = "") -> None:
-        """Delete one object of a kind that came with the operator, and the kind if nobody uses it.
+    async def _remove(self, resource: Resource, name: str = "") -> None:
+        """Delete an object of a kind that was installed with the operator, then the unused kind.
 
-        On OpenShift, and beside other operators, these kinds are somebody else's. Without a name:
-        only the kind; whoever had objects of it has seen to them.
+        On OpenShift, and with other operators of its kinds, the kinds have other owners. Without a
+        name only the kind is deleted.
         """
-        from ...base import names
-        from ...base.objects import label
-        from ...kube.resource import CUSTOM_RESOURCE_DEFINITIONS, ObjectRef
-
         kind = ObjectRef(CUSTOM_RESOURCE_DEFINITIONS, None, resource.name)
-        definition = await common.find_one(self._api, kind)
+        definition = await find_object(self._api, kind)
         if definition is None:
             return
         ref = ObjectRef(resource, None, name) if name else None
         if label(definition, names.PART_OF_LABEL) != names.PROGRAM:
-            self._say(f"{ref or kind} stays: its kind did not come with the operator")
+            self._report(f"kept {ref or kind}: its kind was not installed with the operator")
             return
-        found = await common.find_one(self._api, ref) if ref else None
+        found = await find_object(self._api, ref) if ref else None
         if ref and found is not None:
             await self._delete(ref, found["metadata"]["uid"])
-            await self._until(lambda: self._leaving(ref, "it is being deleted"))
-            self._say(f"deleted {ref}")
+            await self._until(lambda: self._deleting(ref, "waiting for its deletion"))
+            self._report(f"deleted {ref}")
         if self._keep_crds:
             return
         others = (await self._api.list(resource)).items
         if others:
             used = ", ".join(obj["metadata"]["name"] for obj in others)
-            self._say(f"{kind} stays: there are others of that kind: {used}")
+            self._report(f"kept {kind}: other objects of this kind exist: {used}")
             return
         await self._delete(kind, definition["metadata"]["uid"])
-        await self._until(lambda: self._leaving(kind, "it is being deleted"))
-        self._say(f"deleted {kind}")
+        await self._until(lambda: self._deleting(kind, "waiting for its deletion"))
+        self._report(f"deleted {kind}")
 
-    async def _delete(self, ref: ObjectRef, uid: str, *, after_its_pods: bool = False) -> None:
-        from contextlib import suppress
-
-        from ...kube.api import Propagation
-        from ...kube.errors import NotFound
-
-        how = Propagation.FOREGROUND if after_its_pods else Propagation.BACKGROUND
+    async def _delete(self, ref: ObjectRef, uid: str, *, foreground: bool = False) -> None:
+        how = Propagation.FOREGROUND if foreground else Propagation.BACKGROUND
         with suppress(NotFound):
             await self._api.delete(ref, uid=uid, propagation=how)
 
 
-class _Silence:
-    """Who holds a Lease; nobody, once it has not been renewed for as long as it lasts.
+class _LeaseWatch:
+    """The holder of a Lease, until the Lease has not been renewed for its whole duration.
 
-    By our own clock: the holder's may be wrong.
+    The duration is measured with the local clock because the holder's clock may be wrong.
     """
 
     def __init__(self) -> None:
@@ -355,11 +326,87 @@ class _Silence:
         self._since = 0.0
 
     def holder(self, lease: Object | None) -> str:
-        import time
-
         spec = (lease or {}).get("spec") or {}
         if spec != self._spec:
             self._spec, self._since = spec, time.monotonic()
-        lasts = float(spec.get("leaseDurationSeconds") or 0)
-        over = time.monotonic() - self._since > lasts
-        return "" if over else str(spec.get("holderIdentity") or "")
+        duration = float(spec.get("leaseDurationSeconds") or 0)
+        expired = time.monotonic() - self._since > duration
+        return "" if expired else str(spec.get("holderIdentity") or "")
+
+
+# --- SecondarySchedulers and LoadPolicies -------------------------------------------------------
+
+
+class SecondarySchedulerRemoval:
+    """Deletes all SecondarySchedulers; the garbage collector deletes the objects that they own.
+
+    The garbage collector finds these objects by their owner, so the CustomResourceDefinition must
+    not be deleted before it is done.
+    """
+
+    def __init__(self, api: Api, report: Callable[[str], None]) -> None:
+        self._api = api
+        self._report = report
+        self._namespaces: set[str] = set()
+
+    async def delete(self) -> None:
+        """Delete them; nothing happens if the kind is not installed."""
+        for obj in await _delete_all(self._api, SECONDARY_SCHEDULERS, self._report):
+            self._namespaces.add(obj["spec"]["namespace"])
+
+    async def remaining(self) -> str:
+        """What the garbage collector has not deleted yet; empty: nothing.
+
+        Only the objects with the greatest effect are checked: cluster-wide rights and Deployments.
+        """
+        left = [
+            *await self._left(CLUSTER_ROLE_BINDINGS),
+            *await self._left(ROLE_BINDINGS, AUTHENTICATION_NAMESPACE),
+        ]
+        for namespace in sorted(self._namespaces):
+            left += await self._left(DEPLOYMENTS, namespace)
+        return f"waiting for the garbage collector to delete {', '.join(left)}" if left else ""
+
+    async def _left(self, resource: Resource, namespace: str | None = None) -> list[str]:
+        selector = f"{names.SECONDARY_LABEL},{names.MANAGED_BY_LABEL}={names.PROGRAM}"
+        found = await self._api.list(resource, namespace, label_selector=selector)
+        return [str(resource.ref(obj)) for obj in found.items]
+
+
+class LoadPolicyRemoval:
+    """Deletes all LoadPolicies; a Job of the running operator removes annotations from nodes."""
+
+    def __init__(self, api: Api, platform: Platform, report: Callable[[str], None]) -> None:
+        self._api = api
+        self._platform = platform
+        self._report = report
+
+    async def delete(self) -> None:
+        """Delete them; nothing happens if the kind is not installed."""
+        await _delete_all(self._api, LOAD_POLICIES, self._report)
+
+    async def remaining(self) -> str:
+        """What has not been removed yet; empty: nothing."""
+        selector = f"{names.LOAD_LABEL},{names.MANAGED_BY_LABEL}={names.PROGRAM}"
+        target = self._platform.target_namespace
+        found = (await self._api.list(CONFIG_MAPS, target, label_selector=selector)).items
+        left = {obj["metadata"]["name"] for obj in found}
+        if names.LOAD_STATE in left:
+            job = f"Job {target}/{names.LOAD_CLEANUP}"
+            return f"waiting for the operator to remove annotations from nodes ({job})"
+        if left:
+            return f"waiting for the garbage collector to delete {', '.join(sorted(left))}"
+        return ""
+
+
+async def _delete_all(api: Api, resource: Resource, report: Callable[[str], None]) -> list[Object]:
+    """Delete all objects of a kind; the objects that existed."""
+    found: list[Object] = []
+    with suppress(NotFound):
+        found = list((await api.list(resource)).items)
+    for obj in found:
+        ref = resource.ref(obj)
+        with suppress(NotFound):
+            await api.delete(ref, uid=obj["metadata"]["uid"])
+        report(f"deleted {ref}")
+    return found

@@ -1,1 +1,1 @@
-"""What several commands share."""
+"""Code that commands share, by topic."""

@@ -1,8 +1,8 @@
-"""A scheduler's dump of its cache and queue: read out of its log, and compared with the API. Pure.
+"""Parses the cache dump in a scheduler's log and compares it with the API.
 
-Source of the format: k8s.io/kubernetes/pkg/scheduler/backend/cache/debugger/dumper.go. The lines
-are klog's, whose text format shows a value of several lines as `key=<`, each line behind a tab,
-and ` >`; in the JSON format they are strings.
+The format is defined in k8s.io/kubernetes/pkg/scheduler/backend/cache/debugger/dumper.go. In klog's
+text format, a value of several lines is `key=<`, the lines, each after a tab, and ` >`; in its JSON
+format it is a string.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from .common import table
+from .output import format_table
 
 _NODES: Final = "Dump of cached NodeInfo"
 _QUEUE: Final = "Dump of scheduling queue"
@@ -33,8 +33,8 @@ _NAMES: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Pod:
-    """A pod as the scheduler has it."""
+class CachedPod:
+    """A pod in the scheduler's cache or queue."""
 
     namespace: str
     name: str
@@ -49,48 +49,48 @@ class Pod:
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
-    """A node as the scheduler has it.
+class CachedNode:
+    """A node in the scheduler's cache.
 
     Attributes:
-        name: of the node.
-        deleted: the cache has pods of it, and the node is gone.
+        name: the name of the node.
+        deleted: whether the node was deleted while the cache still has pods of it.
         requested: milliCPU, memory and ephemeralStorage in bytes, and extended resources by name.
         allocatable: the same, and the number of pods.
-        pods: those that the scheduler counts on it, assumed ones too.
-        nominated: those that shall come when others were preempted.
+        pods: the pods on the node, including assumed ones.
+        nominated: the pods that will run there after preemption.
     """
 
     name: str
     deleted: bool
     requested: Mapping[str, int]
     allocatable: Mapping[str, int]
-    pods: tuple[Pod, ...]
-    nominated: tuple[Pod, ...]
+    pods: tuple[CachedPod, ...]
+    nominated: tuple[CachedPod, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Dump:
-    """Everything that one SIGUSR2 brought.
+class CacheDump:
+    """The dump after one SIGUSR2.
 
     Attributes:
-        nodes: sorted by name.
-        queue: pods that wait.
-        summary: how many wait in which part of the queue.
-        mismatches: what the scheduler's own comparison with its listers found.
+        nodes: the cached nodes, by name.
+        queue: the pending pods.
+        summary: the number of pods in each part of the queue.
+        mismatches: the differences that the scheduler's own comparison with its listers found.
     """
 
-    nodes: tuple[Node, ...]
-    queue: tuple[Pod, ...]
+    nodes: tuple[CachedNode, ...]
+    queue: tuple[CachedPod, ...]
     summary: str
     mismatches: tuple[str, ...]
 
 
-def parse(log: str) -> Dump | None:
-    """The last complete dump in a log; None if there is none (yet)."""
-    nodes: tuple[Node, ...] | None = None
+def parse(log: str) -> CacheDump | None:
+    """The last complete dump in a log; None if it has none (yet)."""
+    nodes: tuple[CachedNode, ...] | None = None
     mismatches: list[str] = []
-    found: Dump | None = None
+    found: CacheDump | None = None
     for message, values in _entries(log.splitlines()):
         if message == _MISMATCH:
             mismatches.append(", ".join(f"{key}: {value}" for key, value in values.items()))
@@ -98,13 +98,13 @@ def parse(log: str) -> Dump | None:
             nodes = _nodes(values.get("nodes", ""))
         elif message == _QUEUE and nodes is not None:
             queue = tuple(_pods(values.get("pods", "").splitlines()))
-            found = Dump(nodes, queue, values.get("summary", ""), tuple(mismatches))
+            found = CacheDump(nodes, queue, values.get("summary", ""), tuple(mismatches))
             nodes, mismatches = None, []
     return found
 
 
 def _entries(lines: list[str]) -> Iterable[tuple[str, dict[str, str]]]:
-    """The three kinds of entries that matter, with their values."""
+    """The relevant log entries: their messages and values."""
     for index, line in enumerate(lines):
         if not any(message in line for message in (_NODES, _QUEUE, _MISMATCH)):
             continue
@@ -146,7 +146,7 @@ def _values(rest: str, following: list[str]) -> Iterable[tuple[str, str]]:
                     break
                 block.append(line.removeprefix("\t"))
             else:
-                return  # cut off
+                return  # truncated
             yield key, "\n".join(block)
             continue
         try:
@@ -158,7 +158,7 @@ def _values(rest: str, following: list[str]) -> Iterable[tuple[str, str]]:
         rest = rest[end:].strip()
 
 
-def _nodes(text: str) -> tuple[Node, ...]:
+def _nodes(text: str) -> tuple[CachedNode, ...]:
     found = []
     for block in re.split(r"^(?=Node name: )", text, flags=re.MULTILINE):
         lines = block.splitlines()
@@ -168,7 +168,7 @@ def _nodes(text: str) -> tuple[Node, ...]:
         ends = [i for i, line in enumerate(lines) if line.startswith("Nominated Pods(")]
         split = ends[0] if ends else len(lines)
         found.append(
-            Node(
+            CachedNode(
                 name=facts.get("Node name", "").strip(),
                 deleted=facts.get("Deleted", "").strip() == "true",
                 requested=_resources(facts.get("Requested Resources", "")),
@@ -181,7 +181,7 @@ def _nodes(text: str) -> tuple[Node, ...]:
 
 
 def _resources(text: str) -> dict[str, int]:
-    """`&{MilliCPU:100 … ScalarResources:map[example.com/gpu:1]}` with its zeros left out."""
+    """`&{MilliCPU:100 … ScalarResources:map[example.com/gpu:1]}` without zeros."""
     found = {_NAMES[key]: int(value) for key, value in _NUMBER.findall(text)}
     scalars = _SCALARS.search(text)
     for item in scalars[1].split() if scalars else ():
@@ -190,11 +190,11 @@ def _resources(text: str) -> dict[str, int]:
     return {name: value for name, value in found.items() if value}
 
 
-def _pods(lines: Iterable[str]) -> Iterable[Pod]:
+def _pods(lines: Iterable[str]) -> Iterable[CachedPod]:
     for line in lines:
         match = _POD.match(line)
         if match:
-            yield Pod(match["namespace"], match["name"], match["uid"], match["phase"],
+            yield CachedPod(match["namespace"], match["name"], match["uid"], match["phase"],
                       match["nominated"])  # fmt: skip
 
 
@@ -202,21 +202,20 @@ def _pods(lines: Iterable[str]) -> Iterable[Pod]:
 
 
 def differences(
-    dump: Dump, nodes: Iterable[str], pods: Iterable[Mapping[str, Any]], schedulers: Iterable[str]
+    dump: CacheDump,
+    nodes: Iterable[str],
+    pods: Iterable[Mapping[str, Any]],
+    schedulers: Iterable[str],
 ) -> list[str]:
-    """Where the scheduler's view is another than the API's; a moment lies between the two.
+    """The differences between the scheduler's view and the API, which was read a moment later.
 
-    Args:
-        dump: what the scheduler has.
-        nodes: names of the nodes that there are.
-        pods: all of them as the API has them.
-        schedulers: the names of the profiles of this scheduler.
+    `schedulers` are the schedulerNames of this scheduler.
     """
-    told = [f"the scheduler found a mismatch itself: {text}" for text in dump.mismatches]
+    found = [f"mismatch reported by the scheduler: {text}" for text in dump.mismatches]
     real, cached = set(nodes), {node.name for node in dump.nodes if not node.deleted}
-    told += [f"node {name}: not in the cache" for name in sorted(real - cached)]
-    told += [f"node {name}: in the cache, and it does not exist" for name in sorted(cached - real)]
-    # Pods that have ended use nothing, and the scheduler forgets them.
+    found += [f"node {name}: not in the cache" for name in sorted(real - cached)]
+    found += [f"node {name}: in the cache, but it does not exist" for name in sorted(cached - real)]
+    # The scheduler removes pods that have ended from its cache.
     alive = {
         pod["metadata"]["uid"]: pod
         for pod in pods
@@ -230,33 +229,35 @@ def differences(
         where = spec.get("nodeName", "")
         seen = placed[uid][0] if uid in placed else ""
         if where and seen != where:
-            told.append(f"pod {name}: on {where}, but in the cache {seen or 'on no node'}")
+            found.append(f"pod {name}: on {where}, but in the cache on {seen or 'no node'}")
         elif where and uid in queued:
-            told.append(f"pod {name}: on {where}, but it still waits in the queue")
+            found.append(f"pod {name}: on {where}, but still in the queue")
         elif not where and seen:
-            told.append(f"pod {name}: assumed on {seen}, not bound yet")
+            found.append(f"pod {name}: assumed on {seen}, not bound yet")
         elif not where and uid not in queued and spec.get("schedulerName") in set(schedulers):
-            told.append(f"pod {name}: pending, but not in the queue (it may be on its way)")
+            found.append(
+                f"pod {name}: pending, but not in the queue (it may be in a scheduling cycle)"
+            )
     for uid, (node, each) in placed.items():
         if uid not in alive:
-            told.append(f"pod {each.key}: in the cache on {node}, and it is gone")
-    told += [f"pod {each.key}: in the queue, and it is gone"
+            found.append(f"pod {each.key}: in the cache on {node}, but deleted or ended")
+    found += [f"pod {each.key}: in the queue, but deleted or ended"
              for uid, each in queued.items() if uid not in alive]  # fmt: skip
-    return sorted(told)
+    return sorted(found)
 
 
-def document(node: str, dump: Dump, told: list[str]) -> dict[str, Any]:
-    """What `-o json` prints."""
+def document(node: str, dump: CacheDump, different: list[str]) -> dict[str, Any]:
+    """The data that `-o json` prints."""
     return {
         "scheduler": node,
-        "differences": told,
+        "differences": different,
         "nodes": [asdict(each) for each in dump.nodes],
         "queue": {"summary": dump.summary, "pods": [asdict(pod) for pod in dump.queue]},
     }
 
 
-def render(node: str, dump: Dump, told: list[str]) -> str:
-    """Tables of nodes, pods and queue, and last what differs."""
+def render(node: str, dump: CacheDump, different: list[str]) -> str:
+    """Tables of nodes, pods and queue, then the differences."""
     nodes = [["NODE", "PODS", "CPU", "OF", "MEMORY", "OF", "OTHER", "NOMINATED"]]
     for each in dump.nodes:
         other = {k: v for k, v in each.requested.items() if k not in ("milliCPU", "memory")}
@@ -274,15 +275,15 @@ def render(node: str, dump: Dump, told: list[str]) -> str:
         )
     pods = [["NODE", "NAMESPACE", "POD", "PHASE"]]
     pods += [[n.name, p.namespace, p.name, p.phase] for n in dump.nodes for p in n.pods]
-    queue = [["WAITS", "NAMESPACE", "PHASE", "NOMINATED"]]
+    queue = [["QUEUED", "NAMESPACE", "PHASE", "NOMINATED"]]
     queue += [[p.name, p.namespace, p.phase, p.nominated] for p in dump.queue]
     lines = []
     for rows in (nodes, pods, queue):
         if len(rows) > 1:
-            lines += [*table(rows), ""]
+            lines += [*format_table(rows), ""]
     lines.append(f"scheduler on {node}: {dump.summary}")
-    lines.append("the cache and the API differ:" if told else "the cache and the API agree")
-    return "\n".join([*lines, *(f"  - {line}" for line in told)])
+    lines.append("the cache and the API differ:" if different else "the cache and the API agree")
+    return "\n".join([*lines, *(f"  - {line}" for line in different)])
 
 
 def _mebibytes(count: int) -> str:

@@ -1,7 +1,4 @@
-"""Two revisions compared: in words, by what they mean, and as a unified diff, by what they say.
-
-Pure: the contents of two revisions in, lines out.
-"""
+"""Compares two revisions: by meaning, in words, and by text, as a unified diff."""
 
 from __future__ import annotations
 
@@ -15,28 +12,27 @@ import yaml
 
 from ...base import names
 from ...base.findings import format_path
-from ...controlplane.revision.content import Content
+from ...controlplane.revision.content import RevisionContent
 from ...schedulerconfig.command_line import parse
-from ...schedulerconfig.decode import decode
-from ...schedulerconfig.effective_plugins import Effective, effective_plugins
+from ...schedulerconfig.decode import decode_problems
+from ...schedulerconfig.effective_plugins import EffectivePlugins, effective_plugins
 from ...schedulerconfig.feature_gates import Gates, parse_gates
-from ...schedulerconfig.merge import DEFAULT_SCHEDULER
-from ...schedulerconfig.schema import CONFIGURATION
+from ...schedulerconfig.schema import CONFIGURATION, DEFAULT_SCHEDULER
 from ...schedulerconfig.versions import Version
 
-_FALLBACK_VERSION: Final = Version(1, 35, 0)  # for images whose tag is no version
+_FALLBACK_VERSION: Final = Version(1, 35, 0)  # for images whose tag is not a version
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
-    """What a revision gives to a scheduler, taken apart.
+class ParsedRevision:
+    """The parsed content of a revision.
 
     Attributes:
-        config: the KubeSchedulerConfiguration; empty if what is there is none.
-        arguments: of kube-scheduler.
-        image: of kube-scheduler.
+        config: the KubeSchedulerConfiguration; empty if it cannot be parsed.
+        arguments: the arguments of kube-scheduler.
+        image: the image of kube-scheduler.
         pod: the rest of the static pod.
-        other: every further key of the revision's ConfigMaps, and what could not be read above.
+        other: all other keys of the revision's ConfigMaps, and those that cannot be parsed.
     """
 
     config: Mapping[str, Any]
@@ -46,8 +42,8 @@ class Made:
     other: Mapping[str, str]
 
 
-def take_apart(content: Content) -> Made:
-    """Read a revision's ConfigMaps; what somebody broke by hand is kept as text."""
+def parse_revision(content: RevisionContent) -> ParsedRevision:
+    """Parse a revision's ConfigMaps; what cannot be parsed is kept as text."""
     other = {
         f"{part}/{key}": text for part, data in content.parts.items() for key, text in data.items()
     }
@@ -60,11 +56,11 @@ def take_apart(content: Content) -> Made:
     if containers:
         kept = [rest if container is operand else container for container in containers]
         pod = {**pod, "spec": {**pod["spec"], "containers": kept}}
-    return Made(config, arguments, str(operand.get("image") or ""), pod, other)
+    return ParsedRevision(config, arguments, str(operand.get("image") or ""), pod, other)
 
 
 def _document(texts: dict[str, str], key: str) -> dict[str, Any]:
-    """Take the JSON object at `key` out of `texts`, if it is one."""
+    """Remove the JSON object at `key` from `texts` and return it; empty if it is not one."""
     try:
         document = json.loads(texts.get(key, ""))
     except ValueError:
@@ -78,8 +74,8 @@ def _document(texts: dict[str, str], key: str) -> dict[str, Any]:
 # --- in words ---------------------------------------------------------------------------------
 
 
-def changes(before: Made, after: Made) -> tuple[str, ...]:
-    """What is different in `after`, one sentence each; empty if a scheduler would not notice."""
+def changes(before: ParsedRevision, after: ParsedRevision) -> tuple[str, ...]:
+    """The changes in `after`, one sentence each; empty if they do not affect the scheduler."""
     found: list[str] = []
     if before.image != after.image:
         found.append(f"image: {before.image or '(none)'} → {after.image or '(none)'}")
@@ -90,7 +86,7 @@ def changes(before: Made, after: Made) -> tuple[str, ...]:
         found.append(f"{names.FORCE_REDEPLOYMENT_KEY}: {_shown(after.other.get(forced, ''))}")
     found += _values("the pod's ", before.pod, after.pod)
     found += [
-        f"{key}: another text"
+        f"{key}: changed"
         for key in sorted(before.other.keys() | after.other.keys())
         if key != forced and before.other.get(key) != after.other.get(key)
     ]
@@ -110,7 +106,7 @@ def _flags(before: Sequence[str], after: Sequence[str]) -> Iterator[str]:
             yield f"{dashes}{name}: {was} → {now}"
 
 
-def _config(before: Made, after: Made) -> Iterator[str]:
+def _config(before: ParsedRevision, after: ParsedRevision) -> Iterator[str]:
     old, new = profiles_of(before.config), profiles_of(after.config)
     if old is None or new is None:
         yield from _values("", before.config, after.config)
@@ -126,8 +122,8 @@ def _config(before: Made, after: Made) -> Iterator[str]:
 
 
 def profiles_of(config: Mapping[str, Any]) -> dict[str, dict[str, Any]] | None:
-    """Profiles by name, with the arguments of plugins by name; None if they have another shape."""
-    if any(decode(config, CONFIGURATION, (), _FALLBACK_VERSION.minor, strict=False)):
+    """Profiles by name, with plugin arguments by name; None if the configuration is invalid."""
+    if any(decode_problems(config, CONFIGURATION, (), _FALLBACK_VERSION.minor, strict=False)):
         return None
     found = {}
     for profile in config.get("profiles") or [{}]:
@@ -140,25 +136,29 @@ def profiles_of(config: Mapping[str, Any]) -> dict[str, dict[str, Any]] | None:
 
 
 def _profile(
-    intro: str, old: Mapping[str, Any], new: Mapping[str, Any], before: Made, after: Made
+    intro: str,
+    old: Mapping[str, Any],
+    new: Mapping[str, Any],
+    before: ParsedRevision,
+    after: ParsedRevision,
 ) -> Iterator[str]:
     was = effective_plugins(old, gates_of(before))
     now = effective_plugins(new, gates_of(after))
-    told = [*_switched(was, now), *_ordered(was, now)]
-    if not told and (old.get("plugins") or {}) != (new.get("plugins") or {}):
-        told = ["the lists of plugins are written in another way, with the same effect"]
-    for text in told:
+    found = [*_switched(was, now), *_ordered(was, now)]
+    if not found and (old.get("plugins") or {}) != (new.get("plugins") or {}):
+        found = ["plugin lists changed without an effect"]
+    for text in found:
         yield intro + text
-    told_above = ("schedulerName", "plugins")
-    yield from _values(intro, _without(old, *told_above), _without(new, *told_above))
+    reported = ("schedulerName", "plugins")
+    yield from _values(intro, _without(old, *reported), _without(new, *reported))
 
 
 def _without(document: Mapping[str, Any], *keys: str) -> dict[str, Any]:
     return {key: value for key, value in document.items() if key not in keys}
 
 
-def gates_of(made: Made) -> Gates:
-    """The feature gates that decide which plugins are there by default."""
+def gates_of(made: ParsedRevision) -> Gates:
+    """The feature gates of a revision, on which default plugins depend."""
     try:
         version = Version.of_image(made.image)
     except ValueError:
@@ -169,8 +169,8 @@ def gates_of(made: Made) -> Gates:
         return Gates(version)
 
 
-def _switched(was: Effective, now: Effective) -> Iterator[str]:
-    """Plugins that run or rest now, by the points where they do, and changed weights."""
+def _switched(was: EffectivePlugins, now: EffectivePlugins) -> Iterator[str]:
+    """Plugins that were enabled or disabled, by extension point, and changed weights."""
     old = {(point, e.name): e.weight or 1 for point, es in was.points.items() for e in es}
     new = {(point, e.name): e.weight or 1 for point, es in now.points.items() for e in es}
     for word, gained, lost in (("off", old, new), ("on", new, old)):
@@ -183,7 +183,7 @@ def _switched(was: Effective, now: Effective) -> Iterator[str]:
             grouped.setdefault(", ".join(at), []).append(name)
         for at_points, plugins in grouped.items():
             yield f"{', '.join(plugins)} {word} at {at_points}"
-    # Where a plugin that the catalogue does not know would run is its own business.
+    # The extension points of a plugin outside the catalogue are not known.
     for name in sorted(set(was.unknown) ^ set(now.unknown)):
         if not any(known == name for _, known in (*old, *new)):
             yield f"{name} {'on' if name in now.unknown else 'off'}"
@@ -192,8 +192,8 @@ def _switched(was: Effective, now: Effective) -> Iterator[str]:
             yield f"weight of {name} at score: {old[point, name]} → {weight}"
 
 
-def _ordered(was: Effective, now: Effective) -> Iterator[str]:
-    """Points where the plugins that stay run in another order; scores are a sum, it has none."""
+def _ordered(was: EffectivePlugins, now: EffectivePlugins) -> Iterator[str]:
+    """Extension points where the order of plugins changed; it does not affect scores."""
     for point in was.points:
         if point in ("preScore", "score"):
             continue
@@ -205,9 +205,9 @@ def _ordered(was: Effective, now: Effective) -> Iterator[str]:
 
 
 def _values(intro: str, before: Any, after: Any, path: tuple[str | int, ...] = ()) -> Iterator[str]:
-    """Every value that differs, with its path; maps are gone into, lists are values.
+    """Every value that differs, with its path; lists are compared as a whole.
 
-    But what a list has is found by name where everything in it has one, as a pod's containers.
+    Lists whose items all have names, such as a pod's containers, are compared by name.
     """
     named = _by_name(before), _by_name(after)
     if named[0] and named[1]:
@@ -226,7 +226,7 @@ def _values(intro: str, before: Any, after: Any, path: tuple[str | int, ...] = (
 
 
 def _by_name(value: Any) -> dict[str, Any]:
-    """The items of a list by their names; empty if it is no list, or not each has its own."""
+    """The items of a list by name; empty if it is not a list or names are missing or repeated."""
     if not isinstance(value, list) or not all(isinstance(item, Mapping) for item in value):
         return {}
     found = {str(item.get("name") or ""): item for item in value}
@@ -240,8 +240,8 @@ def _shown(value: Any) -> str:
 # --- as a diff --------------------------------------------------------------------------------
 
 
-def unified(before: Made, after: Made, labels: tuple[str, str]) -> list[str]:
-    """A unified diff of everything, config and pod as YAML, flags one per line; empty if equal."""
+def unified(before: ParsedRevision, after: ParsedRevision, labels: tuple[str, str]) -> list[str]:
+    """A unified diff: configuration and pod as YAML, flags one per line; empty if equal."""
     old, new = _files(before), _files(after)
     lines: list[str] = []
     for name in [*old, *(name for name in new if name not in old)]:
@@ -255,7 +255,7 @@ def unified(before: Made, after: Made, labels: tuple[str, str]) -> list[str]:
     return lines
 
 
-def _files(made: Made) -> dict[str, list[str]]:
+def _files(made: ParsedRevision) -> dict[str, list[str]]:
     files = {
         "config.yaml": _yaml(made.config),
         "flags": list(made.arguments),

@@ -1,21 +1,28 @@
-"""`convert` of a scheduler configuration that names crane's plugin Dynamic: the objects instead."""
+"""`convert` of crane-scheduler's configurations and policies to objects of the operator."""
 
 from __future__ import annotations
 
 import argparse
 import re
 import sys
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from .common import CommandError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from ...migrate.crane_dynamic import Dynamic
-    from ...migrate.objects import Converted
-    from ...schedulerconfig.check import Target
+from ...load.policy import LoadPolicyError
+from ...migrate.crane_dynamic import DynamicConfig
+from ...migrate.crane_scheduler import (
+    SECOND_NAME,
+    convert_dynamic,
+    convert_dynamic_policy,
+    is_dynamic_policy,
+    load_policy_object,
+)
+from ...migrate.objects import ConvertedObjects
+from ...schedulerconfig.schema import DEFAULT_SCHEDULER
+from ...schedulerconfig.validation import Target
+from .errors import CommandError
+from .input_files import embedded_document, read_documents
 
 CONTROL_PLANE: Final = "control-plane"
 SECOND: Final = "second"
@@ -27,51 +34,49 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     """Register the options."""
     group = parser.add_argument_group(
         "crane-scheduler",
-        "A configuration that enables the plugin Dynamic becomes a LoadPolicy, a SchedulerExtender "
-        "and what is left of the configuration, for kubectl apply.",
+        "A configuration that enables the plugin Dynamic is converted to a LoadPolicy, a "
+        "SchedulerExtender and the rest of the configuration, for kubectl apply.",
     )
     group.add_argument(
         "--load-policy",
         metavar="FILE",
-        help="the DynamicSchedulerPolicy (default: in the same file, or beside it under the name "
-        "that policyConfigPath has)",
+        help="the DynamicSchedulerPolicy (default: in the same file, or in the same directory "
+        "under the name in policyConfigPath)",
     )
     group.add_argument(
         "--as",
         dest="role",
         choices=(CONTROL_PLANE, SECOND),
         default=CONTROL_PLANE,
-        help="configure the control plane's scheduler (default), or make a SecondaryScheduler",
+        help="configure the control plane's scheduler (default) or a SecondaryScheduler",
     )
     group.add_argument(
-        "--name", help="of the SecondaryScheduler (default: the schedulerName, or crane-scheduler)"
+        "--name",
+        help="name of the SecondaryScheduler (default: the schedulerName, or crane-scheduler)",
     )
     group.add_argument(
         "--namespace",
         default="kube-scheduler-operator",
-        help="where the SecondaryScheduler runs (default: %(default)s)",
+        help="namespace of the SecondaryScheduler (default: %(default)s)",
     )
     group.add_argument(
         "--prometheus",
         default="",
         metavar="URL",
-        help="of the Prometheus that has crane's recording rules (default: node-metrics measures)",
+        help="the Prometheus with crane's recording rules (default: use node-metrics instead)",
     )
 
 
 def convert_policies(documents: Sequence[Any], args: argparse.Namespace) -> list[dict[str, Any]]:
-    """The LoadPolicy of each DynamicSchedulerPolicy; the changes are told.
+    """The LoadPolicy of each DynamicSchedulerPolicy; reports the changes.
 
     Raises:
         CommandError: one cannot be converted.
     """
-    from ...load.policy import LoadPolicyError
-    from ...migrate.crane_scheduler import convert_policy, load_policy_object
-
     results = []
     for _where, document in _policies(documents):
         try:
-            loaded, changes = convert_policy(document)
+            loaded, changes = convert_dynamic_policy(document)
         except LoadPolicyError as error:
             raise CommandError(str(error)) from error
         results.append(load_policy_object(loaded.policy, prometheus=args.prometheus))
@@ -81,20 +86,17 @@ def convert_policies(documents: Sequence[Any], args: argparse.Namespace) -> list
 
 
 def convert_scheduler(
-    dynamic: Dynamic, documents: Sequence[Any], target: Target, args: argparse.Namespace
-) -> Converted:
-    """What comes of a configuration that enables Dynamic.
+    dynamic: DynamicConfig, documents: Sequence[Any], target: Target, args: argparse.Namespace
+) -> ConvertedObjects:
+    """Convert a configuration that enables Dynamic.
 
     Raises:
-        CommandError: its policy is not there, or wrong.
+        CommandError: its policy is missing or invalid.
         ConversionError: the rest of it cannot be converted.
     """
-    from ...load.policy import LoadPolicyError
-    from ...migrate.crane_scheduler import convert_dynamic, convert_policy
-
     where, document = _policy(dynamic, documents, args)
     try:
-        loaded, changes = convert_policy(document)
+        loaded, changes = convert_dynamic_policy(document)
     except LoadPolicyError as error:
         raise CommandError(f"{where}: {error}") from error
     return convert_dynamic(
@@ -109,40 +111,33 @@ def convert_scheduler(
 
 
 def is_load_policy(document: Any) -> bool:
-    """True for what is read here."""
-    from ...migrate.crane_scheduler import is_dynamic_policy
-
+    """Whether it is a DynamicSchedulerPolicy."""
     return is_dynamic_policy(document)
 
 
-def _second(dynamic: Dynamic, args: argparse.Namespace) -> str | None:
-    from ...migrate.crane_scheduler import SECOND_NAME
-    from ...schedulerconfig.warnings import DEFAULT_SCHEDULER
-
+def _second(dynamic: DynamicConfig, args: argparse.Namespace) -> str | None:
     if args.role == CONTROL_PLANE:
         return None
     own = dynamic.uses[0].name
     name = str(args.name or (SECOND_NAME if own == DEFAULT_SCHEDULER else own))
     if not _NAME.fullmatch(name) or name == DEFAULT_SCHEDULER:
         raise CommandError(
-            f'"{name}" cannot be the name of a SecondaryScheduler; give one by --name: at most 40 '
-            "lower case letters, digits and dashes, beginning with a letter"
+            f'"{name}" is not a valid name of a SecondaryScheduler; set one with --name: at most '
+            "40 lower-case letters, digits and dashes, starting with a letter"
         )
     return name
 
 
 def _policy(
-    dynamic: Dynamic, documents: Sequence[Any], args: argparse.Namespace
+    dynamic: DynamicConfig, documents: Sequence[Any], args: argparse.Namespace
 ) -> tuple[str, Any]:
-    """(where it is, the DynamicSchedulerPolicy): as told, from the same file, or from beside it."""
-    from ..commands.convert import read_documents
-
+    """(file, DynamicSchedulerPolicy): from the flag, the same file, or the same directory."""
     if args.load_policy:
         found = list(_policies(read_documents(args.load_policy)))
         if len(found) != 1:
             raise CommandError(
-                f"--load-policy {args.load_policy} has {len(found)} DynamicSchedulerPolicies in "
-                "it; give a file with one"
+                f"--load-policy {args.load_policy} contains {len(found)} DynamicSchedulerPolicies; "
+                "specify a file with one"
             )
         return args.load_policy, found[0][1]
     found = list(_policies(documents))
@@ -150,28 +145,26 @@ def _policy(
     if len(named or found) == 1:
         return args.file, (named or found)[0][1]
     if not found and args.file != "-":
-        beside = Path(args.file).parent / PurePosixPath(dynamic.policy_path).name
-        if beside.is_file():
-            inside = list(_policies(read_documents(str(beside))))
+        neighbour = Path(args.file).parent / PurePosixPath(dynamic.policy_path).name
+        if neighbour.is_file():
+            inside = list(_policies(read_documents(str(neighbour))))
             if len(inside) == 1:
-                return str(beside), inside[0][1]
-    how_many = "more than one policy is" if found else "its policy is not"
+                return str(neighbour), inside[0][1]
+    problem = "the file contains several policies" if found else "the file does not contain it"
     raise CommandError(
-        f"the plugin Dynamic reads {dynamic.policy_path} on the node, and {how_many} in the file; "
-        "give it with --load-policy"
+        f"the plugin Dynamic reads {dynamic.policy_path} on the node, but {problem}; specify it "
+        "with --load-policy"
     )
 
 
 def _policies(documents: Sequence[Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """(key of a ConfigMap or nothing, document) of all DynamicSchedulerPolicies."""
-    from ..commands.convert import inner_document
-
+    """(key in a ConfigMap, or empty; document) of all DynamicSchedulerPolicies."""
     for document in documents:
         if is_load_policy(document):
             yield "", document
         elif isinstance(document, dict) and document.get("kind") == "ConfigMap":
             data = document.get("data")
             for key, text in (data if isinstance(data, dict) else {}).items():
-                inner = inner_document(text)
+                inner = embedded_document(text)
                 if isinstance(inner, dict) and is_load_policy(inner):
                     yield str(key), inner

@@ -1,51 +1,53 @@
-"""Findings as people, programs, GitHub and SARIF viewers read them."""
+"""The output formats of findings: text, JSON, GitHub and SARIF."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, Final
+from urllib.parse import quote
 
 from ... import __version__
 from ...base import names
 from ...base.findings import ERROR
-from ...offline.validate import Diagnosis, Verdict
+from ...offline.validate import Diagnosis, ValidationReport
 
 SARIF_VERSION: Final = "2.1.0"
 _SARIF_SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
-def as_text(verdict: Verdict, version: str) -> str:
-    """`file:line:column: severity: path: sentence`, the fix below, and a last line in words."""
+def as_text(result: ValidationReport, version: str) -> str:
+    """`file:line:column: severity: path: message` and the fix per finding, then a summary."""
     lines = []
-    for each in verdict.findings:
+    for each in result.findings:
         path = f"{each.path}: " if each.path else ""
         lines.append(f"{_place(each)}: {each.severity}: {path}{each.message} [{each.reason}]")
         lines.append(f"    fix: {each.fix}")
-    warnings = verdict.count("warning")
+    warnings = result.count("warning")
     counts = [
         _count(number, what)
-        for number, what in ((verdict.count(ERROR), "error"), (warnings, "warning"))
+        for number, what in ((result.count(ERROR), "error"), (warnings, "warning"))
         if number
     ]
-    would = "would start" if verdict.starts else "would not start"
-    documents = _count(len(verdict.documents), "document")
-    if verdict.documents and verdict.others:
-        documents += f" ({_count(len(verdict.others), 'other')} beside, not checked)"
-    told = f": {', '.join(counts)}" if counts else ""
-    lines.append(f"kube-scheduler {version} {would} with {documents}{told}")
+    would = "would start" if result.starts else "would not start"
+    documents = _count(len(result.documents), "document")
+    if result.documents and result.others:
+        documents += f" ({_count(len(result.others), 'other')} not checked)"
+    summary = f": {', '.join(counts)}" if counts else ""
+    lines.append(f"kube-scheduler {version} {would} with {documents}{summary}")
     return "\n".join(lines) + "\n"
 
 
-def as_json(verdict: Verdict, version: str) -> str:
-    """Everything, for programs."""
+def as_json(result: ValidationReport, version: str) -> str:
+    """The whole result as JSON."""
     document = {
         "kubernetesVersion": version,
-        "starts": verdict.starts,
-        "errors": verdict.count("error"),
-        "warnings": verdict.count("warning"),
-        "documents": [{"file": file, "kind": kind} for file, kind in verdict.documents],
-        "others": [{"file": file, "kind": kind} for file, kind in verdict.others],
+        "starts": result.starts,
+        "errors": result.count("error"),
+        "warnings": result.count("warning"),
+        "documents": [{"file": file, "kind": kind} for file, kind in result.documents],
+        "others": [{"file": file, "kind": kind} for file, kind in result.others],
         "findings": [
             {
                 "file": each.file,
@@ -58,27 +60,27 @@ def as_json(verdict: Verdict, version: str) -> str:
                 "message": each.message,
                 "fix": each.fix,
             }
-            for each in verdict.findings
+            for each in result.findings
         ],
     }
     return _json(document)
 
 
-def as_github(verdict: Verdict, version: str) -> str:  # noqa: ARG001  # all have one shape
-    """Workflow commands of GitHub Actions, which become annotations of the lines."""
-    return "".join(f"{line}\n" for line in _commands(verdict))
+def as_github(result: ValidationReport, version: str) -> str:  # noqa: ARG001
+    """Workflow commands of GitHub Actions, which annotate the lines."""
+    return "".join(f"{line}\n" for line in _commands(result))
 
 
-def _commands(verdict: Verdict) -> Iterator[str]:
-    for each in verdict.findings:
+def _commands(result: ValidationReport) -> Iterator[str]:
+    for each in result.findings:
         properties = {
             "file": each.file,
             "line": str(each.position.line),
             "col": str(each.position.column),
             "title": each.reason,
         }
-        told = ",".join(f"{key}={_property(value)}" for key, value in properties.items())
-        yield f"::{each.severity} {told}::{_data(_sentence(each))}"
+        text = ",".join(f"{key}={_property(value)}" for key, value in properties.items())
+        yield f"::{each.severity} {text}::{_data(_sentence(each))}"
 
 
 def _data(text: str) -> str:
@@ -89,9 +91,9 @@ def _property(text: str) -> str:
     return _data(text).replace(":", "%3A").replace(",", "%2C")
 
 
-def as_sarif(verdict: Verdict, version: str) -> str:
-    """A log of the Static Analysis Results Interchange Format, 2.1.0 (OASIS)."""
-    reasons = sorted({each.reason for each in verdict.findings})
+def as_sarif(result: ValidationReport, version: str) -> str:
+    """A log in the Static Analysis Results Interchange Format, 2.1.0 (OASIS)."""
+    reasons = sorted({each.reason for each in result.findings})
     driver = {
         "name": names.PROGRAM,
         "version": __version__,
@@ -103,7 +105,7 @@ def as_sarif(verdict: Verdict, version: str) -> str:
         "tool": {"driver": driver},
         "columnKind": "unicodeCodePoints",
         "properties": {"kubernetesVersion": version},
-        "results": [_result(each, reasons.index(each.reason)) for each in verdict.findings],
+        "results": [_result(each, reasons.index(each.reason)) for each in result.findings],
     }
     return _json({"$schema": _SARIF_SCHEMA, "version": SARIF_VERSION, "runs": [run]})
 
@@ -127,10 +129,7 @@ def _result(each: Diagnosis, rule: int) -> dict[str, Any]:
 
 
 def _uri(file: str) -> str:
-    """A URI reference: relative stays relative, as code scanning wants it."""
-    from pathlib import Path
-    from urllib.parse import quote
-
+    """A URI reference; a relative path stays relative, as code scanning requires."""
     path = Path(file)
     return path.as_uri() if path.is_absolute() else quote(path.as_posix())
 
@@ -162,7 +161,7 @@ def _json(document: Any) -> str:
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
 
-FORMATS: Final[dict[str, Callable[[Verdict, str], str]]] = {
+FORMATS: Final[dict[str, Callable[[ValidationReport, str], str]]] = {
     "text": as_text,
     "json": as_json,
     "github": as_github,

@@ -1,45 +1,54 @@
-"""What `kubectl scheduler rollout watch` tells: from two states of KubeScheduler to lines. Pure."""
+"""Follows a rollout: polls KubeScheduler and reports the differences of two states."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import Any, Final
 
 from ...base import names
-from ...controlplane.rollout.node_statuses import Entry, read_entry
+from ...controlplane.rollout.node_statuses import NodeStatus, read_node_status
+from ...kube.errors import Unavailable
+
+INTERVAL: Final = 1.0
+"""Seconds between polls."""
+
+CONFIRMATIONS: Final = 3
+"""Consecutive polls that must show the end of a rollout: the operator takes a moment to create a
+revision for an edit, and no status field shows that it has observed the latest Scheduler."""
 
 
 class End(Enum):
-    """How a rollout can end."""
+    """The outcome of a rollout."""
 
     DONE = "done"
     FAILED = "failed"
 
 
 @dataclass(frozen=True, slots=True)
-class State:
-    """A rollout as KubeScheduler shows it.
+class RolloutState:
+    """The state of a rollout.
 
     Attributes:
-        latest: the newest revision.
-        nodes: their entries, by name.
-        waits: what each node waits for.
-        trouble: what is wrong but is still being tried.
-        end: whether it is over; None while it goes on.
-        sentence: how it ended.
+        latest: the latest revision.
+        nodes: the node statuses by name.
+        waits: the condition that each node waits for.
+        problem: an error that the operator retries.
+        end: the outcome; None while the rollout is in progress.
+        message: the details of the outcome.
     """
 
     latest: int
-    nodes: Mapping[str, Entry]
+    nodes: Mapping[str, NodeStatus]
     waits: Mapping[str, str]
-    trouble: str
+    problem: str
     end: End | None
-    sentence: str
+    message: str
 
 
-# What keeps an edit from becoming a revision, and what ends one.
+# Conditions that prevent a revision or fail it.
 _FAILURES = (
     names.OVERRIDES_DEGRADED,
     names.TARGET_CONFIG_DEGRADED,
@@ -47,14 +56,14 @@ _FAILURES = (
     names.PREFLIGHT_DEGRADED,
     names.NODE_INSTALLER_DEGRADED,
 )
-_FAILS_NOTHING = ("PolicyRemoved", "FeatureGatesNotFound")  # reasons that hold nothing up
+_HARMLESS_REASONS = ("PolicyRemoved", "FeatureGatesNotFound")
 
 
-def read_state(kubescheduler: Mapping[str, Any]) -> State:
-    """How far the rollout is."""
+def read_state(kubescheduler: Mapping[str, Any]) -> RolloutState:
+    """The state of the rollout in a KubeScheduler."""
     status = kubescheduler.get("status") or {}
     conditions = {c["type"]: c for c in status.get("conditions") or ()}
-    entries = {raw["nodeName"]: read_entry(raw) for raw in status.get("nodeStatuses") or ()}
+    entries = {raw["nodeName"]: read_node_status(raw) for raw in status.get("nodeStatuses") or ()}
     progress = conditions.get(names.NODE_INSTALLER_PROGRESSING, {})
     failing = [
         condition
@@ -63,40 +72,40 @@ def read_state(kubescheduler: Mapping[str, Any]) -> State:
     ]
     final = [c for c in failing if _is_final(c)]
     generation = (kubescheduler.get("metadata") or {}).get("generation", 0)
-    looked = status.get("observedGeneration", 0) == generation
+    observed = status.get("observedGeneration", 0) == generation
     management = (kubescheduler.get("spec") or {}).get("managementState") or "Managed"
     end: End | None = None
-    sentence = ""
+    message = ""
     if management == "Unmanaged":
         end = End.FAILED
-        sentence = "managementState of the KubeScheduler is Unmanaged: nothing is rolled out"
-    elif looked and final:
-        end, sentence = End.FAILED, _text(final[0])
-    elif looked and progress.get("status") == "False" and not any(
+        message = "managementState of the KubeScheduler is Unmanaged: no revision is rolled out"
+    elif observed and final:
+        end, message = End.FAILED, _text(final[0])
+    elif observed and progress.get("status") == "False" and not any(
         entry.target for entry in entries.values()
     ):  # fmt: skip
         if progress.get("reason") in ("AllNodesAtLatestRevision", "Removed"):
-            end, sentence = End.DONE, str(progress.get("message", ""))
+            end, message = End.DONE, str(progress.get("message", ""))
         elif progress.get("reason") == "RevisionRejected":
-            end, sentence = End.FAILED, str(progress.get("message", ""))
-    return State(
+            end, message = End.FAILED, str(progress.get("message", ""))
+    return RolloutState(
         latest=int(status.get("latestAvailableRevision") or 0),
         nodes=entries,
         waits=_waits(str(progress.get("message", "")), list(entries)),
-        trouble=_text(failing[0]) if failing and not final else "",
+        problem=_text(failing[0]) if failing and not final else "",
         end=end,
-        sentence=sentence,
+        message=message,
     )
 
 
 def _is_advice(condition: Mapping[str, Any]) -> bool:
-    """Whether it holds nothing up; of several messages the reason tells only about the first."""
+    """Whether it does not block a rollout; the reason covers only the first of several messages."""
     alone = "\n" not in str(condition.get("message", ""))
-    return alone and condition.get("reason") in _FAILS_NOTHING
+    return alone and condition.get("reason") in _HARMLESS_REASONS
 
 
 def _is_final(condition: Mapping[str, Any]) -> bool:
-    """A node that cannot take a revision is tried again; all else waits for an edit."""
+    """Whether only an edit can resolve it; failures on a node are retried."""
     retried = condition["type"] == names.NODE_INSTALLER_DEGRADED
     return not retried or condition.get("reason") == "RevisionFailed"
 
@@ -106,25 +115,23 @@ def _text(condition: Mapping[str, Any]) -> str:
 
 
 def _waits(message: str, nodes: Sequence[str]) -> dict[str, str]:
-    """What each node waits for, out of "moving to revision 2; …; NODE: what; NODE: what"."""
+    """What each node waits for, from "moving to revision 2; …; NODE: what; NODE: what"."""
     found: dict[str, str] = {}
     current = ""
     for part in message.split("; "):
         node, colon, what = part.partition(": ")
         if colon and node in nodes:
             current, found[node] = node, what
-        elif current:  # the text has a semicolon of its own
+        elif current:  # the text itself contains a semicolon
             found[current] += f"; {part}"
     return found
 
 
-def tell(before: State | None, after: State) -> list[str]:
-    """One line for everything that is new in `after`."""
+def report_changes(before: RolloutState | None, after: RolloutState) -> list[str]:
+    """One line per change in `after`."""
     lines = []
     if before is None or before.latest != after.latest:
-        lines.append(
-            f"revision {after.latest} is the newest" if after.latest else "no revision yet"
-        )
+        lines.append(f"latest revision: {after.latest or 'none yet'}")
     for name, entry in sorted(after.nodes.items()):
         old = before.nodes.get(name) if before is not None else None
         wait = after.waits.get(name, "")
@@ -135,17 +142,53 @@ def tell(before: State | None, after: State) -> list[str]:
         elif old is not None and old.current != entry.current:
             lines.append(f"{name}: runs {entry.current}, was {old.current or 'stock'}")
         if entry.target and (old is None or old.target != entry.target):
-            lines.append(f"{name}: {move}: its turn")
+            lines.append(f"{name}: {move}: started")
         if wait and (before is None or before.waits.get(name) != wait):
             lines.append(f"{name}: {move}: {wait}")
         if entry.failed_revision and (
             old is None
             or (old.failed_revision, old.failed_time) != (entry.failed_revision, entry.failed_time)
         ):
-            said = "; ".join(entry.failed_errors) or entry.failed_reason
-            lines.append(f"{name}: revision {entry.failed_revision} failed: {said}")
+            why = "; ".join(entry.failed_errors) or entry.failed_reason
+            lines.append(f"{name}: revision {entry.failed_revision} failed: {why}")
     gone = sorted(before.nodes.keys() - after.nodes.keys()) if before is not None else ()
-    lines += [f"{name}: is gone" for name in gone]
-    if after.trouble and (before is None or before.trouble != after.trouble):
-        lines.append(after.trouble)
+    lines += [f"{name}: removed from the cluster" for name in gone]
+    if after.problem and (before is None or before.problem != after.problem):
+        lines.append(after.problem)
     return lines
+
+
+async def watch(
+    poll: Callable[[], Awaitable[RolloutState]],
+    report: Callable[[str], None],
+    seconds: float | None,
+) -> int:
+    """Poll and report changes until the rollout ends; 0 if it succeeds, else 1.
+
+    `timeout` is in seconds; None: unlimited.
+    """
+    before: RolloutState | None = None
+    same = 0
+    try:
+        async with asyncio.timeout(seconds):
+            while True:
+                try:
+                    state = await poll()
+                except Unavailable as error:
+                    report(f"{error}; retrying")
+                    await asyncio.sleep(INTERVAL)
+                    continue
+                for line in report_changes(before, state):
+                    report(line)
+                same = same + 1 if before == state else 1
+                if state.end is not None and same >= CONFIRMATIONS:
+                    report(f"{state.end.value}: {state.message}")
+                    return 0 if state.end is End.DONE else 1
+                before = state
+                await asyncio.sleep(INTERVAL)
+    except TimeoutError:
+        waits = sorted(before.waits.items()) if before is not None else []
+        report(
+            "; ".join([f"not finished after {seconds:g} s", *(f"{n}: {what}" for n, what in waits)])
+        )
+        return 1

@@ -1,7 +1,7 @@
-"""HTTP(S) to a port of a pod through the API server: what `kubectl port-forward` does, in process.
+"""HTTP(S) requests to a port of a pod through the API server, like `kubectl port-forward`.
 
-The streaming is the kubernetes client's (`kubernetes.stream`), which speaks the WebSocket protocol
-that the kubelet offers; only the HTTP request is ours.
+The kubernetes client (`kubernetes.stream`) implements the WebSocket protocol of the kubelet; this
+module adds the HTTP request.
 """
 
 from __future__ import annotations
@@ -13,25 +13,17 @@ import ssl
 from contextlib import suppress
 from typing import IO, TYPE_CHECKING, Any
 
-from .common import CommandError
+from .errors import CommandError
 
 if TYPE_CHECKING:
     from ...kube.credentials import Access
 
 _WAIT = 30.0
-"""Seconds that a request may take beyond the time that its profile takes."""
+"""Seconds that a request may take in addition to the recording of a profile."""
 
 
 class Tunnel:
-    """A connection to one port of one pod, for one request; blocking.
-
-    Args:
-        access: the user's own identity at the API server.
-        namespace: of the pod.
-        pod: its name.
-        port: its port.
-        tls: whether it speaks TLS.
-    """
+    """A connection to one port of one pod, for one request; blocking."""
 
     def __init__(
         self, access: Access, namespace: str, pod: str, port: int, *, tls: bool = True
@@ -42,22 +34,19 @@ class Tunnel:
         self._tls = tls
 
     def close(self) -> None:
-        """End it, also in the middle of a request that another thread does."""
+        """Close it, even during a request in another thread."""
         if self._stream is not None:
             with suppress(OSError):
                 self._stream.shutdown(socket.SHUT_RDWR)
 
     def fetch(self, path: str, token: str, seconds: float, target: IO[bytes]) -> int:
-        """GET `path` into `target`; the HTTP status.
+        """GET `path`, with its query, into `target` if the status is 200; returns the HTTP status.
 
-        Args:
-            path: with its query.
-            token: for the pod's own server, as a bearer; empty: it wants none.
-            seconds: how long the server will work before it answers.
-            target: gets the body of an answer with status 200, and only that.
+        `token` authenticates to the pod's server; `seconds` is the expected time until the
+        response.
 
         Raises:
-            CommandError: there is no connection, or it broke.
+            CommandError: the connection cannot be established, or failed.
         """
         forward = _open(*self._where)
         stream = forward.socket(self._port)
@@ -74,9 +63,9 @@ class Tunnel:
             else:
                 answer.read()
         except (OSError, http.client.HTTPException) as error:
-            told = forward.error(self._port) or error or type(error).__name__
+            reason = forward.error(self._port) or error or type(error).__name__
             raise CommandError(
-                f"the connection to port {self._port} of the pod broke: {told}"
+                f"the connection to port {self._port} of the pod failed: {reason}"
             ) from error
         else:
             return answer.status
@@ -86,9 +75,9 @@ class Tunnel:
 
 
 def _wrapped(stream: socket.socket) -> socket.socket:
-    # The certificate is one that the scheduler made for itself at its start, so there is
-    # nothing to check it against. It need not be: the other end of this stream is the loopback
-    # of the node, reached through the API server and the kubelet, both of which were verified.
+    # The scheduler's certificate is self-signed and cannot be verified. This is safe: the stream
+    # ends at the loopback of the node and passes only the API server and the kubelet, whose
+    # certificates are verified.
     context = ssl.create_default_context()
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -96,7 +85,7 @@ def _wrapped(stream: socket.socket) -> socket.socket:
 
 
 def _open(access: Access, namespace: str, pod: str, port: int) -> Any:
-    # Half a second and 60 MiB: nobody else shall pay for it.
+    # Imported here because it takes half a second and 60 MiB.
     from kubernetes import client, stream
     from kubernetes.client.exceptions import ApiException
 
@@ -120,8 +109,8 @@ def _open(access: Access, namespace: str, pod: str, port: int) -> Any:
         text = " ".join(str(error.reason).split())
         if "403" in text:
             raise CommandError(
-                f"you may not reach pod {pod}; somebody who may must give you a Role in namespace "
-                f'{namespace}: apiGroups: [""], resources: ["pods/portforward"], '
+                f"no permission to connect to pod {pod}; ask a cluster administrator for a Role in "
+                f'namespace {namespace}: apiGroups: [""], resources: ["pods/portforward"], '
                 'verbs: ["get", "create"]'
             ) from error
-        raise CommandError(f"no connection to pod {pod} in {namespace}: {text[:300]}") from error
+        raise CommandError(f"cannot connect to pod {pod} in {namespace}: {text[:300]}") from error

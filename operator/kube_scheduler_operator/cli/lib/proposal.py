@@ -1,9 +1,9 @@
-"""What a file would make of a revision, before anybody applies it.
+"""The revision that files would lead to, for a comparison before they are applied.
 
-A KubeSchedulerConfiguration is compared as it is. A Scheduler, a KubeScheduler, SchedulerProfiles
-and SchedulerExtenders are composed the way the operator does it; which of them the file does not
-have, and what the operator observed, is taken from the cluster. A SecondaryScheduler is composed
-likewise and compared with what it has.
+A KubeSchedulerConfiguration is compared unchanged. Scheduler, KubeScheduler, SchedulerProfiles and
+SchedulerExtenders are composed as the operator does it; missing ones and the observed configuration
+are read from the cluster. A SecondaryScheduler is composed likewise and compared with its current
+content.
 """
 
 from __future__ import annotations
@@ -12,29 +12,44 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from ...base import names
+from ...base.findings import format_path
 from ...base.objects import mapping
-from ..commands.validate import shown, text
-from . import common
-from .compare import Made, gates_of, take_apart
-
-if TYPE_CHECKING:
-    from ...base.platform import Platform
-    from ...controlplane.compose import Composition
-    from ...controlplane.revision.history import Revision
-    from ...kube.client import ApiClient
-    from ...model.attachment import Judged
-    from ...model.inputs import Inputs
-    from ...secondary.content import Content as SecondaryContent
+from ...base.platform import Platform
+from ...controlplane.compose import Composition, compose
+from ...controlplane.revision.content import RevisionContent
+from ...controlplane.revision.history import Revision
+from ...controlplane.target_config_maps import target_data
+from ...kube import resource as kinds
+from ...kube.api import Api
+from ...kube.errors import Forbidden
+from ...kube.resource import ObjectRef, Resource
+from ...model.attachment import ValidationResult
+from ...model.inputs import Inputs
+from ...offline.checks import CheckOptions
+from ...offline.secondary_schedulers import DEFINITION, VERSION, compose_secondary
+from ...schedulerconfig.crd_schema import validate_object
+from ...schedulerconfig.feature_gates import Gates
+from ...schedulerconfig.schema import KIND
+from ...schedulerconfig.source import read
+from ...schedulerconfig.validation import Target, validate_config
+from ...secondary.content import SecondaryContent as SecondaryContent
+from ...secondary.content import content_of
+from ...secondary.desired import OperandDefaults, desired_scheduler
+from .compare import ParsedRevision, gates_of, parse_revision
+from .errors import CommandError
+from .input_files import display_name, read_text
+from .objects import find_object, list_by_name
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
-    """The documents of files.
+class InputObjects:
+    """The objects in some files.
 
     Attributes:
-        single: those of which there is one, by kind.
+        single: objects of kinds of which one is allowed, by kind.
         profiles: SchedulerProfiles by name.
         extenders: SchedulerExtenders by name.
     """
@@ -45,65 +60,52 @@ class Given:
 
     @property
     def scheduler(self) -> str:
-        """The SecondaryScheduler that they are about; empty: the control plane's scheduler.
+        """The SecondaryScheduler that they configure; empty: the control plane's scheduler.
 
         Raises:
-            CommandError: they are about several.
+            CommandError: they configure several schedulers.
         """
         many = (*self.profiles.values(), *self.extenders.values())
-        about = {str(mapping(one.get("spec")).get("scheduler") or "") for one in many}
-        about |= {
+        configured = {str(mapping(one.get("spec")).get("scheduler") or "") for one in many}
+        configured |= {
             str(mapping(one.get("metadata")).get("name") or "") if kind == SECONDARY else ""
             for kind, one in self.single.items()
         }
-        if len(about) > 1:
-            raise common.CommandError("these are about several schedulers; give those of one")
-        return next(iter(about), "")
-
-    def over(
-        self, known: Mapping[str, Mapping[str, Any]] | None
-    ) -> tuple[Mapping[str, Any], ...] | None:
-        """SchedulerProfiles as they would be, if `known` are there; None: the kind is not."""
-        return _over(known, self.profiles)
-
-    def extenders_over(
-        self, known: Mapping[str, Mapping[str, Any]] | None
-    ) -> tuple[Mapping[str, Any], ...] | None:
-        """The same of SchedulerExtenders."""
-        return _over(known, self.extenders)
+        if len(configured) > 1:
+            raise CommandError("the files configure several schedulers; specify the objects of one")
+        return next(iter(configured), "")
 
 
 def _over(
-    known: Mapping[str, Mapping[str, Any]] | None, given: Mapping[str, Mapping[str, Any]]
+    known: Mapping[str, Mapping[str, Any]] | None, input_: Mapping[str, Mapping[str, Any]]
 ) -> tuple[Mapping[str, Any], ...] | None:
-    if known is None and not given:
+    """`known` objects of a kind after applying the files; None: the kind is not installed."""
+    if known is None and not input_:
         return None
     known = known or {}
     changed = {
         name: {**known.get(name, {"metadata": {"name": name}}), "spec": one.get("spec")}
-        for name, one in given.items()
+        for name, one in input_.items()
     }
     return tuple({**known, **changed}.values())
 
 
-def documents(files: Sequence[str]) -> Given:
-    """The documents of files.
+def read_objects(files: Sequence[str]) -> InputObjects:
+    """The objects in files.
 
     Raises:
         UsageError: a file cannot be read.
-        CommandError: it holds something else, or cannot be taken apart.
+        CommandError: a file has a syntax error or other objects.
     """
-    from ...schedulerconfig.source import read
-
     single: dict[str, Mapping[str, Any]] = {}
     many: dict[str, dict[str, Mapping[str, Any]]] = {kind: {} for kind in _MANY}
     for name in files:
-        read_, error = read(text(name))
+        read_, error = read(read_text(name))
         flaws = [flaw for document in read_ for flaw in document.flaws]
         if error is not None or flaws:
             where = error.position if error is not None else flaws[0].position
             message = error.message if error is not None else flaws[0].message
-            raise common.CommandError(f"{shown(name)}:{where.line}:{where.column}: {message}")
+            raise CommandError(f"{display_name(name)}:{where.line}:{where.column}: {message}")
         for document in read_:
             value = document.value
             kind = str(value.get("kind")) if isinstance(value, Mapping) else ""
@@ -114,13 +116,13 @@ def documents(files: Sequence[str]) -> Given:
                 single[kind] = value
             else:
                 ours = kind in _KINDS or kind in many
-                what = f"a second {kind}" if ours else kind or "no object"
+                what = f"a second {kind}" if ours else kind or "not an object"
                 if kind in many and not named:
                     what = f"{kind} without a name"
-                raise common.CommandError(f"{shown(name)}: {what}; {_GIVE}")
+                raise CommandError(f"{display_name(name)}: {what}; {_SUPPORTED}")
     if LOAD in single and (len(single) > 1 or any(many.values())):
-        raise common.CommandError(_GIVE)
-    return Given(single, many[_PROFILE], many[_EXTENDER])
+        raise CommandError(_SUPPORTED)
+    return InputObjects(single, many[_PROFILE], many[_EXTENDER])
 
 
 SECONDARY: Final = "SecondaryScheduler"
@@ -129,127 +131,109 @@ _EXTENDER: Final = "SchedulerExtender"
 _MANY: Final = (_PROFILE, _EXTENDER)
 LOAD: Final = "LoadPolicy"
 _KINDS: Final = ("KubeSchedulerConfiguration", "Scheduler", "KubeScheduler", SECONDARY, LOAD)
-_GIVE: Final = (
-    "give a KubeSchedulerConfiguration, or a Scheduler, a KubeScheduler, SchedulerProfiles and "
+_SUPPORTED: Final = (
+    "specify a KubeSchedulerConfiguration, or a Scheduler, a KubeScheduler, SchedulerProfiles and "
     "SchedulerExtenders, or a SecondaryScheduler, SchedulerProfiles and SchedulerExtenders, or a "
     "LoadPolicy"
 )
 
 
 async def proposed(
-    api: ApiClient, platform: Platform, given: Given, revision: Revision
-) -> tuple[Made, Made]:
-    """(what a revision has, what the documents would make of it), of what can be compared.
+    api: Api, platform: Platform, objects: InputObjects, revision: Revision
+) -> tuple[ParsedRevision, ParsedRevision]:
+    """(the content of a revision, the content that the objects lead to), as far as comparable.
 
     Raises:
-        CommandError: nothing would be made of them, and why.
+        CommandError: the objects would not be accepted.
     """
-    from ...controlplane.revision.content import Content
-    from ...controlplane.target_config_maps import target_data
-    from ...schedulerconfig.schema import KIND
-
-    before = take_apart(revision.content)
-    if KIND in given.single:
-        if len(given.single) > 1 or given.profiles or given.extenders:
-            raise common.CommandError(_GIVE)
-        _refuse_bad(given.single[KIND], before)
+    before = parse_revision(revision.content)
+    if KIND in objects.single:
+        if len(objects.single) > 1 or objects.profiles or objects.extenders:
+            raise CommandError(_SUPPORTED)
+        _refuse_bad(objects.single[KIND], before)
         nothing: dict[str, Any] = {"image": "", "arguments": (), "pod": {}, "other": {}}
-        return replace(before, **nothing), Made(given.single[KIND], (), "", {}, {})
-    inputs = await _inputs(api, platform, given, before)
+        return replace(before, **nothing), ParsedRevision(objects.single[KIND], (), "", {}, {})
+    inputs = await _inputs(api, platform, objects, before)
     composition = _composed(inputs)
-    _refuse(composition.verdicts, given.profiles)
-    _refuse(composition.extenders, given.extenders)
+    _refuse(composition.results, objects.profiles)
+    _refuse(composition.extenders, objects.extenders)
     reason = str(inputs.spec.get("forceRedeploymentReason") or "")
     parts = {**revision.content.parts, **target_data(platform, composition, before.image, reason)}
-    return before, take_apart(Content(parts))
+    return before, parse_revision(RevisionContent(parts))
 
 
 async def proposed_secondary(
-    api: ApiClient, platform: Platform, given: Given, revision: Revision
-) -> tuple[Made, Made, str]:
-    """(what a further scheduler has, what the documents would make of it, what that is called).
+    api: Api, platform: Platform, objects: InputObjects, revision: Revision
+) -> tuple[ParsedRevision, ParsedRevision, str]:
+    """(the content of a secondary scheduler, the content that the objects lead to, its name).
 
     Raises:
-        CommandError: nothing would be made of them, and why.
+        CommandError: the objects would not be accepted, or it is not deployed.
     """
-    from ...kube.resource import CONFIG_MAPS, SECONDARY_SCHEDULERS, ObjectRef
-    from ...offline.kinds import Setting
-    from ...offline.secondary_schedulers import composed
-    from ...schedulerconfig.feature_gates import Gates
-    from ...secondary.content import content_of
-    from ...secondary.desired import Operand, want
-
-    name = given.scheduler
-    found = await common.find_one(api, ObjectRef(SECONDARY_SCHEDULERS, None, name))
+    name = objects.scheduler
+    found = await find_object(api, ObjectRef(kinds.SECONDARY_SCHEDULERS, None, name))
     running = str(((found or {}).get("status") or {}).get("configHash") or "")
     if found is None or not running:
-        raise common.CommandError(
-            f'SecondaryScheduler "{name}" has nothing yet that this could be compared with; '
-            "`compose -f` shows what it would have"
+        raise CommandError(
+            f'SecondaryScheduler "{name}" is not deployed yet, so there is nothing to compare '
+            "with; use `compose -f` to see its result"
         )
     namespace = str(found["spec"]["namespace"])
-    ref = ObjectRef(CONFIG_MAPS, namespace, f"{name}-config-{running}")
-    config_map = await common.find_one(api, ref)
+    ref = ObjectRef(kinds.CONFIG_MAPS, namespace, f"{name}-config-{running}")
+    config_map = await find_object(api, ref)
     if config_map is None:
-        raise common.CommandError(f"{ref} is not there; the operator makes it again, so try later")
-    control_plane = take_apart(revision.content)
-    wished = {**found, "spec": given.single.get(SECONDARY, found).get("spec")}
-    _refuse_unknown(wished)
-    profiles = given.over(await common.scheduler_profiles(api)) or ()
-    extenders = given.extenders_over(await common.scheduler_extenders(api)) or ()
+        raise CommandError(f"{ref} does not exist; the operator creates it again, so retry later")
+    control_plane = parse_revision(revision.content)
+    changed = {**found, "spec": objects.single.get(SECONDARY, found).get("spec")}
+    _refuse_unknown(changed)
+    profiles = _over(await list_by_name(api, kinds.SCHEDULER_PROFILES), objects.profiles) or ()
+    extenders = _over(await list_by_name(api, kinds.SCHEDULER_EXTENDERS), objects.extenders) or ()
     version = gates_of(control_plane).version
-    setting = Setting(Gates(version), platform)
-    made = composed(wished, profiles, extenders, setting)
+    setting = CheckOptions(Gates(version), platform)
+    made = compose_secondary(changed, profiles, extenders, setting)
     composition = made.composition
-    _refuse(made.verdicts, given.profiles)
-    _refuse(made.extenders.chosen.verdicts, given.extenders)
+    _refuse(made.profile_results, objects.profiles)
+    _refuse(made.extenders.chosen.results, objects.extenders)
     if composition.blocking:
         reasons = [finding.text for finding in composition.findings if finding.blocking]
-        raise common.CommandError(f"nothing would be rolled out: {reasons[0]}; {_ALL}")
-    given_to_it = composition.config["profiles"] if profiles else ()
-    # The operator knows its own image; what it has given to agents so far is as good.
-    operand = Operand(control_plane.image, agent_image=_agent_image(config_map))
-    wanted = want(wished, platform, operand, made.target.gates.version, given_to_it, made.extenders)
+        raise CommandError(f"no revision would be rolled out: {reasons[0]}; {_ALL}")
+    attached = composition.config["profiles"] if profiles else ()
+    # The image of agents is the operator's own, which only the operator knows.
+    operand = OperandDefaults(control_plane.image, agent_image=_agent_image(config_map))
+    wanted = desired_scheduler(
+        changed, platform, operand, made.target.gates.version, attached, made.extenders
+    )
     if wanted.content is None:
-        raise common.CommandError(f"nothing would be rolled out: {wanted.findings[0].text}")
+        raise CommandError(f"no revision would be rolled out: {wanted.findings[0].text}")
     return _apart(content_of(config_map)), _apart(wanted.content), f"{made.request.name}-{running}"
 
 
-_ALL: Final = "`validate` has all that is wrong"
+_ALL: Final = "`validate` reports all errors"
 
 
-def _apart(content: SecondaryContent) -> Made:
-    """The same as of a revision, of the content of a further scheduler."""
-    from ...base import names
-    from ...controlplane.revision.content import Content
-
+def _apart(content: SecondaryContent) -> ParsedRevision:
+    """Parse the content of a secondary scheduler like that of a revision."""
     data = dict(content.data)
     config = {names.CONFIG_KEY: data.pop(names.CONFIG_KEY, "")}
     try:
         spec = json.loads(data.pop(names.POD_KEY, ""))
     except ValueError:
         spec = {}
-    # The image stands in the pods' spec as well, and the check has what the scheduler has.
+    # The pod spec also has the image, and the preflight container repeats the scheduler's.
     data.pop("image", None)
     spec.pop("initContainers", None)
     pod = {names.POD_KEY: json.dumps({"spec": spec}), **data}
-    return take_apart(Content({names.CONFIG: config, names.POD: pod}))
+    return parse_revision(RevisionContent({names.CONFIG: config, names.POD: pod}))
 
 
 def _refuse_unknown(obj: Mapping[str, Any]) -> None:
-    from ...base.findings import format_path
-    from ...offline.secondary_schedulers import DEFINITION, VERSION
-    from ...schedulerconfig.crd_schema import check_object
-
-    for problem in check_object(obj, DEFINITION, VERSION):
+    for problem in validate_object(obj, DEFINITION, VERSION):
         path = format_path(problem.path)
-        raise common.CommandError(f"the API would not take it: {path}: {problem.message}; {_ALL}")
+        raise CommandError(f"the API server would reject it: {path}: {problem.message}; {_ALL}")
 
 
 def _agent_image(config_map: Mapping[str, Any]) -> str:
-    """The image of the agents in a content; a word for it if there are none."""
-    from ...base import names
-
+    """The image of the agents in a ConfigMap; a placeholder if it has none."""
     try:
         pod = json.loads(config_map["data"][names.POD_KEY])
     except (KeyError, TypeError, ValueError):
@@ -263,70 +247,55 @@ def _agent_image(config_map: Mapping[str, Any]) -> str:
 _OWN_IMAGE: Final = "the operator's own"
 
 
-def _refuse(verdicts: Iterable[Judged], given: Mapping[str, Any]) -> None:
-    for verdict in verdicts:
-        if verdict.name in given and not verdict.accepted:
-            raise common.CommandError(f"it would not be accepted: {verdict.findings[0].text}")
+def _refuse(profile_results: Iterable[ValidationResult], objects: Mapping[str, Any]) -> None:
+    for profile_result in profile_results:
+        if profile_result.name in objects and not profile_result.accepted:
+            raise CommandError(
+                f"{profile_result.name} would not be accepted: {profile_result.findings[0].text}"
+            )
 
 
-def _refuse_bad(config: Mapping[str, Any], before: Made) -> None:
-    from ...base.findings import format_path
-    from ...schedulerconfig.check import Target, check_config
-
-    for problem in check_config(config, Target(gates_of(before))):
+def _refuse_bad(config: Mapping[str, Any], before: ParsedRevision) -> None:
+    for problem in validate_config(config, Target(gates_of(before))):
         path = format_path(problem.path)
-        raise common.CommandError(
-            f"kube-scheduler would not start with it: {path}: {problem.message}; `validate` has all"
-        )
+        raise CommandError(f"kube-scheduler would not start: {path}: {problem.message}; {_ALL}")
 
 
-async def _inputs(api: ApiClient, platform: Platform, given: Given, before: Made) -> Inputs:
-    from ...base import names
-    from ...kube.errors import Forbidden
-    from ...kube.resource import (
-        API_SERVERS,
-        FEATURE_GATES,
-        INFRASTRUCTURES,
-        KUBE_SCHEDULERS,
-        SCHEDULERS,
-        ObjectRef,
-    )
-    from ...model.inputs import Inputs
-
+async def _inputs(
+    api: Api, platform: Platform, objects: InputObjects, before: ParsedRevision
+) -> Inputs:
+    cluster_config: tuple[Resource, ...] = ()
+    if platform.cluster_config:
+        cluster_config = (kinds.API_SERVERS, kinds.FEATURE_GATES, kinds.INFRASTRUCTURES)
     live = {
-        resource.kind: await common.find_one(api, ObjectRef(resource, None, names.CLUSTER))
-        for resource in (SCHEDULERS, KUBE_SCHEDULERS)
-    }
-    others = {
-        resource.kind: await common.find_one(api, ObjectRef(resource, None, names.CLUSTER))
-        for resource in (API_SERVERS, FEATURE_GATES, INFRASTRUCTURES)
-        if platform.cluster_config
+        resource.kind: await find_object(api, ObjectRef(resource, None, names.CLUSTER))
+        for resource in (kinds.SCHEDULERS, kinds.KUBE_SCHEDULERS, *cluster_config)
     }
     known: Mapping[str, Mapping[str, Any]] | None = None
-    with suppress(Forbidden):  # then they stay as they were observed
-        known = await common.scheduler_profiles(api)
+    with suppress(Forbidden):  # without them, the observed configuration remains
+        known = await list_by_name(api, kinds.SCHEDULER_PROFILES)
     called: Mapping[str, Mapping[str, Any]] | None = None
     with suppress(Forbidden):
-        called = await common.scheduler_extenders(api)
-    profiles, extenders = given.over(known), given.extenders_over(called)
+        called = await list_by_name(api, kinds.SCHEDULER_EXTENDERS)
+    profiles, extenders = _over(known, objects.profiles), _over(called, objects.extenders)
     observed = ((live["KubeScheduler"] or {}).get("spec") or {}).get("observedConfig")
-    kubescheduler = given.single.get("KubeScheduler", live["KubeScheduler"] or {})
+    kubescheduler = objects.single.get("KubeScheduler", live["KubeScheduler"] or {})
     spec = {"observedConfig": observed, **(kubescheduler.get("spec") or {})}
     return Inputs(
         platform=platform,
         operand_version=gates_of(before).version,
-        scheduler=given.single.get("Scheduler", live["Scheduler"]),
+        scheduler=objects.single.get("Scheduler", live["Scheduler"]),
         kubescheduler={**kubescheduler, "spec": spec},
         stock_image=platform.cluster_config or "/kube-scheduler" in f"/{before.image}",
         previous_arguments=before.arguments,
-        apiserver=others.get("APIServer"),
-        feature_gate=others.get("FeatureGate"),
-        infrastructure=others.get("Infrastructure"),
+        apiserver=live.get("APIServer"),
+        feature_gate=live.get("FeatureGate"),
+        infrastructure=live.get("Infrastructure"),
         scheduler_profiles=profiles,
         scheduler_extenders=extenders,
-        # A new agent is called once it runs.
+        # A new agent is not running yet.
         planned=True,
-        # Whoever is to run one that is not for the control plane: it is none of its profiles.
+        # Marks the profiles and extenders of secondary schedulers as such.
         schedulers=frozenset(
             str((one.get("spec") or {}).get("scheduler") or "")
             for one in (*(profiles or ()), *(extenders or ()))
@@ -336,12 +305,8 @@ async def _inputs(api: ApiClient, platform: Platform, given: Given, before: Made
 
 
 def _composed(inputs: Inputs) -> Composition:
-    from ...controlplane.compose import compose
-
     composition = compose(inputs)
     if composition.blocking:
         reasons = [finding.text for finding in composition.findings if finding.blocking]
-        raise common.CommandError(
-            f"nothing would be rolled out: {reasons[0]}; `validate` has all that is wrong"
-        )
+        raise CommandError(f"no revision would be rolled out: {reasons[0]}; {_ALL}")
     return composition

@@ -1,8 +1,8 @@
-"""What `kubectl scheduler rollout undo` writes: the inputs of an older revision. Pure.
+"""Plans `kubectl scheduler rollout undo`: the settings of an older revision.
 
-The content of a revision is never put back behind the custom resources' back: the operator would
-take it for drift, and the next edit would bring the mistake again. What was written in their fields
-is, and the operator's own composition says beforehand whether that gives the old content again.
+The ConfigMaps of a revision are never restored directly: the operator would correct them as drift,
+and the next edit would bring the error back. Instead, the fields of the custom resources are
+restored, and the operator's composition shows in advance whether they lead to the old content.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import yaml
 
 from ...base import names
 from ...base.objects import Object
-from ...controlplane.desired import wanted
-from ...controlplane.revision.content import Content
+from ...controlplane.desired import desired_content
+from ...controlplane.revision.content import RevisionContent
 from ...controlplane.revision.history import Revision
 from ...controlplane.revision.inputs import (
     KUBESCHEDULER_FIELDS,
@@ -28,24 +28,25 @@ from ...controlplane.revision.inputs import (
     read_inputs,
 )
 from ...model.snapshot import Snapshot
-from .common import CommandError, find_revision
-from .compare import changes, take_apart
+from .compare import changes, parse_revision
+from .errors import CommandError
+from .revisions import find_revision
 
 RESTORED = KUBESCHEDULER_FIELDS - {"observedConfig"}
-"""The fields of KubeScheduler.spec that are written; what is observed is the operator's."""
+"""The fields of KubeScheduler.spec to restore; the operator owns the observed configuration."""
 
 
 @dataclass(frozen=True, slots=True)
 class Undo:
-    """What to write, and what to say before.
+    """The objects to write, and the information to show before.
 
     Attributes:
-        revision: whose inputs come back.
-        scheduler: the Scheduler as it should be; None if it is so already.
-        kubescheduler: the KubeScheduler as it should be; None if it is so already.
-        patch: what changes in them, as a unified diff.
-        left: how the outcome will differ from that revision all the same; empty: not at all.
-        profiles: what became of SchedulerProfiles since; they are their owners' and not written.
+        revision: the revision to restore.
+        scheduler: the changed Scheduler; None if it does not change.
+        kubescheduler: the changed KubeScheduler; None if it does not change.
+        patch: the changes as a unified diff.
+        left: the differences that will remain from the revision.
+        profiles: the edits of SchedulerProfiles since then, which are not restored.
     """
 
     revision: Revision
@@ -57,37 +58,35 @@ class Undo:
 
 
 def plan_undo(snapshot: Snapshot, revisions: Sequence[Revision], number: int | None) -> Undo:
-    """How to ask for an older revision again.
+    """Plan the restoration of an older revision.
 
-    Args:
-        snapshot: Scheduler, KubeScheduler and all else that a composition reads, as they are now.
-        revisions: those that were made ready, oldest first.
-        number: which one; None: the newest installed one that is not what is asked for now.
+    `revisions` are the complete ones, oldest first; `number` None means the latest installed one
+    that differs from the current settings.
 
     Raises:
-        CommandError: there is none, it is known to be bad, or its inputs are not known.
+        CommandError: the revision does not exist, failed, or has no recorded inputs.
     """
     scheduler, kubescheduler = snapshot.scheduler or {}, snapshot.kubescheduler or {}
-    image = next((take_apart(r.content).image for r in reversed(revisions) if r.complete), "")
+    image = next((parse_revision(r.content).image for r in reversed(revisions) if r.complete), "")
     snapshot = replace(snapshot, settings=replace(snapshot.settings, operand_image=image))
-    asked, _ = wanted(snapshot)
+    asked, _ = desired_content(snapshot)
     target = _target(revisions, number, asked)
     inputs = _inputs(revisions, target)
     new_scheduler = _with(scheduler, inputs.scheduler, SCHEDULER_FIELDS)
     new_kubescheduler = _with(kubescheduler, inputs.kubescheduler, RESTORED)
     changed = replace(snapshot, scheduler=new_scheduler, kubescheduler=new_kubescheduler)
-    content, findings = wanted(changed)
+    content, findings = desired_content(changed)
     if content is None:
         problems = "; ".join(finding.text for finding in findings if finding.blocking)
         raise CommandError(
-            f"the inputs of revision {target.number} are not accepted any more: {problems}; "
-            f"`kubectl scheduler diff {target.number}` shows what it had"
+            f"the settings of revision {target.number} are no longer accepted: {problems}; "
+            f"see `kubectl scheduler diff {target.number}`"
         )
     patch = (
         *_patch("Scheduler", scheduler, new_scheduler),
         *_patch("KubeScheduler", kubescheduler, new_kubescheduler),
     )
-    left = changes(take_apart(_chosen(target.content)), take_apart(content))
+    left = changes(parse_revision(_chosen(target.content)), parse_revision(content))
     return Undo(
         target,
         None if new_scheduler == scheduler else new_scheduler,
@@ -98,12 +97,16 @@ def plan_undo(snapshot: Snapshot, revisions: Sequence[Revision], number: int | N
     )
 
 
-def _chosen(content: Content) -> Content:
-    """What users decide about: without the credentials that the cluster keeps and renews."""
-    return Content({k: v for k, v in content.parts.items() if k in (names.CONFIG, names.POD)})
+def _chosen(content: RevisionContent) -> RevisionContent:
+    """The parts that users control, without the credentials that the cluster renews."""
+    return RevisionContent(
+        {k: v for k, v in content.parts.items() if k in (names.CONFIG, names.POD)}
+    )
 
 
-def _target(revisions: Sequence[Revision], number: int | None, asked: Content | None) -> Revision:
+def _target(
+    revisions: Sequence[Revision], number: int | None, asked: RevisionContent | None
+) -> Revision:
     if number is not None:
         found = find_revision(revisions, number)
     else:
@@ -114,22 +117,20 @@ def _target(revisions: Sequence[Revision], number: int | None, asked: Content | 
         )
         chosen = next(installed, None)
         if chosen is None:
-            raise CommandError(
-                "there is nothing to go back to: no older revision that was healthy is kept"
-            )
+            raise CommandError("no older healthy revision exists to restore")
         found = chosen
     same = [revision for revision in revisions if revision.hash == found.hash]
     if same[-1].bad:
         raise CommandError(
-            f"revision {found.number} has content that was {same[-1].outcome}: "
-            f"{same[-1].message or 'nobody said why'}; choose another one: "
+            f"the content of revision {found.number} was {same[-1].outcome}: "
+            f"{same[-1].message or 'no reason recorded'}; choose another one: "
             "kubectl scheduler history"
         )
     return found
 
 
 def _inputs(revisions: Sequence[Revision], target: Revision) -> RecordedInputs:
-    """Its own, or those of another revision with the same content."""
+    """The recorded inputs of a revision, or of another one with the same content."""
     content = _chosen(target.content)
     candidates = [target, *(r for r in reversed(revisions) if _chosen(r.content) == content)]
     for revision in candidates:
@@ -137,14 +138,14 @@ def _inputs(revisions: Sequence[Revision], target: Revision) -> RecordedInputs:
         if inputs is not None:
             return inputs
     raise CommandError(
-        f"revision {target.number} was made by an operator that did not record what had been set "
-        f"for it; `kubectl scheduler diff {target.number}` shows what it had: set that in "
-        "Scheduler and KubeScheduler by hand"
+        f"revision {target.number} has no recorded settings, because an older operator created it; "
+        f"see `kubectl scheduler diff {target.number}` and edit Scheduler and KubeScheduler "
+        "manually"
     )
 
 
 def _with(obj: Object, values: Mapping[str, Any], fields: frozenset[str]) -> Object:
-    """A copy of `obj` whose spec has exactly these values in `fields`."""
+    """A copy of `obj` with exactly these values in `fields` of its spec."""
     changed = copy.deepcopy(dict(obj))
     spec = changed.setdefault("spec", {})
     for name in fields:

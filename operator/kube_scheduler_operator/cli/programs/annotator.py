@@ -1,4 +1,4 @@
-"""`annotator`: writes the load of nodes on them, where schedulers look. It runs in pods."""
+"""`annotator`: writes the load of nodes into their annotations."""
 
 from __future__ import annotations
 
@@ -16,49 +16,53 @@ def add_parser(subparsers: Any) -> None:
     """Add the command."""
     parser = subparsers.add_parser(
         "annotator",
-        help="write the load of nodes on them (runs in pods)",
         description=(
-            "Asks how busy every node is and writes it into an annotation of the node. One of "
-            "several leads (Lease load-annotator). Serves /metrics, /healthz and /readyz."
+            "Reads the load of every node and writes it into an annotation of the node. Replicas "
+            "elect a leader (Lease load-annotator). Serves /metrics, /healthz and /readyz."
         ),
     )
     add = parser.add_argument
-    add("--config", type=Path, default=Path(_CONFIG), help=f"the load policy ({_CONFIG})")
-    add("--kubeconfig", help="default: $KUBECONFIG, in-cluster, ~/.kube/config")
+    add("--config", type=Path, default=Path(_CONFIG), help=f"the load policy (default: {_CONFIG})")
+    add("--kubeconfig", help="default: $KUBECONFIG, then in-cluster, then ~/.kube/config")
     add(
         "--namespace",
         default=os.environ.get("POD_NAMESPACE", ""),
-        help="of the Lease and of the ConfigMap load-state ($POD_NAMESPACE, the pod's)",
+        help="namespace of the Lease and the ConfigMap load-state (default: $POD_NAMESPACE, then "
+        "the namespace of the pod)",
     )
-    add("--identity", default="", help="who holds the Lease (the pod's name and a random part)")
+    add(
+        "--identity",
+        default="",
+        help="holder identity in the Lease (default: the pod's name and a random suffix)",
+    )
     add("--listen-address", dest="listen", default="0.0.0.0:8080", metavar="HOST:PORT")
     add(
         "--cleanup",
         action="store_true",
-        help="remove annotations from all nodes and end; needs --annotations",
+        help="remove the annotations from all nodes and exit; requires --annotations",
     )
     add(
         "--annotations",
         default="",
         metavar="FAMILY,...",
-        help="which ones: own, crane, safe. What others may have written is not ours to guess",
+        help="the annotations to remove, of own, crane and safe",
     )
     add("--logging-format", choices=("text", "json"), default="text")
-    add("-v", dest="verbosity", type=int, default=2, help="klog verbosity (2)")
+    add("-v", dest="verbosity", type=int, default=2, help="klog verbosity (default: 2)")
     parser.set_defaults(run=run, parser=parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Annotate; the exit code."""
+    """Run; returns the exit code."""
     from ...base import klog
     from ...kube.errors import KubeError
 
     host, colon, port = args.listen.rpartition(":")
     if not colon or not port.isdecimal() or int(port) > 65535:
-        args.parser.error(f"--listen-address {args.listen!r} is not HOST:PORT, say 0.0.0.0:8080")
+        args.parser.error(f"--listen-address {args.listen!r} is not HOST:PORT, e.g. 0.0.0.0:8080")
     namespace = args.namespace or _pod_namespace()
     if not namespace:
-        args.parser.error("this is no pod: --namespace must say where the Lease is")
+        args.parser.error("--namespace is required outside a pod")
     level = "Debug" if args.verbosity >= 4 else "Normal"
     klog.configure(level, json_format=args.logging_format == "json")
     try:
@@ -74,7 +78,7 @@ def _annotate(args: argparse.Namespace, namespace: str, host: str, port: int) ->
     from ...load.policy import LoadPolicyError
     from ...programs.annotator import program
 
-    options = program.Options(
+    options = program.AnnotatorOptions(
         config=args.config,
         namespace=namespace,
         kubeconfig=args.kubeconfig,
@@ -97,7 +101,7 @@ def _clean(args: argparse.Namespace, namespace: str) -> int:
     unknown = [family for family in families if family not in KEYS]
     if unknown or not families:
         known = ", ".join(KEYS)
-        args.parser.error(f"--annotations must name what to remove, of {known}; not {unknown}")
+        args.parser.error(f"--annotations requires one or more of {known}; unknown: {unknown}")
     return cleanup.run(args.kubeconfig, namespace, families)
 
 

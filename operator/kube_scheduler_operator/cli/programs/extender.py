@@ -1,4 +1,4 @@
-"""`kube-scheduler-operator extender`: answer kube-scheduler's calls for filter and prioritize."""
+"""`kube-scheduler-operator extender`: an HTTP extender for kube-scheduler."""
 
 from __future__ import annotations
 
@@ -12,25 +12,28 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Register the command."""
     parser = subparsers.add_parser(
         "extender",
-        help="serve policies to kube-scheduler as an HTTP extender",
         description="Serves policies to kube-scheduler as an HTTP extender (extender API v1). "
-        "HTTP_PORT, LOG_LEVEL and the variables of kube-safe-scheduler's agents count as they do "
-        "there. SIGTERM ends it cleanly; a changed FILE is used without a restart.",
+        "Supports HTTP_PORT, LOG_LEVEL and the environment variables of kube-safe-scheduler's "
+        "agents. Reloads FILE when it changes; SIGTERM shuts it down gracefully.",
     )
     what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("--config", type=Path, metavar="FILE", help="YAML or JSON: what to serve")
+    what.add_argument("--config", type=Path, metavar="FILE", help="the configuration, YAML or JSON")
     what.add_argument(
         "--policy",
         action="append",
         metavar="NAME",
         help="serve this policy with its defaults (repeatable)",
     )
-    parser.add_argument("--port", type=int, help="default: $HTTP_PORT, FILE, 5401")
-    parser.add_argument("--kubeconfig", default="", help="default: $KUBECONFIG, in-cluster, …")
+    parser.add_argument("--port", type=int, help="default: $HTTP_PORT, then FILE, then 5401")
+    parser.add_argument(
+        "--kubeconfig",
+        default="",
+        help="default: $KUBECONFIG, then in-cluster, then ~/.kube/config",
+    )
     parser.add_argument(
         "--no-watch",
         action="store_true",
-        help="never ask the API: nodes are known by what requests say of them "
+        help="do not connect to the API server; use the nodes in the requests "
         "(nodeCacheCapable: false)",
     )
     parser.add_argument("--logging-format", choices=("text", "json"), default="text")
@@ -38,21 +41,24 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run(args: argparse.Namespace) -> int:
-    """Serve; returns when told to stop or if it cannot start."""
+    """Serve until SIGTERM; returns the exit code."""
     from ...base import klog
-    from ...programs.extender import config, program
+    from ...programs.extender import config_reader, program
+    from ...programs.extender.config import ConfigError
     from ...programs.extender.tls import TlsError
 
     klog.configure(json_format=args.logging_format == "json")
     if args.port is not None and not 0 <= args.port <= 65535:
-        return _usage(f"--port {args.port} is not a port from 0 to 65535")
+        message = f"--port {args.port} is not a port from 0 to 65535"
+        print(f"kube-scheduler-operator extender: {message}", file=sys.stderr)
+        return 2
     try:
         read = (
-            config.of_policies(args.policy)
+            config_reader.of_policies(args.policy)
             if args.config is None
-            else config.read(args.config.read_text(encoding="utf-8"))
+            else config_reader.read(args.config.read_text(encoding="utf-8"))
         )
-        options = program.Options(
+        options = program.ExtenderOptions(
             read,
             file=args.config,
             port=args.port,
@@ -61,15 +67,10 @@ def run(args: argparse.Namespace) -> int:
             environ=os.environ,
         )
         return program.run(options)
-    except config.ConfigError as error:
+    except ConfigError as error:
         for problem in error.problems:
             print(f"kube-scheduler-operator extender: {problem}", file=sys.stderr)
         return 2
     except (OSError, TlsError) as error:
         print(f"kube-scheduler-operator extender: {error}", file=sys.stderr)
         return 1
-
-
-def _usage(message: str) -> int:
-    print(f"kube-scheduler-operator extender: {message}", file=sys.stderr)
-    return 2

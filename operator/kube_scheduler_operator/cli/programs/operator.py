@@ -1,4 +1,4 @@
-"""`kube-scheduler-operator operator`: run the operator, in a cluster or on a desk."""
+"""`kube-scheduler-operator operator`: the operator, in a cluster or locally."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..lib import common
+from ..lib.flags import add_platform_flag
 
 if TYPE_CHECKING:
     from ...base.platform import Platform
@@ -18,66 +18,68 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Register the command."""
     parser = subparsers.add_parser(
         "operator",
-        help="run the operator",
-        description="Runs the operator: in a cluster with its ServiceAccount, or anywhere with a "
-        "kubeconfig. It leads alone (Lease); SIGTERM ends it cleanly.",
+        description="Runs the operator: in a cluster with its ServiceAccount, or out of cluster "
+        "with a kubeconfig. Replicas elect a leader (Lease). SIGTERM shuts it down gracefully.",
     )
-    parser.add_argument("--kubeconfig", help="default: $KUBECONFIG, in-cluster, ~/.kube/config")
-    common.add_platform_flag(parser)
+    parser.add_argument(
+        "--kubeconfig", help="default: $KUBECONFIG, then in-cluster, then ~/.kube/config"
+    )
+    add_platform_flag(parser)
     parser.add_argument(
         "--operator-image",
         default=os.environ.get("OPERATOR_IMAGE", ""),
-        help="image of the installer pods: this program ($OPERATOR_IMAGE)",
+        help="image of the installer pods: this program (default: $OPERATOR_IMAGE)",
     )
     parser.add_argument(
         "--operand-image",
         default=os.environ.get("OPERAND_IMAGE", ""),
-        help="kube-scheduler's image ($OPERAND_IMAGE; default: the one that the cluster runs)",
+        help="image of kube-scheduler (default: $OPERAND_IMAGE, then that of the cluster)",
     )
     parser.add_argument(
         "--image-pull-secrets",
         default=os.environ.get("IMAGE_PULL_SECRETS", ""),
         metavar="NAME,...",
-        help="Secrets with which pods on nodes pull their images ($IMAGE_PULL_SECRETS)",
+        help="image pull Secrets of pods on nodes (default: $IMAGE_PULL_SECRETS)",
     )
     parser.add_argument(
         "--release-version",
         default=os.environ.get("RELEASE_VERSION", ""),
-        help="OpenShift: the release that this operator is part of ($RELEASE_VERSION)",
+        help="version of the OpenShift release of this operator (default: $RELEASE_VERSION)",
     )
     parser.add_argument(
         "--secondary-namespaces",
         default=os.environ.get("SECONDARY_NAMESPACES", ""),
         metavar="NAME,...",
-        help="where SecondarySchedulers may run ($SECONDARY_NAMESPACES; default: the target "
-        'namespace; "-": nowhere)',
+        help="namespaces in which SecondarySchedulers may run (default: $SECONDARY_NAMESPACES, "
+        'then the target namespace; "-": none)',
     )
     parser.add_argument(
         "--pending-pods-interval",
         type=_seconds,
         default=60.0,
         metavar="SECONDS",
-        help="how often to look for pods that ask for a scheduler that there is none of, and for "
-        "schedulers that nobody knows; 0: never "
-        "(default: 60)",
+        help="interval between checks for pending pods with an unknown schedulerName and for "
+        "unmanaged schedulers; 0 disables them (default: 60)",
     )
     parser.add_argument("--listen", default="0.0.0.0:8443", metavar="HOST:PORT")
-    parser.add_argument("--tls-cert-file", type=Path, help="default: self-signed")
+    parser.add_argument(
+        "--tls-cert-file", type=Path, help="certificate for HTTPS (default: self-signed)"
+    )
     parser.add_argument("--tls-private-key-file", type=Path)
     parser.add_argument(
         "--health-timeout",
         type=_seconds,
         default=60.0,
         metavar="SECONDS",
-        help="how long a new scheduler has to become Ready before the last good revision is put "
-        "back (default: 60)",
+        help="time for a new scheduler to become Ready before the last good revision is restored "
+        "(default: 60)",
     )
     parser.add_argument(
         "--settling-time",
         type=_seconds,
         default=2.0,
         metavar="SECONDS",
-        help="how long it must then stay Ready without a restart (default: 2)",
+        help="time that it must then stay Ready without a restart (default: 2)",
     )
     parser.add_argument("--logging-format", choices=("text", "json"), default="text")
     parser.set_defaults(run=run)
@@ -94,14 +96,14 @@ def _seconds(text: str) -> float:
 
 
 def _namespaces(text: str) -> tuple[str, ...] | None:
-    """Names by commas; nothing is None, and a dash, which no namespace is called, none at all."""
+    """Comma-separated names; None if empty, and () for a dash, which is not a valid name."""
     if text == "-":
         return ()
     return tuple(dict.fromkeys(filter(None, map(str.strip, text.split(","))))) or None
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the operator; returns when it was told to stop or cannot go on."""
+    """Run the operator until SIGTERM or an error; returns the exit code."""
     from ...base import klog
     from ...base.platform import UnsupportedCluster
     from ...base.settings import Rollout, Settings
@@ -112,10 +114,10 @@ def run(args: argparse.Namespace) -> int:
 
     klog.configure(json_format=args.logging_format == "json")
     if args.platform not in CHOICES:
-        return _usage(f"--platform {args.platform!r} is unknown; known: {', '.join(CHOICES)}")
+        return _usage(f"--platform {args.platform!r} is unknown; use {', '.join(CHOICES)}")
     host, _, port = args.listen.rpartition(":")
     if not port.isdecimal() or int(port) > 65535:
-        return _usage(f"--listen {args.listen!r} is not HOST:PORT, for example 0.0.0.0:8443")
+        return _usage(f"--listen {args.listen!r} is not HOST:PORT, e.g. 0.0.0.0:8443")
     rollout = Rollout(health_timeout=args.health_timeout, settling_time=args.settling_time)
     defaults = Settings()
     settings = Settings(
@@ -129,7 +131,7 @@ def run(args: argparse.Namespace) -> int:
         rollout=rollout,
     )
     try:
-        options = process.Options(
+        options = process.OperatorOptions(
             kubeconfig=args.kubeconfig,
             platform=_platform(args.platform, args.kubeconfig),
             settings=settings,
@@ -145,7 +147,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _platform(chosen: str, kubeconfig: str | None) -> Platform:
-    """The kind of cluster that was chosen, else the one that it is."""
+    """The chosen platform, else the detected one."""
     import asyncio
     import logging
 
@@ -155,7 +157,7 @@ def _platform(chosen: str, kubeconfig: str | None) -> Platform:
     from ...kube.client import ApiClient
     from ...kube.credentials import find
 
-    async def ask() -> Platform:
+    async def detected() -> Platform:
         async with ApiClient(find(kubeconfig), field_manager=names.FIELD_MANAGER) as api:
             found = await detect(api)
         reason = "; ".join((found.reason, *found.unanswered))
@@ -163,7 +165,7 @@ def _platform(chosen: str, kubeconfig: str | None) -> Platform:
         logging.getLogger(__name__).info("Detected the platform", extra=values)
         return found.platform
 
-    return PLATFORMS[chosen] if chosen in PLATFORMS else asyncio.run(ask())
+    return PLATFORMS[chosen] if chosen in PLATFORMS else asyncio.run(detected())
 
 
 def _usage(message: str) -> int:

@@ -89,31 +89,31 @@ def test_the_version_decides(file: Any, capsys: Any) -> None:
     )
     assert run("-f", file(text), "--operand-version", "v1.35.0") == 0
     assert run("-f", file(text), "--operand-version", "1.34") == 1
-    assert "came with Kubernetes 1.35" in capsys.readouterr().out
+    assert "added in Kubernetes 1.35" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "output"),
     [
         (
             "kind: Pod\napiVersion: v1\n",
-            "kind Pod; give a Scheduler, a KubeScheduler, SchedulerProfiles, SchedulerExt",
+            "unsupported kind Pod; use a Scheduler, a KubeScheduler, SchedulerProfiles, SchedulerE",
         ),
-        ("- a\n", "no Kubernetes object"),
-        ("kind: Scheduler\napiVersion: v1\n", "write config.openshift.io/v1"),
-        (f"{SCHEDULER % 'a'}---\n{SCHEDULER % 'b'}", "a second Scheduler"),
+        ("- a\n", "not a Kubernetes object"),
+        ("kind: Scheduler\napiVersion: v1\n", "use config.openshift.io/v1"),
+        (f"{SCHEDULER % 'a'}---\n{SCHEDULER % 'b'}", "a Scheduler is already defined"),
         ("a: [", "is neither YAML nor JSON"),
     ],
 )
 def test_other_input_is_refused_naming_the_file(
-    file: Any, capsys: Any, text: str, said: str
+    file: Any, capsys: Any, text: str, output: str
 ) -> None:
     name = file(text)
     assert run("-f", name) == 2
     printed = capsys.readouterr()
     assert printed.out == ""
     assert name in printed.err
-    assert said in printed.err
+    assert output in printed.err
 
 
 @pytest.mark.parametrize(
@@ -216,38 +216,46 @@ def test_gates_stand_between_the_files_and_the_verbosity(on_openshift: Any) -> N
         assert args[-1] == "--tls-min-version=VersionTLS12"
 
 
-def test_what_is_not_given_is_as_if_it_did_not_exist(on_openshift: Any) -> None:
+def test_missing_objects_are_composed_as_absent(on_openshift: Any) -> None:
     shown = on_openshift(SCHEDULER % "NoScoring")
     assert shown["observedConfig"]["servingInfo"]["minTLSVersion"] == "VersionTLS12"
     assert [condition["reason"] for condition in shown["conditions"]] == ["FeatureGatesNotFound"]
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "output"),
     [
-        (APISERVER % "{}", "has no APIServer; set spec.tlsSecurityProfile of the KubeScheduler"),
-        (FEATURE_GATE, "has no FeatureGate; set spec.featureGates of the KubeScheduler"),
-        (INFRASTRUCTURE, "has no Infrastructure; leave it out"),
+        (
+            APISERVER % "{}",
+            "does not have the kind APIServer; set spec.tlsSecurityProfile of the KubeScheduler",
+        ),
+        (
+            FEATURE_GATE,
+            "does not have the kind FeatureGate; set spec.featureGates of the KubeScheduler",
+        ),
+        (INFRASTRUCTURE, "does not have the kind Infrastructure; leave it out"),
     ],
 )
 def test_objects_that_a_plain_cluster_does_not_have_are_refused(
-    file: Any, capsys: Any, text: str, said: str
+    file: Any, capsys: Any, text: str, output: str
 ) -> None:
     assert run("-f", file(text)) == 2
-    assert f"platform kubeadm {said}" in capsys.readouterr().err
+    assert f"platform kubeadm {output}" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "output"),
     [
         ("kind: Pod\n", "(also APIServer, FeatureGate, Infrastructure)"),
-        (APISERVER.replace("cluster", "mine") % "{}", 'the one that counts is "cluster"'),
-        (APISERVER.replace("config.openshift.io/", "") % "{}", "write config.openshift.io/v1"),
+        (APISERVER.replace("cluster", "mine") % "{}", 'rename it to "cluster"'),
+        (APISERVER.replace("config.openshift.io/", "") % "{}", "use config.openshift.io/v1"),
     ],
 )
-def test_other_input_is_refused_on_openshift(file: Any, capsys: Any, text: str, said: str) -> None:
+def test_other_input_is_refused_on_openshift(
+    file: Any, capsys: Any, text: str, output: str
+) -> None:
     assert run("-f", file(text), "--platform", "openshift") == 2
-    assert said in capsys.readouterr().err
+    assert output in capsys.readouterr().err
 
 
 def test_own_fields_on_a_plain_cluster(file: Any, capsys: Any) -> None:

@@ -14,9 +14,9 @@ import pytest
 import yaml
 
 from kube_scheduler_operator.__main__ import main
-from kube_scheduler_operator.profiles.validate import profiles_of
-from kube_scheduler_operator.schedulerconfig.check import Target
+from kube_scheduler_operator.profiles.validate import validate_profiles
 from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
+from kube_scheduler_operator.schedulerconfig.validation import Target
 from kube_scheduler_operator.schedulerconfig.versions import Version
 
 from ...migrate.conversions import AGENT_SCHEDULER, AGENTS, CLASSIC, DEMO, SECOND, THREE, component
@@ -59,7 +59,9 @@ def test_the_result_and_the_changes_are_apart(file: Write, capsys: Any) -> None:
     assert made["clientConnection"] == DEMO["clientConnection"]
     assert "&id" not in printed.out
     lines = printed.err.splitlines()
-    assert lines[0].startswith("same behaviour: apiVersion: v1beta2 is v1; kube-scheduler 1.35")
+    assert lines[0].startswith(
+        "same behaviour: apiVersion: v1beta2 converted to v1; kube-scheduler 1.35"
+    )
     assert all(line.startswith("same behaviour: ") for line in lines)
 
 
@@ -92,9 +94,11 @@ def test_scheduler_profiles_have_the_same_profiles(file: Write, capsys: Any) -> 
     assert "leaderElection" not in printed.err, "the operator's own business"
     assert [each["kind"] for each in objects] == ["SchedulerProfile"] * 3
     first = {"schedulerName": "default-scheduler"}
-    profiles, verdicts = profiles_of("", objects, first, Target(Gates(Version(1, 35)), stock=False))
+    profiles, results = validate_profiles(
+        "", objects, first, Target(Gates(Version(1, 35)), stock=False)
+    )
     assert list(profiles[1:]) == config["profiles"]
-    assert all(verdict.accepted for verdict in verdicts)
+    assert all(result.accepted for result in results)
 
 
 def test_a_profile_without_a_name_becomes_that_of_all_pods(file: Write, capsys: Any) -> None:
@@ -111,7 +115,7 @@ def test_several_documents(file: Write, capsys: Any) -> None:
     first, second = yaml.safe_load_all(printed.out)
     assert first["leaderElection"] == {"leaderElect": True}
     assert second["profiles"][0]["plugins"]["score"]["disabled"] == [{"name": "*"}]
-    assert "passed over: document 2, Deployment" in printed.err
+    assert "skipped: document 2, Deployment" in printed.err
     assert "same behaviour: document 3: predicates[0]: " in printed.err
     assert run("-f", name, "-o", "json") == 0
     assert json.loads(capsys.readouterr().out) == {
@@ -138,7 +142,7 @@ def test_a_configuration_in_a_config_map(file: Write, capsys: Any) -> None:
     assert yaml.safe_load(capsys.readouterr().out)["profiles"][0]["schedulerName"] == "my-scheduler"
 
 
-def test_the_policy_of_an_old_scheduler_is_found_beside_it(file: Write, capsys: Any) -> None:
+def test_policy_in_a_config_map_of_the_same_file(file: Write, capsys: Any) -> None:
     assert run("-f", file(POLICY_MAP, AGENT_SCHEDULER)) == 0
     (made,) = yaml.safe_load_all(capsys.readouterr().out)
     assert len(made["extenders"]) == 2
@@ -146,15 +150,15 @@ def test_the_policy_of_an_old_scheduler_is_found_beside_it(file: Write, capsys: 
 
 
 @pytest.mark.parametrize("given", [AGENTS, POLICY_MAP])
-def test_the_policy_of_an_old_scheduler_is_given(file: Write, capsys: Any, given: Any) -> None:
+def test_policy_from_the_flag(file: Write, capsys: Any, given: Any) -> None:
     assert run("-f", file(AGENT_SCHEDULER), "--policy", file(given)) == 0
     assert len(yaml.safe_load(capsys.readouterr().out)["extenders"]) == 2
 
 
-def test_a_policy_that_is_missing_is_asked_for(file: Write, capsys: Any) -> None:
+def test_missing_policy_is_requested(file: Write, capsys: Any) -> None:
     assert run("-f", file(AGENT_SCHEDULER, config_map("other", "policy.cfg", AGENTS))) == 1
     printed = capsys.readouterr()
-    assert "ConfigMap my-scheduler-policy in kube-system; give that as well" in printed.err
+    assert "ConfigMap my-scheduler-policy in kube-system; pass it as well" in printed.err
     assert "use --policy" in printed.err
     assert len(list(yaml.safe_load_all(printed.out))) == 1  # what could be converted
 
@@ -178,17 +182,17 @@ def test_the_version_decides_what_is_needed(file: Write, capsys: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "output"),
     [
-        (("--kubernetes-version", "1.20"), "1.20 is not known; use 1.29 to 1.36"),
+        (("--kubernetes-version", "1.20"), "1.20 is not supported; use 1.29 to 1.36"),
         (("--kubernetes-version", "newest"), "'newest' is not a Kubernetes version"),
         (("--policy", "/nowhere"), "/nowhere: No such file or directory"),
     ],
 )
-def test_wrong_usage(file: Write, capsys: Any, arguments: tuple[str, ...], said: str) -> None:
+def test_wrong_usage(file: Write, capsys: Any, arguments: tuple[str, ...], output: str) -> None:
     assert run("-f", file(DEMO), *arguments) == 2
     printed = capsys.readouterr()
-    assert (printed.out, said in printed.err) == ("", True)
+    assert (printed.out, output in printed.err) == ("", True)
 
 
 def test_what_cannot_be_read(file: Write, tmp_path: Path, capsys: Any) -> None:
@@ -199,27 +203,27 @@ def test_what_cannot_be_read(file: Write, tmp_path: Path, capsys: Any) -> None:
     assert run("-f", str(broken)) == 2
     assert "neither YAML nor JSON" in capsys.readouterr().err
     assert run("-f", file(DEMO), "--policy", file(DEMO)) == 2
-    assert "has no Policy in it" in capsys.readouterr().err
+    assert "does not contain a Policy" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
-    ("documents", "said"),
+    ("documents", "output"),
     [
-        ((), "there is no Policy and no KubeSchedulerConfiguration in it; give one"),
-        ((DEPLOYMENT,), "there is no Policy and no KubeSchedulerConfiguration in it; give one"),
-        (({"a": 1},), "error: kind: this has no apiVersion and kind; give a"),
-        ((["a"],), "error: this is no object; give a"),
-        ((component("v2"),), 'apiVersion: kubescheduler.config.k8s.io never had "v2"'),
+        ((), "the file contains neither a Policy nor a KubeSchedulerConfiguration"),
+        ((DEPLOYMENT,), "the file contains neither a Policy nor a KubeSchedulerConfiguration"),
+        (({"a": 1},), "error: kind: the document has no apiVersion and kind; pass a"),
+        ((["a"],), "error: must be an object; pass a"),
+        ((component("v2"),), 'apiVersion: kubescheduler.config.k8s.io has no version "v2"'),
         ((config_map("x", "policy.cfg", []),), "ConfigMap x: data.policy.cfg has no Policy"),
-        (({"kind": "ConfigMap", "metadata": 1, "data": []},), "there is no Policy and no"),
+        (({"kind": "ConfigMap", "metadata": 1, "data": []},), "contains neither a Policy nor"),
     ],
 )
 def test_what_cannot_be_converted(
-    file: Write, capsys: Any, documents: tuple[Any, ...], said: str
+    file: Write, capsys: Any, documents: tuple[Any, ...], output: str
 ) -> None:
     assert run("-f", file(*documents)) == 1
     printed = capsys.readouterr()
-    assert (printed.out, said in printed.err) == ("", True)
+    assert (printed.out, output in printed.err) == ("", True)
 
 
 def test_it_starts_without_what_it_does_not_need() -> None:

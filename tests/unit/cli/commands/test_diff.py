@@ -79,7 +79,7 @@ async def test_a_file_is_compared_with_what_runs(running: Cluster, file: Any) ->
     assert not any(line.startswith("--- revision-2/flags") for line in lines)
 
 
-async def test_a_file_that_changes_nothing_is_no_difference(running: Cluster, file: Any) -> None:
+async def test_file_that_changes_nothing_has_no_difference(running: Cluster, file: Any) -> None:
     done = await running.run("diff", "-f", file("KubeScheduler", logLevel="Debug"))
     assert (done.code, done.out, done.err) == (0, "", "")
 
@@ -99,7 +99,7 @@ async def test_a_file_against_an_older_revision(running: Cluster, file: Any) -> 
     assert (done.code, done.out) == (1, "-v: 2 → 4\n")
 
 
-async def test_what_was_observed_stays_when_the_file_does_not_say_it(
+async def test_observed_configuration_is_kept_if_the_file_lacks_it(
     cluster: Cluster, file: Any
 ) -> None:
     observed = {"arguments": {"kube-api-qps": ["7"]}}
@@ -145,28 +145,28 @@ async def test_a_configuration_file_is_compared_with_the_configuration(
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "output"),
     [
         ("a: [", ":2:1: "),
-        ("a: 1\na: 1\n", ':2:1: "a" is there twice'),
-        ("kind: Pod\n", "Pod; give a KubeSchedulerConfiguration"),
+        ("a: 1\na: 1\n", ':2:1: duplicate key "a"'),
+        ("kind: Pod\n", "Pod; specify a KubeSchedulerConfiguration"),
         ("kind: Scheduler\n---\nkind: Scheduler\n", "a second Scheduler"),
-        ("kind: KubeScheduler\nspec: {logLevel: Debg}\n", "nothing would be rolled out: "),
-        ("kind: KubeSchedulerConfiguration\n", "kube-scheduler would not start with it: "),
+        ("kind: KubeScheduler\nspec: {logLevel: Debg}\n", "no revision would be rolled out: "),
+        ("kind: KubeSchedulerConfiguration\n", "kube-scheduler would not start: "),
     ],
 )
-async def test_a_file_that_leads_to_nothing_is_trouble(
-    running: Cluster, tmp_path: Path, text: str, said: str
+async def test_file_that_would_not_be_accepted_is_an_error(
+    running: Cluster, tmp_path: Path, text: str, output: str
 ) -> None:
     shown = tmp_path / "a.yaml"
     shown.write_text(text + "\n")
     done = await running.run("diff", "-f", str(shown))
     assert (done.code, done.out) == (2, "")
-    assert said in done.err
+    assert output in done.err
 
 
 @pytest.mark.parametrize("arguments", [("1", "2", "-f", "x"), ("-f", "no-such-file")])
-async def test_wrong_usage_is_trouble(running: Cluster, arguments: tuple[str, ...]) -> None:
+async def test_wrong_usage_is_an_error(running: Cluster, arguments: tuple[str, ...]) -> None:
     done = await running.run("diff", *arguments)
     assert (done.code, done.out) == (2, "")
     assert done.err.startswith("error: ")

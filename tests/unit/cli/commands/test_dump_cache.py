@@ -15,10 +15,18 @@ from aiohttp import web
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import KUBEADM
 from kube_scheduler_operator.cli.commands import dump_cache
-from kube_scheduler_operator.cli.lib.cache_dump import Dump, Node, Pod, differences, parse, render
-from kube_scheduler_operator.cli.lib.common import CommandError
+from kube_scheduler_operator.cli.lib.cache_dump import (
+    CachedNode,
+    CachedPod,
+    CacheDump,
+    differences,
+    parse,
+    render,
+)
+from kube_scheduler_operator.cli.lib.errors import CommandError
 from kube_scheduler_operator.kube.resource import LEASES, NODES, PODS
 
+from .... import builders
 from ..conftest import NAMESPACE, Cluster, scheduler_pod
 
 HASH = "kubernetes.io/config.hash"
@@ -47,14 +55,14 @@ I0105 03:32:31.936700       1 dumper.go:63] "Dump of scheduling queue" summary="
 \tname: soon, namespace: default, uid: u2, phase: Pending, nominated node: a
  >
 """  # noqa: E501, W291 - letter by letter
-WEB = Pod("default", "web", "u1", "Running", "")
-SOON = Pod("default", "soon", "u2", "Pending", "a")
+WEB = CachedPod("default", "web", "u1", "Running", "")
+SOON = CachedPod("default", "soon", "u2", "Pending", "a")
 REQUESTED = {"milliCPU": 850, "memory": 304087040, "example.com/gpu": 1}
 ALLOCATABLE = {"milliCPU": 2000, "memory": 4294967296, "ephemeralStorage": 100, "pods": 110}
 SUMMARY = "activeQ:0; backoffQ:0; unschedulablePods:1"
-A = Node("a", False, REQUESTED, ALLOCATABLE, (WEB,), (SOON,))
-B = Node("b", True, {}, {}, (), ())
-DUMP = Dump((A, B), (SOON,), SUMMARY, ())
+A = CachedNode("a", False, REQUESTED, ALLOCATABLE, (WEB,), (SOON,))
+B = CachedNode("b", True, {}, {}, (), ())
+DUMP = CacheDump((A, B), (SOON,), SUMMARY, ())
 
 
 def as_json(text: str) -> str:
@@ -82,7 +90,7 @@ def test_an_empty_queue() -> None:
     ["", "I0101 nothing", TEXT.partition(" >")[0], TEXT.partition('"Dump of scheduling')[0]],
     ids=["empty", "other", "cut-off", "half"],
 )
-def test_what_is_not_complete_is_no_dump(log: str) -> None:
+def test_incomplete_dump_is_ignored(log: str) -> None:
     assert parse(log) is None
 
 
@@ -101,41 +109,42 @@ def test_the_last_of_several_dumps_counts_with_its_mismatches() -> None:
 def pod(
     uid: str, node: str = "", phase: str = "Running", scheduler: str = "default-scheduler"
 ) -> Any:
-    spec = {"schedulerName": scheduler, **({"nodeName": node} if node else {})}
-    metadata = {"name": f"p-{uid}", "namespace": "default", "uid": uid}
-    return {"metadata": metadata, "spec": spec, "status": {"phase": phase}}
+    uid_of_pod = {"uid": uid}
+    return builders.pod(
+        f"p-{uid}", node=node, phase=phase, scheduler=scheduler, metadata=uid_of_pod
+    )
 
 
 RIGHT = (pod("u1", "a"), pod("u2", phase="Pending"))
 
 
 @pytest.mark.parametrize(
-    ("nodes", "pods", "said"),
+    ("nodes", "pods", "output"),
     [
         ("a", RIGHT, []),
         ("ac", RIGHT, ["node c: not in the cache"]),
-        ("", RIGHT, ["node a: in the cache, and it does not exist"]),
-        ("a", RIGHT[1:], ["pod default/web: in the cache on a, and it is gone"]),
+        ("", RIGHT, ["node a: in the cache, but it does not exist"]),
+        ("a", RIGHT[1:], ["pod default/web: in the cache on a, but deleted or ended"]),
         ("a", (pod("u1", "a", "Failed"), RIGHT[1]),
-         ["pod default/web: in the cache on a, and it is gone"]),
-        ("a", (pod("u1", "c"), RIGHT[1]), ["pod default/p-u1: on c, but in the cache a"]),
+         ["pod default/web: in the cache on a, but deleted or ended"]),
+        ("a", (pod("u1", "c"), RIGHT[1]), ["pod default/p-u1: on c, but in the cache on a"]),
         ("a", (*RIGHT, pod("u3", "a")), ["pod default/p-u3: on a, but in the cache on no node"]),
         ("a", (*RIGHT, pod("u3", "a", "Succeeded")), []),
         ("a", (pod("u1"), RIGHT[1]), ["pod default/p-u1: assumed on a, not bound yet"]),
         ("a", (*RIGHT, pod("u3")),
-         ["pod default/p-u3: pending, but not in the queue (it may be on its way)"]),
+         ["pod default/p-u3: pending, but not in the queue (it may be in a scheduling cycle)"]),
         ("a", (*RIGHT, pod("u3", scheduler="other")), []),
-        ("a", RIGHT[:1], ["pod default/soon: in the queue, and it is gone"]),
+        ("a", RIGHT[:1], ["pod default/soon: in the queue, but deleted or ended"]),
     ],
 )  # fmt: skip
-def test_what_differs_from_the_api(nodes: str, pods: tuple[Any, ...], said: list[str]) -> None:
-    assert differences(DUMP, nodes, pods, ["default-scheduler"]) == said
+def test_what_differs_from_the_api(nodes: str, pods: tuple[Any, ...], output: list[str]) -> None:
+    assert differences(DUMP, nodes, pods, ["default-scheduler"]) == output
 
 
 def test_a_pod_that_runs_and_still_waits() -> None:
     both = replace(DUMP, nodes=(replace(A, pods=(WEB, SOON)), B))
-    (said,) = differences(both, "a", (RIGHT[0], pod("u2", "a")), ["default-scheduler"])
-    assert said == "pod default/p-u2: on a, but it still waits in the queue"
+    (output,) = differences(both, "a", (RIGHT[0], pod("u2", "a")), ["default-scheduler"])
+    assert output == "pod default/p-u2: on a, but still in the queue"
 
 
 def test_tables() -> None:
@@ -166,8 +175,8 @@ def test_the_pod_that_signals_has_no_more_than_it_needs() -> None:
     assert names.MANAGED_BY_LABEL not in made["metadata"]["labels"]
 
 
-def test_a_scheduler_that_is_no_static_pod_is_not_signalled() -> None:
-    with pytest.raises(CommandError, match="no static pod"):
+def test_only_static_pods_are_signalled() -> None:
+    with pytest.raises(CommandError, match="is not a static pod"):
         dump_cache.signal_pod(KUBEADM, scheduler_pod("a", 1), "image")
 
 
@@ -223,7 +232,7 @@ async def test_as_a_user_types_it(world: World) -> None:
     done = await world.cluster.run("dump-cache")
     assert (done.code, done.err) == (0, "")
     assert "example.com/gpu=1" in done.out
-    assert "  - pod default/web: in the cache on a, and it is gone" in done.out.splitlines()
+    assert "  - pod default/web: in the cache on a, but deleted or ended" in done.out.splitlines()
     assert world.ran[0]["spec"]["containers"][0]["image"] == "operator:1"
     assert world.left() == []
 
@@ -237,18 +246,18 @@ async def test_documents(world: World) -> None:
     ]}  # fmt: skip
 
 
-async def test_what_the_program_on_the_node_says_is_told_and_nothing_is_left(world: World) -> None:
+async def test_error_of_the_signal_pod_is_reported_and_nothing_is_left(world: World) -> None:
     world.state = {"terminated": {"exitCode": 1, "message": "no process is a scheduler"}}
     done = await world.cluster.run("dump-cache")
     assert done.code == 1
-    assert "the scheduler on a was not signalled: no process is a scheduler" in done.err
+    assert "cannot signal the scheduler on a: no process is a scheduler" in done.err
     assert world.left() == []
 
 
-async def test_a_pod_that_does_not_start_is_given_up(
+async def test_signal_pod_that_does_not_start_times_out(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dump_cache, "POD_PATIENCE", 0.05)
+    monkeypatch.setattr(dump_cache, "POD_TIMEOUT", 0.05)
     world.state = {"waiting": {"reason": "ErrImagePull", "message": "no such image"}}
     done = await world.cluster.run("dump-cache")
     assert done.code == 1
@@ -256,19 +265,17 @@ async def test_a_pod_that_does_not_start_is_given_up(
     assert world.left() == []
 
 
-async def test_a_log_without_a_dump_is_given_up(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(dump_cache, "LOG_PATIENCE", 0.05)
+async def test_log_without_a_dump_times_out(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dump_cache, "LOG_TIMEOUT", 0.05)
     world.log = "I0101 nothing\n"
     done = await world.cluster.run("dump-cache")
     assert done.code == 1
-    assert "no dump is in its log" in done.err
+    assert "has no dump" in done.err
 
 
 async def test_the_right_to_make_the_pod_is_named(world: World) -> None:
-    said = 'pods is forbidden: User "u" cannot create resource "pods"'
-    world.cluster.api.fail(403, method="POST", path="/pods", message=said)
+    output = 'pods is forbidden: User "u" cannot create resource "pods"'
+    world.cluster.api.fail(403, method="POST", path="/pods", message=output)
     done = await world.cluster.run("dump-cache")
     assert done.code == 1
     assert 'resources: ["pods"], verbs: ["create"]' in done.err

@@ -19,7 +19,7 @@ from kube_scheduler_operator.kube.resource import PODS, SCHEDULER_EXTENDERS
 
 from ..conftest import PORTFORWARD, Cluster, relay
 
-TOLD = {
+EXPLAINED = {
     "pod": "shop/web",
     "uid": "u-1",
     "agents": [
@@ -51,17 +51,17 @@ TOLD = {
 DETAILS = {"calm": {"safe-overload": [{"node": "c", "cpuRisk": 0.123456789, "memoryRisk": None}]}}
 
 TEXT = """\
-Pod shop/web has no node
+Pod shop/web is not bound to a node
 
 Extender calm (calm in pod kube-scheduler-operator/agent-1 on cp1)
   filter at 2026-01-01T00:00:00.000Z: 2 of 4 nodes rejected
-    NODE  REJECTED BY, AND WHY
+    NODE  POLICY AND REASON
     a     safe-overload: the CPU is too busy
-    b     safe-overload: no memory; preemption would not help
+    b     safe-overload: no memory; preemption does not help
   prioritize at 2026-01-01T00:00:00.001Z: 2 nodes, best first
     NODE  SCORE  safe-overload (weight 1)  safe-balance (weight 10)
     c     7      9                         7
-    new   5      not known, median
+    new   5      unknown, median
 """
 
 
@@ -100,9 +100,9 @@ def test_agents_are_found_by_their_containers() -> None:
         agent_pod("agent-1", "cp1", ["extender-calm"]),
         agent_pod("agent-2", "cp2", ["extender-calm"], phase="Pending"),
         agent_pod("mine-x", "n1", ["kube-scheduler", "extender-calm", "extender-other"]),
-        agent_pod("strange", "n2", ["extender-nobody", "extender-new", "my-extender-calm"]),
+        agent_pod("strange", "n2", ["extender-unused", "extender-new", "my-extender-calm"]),
     ]
-    assert [(p.extender, p.pod, p.node, p.port) for p in explain.places(extenders, pods)] == [
+    assert [(p.extender, p.pod, p.node, p.port) for p in explain.agents_in(extenders, pods)] == [
         ("calm", "agent-1", "cp1", 5401),
         ("calm", "mine-x", "n1", 5401),
         ("other", "mine-x", "n1", 5402),
@@ -120,13 +120,13 @@ class World:
         self.runners: list[web.AppRunner] = []
 
     async def agent(self, pod: str, status: int, answer: Any) -> None:
-        async def told(request: web.Request) -> web.Response:
+        async def reported(request: web.Request) -> web.Response:
             self.asked.append(f"{pod} {request.path_qs}")
             assert "Authorization" not in request.headers
             return web.json_response(answer, status=status)
 
         app = web.Application()
-        app.router.add_get("/explain", told)
+        app.router.add_get("/explain", reported)
         runner = web.AppRunner(app, shutdown_timeout=0.1)
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", 0).start()
@@ -159,7 +159,7 @@ async def explained(world: World, *args: str) -> Any:
 
 
 async def test_what_an_agent_decided_is_shown(world: World) -> None:
-    await world.agent("agent-1", 200, TOLD)
+    await world.agent("agent-1", 200, EXPLAINED)
     await world.agent("agent-2", 404, {"error": "nothing is remembered"})
     done = await explained(world, "web", "-n", "shop")
     assert (done.code, done.err) == (0, "")
@@ -171,33 +171,33 @@ async def test_what_an_agent_decided_is_shown(world: World) -> None:
 
 
 async def test_for_programs(world: World) -> None:
-    await world.agent("agent-1", 200, TOLD)
+    await world.agent("agent-1", 200, EXPLAINED)
     done = await explained(world, "shop/web", "-o", "json")
     document = json.loads(done.out)
     assert document["pod"] == "shop/web"
     (answer,) = document["answers"]
-    assert answer["agents"] == TOLD["agents"]
+    assert answer["agents"] == EXPLAINED["agents"]
 
 
-async def test_details_are_asked_for_and_tables_are_cut(world: World) -> None:
-    await world.agent("agent-1", 200, {**TOLD, "now": DETAILS})
+async def test_details_are_shown_and_tables_are_truncated(world: World) -> None:
+    await world.agent("agent-1", 200, {**EXPLAINED, "now": DETAILS})
     done = await explained(world, "shop/web", "--details", "--nodes", "1")
     assert "… and 1 more (--nodes 0 shows all)" in done.out
-    assert "What safe-overload of calm looks at, as it is now" in done.out
+    assert "Current input of safe-overload in calm" in done.out
     assert done.out.endswith("    NODE  cpuRisk   memoryRisk\n    c     0.123457  -\n")
     assert world.asked == ["agent-1 /explain?pod=shop%2Fweb&details=1"]
 
 
-async def test_nobody_remembers_it(world: World) -> None:
+async def test_no_agent_remembers_the_pod(world: World) -> None:
     await world.agent("agent-1", 404, {})
     done = await explained(world, "other/gone")
     assert done.code == 1
-    assert "no agent remembers pod other/gone. It does not exist (any more)." in done.err
+    assert "no agent remembers pod other/gone. The pod does not exist." in done.err
     assert "agent-1" in done.err
 
 
-async def test_one_that_cannot_be_asked_is_named(world: World) -> None:
-    await world.agent("agent-1", 200, TOLD)
+async def test_unreachable_agent_is_named(world: World) -> None:
+    await world.agent("agent-1", 200, EXPLAINED)
     world.cluster.put(PODS, agent_pod("broken", "cp2", ["extender-calm"]))
     done = await explained(world, "shop/web")
     assert done.code == 0
@@ -206,23 +206,23 @@ async def test_one_that_cannot_be_asked_is_named(world: World) -> None:
     del world.ports["agent-1"]
     done = await explained(world, "shop/web")
     assert done.code == 1
-    assert "no connection to pod" in done.err
+    assert "cannot connect to pod" in done.err
 
 
-async def test_without_agents_it_says_what_is_missing(cluster: Cluster) -> None:
+async def test_missing_agents_are_reported(cluster: Cluster) -> None:
     done = await cluster.run("explain", "web", "--platform", "kubeadm")
-    assert (done.code, "does not know SchedulerExtenders" in done.err) == (1, True)
+    assert (done.code, "SchedulerExtender is not installed" in done.err) == (1, True)
     cluster.api.served |= {SCHEDULER_EXTENDERS}
     cluster.put(SCHEDULER_EXTENDERS, extender("theirs", url="http://x"))
     done = await cluster.run("explain", "web", "--platform", "kubeadm")
-    assert "no SchedulerExtender with an agent" in done.err
+    assert "no SchedulerExtender has an agent" in done.err
     cluster.put(SCHEDULER_EXTENDERS, extender("calm"))
     done = await cluster.run("explain", "web", "--platform", "kubeadm")
-    assert "no pod of an agent runs" in done.err
+    assert "no agent is running" in done.err
 
 
-async def test_an_extender_can_be_asked_without_a_cluster(world: World) -> None:
-    await world.agent("agent-1", 200, TOLD)
+async def test_extender_can_be_queried_without_a_cluster(world: World) -> None:
+    await world.agent("agent-1", 200, EXPLAINED)
     url = f"http://127.0.0.1:{world.ports['agent-1']}"
     done = await world.cluster.run("explain", "shop/web", "--url", url)
     assert done.code == 0
@@ -234,8 +234,11 @@ async def test_an_extender_can_be_asked_without_a_cluster(world: World) -> None:
 
 
 @pytest.mark.parametrize(
-    ("url", "told"), [("localhost:1", "is no URL"), ("http://127.0.0.1:1", "does not answer")]
+    ("url", "reported"),
+    [("localhost:1", "is not a URL"), ("http://127.0.0.1:1", "does not respond")],
 )
-async def test_an_url_that_does_not_answer_is_said(cluster: Cluster, url: str, told: str) -> None:
+async def test_url_that_does_not_respond_is_reported(
+    cluster: Cluster, url: str, reported: str
+) -> None:
     done = await cluster.run("explain", "web", "--url", url)
-    assert (done.code, told in done.err) == (1, True)
+    assert (done.code, reported in done.err) == (1, True)

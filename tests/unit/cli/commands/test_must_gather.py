@@ -11,10 +11,10 @@ import yaml
 from aiohttp import web
 
 from kube_scheduler_operator.base.platform import KUBEADM
-from kube_scheduler_operator.cli.lib.must_gather_tree import (
+from kube_scheduler_operator.cli.commands.must_gather import (
     REDACTED,
     files,
-    is_one_of_many,
+    is_healthy_exporter,
     logs_of,
     redacted,
     redacted_text,
@@ -69,7 +69,7 @@ def test_what_is_blotted_out_of_texts(text: str, clean: str) -> None:
          {"users": [{"token": REDACTED}, {"password": REDACTED}]}),
         ({"config.yaml": '{"keyData":"QQ=="}'}, {"config.yaml": f'{{"keyData": "{REDACTED}"}}'}),
         ({"config.yaml": '{"a":1}\n'}, {"config.yaml": '{"a":1}\n'}),
-        ({"text": "{ is no JSON"}, {"text": "{ is no JSON"}),
+        ({"text": "{ is not JSON"}, {"text": "{ is not JSON"}),
         ({"token": {"of": "x"}, "password": ""}, {"token": {"of": "x"}, "password": ""}),
     ],
 )  # fmt: skip
@@ -127,12 +127,10 @@ def test_which_logs_there_are() -> None:
     ("app", "ready", "left_out"),
     [("node-metrics", "True", True), ("node-metrics", "False", False), ("guard", "True", False)],
 )
-def test_what_runs_well_on_every_node_is_not_asked_for_its_log(
-    app: str, ready: str, left_out: bool
-) -> None:
+def test_logs_of_healthy_exporters_are_not_collected(app: str, ready: str, left_out: bool) -> None:
     pod = named("p", status={"conditions": [{"type": "Ready", "status": ready}]})
     pod["metadata"]["labels"] = {"app": app}
-    assert is_one_of_many(pod) == left_out
+    assert is_healthy_exporter(pod) == left_out
 
 
 def serve(cluster: Cluster) -> None:
@@ -165,7 +163,7 @@ async def test_the_tree(cluster: Cluster, tmp_path: Path) -> None:
     done = await cluster.run("must-gather", "--dest", str(folder))
     assert (done.code, done.err) == (0, "")
     found = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
-    assert f"{len(found)} files are in {folder}" in done.out
+    assert f"wrote {len(found)} files to {folder}" in done.out
     assert found >= {
         "timestamp",
         "cluster-scoped-resources/operator.openshift.io/kubeschedulers/cluster.yaml",
@@ -191,16 +189,16 @@ async def test_what_may_not_be_read_is_named_and_the_rest_is_there(
     cluster: Cluster, tmp_path: Path
 ) -> None:
     serve(cluster)
-    said = 'secrets is forbidden: User "u" cannot list resource "secrets"'
-    cluster.api.fail(403, path="/secrets", reason="Forbidden", message=said, times=None)
+    output = 'secrets is forbidden: User "u" cannot list resource "secrets"'
+    cluster.api.fail(403, path="/secrets", reason="Forbidden", message=output, times=None)
     done = await cluster.run("must-gather", "--dest", str(tmp_path / "there"))
     assert done.code == 1
-    assert done.err.startswith(f"not there: you may not list secrets in namespace {NAMESPACE}")
+    assert done.err.startswith(f"missing: no permission to list secrets in namespace {NAMESPACE}")
     assert (tmp_path / "there/namespaces" / NAMESPACE / "core/configmaps.yaml").exists()
 
 
 @pytest.mark.parametrize(("code", "logs"), [(404, 0), (400, 1)])
-async def test_a_log_that_is_gone_is_no_failure(
+async def test_missing_log_is_not_a_failure(
     cluster: Cluster, tmp_path: Path, code: int, logs: int
 ) -> None:
     serve(cluster)

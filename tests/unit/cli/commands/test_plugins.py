@@ -10,7 +10,7 @@ import pytest
 
 from kube_scheduler_operator.__main__ import kubectl_plugin, main
 from kube_scheduler_operator.base import names
-from kube_scheduler_operator.controlplane.revision.content import Content
+from kube_scheduler_operator.controlplane.revision.content import RevisionContent
 
 from ..conftest import Cluster, content
 
@@ -88,8 +88,8 @@ def test_a_file_has_all_its_profiles_or_the_one_that_is_named(path: str, capsys:
     assert profile["points"]["score"][0] == {
         "name": "TaintToleration", "weight": 3, "from": "default",
     }  # fmt: skip
-    assert run("-f", path, "--profile", "nobody") == 1
-    assert "there are: mine, other" in capsys.readouterr().err
+    assert run("-f", path, "--profile", "missing") == 1
+    assert "use one of mine, other" in capsys.readouterr().err
 
 
 def test_what_would_not_start_has_no_table(tmp_path: Path, capsys: Any) -> None:
@@ -124,7 +124,7 @@ OVERRIDES = {
 }
 
 
-async def test_the_cluster_shows_what_runs_and_who_said_so(cluster: Cluster) -> None:
+async def test_plugins_of_the_cluster_with_their_origins(cluster: Cluster) -> None:
     cluster.kubescheduler({"a": 1, "b": 1})
     cluster.revision(1, content("HighNodeUtilization", unsupportedConfigOverrides=OVERRIDES))
     cluster.revision(2, content("NoScoring"), outcome="")
@@ -141,12 +141,12 @@ async def test_the_cluster_shows_what_runs_and_who_said_so(cluster: Cluster) -> 
 async def test_without_recorded_inputs_all_is_one_layer(cluster: Cluster) -> None:
     made = content("HighNodeUtilization")
     cluster.kubescheduler({"a": 1})
-    cluster.revision(1, Content(made.parts))
+    cluster.revision(1, RevisionContent(made.parts))
     rows = cells((await cluster.run("plugins")).out, "score")
     assert rows[0] == ["NodeResourcesFit", "5", "profile"]
 
 
-async def test_a_named_profile_asks_no_cluster(cluster: Cluster) -> None:
+async def test_named_profile_needs_no_cluster(cluster: Cluster) -> None:
     done = await cluster.run("plugins", "--profile", "NoScoring")
     assert done.code == 0
     assert cells(done.out, "score") == []
@@ -160,18 +160,18 @@ async def test_no_revision_yet(cluster: Cluster) -> None:
     assert "no node runs a revision yet" in done.err
 
 
-async def test_a_configuration_that_somebody_broke_is_told(cluster: Cluster) -> None:
+async def test_invalid_configuration_of_a_revision_is_reported(cluster: Cluster) -> None:
     good = content()
     cluster.kubescheduler({"a": 1})
     cluster.revision(
-        1, Content({**good.parts, names.CONFIG: {names.CONFIG_KEY: '{"profiles": 1}'}})
+        1, RevisionContent({**good.parts, names.CONFIG: {names.CONFIG_KEY: '{"profiles": 1}'}})
     )
     done = await cluster.run("plugins")
     assert (done.code, done.out) == (1, "")
-    assert "revision 1 cannot be read" in done.err
+    assert "revision 1 is invalid" in done.err
 
 
-def test_help_says_whom_it_asks(capsys: Any) -> None:
+def test_help_names_the_source(capsys: Any) -> None:
     with pytest.raises(SystemExit):
         kubectl_plugin(["plugins", "--help"])
-    assert "newest revision" in capsys.readouterr().out
+    assert "latest revision" in capsys.readouterr().out

@@ -1,7 +1,7 @@
 """`kubectl scheduler pprof`: on, fetched with the least of rights, and off again whatever happens.
 
 The port-forward is a WebSocket as the kubelet serves it (v4.channel.k8s.io), to a real TLS server
-with a certificate that nobody can verify.
+with a certificate that cannot be verified.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from aiohttp import web
 
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import KUBEADM
-from kube_scheduler_operator.cli.commands import pprof, rollout
-from kube_scheduler_operator.cli.lib import profiling
+from kube_scheduler_operator.cli.commands import pprof
+from kube_scheduler_operator.cli.lib import follow_rollout
 from kube_scheduler_operator.kube.resource import (
     CLUSTER_ROLE_BINDINGS,
     CLUSTER_ROLES,
@@ -46,10 +46,10 @@ KINDS = (SERVICE_ACCOUNTS, CLUSTER_ROLES, CLUSTER_ROLE_BINDINGS)
 )
 def test_profiling_is_switched_by_one_override_and_back(overrides: Any, on: Any, off: Any) -> None:
     before = {"spec": {"unsupportedConfigOverrides": overrides} if overrides else {}}
-    switched = profiling.switched(before, value=True)
+    switched = pprof.switched(before, value=True)
     assert switched is not None
     assert switched["spec"]["unsupportedConfigOverrides"] == on
-    back = profiling.switched(switched, value=profiling.override(before))
+    back = pprof.switched(switched, value=pprof.override(before))
     assert back is not None
     assert back["spec"].get("unsupportedConfigOverrides") == off
     assert back["spec"] == before["spec"]
@@ -57,7 +57,7 @@ def test_profiling_is_switched_by_one_override_and_back(overrides: Any, on: Any,
 
 def test_what_is_on_already_is_not_written() -> None:
     on = {"spec": {"unsupportedConfigOverrides": {"enableProfiling": True}}}
-    assert profiling.switched(on, value=True) is None
+    assert pprof.switched(on, value=True) is None
 
 
 @pytest.mark.parametrize(
@@ -65,15 +65,15 @@ def test_what_is_on_already_is_not_written() -> None:
     [("heap", 0, "/debug/pprof/heap"), ("trace", 5, "/debug/pprof/trace?seconds=5")],
 )
 def test_the_path(profile: str, seconds: int, path: str) -> None:
-    assert profiling.url(profile, seconds) == path
+    assert pprof.url(profile, seconds) == path
 
 
 def test_the_role_may_read_profiles_and_nothing_else() -> None:
-    assert profiling.cluster_role()["rules"] == [
+    assert pprof.cluster_role()["rules"] == [
         {"nonResourceURLs": ["/debug/pprof/*"], "verbs": ["get"]}
     ]
-    (subject,) = profiling.cluster_role_binding("ns")["subjects"]
-    assert subject == {"kind": "ServiceAccount", "name": profiling.NAME, "namespace": "ns"}
+    (subject,) = pprof.cluster_role_binding("ns")["subjects"]
+    assert subject == {"kind": "ServiceAccount", "name": pprof.NAME, "namespace": "ns"}
 
 
 class World:
@@ -135,7 +135,7 @@ class World:
 
 @pytest.fixture
 async def world(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[World]:
-    monkeypatch.setattr(rollout, "INTERVAL", 0.05)
+    monkeypatch.setattr(follow_rollout, "INTERVAL", 0.05)
     monkeypatch.setattr(pprof, "INTERVAL", 0.05)
     made = World(cluster)
     app = web.Application()
@@ -186,7 +186,7 @@ async def test_the_end_of_the_rollout_before_is_not_taken_for_ours(
     assert nothing_is_left(world)
 
 
-async def test_what_takes_time_is_told_how_long(world: World, tmp_path: Path) -> None:
+async def test_duration_of_the_recording(world: World, tmp_path: Path) -> None:
     arguments = ("pprof", "profile", "--seconds", "7", "--node", "a", "-o", str(tmp_path / "f"))
     assert (await world.cluster.run(*arguments)).code == 0
     assert world.asked[0][0] == "/debug/pprof/profile?seconds=7"
@@ -198,15 +198,17 @@ async def test_a_role_that_is_not_known_yet_is_waited_for(world: World, tmp_path
     assert len(world.asked) == 3
 
 
-@pytest.mark.parametrize(("status", "said"), [(404, "has no profiles"), (403, "authorization")])
+@pytest.mark.parametrize(
+    ("status", "output"), [(404, "does not serve profiles"), (403, "authorization")]
+)
 async def test_a_refusal_is_explained_and_profiling_is_off_again(
-    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: int, said: str
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: int, output: str
 ) -> None:
     monkeypatch.setattr(pprof, "AUTHORIZATION_DELAY", 0.1)
     world.statuses = [status]
     done = await world.cluster.run("pprof", "heap", "-o", str(tmp_path / "f"))
     assert done.code == 1
-    assert said in done.err
+    assert output in done.err
     assert nothing_is_left(world)
     assert not (tmp_path / "f").exists()
 
@@ -222,8 +224,8 @@ async def test_without_the_right_to_forward_it_is_named(world: World, tmp_path: 
 async def test_without_the_right_to_make_the_account_no_scheduler_is_restarted(
     world: World, tmp_path: Path
 ) -> None:
-    said = 'clusterroles is forbidden: User "u" cannot create resource "clusterroles"'
-    world.cluster.api.fail(403, method="POST", path="clusterroles", message=said)
+    output = 'clusterroles is forbidden: User "u" cannot create resource "clusterroles"'
+    world.cluster.api.fail(403, method="POST", path="clusterroles", message=output)
     done = await world.cluster.run("pprof", "heap", "-o", str(tmp_path / "f"))
     assert done.code == 1
     assert 'resources: ["clusterroles"], verbs: ["create"]' in done.err
@@ -268,14 +270,14 @@ async def test_an_interrupt_turns_it_off_again(
     await asyncio.wait_for(world.recording.wait(), 30)
     assert world.overrides() == {"enableProfiling": True}
     process.send_signal(number)
-    _, told = await asyncio.wait_for(process.communicate(), 20)
+    _, reported = await asyncio.wait_for(process.communicate(), 20)
     assert process.returncode == code
     assert nothing_is_left(world)
-    assert b"being turned off again" in told
+    assert b"disabling profiling" in reported
     assert not (tmp_path / "f").exists()
 
 
-async def test_if_it_cannot_be_turned_off_this_is_said(world: World, tmp_path: Path) -> None:
+async def test_failure_to_disable_profiling_is_reported(world: World, tmp_path: Path) -> None:
     async def refuse(request: web.Request) -> web.StreamResponse:
         world.cluster.api.fail(403, method="PUT", times=None)
         return await world.forward(request)
@@ -283,22 +285,22 @@ async def test_if_it_cannot_be_turned_off_this_is_said(world: World, tmp_path: P
     world.cluster.api.routes[PORTFORWARD] = refuse
     done = await world.cluster.run("pprof", "heap", "-o", str(tmp_path / "f"))
     assert done.code == 1
-    assert "profiling is still ON" in done.err
+    assert "profiling is still ENABLED" in done.err
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "output"),
     [
-        (("--node", "mars"), "--node takes a"),
-        (("-o", "/no/such/folder/f"), "there is no folder"),
+        (("--node", "mars"), "use --node with a"),
+        (("-o", "/no/such/folder/f"), "directory /no/such/folder does not exist"),
     ],
 )
 async def test_wrong_usage_changes_nothing(
-    world: World, tmp_path: Path, arguments: tuple[str, ...], said: str
+    world: World, tmp_path: Path, arguments: tuple[str, ...], output: str
 ) -> None:
     done = await world.cluster.run("pprof", "heap", "-o", str(tmp_path / "f"), *arguments)
     assert done.code == 1
-    assert said in done.err
+    assert output in done.err
     assert [seen.method for seen in world.cluster.api.seen if seen.method != "GET"] == []
 
 

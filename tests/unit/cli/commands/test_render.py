@@ -17,7 +17,7 @@ from kube_scheduler_operator.base import assets
 from kube_scheduler_operator.cli.commands import render as command
 
 
-class Desk:
+class Bootstrap:
     """Inputs that are all right, and a place for outputs."""
 
     def __init__(self, folder: Path) -> None:
@@ -61,14 +61,14 @@ class Desk:
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Desk:
-    return Desk(tmp_path)
+def bootstrap(tmp_path: Path) -> Bootstrap:
+    return Bootstrap(tmp_path)
 
 
-def test_what_is_written(desk: Desk, golden: Any, capsys: Any) -> None:
-    assert desk.run(manifest_image="registry.example/hyperkube:v1") == 0
+def test_what_is_written(bootstrap: Bootstrap, golden: Any, capsys: Any) -> None:
+    assert bootstrap.run(manifest_image="registry.example/hyperkube:v1") == 0
     assert capsys.readouterr() == ("", "")
-    written = desk.written()
+    written = bootstrap.written()
     assert set(written) == {
         "out/bootstrap-manifests/kube-scheduler-pod.yaml",
         "out/manifests/00_openshift-kube-scheduler-ns.yaml",
@@ -78,34 +78,34 @@ def test_what_is_written(desk: Desk, golden: Any, capsys: Any) -> None:
         golden(f"render-{Path(name).name}", text)
 
 
-def test_the_same_inputs_give_the_same_bytes(desk: Desk) -> None:
-    assert desk.run() == 0
-    before = desk.written()
-    assert desk.run() == 0
-    assert desk.written() == before
+def test_the_same_inputs_give_the_same_bytes(bootstrap: Bootstrap) -> None:
+    assert bootstrap.run() == 0
+    before = bootstrap.written()
+    assert bootstrap.run() == 0
+    assert bootstrap.written() == before
 
 
-def test_everybody_may_read_it_whatever_the_umask_is(desk: Desk) -> None:
+def test_output_is_world_readable_with_any_umask(bootstrap: Bootstrap) -> None:
     before = os.umask(0o077)
     try:
-        assert desk.run() == 0
+        assert bootstrap.run() == 0
     finally:
         os.umask(before)
-    for place in (desk.out, desk.config.parent):
+    for place in (bootstrap.out, bootstrap.config.parent):
         assert place.stat().st_mode & 0o777 == 0o755
         for path in place.rglob("*"):
             assert path.stat().st_mode & 0o777 == (0o755 if path.is_dir() else 0o644)
 
 
-def test_directories_that_are_there_stay_as_they_are(desk: Desk) -> None:
-    desk.out.mkdir(mode=0o700)
-    desk.out.chmod(0o700)
-    assert desk.run() == 0
-    assert desk.out.stat().st_mode & 0o777 == 0o700
+def test_directories_that_are_there_stay_as_they_are(bootstrap: Bootstrap) -> None:
+    bootstrap.out.mkdir(mode=0o700)
+    bootstrap.out.chmod(0o700)
+    assert bootstrap.run() == 0
+    assert bootstrap.out.stat().st_mode & 0o777 == 0o700
 
 
-def test_every_flag_that_callers_of_openshifts_pass_is_taken(desk: Desk) -> None:
-    code = desk.run(
+def test_every_flag_that_callers_of_openshifts_pass_is_taken(bootstrap: Bootstrap) -> None:
+    code = bootstrap.run(
         manifest_namespace="openshift-kube-scheduler",
         manifest_image="hyperkube",
         manifest_operator_image="operator",
@@ -120,23 +120,23 @@ def test_every_flag_that_callers_of_openshifts_pass_is_taken(desk: Desk) -> None
         templates_input_dir=str(assets.directory("templates") / "bootkube"),
     )
     assert code == 0
-    pod = yaml.safe_load(desk.written()["out/bootstrap-manifests/kube-scheduler-pod.yaml"])
+    pod = yaml.safe_load(bootstrap.written()["out/bootstrap-manifests/kube-scheduler-pod.yaml"])
     paths = [v["hostPath"]["path"] for v in pod["spec"]["volumes"] if "hostPath" in v]
     assert paths == ["/s", "/c/f.yaml"]
     assert pod["spec"]["containers"][0]["imagePullPolicy"] == "Always"
 
 
-def test_override_files_are_merged_in_the_order_of_the_command_line(desk: Desk) -> None:
+def test_override_files_are_merged_in_the_order_of_the_command_line(bootstrap: Bootstrap) -> None:
     files = [
-        desk.write(name, yaml.safe_dump(content))
+        bootstrap.write(name, yaml.safe_dump(content))
         for name, content in {
             "z.yaml": {"parallelism": 1, "podInitialBackoffSeconds": 2},
             "m.yaml": {"parallelism": 3},
             "a.yaml": {"parallelism": 5},
         }.items()
     ]
-    assert desk.run(config_override_files=[",".join(files[:2]), files[2]]) == 0
-    config = yaml.safe_load(desk.config.read_text())
+    assert bootstrap.run(config_override_files=[",".join(files[:2]), files[2]]) == 0
+    config = yaml.safe_load(bootstrap.config.read_text())
     assert (config["parallelism"], config["podInitialBackoffSeconds"]) == (5, 2)
 
 
@@ -144,18 +144,18 @@ TEMPLATE = "kind: X\nmetadata:\n  name: a\n  annotations: {release.openshift.io/
 GATE = "apiVersion: config.openshift.io/v1\nkind: FeatureGate\nmetadata: {name: cluster}\n"
 
 
-def own_templates(desk: Desk) -> str:
-    desk.write("t/bootstrap-manifests/pod.yaml", "kind: {{ image | tojson }}\n")
-    desk.write("t/bootstrap-manifests/notes.txt", "{{ not a template")
-    desk.write("t/manifests/default.yml", TEMPLATE % "Default")
-    desk.write("t/manifests/preview.yaml.j2", TEMPLATE % "TechPreviewNoUpgrade")
-    desk.write("t/config/bootstrap-config-overrides.yaml", "parallelism: 2\n")
-    return str(desk.folder / "t")
+def own_templates(bootstrap: Bootstrap) -> str:
+    bootstrap.write("t/bootstrap-manifests/pod.yaml", "kind: {{ image | tojson }}\n")
+    bootstrap.write("t/bootstrap-manifests/notes.txt", "{{ not a template")
+    bootstrap.write("t/manifests/default.yml", TEMPLATE % "Default")
+    bootstrap.write("t/manifests/preview.yaml.j2", TEMPLATE % "TechPreviewNoUpgrade")
+    bootstrap.write("t/config/bootstrap-config-overrides.yaml", "parallelism: 2\n")
+    return str(bootstrap.folder / "t")
 
 
-def test_templates_of_a_directory_are_used_instead(desk: Desk) -> None:
-    assert desk.run(templates_input_dir=own_templates(desk), manifest_image="i") == 0
-    written = desk.written()
+def test_templates_of_a_directory_are_used_instead(bootstrap: Bootstrap) -> None:
+    assert bootstrap.run(templates_input_dir=own_templates(bootstrap), manifest_image="i") == 0
+    written = bootstrap.written()
     assert written["out/bootstrap-manifests/pod.yaml"] == "kind: i\n"
     assert set(written) == {
         "out/bootstrap-manifests/pod.yaml", "out/manifests/default.yml", "new/config.yaml",
@@ -163,24 +163,25 @@ def test_templates_of_a_directory_are_used_instead(desk: Desk) -> None:
     assert yaml.safe_load(written["new/config.yaml"])["parallelism"] == 2
 
 
-def test_a_feature_gate_somewhere_below_a_directory_decides_which(desk: Desk) -> None:
-    desk.write("m/deep/gate.yml", GATE + "spec: {featureSet: TechPreviewNoUpgrade}\n")
-    desk.write("m/README", "no manifest: [")
-    code = desk.run(
-        templates_input_dir=own_templates(desk), rendered_manifest_files=str(desk.folder / "m")
+def test_a_feature_gate_somewhere_below_a_directory_decides_which(bootstrap: Bootstrap) -> None:
+    bootstrap.write("m/deep/gate.yml", GATE + "spec: {featureSet: TechPreviewNoUpgrade}\n")
+    bootstrap.write("m/README", "no manifest: [")
+    code = bootstrap.run(
+        templates_input_dir=own_templates(bootstrap),
+        rendered_manifest_files=str(bootstrap.folder / "m"),
     )
     assert code == 0
-    assert "out/manifests/preview.yaml" in desk.written()
-    assert "out/manifests/default.yml" not in desk.written()
+    assert "out/manifests/preview.yaml" in bootstrap.written()
+    assert "out/manifests/default.yml" not in bootstrap.written()
 
 
-def test_manifests_that_contradict_each_other(desk: Desk, capsys: Any) -> None:
+def test_manifests_that_contradict_each_other(bootstrap: Bootstrap, capsys: Any) -> None:
     listed = yaml.safe_dump({"apiVersion": "v1", "kind": "List", "items": [yaml.safe_load(GATE)]})
-    same = desk.write("same.yaml", listed)
-    one = desk.write("1.yaml", GATE)
-    other = desk.write("2.json", json.dumps({**yaml.safe_load(GATE), "spec": {}}))
-    assert desk.run(rendered_manifest_files=[same, one]) == 0
-    assert desk.run(rendered_manifest_files=[one, other]) == 2
+    same = bootstrap.write("same.yaml", listed)
+    one = bootstrap.write("1.yaml", GATE)
+    other = bootstrap.write("2.json", json.dumps({**yaml.safe_load(GATE), "spec": {}}))
+    assert bootstrap.run(rendered_manifest_files=[same, one]) == 0
+    assert bootstrap.run(rendered_manifest_files=[one, other]) == 2
     assert capsys.readouterr().err == (
         f"kube-scheduler-operator render: --rendered-manifest-files: {other} and {one} define "
         "FeatureGate cluster differently; keep one of them\n"
@@ -188,7 +189,7 @@ def test_manifests_that_contradict_each_other(desk: Desk, capsys: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("flags", "said"),
+    ("flags", "output"),
     [
         ({"manifest_image": ""}, "--manifest-image is empty"),
         ({"manifest_namespace": ""}, "--manifest-namespace is empty"),
@@ -201,11 +202,11 @@ def test_manifests_that_contradict_each_other(desk: Desk, capsys: Any) -> None:
         ({"manifest_secrets_host_path": ""}, "--manifest-secrets-host-path '' must be an absolute"),
         ({"manifest_config_file_name": "a/b"}, "--manifest-config-file-name 'a/b' must be a file"),
         ({"manifest_config_file_name": ".."}, "--manifest-config-file-name '..' must be a file"),
-        ({"templates_input_dir": "/none"}, "leave it out for the program's own templates"),
+        ({"templates_input_dir": "/none"}, "omit it to use the built-in templates"),
         ({"templates_input_dir": "{}/tls"}, "has no config/bootstrap-config-overrides.yaml"),
         ({"config_override_files": "/none"}, "--config-override-files: /none: No such file"),
         ({"config_override_files": "{}/bad"}, "--config-override-files: {}/bad is neither YAML"),
-        ({"config_override_files": "{}/text"}, "holds a str where an object belongs"),
+        ({"config_override_files": "{}/text"}, "contains a str instead of an object"),
         ({"config_override_files": "{}/zero"}, "config.parallelism: "),
         ({"rendered_manifest_files": "/none"}, "--rendered-manifest-files: /none: No such file"),
         ({"rendered_manifest_files": "{}/zero"}, "without apiVersion or kind"),
@@ -213,43 +214,43 @@ def test_manifests_that_contradict_each_other(desk: Desk, capsys: Any) -> None:
     ids=lambda value: "" if isinstance(value, str) else "-".join(value),
 )
 def test_wrong_inputs_are_named_and_nothing_is_written(
-    flags: Any, said: str, desk: Desk, capsys: Any
+    flags: Any, output: str, bootstrap: Bootstrap, capsys: Any
 ) -> None:
-    desk.write("bad", "a: [")
-    desk.write("text", "hello")
-    desk.write("zero", "parallelism: 0")
-    (desk.folder / "tls" / "config").mkdir()
-    flags = {name: value.format(desk.folder) for name, value in flags.items()}
-    assert desk.run(**flags) == 2
+    bootstrap.write("bad", "a: [")
+    bootstrap.write("text", "hello")
+    bootstrap.write("zero", "parallelism: 0")
+    (bootstrap.folder / "tls" / "config").mkdir()
+    flags = {name: value.format(bootstrap.folder) for name, value in flags.items()}
+    assert bootstrap.run(**flags) == 2
     shown = capsys.readouterr().err
-    assert said.format(desk.folder) in shown
+    assert output.format(bootstrap.folder) in shown
     assert all(line.startswith("kube-scheduler-operator render: ") for line in shown.splitlines())
-    assert desk.written() == {}
+    assert bootstrap.written() == {}
 
 
-def test_all_wrong_flags_are_named_at_once(desk: Desk, capsys: Any) -> None:
-    assert desk.run(manifest_image="", manifest_config_host_path="c") == 2
+def test_all_wrong_flags_are_named_at_once(bootstrap: Bootstrap, capsys: Any) -> None:
+    assert bootstrap.run(manifest_image="", manifest_config_host_path="c") == 2
     assert len(capsys.readouterr().err.splitlines()) == 2
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "output"),
     [(None, "No such file"), ("a: [", "is neither YAML nor JSON"), ("a: b", "has no clusters")],
 )
 def test_without_a_kubeconfig_the_bootstrap_scheduler_could_not_start(
-    content: str | None, said: str, desk: Desk, capsys: Any
+    content: str | None, output: str, bootstrap: Bootstrap, capsys: Any
 ) -> None:
-    (desk.folder / "auth" / "kubeconfig").unlink()
+    (bootstrap.folder / "auth" / "kubeconfig").unlink()
     if content is not None:
-        desk.write("auth/kubeconfig", content)
-    assert desk.run() == 2
-    assert said in capsys.readouterr().err
-    assert desk.written() == {}
+        bootstrap.write("auth/kubeconfig", content)
+    assert bootstrap.run() == 2
+    assert output in capsys.readouterr().err
+    assert bootstrap.written() == {}
 
 
-def test_what_cannot_be_written(desk: Desk, capsys: Any) -> None:
-    desk.write("out", "a file where a directory belongs")
-    assert desk.run() == 1
+def test_what_cannot_be_written(bootstrap: Bootstrap, capsys: Any) -> None:
+    bootstrap.write("out", "a file where a directory belongs")
+    assert bootstrap.run() == 1
     assert "--asset-output-dir and --config-output-file must be writable" in capsys.readouterr().err
 
 

@@ -55,24 +55,24 @@ async def test_one_screen(cluster: Cluster) -> None:
     assert "command" not in done.out
 
 
-async def test_verbose_tells_which_scheduler_this_is(cluster: Cluster) -> None:
+async def test_verbose_shows_the_scheduler_of_each_node(cluster: Cluster) -> None:
     healthy(cluster)
     text = (await cluster.run("status", "--verbose")).out
     lines = [" ".join(line.split()) for line in text.splitlines()]
-    for said in (
+    for output in (
         "pod kube-system/kube-scheduler-a, created 2026-01-01T00:00:00Z",
         "started 2026-01-02T00:00:00Z, 2 restarts",
         "revision 2",
         "content cafe",
         "kubeconfig f00",
         f"image {IMAGE} sha256:1",
-        "last words lost the lease",
+        "last error lost the lease",
         "command kube-scheduler",
         "--config=/x",
         "-v=2",
         "b: no scheduler pod",
     ):
-        assert said in lines, said
+        assert output in lines, output
 
 
 async def test_documents(cluster: Cluster) -> None:
@@ -85,7 +85,7 @@ async def test_documents(cluster: Cluster) -> None:
     assert "scheduler" not in short["nodes"][0]
 
 
-async def test_problems_come_first_and_the_way_out_last(cluster: Cluster) -> None:
+async def test_problems_come_first_and_next_steps_last(cluster: Cluster) -> None:
     bad = {"type": names.PREFLIGHT_DEGRADED, "status": "True", "reason": "R", "message": "no\nyes"}
     cluster.kubescheduler({"a": 1}, status={"conditions": [bad]})
     done = await cluster.run("status")
@@ -99,19 +99,19 @@ async def test_problems_come_first_and_the_way_out_last(cluster: Cluster) -> Non
 
 
 @pytest.mark.parametrize(
-    ("problems", "said"),
+    ("problems", "output"),
     [
-        ([("NodeInstallerDegraded", "RevisionFailed")], ["fix the field"]),
-        ([("NodeControllerDegraded", "MasterNodesNotReady")], ["bring the node back"]),
-        ([("NodeInstallerDegraded", "InstallerFailed")], ["see to what the problem names"]),
+        ([("NodeInstallerDegraded", "RevisionFailed")], ["correct the field"]),
+        ([("NodeControllerDegraded", "MasterNodesNotReady")], ["repair the node"]),
+        ([("NodeInstallerDegraded", "InstallerFailed")], ["resolve the problem"]),
         (
             [("NodeControllerDegraded", "R"), ("UnsupportedConfigOverridesDegraded", "R")],
-            ["fix the field", "bring the node back"],
+            ["correct the field", "repair the node"],
         ),
     ],
 )
-async def test_the_way_out_fits_the_problem(
-    cluster: Cluster, problems: list[tuple[str, str]], said: list[str]
+async def test_next_steps_fit_the_problem(
+    cluster: Cluster, problems: list[tuple[str, str]], output: list[str]
 ) -> None:
     conditions = [
         {"type": kind, "status": "True", "reason": reason, "message": "m"}
@@ -119,11 +119,11 @@ async def test_the_way_out_fits_the_problem(
     ]
     cluster.kubescheduler({"a": 1}, status={"conditions": conditions})
     _, _, steps = (await cluster.run("status")).out.partition("Next: ")
-    every = ("fix the field", "bring the node back", "see to what the problem names")
-    assert [words for words in every if words in steps] == said
+    every = ("correct the field", "repair the node", "resolve the problem")
+    assert [words for words in every if words in steps] == output
 
 
-async def test_profiling_that_is_on_is_told_with_its_revision(cluster: Cluster) -> None:
+async def test_enabled_profiling_is_shown_with_its_revision(cluster: Cluster) -> None:
     healthy(cluster)
     on = content(unsupportedConfigOverrides={"enableProfiling": True})
     cluster.revision(1, on)
@@ -147,7 +147,7 @@ async def test_of_how_many_nodes_the_load_is_known(cluster: Cluster) -> None:
     cluster.put(LOAD_POLICIES, {"metadata": {"name": "new"}, "spec": {}})
     done = await cluster.run("status")
     assert f"Load       default (NodeMetrics): {message}" in done.out
-    assert "Load       new: the operator has not seen it yet" in done.out
+    assert "Load       new: not observed by the operator yet" in done.out
     shown = json.loads((await cluster.run("status", "-o", "json")).out)["loadPolicies"]
     assert shown[0] == {
         "name": "default",
@@ -155,7 +155,7 @@ async def test_of_how_many_nodes_the_load_is_known(cluster: Cluster) -> None:
         "nodes": counts,
         "accepted": "Unknown",
         "available": "True",
-        "said": message,
+        "message": message,
     }
 
 

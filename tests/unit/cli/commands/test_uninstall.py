@@ -48,7 +48,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def installed(cluster: Cluster) -> Iterator[Cluster]:
-    """The operator in a cluster, as far as its API tells."""
+    """The operator in a cluster, as its API shows it."""
     api = cluster.api
     api.served |= {
         *KINDS, CUSTOM_RESOURCE_DEFINITIONS, DEPLOYMENTS, LEASES, CONFIG_MAPS, PODS,
@@ -70,7 +70,7 @@ def installed(cluster: Cluster) -> Iterator[Cluster]:
 
 
 def report(cluster: Cluster, reason: str, message: str, generation: int = 2) -> None:
-    """What the operator says in its status."""
+    """The status that the operator writes."""
     condition = {
         "type": names.NODE_INSTALLER_PROGRESSING,
         "status": "False" if reason == "Removed" else "True",
@@ -139,10 +139,11 @@ async def test_everything_in_its_order(installed: Cluster) -> None:
         done = await run(installed)
     assert (done.code, done.err) == (0, "")
     assert left(installed) == []
-    told = [line.partition(" ")[2] for line in done.out.splitlines()]
-    assert nodes in told
-    assert "the operator has yet to delete ConfigMap kube-scheduler-operator/revision-status-1" in (
-        told
+    reported = [line.partition(" ")[2] for line in done.out.splitlines()]
+    assert nodes in reported
+    assert (
+        "waiting for the operator to delete ConfigMap kube-scheduler-operator/revision-status-1"
+        in (reported)
     )
     deletions = [seen.path.rpartition("/")[2] for seen in installed.api.requests("DELETE")]
     assert deletions == [
@@ -161,15 +162,18 @@ async def test_a_state_from_before_is_not_taken_for_the_end(installed: Cluster) 
     forget(installed)
     done = await run(installed, "--timeout", "2")
     assert done.code == 1
-    assert "the operator has not taken notice yet" in done.err
+    assert "waiting for the operator to observe the change" in done.err
     assert installed.api.requests("DELETE") == []
 
 
-async def test_who_gives_up_says_what_was_waited_for_and_can_try_again(installed: Cluster) -> None:
+async def test_timeout_reports_the_pending_step_and_can_be_repeated(installed: Cluster) -> None:
     async with operator(installed, lambda: report(installed, "Removing", "b: is not Ready")):
         done = await run(installed, "--timeout", "2")
     assert done.code == 1
-    assert "not done after 2 s: b: is not Ready; see to that and run it again" in done.err
+    assert (
+        "not finished after 2 s: b: is not Ready; resolve this and run the command again"
+        in done.err
+    )
     assert installed.api.requests("DELETE") == []
     report(installed, "Removed", "done")
     forget(installed)
@@ -181,19 +185,20 @@ async def test_who_gives_up_says_what_was_waited_for_and_can_try_again(installed
 async def test_an_operator_that_does_not_run_is_named(installed: Cluster) -> None:
     done = await run(installed, "--timeout", "2")
     assert done.code == 1
-    assert "none is running (Lease kube-scheduler-operator/kube-scheduler-operator-lock)" in (
-        done.err
+    assert (
+        "no operator is running (Lease kube-scheduler-operator/kube-scheduler-operator-lock)"
+        in (done.err)
     )
 
 
-async def test_where_there_is_no_kubescheduler_there_is_nothing_to_wait_for(
+async def test_without_a_kubescheduler_no_node_is_restored(
     installed: Cluster,
 ) -> None:
     forget(installed)
     installed.api.remove(KUBE_SCHEDULERS, names.CLUSTER)
     done = await run(installed)
     assert done.code == 0
-    assert "there is nothing to bring back" in done.out
+    assert "no node has to be restored" in done.out
     assert left(installed) == []
     assert (await run(installed)).code == 0, "and once more"
 
@@ -207,14 +212,14 @@ async def test_a_cluster_that_never_had_the_operator(cluster: Cluster) -> None:
     assert (await run(cluster)).code == 0
 
 
-async def test_a_kubescheduler_that_somebody_deleted_is_made_again(installed: Cluster) -> None:
+async def test_deleted_kubescheduler_is_created_again(installed: Cluster) -> None:
     """Its revisions are there, so nodes may run them."""
     installed.api.remove(KUBE_SCHEDULERS, names.CLUSTER)
     steps = (lambda: report(installed, "Removed", "done"), lambda: forget(installed))
     async with operator(installed, *steps):
         done = await run(installed)
     assert done.code == 0
-    assert "made one that is Removed" in done.out
+    assert "with managementState Removed" in done.out
     assert left(installed) == []
 
 
@@ -222,15 +227,18 @@ async def test_an_operator_that_runs_elsewhere_has_to_end(installed: Cluster) ->
     report(installed, "Removed", "done")
     forget(installed)
     installed.api.put(
-        LEASES, names.LEASE, NAMESPACE, spec={"holderIdentity": "desk", "leaseDurationSeconds": 15}
+        LEASES,
+        names.LEASE,
+        NAMESPACE,
+        spec={"holderIdentity": "laptop", "leaseDurationSeconds": 15},
     )
     done = await run(installed, "--timeout", "2")
     assert done.code == 1
-    assert "desk is an operator that runs elsewhere; end it" in done.err
+    assert "another operator is running as laptop; stop it" in done.err
     assert "KubeScheduler cluster" in left(installed)
 
 
-async def test_a_lease_that_nobody_renews_is_nobodys(installed: Cluster) -> None:
+async def test_expired_lease_has_no_holder(installed: Cluster) -> None:
     report(installed, "Removed", "done")
     forget(installed)
     spec: dict[str, Any] = {"holderIdentity": "dead", "leaseDurationSeconds": 1}
@@ -239,15 +247,15 @@ async def test_a_lease_that_nobody_renews_is_nobodys(installed: Cluster) -> None
     assert left(installed) == []
 
 
-async def test_kinds_that_are_somebody_elses_stay_with_their_objects(installed: Cluster) -> None:
+async def test_kinds_of_other_owners_are_kept_with_their_objects(installed: Cluster) -> None:
     report(installed, "Removed", "done")
     forget(installed)
     installed.api.put(CUSTOM_RESOURCE_DEFINITIONS, names.SCHEDULERS, labels={})
     installed.api.put(CLUSTER_OPERATORS, "dns")
     done = await run(installed)
     assert done.code == 0
-    assert "Scheduler cluster stays: its kind did not come with the operator" in done.out
-    assert "there are others of that kind: dns" in done.out
+    assert "kept Scheduler cluster: its kind was not installed with the operator" in done.out
+    assert "other objects of this kind exist: dns" in done.out
     assert sorted(left(installed)) == [
         "ClusterOperator dns",
         f"CustomResourceDefinition {names.CLUSTEROPERATORS}",
@@ -258,7 +266,7 @@ async def test_kinds_that_are_somebody_elses_stay_with_their_objects(installed: 
 
 @pytest.mark.parametrize("kind", [SCHEDULER_EXTENDERS, SCHEDULER_PROFILES], ids=lambda k: k.kind)
 @pytest.mark.parametrize("used", [True, False])
-async def test_a_kind_of_users_goes_with_the_operator_unless_somebody_uses_it(
+async def test_unused_kinds_of_users_are_deleted(
     cluster: Cluster, kind: Resource, used: bool
 ) -> None:
     api = cluster.api
@@ -273,7 +281,7 @@ async def test_a_kind_of_users_goes_with_the_operator_unless_somebody_uses_it(
     assert done.code == 0
     kinds = [name for _, name in api.objects[CUSTOM_RESOURCE_DEFINITIONS]]
     assert kinds == ([kind.name] if used else [])
-    assert ("there are others of that kind: team" in done.out) == used
+    assert ("other objects of this kind exist: team" in done.out) == used
     assert len(api.objects.get(kind, {})) == used, "users' own objects stay"
 
 
@@ -285,7 +293,7 @@ async def test_kinds_can_be_left_to_kubectl(installed: Cluster) -> None:
     assert len(left(installed, CUSTOM_RESOURCE_DEFINITIONS)) == len(KINDS)
 
 
-async def test_further_schedulers_go_first_and_with_them_what_was_made_for_them(
+async def test_secondary_schedulers_are_deleted_first_with_their_objects(
     installed: Cluster,
 ) -> None:
     """Their kind must be there for as long as the garbage collector needs it."""
@@ -302,7 +310,7 @@ async def test_further_schedulers_go_first_and_with_them_what_was_made_for_them(
     done = await run(installed, "--timeout", "2")
     assert done.code == 1
     assert (
-        "the garbage collector has yet to delete ClusterRoleBinding mine-as-kube-scheduler, "
+        "waiting for the garbage collector to delete ClusterRoleBinding mine-as-kube-scheduler, "
         "RoleBinding kube-system/mine-authentication-reader, "
         "Deployment kube-scheduler-operator/mine" in done.err
     )
@@ -332,8 +340,8 @@ async def test_annotations_are_taken_from_nodes_while_there_is_still_an_operator
     done = await run(installed, "--timeout", "2")
     assert done.code == 1
     assert (
-        "the operator has yet to take annotations from nodes (Job "
-        "kube-scheduler-operator/load-cleanup): none is running" in done.err
+        "waiting for the operator to remove annotations from nodes (Job "
+        "kube-scheduler-operator/load-cleanup): no operator is running" in done.err
     )
     assert left(installed, DEPLOYMENTS) == [f"Deployment {names.PROGRAM}"]
     assert left(installed, LOAD_POLICIES) == []
@@ -354,4 +362,4 @@ async def test_a_missing_right_is_named(installed: Cluster) -> None:
     installed.api.fail(403, method="PATCH", reason="Forbidden", message='user "x" cannot patch')
     done = await run(installed)
     assert done.code == 1
-    assert "you may not patch kubeschedulers.operator.openshift.io" in done.err
+    assert "no permission to patch kubeschedulers.operator.openshift.io" in done.err

@@ -73,7 +73,7 @@ def test_a_file_that_cannot_be_read_is_wrong_usage(
     assert shown.err.startswith(f"error: {arguments[1]}: ")
 
 
-def test_bytes_that_are_no_text_are_wrong_usage(tmp_path: Path) -> None:
+def test_bytes_that_are_not_text_are_wrong_usage(tmp_path: Path) -> None:
     (tmp_path / "x").write_bytes(b"\xff\xfe\x00")
     assert run("-f", str(tmp_path / "x")) == 2
 
@@ -86,12 +86,12 @@ def test_without_a_file_it_is_wrong_usage() -> None:
 
 def test_text(file: Any, capsys: Any) -> None:
     assert printed(capsys, "-f", file(WARNED)).splitlines()[-2:] == [
-        "    fix: use 0, which chooses 5 to 50 by the size of the cluster",
+        "    fix: set 0, an adaptive default of 5 to 50 % by cluster size",
         "kube-scheduler 1.35 would start with 1 document: 1 warning",
     ]
     lines = printed(capsys, "-f", file(f"{HEAD}parallelism: 0\n")).splitlines()
     assert lines == [
-        "a.yaml:3:1: error: parallelism: this must be more than 0 [InvalidConfiguration]",
+        "a.yaml:3:1: error: parallelism: must be greater than 0 [InvalidConfiguration]",
         "    fix: the default is 16",
         "kube-scheduler 1.35 would not start with 1 document: 1 error",
     ]
@@ -175,10 +175,10 @@ def test_every_format_that_can_be_chosen_exists() -> None:
     assert tuple(FORMATS) == CHOICES
 
 
-def test_a_version_that_is_not_on_record_is_told(file: Any, capsys: Any) -> None:
+def test_unknown_version_is_reported(file: Any, capsys: Any) -> None:
     text = f"{HEAD}profiles: [{{plugins: {{filter: {{enabled: [{{name: New}}]}}}}}}]\n"
     assert run("-f", file(text), "--kubernetes-version", "v1.99.0") == 0
-    assert "1.99 is not on record" in capsys.readouterr().err
+    assert "1.99 is not a known version" in capsys.readouterr().err
 
 
 def test_gates_and_images_count(file: Any) -> None:

@@ -8,23 +8,23 @@ from typing import Any
 import pytest
 
 from kube_scheduler_operator.base import names
-from kube_scheduler_operator.cli.lib.compare import changes, take_apart, unified
-from kube_scheduler_operator.controlplane.revision.content import Content
+from kube_scheduler_operator.cli.lib.compare import changes, parse_revision, unified
+from kube_scheduler_operator.controlplane.revision.content import RevisionContent
 
 from ..conftest import IMAGE, content
 
 LOW, HIGH, NONE = "LowNodeUtilization", "HighNodeUtilization", "NoScoring"
 
 
-def overridden(**overrides: Any) -> Content:
+def overridden(**overrides: Any) -> RevisionContent:
     return content(unsupportedConfigOverrides=overrides)
 
 
-def profile(**fields: Any) -> Content:
+def profile(**fields: Any) -> RevisionContent:
     return overridden(profiles=[{"schedulerName": "default-scheduler", **fields}])
 
 
-def plugins(**points: Any) -> Content:
+def plugins(**points: Any) -> RevisionContent:
     return profile(plugins=points)
 
 
@@ -32,7 +32,7 @@ FIT = {"scoringStrategy": {"type": "MostAllocated"}}
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "said"),
+    ("before", "after", "output"),
     [
         (content(), content(), []),
         (content(), content(LOW), []),
@@ -88,10 +88,7 @@ FIT = {"scoringStrategy": {"type": "MostAllocated"}}
         (
             plugins(score={"disabled": [{"name": "ImageLocality"}]}),
             plugins(score={"disabled": [{"name": "ImageLocality"}, {"name": "NodePorts"}]}),
-            [
-                "profile default-scheduler: the lists of plugins are written in another way, with "
-                "the same effect"
-            ],
+            ["profile default-scheduler: plugin lists changed without an effect"],
         ),
         (
             content(),
@@ -99,48 +96,54 @@ FIT = {"scoringStrategy": {"type": "MostAllocated"}}
             ["order at filter"],
         ),
     ],
-    ids=lambda value: "" if isinstance(value, Content) else (value[0] if value else "nothing")[:40],
+    ids=lambda value: (
+        "" if isinstance(value, RevisionContent) else (value[0] if value else "nothing")[:40]
+    ),
 )
-def test_changes_in_words(before: Content, after: Content, said: list[str]) -> None:
-    found = list(changes(take_apart(before), take_apart(after)))
-    if said == ["order at filter"]:
+def test_changes_in_words(
+    before: RevisionContent, after: RevisionContent, output: list[str]
+) -> None:
+    found = list(changes(parse_revision(before), parse_revision(after)))
+    if output == ["order at filter"]:
         assert len(found) == 1
         assert found[0].startswith(
             "profile default-scheduler: order at filter: NodeAffinity, NodeN"
         )
     else:
-        assert found == said
+        assert found == output
 
 
 def test_scores_that_are_switched_off_are_named_by_point() -> None:
-    found = changes(take_apart(content(LOW)), take_apart(content(NONE)))
+    found = changes(parse_revision(content(LOW)), parse_revision(content(NONE)))
     assert all(" off at " in line for line in found)
     assert any(line.endswith(" off at preScore, score") for line in found)
-    back = changes(take_apart(content(NONE)), take_apart(content(LOW)))
+    back = changes(parse_revision(content(NONE)), parse_revision(content(LOW)))
     assert [line.replace(" on at ", " off at ") for line in back] == list(found)
 
 
 @pytest.mark.parametrize("text", ["{", "[]", "", '{"profiles": {"a": 1}}'])
-def test_what_somebody_broke_by_hand_is_compared_all_the_same(text: str) -> None:
+def test_content_that_cannot_be_parsed_is_compared_as_text(text: str) -> None:
     good = content()
-    broken = Content({**good.parts, names.CONFIG: {names.CONFIG_KEY: text}})
-    assert changes(take_apart(good), take_apart(broken))
-    assert unified(take_apart(good), take_apart(broken), ("a", "b"))
+    broken = RevisionContent({**good.parts, names.CONFIG: {names.CONFIG_KEY: text}})
+    assert changes(parse_revision(good), parse_revision(broken))
+    assert unified(parse_revision(good), parse_revision(broken), ("a", "b"))
 
 
-def test_a_difference_in_the_pod_alone_is_told() -> None:
+def test_difference_in_the_pod_alone_is_reported() -> None:
     good = content()
     pod = json.loads(good.parts[names.POD][names.POD_KEY])
     pod["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "1"
     data = {**good.parts[names.POD], names.POD_KEY: json.dumps(pod)}
-    (said,) = changes(take_apart(good), take_apart(Content({**good.parts, names.POD: data})))
+    (output,) = changes(
+        parse_revision(good), parse_revision(RevisionContent({**good.parts, names.POD: data}))
+    )
     where = "the pod's spec.containers.kube-scheduler.resources.requests.cpu"
-    assert said == f'{where}: "100m" → "1"'
+    assert output == f'{where}: "100m" → "1"'
 
 
 def test_the_diff_shows_flags_one_per_line_and_the_configuration_as_yaml() -> None:
     old, new = content(LOW), content(HIGH, logLevel="Debug")
-    lines = unified(take_apart(old), take_apart(new), ("revision-1", "revision-2"))
+    lines = unified(parse_revision(old), parse_revision(new), ("revision-1", "revision-2"))
     assert "--- revision-1/flags" in lines
     assert "+++ revision-2/config.yaml" in lines
     assert {"--v=2", "+-v=4", "+      - name: NodeResourcesBalancedAllocation"} <= set(lines)
@@ -151,8 +154,8 @@ def test_the_diff_shows_flags_one_per_line_and_the_configuration_as_yaml() -> No
 
 @pytest.mark.parametrize("key", [names.FORCE_REDEPLOYMENT_KEY, names.PREFLIGHT_KUBECONFIG_KEY])
 def test_the_diff_is_empty_only_for_the_same_content(key: str) -> None:
-    one = take_apart(content())
+    one = parse_revision(content())
     assert unified(one, one, ("a", "b")) == []
     parts = {**content().parts}
     parts[names.POD] = {**parts[names.POD], key: "other"}
-    assert unified(one, take_apart(Content(parts)), ("a", "b"))
+    assert unified(one, parse_revision(RevisionContent(parts)), ("a", "b"))

@@ -12,7 +12,7 @@ from kube_scheduler_operator.cli.programs.operator import _namespaces
 
 
 @pytest.mark.parametrize("form", ["text", "json", None])
-def test_logs_are_in_the_form_that_is_asked_for(
+def test_logs_have_the_selected_format(
     form: str | None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     root = logging.getLogger()
@@ -35,5 +35,5 @@ def test_logs_are_in_the_form_that_is_asked_for(
     ("text", "namespaces"),
     [("", None), ("-", ()), ("a", ("a",)), ("a, b,a,", ("a", "b")), (",", None)],
 )
-def test_namespaces_of_further_schedulers(text: str, namespaces: tuple[str, ...] | None) -> None:
+def test_secondary_namespaces(text: str, namespaces: tuple[str, ...] | None) -> None:
     assert _namespaces(text) == namespaces

@@ -1,0 +1,66 @@
+"""Connects a command to the cluster with the identity of its user."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import signal
+import sys
+import threading
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
+
+from ...base import names
+from ...base.platform import PLATFORMS, Platform, UnsupportedCluster
+from ...kube.errors import KubeError
+from .errors import CommandError, error_message
+
+if TYPE_CHECKING:
+    from ...kube.client import ApiClient
+
+    Work = Callable[[ApiClient, Platform], Awaitable[int]]
+
+
+def run_connected(args: argparse.Namespace, work: Work, *, failure: int = 1) -> int:
+    """Connect and perform `work`; its exit code, or `failure` after an error.
+
+    SIGTERM cancels it as Ctrl-C does, so that the command can clean up.
+    """
+    # Loaded here, so that `--help` is instant.
+    from ...engine.detect_platform import CHOICES, detect
+    from ...kube.client import ApiClient
+    from ...kube.credentials import find
+
+    if args.platform not in CHOICES:
+        known = ", ".join(CHOICES)
+        print(f"error: --platform {args.platform!r} is unknown; use {known}", file=sys.stderr)
+        return 2
+
+    async def connected() -> int:
+        task = asyncio.current_task()
+        # Only the main thread can handle signals.
+        if task is not None and threading.current_thread() is threading.main_thread():
+            asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+        credentials = find(args.kubeconfig, args.context)
+        async with ApiClient(
+            credentials, field_manager="kubectl-scheduler", user_agent=f"{names.PROGRAM} kubectl"
+        ) as api:
+            platform = PLATFORMS.get(args.platform)
+            if platform is None:
+                detected = await detect(api)
+                platform = detected.platform
+                for why in detected.unanswered:
+                    note = f"note: --platform {platform.name} is assumed: {why}"
+                    print(note, file=sys.stderr)
+            return await work(api, platform)
+
+    try:
+        return asyncio.run(connected())
+    except asyncio.CancelledError:
+        return 128 + signal.SIGTERM
+    except UnsupportedCluster as error:
+        print(f"error: {error}", file=sys.stderr)
+        return failure
+    except (KubeError, CommandError) as error:
+        print(f"error: {error_message(error)}", file=sys.stderr)
+        return failure

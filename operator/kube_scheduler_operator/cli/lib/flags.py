@@ -1,0 +1,87 @@
+"""Flags that several commands have."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING, Final
+
+from .errors import UsageError
+
+if TYPE_CHECKING:
+    from ...offline.checks import CheckOptions
+
+DEFAULT_VERSION: Final = "1.35"
+"""The version of kube-scheduler that files are checked for, unless a flag sets another one."""
+
+
+def add_cluster_flags(parser: argparse.ArgumentParser) -> None:
+    """`--kubeconfig`, `--context` and `--platform`."""
+    parser.add_argument("--kubeconfig", help="default: $KUBECONFIG, then ~/.kube/config")
+    parser.add_argument("--context", help="the kubeconfig context to use")
+    add_platform_flag(parser)
+
+
+def add_platform_flag(parser: argparse.ArgumentParser) -> None:
+    """`--platform`; the help text repeats the values because importing them is slow."""
+    parser.add_argument(
+        "--platform",
+        default="auto",
+        help="kind of cluster: kubeadm, openshift or rke2 (default: auto, detected)",
+    )
+
+
+def add_output_flag(parser: argparse.ArgumentParser) -> None:
+    """`-o`."""
+    parser.add_argument(
+        "-o", "--output", choices=("text", "json", "yaml"), default="text", help="default: text"
+    )
+
+
+def add_check_flags(parser: argparse.ArgumentParser) -> None:
+    """The flags that describe the kube-scheduler for which files are checked."""
+    parser.add_argument(
+        "--kubernetes-version",
+        default=DEFAULT_VERSION,
+        metavar="VERSION",
+        help="version of the kube-scheduler that will read the files (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--feature-gates",
+        action="append",
+        default=[],
+        metavar="NAME=true",
+        help="feature gates of that kube-scheduler, as in its own flag; can be repeated",
+    )
+    parser.add_argument(
+        "--custom-image",
+        action="store_true",
+        help="accept plugins that Kubernetes' own kube-scheduler does not have",
+    )
+
+
+def check_options(args: argparse.Namespace) -> CheckOptions:
+    """The value of these flags.
+
+    Raises:
+        UsageError: a value is invalid.
+    """
+    from ...offline.checks import CheckOptions
+    from ...schedulerconfig.feature_gates import Gates, parse_gates
+    from ...schedulerconfig.in_tree_plugins import NEWEST, OLDEST, on_record
+    from ...schedulerconfig.versions import Version
+
+    try:
+        version = Version.parse(args.kubernetes_version)
+    except ValueError as error:
+        raise UsageError(f"--kubernetes-version: {error}") from None
+    try:
+        gates = Gates(version, parse_gates(args.feature_gates))
+    except ValueError as error:
+        raise UsageError(f"--feature-gates: {error}") from None
+    if not on_record(version):
+        sys.stderr.write(
+            f"note: Kubernetes {version.short} is not a known version ({OLDEST.short} to "
+            f"{NEWEST.short}), so unknown fields and plugins are accepted\n"
+        )
+    return CheckOptions(gates, stock=not args.custom_image)

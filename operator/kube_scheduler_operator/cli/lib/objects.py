@@ -1,0 +1,54 @@
+"""Reads the operator's objects from the API."""
+
+from __future__ import annotations
+
+from ...base import names
+from ...base.platform import Platform
+from ...kube.api import Api, Object
+from ...kube.errors import NotFound
+from ...kube.resource import (
+    CONFIG_MAPS,
+    KUBE_SCHEDULERS,
+    ObjectRef,
+    Resource,
+)
+from .errors import CommandError
+
+
+async def find_object(api: Api, ref: ObjectRef) -> Object | None:
+    """One object; None if it does not exist."""
+    try:
+        return await api.get(ref)
+    except NotFound:
+        return None
+
+
+async def get_kubescheduler(api: Api) -> Object:
+    """KubeScheduler "cluster".
+
+    Raises:
+        CommandError: it does not exist.
+    """
+    found = await find_object(api, ObjectRef(KUBE_SCHEDULERS, None, names.CLUSTER))
+    if found is None:
+        raise CommandError(
+            f'KubeScheduler "{names.CLUSTER}" does not exist: is the operator installed in this '
+            "cluster?"
+        )
+    return found
+
+
+async def list_by_name(api: Api, resource: Resource) -> dict[str, Object] | None:
+    """The objects of a kind by name; None if the kind is not installed."""
+    try:
+        found = await api.list(resource)
+    except NotFound:
+        return None
+    return {obj["metadata"]["name"]: obj for obj in found.items}
+
+
+async def list_config_maps(api: Api, platform: Platform) -> dict[str, Object]:
+    """The operator's own ConfigMaps in the target namespace, by name."""
+    selector = f"{names.MANAGED_BY_LABEL}={names.PROGRAM}"
+    found = await api.list(CONFIG_MAPS, platform.target_namespace, label_selector=selector)
+    return {obj["metadata"]["name"]: obj for obj in found.items}

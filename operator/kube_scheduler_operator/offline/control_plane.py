@@ -1,0 +1,130 @@
+"""Checks of KubeSchedulerConfigurations and of the control plane's objects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from ..base import names
+from ..base.findings import WARNING, Path, Problem
+from ..base.objects import mapping
+from ..schedulerconfig.crd_schema import validate_object
+from ..schedulerconfig.feature_gates import Gates, parse_gates
+from ..schedulerconfig.validation import Target, validate_config
+from ..schedulerconfig.warnings import ConfiguredScheduler, config_warnings
+from .checks import NOT_READ, Checked, CheckOptions, Item, by_name, problem_of, problems_of
+
+PROFILE: Final = "SchedulerProfile"
+
+EXTENDER: Final = "SchedulerExtender"
+
+_MANY: Final = (PROFILE, EXTENDER)
+
+
+def check_configurations(items: Sequence[Item], options: CheckOptions) -> Checked:
+    """Check KubeSchedulerConfigurations as kube-scheduler does, then for risky settings."""
+    checked = Checked()
+    for item in items:
+        problems = validate_config(item.value, options.target)
+        if not problems:
+            problems = config_warnings(item.value, options.target)
+            process = ConfiguredScheduler(item.file, item.value, options.target)
+            checked.processes.append((item, process))
+        checked.problems += [(item, problem) for problem in problems]
+    return checked
+
+
+_REPORTED_ELSEWHERE: Final = (
+    names.OVERRIDES_UPGRADEABLE,
+    names.SCHEDULER_EXTENDERS_DEGRADED,
+    names.SCHEDULER_PROFILES_DEGRADED,
+)
+
+
+def check_control_plane(items: Sequence[Item], options: CheckOptions) -> Checked:
+    """Check the objects from which the operator composes the control plane's configuration.
+
+    Profiles and extenders of other schedulers are ignored.
+    """
+    # Loaded here because composition is slow to import and configurations do not need it.
+    from ..controlplane.compose import Inputs, compose
+    from ..schedulerconfig.command_line import parse
+
+    checked = Checked()
+    chosen: dict[str, Item] = {}
+    for item in items:
+        if item.kind not in _MANY and item.name not in ("", names.CLUSTER):
+            message = f'{item.kind} "{item.name}" is ignored'
+            fix = f'rename it to "{names.CLUSTER}"'
+            problem = Problem(NOT_READ, ("metadata", "name"), message, fix, WARNING)
+            checked.problems.append((item, problem))
+        elif item.kind not in _MANY and item.kind in chosen:
+            message = f"a {item.kind} is already defined and a cluster has one; remove one of them"
+            checked.problems.append((item, Problem(NOT_READ, ("metadata", "name"), message)))
+        elif item.kind not in _MANY:
+            chosen[item.kind] = item
+    profiles, problems = by_name(item for item in items if item.kind == PROFILE)
+    checked.problems += problems
+    extenders, problems = valid_extenders(items)
+    checked.problems += problems
+    if not chosen and not profiles and not extenders:
+        return checked
+    values = {kind: item.value for kind, item in chosen.items()}
+    others = (*profiles.values(), *extenders.values())
+    inputs = Inputs(
+        platform=options.platform,
+        operand_version=options.gates.version,
+        scheduler=values.get("Scheduler", {}),
+        kubescheduler=values.get("KubeScheduler", {}),
+        stock_image=options.stock,
+        scheduler_profiles=tuple(item.value for item in profiles.values()),
+        scheduler_extenders=tuple(item.value for item in extenders.values()),
+        schedulers=frozenset(scheduler_of(i) for i in (*profiles.values(), *extenders.values()))
+        | {""},
+        planned=True,
+    )
+    composition = compose(inputs)
+    for result in composition.results:
+        checked.problems += problems_of(result, profiles)
+    for one in composition.extenders:
+        checked.problems += problems_of(one, extenders)
+    for finding in composition.findings:
+        if finding.condition in _REPORTED_ELSEWHERE:
+            continue  # reported above, or relevant to upgrades only
+        problem = problem_of(finding)
+        checked.problems.append((_owner(problem.path, chosen, others), problem))
+    if composition.config is not None and not composition.blocking:
+        explicit = parse_gates(parse(composition.arguments).get("feature-gates", ()))
+        target = Target(Gates(options.gates.version, explicit), stock=options.stock)
+        item = _owner((), chosen, others)
+        process = ConfiguredScheduler(item.file, composition.config, target)
+        checked.processes.append((item, process))
+    return checked
+
+
+def valid_extenders(
+    items: Iterable[Item],
+) -> tuple[dict[str, Item], list[tuple[Item, Problem]]]:
+    """(SchedulerExtenders by name, problems of those with a missing or duplicate name).
+
+    Leaves out those that violate their CustomResourceDefinition, which is reported separately.
+    """
+    definition = f"{names.SCHEDULEREXTENDERS}.yaml"
+    extenders = (item for item in items if item.kind == EXTENDER)
+    return by_name(
+        item
+        for item in extenders
+        if next(validate_object(item.value, definition, "v1alpha1"), None) is None
+    )
+
+
+def scheduler_of(item: Item) -> str:
+    """The scheduler of a profile or an extender; empty: the control plane's."""
+    return str(mapping(item.value.get("spec")).get("scheduler") or "")
+
+
+def _owner(path: Path, chosen: Mapping[str, Item], others: Sequence[Item]) -> Item:
+    """The document with the longest part of a path; KubeScheduler if several tie."""
+    kinds = sorted(chosen, reverse=True, key=lambda kind: kind == "KubeScheduler")
+    items = [chosen[kind] for kind in kinds] or list(others)
+    return max(items, key=lambda item: item.document.depth(path))

@@ -1,0 +1,61 @@
+"""What the commands share: a start that is instant, sentences that help, exit codes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from kube_scheduler_operator.__main__ import PLUGIN_COMMANDS, kubectl_plugin
+from kube_scheduler_operator.cli.lib.errors import error_message
+from kube_scheduler_operator.cli.lib.output import format_table
+from kube_scheduler_operator.kube.errors import ApiRequest, Conflict, Forbidden
+from kube_scheduler_operator.kube.resource import PODS
+
+HEAVY = ("aiohttp", "asyncio", "jinja2", "kopf", "kubernetes", "ssl", "tempfile", "yaml")
+
+
+def test_help_loads_nothing_that_is_heavy() -> None:
+    program = (
+        "import sys\nfrom kube_scheduler_operator.__main__ import kubectl_plugin\n"
+        "try:\n    kubectl_plugin(['--help'])\nexcept SystemExit:\n    pass\n"
+        "print(*sys.modules, sep='\\n', file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert set(done.stderr.split()) & set(HEAVY) == set()
+    assert "must-gather" in done.stdout
+
+
+@pytest.mark.parametrize("name", [command.name for command in PLUGIN_COMMANDS])
+def test_every_command_explains_itself(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        kubectl_plugin([name, "--help"])
+    assert ended.value.code == 0
+    assert f"usage: kubectl scheduler {name}" in capsys.readouterr().out
+
+
+def test_a_missing_right_on_a_subresource_is_named_with_its_rule() -> None:
+    request = ApiRequest("get", "/x", PODS, "kube-system", "p", "log")
+    error = Forbidden(request, status=403, message='User "u" cannot get resource "pods/log"')
+    assert error_message(error) == (
+        "no permission to get pods/log in namespace kube-system; ask a cluster administrator for a "
+        'Role in namespace kube-system: apiGroups: [""], resources: ["pods/log"], verbs: ["get"]'
+    )
+
+
+def test_denial_without_a_missing_rule_shows_the_servers_message() -> None:
+    error = Forbidden(ApiRequest("create", "/x", PODS, "ns"), status=403, message="exceeded quota")
+    assert "exceeded quota" in error_message(error)
+    assert "administrator" not in error_message(error)
+
+
+def test_conflict_message_has_a_remedy() -> None:
+    error = Conflict(ApiRequest("update", "/x", PODS, "ns", "p"), status=409, message="modified")
+    assert error_message(error).endswith("run the command again")
+
+
+def test_columns_are_as_wide_as_their_widest_cell() -> None:
+    assert format_table([("A", "B"), ("long", ""), ("x", "y")]) == ["A     B", "long", "x     y"]
