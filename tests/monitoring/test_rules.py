@@ -22,7 +22,7 @@ MONITORING = HERE.parents[1] / "deploy" / "monitoring"
 COMPONENTS = ("operator", "schedulers")
 Rules = dict[str, Any]
 
-# Whoever has no promtool gets it first, which takes minutes.
+# Without promtool it is downloaded or built first, which takes minutes.
 pytestmark = pytest.mark.timeout(3600)
 
 
@@ -82,8 +82,8 @@ def test_promtool_has_nothing_to_say_against_the_rules(
 
 @pytest.mark.parametrize("component", COMPONENTS)
 def test_alerts_fire_when_they_should(promtool: Path, tmp_path: Path, component: str) -> None:
-    fine, said = run(promtool, tmp_path, component, rules_of(component))
-    assert fine, said
+    fine, output = run(promtool, tmp_path, component, rules_of(component))
+    assert fine, output
 
 
 @pytest.mark.parametrize(
@@ -96,12 +96,12 @@ def test_alerts_fire_when_they_should(promtool: Path, tmp_path: Path, component:
         if rule["for"] != "0m" or minutes > 0
     ],
 )
-def test_each_alert_waits_for_as_long_as_it_says(
+def test_each_alert_waits_for_its_duration(
     promtool: Path, tmp_path: Path, component: str, position: int, minutes: int
 ) -> None:
     rules = copy.deepcopy(rules_of(component))
     rule = list(alerts(rules))[position]
     number, unit = re.fullmatch(r"(\d+)([hm])", rule["for"]).groups()  # type: ignore[union-attr]
     rule["for"] = f"{int(number) * (60 if unit == 'h' else 1) + minutes}m"
-    fine, said = run(promtool, tmp_path, component, rules)
-    assert not fine, f"no test notices: {said}"
+    fine, output = run(promtool, tmp_path, component, rules)
+    assert not fine, f"no test notices: {output}"

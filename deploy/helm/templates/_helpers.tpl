@@ -1,4 +1,4 @@
-{{/* What the schema cannot say in words. */}}
+{{/* Checks that the schema cannot express with a readable message. */}}
 {{- define "kso.check" -}}
 {{- if eq .Values.platform "openshift" -}}
 {{- fail "platform openshift is not for this chart, whose cluster brings half of it: kubectl apply --server-side -k deploy/openshift" -}}
@@ -8,12 +8,12 @@
 {{- end -}}
 {{- end -}}
 
-{{/* Where the program expects itself and keeps its revisions; it can be no other. */}}
+{{/* The program's namespace, which also has its revisions; it is fixed. */}}
 {{- define "kso.namespace" -}}
 kube-scheduler-operator
 {{- end -}}
 
-{{/* managed-by is never the operator: what has its name there it made itself, and deletes. */}}
+{{/* managed-by is never the operator: objects with its name there were created and are deleted by it. */}}
 {{- define "kso.labels" -}}
 app.kubernetes.io/name: kube-scheduler-operator
 {{ include "kso.common" . }}
@@ -31,10 +31,10 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version | replace "+" "_" }}
 {{- end -}}
 {{- end -}}
 
-{{/* On which nodes, and as whom: the operator and the way out. */}}
+{{/* Node placement and security context of the operator and of the uninstall hook. */}}
 {{- define "kso.placement" -}}
 priorityClassName: system-cluster-critical
-# It looks nothing up in the cluster's DNS, which may be waiting for a scheduler.
+# The operator does not use the cluster's DNS, which may itself wait for a scheduler.
 dnsPolicy: Default
 {{- with .Values.imagePullSecrets }}
 imagePullSecrets:
@@ -44,7 +44,7 @@ nodeSelector:
 {{- if .Values.nodeSelector }}
   {{- toYaml .Values.nodeSelector | nindent 2 }}
 {{- else if eq .Values.platform "rke2" }}
-  # RKE2 gives the label a value.
+  # On RKE2 the label has a value.
   node-role.kubernetes.io/control-plane: "true"
 {{- else }}
   node-role.kubernetes.io/control-plane: ""
@@ -63,7 +63,7 @@ tolerations:
     effect: NoExecute
     tolerationSeconds: 120
 {{- if eq .Values.platform "rke2" }}
-  # With which RKE2's manuals keep workloads off its servers.
+  # The taint that RKE2's documentation recommends for server nodes.
   - key: CriticalAddonsOnly
     operator: Exists
 {{- end }}

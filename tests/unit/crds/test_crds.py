@@ -1,4 +1,4 @@
-"""What the CustomResourceDefinitions promise, read from the files. The API server's view of them:
+"""Properties of the CustomResourceDefinitions, read from their files. Their use by the API server:
 tests/integration/test_crds.py.
 """
 
@@ -72,7 +72,7 @@ def rules(node: dict[str, Any]) -> list[str]:
     return [rule["rule"] for rule in node.get("x-kubernetes-validations", [])]
 
 
-def test_there_is_a_file_for_every_kind_and_nothing_else() -> None:
+def test_there_is_one_file_per_kind() -> None:
     files = {f.name for f in assets.directory("crds").iterdir() if f.name.endswith(".yaml")}
     assert files >= {f"{name}.yaml" for name in CRDS}
     kustomization = yaml.safe_load(assets.text("crds", "kustomization.yaml"))
@@ -80,7 +80,7 @@ def test_there_is_a_file_for_every_kind_and_nothing_else() -> None:
 
 
 @each_crd
-def test_names_agree_with_what_the_program_uses(name: str) -> None:
+def test_names_equal_those_in_the_program(name: str) -> None:
     crd, resource = CRDS[name], RESOURCES[name]
     spec = crd["spec"]
     served = Resource(
@@ -104,10 +104,10 @@ def test_one_stored_version_with_status_subresource_and_required_spec(name: str)
 
 
 @each_crd
-def test_every_field_has_a_description_worth_reading(name: str) -> None:
+def test_every_field_has_a_description(name: str) -> None:
     assert schema(name)["description"]
     for path, field in fields(schema(name)):
-        if path == ".metadata":  # the API server has its own and refuses another
+        if path == ".metadata":  # the API server refuses a description of its own field
             continue
         description = field.get("description", "")
         assert re.search(r"\w.*\.$", description, re.DOTALL), f"{name}{path}: {description!r}"
@@ -117,7 +117,7 @@ def test_every_field_has_a_description_worth_reading(name: str) -> None:
 def test_schema_is_structural(name: str) -> None:
     """Every field has a type, and required ones and list keys exist."""
     for path, field in [("", schema(name)), *fields(schema(name))]:
-        # A number or a string has no type that could be said.
+        # A field that is a number or a string cannot declare a type.
         assert "type" in field or field.get("x-kubernetes-preserve-unknown-fields"), path
         assert set(field.get("required", [])) <= set(field.get("properties", {})), path
         keys = field.get("x-kubernetes-list-map-keys", [])
@@ -136,7 +136,7 @@ def test_every_printer_column_reads_a_field_that_exists(name: str) -> None:
             assert schema(name, path)["type"] in ("string", "integer"), column
 
 
-def test_condition_columns_name_conditions_that_the_operator_writes() -> None:
+def test_condition_columns_name_existing_conditions() -> None:
     known = {value for value in vars(names).values() if isinstance(value, str)}
     columns = version(names.KUBESCHEDULERS)["additionalPrinterColumns"]
     columns += version(names.SCHEDULERPROFILES)["additionalPrinterColumns"]
@@ -146,8 +146,8 @@ def test_condition_columns_name_conditions_that_the_operator_writes() -> None:
     assert types <= known
 
 
-def test_a_profile_has_every_extension_point_and_all_of_them_alike() -> None:
-    """A point that is missing would be pruned without a word."""
+def test_a_profile_has_every_extension_point_with_the_same_schema() -> None:
+    """The API server would silently prune a missing extension point."""
     points = schema(names.SCHEDULERPROFILES, "spec.plugins")["properties"]
     assert set(points) == {*POINTS, "multiPoint"}
     different = {
@@ -196,7 +196,7 @@ def test_enum(name: str, path: str, enum: list[str]) -> None:
     assert schema(name, path)["enum"] == enum
 
 
-def test_only_log_levels_and_what_is_scaled_have_defaults() -> None:
+def test_only_management_log_levels_and_replicas_have_defaults() -> None:
     defaults = {
         f"{name}{path}": field["default"]
         for name in CRDS
@@ -205,6 +205,7 @@ def test_only_log_levels_and_what_is_scaled_have_defaults() -> None:
     }
     assert defaults == {
         f"{names.KUBESCHEDULERS}.spec.logLevel": "Normal",
+        f"{names.KUBESCHEDULERS}.spec.managementState": "Managed",
         f"{names.KUBESCHEDULERS}.spec.operatorLogLevel": "Normal",
         f"{names.SECONDARYSCHEDULERS}.spec.replicas": DEFAULT_REPLICAS,
     }
@@ -235,7 +236,7 @@ def test_revisions_only_grow() -> None:
         assert rules(schema(names.KUBESCHEDULERS, path)) == ["self >= oldSelf"]
 
 
-def test_node_status_rules_are_there() -> None:
+def test_node_statuses_have_their_rules() -> None:
     node_statuses = schema(names.KUBESCHEDULERS, "status.nodeStatuses")
     assert len(rules(node_statuses)) == 1
     assert "targetRevision" in rules(node_statuses)[0]
@@ -247,7 +248,7 @@ def test_node_status_rules_are_there() -> None:
     ]
 
 
-def test_a_custom_tls_profile_is_there_when_it_is_meant_and_only_then() -> None:
+def test_custom_is_set_if_and_only_if_the_type_is_custom() -> None:
     profile = schema(names.KUBESCHEDULERS, "spec.tlsSecurityProfile")
     assert profile["required"] == ["type"]
     assert rules(profile) == [

@@ -1,4 +1,4 @@
-"""The kind SecondaryScheduler says what the program reads, and refuses what that refuses."""
+"""The schema of SecondaryScheduler has the fields that the operator reads and its rules."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kube_scheduler_operator.base import names
 from kube_scheduler_operator.schedulerconfig.command_line import LOG_LEVELS
 from kube_scheduler_operator.schedulerconfig.schema import CONFIGURATION
 from kube_scheduler_operator.secondary.compose import RESERVED, SETTINGS
-from kube_scheduler_operator.secondary.request import Request, read
+from kube_scheduler_operator.secondary.request import SchedulerRequest, read
 
 from .test_crds import fields, rules, schema, version
 
@@ -23,7 +23,7 @@ def at(path: str) -> dict[str, Any]:
     return schema(KIND, path)
 
 
-def test_what_can_be_set_is_what_is_taken_over() -> None:
+def test_config_has_the_fields_that_are_merged() -> None:
     assert tuple(at("spec.config")["properties"]) != ()
     assert set(at("spec.config")["properties"]) == set(SETTINGS)
     assert set(SETTINGS) <= set(CONFIGURATION.fields)
@@ -33,8 +33,8 @@ def test_what_can_be_set_is_what_is_taken_over() -> None:
     assert "kubeconfig" not in at("spec.config.clientConnection")["properties"]
 
 
-def test_everything_that_can_be_set_is_read() -> None:
-    """A field that is not read would be accepted and without effect."""
+def test_every_field_is_read() -> None:
+    """A field that is not read would be accepted without effect."""
     full = {
         "namespace": "n", "image": "i", "command": ["c"], "replicas": 5, "logLevel": "Debug",
         "config": {"parallelism": 1}, "profiles": [{}], "featureGates": {"A": True},
@@ -47,13 +47,13 @@ def test_everything_that_can_be_set_is_read() -> None:
     bare, all_set = (read({"metadata": {"name": "x"}, "spec": spec}) for spec in ({}, full))
     unchanged = [
         field.name
-        for field in dataclass_fields(Request)
+        for field in dataclass_fields(SchedulerRequest)
         if getattr(bare, field.name) == getattr(all_set, field.name)
     ]
-    assert unchanged == ["name", "uid", "called", "agents"], "the last two are not of the object"
+    assert unchanged == ["name", "uid", "called", "agents"], "the last two are not in the object"
 
 
-def test_flags_that_the_rules_name_are_those_that_the_operator_refuses() -> None:
+def test_the_rules_refuse_the_same_flags_as_the_operator() -> None:
     (rule,) = (rule for rule in rules(at("spec.extraArguments")) if "flag in" in rule)
     assert set(re.findall(r"'([\w-]+)'", rule)) <= set(RESERVED)
 
@@ -75,7 +75,7 @@ def test_enum(path: str, values: list[str]) -> None:
     assert at(path)["enum"] == values
 
 
-def test_columns_name_conditions_that_are_written() -> None:
+def test_columns_name_existing_conditions() -> None:
     columns = version(KIND)["additionalPrinterColumns"]
     types = {t for c in columns for t in re.findall(r'@\.type=="(\w+)"', c["jsonPath"])}
     assert types == {names.AVAILABLE, names.PROGRESSING, names.DEGRADED}

@@ -1,4 +1,4 @@
-"""Helm as the project gets it for itself: without one on this machine, the first test builds it."""
+"""The project's own Helm; the first test builds it if this machine has none."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Helm = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.fixture(scope="session")
 def helm(tmp_path_factory: pytest.TempPathFactory) -> Helm:
-    """Run `helm COMMAND… deploy/helm OPTIONS…`, apart from what a user has configured."""
+    """Run `helm COMMAND… deploy/helm OPTIONS…`, without a user's configuration."""
     program = cluster_helm.provide()
     home = tmp_path_factory.mktemp("helm")
     folders = {f"HELM_{kind}_HOME": str(home / kind) for kind in ("CACHE", "CONFIG", "DATA")}

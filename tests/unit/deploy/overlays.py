@@ -1,4 +1,4 @@
-"""What an overlay of deploy/ leads to, read with a YAML parser and as much kustomize as they use.
+"""The objects of an overlay of deploy/, built with the features of kustomize that they use.
 
 An integration test compares the outcome with that of kustomize itself, so whatever else is checked
 here holds for what users apply.
@@ -99,7 +99,7 @@ def _move(objects: list[Object], namespace: str) -> None:
         if obj["kind"] not in _CLUSTER_SCOPED:
             obj["metadata"]["namespace"] = namespace
         for subject in obj.get("subjects", ()):
-            if subject["name"] in accounts:  # others are not ours to move
+            if subject["name"] in accounts:  # other subjects keep their namespace
                 subject["namespace"] = namespace
 
 
@@ -130,7 +130,7 @@ def _set_image(objects: list[Object], image: Object) -> None:
 
 
 def _follow_image(objects: list[Object], replacement: Object) -> None:
-    """The one replacement in use: an environment variable that repeats the container's image."""
+    """The only replacement in use: an environment variable with the container's image."""
     (target,) = replacement["targets"]
     (path,) = target["fieldPaths"]
     source = replacement["source"]

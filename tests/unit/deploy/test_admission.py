@@ -1,6 +1,6 @@
 """deploy/admission, and the chart's copy of it.
 
-What it refuses: tests/integration/test_admission.py.
+tests/integration/test_admission.py tests what it refuses.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import yaml
 
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.controlplane.overrides import SERVING_FLAGS
-from kube_scheduler_operator.schedulerconfig.catalogue import NEWEST, OLDEST, PLUGINS
+from kube_scheduler_operator.schedulerconfig.in_tree_plugins import NEWEST, OLDEST, PLUGINS
 from kube_scheduler_operator.schedulerconfig.schema import (
     ARGS,
     CONFIGURATION,
@@ -36,23 +36,23 @@ POLICIES = [obj for obj in OBJECTS if obj["kind"] == "ValidatingAdmissionPolicy"
 BINDINGS = [obj for obj in OBJECTS if obj["kind"] == "ValidatingAdmissionPolicyBinding"]
 ON = "admissionPolicy.enabled=true"
 
-# The first one that needs Helm may have to wait until it has been built.
+# The first test that needs Helm may build it.
 pytestmark = pytest.mark.timeout(60, func_only=True)
 each_policy = pytest.mark.parametrize("policy", POLICIES, ids=lambda one: one["metadata"]["name"])
 
 
-def test_the_files_are_what_the_generator_makes() -> None:
-    """hack/admission writes them; after a change of the check's tables it has to be run again."""
+def test_the_files_are_up_to_date() -> None:
+    """hack/admission generates them; run it again after a change of the check's tables."""
     made = files()
     assert {name: (FOLDER / name).read_text(encoding="utf-8") for name in made} == made
     resources = yaml.safe_load((FOLDER / "kustomization.yaml").read_text())["resources"]
     assert sorted(resources) == sorted(made)
 
 
-def test_the_plugins_are_those_of_the_catalogue_in_every_version() -> None:
+def test_the_plugins_are_the_in_tree_plugins_of_every_version() -> None:
     known = table()
     for minor in range(OLDEST.minor, NEWEST.minor + 1):
-        there = {
+        existing = {
             name: {point for point, (first, last) in of.items() if first <= minor <= last}
             for name, of in known.items()
         }
@@ -60,7 +60,7 @@ def test_the_plugins_are_those_of_the_catalogue_in_every_version() -> None:
             name: {"multiPoint", *plugin.points_at(minor)} if plugin.exists(minor) else set()
             for name, plugin in PLUGINS.items()
         }
-        assert there == expected
+        assert existing == expected
 
 
 def test_the_fields_are_those_of_the_schema() -> None:
@@ -71,24 +71,24 @@ def test_the_fields_are_those_of_the_schema() -> None:
             return set(kind.fields).union(*(fields(child) for child in kind.fields.values()))
         return fields(kind.item) if isinstance(kind, List | Map) else set()
 
-    wanted = fields(CONFIGURATION).union(*(fields(struct) for struct in ARGS.values()), POINTS)
-    assert {name for name in wanted if f'"{name}"' not in text} == set()
+    expected = fields(CONFIGURATION).union(*(fields(struct) for struct in ARGS.values()), POINTS)
+    assert {name for name in expected if f'"{name}"' not in text} == set()
     assert set(SERVING) == set(SERVING_FLAGS)
 
 
 @each_policy
-def test_a_policy_keeps_nobody_from_mending_a_scheduler(policy: Object) -> None:
+def test_a_policy_never_blocks_a_repair(policy: Object) -> None:
     spec = policy["spec"]
     assert spec["failurePolicy"] == "Ignore"
     (condition,) = spec["matchConditions"]
-    assert "oldObject" in condition["expression"], "what was there before is let through"
+    assert "oldObject" in condition["expression"], "existing errors are accepted"
     (rule,) = spec["matchConstraints"]["resourceRules"]
     assert rule["operations"] == ["CREATE", "UPDATE"]
     assert not any("/" in resource for resource in rule["resources"]), "status is the operator's"
 
 
 @each_policy
-def test_every_list_of_mistakes_is_validated_and_shown(policy: Object) -> None:
+def test_every_list_of_errors_is_validated_and_shown(policy: Object) -> None:
     spec = policy["spec"]
     variables = [v["name"] for v in spec["variables"]]
     found = [name for name in variables if name.endswith("Problems")]
@@ -104,7 +104,7 @@ def test_every_list_of_mistakes_is_validated_and_shown(policy: Object) -> None:
 
 
 @pytest.mark.parametrize("binding", BINDINGS, ids=lambda one: one["metadata"]["name"])
-def test_a_binding_knows_the_version_from_the_cluster_operator(binding: Object) -> None:
+def test_a_binding_gets_the_version_from_the_cluster_operator(binding: Object) -> None:
     spec = binding["spec"]
     (policy,) = (one for one in POLICIES if one["metadata"]["name"] == spec["policyName"])
     assert spec["validationActions"] == ["Deny"]
@@ -125,12 +125,12 @@ def admission(objects: list[Object]) -> dict[tuple[str, str], Object]:
     }
 
 
-def test_the_chart_has_none_unless_it_is_told_to(helm: Helm) -> None:
+def test_the_chart_has_no_policies_by_default(helm: Helm) -> None:
     assert admission(template(helm)) == {}
     assert admission(template(helm, ON)) == admission(OBJECTS)
 
 
-def test_the_chart_says_what_comes_of_a_mistake(helm: Helm) -> None:
+def test_the_chart_sets_the_validation_actions(helm: Helm) -> None:
     objects = admission(template(helm, ON, "admissionPolicy.actions={Warn,Audit}"))
     actions = [o["validationActions"] for (kind, _), o in objects.items() if "Binding" in kind]
     assert actions == [["Warn", "Audit"]] * len(BINDINGS)
@@ -148,7 +148,7 @@ def test_the_chart_says_what_comes_of_a_mistake(helm: Helm) -> None:
     ],
     ids=str,
 )
-def test_the_chart_knows_the_plugins_of_an_image(
+def test_the_chart_sets_extra_plugins_by_image(
     values: tuple[str, ...], plugins: list[str], helm: Helm
 ) -> None:
     objects = admission(template(helm, ON, *values))

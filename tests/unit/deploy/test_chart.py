@@ -1,4 +1,4 @@
-"""deploy/helm installs what the overlays of kustomize do, and says what is wrong with its values.
+"""deploy/helm installs the same objects as the kustomize overlays, and reports invalid values.
 
 What differs, and nothing else: who manages an object, the chart's name on it, and that Helm keeps
 the two objects that people edit.
@@ -16,16 +16,14 @@ import pytest
 import yaml
 
 from kube_scheduler_operator import __version__
-from kube_scheduler_operator.__main__ import _parser
+from kube_scheduler_operator.__main__ import COMMANDS, _parser
 from kube_scheduler_operator.base import assets, names
 from kube_scheduler_operator.base.platform import KUBEADM, PLATFORMS, RKE2
-from kube_scheduler_operator.cli.commands import uninstall
-from kube_scheduler_operator.cli.programs import operator
 
 from .conftest import CHART, Helm
 from .overlays import DEPLOY, Object, build
 
-# The first one may have to wait until Helm has been built.
+# The first test may build Helm.
 pytestmark = pytest.mark.timeout(60, func_only=True)
 
 HOOK = "helm.sh/hook"
@@ -64,7 +62,7 @@ EVERYTHING = (
 
 
 def template(helm: Helm, *values: str, namespace: str = "kube-system") -> list[Object]:
-    """What Helm would install and run."""
+    """The objects and hooks that Helm would create."""
     done = helm("template", "kso", options=(f"--namespace={namespace}", *setting(values)))
     assert done.returncode == 0, done.stderr
     return [obj for obj in yaml.safe_load_all(done.stdout) if obj]
@@ -87,7 +85,7 @@ def key(obj: Object) -> tuple[str, str | None, str]:
 
 
 def comparable(objects: list[Object]) -> dict[Any, Object]:
-    """By key, without what is Helm's or kustomize's own."""
+    """Objects by key, without the labels of Helm and kustomize."""
     found = {}
     for obj in objects:
         labels = {k: v for k, v in obj["metadata"]["labels"].items() if k not in ONLY_HELMS}
@@ -110,13 +108,13 @@ def pod(workload: Object) -> Object:
 
 
 @pytest.mark.parametrize("platform", [KUBEADM.name, RKE2.name])
-def test_it_installs_what_the_overlay_does(platform: str, helm: Helm) -> None:
+def test_it_installs_the_objects_of_the_overlay(platform: str, helm: Helm) -> None:
     rendered = installed(template(helm, f"platform={platform}"))
     assert comparable(rendered) == comparable(build(DEPLOY / platform))
 
 
-def test_only_the_two_objects_that_people_edit_are_kept(helm: Helm) -> None:
-    """They are deleted by the hook; Helm would delete them before they have had their effect."""
+def test_only_scheduler_and_kubescheduler_are_kept(helm: Helm) -> None:
+    """The hook deletes them; Helm would delete them before the operator has seen the change."""
     kept = [
         obj["kind"]
         for obj in template(helm)
@@ -126,10 +124,10 @@ def test_only_the_two_objects_that_people_edit_are_kept(helm: Helm) -> None:
 
 
 @pytest.mark.parametrize("values", [(), EVERYTHING], ids=["defaults", "everything"])
-def test_everything_can_be_found_and_nothing_is_taken_for_the_operators_own(
+def test_every_object_is_labelled_and_none_is_managed_by_the_operator(
     values: tuple[str, ...], helm: Helm
 ) -> None:
-    """The operator deletes what is managed by it when it is removed: its own account, say."""
+    """Removal deletes all objects managed by the operator, which would include its account."""
     for obj in template(helm, *values):
         metadata = [obj["metadata"]]
         if obj["kind"] in ("Deployment", "Job"):
@@ -142,7 +140,7 @@ def test_everything_can_be_found_and_nothing_is_taken_for_the_operators_own(
         assert obj["metadata"]["labels"][names.MANAGED_BY_LABEL] == "Helm"
 
 
-def test_every_value_has_its_effect(helm: Helm) -> None:
+def test_every_value_takes_effect(helm: Helm) -> None:
     objects = template(helm, *EVERYTHING)
     image = f"registry.example:5000/team/kso@sha256:{'a1' * 32}"
     deployment, job = one(objects, "Deployment"), one(objects, "Job")
@@ -165,7 +163,8 @@ def test_every_value_has_its_effect(helm: Helm) -> None:
     assert env["OPERAND_IMAGE"] == "registry.k8s.io/kube-scheduler:v1.35.4"
     assert env["IMAGE_PULL_SECRETS"] == "one,two"
     assert env["SECONDARY_NAMESPACES"] == "kube-system,batch"
-    args = _parser("x", "x", [operator]).parse_args([*container["command"][1:], *container["args"]])
+    line = [*container["command"][1:], *container["args"]]
+    args = _parser("x", "x", COMMANDS, line).parse_args(line)
     assert (args.logging_format, args.health_timeout, args.settling_time) == ("json", 90.0, 5.0)
     monitor, service = one(objects, "ServiceMonitor"), one(objects, "Service")
     assert monitor["metadata"]["labels"]["release"] == "prometheus"
@@ -177,13 +176,13 @@ def test_every_value_has_its_effect(helm: Helm) -> None:
 
 
 @pytest.mark.parametrize("values", [(), EVERYTHING, ("platform=rke2",)])
-def test_it_has_no_lint(values: tuple[str, ...], helm: Helm) -> None:
+def test_helm_lint_reports_nothing(values: tuple[str, ...], helm: Helm) -> None:
     done = helm("lint", "--strict", options=setting(values))
     assert done.returncode == 0, done.stdout
 
 
 @pytest.mark.parametrize(
-    ("values", "said"),
+    ("values", "message"),
     [
         (("plattform=rke2",), "additional properties 'plattform' not allowed"),
         (("image.name=x",), "'/image': additional properties 'name' not allowed"),
@@ -212,14 +211,14 @@ def test_it_has_no_lint(values: tuple[str, ...], helm: Helm) -> None:
     ],
     ids=lambda value: value[0] if isinstance(value, tuple) else "",
 )
-def test_a_bad_value_is_named(values: tuple[str, ...], said: str, helm: Helm) -> None:
+def test_an_invalid_value_is_reported(values: tuple[str, ...], message: str, helm: Helm) -> None:
     done = helm("template", "kso", options=setting(values))
     assert done.returncode != 0
-    assert said in done.stderr
+    assert message in done.stderr
 
 
-def test_a_release_in_the_namespace_that_it_would_make_is_refused(helm: Helm) -> None:
-    """Helm puts its record there first; the namespace would have no labels, or not be ours."""
+def test_a_release_in_the_namespace_that_it_creates_is_rejected(helm: Helm) -> None:
+    """Helm writes its record first, and the namespace would lack the labels or the ownership."""
     own = f"--namespace={KUBEADM.operator_namespace}"
     done = helm("template", "kso", options=(own,))
     assert done.returncode != 0
@@ -231,7 +230,7 @@ def test_a_release_in_the_namespace_that_it_would_make_is_refused(helm: Helm) ->
     assert gone == {("Namespace", None, KUBEADM.operator_namespace)}
 
 
-def test_further_schedulers_where_they_were_allowed_and_nowhere_else(helm: Helm) -> None:
+def test_secondary_schedulers_run_in_the_listed_namespaces_only(helm: Helm) -> None:
     """The same rights in every namespace as in the default one, and none without one."""
 
     def rights(*values: str) -> dict[str, Any]:
@@ -258,9 +257,9 @@ def test_further_schedulers_where_they_were_allowed_and_nowhere_else(helm: Helm)
 
 
 class TestUninstall:
-    """What runs before anything is deleted."""
+    """The pre-delete hook."""
 
-    def test_the_job_comes_last_and_goes_with_its_rights(self, helm: Helm) -> None:
+    def test_the_job_runs_last_and_is_deleted_with_its_rights(self, helm: Helm) -> None:
         found = hooks(template(helm))
         for obj in found:
             annotations = obj["metadata"]["annotations"]
@@ -278,14 +277,14 @@ class TestUninstall:
         job = one(template(helm, f"platform={platform}", "uninstall.timeout=99"), "Job")
         (container,) = pod(job)["containers"]
         line = [*container["command"][1:], *container["args"]]
-        options = _parser("x", "x", [uninstall]).parse_args(line)
+        options = _parser("x", "x", COMMANDS, line).parse_args(line)
         assert PLATFORMS[options.platform].name == platform
         assert options.timeout == 99
         assert not options.keep_crds
-        assert job["spec"]["activeDeadlineSeconds"] > 99, "the program says why it gives up"
+        assert job["spec"]["activeDeadlineSeconds"] > 99, "the program can report why it gave up"
         assert job["spec"]["backoffLimit"] == 0
 
-    def test_it_may_do_no_more_than_it_has_to(self, helm: Helm) -> None:
+    def test_the_hook_has_only_the_rights_that_it_uses(self, helm: Helm) -> None:
         found = hooks(template(helm))
         rights = {
             (
@@ -332,14 +331,14 @@ class TestUninstall:
         )
 
 
-def test_the_kinds_are_those_that_kustomize_applies(helm: Helm) -> None:
-    """Of `kubectl apply -k crds`, and by the link that Helm follows: no copy that could be old."""
+def test_the_chart_has_the_crds_that_kustomize_applies(helm: Helm) -> None:
+    """Those of `kubectl apply -k crds`, through a link instead of a copy that could be outdated."""
     done = helm("show", "crds")
     shown = {obj["metadata"]["name"]: obj for obj in yaml.safe_load_all(done.stdout) if obj}
     ours = {name: yaml.safe_load(assets.text("crds", f"{name}.yaml")) for name in KINDS}
     assert shown == ours
     for obj in ours.values():
-        # By which `uninstall` knows that it may delete them.
+        # `uninstall` deletes the definitions that have this label.
         assert obj["metadata"]["labels"][names.PART_OF_LABEL] == names.PROGRAM
 
 
@@ -360,11 +359,11 @@ def test_every_value_is_in_the_schema_and_has_a_comment() -> None:
 
 
 def uncommented(path: Path) -> Iterable[str]:
-    """Keys without a comment above them or, of a group, above the first key in it."""
+    """Keys without a comment above them or above the first key of their group."""
     lines = path.read_text().splitlines()
     for above, line, below in zip(["", *lines], lines, [*lines[1:], ""], strict=False):
         found = re.match(r"( *)(\w+):", line)
         if found is None or len(found[1]) > 2 or found[2] == "requests":
-            continue  # the last two are parts of the container's resources
+            continue  # the last two are in the container's resources
         if not any(text.strip().startswith("#") for text in (above, below)):
             yield found[2]

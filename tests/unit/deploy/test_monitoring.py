@@ -1,4 +1,4 @@
-"""deploy/monitoring finds what it is for, and its alerts are complete; promtool tests them."""
+"""deploy/monitoring discovers its targets, and its alerts are complete; promtool tests them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import yaml
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import KUBEADM, OPENSHIFT, PLATFORMS, RKE2, Platform
 from kube_scheduler_operator.secondary.objects import _objects
-from kube_scheduler_operator.secondary.request import Request
+from kube_scheduler_operator.secondary.request import SchedulerRequest
 
 from ..telemetry.exposition import served_metrics, served_samples
 from .overlays import DEPLOY, Object, build
@@ -26,7 +26,7 @@ FURTHER = build(MONITORING / "secondary-schedulers")
 TESTS = ROOT / "tests" / "monitoring"
 
 NOT_OURS = frozenset({"up"})
-"""Metrics of others that rules may ask for: what Prometheus itself knows of its targets."""
+"""Metrics of other sources in rules: Prometheus' own, about its targets."""
 
 _WORDS = frozenset({"absent", "max", "min", "sum", "time"})
 REFERENCE = {
@@ -67,7 +67,7 @@ def asked_for(expression: str) -> tuple[set[str], set[str]]:
 
 
 @each_rule
-def test_an_alert_says_what_is_wrong_what_to_do_how_bad_it_is_and_when_it_fires(
+def test_an_alert_has_summary_description_severity_and_duration(
     rule: Object,
 ) -> None:
     assert set(rule) == {"alert", "expr", "for", "labels", "annotations"}
@@ -79,7 +79,7 @@ def test_an_alert_says_what_is_wrong_what_to_do_how_bad_it_is_and_when_it_fires(
 
 
 @each_rule
-def test_an_alert_asks_only_for_what_is_served(rule: Object) -> None:
+def test_an_alert_uses_only_metrics_that_are_served(rule: Object) -> None:
     metrics, labels = asked_for(rule["expr"])
     assert metrics
     assert metrics <= served_samples() | NOT_OURS
@@ -101,7 +101,7 @@ def test_commands_and_files_that_an_alert_names_exist(rule: Object) -> None:
         assert (ROOT / path).exists()
 
 
-def test_every_alert_has_a_test_in_which_it_fires_and_one_in_which_it_is_silent() -> None:
+def test_every_alert_has_a_test_that_fires_and_one_that_does_not() -> None:
     fires, silent = set(), set()
     for path in TESTS.glob("*.yaml"):
         for test in yaml.safe_load(path.read_text())["tests"]:
@@ -116,11 +116,11 @@ def test_every_alert_has_a_test_in_which_it_fires_and_one_in_which_it_is_silent(
 def test_every_alert_is_documented() -> None:
     page = (ROOT / "docs" / "metrics.md").read_text()
     documented = re.findall(r"^\| `(\w+)` \| (\w+) \| (\w+) \|", page, re.MULTILINE)
-    told = {(name, severity, wait) for name, severity, wait in documented if name[0].isupper()}
-    assert told == {(r["alert"], r["labels"]["severity"], r["for"]) for r in ALL_RULES}
+    on_page = {(name, severity, wait) for name, severity, wait in documented if name[0].isupper()}
+    assert on_page == {(r["alert"], r["labels"]["severity"], r["for"]) for r in ALL_RULES}
 
 
-def test_the_alerts_of_openshift_are_there_under_their_names() -> None:
+def test_openshifts_alerts_exist_under_their_names() -> None:
     for name, (wait, severity) in REFERENCE.items():
         (rule,) = (rule for rule in ALL_RULES if rule["alert"] == name)
         assert (rule["for"], rule["labels"]["severity"]) == (wait, severity)
@@ -177,7 +177,7 @@ def test_prometheus_finds_the_schedulers() -> None:
         assert monitor["metadata"]["namespace"] == service["metadata"]["namespace"]
         wanted = monitor["spec"]["selector"]["matchLabels"]
         assert wanted.items() <= service["metadata"]["labels"].items()
-        assert "jobLabel" not in monitor["spec"], "the job is called like the Service"
+        assert "jobLabel" not in monitor["spec"], "the job has the name of the Service"
         (port,) = service["spec"]["ports"]
         assert port["targetPort"] == 10259
         for endpoint in monitor["spec"]["endpoints"]:
@@ -193,9 +193,7 @@ def test_prometheus_finds_the_schedulers() -> None:
         (ON_OPENSHIFT, "openshift-monitoring/prometheus-k8s"),
     ],
 )
-def test_one_account_may_read_metrics_and_find_their_pods(
-    objects: list[Object], account: str
-) -> None:
+def test_prometheus_may_read_metrics_and_discover_pods(objects: list[Object], account: str) -> None:
     bindings = [obj for obj in objects if "roleRef" in obj]
     for binding in bindings:
         (subject,) = binding["subjects"]
@@ -215,7 +213,7 @@ def test_one_account_may_read_metrics_and_find_their_pods(
     assert places == {r["metadata"]["namespace"] for r in roles if r["kind"] == "Role"}
 
 
-def test_no_overlay_needs_the_kinds_of_prometheus_operator() -> None:
+def test_no_overlay_requires_prometheus_operator() -> None:
     for name in PLATFORMS:
         for obj in build(DEPLOY / name):
             assert not obj["apiVersion"].startswith("monitoring.coreos.com")
@@ -225,11 +223,11 @@ def test_no_overlay_needs_the_kinds_of_prometheus_operator() -> None:
         )
 
 
-def test_further_schedulers_are_found_by_what_their_services_have() -> None:
+def test_prometheus_finds_secondary_schedulers_by_the_labels_of_their_services() -> None:
     spec = found(FURTHER, "ServiceMonitor", "secondary-schedulers")["spec"]
     (service,) = (
         obj
-        for obj in _objects(Request("x", "u", KUBEADM.target_namespace))
+        for obj in _objects(SchedulerRequest("x", "u", KUBEADM.target_namespace))
         if obj["kind"] == "Service"
     )
     labels = service["metadata"]["labels"]

@@ -1,4 +1,4 @@
-"""deploy/ agrees with the platforms that it is for, and grants what is needed and no more."""
+"""deploy/ agrees with its platforms, and grants exactly the necessary rights."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kube_scheduler_operator.__main__ import _parser
+from kube_scheduler_operator.__main__ import COMMANDS, _parser
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import (
     AUTHENTICATION_NAMESPACE,
@@ -17,14 +17,13 @@ from kube_scheduler_operator.base.platform import (
     RKE2,
     Platform,
 )
-from kube_scheduler_operator.cli.programs import node, operator
-from kube_scheduler_operator.engine.handlers import watches
-from kube_scheduler_operator.kube.kopf.watcher import Watch
-from kube_scheduler_operator.manifests import pods
-from kube_scheduler_operator.programs.node.cert_syncer import Wanted
+from kube_scheduler_operator.controlplane import node_pods as pods
+from kube_scheduler_operator.engine.watches import watches
+from kube_scheduler_operator.kube.resource import WatchSpec
+from kube_scheduler_operator.programs.node.cert_syncer import SecretRef
 from kube_scheduler_operator.secondary.compose import PORT
 from kube_scheduler_operator.secondary.objects import _objects
-from kube_scheduler_operator.secondary.request import Request
+from kube_scheduler_operator.secondary.request import SchedulerRequest
 
 from .overlays import DEPLOY, Object, build
 
@@ -48,7 +47,7 @@ def found(platform: Platform, kind: str, name: str, namespace: str | None = None
 
 
 def bound(platform: Platform, account: str, namespace: str) -> Iterator[tuple[str, Object]]:
-    """(namespace, or "" for everywhere; rule) of everything that a ServiceAccount may do."""
+    """(namespace, "" for all; rule) for everything that a ServiceAccount may do."""
     objects = OVERLAYS[platform.name]
     for binding in objects:
         subject = {"kind": "ServiceAccount", "name": account, "namespace": namespace}
@@ -76,7 +75,7 @@ def may(
     namespace: str = "",
     name: str = "",
 ) -> bool:
-    """Whether the operator may do all of that."""
+    """Whether the operator has all of these rights."""
     account = bound(platform, names.PROGRAM, platform.operator_namespace)
     granted = {
         verb
@@ -90,7 +89,7 @@ def may(
     return verbs <= granted
 
 
-def watched_name(watch: Watch) -> str:
+def watched_name(watch: WatchSpec) -> str:
     prefix = "metadata.name="
     selector = watch.field_selector or ""
     return selector.removeprefix(prefix) if selector.startswith(prefix) else ""
@@ -111,12 +110,13 @@ def test_the_operator_is_started_for_its_platform(platform: Platform) -> None:
     deployment = found(platform, "Deployment", names.PROGRAM)
     assert deployment["metadata"]["namespace"] == platform.operator_namespace
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
-    args = _parser("x", "x", [operator]).parse_args(arguments(container))
+    line = arguments(container)
+    args = _parser("x", "x", COMMANDS, line).parse_args(line)
     assert PLATFORMS[args.platform] == platform
 
 
 @each_platform
-def test_namespaces_are_made_before_what_is_in_them(platform: Platform) -> None:
+def test_namespaces_precede_their_objects(platform: Platform) -> None:
     made = {
         obj["metadata"]["name"] for obj in OVERLAYS[platform.name] if obj["kind"] == "Namespace"
     }
@@ -150,7 +150,7 @@ def test_the_operator_runs_on_a_control_plane_node(platform: Platform) -> None:
 
 
 @each_platform
-def test_both_objects_that_people_edit_come_along_and_are_in_no_namespace(
+def test_scheduler_and_kubescheduler_are_included_without_a_namespace(
     platform: Platform,
 ) -> None:
     for kind in ("Scheduler", "KubeScheduler"):
@@ -159,10 +159,10 @@ def test_both_objects_that_people_edit_come_along_and_are_in_no_namespace(
 
 
 @each_platform
-def test_everything_can_be_found_and_nothing_is_taken_for_the_operators_own(
+def test_every_object_is_labelled_and_none_is_managed_by_the_operator(
     platform: Platform,
 ) -> None:
-    """The operator deletes what is managed by it when it is removed: its own account, say."""
+    """Removal deletes all objects managed by the operator, which would include its account."""
     for obj in OVERLAYS[platform.name]:
         metadata = [obj["metadata"]]
         if "template" in obj.get("spec", {}):
@@ -174,7 +174,7 @@ def test_everything_can_be_found_and_nothing_is_taken_for_the_operators_own(
 
 
 @each_platform
-def test_nobody_gets_more_than_can_be_named(platform: Platform) -> None:
+def test_no_account_has_wildcards_or_escalation(platform: Platform) -> None:
     for obj in OVERLAYS[platform.name]:
         assert obj.get("roleRef", {}).get("name") != "cluster-admin"
         for rule in obj.get("rules", ()):
@@ -183,8 +183,8 @@ def test_nobody_gets_more_than_can_be_named(platform: Platform) -> None:
 
 
 @each_platform
-def test_the_operator_can_hand_out_three_roles_and_no_others(platform: Platform) -> None:
-    """Those of a further scheduler, as the API server has them; by no other verb with them."""
+def test_the_operator_can_grant_three_roles_and_no_others(platform: Platform) -> None:
+    """The API server's roles for a secondary scheduler; by name, and with the verb bind only."""
     granted = {
         (place, resource, name)
         for place, rule in bound(platform, names.PROGRAM, platform.operator_namespace)
@@ -200,7 +200,7 @@ def test_the_operator_can_hand_out_three_roles_and_no_others(platform: Platform)
     }
     wanted = {
         (obj["metadata"].get("namespace", ""), obj["roleRef"]["name"])
-        for obj in _objects(Request("x", "u", platform.target_namespace))
+        for obj in _objects(SchedulerRequest("x", "u", platform.target_namespace))
         if "roleRef" in obj
     }
     assert wanted == {
@@ -210,7 +210,7 @@ def test_the_operator_can_hand_out_three_roles_and_no_others(platform: Platform)
 
 
 @each_platform
-def test_what_is_made_for_a_further_scheduler_may_be_written(platform: Platform) -> None:
+def test_the_operator_may_write_the_objects_of_secondary_schedulers(platform: Platform) -> None:
     group = "rbac.authorization.k8s.io"
     writes, place = {"get", "create", "update"}, platform.target_namespace
     for resource in ("configmaps", "serviceaccounts", "services"):
@@ -219,8 +219,8 @@ def test_what_is_made_for_a_further_scheduler_may_be_written(platform: Platform)
     assert may(platform, writes, "poddisruptionbudgets", group="policy", namespace=place)
     for resource in ("roles", "rolebindings"):
         assert may(platform, writes, resource, group=group, namespace=place)
-    # What a role that it makes has, it must have itself.
-    (role,) = (o for o in _objects(Request("x", "u", place)) if o["kind"] == "Role")
+    # The operator must have the rights that it grants.
+    (role,) = (o for o in _objects(SchedulerRequest("x", "u", place)) if o["kind"] == "Role")
     for rule in role["rules"]:
         for name in rule.get("resourceNames", [""]):
             leases = {"group": "coordination.k8s.io", "namespace": place, "name": name}
@@ -235,17 +235,17 @@ def test_what_is_made_for_a_further_scheduler_may_be_written(platform: Platform)
 
 
 @each_platform
-def test_policies_let_further_schedulers_do_their_work(platform: Platform) -> None:
+def test_network_policies_allow_secondary_schedulers(platform: Platform) -> None:
     policy = found(platform, "NetworkPolicy", "secondary-schedulers", platform.target_namespace)
     spec: Any = policy["spec"]
-    labels = Request("x", "u", platform.target_namespace).labels
+    labels = SchedulerRequest("x", "u", platform.target_namespace).labels
     assert spec["podSelector"]["matchLabels"].items() <= labels.items()
     assert spec["ingress"] == [{"ports": [{"protocol": "TCP", "port": PORT}]}]
     assert spec["egress"] == [{}]
 
 
 @each_platform
-def test_every_binding_is_of_a_role_and_an_account_that_exist(platform: Platform) -> None:
+def test_every_binding_refers_to_an_existing_role_and_account(platform: Platform) -> None:
     accounts = [o["metadata"] for o in OVERLAYS[platform.name] if o["kind"] == "ServiceAccount"]
     for account in accounts:
         assert list(bound(platform, account["name"], account["namespace"]))
@@ -260,7 +260,7 @@ def test_every_binding_is_of_a_role_and_an_account_that_exist(platform: Platform
 
 
 @each_platform
-def test_everything_that_is_watched_may_be_read(platform: Platform) -> None:
+def test_the_operator_may_read_everything_that_it_watches(platform: Platform) -> None:
     for watch in watches(platform):
         assert may(
             platform,
@@ -273,7 +273,7 @@ def test_everything_that_is_watched_may_be_read(platform: Platform) -> None:
 
 
 @each_platform
-def test_what_the_operator_writes_it_may(platform: Platform) -> None:
+def test_the_operator_may_write_everything_that_it_writes(platform: Platform) -> None:
     target, own = platform.target_namespace, platform.operator_namespace
     for resource in ("configmaps", "pods", "serviceaccounts"):
         assert may(platform, ALL_WRITES, resource, namespace=target)
@@ -293,16 +293,16 @@ def test_what_the_operator_writes_it_may(platform: Platform) -> None:
 
 
 @each_platform
-def test_events_are_shown_with_the_deployment(platform: Platform) -> None:
+def test_events_refer_to_the_deployment(platform: Platform) -> None:
     one = {"group": "apps", "namespace": platform.operator_namespace, "name": names.PROGRAM}
     assert may(platform, {"get"}, "deployments", **one)
 
 
 @each_platform
-def test_what_is_only_read_cannot_be_written(platform: Platform) -> None:
+def test_read_only_objects_cannot_be_written(platform: Platform) -> None:
     lease = (platform.operand_lease_namespace, platform.operand_lease_name)
     writes = ALL_WRITES | {"patch"}
-    # Where further schedulers may run, the operator needs what it gives them: a Lease.
+    # In namespaces of secondary schedulers the operator needs the Lease that it grants them.
     if platform.operand_lease_namespace not in platform.secondary_namespaces(None):
         for verb in writes:
             assert not may(
@@ -321,7 +321,7 @@ def test_what_is_only_read_cannot_be_written(platform: Platform) -> None:
 
 
 @each_platform
-def test_secrets_can_be_read_only_where_the_scheduler_has_some(platform: Platform) -> None:
+def test_only_the_schedulers_secrets_can_be_read(platform: Platform) -> None:
     secrets = [
         (place, rule.get("resourceNames"))
         for place, rule in bound(platform, names.PROGRAM, platform.operator_namespace)
@@ -334,7 +334,7 @@ def test_secrets_can_be_read_only_where_the_scheduler_has_some(platform: Platfor
 
 
 @each_platform
-def test_pods_that_need_no_node_are_confined(platform: Platform) -> None:
+def test_pods_without_host_access_are_restricted(platform: Platform) -> None:
     spec = found(platform, "Deployment", names.PROGRAM)["spec"]["template"]["spec"]
     assert "hostNetwork" not in spec
     assert spec["securityContext"]["runAsNonRoot"] is True
@@ -349,27 +349,28 @@ def test_pods_that_need_no_node_are_confined(platform: Platform) -> None:
 
 
 class TestCertificateSyncer:
-    """Of the one platform where the cluster renews certificates."""
+    """For the platform on which the cluster renews certificates."""
 
     kept = OPENSHIFT.credentials
     pod = found(OPENSHIFT, "DaemonSet", "kube-scheduler-cert-syncer")["spec"]["template"]["spec"]
 
     def options(self) -> argparse.Namespace:
         (container,) = self.pod["containers"]
-        return _parser("x", "x", [node]).parse_args(arguments(container))
+        line = arguments(container)
+        return _parser("x", "x", COMMANDS, line).parse_args(line)
 
-    def test_it_brings_what_schedulers_look_for_to_where_they_look(self) -> None:
+    def test_it_writes_certificates_to_the_schedulers_paths(self) -> None:
         assert self.kept is not None
         options = self.options()
         assert str(options.certs_dir) == self.kept.directory
-        assert {Wanted.parse(text) for text in options.secrets} == {
-            Wanted(self.kept.namespace, self.kept.client_certificate),
-            Wanted(OPENSHIFT.target_namespace, self.kept.serving_certificate, optional=True),
+        assert {SecretRef.parse(text) for text in options.secrets} == {
+            SecretRef(self.kept.namespace, self.kept.client_certificate),
+            SecretRef(OPENSHIFT.target_namespace, self.kept.serving_certificate, optional=True),
         }
         (container,) = self.pod["containers"]
         assert {env["name"] for env in container["env"]} == {"POD_NAME", "POD_NAMESPACE"}
 
-    def test_of_the_host_it_sees_that_directory_only(self) -> None:
+    def test_it_mounts_only_that_directory_of_the_host(self) -> None:
         assert self.kept is not None
         host = {v["name"]: v["hostPath"] for v in self.pod["volumes"] if "hostPath" in v}
         ((volume, path),) = host.items()
@@ -379,7 +380,7 @@ class TestCertificateSyncer:
         assert mounts == {volume: self.kept.directory, "tmp": "/tmp"}
         assert "hostPID" not in self.pod
 
-    def test_it_needs_nothing_that_may_be_down(self) -> None:
+    def test_it_depends_on_the_api_server_only(self) -> None:
         assert self.pod["hostNetwork"] is True
         assert self.pod["tolerations"] == [{"operator": "Exists"}]
         assert self.pod["priorityClassName"] == "system-node-critical"
@@ -387,7 +388,7 @@ class TestCertificateSyncer:
         (label,) = self.pod["nodeSelector"]
         assert label == OPENSHIFT.node_selectors[0]
 
-    def test_it_may_do_two_things(self) -> None:
+    def test_it_may_read_two_secrets_and_create_events(self) -> None:
         assert self.kept is not None
         account = self.pod["serviceAccountName"]
         rights = [
@@ -400,14 +401,14 @@ class TestCertificateSyncer:
             (OPENSHIFT.target_namespace, ["secrets"], [self.kept.serving_certificate], ["get"]),
         ]
 
-    def test_it_is_no_pod_that_the_operator_takes_for_one_of_its_own(self) -> None:
+    def test_the_operator_does_not_treat_its_pods_as_its_own(self) -> None:
         daemon_set = found(OPENSHIFT, "DaemonSet", "kube-scheduler-cert-syncer")
         app = daemon_set["spec"]["template"]["metadata"]["labels"]["app"]
         operand = dict(OPENSHIFT.static_pod_labels)["app"]
         assert app not in (names.INSTALLER, names.GUARD, operand)
 
 
-def test_the_service_leads_to_the_schedulers() -> None:
+def test_the_service_selects_the_schedulers() -> None:
     assert OPENSHIFT.credentials is not None
     service = found(OPENSHIFT, "Service", "scheduler", OPENSHIFT.target_namespace)
     assert set(service["spec"]["selector"].items()) <= set(OPENSHIFT.static_pod_labels)
@@ -416,7 +417,7 @@ def test_the_service_leads_to_the_schedulers() -> None:
 
 
 @each_platform
-def test_no_policy_stands_between_the_operator_and_whom_it_talks_to(platform: Platform) -> None:
+def test_network_policies_allow_the_operators_connections(platform: Platform) -> None:
     namespace = platform.operator_namespace
     policy: Any = found(platform, "NetworkPolicy", names.PROGRAM, namespace)["spec"]
     template = found(platform, "Deployment", names.PROGRAM)["spec"]["template"]
@@ -428,14 +429,14 @@ def test_no_policy_stands_between_the_operator_and_whom_it_talks_to(platform: Pl
 
 
 @each_platform
-def test_whatever_else_has_an_address_in_our_namespaces_talks_to_nobody(platform: Platform) -> None:
+def test_network_policies_isolate_all_other_pods(platform: Platform) -> None:
     for namespace in {platform.operator_namespace, platform.target_namespace}:
         policy = found(platform, "NetworkPolicy", "default-deny-all", namespace)
         assert policy["spec"] == {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}
 
 
 def node_pods(platform: Platform) -> list[dict[str, Any]]:
-    """The pods that the operator makes itself, in the target namespace."""
+    """The Pods that the operator creates in the target namespace."""
     return [
         pods.render_installer_pod(platform, "n", 1, 0, "operand", "operator", (), "uid"),
         pods.render_restore_pod(platform, "n", 0, "operator"),
@@ -444,7 +445,7 @@ def node_pods(platform: Platform) -> list[dict[str, Any]]:
 
 
 @each_platform
-def test_no_policy_governs_pods_that_are_on_their_nodes_network(platform: Platform) -> None:
+def test_network_policies_select_no_pods_on_the_host_network(platform: Platform) -> None:
     for pod in node_pods(platform):
         assert pod["metadata"]["namespace"] == platform.target_namespace
         assert pod["spec"]["hostNetwork"] is True

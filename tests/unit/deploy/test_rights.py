@@ -1,6 +1,6 @@
-"""docs/rights.md says what every ServiceAccount may do; it is made of the manifests.
+"""docs/rights.md lists the rights of every ServiceAccount; it is generated from the manifests.
 
-`pytest tests/unit/deploy --update` writes it anew.
+`pytest tests/unit/deploy --update` regenerates it.
 """
 
 from __future__ import annotations
@@ -14,32 +14,31 @@ from .test_overlays import bound
 
 DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "rights.md"
 HEAD = """\
-# Rights
+# RBAC: rights of every account
 
-What every ServiceAccount may do, made from `deploy/` by a test. OpenShift's own operator, its
-installer and a token that lies on every control-plane disk are bound to `cluster-admin`, so every
-cell would read "everything" there.
+What every ServiceAccount may do; a test generates this page from `deploy/`. OpenShift's own
+operator, its installer and a token on every control-plane disk are bound to `cluster-admin`: every
+cell would be "everything".
 
-The hook of the Helm chart has rights of its own while `helm uninstall` runs it:
+The hook of the Helm chart has additional rights while `helm uninstall` runs it:
 `deploy/helm/templates/uninstall.yaml`.
 
-Nobody has `*`, `escalate` or `impersonate`. `bind` is for the three roles that a SecondaryScheduler
-gets, by name: the operator can hand out these and what it may do itself, nothing else, whatever it
-writes into bindings. In a namespace that is added for SecondarySchedulers it has the rights of
-`deploy/secondary-schedulers`.
+No account has `*`, `escalate` or `impersonate`. `bind` is limited by name to the three roles that a
+SecondaryScheduler gets: the operator can only grant these and the rights that it has itself. In a
+namespace that is added for SecondarySchedulers it has the rights of `deploy/secondary-schedulers`.
 
-What an empty column "Names" allows is allowed for all objects of the kind.
+An empty column "Names" means all objects of the kind.
 """
 ACCOUNTS = {
     names.PROGRAM: "the operator",
-    names.INSTALLER_SERVICE_ACCOUNT: "pods that install, restore and guard",
-    names.LOAD_ANNOTATOR: "who writes the load of nodes into their annotations",
+    names.INSTALLER_SERVICE_ACCOUNT: "installer, restore and guard pods",
+    names.LOAD_ANNOTATOR: "the annotator, which writes the load of nodes into their annotations",
     "cert-syncer-sa": "the certificate syncer",
 }
 
 
 def rows(platform: Platform, account: str, namespace: str) -> list[str]:
-    """One line for each rule: where, what, which ones, and which verbs."""
+    """One line per rule: namespace, resources, names and verbs."""
     lines = []
     for place, rule in bound(platform, account, namespace):
         what = [
@@ -64,7 +63,7 @@ def section(platform: Platform) -> str:
         namespace = platform.operator_namespace if operators else platform.target_namespace
         found = rows(platform, account, namespace)
         if not found and account not in (names.PROGRAM, names.INSTALLER_SERVICE_ACCOUNT):
-            continue  # it is not there at all
+            continue  # the platform does not have it
         text += f"\n### `{account}`: {what}\n\n"
         if found:
             head = "| Where | What | Names | Verbs |\n|---|---|---|---|\n"
@@ -74,11 +73,11 @@ def section(platform: Platform) -> str:
     return text
 
 
-def test_the_document_says_what_the_manifests_grant(golden) -> None:
+def test_the_page_lists_what_the_manifests_grant(golden) -> None:
     golden(DOCUMENT, HEAD + "".join(section(platform) for platform in PLATFORMS.values()))
 
 
-def test_who_installs_has_no_rights() -> None:
+def test_installer_pods_have_no_rights() -> None:
     for platform in PLATFORMS.values():
         account = names.INSTALLER_SERVICE_ACCOUNT
         assert rows(platform, account, platform.target_namespace) == []
