@@ -4,46 +4,51 @@ PYTEST := .venv/bin/python -m pytest
 INTEGRATION ?= tests/integration
 COMPARISON := tests/integration/test_two_thousand_configurations.py
 LEDGER := .pytest_cache/e2e
-# Where byte code is never kept, every start of the operator compiles its libraries: 3 s of work.
+# Without cached byte code, every start of the operator compiles its libraries: 3 s of work.
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help
-help: ## This list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
+help: ## List the targets
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
 
 .PHONY: demo
-demo: ## Watch a real scheduler move to another profile (root; sets up everything; about a minute when warm)
+demo: ## Watch a real scheduler move to another profile (root; a minute once everything is set up)
 	@hack/demo
 
 .PHONY: test
-test: setup lint unit alerts integration ## All tests, the way CI runs them
+test: setup lint unit alerts integration ## All tests, as CI runs them
 	@hack/beside "$(MAKE) --no-print-directory simulation comparison" $(MAKE) --no-print-directory e2e
 
 .PHONY: setup
-setup: ## Virtual environment with the locked tools
+setup: ## Create the virtual environment with locked tools
 	@hack/setup
 
 .PHONY: lint
-lint: setup ## Formatting, lint, types, import contracts
+lint: setup ## Formatting, lint, types, import contracts, words
 	.venv/bin/ruff format --check .
 	.venv/bin/ruff check .
 	.venv/bin/mypy
 	.venv/bin/lint-imports
+	@hack/words
+
+.PHONY: words
+words: ## Search all text for the words of hack/words.txt
+	@hack/words
 
 .PHONY: unit
-unit: setup ## Pure rules; no network beyond loopback
+unit: setup ## Unit tests, and tests of hack/; no network beyond loopback
 	$(PYTEST) tests/unit tests/sandbox -n 2
 
 .PHONY: alerts
-alerts: setup ## What promtool says of the alerts (gets promtool first: minutes, once)
+alerts: setup ## Alerts, checked with promtool (the first time it is downloaded or built: minutes)
 	$(PYTEST) tests/monitoring -n 2
 
 .PHONY: simulation
-simulation: setup ## The real pass against a simulated cluster with faults
+simulation: setup ## The real reconcile in a simulated cluster with faults
 	$(PYTEST) tests/simulation -n 2 --timeout 900
 
 .PHONY: comparison
-comparison: setup ## Two thousand configurations, given to our check and to kube-scheduler
+comparison: setup ## The validation of two thousand configurations, compared with kube-scheduler's
 	$(PYTEST) $(COMPARISON)
 
 .PHONY: integration
@@ -51,13 +56,13 @@ integration: setup ## The real operator against a real kube-apiserver
 	$(PYTEST) $(INTEGRATION) -n 2 --dist loadfile --ignore $(COMPARISON)
 
 .PHONY: e2e
-e2e: setup ## Real kubelets running real kube-schedulers (root)
+e2e: setup ## End to end: real kubelets and kube-schedulers (root)
 	rm -rf $(LEDGER)
-	KSO_LEDGER=$(LEDGER) $(PYTEST) tests/e2e --ignore-glob '*/test_last_*' -n 2 -v --durations=10
-	KSO_LEDGER=$(LEDGER) $(PYTEST) tests/e2e/test_last_*.py -v
+	KSO_LEDGER=$(LEDGER) $(PYTEST) tests/e2e -m 'not audit' -n 2 -v --durations=10
+	KSO_LEDGER=$(LEDGER) $(PYTEST) tests/e2e -m audit -v
 
 .PHONY: test-versions
-test-versions: setup ## The end-to-end tests' core on other versions: VERSIONS="1.34 1.36" (root)
+test-versions: setup ## The end-to-end tests marked core on other versions: VERSIONS="1.34 1.36" (root)
 	@hack/test-versions $(VERSIONS)
 
 .PHONY: bench
@@ -71,9 +76,9 @@ bench: setup ## Speed and memory, as a table and JSON in bench-results/ (root)
 soak: setup ## Hours: every fault at every stage, 100 kills (KSO_KILLS), 20000 histories (KSO_HISTORIES)
 	KSO_SOAK=1 $(PYTEST) tests/integration/test_operator.py -k killed
 	KSO_SOAK=1 $(PYTEST) $(COMPARISON)
-	KSO_SOAK=1 $(PYTEST) tests/e2e -k "whatever_fails or soak" -v -s
+	KSO_SOAK=1 $(PYTEST) tests/e2e -k "survives_a_fault or soak" -v -s
 	KSO_HISTORIES=$${KSO_HISTORIES:-20000} $(PYTEST) tests/simulation -n 2 --timeout 0
 
 .PHONY: clean
-clean: ## Remove what the targets made in this folder
+clean: ## Remove the files that the targets created here
 	rm -rf .venv build dist bench-results .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

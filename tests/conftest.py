@@ -1,4 +1,4 @@
-"""What every test may use."""
+"""Options and fixtures for all tests."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-# How long an example takes says something about the machine, not about the code.
+# The duration of an example depends on the machine, not on the code.
 hypothesis.settings.register_profile("project", deadline=None)
 hypothesis.settings.load_profile("project")
 
@@ -19,7 +19,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--update",
         action="store_true",
-        help="rewrite golden files with what the code renders now (then read the diff)",
+        help="rewrite golden files with the current output (then read the diff)",
     )
 
 
@@ -29,7 +29,7 @@ def golden(request: pytest.FixtureRequest) -> Golden:
     directory = Path(request.path).parent / "golden"
 
     def check(name: str | Path, text: str) -> None:
-        path = directory / name  # which is `name` if that is absolute
+        path = directory / name  # `name` itself if it is absolute
         if request.config.getoption("--update"):
             directory.mkdir(exist_ok=True)
             path.write_text(text, encoding="utf-8")

@@ -62,7 +62,7 @@ class Record:
         clusters: which ones.
         requests: how many there were.
         used: what was done.
-        refused: what was tried in vain.
+        refused: the rights that requests lacked.
         granted: what could be done.
     """
 
@@ -75,7 +75,7 @@ class Record:
     def add(self, name: str) -> None:
         """Take in a sandbox that still runs, once.
 
-        Of the accounts that the operator itself gave a role, the further schedulers', nothing is
+        For the accounts of secondary schedulers, whose roles the operator creates, nothing is
         taken in: their rights are Kubernetes' own, and go before they do when one is deleted.
         """
         sandbox = model.load(name)
@@ -93,7 +93,7 @@ class Record:
             self.requests += 1
             about = event.get("objectRef")
             if about is None:
-                continue  # discovery, versions: everybody may ask
+                continue  # discovery, versions: every account may read them
             right, decided = _right(event, about), decision(event)
             if decided == "allow":
                 self.used |= {right, *handed_out(event)}
@@ -109,7 +109,7 @@ class Record:
         self.granted |= other.granted
 
     def unused(self) -> list[Right]:
-        """Rights that nobody made use of, on any platform."""
+        """Rights that no request used, on any platform."""
         used = {right.kind for right in self.used}
         used |= {(name, "", *what) for name, _, *what in used}
         return sorted(right for right in self.granted if right.kind not in used)
@@ -148,10 +148,10 @@ def _given_a_role(event: Object) -> Iterator[str]:
 
 
 def decision(event: Object) -> str:
-    """ "allow" or "forbid"; empty if nobody decided.
+    """ "allow" or "forbid"; empty without a decision.
 
-    A request waits its turn (API Priority and Fairness) before it is authorized. If the server is
-    slow, or its client gone by then, it ends there.
+    A request is queued (API Priority and Fairness) before it is authorized. If the server is slow
+    or the client has gone, it ends there.
     """
     return str(event.get("annotations", {}).get("authorization.k8s.io/decision", ""))
 

@@ -1,11 +1,12 @@
-"""Real clusters for the end-to-end tests: one with a control-plane node, then one with three.
+"""Real clusters for the end-to-end tests: one node, three nodes, an installation, OpenShift.
 
-The tests run in the order of their files, each starts from a calm cluster and leaves one. The
-profile stays what the test before made it, because going back to the default is one more rollout.
+The files of a folder share a cluster; other files have their own. They are one group, which runs in
+one process; each test starts from a settled cluster and leaves one. The profile stays as the
+previous test set it, because a reset would be another rollout. Files that must be the first or the
+last on their cluster are marked.
 
-`make e2e` runs them in two processes, which mostly wait: one has the tests of the cluster with one
-control-plane node, the other those of all other clusters, one after the other. The last tests are
-about all of them.
+`make e2e` runs the groups in two processes, which mostly wait, and then the tests that are marked
+`audit`: they examine what all clusters of the run requested and left behind.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 import subprocess
 import sys
 import time
@@ -44,6 +44,7 @@ from cluster.observe import (
 
 from .ledger import Ledger
 
+FOLDER = Path(__file__).parent
 REPOSITORY = Path(__file__).resolve().parents[2]
 NAME = f"e2e-{hashlib.sha256(str(REPOSITORY).encode()).hexdigest()[:6]}"
 NAME_OF_THREE = f"{NAME}-3"
@@ -64,24 +65,36 @@ MANIFEST = "/etc/kubernetes/manifests/kube-scheduler.yaml"
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Bound the tests themselves, not the start of the cluster before the first of them."""
+    """Sort the tests by cluster and bound their duration."""
     if "KSO_SOAK" not in os.environ:
         long = [item for item in items if item.get_closest_marker("soak")]
         config.hook.pytest_deselected(items=long)
         items[:] = [item for item in items if item not in long]
-    for item in items:
-        if (
-            item.path.is_relative_to(Path(__file__).parent)
-            and item.get_closest_marker("timeout") is None
-        ):
+    ours = [item for item in items if item.path.is_relative_to(FOLDER)]
+    for item in ours:
+        if item.get_closest_marker("timeout") is None:
+            # Without the start of the cluster, which comes before the first test.
             item.add_marker(pytest.mark.timeout(300, func_only=True))
+    items[:] = [*(item for item in items if item not in ours), *sorted(ours, key=_position)]
+
+
+def _position(item: pytest.Item) -> tuple[bool, str, int, str]:
+    """Audits follow all tests; of one cluster, marked files come first and last."""
+    audit = item.get_closest_marker("audit") is not None
+    place = bool(item.get_closest_marker("runs_last")) - bool(item.get_closest_marker("runs_first"))
+    return audit, group(item.path), place, item.path.name
+
+
+def group(file: Path) -> str:
+    """Files that share a cluster: those of one folder, or one file of this folder."""
+    return file.relative_to(FOLDER).parts[0]
 
 
 class ByCluster(LoadScopeScheduling):
-    """Shares the tests out: those of the first cluster, and those of all others."""
+    """Runs all tests of a group in one process."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return "first" if re.search(r"/test_[1-5]_", nodeid) else "others"
+        return group(REPOSITORY / nodeid.partition("::")[0])
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByCluster:
@@ -89,7 +102,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByCluster:
 
 
 def pytest_xdist_setupnodes() -> None:
-    """Only before there are several processes: what one of them finds may be the other's."""
+    """Only before several processes start: a worker could remove another one's cluster."""
     _nothing_is_left()
 
 
@@ -120,7 +133,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 class Cluster:
-    """The cluster, as tests talk about it."""
+    """A cluster, with the operations of the tests."""
 
     def __init__(self, sandbox: Sandbox) -> None:
         self.sandbox = sandbox
@@ -186,7 +199,7 @@ class Cluster:
         return run(*nodes.enter(self.sandbox, node or self.node, command))
 
     def scheduler(self, node: Node | None = None) -> tuple[int, str]:
-        """Pid and command line of a control-plane node's one scheduler; 0 if there is none."""
+        """Pid and command line of a control-plane node's one scheduler; 0 if none runs."""
         found = scheduler_processes(self.sandbox, node or self.node)
         found = {
             pid: words for pid, words in found.items() if "--write-config-to" not in str(words)
@@ -214,7 +227,7 @@ class Cluster:
         return [pod["metadata"]["name"] for pod in self.api.request("GET", path)["items"]]
 
     def operand_image(self, image: str | None) -> None:
-        """Set OPERAND_IMAGE on the operator's Deployment, or take it away."""
+        """Set OPERAND_IMAGE on the operator's Deployment, or remove it."""
         deployment = self.api.request("GET", DEPLOYMENT)
         container = deployment["spec"]["template"]["spec"]["containers"][0]
         container["env"] = [e for e in container["env"] if e["name"] != "OPERAND_IMAGE"]
@@ -224,7 +237,7 @@ class Cluster:
         self.api.request("PUT", DEPLOYMENT, deployment)
 
     def installer(self, revision: int) -> dict[str, Any]:
-        """The installer pod of a revision; empty if there is none."""
+        """The installer pod of a revision; empty if it does not exist."""
         return next(iter(self.installers(revision)), {})
 
     def installers(self, revision: int) -> list[dict[str, Any]]:
@@ -243,7 +256,7 @@ class Cluster:
         return [f"{e['reason']}: {e['message']}" for e in self.api.request("GET", path)["items"]]
 
     def calm(self) -> bool:
-        """Nothing is on its way and nothing is wrong."""
+        """No rollout is in progress and no condition reports a problem."""
         status = self.status
         states = {c["type"]: c["status"] for c in status.get("conditions", [])}
         entries = status.get("nodeStatuses") or []
@@ -260,7 +273,7 @@ class Cluster:
         )
 
     def is_plain(self) -> bool:
-        """A profile alone is wanted, nothing else, and it is in the revision that the node runs."""
+        """The desired configuration has only a profile, and the node runs it."""
         items = self.api.request("GET", CONFIG_MAPS)["items"]
         data = {item["metadata"]["name"]: item.get("data") for item in items}
         parts = ("config", "kube-scheduler-pod")
@@ -269,7 +282,7 @@ class Cluster:
         ) and "-v=2" in json.dumps(data.get("kube-scheduler-pod"))
 
     def rest(self, timeout: float = 180) -> None:
-        """Back to the defaults but for the profile, and wait until everything has come to rest."""
+        """Restore all defaults except the profile, and wait until the rollout has finished."""
         defaults = {
             "logLevel": "Normal",
             "operatorLogLevel": "Normal",
@@ -288,7 +301,7 @@ class Cluster:
             calm_since.append(time.monotonic())
             return calm_since[-1] - calm_since[0] > 1.0
 
-        until(settled, timeout, f"no rest: {json.dumps(self.status)[:2000]}")
+        until(settled, timeout, f"not settled: {json.dumps(self.status)[:2000]}")
 
     def pods(self) -> set[str]:
         """The names of the pods in the namespace default."""
@@ -296,7 +309,7 @@ class Cluster:
         return {item["metadata"]["name"] for item in items}
 
     def delete_pods(self, names: Iterable[str]) -> None:
-        """Delete pods of that namespace and wait until they have gone: their requests are free."""
+        """Delete pods of that namespace and wait until their resources are free."""
         gone = set(names)
         for name in gone:
             delete_pod(self.api, name)
@@ -307,13 +320,13 @@ class Cluster:
         )
 
     def without_pods(self, *kept: str) -> None:
-        """Delete all of them but some."""
+        """Delete all pods except some."""
         self.delete_pods(self.pods() - set(kept))
 
 
 @contextmanager
 def up(name: str, control_plane: int, workers: int, **wanted: Any) -> Iterator[Sandbox]:
-    """A sandbox of this process; one at a time is enough, so the one before goes."""
+    """A sandbox of this process; the previous one is taken down."""
     retire_all()
     operator_image.build()
     STARTED.append(name)
@@ -326,14 +339,14 @@ def up(name: str, control_plane: int, workers: int, **wanted: Any) -> Iterator[S
 
 
 def retire_all() -> None:
-    """Take down what this process has started, but for what there is to know of it."""
+    """Take down the clusters of this process and keep their audits and findings."""
     for name in STARTED:
         LEDGER.close(name)
 
 
 @pytest.fixture(scope="session")
 def ledger() -> Ledger:
-    """All that the clusters of the run asked for and left behind; no cluster is there any more."""
+    """The audits and findings of all clusters of the run; the clusters are down."""
     retire_all()
     if folder := os.environ.get("KSO_LEDGER"):
         for file in Path(folder).iterdir():
@@ -353,41 +366,41 @@ def _nothing_is_left_of_a_run_that_was_killed(request: pytest.FixtureRequest) ->
 
 
 @pytest.fixture(scope="session")
-def _cluster() -> Iterator[Cluster]:
+def one_node_cluster() -> Iterator[Cluster]:
     with up(NAME, 1, 2, with_operator=True) as sandbox:
         for worker in sandbox.nodes[1:]:
-            nodes.power_off(sandbox, worker)  # few tests need them, and they slow down the others
+            nodes.power_off(sandbox, worker)  # few tests need them, and they slow the others down
         yield Cluster(sandbox)
 
 
 @pytest.fixture(scope="module")
-def workers(_cluster: Cluster) -> Iterator[tuple[str, str]]:
-    """Two workers that run, for the modules that ask for them."""
-    first, second = _cluster.sandbox.nodes[1:]
+def workers(one_node_cluster: Cluster) -> Iterator[tuple[str, str]]:
+    """Two running workers."""
+    first, second = one_node_cluster.sandbox.nodes[1:]
     for node in (first, second):
-        lifecycle.start_node(_cluster.sandbox, node)
+        lifecycle.start_node(one_node_cluster.sandbox, node)
     yield first.name, second.name
     for node in (first, second):
-        nodes.power_off(_cluster.sandbox, node)
+        nodes.power_off(one_node_cluster.sandbox, node)
 
 
 @pytest.fixture
-def no_pods_left(_cluster: Cluster) -> Iterator[None]:
-    """A test's pods go with it, also if it failed: the next one may want the names."""
+def no_pods_left(one_node_cluster: Cluster) -> Iterator[None]:
+    """Deletes a test's pods, also if it failed: the next test may use the same names."""
     yield
-    _cluster.without_pods()
+    one_node_cluster.without_pods()
 
 
 @pytest.fixture
-def cluster(_cluster: Cluster) -> Cluster:
-    """The cluster at rest, without overrides, and without pods of a test that failed."""
-    _cluster.without_pods()
-    _cluster.rest()
-    return _cluster
+def cluster(one_node_cluster: Cluster) -> Cluster:
+    """The settled cluster, without overrides, and without pods of a failed test."""
+    one_node_cluster.without_pods()
+    one_node_cluster.rest()
+    return one_node_cluster
 
 
 @pytest.fixture(scope="session")
-def _three_nodes() -> Iterator[Cluster]:
+def three_node_cluster() -> Iterator[Cluster]:
     with up(NAME_OF_THREE, 3, 0, with_operator=True) as sandbox:
         cluster = Cluster(sandbox)
         cluster.rest(400)
@@ -395,7 +408,7 @@ def _three_nodes() -> Iterator[Cluster]:
 
 
 @pytest.fixture
-def three_nodes(_three_nodes: Cluster) -> Cluster:
-    """Three control-plane nodes at rest, without overrides."""
-    _three_nodes.rest(400)
-    return _three_nodes
+def three_nodes(three_node_cluster: Cluster) -> Cluster:
+    """Three settled control-plane nodes, without overrides."""
+    three_node_cluster.rest(400)
+    return three_node_cluster

@@ -64,7 +64,7 @@ def pids_of(cluster: Cluster, selector: str, word: str, node: str = "") -> list[
 
 @contextmanager
 def dead(find: Callable[[], list[int]]) -> Iterator[None]:
-    """Processes are killed again and again, as often as they are started anew."""
+    """Processes are killed each time they are restarted."""
     over = threading.Event()
 
     def kill() -> None:

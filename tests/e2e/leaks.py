@@ -35,11 +35,11 @@ _SHAPES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Secret:
-    """Something that nobody may read, and what people call it; it never shows itself.
+    """A secret and its name; its repr does not contain it.
 
     Attributes:
         name: what it is and where it belongs.
-        texts: the forms that are no base64, or too short to be known as such.
+        texts: the forms that are not base64, or too short to be recognised.
         runs: the forms that are base64 and nothing else.
     """
 

@@ -1,6 +1,6 @@
-"""What the clusters of a run asked for and left behind, also where several processes shared tests.
+"""Requests and remains of all clusters of a run, also of tests in several processes.
 
-Each process writes down what it has seen in the folder KSO_LEDGER, and the last tests read it all.
+Each process saves its part in the folder KSO_LEDGER; the audit tests read all parts.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ class Ledger:
     """The sum of several clusters.
 
     Attributes:
-        audit: what was asked of their APIs.
-        search: what they let out.
+        audit: requests to their APIs.
+        search: secrets found outside their places.
         files: of the tests that ran.
     """
 
@@ -31,19 +31,19 @@ class Ledger:
     files: set[str] = field(default_factory=set)
 
     def close(self, name: str) -> None:
-        """Take a cluster down, if it is there, but for what there is to know of it."""
+        """Take a cluster down, if it exists, and keep its audit and findings."""
         with ExitStack() as after:
             after.callback(teardown.down, name)
             after.callback(self.search.add, name)
             self.audit.add(name)
 
     def save(self, file: Path) -> None:
-        """Write it down for `take`."""
+        """Save it for `take`."""
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(pickle.dumps(self))
 
     def take(self, file: Path) -> None:
-        """Add what another process has written down."""
+        """Add what another process saved."""
         other: Ledger = pickle.loads(file.read_bytes())
         self.audit.merge(other.audit)
         self.search.merge(other.search)

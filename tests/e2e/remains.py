@@ -207,11 +207,11 @@ class Search:
 
 
 def _is_installed(api: Api) -> bool:
-    """Whether there is an operator, or one that went without having been told to."""
+    """Whether an operator runs, or ended unexpectedly."""
     try:
         groups = api.request("GET", "/apis")["groups"]
     except (SandboxError, OSError):
-        return True  # what cannot be searched is told one by one
+        return True  # what cannot be searched is listed
     return any(group["name"] == "operator.openshift.io" for group in groups)
 
 
@@ -311,7 +311,7 @@ def _metrics(sandbox: Sandbox, api: Api, secrets: list[Secret]) -> Iterator[Plac
 
 
 def _reader(api: Api) -> str:
-    """A token of somebody who may read /metrics and nothing else."""
+    """A token of an account that may read /metrics only."""
     accounts = "/api/v1/namespaces/default/serviceaccounts"
     rbac = "/apis/rbac.authorization.k8s.io/v1"
     meta = {"metadata": {"name": _READER}}
@@ -332,17 +332,17 @@ def _commands(sandbox: Sandbox) -> Iterator[Place]:
     for words in _COMMANDS:
         yield f"kubectl scheduler {' '.join(words)}", _plugin(sandbox, *words)
     with tempfile.TemporaryDirectory() as folder:
-        said = _plugin(sandbox, "must-gather", "--dest", folder)
-        yield "what kubectl scheduler must-gather says", said
+        output = _plugin(sandbox, "must-gather", "--dest", folder)
+        yield "the output of kubectl scheduler must-gather", output
         files = [path for path in sorted(Path(folder).rglob("*")) if path.is_file()]
         if not any(path.name == "current.log" for path in files):
-            raise SandboxError(f"must-gather has no logs: {said.decode()[-500:]}")
+            raise SandboxError(f"must-gather has no logs: {output.decode()[-500:]}")
         for path in files:
             yield f"must-gather's {path.relative_to(folder)}", path.read_bytes()
 
 
 def _plugin(sandbox: Sandbox, *words: str) -> bytes:
-    """All that a command says; that something is wrong with the cluster is no reason to stop."""
+    """The whole output of a command, whatever its exit code."""
     program = "import sys; from kube_scheduler_operator.__main__ import kubectl_plugin; "
     done = subprocess.run(
         [sys.executable, "-c", f"{program}sys.exit(kubectl_plugin())", *words,

@@ -64,7 +64,7 @@ def placed(cluster: Cluster, name: str, timeout: float = 60) -> str:
 
 
 def why_pending(cluster: Cluster, name: str) -> str:
-    """What the scheduler says of a pod for which it has no node."""
+    """The scheduler's event about a pod without a feasible node."""
     found = cluster.api.request("GET", f"{PODS_IN_DEFAULT}/{name}")
     conditions = found["status"].get("conditions", [])
     return next((c.get("message", "") for c in conditions if c["type"] == "PodScheduled"), "")
@@ -83,7 +83,7 @@ def delete(cluster: Cluster, *names: str) -> None:
 
 
 def conditions(obj: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """An object's conditions by type, if they are about its spec as it is now."""
+    """An object's conditions by type, if they are about its current generation."""
     status = obj.get("status") or {}
     if status.get("observedGeneration") != obj["metadata"].get("generation"):
         return {}

@@ -1,7 +1,7 @@
 """A real API server (hack/sandbox without nodes) for all tests of this folder and all workers.
 
 The first worker of the first session brings it up from scratch; the last one takes it down. Who
-uses it is a shared file lock, which the kernel gives back however a worker ends, so nobody waits
+uses it is a shared file lock, which the kernel releases however a worker ends, so no worker waits
 for a worker that crashed. If it cannot be brought up, tests fail: they are not skipped.
 """
 
@@ -38,7 +38,7 @@ TEST_SECONDS = 60
 
 
 class RefusedError(AssertionError):
-    """The API server or kubectl refused; the text is what it said."""
+    """The API server or kubectl refused; the text is its message."""
 
 
 @dataclass(frozen=True)
@@ -76,8 +76,8 @@ class ApiServer:
                 obj = json.load(answer)
         except urllib.error.HTTPError as error:
             with error:
-                said = json.load(error)["message"]
-            raise RefusedError(f"{method} {path}: {said}") from None
+                message = json.load(error)["message"]
+            raise RefusedError(f"{method} {path}: {message}") from None
         assert isinstance(obj, dict)
         return obj
 
@@ -92,7 +92,7 @@ class ApiServer:
         """Run kubectl and return what it printed.
 
         Raises:
-            RefusedError: with what kubectl said.
+            RefusedError: with the output of kubectl.
         """
         done = subprocess.run(
             [self.kubectl_path, f"--kubeconfig={self.kubeconfig}", *arguments],
@@ -179,8 +179,8 @@ def _sandbox(*words: str) -> str:
     command = [str(SANDBOX), *words, "--name", NAME]
     done = subprocess.run(command, capture_output=True, text=True, timeout=UP_SECONDS, check=False)
     if done.returncode != 0:
-        said = (done.stdout + done.stderr).strip()
-        pytest.fail(f"integration tests need a real API server: {shlex.join(command)} said: {said}")
+        output = (done.stdout + done.stderr).strip()
+        pytest.fail(f"integration tests need a real API server: {shlex.join(command)}: {output}")
     return done.stdout
 
 

@@ -38,9 +38,9 @@ class Proxy:
     """Forwards everything to the API server and acts on the n-th write of the operator.
 
     Attributes:
-        url: what the operator's kubeconfig says.
+        url: the server in the operator's kubeconfig.
         writes: writes seen since `arm`, Leases and Events not counted: "VERB path".
-        bodies: what they said.
+        bodies: their bodies.
         identity: as whom the operator is to be taken; empty: the administrator.
         struck: the write to kill at has come; `killed` once the operator is dead.
     """
@@ -69,7 +69,7 @@ class Proxy:
         self._kill_at, self._kill, self._after = number, kill, after
 
     def disarm(self) -> bool:
-        """From now on nobody is killed; whether the operator was."""
+        """Stop killing; whether the operator was killed."""
         self._kill_at = 0
         if self.struck:
             until(lambda: self.killed, 30, "the write to kill at never ended")
@@ -215,7 +215,7 @@ class Operator:
                 stderr=log,
                 env={**os.environ, "POD_UID": "the-one", "POD_NAME": "operator"},
             )
-        until(lambda: "First complete pass" in self.text()[seen:], 60, "no pass")
+        until(lambda: "First reconcile complete" in self.text()[seen:], 60, "no pass")
 
     def kill(self) -> None:
         """SIGKILL, and wait until it is dead."""
@@ -237,13 +237,13 @@ class PlayedNode:
     """A control-plane node whose kubelet and installer are a thread of the test.
 
     Attributes:
-        verdict: what the preflight of a revision says: pod -> its last log line, empty for yes.
+        refusal: the last log line of a revision's preflight, by pod; empty if it passes.
     """
 
     def __init__(self, sandbox: Sandbox) -> None:
         self._api = Api(sandbox)
         self._image = images.scheduler_name(sandbox.kubernetes)
-        self.verdict: Callable[[dict[str, Any]], str] = lambda pod: ""
+        self.refusal: Callable[[dict[str, Any]], str] = lambda pod: ""
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._main, daemon=True)
 
@@ -310,7 +310,7 @@ class PlayedNode:
         if pod["status"].get("phase") != "Pending" or pod["status"].get("containerStatuses"):
             return
         revision = pod["metadata"]["labels"]["kube-scheduler-operator.dev/revision"]
-        sentence = self.verdict(pod)
+        sentence = self.refusal(pod)
         if sentence:
             ended = {"exitCode": 1, "reason": "Error", "message": sentence}
             status = {
@@ -380,7 +380,7 @@ class PlayedNode:
 
 
 def container_status(name: str, state: dict[str, Any], *, ready: bool = False) -> dict[str, Any]:
-    """What a kubelet says of a container, with all that the API server insists on."""
+    """A container status with all fields that the API server requires."""
     return {
         "name": name,
         "ready": ready,

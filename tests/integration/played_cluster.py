@@ -34,11 +34,11 @@ _OPERATOR = (
     ("Impersonate-User", f"system:serviceaccount:{NAMESPACE}:kube-scheduler-operator"),
     ("Impersonate-Group", "system:authenticated"),
 )
-_LOST = "lost leadership"  # what it says before it ends because of its Lease
+_LOST = "lost leadership"  # the last log message when it ends because of its Lease
 
 
 class PlayedCluster:
-    """The cluster, what plays its kubelet, and the operator; a subclass says for which kind.
+    """The cluster, a simulated kubelet, and the operator; subclasses are about one kind.
 
     The operator ends when a busy machine keeps it from renewing its Lease. As a kubelet would,
     `wait` starts it again then; one that the test killed stays dead until `start`, and one that
@@ -49,7 +49,7 @@ class PlayedCluster:
         objects: their path.
         label: on everything that is made for one of them; its value is the name of that one.
         makes: the paths of what is made for them.
-        flags: of the operator, besides the image: there may be no control plane to take it from.
+        flags: of the operator, besides the image, which a missing control plane cannot provide.
     """
 
     kind: ClassVar[str]
@@ -125,9 +125,9 @@ class PlayedCluster:
             code = process.poll()
             if code is None:
                 return
-            said = self.operator.text()[self._before :]
+            text = self.operator.text()[self._before :]
             self.operator.process = None  # one failure for one end: the next test has a new one
-            assert code == -signal.SIGKILL or _LOST in said, f"it ended with {code}: {said[-3000:]}"
+            assert code == -signal.SIGKILL or _LOST in text, f"it ended with {code}: {text[-3000:]}"
         self._before = len(self.operator.text())
         image = images.scheduler_name(self.sandbox.kubernetes)
         self.operator.start(f"--operand-image={image}", *self.flags)
@@ -138,15 +138,15 @@ class PlayedCluster:
         seconds: float = 60,
         otherwise: str | Callable[[], object] = "",
     ) -> None:
-        """Wait until something is so; `otherwise` says what is so instead when the time is up."""
+        """Wait until something is so; `otherwise` describes the state at the timeout."""
 
         def met() -> bool:
             self._revive()
             return condition()
 
         def failed() -> str:
-            said = otherwise if isinstance(otherwise, str) else otherwise()
-            return f"{said}\n{self.log()}".lstrip()
+            text = otherwise if isinstance(otherwise, str) else otherwise()
+            return f"{text}\n{self.log()}".lstrip()
 
         until(met, seconds, failed)
 
@@ -206,8 +206,8 @@ class PlayedCluster:
     def _whose(self, name: str) -> str:
         return f"{self.label}={name}" if name else self.label
 
-    def told(self, type_: str) -> str:
-        """What a condition of KubeScheduler says; empty where there is none."""
+    def message_of(self, type_: str) -> str:
+        """The message of a condition of KubeScheduler; empty without one."""
         return _condition(self.get(KUBESCHEDULER), type_)[2]
 
     # --- the objects of these tests -----------------------------------------------------------
@@ -237,7 +237,7 @@ class PlayedCluster:
         self.api.request("DELETE", f"{self.objects}/{name}")
 
     def status(self, name: str) -> dict[str, Any]:
-        """What the operator says of an object; empty until it does."""
+        """The status of an object; empty until the operator writes it."""
         found: dict[str, Any] = self.get(f"{self.objects}/{name}").get("status", {})
         return found
 

@@ -45,7 +45,7 @@ def _taints(api: ApiServer, name: str) -> set[str]:
 
 
 def change(api: ApiServer, path: str, part: str, edit: Callable[[Any], None]) -> None:
-    """Write what is read until nobody else wrote in between: controllers look at nodes as well."""
+    """Read and write until there is no conflict: controllers write nodes as well."""
     while True:
         node = api.request("GET", path)
         edit(node)

@@ -1,4 +1,4 @@
-"""deploy/admission on a shared API server: for objects with a label of ours, and nobody else.
+"""deploy/admission on a shared API server: only for objects with the label of these tests.
 
 Other tests of the same server write mistakes on purpose. So the bindings get a selector, and a
 ClusterOperator of their own; the kinds of kube-scheduler-operator.dev get a group of their own with
@@ -66,9 +66,9 @@ class Guarded:
         try:
             self.server.request("POST", f"{self.path(kind)}?dryRun=All", self.object(kind, spec))
         except RefusedError as error:
-            said = str(error)
-            assert "ValidatingAdmissionPolicy" in said, said
-            return said.partition("denied request: ")[2]
+            message = str(error)
+            assert "ValidatingAdmissionPolicy" in message, message
+            return message.partition("denied request: ")[2]
         return ""
 
     def overrides(self, config: Any) -> str:
@@ -202,5 +202,5 @@ def _wait(guarded: Guarded, actions: tuple[str, ...]) -> None:
 
 
 def versions_of(server: ApiServer) -> Version:
-    """The API server's version, which the schedulers of these tests are said to have."""
+    """The API server's version, which the schedulers of these tests report."""
     return Version.parse(server.request("GET", "/version")["gitVersion"])

@@ -19,8 +19,8 @@ import yaml
 
 from kube_scheduler_operator.base.platform import PLATFORMS
 from kube_scheduler_operator.controlplane.compose import Inputs, compose
-from kube_scheduler_operator.schedulerconfig.catalogue import default_plugins, plugins
 from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
+from kube_scheduler_operator.schedulerconfig.in_tree_plugins import default_plugins, plugins
 from kube_scheduler_operator.schedulerconfig.presets import PROFILES, profile_fragment
 from kube_scheduler_operator.schedulerconfig.versions import Version
 
@@ -62,12 +62,12 @@ def accepted(config: Any, version: Version) -> bool:
 
 RULES: list[tuple[str, Any, str]] = [
     ("KubeScheduler", {"paralellism": 1}, "has no such field; remove it, or write one of"),
-    ("KubeScheduler", {"parallelism": "1"}, "parallelism: this must be an integer"),
-    ("KubeScheduler", {"parallelism": 0}, "parallelism: this must be more than 0"),
+    ("KubeScheduler", {"parallelism": "1"}, "parallelism: must be an integer"),
+    ("KubeScheduler", {"parallelism": 0}, "parallelism: must be greater than 0"),
     ("KubeScheduler", {"percentageOfNodesToScore": 101}, "out of range; use 0 to 100"),
-    ("KubeScheduler", {"podInitialBackoffSeconds": 11}, "podMaxBackoffSeconds: this must not"),
+    ("KubeScheduler", {"podInitialBackoffSeconds": 11}, "podMaxBackoffSeconds: must not"),
     ("KubeScheduler", {"leaderElection": {"leaderElect": False}}, "leaderElect must stay true"),
-    ("KubeScheduler", {"leaderElection": {"leaseDuration": "9s"}}, "more than renewDeadline"),
+    ("KubeScheduler", {"leaderElection": {"leaseDuration": "9s"}}, "greater than renewDeadline"),
     (
         "KubeScheduler",
         {"leaderElection": {"renewDeadline": "10s", "retryPeriod": "9s"}},
@@ -75,8 +75,8 @@ RULES: list[tuple[str, Any, str]] = [
     ),
     ("KubeScheduler", {"clientConnection": {"kubeconfig": "/x"}}, "the pod has no other file"),
     ("KubeScheduler", {"apiVersion": "kubescheduler.config.k8s.io/v1beta3"}, "overrides are for"),
-    ("KubeScheduler", {"arguments": {"config": "/x"}}, "--config is not for overriding"),
-    ("KubeScheduler", {"arguments": {"--v": 5}}, "this is not a flag's name"),
+    ("KubeScheduler", {"arguments": {"config": "/x"}}, "--config cannot be overridden"),
+    ("KubeScheduler", {"arguments": {"--v": 5}}, "is not a flag's name"),
     ("KubeScheduler", {"arguments": {"no-such-flag": 5}}, "has no such flag"),
     ("KubeScheduler", {"arguments": {"v": {}}}, "a flag's value must be"),
     ("KubeScheduler", {"servingInfo": {"bindAddress": "x"}}, "only cipherSuites and minTLS"),
@@ -86,27 +86,27 @@ RULES: list[tuple[str, Any, str]] = [
         'profiles[0].plugins.score.enabled[0].name: kube-scheduler 1.{minor} has no plugin '
         "NodeResourceFit; did you mean NodeResourcesFit?",
     ),
-    ("KubeScheduler", listed("filter", "ImageLocality"), "not extend filter; it can be at score"),
-    ("KubeScheduler", listed("multiPoint", "*"), "* is only for disabled"),
-    ("KubeScheduler", listed("score", "ImageLocality", "ImageLocality"), "enabled twice here"),
+    ("KubeScheduler", listed("filter", "ImageLocality"), "not implement filter; list it at score"),
+    ("KubeScheduler", listed("multiPoint", "*"), "* is only allowed in disabled"),
+    ("KubeScheduler", listed("score", "ImageLocality", "ImageLocality"), "enabled twice"),
     ("KubeScheduler", listed("queueSort", disabled=("*",)), "enable PrioritySort"),
     ("KubeScheduler", listed("bind", disabled=("*",)), "enable DefaultBinder"),
-    ("KubeScheduler", {"profiles": [{"schedulerName": "a"}, {}]}, "needs a name of its own"),
-    ("KubeScheduler", {"profiles": [{"schedulerName": "a"}] * 2}, "an earlier profile has"),
-    ("KubeScheduler", profile(pluginConfig=[{"name": "X"}] * 2), "merge the two"),
+    ("KubeScheduler", {"profiles": [{"schedulerName": "a"}, {}]}, "give every profile a name"),
+    ("KubeScheduler", {"profiles": [{"schedulerName": "a"}] * 2}, "name of an earlier profile"),
+    ("KubeScheduler", profile(pluginConfig=[{"name": "X"}] * 2), "merge both entries"),
     ("KubeScheduler", arguments("CinderLimits"), "removed in Kubernetes 1.32"),
     ("KubeScheduler", arguments("NodeResourcesFit", strategy=1), "args.strategy: kube-scheduler"),
     ("KubeScheduler", fit(type="Nope"), "use LeastAllocated, MostAllocated or Requested"),
-    ("KubeScheduler", extenders({"bindVerb": "b"}, {"bindVerb": "b"}), "remove one bindVerb"),
+    ("KubeScheduler", extenders({"bindVerb": "b"}, {"bindVerb": "b"}), "and only one can"),
     ("SchedulerProfile", listed("score", "Nope")["profiles"][0],
      "spec.plugins.score.enabled[0].name: kube-scheduler 1.{minor} has no plugin Nope; remove it"),
-    ("SchedulerProfile", {"percentageOfNodesToScore": 101}, "spec.percentageOfNodesToScore: this"),
+    ("SchedulerProfile", {"percentageOfNodesToScore": 101}, "percentageOfNodesToScore: is"),
     ("SchedulerProfile", fit(type="Nope")["profiles"][0],
-     "spec.pluginConfig[0].args.scoringStrategy.type: this is not known"),
-    ("SchedulerProfile", {"scheduler": "other", "plugins": []}, "spec.plugins: this must be an"),
-    ("SecondaryScheduler", {"config": {"parallelism": 0}}, "spec.config.parallelism: this must"),
+     "spec.pluginConfig[0].args.scoringStrategy.type: is not supported"),
+    ("SchedulerProfile", {"scheduler": "other", "plugins": []}, "spec.plugins: must be an"),
+    ("SecondaryScheduler", {"config": {"parallelism": 0}}, "spec.config.parallelism: must"),
     ("SecondaryScheduler", listed("score", "Nope"), "spec.profiles[0].plugins.score.enabled[0]"),
-    ("SecondaryScheduler", {"profiles": [{}, {}]}, "spec.profiles[1].schedulerName: this is miss"),
+    ("SecondaryScheduler", {"profiles": [{}, {}]}, "spec.profiles[1].schedulerName: is requi"),
     (
         "SecondaryScheduler",
         {"image": "registry.example/kube-scheduler:v1.34.2", **listed("filter", "GangScheduling")},
@@ -118,22 +118,22 @@ RULES: list[tuple[str, Any, str]] = [
 
 
 def test_every_rule_names_the_field_and_the_fix(guarded: Guarded, version: Version) -> None:
-    for kind, spec, said in RULES:
+    for kind, spec, part in RULES:
         overrides = kind == "KubeScheduler"
         found = guarded.overrides(spec) if overrides else guarded.refusal(kind, spec)
-        assert said.format(minor=version.minor) in found, (kind, spec, found)
+        assert part.format(minor=version.minor) in found, (kind, spec, found)
         assert found.startswith(OVERRIDES if overrides else "spec."), found
 
 
-def test_several_mistakes_are_said_at_once_and_not_all_of_many(guarded: Guarded) -> None:
-    said = guarded.overrides({"parallelism": 0, "percentageOfNodesToScore": -1})
-    assert "parallelism: this" in said
-    assert "percentageOfNodesToScore: this" in said
+def test_several_mistakes_are_reported_together_up_to_a_limit(guarded: Guarded) -> None:
+    message = guarded.overrides({"parallelism": 0, "percentageOfNodesToScore": -1})
+    assert "parallelism: must" in message
+    assert "percentageOfNodesToScore: is out" in message
     many = [f"Nope{number}" for number in range(60)]
-    said = guarded.overrides(listed("score", *many))
-    assert said.endswith("and more")
-    assert "Nope9;" in said
-    assert "Nope10;" not in said
+    message = guarded.overrides(listed("score", *many))
+    assert message.endswith("and more")
+    assert "Nope9;" in message
+    assert "Nope10;" not in message
 
 
 # --- what is not ------------------------------------------------------------------------------
@@ -189,7 +189,7 @@ def test_profiles_pass_as_objects_of_their_own(guarded: Guarded) -> None:
             assert guarded.refusal("SecondaryScheduler", secondary) == ""
 
 
-def test_what_runs_elsewhere_may_have_other_plugins(guarded: Guarded) -> None:
+def test_secondary_schedulers_may_have_other_plugins(guarded: Guarded) -> None:
     unknown = listed("score", "Mine")
     spec = {"scheduler": "mine", **unknown["profiles"][0]}
     assert guarded.refusal("SchedulerProfile", spec) == ""
@@ -198,17 +198,21 @@ def test_what_runs_elsewhere_may_have_other_plugins(guarded: Guarded) -> None:
 
 
 @LONG
-def test_nothing_that_the_operator_accepts_is_refused(guarded: Guarded, version: Version) -> None:
+def test_no_configuration_that_the_operator_accepts_is_denied(
+    guarded: Guarded, version: Version
+) -> None:
     refused = {
-        name: said
+        name: message
         for name, config in {**GOOD, **BAD}.items()
-        if accepted(config, version) and (said := guarded.overrides(config))
+        if accepted(config, version) and (message := guarded.overrides(config))
     }
     assert refused == {}
 
 
 @LONG
-def test_most_of_what_the_operator_refuses_is_refused(guarded: Guarded, version: Version) -> None:
+def test_most_configurations_that_the_operator_rejects_are_denied(
+    guarded: Guarded, version: Version
+) -> None:
     bad = {name: config for name, config in BAD.items() if not accepted(config, version)}
     missed = [name for name, config in bad.items() if not guarded.overrides(config)]
     assert len(bad) > 70
@@ -257,7 +261,7 @@ def has_null_entry(value: Any) -> bool:
 
 
 @LONG
-def test_no_mutation_is_refused_that_the_operator_accepts(
+def test_no_mutation_that_the_operator_accepts_is_denied(
     guarded: Guarded, version: Version
 ) -> None:
     dice = random.Random(6)
@@ -266,18 +270,16 @@ def test_no_mutation_is_refused_that_the_operator_accepts(
     for _ in range(MUTATIONS):
         config = mutated(dice.choice(tables), dice)
         if has_null_entry(config):
-            continue  # kube-scheduler reads it as an empty entry, which nobody means
-        said = guarded.overrides(config)
-        refused += bool(said)
-        if said and accepted(config, version):
-            wrong.append((config, said))
+            continue  # kube-scheduler decodes it as an empty entry, which is never intended
+        message = guarded.overrides(config)
+        refused += bool(message)
+        if message and accepted(config, version):
+            wrong.append((config, message))
     assert wrong == []
     assert refused > MUTATIONS // 3
 
 
-def test_a_configuration_as_large_as_anybody_would_write_is_not_too_expensive(
-    guarded: Guarded, version: Version
-) -> None:
+def test_a_large_configuration_is_not_too_expensive(guarded: Guarded, version: Version) -> None:
     names = [name for name, _ in default_plugins(Gates(version))]
     score = [name for name in names if "score" in plugins(version)[name].points_at(version.minor)]
     one = {
@@ -295,7 +297,7 @@ def test_a_configuration_as_large_as_anybody_would_write_is_not_too_expensive(
     assert guarded.overrides({"profiles": many, **GOOD["extender"]}) == ""
 
 
-# --- whose turn it is -------------------------------------------------------------------------
+# --- versions and repairs ----------------------------------------------------------------------
 
 
 @LONG
@@ -308,7 +310,7 @@ def test_the_version_is_the_one_that_the_operator_reports(
         guarded.settle(newer, refused=False)
         guarded.report("v1.34.2")
         guarded.settle(newer, refused=True)
-        assert "came with Kubernetes 1.36" in guarded.overrides(newer)
+        assert "was added in Kubernetes 1.36" in guarded.overrides(newer)
         # Nothing is known of a newer one, so names and fields pass; types and ranges do not.
         guarded.report("v1.99.0")
         guarded.settle({**listed("score", "NotYet"), "notYet": 1}, refused=False)
@@ -323,12 +325,12 @@ def test_the_version_is_the_one_that_the_operator_reports(
         guarded.settle({"notYet": 1}, refused=True)
 
 
-def test_what_was_there_before_does_not_stand_in_the_way(guarded: Guarded) -> None:
-    """Somebody who wants to mend something else at night must be able to."""
+def test_existing_mistakes_do_not_block_edits(guarded: Guarded) -> None:
+    """Other fields can be repaired while the mistake exists."""
     spec = {"unsupportedConfigOverrides": {"parallelism": 0}}
     obj = guarded.object("KubeScheduler", spec)
     path = f"{guarded.path('KubeScheduler')}/{obj['metadata']['name']}"
-    labels = obj["metadata"].pop("labels")  # nobody looks at it yet
+    labels = obj["metadata"].pop("labels")  # not selected by a policy yet
     guarded.server.request("POST", guarded.path("KubeScheduler"), obj)
     try:
         now = guarded.server.request("GET", path)
@@ -338,7 +340,7 @@ def test_what_was_there_before_does_not_stand_in_the_way(guarded: Guarded) -> No
         now["status"] = {"latestAvailableRevision": 1}
         now = guarded.server.request("PUT", f"{path}/status", now)
         now["spec"]["unsupportedConfigOverrides"]["parallelism"] = -1
-        with pytest.raises(RefusedError, match="parallelism: this must be more than 0"):
+        with pytest.raises(RefusedError, match="parallelism: must be greater than 0"):
             guarded.server.request("PUT", path, now)
         now["spec"]["unsupportedConfigOverrides"] = None
         guarded.server.request("PUT", path, now)
@@ -355,19 +357,19 @@ def test_a_policy_that_only_warns_lets_mistakes_pass(
         file = tmp_path / "wrong.yaml"
         file.write_text(yaml.safe_dump(obj))
         command = ("create", "--dry-run=server", "-f", str(file))
-        end, said = time.monotonic() + SETTLED_SECONDS, ""
-        while not said:
+        end, message = time.monotonic() + SETTLED_SECONDS, ""
+        while not message:
             assert time.monotonic() < end, "no warning"
             try:
                 api_server.kubectl(*command, "--warnings-as-errors")
             except RefusedError as error:
-                said = str(error)
-        assert "parallelism: this must be more than 0" in said
+                message = str(error)
+        assert "parallelism: must be greater than 0" in message
         assert "created" in api_server.kubectl(*command)
 
 
 @LONG
-def test_plugins_of_an_image_of_ones_own_are_named(api_server: ApiServer, version: Version) -> None:
+def test_plugins_of_a_custom_image_can_be_listed(api_server: ApiServer, version: Version) -> None:
     with installed(api_server, str(version), extra='["Mine"]') as own:
         assert own.overrides(listed("score", "Mine")) == ""
         assert "has no plugin Yours" in own.overrides(listed("score", "Yours"))

@@ -126,7 +126,7 @@ class World:
         node = self.api.request("GET", f"/api/v1/nodes/{name}")
         return dict(node["metadata"].get("annotations") or {})
 
-    def told(self, name: str) -> dict[str, Any]:
+    def reported(self, name: str) -> dict[str, Any]:
         return dict(json.loads(self.annotations(name).get(ANNOTATION, "{}")))
 
     def state(self) -> dict[str, Any]:
@@ -164,15 +164,15 @@ class Annotator:
     """One process."""
 
     def __init__(self, process: subprocess.Popen[bytes], log: Path) -> None:
-        self.process, self._log = process, log
+        self.process, self._file = process, log
 
-    def said(self) -> str:
-        return self._log.read_text()
+    def log(self) -> str:
+        return self._file.read_text()
 
     def metrics(self) -> dict[str, float]:
-        serving = re.search(r'"Serving" address="(.*)"', self.said())
+        serving = re.search(r'"Serving" address="(.*)"', self.log())
         if not serving:
-            assert self.process.poll() is None, self.said()
+            assert self.process.poll() is None, self.log()
             return {}
         with urllib.request.urlopen(f"http://{serving[1]}/metrics", timeout=20) as answer:
             lines = answer.read().decode().splitlines()
@@ -234,21 +234,23 @@ def world(
     world.close()
 
 
-def test_load_is_measured_and_written_and_told(world):
+def test_load_is_measured_written_and_reported(world):
     for number in (1, 2, 3):
         world.add(f"an-{number}", number)
     world.exporters.usage = {1: 0.1, 2: 0.9}
     annotator = world.start()
-    until(lambda: all(world.told(f"an-{n}") for n in (1, 2, 3)), PATIENCE, annotator.said)
-    told = world.told("an-2")
-    assert told["cpu_usage_avg_5m"] == told["mem_usage_max_avg_1d"] == 0.9
-    assert told["source"] == "NodeMetrics"
-    assert told["free_cpu_mean"] == pytest.approx(400)
-    assert world.told("an-1")["cpu_usage_avg_5m"] == 0.1
+    until(lambda: all(world.reported(f"an-{n}") for n in (1, 2, 3)), PATIENCE, annotator.log)
+    load = world.reported("an-2")
+    assert load["cpu_usage_avg_5m"] == load["mem_usage_max_avg_1d"] == 0.9
+    assert load["source"] == "NodeMetrics"
+    assert load["free_cpu_mean"] == pytest.approx(400)
+    assert world.reported("an-1")["cpu_usage_avg_5m"] == 0.1
     world.exporters.usage[1] = 0.7
-    until(lambda: world.told("an-1")["cpu_usage_avg_5m"] == 0.7, PATIENCE, annotator.said)
-    at = world.told("an-3")["at"]
-    until(lambda: world.told("an-3")["at"] != at, PATIENCE, "an unchanged node is never refreshed")
+    until(lambda: world.reported("an-1")["cpu_usage_avg_5m"] == 0.7, PATIENCE, annotator.log)
+    at = world.reported("an-3")["at"]
+    until(
+        lambda: world.reported("an-3")["at"] != at, PATIENCE, "an unchanged node is never refreshed"
+    )
     until(lambda: world.state().get("known") == 3, PATIENCE, lambda: str(world.state()))
     state = world.state()
     assert (state["nodes"], state["staleCount"], state["missingCount"]) == (3, 0, 0)
@@ -257,7 +259,7 @@ def test_load_is_measured_and_written_and_told(world):
     assert annotator.end() == 0
 
 
-async def test_a_patch_of_what_was_not_seen_is_refused(world):
+async def test_a_patch_of_an_outdated_node_is_refused(world):
     world.add("an-1", 1)
     ref = ObjectRef(NODES, None, "an-1")
     async with ApiClient(find(str(world.kubeconfig)), field_manager="test") as api:
@@ -281,27 +283,27 @@ def patch_of(uid: str, version: str) -> dict[str, Any]:
     return {"metadata": {"uid": uid, "resourceVersion": version, **annotations}}
 
 
-def test_another_one_takes_over_and_writes_nothing_twice(world):
+def test_a_successor_takes_over_and_writes_nothing_twice(world):
     world.write(refreshSeconds=100000, graceSeconds=100000)
     for number in (1, 2):
         world.add(f"an-{number}", number)
     first = world.start()
-    until(lambda: all(world.told(f"an-{n}") for n in (1, 2)), PATIENCE, first.said)
+    until(lambda: all(world.reported(f"an-{n}") for n in (1, 2)), PATIENCE, first.log)
     second = world.start()
-    until(lambda: "load_annotator_leader" in second.metrics(), PATIENCE, second.said)
+    until(lambda: "load_annotator_leader" in second.metrics(), PATIENCE, second.log)
     assert second.metrics()["load_annotator_leader"] == 0
     before = [world.annotations(f"an-{n}") for n in (1, 2)]
     assert first.end() == 0
-    until(second.leads, PATIENCE, second.said)
+    until(second.leads, PATIENCE, second.log)
     assert [world.annotations(f"an-{n}") for n in (1, 2)] == before
     assert not [name for name in second.metrics() if "patches_total" in name]
     world.exporters.usage[2] = 0.9
-    until(lambda: world.told("an-2")["cpu_usage_avg_5m"] == 0.9, PATIENCE, second.said)
+    until(lambda: world.reported("an-2")["cpu_usage_avg_5m"] == 0.9, PATIENCE, second.log)
     # One that is killed keeps its Lease until that has run out.
     third = world.start()
     second.end(signal.SIGKILL)
     world.exporters.usage[1] = 0.9
-    until(lambda: world.told("an-1")["cpu_usage_avg_5m"] == 0.9, PATIENCE, third.said)
+    until(lambda: world.reported("an-1")["cpu_usage_avg_5m"] == 0.9, PATIENCE, third.log)
 
 
 def test_nodes_come_and_go_and_grow_stale(world):
@@ -314,12 +316,12 @@ def test_nodes_come_and_go_and_grow_stale(world):
     world.exporters.silent = set()
     until(lambda: world.state()["known"] == 2, PATIENCE, lambda: str(world.state()))
     world.add("an-3", 3)
-    until(lambda: bool(world.told("an-3")), PATIENCE, annotator.said)
+    until(lambda: bool(world.reported("an-3")), PATIENCE, annotator.log)
     world.remove("an-1")
     world.exporters.silent = {3}
     until(lambda: world.state()["stale"] == ["an-3"], PATIENCE, lambda: str(world.state()))
     assert world.state()["nodes"] == 2
-    assert annotator.said().count("The load of some nodes is not known") <= 3
+    assert annotator.log().count("Load unknown for some nodes") <= 3
     world.exporters.silent = set()
     until(lambda: world.state()["known"] == 2, PATIENCE, lambda: str(world.state()))
 
@@ -340,53 +342,53 @@ def test_another_policy_needs_no_restart(world):
         },
     )
     annotator = world.start()
-    until(lambda: bool(world.told("an-1")), PATIENCE, annotator.said)
+    until(lambda: bool(world.reported("an-1")), PATIENCE, annotator.log)
     assert set(world.annotations("an-1")) == {ANNOTATION}
     world.write(write=["crane", "safe"])
     everything = {*KEYS["own"], *KEYS["crane"], *KEYS["safe"]}
-    until(lambda: set(world.annotations("an-1")) == everything, PATIENCE, annotator.said)
+    until(lambda: set(world.annotations("an-1")) == everything, PATIENCE, annotator.log)
     assert world.annotations("an-1")["requested-cpu"] == "1500"
     assert world.annotations("an-1")["cpu_usage_avg_5m"].startswith("0.30000,")
-    until(lambda: world.state()["write"] == ["crane", "safe"], PATIENCE, annotator.said)
+    until(lambda: world.state()["write"] == ["crane", "safe"], PATIENCE, annotator.log)
     world.policy.write_text("{")
-    until(lambda: "is not taken" in world.state()["error"], PATIENCE, annotator.said)
+    until(lambda: "stays in use" in world.state()["error"], PATIENCE, annotator.log)
     world.write(remove=["crane"], write=["safe"])
     rest = {*KEYS["own"], *KEYS["safe"]}
-    until(lambda: set(world.annotations("an-1")) == rest, PATIENCE, annotator.said)
+    until(lambda: set(world.annotations("an-1")) == rest, PATIENCE, annotator.log)
     until(lambda: world.state()["removed"] == ["crane"], PATIENCE, lambda: str(world.state()))
     path = "/api/v1/namespaces/default/pods/an-pod"
     world.api.request("DELETE", path, {"gracePeriodSeconds": 0})
-    until(lambda: world.annotations("an-1")["requested-cpu"] == "0", PATIENCE, annotator.said)
+    until(lambda: world.annotations("an-1")["requested-cpu"] == "0", PATIENCE, annotator.log)
 
 
-def test_cleanup_leaves_nothing_of_ours_and_all_of_others(world):
+def test_cleanup_removes_own_annotations_and_keeps_all_others(world):
     theirs = {"cpu_usage_avg_5m": "0.1,2026-11-23T00:00:00Z", "mine": "x"}
     for number in range(1, 6):
         world.add(f"an-{number}", number, **theirs)
     annotator = world.start()
-    until(lambda: all(world.told(f"an-{n}") for n in range(1, 6)), PATIENCE, annotator.said)
+    until(lambda: all(world.reported(f"an-{n}") for n in range(1, 6)), PATIENCE, annotator.log)
     cleanup = world.start("--cleanup", "--annotations=own")
     time.sleep(3)
     assert cleanup.process.poll() is None, "it must wait until no annotator leads"
     assert annotator.end() == 0
-    assert cleanup.wait() == 0, cleanup.said()
+    assert cleanup.wait() == 0, cleanup.log()
     for number in range(1, 6):
         assert world.annotations(f"an-{number}") == theirs
     again = world.start("--cleanup", "--annotations=own,crane")
-    assert again.wait() == 0, again.said()
+    assert again.wait() == 0, again.log()
     assert world.annotations("an-1") == {"mine": "x"}
 
 
 def test_wrong_use_is_explained(world):
-    for words, said in (
-        (("--cleanup",), "--annotations must name"),
+    for words, message in (
+        (("--cleanup",), "--annotations requires"),
         (("--cleanup", "--annotations=own,all"), "own, crane, safe"),
         (("--listen-address=here",), "is not HOST:PORT"),
     ):
         annotator = world.start(*words)
         assert annotator.wait() == 2
-        assert said in annotator.said()
+        assert message in annotator.log()
     world.write(source={"type": "Guessing"})
     annotator = world.start()
     assert annotator.wait() == 2
-    assert "Guessing" in annotator.said()
+    assert "Guessing" in annotator.log()

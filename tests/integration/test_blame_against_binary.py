@@ -1,7 +1,7 @@
-"""What kube-scheduler says when it refuses a profile: it is told to the right object and field.
+"""Refusals of profiles by kube-scheduler, attributed to the right object and field.
 
 The operator's own check would have found most of these; an image of one's own has plugins whose
-arguments only that image knows, and says the same in the same words.
+arguments that only that image knows, with the same messages.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ from typing import Any
 
 import pytest
 
-from kube_scheduler_operator.base.termination_message import extract
-from kube_scheduler_operator.manifests.pods import stub_kubeconfig
+from kube_scheduler_operator.base.termination_message import last_error
+from kube_scheduler_operator.controlplane.node_pods import stub_kubeconfig
+from kube_scheduler_operator.model.attachment import Refusal
 from kube_scheduler_operator.profiles.attribution import attribute
 from kube_scheduler_operator.profiles.check import written_profile
-from kube_scheduler_operator.profiles.validate import Verdict
+from kube_scheduler_operator.profiles.validate import ProfileResult
 from kube_scheduler_operator.schedulerconfig.schema import API_VERSION, KIND
 
 FIT = {"type": "LeastAllocated", "resources": [{"name": "cpu", "weight": 101}]}
@@ -32,7 +33,7 @@ def at(point: str, *names: str, **lists: Any) -> dict[str, Any]:
     return {"plugins": {point: {"enabled": [{"name": name} for name in names], **lists}}}
 
 
-# The field that is told -> what the profile says.
+# Reported field -> content of the profile.
 CASES = {
     "spec.pluginConfig[0].args.hardPodAffinityWeight": arguments(
         "InterPodAffinity", hardPodAffinityWeight=101
@@ -69,11 +70,11 @@ def words_of(binary: Path, folder: Path, profiles: list[dict[str, Any]]) -> str:
         capture_output=True, text=True, check=False, timeout=30,
     )  # fmt: skip
     assert done.returncode != 0, "it was accepted"
-    return extract("\n".join(f"- stderr F {line}" for line in done.stderr.splitlines()))
+    return last_error("\n".join(f"- stderr F {line}" for line in done.stderr.splitlines()))
 
 
 @pytest.mark.parametrize("field", CASES)
-def test_the_object_and_its_field_are_found_in_what_it_says(
+def test_a_refusal_is_attributed_to_the_object_and_field(
     field: str, kube_scheduler_binary: Path, tmp_path: Path
 ) -> None:
     spec = CASES[field]
@@ -81,9 +82,13 @@ def test_the_object_and_its_field_are_found_in_what_it_says(
     profiles = [
         {"schedulerName": "default-scheduler"}, innocent, written_profile("team-a", spec),
     ]  # fmt: skip
-    verdicts = (Verdict("innocent", True, (), innocent), Verdict("team-a", True, (), spec))
+    results = (
+        ProfileResult("innocent", True, (), innocent),
+        ProfileResult("team-a", True, (), spec),
+    )
     words = words_of(kube_scheduler_binary, tmp_path, profiles)
-    first, guilty = attribute(verdicts, words, profiles, profiles, "it was refused")
+    config = {"profiles": profiles}
+    first, guilty = attribute(results, Refusal(config, words, "it was refused"), config)
     assert first.findings == ()
     (finding,) = guilty.findings
     assert finding.path == f"SchedulerProfile/team-a {field}", words

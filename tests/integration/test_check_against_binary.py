@@ -1,4 +1,4 @@
-"""Our check and kube-scheduler itself agree: on every profile, and on good and bad configurations.
+"""The operator's validation and kube-scheduler agree on profiles, valid and invalid configurations.
 
 The program is started as the preflight does it: it decodes, defaults, validates, builds every
 profile and writes the result, without a cluster and without serving.
@@ -18,20 +18,20 @@ import yaml
 
 from kube_scheduler_operator.base.platform import KUBEADM, Platform
 from kube_scheduler_operator.controlplane.compose import Inputs, compose
-from kube_scheduler_operator.manifests.pods import stub_kubeconfig
+from kube_scheduler_operator.controlplane.node_pods import stub_kubeconfig
 from kube_scheduler_operator.schedulerconfig.canonical import config_text
-from kube_scheduler_operator.schedulerconfig.check import Target, check_config
 from kube_scheduler_operator.schedulerconfig.command_line import parse
 from kube_scheduler_operator.schedulerconfig.feature_gates import Gates, known_gates, parse_gates
 from kube_scheduler_operator.schedulerconfig.flags import (
     CIPHER_SUITES,
-    VOID_BESIDE_CONFIG,
-    check_flags,
+    VOID_WITH_CONFIG,
     flag_names,
+    validate_flags,
     void_flags,
 )
-from kube_scheduler_operator.schedulerconfig.merge import merge_by_meaning
+from kube_scheduler_operator.schedulerconfig.merge import merge_semantically
 from kube_scheduler_operator.schedulerconfig.presets import PROFILES, default_config
+from kube_scheduler_operator.schedulerconfig.validation import Target, validate_config
 from kube_scheduler_operator.schedulerconfig.versions import Version
 
 from ..configurations.by_hand import BAD, GOOD, OTHERWISE, args
@@ -104,12 +104,12 @@ def helped(kube_scheduler_binary: Path) -> str:
 
 def problems(config: Any, version: Version, *arguments: str) -> list[str]:
     flags = parse(arguments)
-    found = list(check_flags(flags, version))
+    found = list(validate_flags(flags, version))
     explicit = {} if found else parse_gates(flags.get("feature-gates", ()))
     elected = dict(config["leaderElection"])
     if "leader-elect-lease-duration" in flags:
         elected["leaseDuration"] = flags["leader-elect-lease-duration"][-1]
-    found += check_config(config, Target(Gates(version, explicit)), elected)
+    found += validate_config(config, Target(Gates(version, explicit)), elected)
     return [f"{problem.path}: {problem.message}" for problem in found]
 
 
@@ -126,22 +126,24 @@ def test_every_profile_is_accepted_as_composed(
 
 @pytest.mark.parametrize("name", GOOD)
 def test_both_accept(name: str, run: Run, platform: Platform, version: Version) -> None:
-    config = merge_by_meaning([default_config(platform), GOOD[name]])
+    config = merge_semantically([default_config(platform), GOOD[name]])
     accepted = version.minor not in OTHERWISE.get(name, ())
     assert (run(config).returncode == 0) == accepted, run(config).stderr
     assert (problems(config, version) == []) == accepted
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_both_refuse(name: str, run: Run, platform: Platform, version: Version) -> None:
-    config = merge_by_meaning([default_config(platform), BAD[name]])
+def test_both_reject(name: str, run: Run, platform: Platform, version: Version) -> None:
+    config = merge_semantically([default_config(platform), BAD[name]])
     refused = version.minor not in OTHERWISE.get(name, ())
     assert (problems(config, version) != []) == refused
     assert (run(config).returncode != 0) == refused
 
 
 @pytest.mark.parametrize("name", FLAGS)
-def test_both_judge_flags_alike(name: str, run: Run, platform: Platform, version: Version) -> None:
+def test_both_validate_flags_equally(
+    name: str, run: Run, platform: Platform, version: Version
+) -> None:
     config = default_config(platform)
     result = run(config, *FLAGS[name])
     found = problems(config, version, *FLAGS[name])
@@ -154,8 +156,8 @@ VOID = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("flag", VOID_BESIDE_CONFIG)
-def test_a_flag_that_we_call_void_changes_nothing_beside_a_file(
+@pytest.mark.parametrize("flag", VOID_WITH_CONFIG)
+def test_a_flag_reported_as_void_has_no_effect_with_a_file(
     flag: str, run: Run, platform: Platform, tmp_path: Path
 ) -> None:
     config = default_config(platform)
@@ -168,7 +170,7 @@ def test_a_flag_that_we_call_void_changes_nothing_beside_a_file(
     ours = {each.path for each in void_flags(VOID, "spec")}
     assert (flag,) in ours
     value: Any = completed[0]
-    for key in VOID_BESIDE_CONFIG[flag].split("."):
+    for key in VOID_WITH_CONFIG[flag].split("."):
         value = value[key]  # the field that counts instead exists
 
 
@@ -176,13 +178,13 @@ def test_gated_arguments_pass_with_their_gate(
     run: Run, platform: Platform, version: Version
 ) -> None:
     shape = args("VolumeBinding", shape=[{"utilization": 0, "score": 0}])
-    config = merge_by_meaning([default_config(platform), shape])
+    config = merge_semantically([default_config(platform), shape])
     gate = "--feature-gates=StorageCapacityScoring=true"
     assert run(config, gate).returncode == 0
     assert problems(config, version, gate) == []
 
 
-def test_the_feature_gates_on_record_are_those_of_the_program(
+def test_the_recorded_feature_gates_equal_kube_schedulers(
     run: Run, platform: Platform, version: Version, helped: str
 ) -> None:
     known = known_gates(version.minor)
@@ -201,10 +203,10 @@ def test_the_feature_gates_on_record_are_those_of_the_program(
     assert listed - OF_ANOTHER_PROGRAM <= set(known)
 
 
-def test_the_flags_on_record_are_those_of_the_program(helped: str, version: Version) -> None:
+def test_the_recorded_flags_equal_kube_schedulers(helped: str, version: Version) -> None:
     listed = set(re.findall(r"^\s+(?:-\w, )?--([\w-]+)", helped, re.MULTILINE))
     assert listed == flag_names(version.minor)
 
 
-def test_the_cipher_suites_on_record_are_those_of_the_program(helped: str) -> None:
+def test_the_recorded_cipher_suites_equal_kube_schedulers(helped: str) -> None:
     assert set(re.findall(r"\bTLS_\w+", helped)) == CIPHER_SUITES

@@ -1,9 +1,8 @@
-"""What the real kube-scheduler makes of converted configurations is what ran with the old ones.
+"""With converted configurations, the real kube-scheduler runs the same plugins as before.
 
-It completes a configuration with its own defaults (--write-config-to), which is the first of its
-two stages; the second, from multiPoint to the extension points, is done here once more in plain
-words, so that nothing of the conversion judges itself. What ran then is the hand-written table of
-tests/unit/migrate/conversion_cases.py.
+It completes a configuration with its defaults (--write-config-to), the first of two stages; this
+file implements the second, from multiPoint to the extension points, independently of the
+conversion. The plugins that ran before are in tests/unit/migrate/conversion_cases.py.
 """
 
 from __future__ import annotations
@@ -16,11 +15,11 @@ from typing import Any
 import pytest
 import yaml
 
-from kube_scheduler_operator.manifests.pods import stub_kubeconfig
+from kube_scheduler_operator.controlplane.node_pods import stub_kubeconfig
 from kube_scheduler_operator.migrate.convert import convert
-from kube_scheduler_operator.schedulerconfig.catalogue import PLUGINS
-from kube_scheduler_operator.schedulerconfig.check import Target
 from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
+from kube_scheduler_operator.schedulerconfig.in_tree_plugins import PLUGINS
+from kube_scheduler_operator.schedulerconfig.validation import Target
 from kube_scheduler_operator.schedulerconfig.versions import Version
 
 from ..unit.migrate.conversion_cases import CASES
@@ -42,7 +41,7 @@ DEFAULT_ARGUMENTS: dict[str, dict[str, Any]] = {
     "PodTopologySpread": {"defaultingType": "System"},
     "VolumeBinding": {"bindTimeoutSeconds": 600},
 }
-"""What the old versions did when nothing was said: the same as today."""
+"""Defaults of the old versions, which are those of v1."""
 
 Complete = Callable[[dict[str, Any]], dict[str, Any]]
 
@@ -85,7 +84,9 @@ def target(version: Version, *, stock: bool = True) -> Target:
 
 
 @pytest.mark.parametrize("name", OWN)
-def test_the_program_runs_what_ran_before(name: str, complete: Complete, version: Version) -> None:
+def test_kube_scheduler_runs_the_plugins_that_ran_before(
+    name: str, complete: Complete, version: Version
+) -> None:
     case = CASES[name]
     result = convert(case.document, target(version), case.policy)
     assert result.problems == ()
@@ -95,7 +96,7 @@ def test_the_program_runs_what_ran_before(name: str, complete: Complete, version
 
 
 @pytest.mark.parametrize("name", FOREIGN)
-def test_plugins_of_another_image_are_all_that_the_program_misses(
+def test_kube_scheduler_rejects_only_plugins_of_another_image(
     name: str, complete: Complete, version: Version
 ) -> None:
     case = CASES[name]
@@ -116,7 +117,7 @@ def test_plugins_of_another_image_are_all_that_the_program_misses(
 
 
 @pytest.mark.parametrize("name", ["v1beta2: a second scheduler", "v1alpha1: a Policy"])
-def test_lease_and_extenders_arrive(name: str, complete: Complete, version: Version) -> None:
+def test_lease_and_extenders_are_converted(name: str, complete: Complete, version: Version) -> None:
     case = CASES[name]
     completed = complete(convert(case.document, target(version), case.policy).config)
     assert completed["profiles"][0]["schedulerName"] == "my-scheduler"

@@ -60,7 +60,9 @@ class Kind:
         """The line of `kubectl get`, by column."""
         resource = f"{self.plural}.{GROUPS[self.kind].partition('/')[0]}"
         header, line = self.server.kubectl("get", resource, name, *options).splitlines()
-        starts = [i for i, c in enumerate(header) if c != " " and (i == 0 or header[i - 1] == " ")]
+        starts = [
+            i for i, c in enumerate(header) if c != " " and (i == 0 or header[i - 2 : i] == "  ")
+        ]
         bounds = list(zip(starts, [*starts[1:], None], strict=True))
         return {header[a:b].strip(): line[a:b].strip() for a, b in bounds}
 
@@ -93,11 +95,15 @@ def cluster_operators(api_server: ApiServer) -> Iterator[Kind]:
 # --- spec -------------------------------------------------------------------------------------
 
 
-def test_empty_spec_of_a_kube_scheduler_gets_log_levels_and_nothing_else(
+def test_empty_spec_of_a_kube_scheduler_gets_its_defaults_and_nothing_else(
     kube_schedulers: Kind,
 ) -> None:
     name = kube_schedulers.create({})
-    assert kube_schedulers.get(name)["spec"] == {"logLevel": "Normal", "operatorLogLevel": "Normal"}
+    assert kube_schedulers.get(name)["spec"] == {
+        "managementState": "Managed",
+        "logLevel": "Normal",
+        "operatorLogLevel": "Normal",
+    }
 
 
 def test_empty_spec_of_a_scheduler_stays_empty(schedulers: Kind) -> None:
@@ -134,11 +140,12 @@ def test_free_form_configuration_is_kept_whole(kube_schedulers: Kind) -> None:
         "observedConfig": {"servingInfo": {"cipherSuites": ["a"]}},
     }
     actual = kube_schedulers.get(kube_schedulers.create(spec))["spec"]
-    assert actual == spec | {"logLevel": "Normal", "operatorLogLevel": "Normal"}
+    defaults = {"logLevel": "Normal", "managementState": "Managed", "operatorLogLevel": "Normal"}
+    assert actual == spec | defaults
 
 
 @pytest.mark.parametrize(
-    ("spec", "said"),
+    ("spec", "message"),
     [
         pytest.param({"managementState": "Paused"}, "spec.managementState", id="state"),
         pytest.param({"logLevel": "Loud"}, "spec.logLevel", id="log-level"),
@@ -156,8 +163,8 @@ def test_free_form_configuration_is_kept_whole(kube_schedulers: Kind) -> None:
         ),
     ],
 )
-def test_kube_scheduler_refuses(kube_schedulers: Kind, spec: dict[str, Any], said: str) -> None:
-    with pytest.raises(RefusedError, match=said):
+def test_kube_scheduler_refuses(kube_schedulers: Kind, spec: dict[str, Any], message: str) -> None:
+    with pytest.raises(RefusedError, match=message):
         kube_schedulers.create(spec)
 
 
@@ -184,7 +191,7 @@ def test_scheduler_accepts(schedulers: Kind, spec: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("spec", "said"),
+    ("spec", "message"),
     [
         pytest.param({"profile": "Fast"}, "spec.profile", id="profile"),
         pytest.param({"policy": {}}, "spec.policy.name", id="policy-without-name"),
@@ -197,8 +204,8 @@ def test_scheduler_accepts(schedulers: Kind, spec: dict[str, Any]) -> None:
         pytest.param({"profil": "NoScoring"}, 'unknown field "spec.profil"', id="misspelled"),
     ],
 )
-def test_scheduler_refuses(schedulers: Kind, spec: dict[str, Any], said: str) -> None:
-    with pytest.raises(RefusedError, match=said):
+def test_scheduler_refuses(schedulers: Kind, spec: dict[str, Any], message: str) -> None:
+    with pytest.raises(RefusedError, match=message):
         schedulers.create(spec)
 
 
@@ -282,7 +289,7 @@ def test_status_accepts(kube_schedulers: Kind, installed: str, status: dict[str,
 
 
 @pytest.mark.parametrize(
-    ("status", "said"),
+    ("status", "message"),
     [
         pytest.param({"latestAvailableRevision": 3}, "must only increase", id="latest-decreases"),
         pytest.param(
@@ -339,10 +346,10 @@ def test_status_accepts(kube_schedulers: Kind, installed: str, status: dict[str,
     ],
 )
 def test_status_refuses(
-    kube_schedulers: Kind, installed: str, status: dict[str, Any], said: str
+    kube_schedulers: Kind, installed: str, status: dict[str, Any], message: str
 ) -> None:
     before = kube_schedulers.get(installed)["status"]
-    with pytest.raises(RefusedError, match=said):
+    with pytest.raises(RefusedError, match=message):
         kube_schedulers.set_status(installed, status)
     assert kube_schedulers.get(installed)["status"] == before
 
@@ -371,7 +378,7 @@ def test_kubectl_get_scheduler(schedulers: Kind) -> None:
 
 
 def test_kubectl_get_kube_scheduler(kube_schedulers: Kind) -> None:
-    name = kube_schedulers.create({"managementState": "Managed", "logLevel": "Debug"})
+    name = kube_schedulers.create({"logLevel": "Debug"})
     status = {
         "latestAvailableRevision": 7,
         "conditions": [
@@ -388,16 +395,16 @@ def test_kubectl_get_kube_scheduler(kube_schedulers: Kind) -> None:
     assert age.endswith("s")
     assert row == {
         "NAME": name,
-        "STATE": "Managed",
-        "LOG": "Debug",
-        "REVISION": "7",
+        "MANAGEMENT": "Managed",
+        "LATEST REVISION": "7",
         "AVAILABLE": "True",
         "PROGRESSING": "False",
-        "REFUSED": "True",
-        "FAILING": "False",
-        "UNHEALTHY": "Unknown",
+        "PREFLIGHT DEGRADED": "True",
+        "INSTALLER DEGRADED": "False",
+        "PODS DEGRADED": "Unknown",
     }
-    assert kube_schedulers.row(name, "-o", "wide")["NODES"] == "3 nodes are at revision 7"
+    wide = kube_schedulers.row(name, "-o", "wide")
+    assert (wide["LOG LEVEL"], wide["NODES"]) == ("Debug", "3 nodes are at revision 7")
 
 
 def test_kubectl_get_cluster_operator(cluster_operators: Kind, api_server: ApiServer) -> None:
@@ -436,7 +443,7 @@ def test_category_lists_kube_schedulers(kube_schedulers: Kind, api_server: ApiSe
 
 
 @pytest.mark.parametrize(
-    ("field", "said"),
+    ("field", "message"),
     [
         ("kubescheduler.spec.logLevel", ["-v=2", "-v=10", "Normal", "new revision"]),
         ("kubescheduler.spec.operatorLogLevel", ["-v=8", "at once"]),
@@ -446,12 +453,12 @@ def test_category_lists_kube_schedulers(kube_schedulers: Kind, api_server: ApiSe
     ],
 )
 def test_kubectl_explain_is_worth_reading(
-    api_server: ApiServer, field: str, said: list[str]
+    api_server: ApiServer, field: str, message: list[str]
 ) -> None:
     kind = field.partition(".")[0]
     version = GROUPS["KubeScheduler" if kind == "kubescheduler" else "Scheduler"]
     text = " ".join(api_server.kubectl("explain", field, f"--api-version={version}").split())
-    assert [phrase for phrase in said if phrase not in text] == []
+    assert [phrase for phrase in message if phrase not in text] == []
 
 
 def test_definitions_have_no_structural_complaints(api_server: ApiServer) -> None:

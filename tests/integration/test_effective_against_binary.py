@@ -15,21 +15,21 @@ from typing import Any
 import pytest
 import yaml
 
-from kube_scheduler_operator.manifests.pods import stub_kubeconfig
+from kube_scheduler_operator.controlplane.node_pods import stub_kubeconfig
 from kube_scheduler_operator.schedulerconfig.canonical import config_text
-from kube_scheduler_operator.schedulerconfig.catalogue import plugins
-from kube_scheduler_operator.schedulerconfig.check import Target, check_config
 from kube_scheduler_operator.schedulerconfig.effective_plugins import effective_plugins
 from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
-from kube_scheduler_operator.schedulerconfig.merge import merge_by_meaning
-from kube_scheduler_operator.schedulerconfig.plugin_origins import Layer, tables
+from kube_scheduler_operator.schedulerconfig.in_tree_plugins import plugins
+from kube_scheduler_operator.schedulerconfig.merge import merge_semantically
+from kube_scheduler_operator.schedulerconfig.plugin_origins import Layer, profile_tables
 from kube_scheduler_operator.schedulerconfig.presets import PROFILES, profile_fragment
+from kube_scheduler_operator.schedulerconfig.validation import Target, validate_config
 from kube_scheduler_operator.schedulerconfig.versions import Version
 
 pytestmark = pytest.mark.core
 
 RANDOM = 60
-"""Profiles made by chance, beside the named ones; a run of the program takes some 0.1 s."""
+"""Number of random profiles; a run of kube-scheduler takes about 0.1 s."""
 _HEAD = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
 
 
@@ -59,12 +59,12 @@ def completed(kube_scheduler_binary: Path, tmp_path: Path) -> Any:
 @pytest.fixture
 def gates(kube_scheduler_binary: Path) -> Gates:
     command = [str(kube_scheduler_binary), "--version"]
-    said = subprocess.check_output(command, text=True, timeout=50)
-    return Gates(Version.parse(said.split()[-1]))
+    output = subprocess.check_output(command, text=True, timeout=50)
+    return Gates(Version.parse(output.split()[-1]))
 
 
 def shown(config: dict[str, Any], gates: Gates) -> dict[str, list[tuple[str, int, str]]]:
-    (table,) = tables(config, [Layer("profile", config)], gates)
+    (table,) = profile_tables(config, [Layer("profile", config)], gates)
     return {
         point: [(row.name, row.weight, row.origin) for row in rows]
         for point, rows in table.points.items()
@@ -98,10 +98,10 @@ def agree(config: dict[str, Any], theirs: dict[str, Any], gates: Gates) -> None:
 
 
 @pytest.mark.parametrize("name", PROFILES)
-def test_the_table_of_a_named_profile_is_the_programs(
+def test_the_plugins_of_a_named_profile_equal_kube_schedulers(
     name: str, completed: Any, gates: Gates
 ) -> None:
-    fragment = merge_by_meaning([{"profiles": [{"schedulerName": "x"}]}, profile_fragment(name)])
+    fragment = merge_semantically([{"profiles": [{"schedulerName": "x"}]}, profile_fragment(name)])
     config = {"profiles": [fragment["profiles"][-1]]}
     agree(config, completed(config), gates)
 
@@ -128,13 +128,13 @@ def made_by_chance(chance: random.Random, gates: Gates) -> dict[str, Any]:
     return {"profiles": [{"schedulerName": "x", "plugins": lists}]}
 
 
-def test_tables_of_profiles_made_by_chance_are_the_programs(completed: Any, gates: Gates) -> None:
+def test_the_plugins_of_random_profiles_equal_kube_schedulers(completed: Any, gates: Gates) -> None:
     chance = random.Random(20261122)  # the same ones in every run
     accepted = 0
     for _ in range(RANDOM):
         config = made_by_chance(chance, gates)
         theirs = completed(config)
-        fine = check_config({**_HEAD, **config}, Target(gates)) == []
+        fine = validate_config({**_HEAD, **config}, Target(gates)) == []
         assert fine == (theirs is not None), config
         if theirs is not None:
             accepted += 1

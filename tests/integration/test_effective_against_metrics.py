@@ -1,4 +1,4 @@
-"""The effective table is what a running kube-scheduler's own metrics say of its plugins.
+"""The effective plugins equal those in the metrics of a running kube-scheduler.
 
 A profile's scheduler gets pods that give every plugin something to do, until its metrics show each
 plugin that the table has, and none that the table does not have. Durations of plugins are measured
@@ -24,8 +24,12 @@ from typing import Any
 import pytest
 
 from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
-from kube_scheduler_operator.schedulerconfig.merge import merge_by_meaning
-from kube_scheduler_operator.schedulerconfig.plugin_origins import Layer, Table, tables
+from kube_scheduler_operator.schedulerconfig.merge import merge_semantically
+from kube_scheduler_operator.schedulerconfig.plugin_origins import (
+    Layer,
+    ProfileTable,
+    profile_tables,
+)
 from kube_scheduler_operator.schedulerconfig.presets import PROFILES, profile_fragment
 from kube_scheduler_operator.schedulerconfig.schema import POINTS
 from kube_scheduler_operator.schedulerconfig.versions import Version
@@ -46,9 +50,9 @@ UNMEASURED = {
     "placementGenerate": "it is for groups of pods",
     "placementScore": "likewise",
 }
-"""Points of which there are no metrics with these pods."""
+"""Points without metrics for these pods."""
 BEFORE = {"filter": "preFilter", "score": "preScore", "preBind": "preBindPreFlight"}
-"""Point -> the one before it, at which a plugin may say that it has nothing to do for a pod."""
+"""Point -> the preparing point, at which a plugin may return Skip for a pod."""
 IDLE = {
     ("score", "VolumeBinding"): "it scores with the gate StorageCapacityScoring only",
     ("preBind", "VolumeBinding"): "the volumes of these pods are bound already",
@@ -89,21 +93,21 @@ PLUGIN_LISTS: dict[str, dict[str, Any]] = {
 
 
 def configurations() -> dict[str, dict[str, Any]]:
-    """What is tried: every named profile, and lists of our own."""
+    """Every named profile, and the lists above."""
     found = {}
     for name in PROFILES:
         fragment = profile_fragment(name)
-        merged = merge_by_meaning([{"profiles": [{"schedulerName": "x"}]}, fragment])
+        merged = merge_semantically([{"profiles": [{"schedulerName": "x"}]}, fragment])
         found[name] = merged["profiles"][-1]
     return found | {name: {"plugins": lists} for name, lists in PLUGIN_LISTS.items()}
 
 
 @dataclass
 class Measured:
-    """What a kube-scheduler's metrics say.
+    """Metrics of a kube-scheduler.
 
     Attributes:
-        statuses: point -> plugin -> how it answered, of the pods that were measured.
+        statuses: point -> plugin -> status codes of the measured pods.
         evaluated: point -> plugins, of all pods.
     """
 
@@ -127,12 +131,12 @@ class Measured:
         return cls(statuses, evaluated)
 
     def idle(self, point: str, name: str) -> bool:
-        """Whether a plugin said that it has nothing to do here, where we know why."""
-        said = self.statuses.get(BEFORE.get(point, ""), {}).get(name)
-        return (point, name) in IDLE and said == {"Skip"}
+        """Whether a plugin returned Skip for a known reason."""
+        found = self.statuses.get(BEFORE.get(point, ""), {}).get(name)
+        return (point, name) in IDLE and found == {"Skip"}
 
-    def missing(self, table: Table) -> set[tuple[str, str]]:
-        """What the table has and no pod has shown yet."""
+    def missing(self, table: ProfileTable) -> set[tuple[str, str]]:
+        """Entries of the table that no pod has reached yet."""
         return {
             (point, row.name)
             for point, rows in table.points.items()
@@ -158,7 +162,7 @@ class Running:
             return Measured.read(answer.read().decode(), self._name)
 
     def batch(self) -> None:
-        """Pods that give every plugin something to do, and as many that fit nowhere."""
+        """Pods that use every plugin, and the same number that fit on no node."""
         for _ in range(BATCH):
             self.made += 1
             names = {"generateName": f"{self._name}-", "labels": {"app": self._name}}
@@ -175,7 +179,7 @@ class Running:
 
     def _homeless(self) -> dict[str, Any]:
         container = {"name": "c", "image": "none", "resources": {"requests": {"cpu": "64"}}}
-        return {"containers": [container], "nodeSelector": {"nobody": "has-this"}}
+        return {"containers": [container], "nodeSelector": {"no-node": "has-this"}}
 
     def _busy(self) -> dict[str, Any]:
         container = {
@@ -346,7 +350,7 @@ def test_the_running_schedulers_metrics_show_the_plugins_of_the_table(
     scheduler_name = re.sub(r"\W", "-", name).lower()
     profile = {**configurations()[name], "schedulerName": scheduler_name}
     config = {"profiles": [profile]}
-    (table,) = tables(config, [Layer("profile", config)], Gates(version))
+    (table,) = profile_tables(config, [Layer("profile", config)], Gates(version))
     running = start(profile)
     seen = running.measured()
     while seen.missing(table):

@@ -1,7 +1,7 @@
 """Pods that an extender has rejected, and the one change of one node that makes room for each.
 
-A real kube-scheduler tries the pod again with that change and never after it, and hears of it over
-a watch of its own: often before the extender does. The extender has to catch up.
+A real kube-scheduler tries the pod again with that change and never after it, and receives it over
+its own watch, often before the extender does. The extender has to catch up.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def test_no_pod_misses_the_change_that_makes_room_for_it(world: World) -> None:
     for number in range(PODS):
         name, free = f"pod-{number:02}", number % NODES
         world.load(0.99, *range(NODES))
-        time.sleep(0.2)  # the extender has heard of it
+        time.sleep(0.2)  # the extender has received it
         scheduling.create_pods(world.api, NAMESPACE, [scheduling.pod(name)])
         until(
             lambda pod=name: "risk" in world.why_pending(pod),

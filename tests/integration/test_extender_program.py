@@ -1,6 +1,6 @@
-"""The extender's program beside a real API server: what it watches, binds and tells.
+"""The extender's program with a real API server: its watches, bindings and events.
 
-Nodes are objects that nobody runs, and the test asks as kube-scheduler would.
+Nodes are objects without machines, and the test sends kube-scheduler's requests.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def node(name: str, free_cpu: int) -> dict[str, Any]:
             "name": name,
             "annotations": {"mean-free-cpu": str(free_cpu), "mean-free-memory": str(12 * 2**30)},
         },
-        "spec": {"taints": [{"key": "nobody", "effect": "NoSchedule"}]},
+        "spec": {"taints": [{"key": "no-scheduler", "effect": "NoSchedule"}]},
         "status": {"allocatable": resources, "capacity": resources},
     }
 
@@ -48,7 +48,7 @@ def pod(name: str) -> dict[str, Any]:
     }
     return {
         "metadata": {"name": name},
-        "spec": {"schedulerName": "nobody", "containers": [container]},
+        "spec": {"schedulerName": "no-scheduler", "containers": [container]},
     }
 
 
@@ -68,7 +68,7 @@ class Extender:
             return text.decode()
 
     def used(self, node: str) -> float:
-        """Thousandths of a core that the pods of a node request, as pigeon-holing has it."""
+        """Millicores that the pods of a node request, according to pigeon-holing."""
         asking = {**pod("asking"), "metadata": {"name": "asking", "namespace": NAMESPACE}}
         args = {"Pod": asking, "Nodes": None, "NodeNames": [node]}
         self.ask("/packed/prioritize", args)
@@ -79,7 +79,7 @@ class Extender:
 def until(condition: Callable[[], object]) -> None:
     end = time.monotonic() + 45
     while not condition():
-        assert time.monotonic() < end, "it did not come to that"
+        assert time.monotonic() < end, "the condition was not met"
         time.sleep(0.1)
 
 
@@ -91,7 +91,7 @@ def prepared(api_server: ApiServer) -> Iterator[ApiServer]:
         api_server.request("POST", "/api/v1/nodes", made)
         status = made["status"]
         path = f"/api/v1/nodes/{name}"
-        change(api_server, path, "/status", lambda node, said=status: node.update(status=said))
+        change(api_server, path, "/status", lambda node, status=status: node.update(status=status))
     yield api_server
     for name in (GOOD, FULL):
         with suppress(RefusedError):
@@ -139,7 +139,7 @@ def _ready(extender: Extender) -> bool:
         return False
 
 
-def test_nodes_are_judged_by_what_the_api_says_of_them(
+def test_nodes_are_filtered_and_scored_by_their_annotations(
     prepared: ApiServer, extender: Extender
 ) -> None:
     placed = prepared.request("POST", PODS, pod("one"))
@@ -152,7 +152,7 @@ def test_nodes_are_judged_by_what_the_api_says_of_them(
     assert scores[GOOD] > scores[FULL]
 
 
-def test_a_pod_that_no_node_is_left_for_has_an_event(
+def test_a_pod_without_a_feasible_node_has_an_event(
     prepared: ApiServer, extender: Extender
 ) -> None:
     placed = prepared.request("POST", PODS, pod("nowhere"))
@@ -163,13 +163,13 @@ def test_a_pod_that_no_node_is_left_for_has_an_event(
     (event,) = prepared.request("GET", path)["items"]
     assert (event["reason"], event["type"]) == ("ExtenderRejectedNodes", "Warning")
     assert event["involvedObject"]["uid"] == placed["metadata"]["uid"]
-    assert "extender calm rejected the only node" in event["message"]
-    told = extender.ask(f"/explain?pod={NAMESPACE}/nowhere&details=1")
-    assert told["agents"][0]["filter"]["rejected"][0]["node"] == FULL
-    assert told["now"]["calm"]["safe-overload"][0]["node"] == FULL
+    assert "extender calm rejected the only candidate node" in event["message"]
+    explained = extender.ask(f"/explain?pod={NAMESPACE}/nowhere&details=1")
+    assert explained["agents"][0]["filter"]["rejected"][0]["node"] == FULL
+    assert explained["now"]["calm"]["safe-overload"][0]["node"] == FULL
 
 
-def test_a_bound_pod_is_seen_and_goes_again(prepared: ApiServer, extender: Extender) -> None:
+def test_a_bound_pod_counts_until_it_is_deleted(prepared: ApiServer, extender: Extender) -> None:
     placed = prepared.request("POST", PODS, pod("bound"))
     assert extender.used(GOOD) == 0
     binding = {
@@ -187,13 +187,15 @@ def test_a_bound_pod_is_seen_and_goes_again(prepared: ApiServer, extender: Exten
     until(lambda: extender.used(GOOD) == 0)
 
 
-def test_a_change_of_a_node_is_seen(prepared: ApiServer, extender: Extender) -> None:
+def test_a_change_of_a_node_takes_effect(prepared: ApiServer, extender: Extender) -> None:
     path = f"/api/v1/nodes/{FULL}"
     args = {"Pod": pod("two"), "Nodes": None, "NodeNames": [FULL]}
     for free, accepted in (("3500", [FULL]), ("100", [])):
-        said = {"mean-free-cpu": free}
-        change(prepared, path, "", lambda node, s=said: node["metadata"]["annotations"].update(s))
+        annotation = {"mean-free-cpu": free}
+        change(
+            prepared, path, "", lambda node, s=annotation: node["metadata"]["annotations"].update(s)
+        )
         until(lambda left=accepted: extender.ask("/calm/filter", args)["NodeNames"] == left)
     prepared.request("DELETE", path)
-    # Not known any more: that is no reason to reject it.
+    # Unknown now, which does not reject it.
     until(lambda: extender.ask("/calm/filter", args)["NodeNames"] == [FULL])

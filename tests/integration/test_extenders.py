@@ -31,7 +31,7 @@ pytestmark = pytest.mark.timeout(600, func_only=True)
 
 
 class World(PlayedCluster):
-    """The cluster of these tests; agents become Ready on its node unless told otherwise.
+    """The cluster of these tests; by default agents become Ready on its node.
 
     Attributes:
         well: whether an agent that starts becomes Ready.
@@ -116,7 +116,7 @@ def test_agents_come_with_the_operators_own_rights_and_are_called_once_they_are_
     assert (status["endpoint"], status["agent"]["ready"]) == (URL, 1)
 
 
-def test_at_rest_nothing_is_written(world: World) -> None:
+def test_a_settled_operator_writes_nothing(world: World) -> None:
     world.put("safe", agent={**SAFE, "resources": {"requests": {"cpu": "0.10"}}})
     world.put("foreign", url="http://10.0.0.1/x", verbs={"filter": "f"})
     world.wait(lambda: world.called() == ["http://10.0.0.1/x", URL])
@@ -125,13 +125,13 @@ def test_at_rest_nothing_is_written(world: World) -> None:
     assert world.writes_within(5) == [], world.proxy.bodies
 
 
-def test_a_bad_edit_is_held_and_the_others_go_on(world: World) -> None:
+def test_after_a_bad_edit_the_last_accepted_version_stays_in_use(world: World) -> None:
     world.put("safe", agent=SAFE)
     world.wait(lambda: world.called() == [URL])
     world.put("safe", agent={"policies": [{"name": "safe-overlord"}]})
     world.put("zz", url="http://10.0.0.1/zz", verbs={"filter": "f"})
     world.wait(lambda: world.called() == [URL, "http://10.0.0.1/zz"])
-    assert world.condition("safe", "Accepted")[:2] == ("False", "Held")
+    assert world.condition("safe", "Accepted")[:2] == ("False", "LastAcceptedInUse")
     assert "did you mean" in world.condition("safe", "Accepted")[2]
     assert world.made("safe") == MADE
 
@@ -162,7 +162,7 @@ def test_the_scheduler_stops_calling_before_the_agents_go(world: World) -> None:
     assert not any(called for called, _ in seen[gone + 1 :]), seen
 
 
-def test_what_somebody_changes_or_deletes_comes_back(world: World) -> None:
+def test_changed_or_deleted_objects_are_restored(world: World) -> None:
     world.put("safe", agent=SAFE)
     world.wait(lambda: world.called() == [URL])
     daemon_set = f"{APPS}/daemonsets/extender-safe"
@@ -191,7 +191,7 @@ def test_other_arguments_need_no_revision_and_no_restart(world: World) -> None:
     assert status["latestAvailableRevision"] == revision
 
 
-def test_a_write_that_the_api_refuses_is_told_and_stops_nothing_else(world: World) -> None:
+def test_a_refused_write_is_reported_and_stops_nothing_else(world: World) -> None:
     world.proxy.refuse = lambda method, path: (
         403 if method == "POST" and path.endswith("/daemonsets") else 0
     )
@@ -208,12 +208,12 @@ def test_a_write_that_the_api_refuses_is_told_and_stops_nothing_else(world: Worl
 @pytest.mark.parametrize(
     ("spec", "words"),
     [
-        ({}, "set url"),
-        ({"url": "http://a", "verbs": {"filter": "f"}, "agent": SAFE}, "and not both"),
+        ({}, "set either url"),
+        ({"url": "http://a", "verbs": {"filter": "f"}, "agent": SAFE}, "set either url"),
         (
             {"url": "http://a", "verbs": {"filter": "f"},
              "agent": {**SAFE, "schedulerNames": ["x"]}},
-            "asks an extender about all pods",
+            "calls an extender for all Pods",
         ),
         ({"url": "http://a"}, "never called"),
         ({"agent": SAFE, "verbs": {"filter": "f"}}, "agent.verbs"),
@@ -229,7 +229,7 @@ def test_a_write_that_the_api_refuses_is_told_and_stops_nothing_else(world: Worl
         ({"agent": SAFE, "tls": {"insecure": True}}, "begins with https"),
         (
             {"url": "https://a", "verbs": {"filter": "f"}, "tls": {"certFile": "/a"}},
-            "belong together",
+            "need each other",
         ),
         (
             {"url": "https://a", "verbs": {"filter": "f"},
@@ -238,7 +238,7 @@ def test_a_write_that_the_api_refuses_is_told_and_stops_nothing_else(world: Worl
         ),
     ],
 )  # fmt: skip
-def test_the_api_server_refuses_what_can_never_be(
+def test_the_api_server_refuses_invalid_objects(
     world: World, spec: dict[str, Any], words: str
 ) -> None:
     with pytest.raises(ApiError, match=words):

@@ -2,7 +2,7 @@
 
 The operator is the ServiceAccount that deploy/kubeadm makes: what it is not granted it cannot do.
 Deployments, DaemonSets, Jobs and the garbage collector are the real ones; a kubelet is played, and
-so is what the annotator says.
+so are the annotator's reports.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.timeout(600, func_only=True)
 class World(PlayedCluster):
     """The cluster of these tests; its kubelet lets every pod be Ready.
 
-    Jobs end as they are told.
+    Jobs end according to `jobs_end`.
 
     Attributes:
         jobs_end: what becomes of a Job's pod: Succeeded, Failed, or "" for nothing.
@@ -58,14 +58,14 @@ class World(PlayedCluster):
 
     # --- the annotator ------------------------------------------------------------------------
 
-    def cycle(self, name: str, **said: Any) -> None:
-        """What it says after a cycle, in its own words."""
+    def cycle(self, name: str, **fields: Any) -> None:
+        """Write the annotator's report of a cycle."""
         text = self.get(f"{CORE}/configmaps/load-policy-{name}")["data"]["policy.json"]
         state = {
             "at": now(),
             "nodes": NODES, "known": NODES, "staleCount": 0, "missingCount": 0,
             "policy": hashlib.sha256(text.encode()).hexdigest()[:10],
-            **said,
+            **fields,
         }  # fmt: skip
         self.api.request("PATCH", STATE, {"data": {"state.json": json.dumps(state)}})
 
@@ -140,7 +140,7 @@ def test_everything_is_made_with_the_operators_own_rights(world: World, mine: st
     world.wait(lambda: world.condition(mine, "Degraded")[0] == "False")
     exporters = world.get(f"{APPS}/daemonsets/node-metrics-{mine}")["status"]
     assert exporters["numberReady"] == NODES
-    assert world.told("LoadPoliciesDegraded") == ""
+    assert world.message_of("LoadPoliciesDegraded") == ""
 
 
 def test_the_annotators_account_may_do_its_work_and_no_more(world: World) -> None:
@@ -168,7 +168,7 @@ def test_the_annotators_account_may_do_its_work_and_no_more(world: World) -> Non
     assert not any(forbidden), forbidden
 
 
-def test_at_rest_nothing_is_written(world: World, mine: str) -> None:
+def test_a_settled_operator_writes_nothing(world: World, mine: str) -> None:
     odd = {"cpu": "0.10", "memory": 67108864}
     world.installed(
         mine,
@@ -196,25 +196,25 @@ def test_an_edit_reaches_the_file_and_restarts_nothing(world: World, mine: str) 
     assert {pod["metadata"]["uid"] for pod in world.pods()} == pods
 
 
-def test_a_bad_edit_is_held_by_an_operator_that_was_killed_too(world: World, mine: str) -> None:
+def test_the_last_accepted_version_stays_in_use_after_a_restart(world: World, mine: str) -> None:
     good = [{"name": "cpu_usage_avg_5m", "maxLimit": 0.5}]
     world.installed(mine, predicates=good)
     file = f"{CORE}/configmaps/load-policy-{mine}"
     before = world.get(file)["data"]
 
     world.put(mine, craneTimeZone="Mars/Olympus")
-    message = world.wait_condition(mine, "Accepted", "False", "Held")
-    assert 'spec.craneTimeZone: there is no time zone "Mars/Olympus"; write UTC' in message
+    message = world.wait_condition(mine, "Accepted", "False", "LastAcceptedInUse")
+    assert 'spec.craneTimeZone: unknown time zone "Mars/Olympus"; write UTC' in message
     world.operator.kill()
     world.api.request("DELETE", file)
     world.start()
 
     world.wait(lambda: world.exists(file))
     assert world.get(file)["data"] == before
-    world.wait(lambda: "stays in force" in world.told("LoadPoliciesDegraded"))
+    world.wait(lambda: "stays in use" in world.message_of("LoadPoliciesDegraded"))
 
 
-def test_what_somebody_changes_is_put_back(world: World, mine: str) -> None:
+def test_changed_objects_are_restored(world: World, mine: str) -> None:
     world.installed(mine)
     deployment = f"{APPS}/deployments/load-annotator-{mine}"
     daemon_set = f"{APPS}/daemonsets/node-metrics-{mine}"
@@ -234,16 +234,14 @@ def test_what_somebody_changes_is_put_back(world: World, mine: str) -> None:
     assert world.get(STATE)["data"]["state.json"]
 
 
-def test_another_source_takes_the_exporter_away(world: World, mine: str) -> None:
+def test_another_source_removes_the_exporter(world: World, mine: str) -> None:
     world.installed(mine)
     world.put(mine, source={"type": "MetricsServer"})
     world.wait(lambda: not world.exists(f"{APPS}/daemonsets/node-metrics-{mine}"))
     assert world.exists(f"{APPS}/deployments/load-annotator-{mine}")
 
 
-def test_what_is_no_longer_written_is_taken_away_and_then_forgotten(
-    world: World, mine: str
-) -> None:
+def test_annotations_that_are_no_longer_written_are_removed(world: World, mine: str) -> None:
     world.installed(mine, write=["crane"])
     assert world.get(STATE)["data"]["written"] == "own,crane"
     world.put(mine)
@@ -259,7 +257,7 @@ def test_what_is_no_longer_written_is_taken_away_and_then_forgotten(
     assert world.get(STATE)["data"]["written"] == "own"
 
 
-def test_a_policy_that_is_deleted_while_nobody_looks_is_cleaned_up_after(
+def test_a_policy_that_is_deleted_while_no_operator_runs_is_cleaned_up(
     world: World, mine: str
 ) -> None:
     world.installed(mine, write=["safe"])

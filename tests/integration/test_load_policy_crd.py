@@ -82,7 +82,7 @@ def test_everything_at_once(policies: Kind) -> None:
 
 
 @pytest.mark.parametrize(
-    ("spec", "said"),
+    ("spec", "message"),
     [
         pytest.param(limit(65), "spec.predicates[0].maxLimit", id="percent without its sign"),
         pytest.param(limit("0.65"), "spec.predicates[0].maxLimit", id="fraction in quotes"),
@@ -120,7 +120,7 @@ def test_everything_at_once(policies: Kind) -> None:
         pytest.param(
             {"sync": [{"name": "disk_usage", "period": "3m"}]},
             "no source measures this metric",
-            id="metric that nobody measures",
+            id="metric without a measurement",
         ),
         pytest.param(
             {"priorities": [{"name": "cpu_usage_avg_5m", "weight": 0}]},
@@ -139,7 +139,7 @@ def test_everything_at_once(policies: Kind) -> None:
             {"cycle": "2m", "refresh": "1m"}, "refresh must be as long as cycle", id="refresh"
         ),
         pytest.param({"source": {"type": "Ganglia"}}, "spec.source.type", id="source"),
-        pytest.param({"source": {"type": "Prometheus"}}, "say where Prometheus is", id="no url"),
+        pytest.param({"source": {"type": "Prometheus"}}, "prometheus.url is required", id="no url"),
         pytest.param(
             {"source": {"type": "Prometheus", "prometheus": {"url": "prometheus:9090"}}},
             "spec.source.prometheus.url",
@@ -168,16 +168,16 @@ def test_everything_at_once(policies: Kind) -> None:
     ],
 )
 def test_mistakes_are_refused_where_they_are(
-    policies: Kind, spec: dict[str, Any], said: str
+    policies: Kind, spec: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(RefusedError) as refused:
         policies.create(spec)
-    assert said in str(refused.value)
+    assert message in str(refused.value)
 
 
 @pytest.mark.parametrize("name", ["a" * 41, "with.dots", "1st"])
 def test_names_that_pods_could_not_have_are_refused(policies: Kind, name: str) -> None:
-    with pytest.raises(RefusedError, match=r"metadata\.name becomes part of the names of pods"):
+    with pytest.raises(RefusedError, match=r"metadata\.name becomes part of the names of Pods"):
         policies.create({}, name=name)
 
 

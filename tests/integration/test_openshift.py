@@ -61,7 +61,7 @@ class World:
         return list(pod["spec"]["containers"][0]["args"])
 
     def condition(self, kind: str) -> str:
-        """What a condition of the KubeScheduler says; empty if it is False."""
+        """The message of a condition of the KubeScheduler; empty if it is False."""
         conditions = self.api.request("GET", KUBESCHEDULER).get("status", {}).get("conditions", [])
         found = next((c for c in conditions if c["type"] == kind), {})
         return str(found.get("message", "")) if found.get("status") == "True" else ""
@@ -122,7 +122,7 @@ def test_gates_of_the_release_that_the_scheduler_knows_are_flags(world: World) -
 
 
 def test_the_tls_profile_is_followed(world: World) -> None:
-    assert "--tls-min-version=VersionTLS12" in world.arguments, "Intermediate, if nothing is said"
+    assert "--tls-min-version=VersionTLS12" in world.arguments, "Intermediate is the default"
     path = f"{CLUSTER}/apiservers/cluster"
     profile = {"type": "Modern", "modern": {}}
     world.next_revision("PATCH", path, {"spec": {"tlsSecurityProfile": profile}})
@@ -146,7 +146,7 @@ def test_a_renewed_client_certificate_is_copied_and_makes_no_revision(world: Wor
     assert world.latest == before
 
 
-def test_a_copy_that_somebody_deletes_comes_back(world: World) -> None:
+def test_a_deleted_copy_is_restored(world: World) -> None:
     path = f"{TARGET}/secrets/{CERTIFICATE}"
     world.api.request("DELETE", path)
 
@@ -175,13 +175,17 @@ def test_a_new_ca_is_a_new_revision(world: World) -> None:
     assert world.data("serviceaccount-ca")["ca-bundle.crt"].count("BEGIN CERTIFICATE") == 3
 
 
-def test_a_malformed_ca_is_named_and_changes_nothing(world: World) -> None:
+def test_a_malformed_ca_is_reported_and_changes_nothing(world: World) -> None:
     path = f"{MANAGED}/configmaps/default-ingress-cert"
     good = world.api.request("GET", path)["data"]["ca-bundle.crt"]
     before = world.latest
     kind = "TargetConfigControllerDegraded"
     world.api.request("PATCH", path, {"data": {"ca-bundle.crt": "oops"}})
-    until(lambda: "default-ingress-cert" in world.condition(kind), 30, "nothing is said")
+    until(
+        lambda: "default-ingress-cert" in world.condition(kind),
+        30,
+        "the missing CA is not reported",
+    )
     assert "is malformed" in world.condition(kind)
     world.api.request("PATCH", path, {"data": {"ca-bundle.crt": good}})
     until(lambda: not world.condition(kind), 30, "it is not taken back")
@@ -197,7 +201,7 @@ def test_another_api_server_is_a_new_revision(world: World) -> None:
 
 
 def test_no_secret_is_in_a_revision_an_event_or_the_status(world: World) -> None:
-    """The private keys that were used above; a certificate is no secret."""
+    """The private keys that were used above; a certificate is not a secret."""
     keys = [path.read_text() for path in (world.sandbox.state / "pki").glob("*.key")]
     lists = (
         f"{TARGET}/configmaps",
@@ -205,9 +209,9 @@ def test_no_secret_is_in_a_revision_an_event_or_the_status(world: World) -> None
         "/apis/operator.openshift.io/v1/kubeschedulers",
         "/apis/config.openshift.io/v1/clusteroperators",
     )
-    told = json.dumps([world.api.request("GET", path) for path in lists])
+    texts = json.dumps([world.api.request("GET", path) for path in lists])
     for key in keys:
         lines = [line for line in key.splitlines() if "PRIVATE KEY" not in line]
         assert lines
         encoded = base64.b64encode(key.encode()).decode()
-        assert not any(secret in told for secret in (*lines, encoded))
+        assert not any(secret in texts for secret in (*lines, encoded))

@@ -100,7 +100,7 @@ class World:
         )
 
     def complains(self) -> str:
-        """What the operator says about the user's configuration."""
+        """The operator's findings about the user's configuration."""
         kinds = ("UnsupportedConfigOverridesDegraded", "TargetConfigControllerDegraded")
         found = [self.condition(kind) for kind in kinds]
         return " ".join(message for status, message in found if status == "True")
@@ -151,7 +151,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 def _rested(world: World) -> Iterator[None]:
     world.proxy.arm(0, lambda: None, after=False)
     world.proxy.refuse = lambda method, path: 0
-    world.node.verdict = lambda pod: ""
+    world.node.refusal = lambda pod: ""
     if world.operator.process is None or world.operator.process.poll() is not None:
         world.operator.start()
     world.rest()
@@ -184,7 +184,7 @@ KILLED = ("after", "before") if "KSO_SOAK" in os.environ else ("after",)
 
 
 @pytest.mark.parametrize("moment", KILLED)
-def test_killed_at_every_write_of_a_rollout_it_always_ends_the_same(
+def test_a_rollout_ends_the_same_when_the_operator_is_killed_at_any_write(
     world: World, moment: str
 ) -> None:
     profiles = ("HighNodeUtilization", "NoScoring")
@@ -226,7 +226,7 @@ def test_killed_at_every_write_of_a_rollout_it_always_ends_the_same(
     assert killed >= 8, f"a rollout has more writes than {world.proxy.writes}"
 
 
-def test_at_rest_nothing_is_written(world: World) -> None:
+def test_a_settled_operator_writes_nothing(world: World) -> None:
     time.sleep(2)
     world.proxy.arm(0, lambda: None, after=False)
     time.sleep(8)
@@ -281,7 +281,7 @@ def test_an_edited_configmap_is_corrected(world: World) -> None:
     assert world.latest == latest
 
 
-def test_a_label_that_was_taken_off_comes_back(world: World) -> None:
+def test_a_removed_label_is_restored(world: World) -> None:
     label = {"metadata": {"labels": {"app.kubernetes.io/managed-by": None}}}
     world.api.request("PATCH", f"{CONFIG_MAPS}/config", label)
     until(
@@ -319,7 +319,9 @@ def _available(world: World) -> str:
     return next((c["status"] for c in found if c["type"] == "Available"), "")
 
 
-def test_a_deleted_kubescheduler_is_said_and_its_successor_knows_what_runs(world: World) -> None:
+def test_a_deleted_kubescheduler_is_reported_and_its_successor_takes_over_what_runs(
+    world: World,
+) -> None:
     latest = world.latest
     world.api.request("DELETE", KUBESCHEDULER)
 
@@ -327,7 +329,7 @@ def test_a_deleted_kubescheduler_is_said_and_its_successor_knows_what_runs(world
         found = world.api.request("GET", CLUSTEROPERATOR)["status"]["conditions"]
         return next(c.get("message", "") for c in found if c["type"] == "Degraded")
 
-    until(lambda: "does not exist" in degraded(), 10, "nobody says that KubeScheduler is gone")
+    until(lambda: "does not exist" in degraded(), 10, "the missing KubeScheduler is not reported")
     kubescheduler = {
         "apiVersion": "operator.openshift.io/v1",
         "kind": "KubeScheduler",
@@ -339,7 +341,7 @@ def test_a_deleted_kubescheduler_is_said_and_its_successor_knows_what_runs(world
     assert (world.latest, world.current) == (latest, latest)
 
 
-def test_a_missing_scheduler_is_said_and_nothing_is_touched(world: World) -> None:
+def test_a_missing_scheduler_is_reported_and_nothing_is_touched(world: World) -> None:
     latest = world.latest
     world.api.request("DELETE", SCHEDULER)
     try:
@@ -359,7 +361,7 @@ def test_a_missing_scheduler_is_said_and_nothing_is_touched(world: World) -> Non
 
 
 @pytest.mark.parametrize(
-    ("path", "spec", "said"),
+    ("path", "spec", "message"),
     [
         (SCHEDULER, {"profile": "Turbo"}, 'Unsupported value: "Turbo"'),
         (KUBESCHEDULER, {"logLevel": "Loud"}, 'Unsupported value: "Loud"'),
@@ -367,10 +369,10 @@ def test_a_missing_scheduler_is_said_and_nothing_is_touched(world: World) -> Non
         (KUBESCHEDULER, {"failedRevisionLimit": "many"}, "failedRevisionLimit"),
     ],
 )
-def test_the_api_itself_refuses_what_the_schema_knows(
-    world: World, path: str, spec: dict[str, Any], said: str
+def test_the_api_server_refuses_what_the_schema_excludes(
+    world: World, path: str, spec: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(ApiError, match=said):
+    with pytest.raises(ApiError, match=message):
         world.patch(path, spec)
 
 
@@ -386,31 +388,31 @@ def test_the_api_itself_refuses_what_the_schema_knows(
     ],
     ids=["arguments", "argument", "type", "list", "field", "kind"],
 )
-def test_malformed_overrides_are_named_and_nothing_is_touched(
+def test_malformed_overrides_are_reported_and_nothing_is_touched(
     world: World, overrides: dict[str, Any], path: str
 ) -> None:
     latest = world.latest
     world.patch(KUBESCHEDULER, {"unsupportedConfigOverrides": overrides})
-    until(lambda: path in world.complains(), 10, f"nobody complains about {overrides}")
+    until(lambda: path in world.complains(), 10, f"no finding about {overrides}")
     assert world.latest == latest
 
 
-def test_a_refused_configuration_is_said_in_the_schedulers_words(world: World) -> None:
+def test_a_refused_configuration_is_reported_with_the_schedulers_message(world: World) -> None:
     current = world.current
     sentence = 'E1121 10:02:03.0 1 run.go:72] "command failed" err="no such thing: \\"Nope\\""'
-    world.node.verdict = lambda pod: sentence
+    world.node.refusal = lambda pod: sentence
     world.patch(SCHEDULER, {"profile": "NoScoring"})
     until(lambda: world.condition("PreflightDegraded")[0] == "True", 20, world.why)
     assert 'no such thing: "Nope"' in world.condition("PreflightDegraded")[1]
     assert world.current == current
     status = world.config_maps()[f"revision-status-{world.latest}"]["metadata"]["annotations"]
     assert status["kube-scheduler-operator.dev/outcome"] == "refused"
-    world.node.verdict = lambda pod: ""
+    world.node.refusal = lambda pod: ""
     world.patch(SCHEDULER, {"profile": "HighNodeUtilization"})
     until(lambda: world.calm() and world.current > current, 20, world.why)
 
 
-def test_missing_rights_are_said_in_a_condition_and_heal(world: World) -> None:
+def test_missing_rights_are_reported_in_a_condition_until_they_are_granted(world: World) -> None:
     world.proxy.refuse = lambda method, path: (
         403 if method == "POST" and path.endswith("/configmaps") else 0
     )
@@ -424,15 +426,15 @@ def test_missing_rights_are_said_in_a_condition_and_heal(world: World) -> None:
     until(lambda: world.condition("InstallerControllerDegraded")[0] == "False", 20, world.why)
 
 
-def test_an_expired_token_and_an_unreachable_api_are_said_in_the_log_and_outlived(
+def test_the_operator_logs_and_survives_an_expired_token_and_an_unreachable_api(
     world: World,
 ) -> None:
     latest = world.latest
     world.proxy.refuse = lambda method, path: 401
-    until(lambda: "401 Unauthorized" in world.operator.text(), 30, "an expired token is not said")
-    assert "does not accept the token" in world.operator.text()
+    until(lambda: "401 Unauthorized" in world.operator.text(), 30, "an expired token is not logged")
+    assert "rejects the token" in world.operator.text()
     world.proxy.refuse = lambda method, path: 503
-    until(lambda: "503" in world.operator.text(), 30, "an API that is away is not said")
+    until(lambda: "503" in world.operator.text(), 30, "an unreachable API is not logged")
     world.proxy.refuse = lambda method, path: 0
     _alive_again(world)
     world.patch(SCHEDULER, {"profile": "HighNodeUtilization"})
@@ -458,21 +460,21 @@ def test_the_operator_log_level_follows_its_field(world: World) -> None:
     world.patch(KUBESCHEDULER, {"operatorLogLevel": "Debug"})
     events = f"/api/v1/namespaces/{NAMESPACE}/events"
 
-    def said() -> bool:
+    def reported() -> bool:
         items = world.api.request("GET", events)["items"]
         return any(item["reason"] == "OperatorLogLevelChange" for item in items)
 
-    until(said, 20, "no event about the log level")
+    until(reported, 20, "no event about the log level")
     world.patch(KUBESCHEDULER, {"operatorLogLevel": "Normal"})
 
 
-def test_one_node_at_a_time_is_all_that_the_api_shows(world: World) -> None:
+def test_the_api_shows_one_moving_node_at_a_time(world: World) -> None:
     entries = world.status["nodeStatuses"]
     assert [entry["nodeName"] for entry in entries] == [NODE]
     assert entries[0]["nodeUID"]
 
 
-def test_scheduler_profiles_are_accepted_held_and_forgotten_and_a_missing_kind_stops_nothing(
+def test_scheduler_profiles_are_accepted_rejected_and_deleted_and_their_kind_is_optional(
     world: World,
 ) -> None:
     good = {"plugins": {"score": {"enabled": [{"name": "ImageLocality", "weight": 9}]}}}
@@ -495,7 +497,7 @@ def test_scheduler_profiles_are_accepted_held_and_forgotten_and_a_missing_kind_s
         assert accepted("team") == "Accepted"
         latest = world.latest
         world.patch(f"{profiles}/team", bad)
-        until(lambda: accepted("team") == "Held", 30, world.why)
+        until(lambda: accepted("team") == "LastAcceptedInUse", 30, world.why)
         until(lambda: world.condition("SchedulerProfilesDegraded")[0] == "True", 30, world.why)
         assert (
             "SchedulerProfile/team spec.plugins.score"
@@ -508,7 +510,7 @@ def test_scheduler_profiles_are_accepted_held_and_forgotten_and_a_missing_kind_s
         world.api.request("DELETE", f"{profiles}/team")
     until(lambda: served() == [] and world.calm(), 60, world.why)
 
-    # Nobody has the kind any more: an operator that starts now goes on without it.
+    # The kind is not installed any more: an operator that starts now works without it.
     definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
     name = "schedulerprofiles.kube-scheduler-operator.dev"
     definition = world.api.request("GET", f"{definitions}/{name}")

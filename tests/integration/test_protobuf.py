@@ -11,9 +11,9 @@ import pytest
 
 from kube_scheduler_operator.kube.client import ApiClient
 from kube_scheduler_operator.kube.credentials import find
-from kube_scheduler_operator.kube.errors import ApiError, Request
+from kube_scheduler_operator.kube.errors import ApiError, ApiRequest
 from kube_scheduler_operator.kube.protobuf import ACCEPT
-from kube_scheduler_operator.kube.reflector import Pace, Reflector, Selection
+from kube_scheduler_operator.kube.reflector import Reflector, ReflectorTuning, Selection
 from kube_scheduler_operator.kube.resource import PODS
 from kube_scheduler_operator.policies.pod_fields import POD
 from kube_scheduler_operator.policies.pods import Pod, read_pod
@@ -99,7 +99,9 @@ async def until(condition: Callable[[], object]) -> None:
 @contextlib.asynccontextmanager
 async def following(client: ApiClient, **more: Any) -> AsyncIterator[tuple[Copy, Reflector]]:
     copy = Copy()
-    reflector = Reflector(client, PODS, copy, Selection(NAMESPACE), pace=Pace(batch=0.0), **more)
+    reflector = Reflector(
+        client, PODS, copy, Selection(NAMESPACE), tuning=ReflectorTuning(batch=0.0), **more
+    )
     task = asyncio.create_task(reflector.run())
     await asyncio.wait_for(reflector.synced(), 30)
     try:
@@ -131,7 +133,7 @@ def prepared(api_server: ApiServer) -> ApiServer:
     return api_server
 
 
-async def test_pods_are_read_as_those_of_json(prepared: ApiServer) -> None:
+async def test_protobuf_and_json_yield_the_same_pods(prepared: ApiServer) -> None:
     async with (
         ApiClient(find(str(prepared.kubeconfig)), field_manager="test") as client,
         following(client) as (json, _),
@@ -180,13 +182,13 @@ async def test_pods_are_read_as_those_of_json(prepared: ApiServer) -> None:
         await until(lambda: not json.objects and not binary.objects)
 
 
-async def test_who_asks_for_protobuf_understands_a_refusal(prepared: ApiServer) -> None:
+async def test_a_refusal_of_a_protobuf_request_is_understood(prepared: ApiServer) -> None:
     async with ApiClient(find(str(prepared.kubeconfig)), field_manager="test") as client:
-        for path, said in (
+        for path, message in (
             ("/api/v1/podz", "could not find the requested resource"),
             ("/api/v1/pods?resourceVersion=x", 'resourceVersion: Invalid value: "x"'),
         ):
-            request = Request("watch", path, PODS)
-            with pytest.raises(ApiError, match=said):
+            request = ApiRequest("watch", path, PODS)
+            with pytest.raises(ApiError, match=message):
                 async with client.stream(request, {"watch": "1"}, silence=5.0, accept=ACCEPT):
                     pytest.fail("it was not refused")

@@ -8,7 +8,7 @@ from pathlib import Path
 import yaml
 
 from kube_scheduler_operator.__main__ import main
-from kube_scheduler_operator.manifests.pods import stub_kubeconfig
+from kube_scheduler_operator.controlplane.node_pods import stub_kubeconfig
 
 
 def test_the_bootstrap_scheduler_accepts_its_configuration_and_flags(

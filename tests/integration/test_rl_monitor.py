@@ -44,8 +44,8 @@ def monitor(api_server: ApiServer) -> Iterator[subprocess.Popen[str]]:
     try:
         yield program
         program.send_signal(signal.SIGTERM)
-        _, said = program.communicate(timeout=30)
-        assert program.returncode == 0, said
+        _, errors = program.communicate(timeout=30)
+        assert program.returncode == 0, errors
     finally:
         program.kill()
         program.wait()
@@ -60,11 +60,11 @@ def make(api_server: ApiServer, name: str, node: str) -> None:
 
 
 def status(api_server: ApiServer, name: str, restarts: int, state: dict[str, Any]) -> None:
-    said = {
+    container = {
         "name": "c", "image": "i", "imageID": "", "ready": False, "restartCount": restarts,
         "state": state,
     }  # fmt: skip
-    now = {"phase": "Running", "containerStatuses": [said]}
+    now = {"phase": "Running", "containerStatuses": [container]}
     change(api_server, f"{PODS}/{name}", "/status", lambda pod: pod.update(status=now))
 
 
@@ -81,8 +81,8 @@ def values(api_server: ApiServer) -> dict[str, float]:
                                "--ignore-not-found", "-o", "json")  # fmt: skip
     if not found.strip():
         return {}
-    said = json.loads(json.loads(found)["data"]["state.json"])
-    return {node: value for kind, node, value in said["values"] if kind == "web"}
+    state = json.loads(json.loads(found)["data"]["state.json"])
+    return {node: value for kind, node, value in state["values"] if kind == "web"}
 
 
 def until(reached: Callable[[], bool], seconds: float = 40.0) -> None:
@@ -92,7 +92,7 @@ def until(reached: Callable[[], bool], seconds: float = 40.0) -> None:
         time.sleep(0.2)
 
 
-def test_it_learns_and_takes_up_again_what_it_has_learnt(api_server: ApiServer) -> None:
+def test_it_learns_and_continues_from_stored_values(api_server: ApiServer) -> None:
     make(api_server, "good", "node-a")
     make(api_server, "bad", "node-b")
     with monitor(api_server):

@@ -80,7 +80,7 @@ def test_a_profile_is_kept_as_it_was_written(profiles: Kind, spec: dict[str, Any
 
 
 @pytest.mark.parametrize(
-    ("spec", "said"),
+    ("spec", "message"),
     [
         pytest.param(
             at("score", enabled=plugins("A", "B", "A")),
@@ -121,12 +121,14 @@ def test_a_profile_is_kept_as_it_was_written(profiles: Kind, spec: dict[str, Any
         pytest.param({"percentageOfNodesToScore": -1}, "percentageOfNodesToScore", id="negative"),
     ],
 )
-def test_a_profile_is_refused_with_the_fix(profiles: Kind, spec: dict[str, Any], said: str) -> None:
-    with pytest.raises(RefusedError, match=said):
+def test_a_profile_is_refused_with_the_fix(
+    profiles: Kind, spec: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(RefusedError, match=message):
         profiles.create(spec)
 
 
-def test_an_object_whose_name_is_no_scheduler_name_needs_one(
+def test_an_object_whose_name_is_not_a_scheduler_name_needs_one(
     profiles: Kind, api_server: ApiServer
 ) -> None:
     body = {
@@ -167,8 +169,10 @@ def test_the_accepted_version_is_kept_whole_and_edits_raise_the_generation(profi
 
 def test_kubectl_get(profiles: Kind) -> None:
     name = profiles.create({"schedulerName": "x", "scheduler": "second"})
-    condition = {"type": "Accepted", "status": "False", "reason": "Held", "message": "why",
-                 "lastTransitionTime": SINCE}  # fmt: skip
+    condition = {
+        "type": "Accepted", "status": "False", "reason": "LastAcceptedInUse", "message": "why",
+        "lastTransitionTime": SINCE,
+    }  # fmt: skip
     profiles.set_status(name, {"schedulerName": "x", "conditions": [condition]})
     row = profiles.row(name)
     del row["AGE"]
@@ -176,18 +180,18 @@ def test_kubectl_get(profiles: Kind) -> None:
         "NAME": name, "SCHEDULERNAME": "x", "SCHEDULER": "second", "ACCEPTED": "False",
     }  # fmt: skip
     wide = profiles.row(name, "-o", "wide")
-    assert (wide["REASON"], wide["MESSAGE"]) == ("Held", "why")
+    assert (wide["REASON"], wide["MESSAGE"]) == ("LastAcceptedInUse", "why")
 
 
 def test_the_short_name_and_the_manual(profiles: Kind, api_server: ApiServer) -> None:
     name = profiles.create({})
     assert name in api_server.kubectl("get", "sprof")
-    told = api_server.kubectl("explain", "schedulerprofile.spec.plugins.preEnqueue")
-    assert "may enter the queue" in told
+    explained = api_server.kubectl("explain", "schedulerprofile.spec.plugins.preEnqueue")
+    assert "may enter the queue" in explained
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
-def test_an_example_is_accepted_by_the_api_server_and_runs_what_its_table_says(
+def test_an_example_is_accepted_by_the_api_server_and_runs_the_plugins_of_its_table(
     profiles: Kind, kube_scheduler_binary: Path, tmp_path: Path, path: Path
 ) -> None:
     """The table beside what kube-scheduler itself makes of the configuration."""
@@ -219,9 +223,9 @@ def test_an_example_is_accepted_by_the_api_server_and_runs_what_its_table_says(
     )  # fmt: skip
     assert completed.exists(), done.stderr
     found = {p["schedulerName"]: p for p in yaml.safe_load(completed.read_text())["profiles"]}
-    assert set(found) == {"default-scheduler", *(v.name for v in composition.verdicts)}
-    for verdict in composition.verdicts:
-        sets = found[verdict.name]["plugins"]
+    assert set(found) == {"default-scheduler", *(v.name for v in composition.results)}
+    for result in composition.results:
+        sets = found[result.name]["plugins"]
         weights = {e["name"]: e.get("weight") or 1 for e in sets["score"].get("enabled") or ()}
-        named = {e.name: e.weight for e in verdict.points.get("score", ()) if e.name in weights}
+        named = {e.name: e.weight for e in result.points.get("score", ()) if e.name in weights}
         assert named == weights

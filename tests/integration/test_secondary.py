@@ -1,4 +1,4 @@
-"""Further schedulers on a real API server, with the real controllers.
+"""Secondary schedulers on a real API server, with the real controllers.
 
 The operator is the ServiceAccount that deploy/kubeadm makes: what it is not granted it cannot do.
 Deployments, ReplicaSets and the garbage collector are the real ones; a kubelet is played.
@@ -34,10 +34,10 @@ pytestmark = pytest.mark.timeout(600, func_only=True)
 
 
 class World(PlayedCluster):
-    """The cluster of these tests; its kubelet lets every pod be Ready unless told otherwise.
+    """The cluster of these tests; by default every pod becomes Ready.
 
     Attributes:
-        refuses: the content -> what kube-scheduler says when it refuses that.
+        refuses: content -> kube-scheduler's message when it refuses it.
     """
 
     kind, objects, label = "SecondaryScheduler", KIND, LABEL
@@ -125,16 +125,16 @@ def test_everything_is_made_with_the_operators_own_rights_and_goes_with_its_owne
     }
     status = world.status(mine)
     assert (status["readyReplicas"], status["configHash"]) == (3, hash_)
-    # Nobody leads: these pods are played, and nobody holds the Lease.
+    # These pods are simulated, so their Lease has no holder.
     available, _, message = world.condition(mine, "Available")
-    assert (available, message) == ("False", f"nobody holds the Lease {NAMESPACE}/{mine}")
+    assert (available, message) == ("False", f"the Lease {NAMESPACE}/{mine} has no holder")
     world.operator.kill()  # it is not needed for the end
     world.delete(mine)
     world.wait(lambda: world.made(mine) == set(), 60, lambda: f"left: {world.made(mine)}")
     world.start()
 
 
-def test_at_rest_nothing_is_written(world: World, mine: str) -> None:
+def test_a_settled_operator_writes_nothing(world: World, mine: str) -> None:
     world.put(mine, sidecars=[{"name": "extender", "image": "e:1"}], resources={"requests": ODD})
     world.wait_installed(mine)
     time.sleep(2)
@@ -158,7 +158,7 @@ def test_a_refused_configuration_never_replaces_a_good_one(world: World, mine: s
     )
     status, _, message = world.condition(mine, "Degraded")
     assert status == "True"
-    assert f"{good} runs on" in message
+    assert f"{good} stays in use" in message
     world.wait(
         lambda: {pod["metadata"]["uid"] for pod in world.pods(mine)} == pods,
         60,
@@ -172,7 +172,7 @@ def test_a_refused_configuration_never_replaces_a_good_one(world: World, mine: s
     assert world.condition(mine, "Degraded")[0] == "False"
 
 
-def test_what_somebody_changes_is_put_back(world: World, mine: str) -> None:
+def test_changed_objects_are_restored(world: World, mine: str) -> None:
     world.put(mine)
     hash_ = world.wait_installed(mine)
     deployment = f"{APPS}/deployments/{mine}"
@@ -199,13 +199,13 @@ def test_what_somebody_changes_is_put_back(world: World, mine: str) -> None:
     )
 
 
-def test_what_is_somebody_elses_is_not_touched_and_is_named(world: World, mine: str) -> None:
+def test_objects_of_other_owners_are_reported_and_not_touched(world: World, mine: str) -> None:
     body = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": mine}}
     world.api.request("POST", f"{CORE}/serviceaccounts", body)
     try:
         uid = world.get(f"{CORE}/serviceaccounts/{mine}")["metadata"]["uid"]
         world.put(mine)
-        world.wait(lambda: "is somebody else's" in world.condition(mine, "Degraded")[2], 30)
+        world.wait(lambda: "has another owner" in world.condition(mine, "Degraded")[2], 30)
         found = world.get(f"{CORE}/serviceaccounts/{mine}")["metadata"]
         assert found["uid"] == uid
         assert "ownerReferences" not in found
@@ -215,7 +215,7 @@ def test_what_is_somebody_elses_is_not_touched_and_is_named(world: World, mine: 
     world.wait_installed(mine)
 
 
-def test_what_the_api_refuses_is_told_and_stops_nobody_else(world: World, mine: str) -> None:
+def test_a_refused_write_is_reported_and_stops_no_other_scheduler(world: World, mine: str) -> None:
     world.put(mine, affinity={"nodeAffinity": "nonsense"})
     world.wait(lambda: world.condition(mine, "Degraded")[0] == "True", 30)
     other = f"{mine}-b"
@@ -282,15 +282,19 @@ def test_its_account_may_do_what_a_scheduler_does_and_holds_its_own_lease(
         )
         world.wait(lambda: world.condition(mine, "Available")[0] == "True", 30)
         # This process is none of the pods, and elects by their Lease.
-        world.wait(lambda: "is none of these pods" in world.condition(mine, "Degraded")[2], 30)
+        world.wait(
+            lambda: "is not a Pod of this scheduler" in world.condition(mine, "Degraded")[2], 30
+        )
         _bind_a_pod(world, mine, log)
         world.wait(
-            lambda: f'{socket.gethostname()} serves "{mine}"' in world.told("UnknownScheduler"),
+            lambda: (
+                f'{socket.gethostname()} serves "{mine}"' in world.message_of("UnknownScheduler")
+            ),
             30,
         )
-        said = log.read_text()
-        assert "forbidden" not in said.lower(), said[-3000:]
-        assert world.writes_within(5) == [], "a Lease that is renewed is no news"
+        text = log.read_text()
+        assert "forbidden" not in text.lower(), text[-3000:]
+        assert world.writes_within(5) == [], "a renewed Lease causes no write"
     finally:
         process.kill()  # one that is asked to end gives its Lease back
         process.wait(20)
@@ -301,28 +305,28 @@ def test_its_account_may_do_what_a_scheduler_does_and_holds_its_own_lease(
     )
 
 
-def test_a_pod_that_asks_for_nobody_hears_of_it(world: World) -> None:
+def test_a_pod_with_an_unknown_scheduler_name_gets_an_event(world: World) -> None:
     pods = "/api/v1/namespaces/default/pods"
     pod = {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"name": "asks-for-nobody"},
+        "metadata": {"name": "without-scheduler"},
         "spec": {
-            "schedulerName": "nobody",
+            "schedulerName": "missing",
             "automountServiceAccountToken": False,
             "containers": [{"name": "c", "image": "i"}],
         },
     }
     world.api.request("POST", pods, pod)
     try:
-        selector = "involvedObject.name%3Dasks-for-nobody,reason%3DNoSuchScheduler"
+        selector = "involvedObject.name%3Dwithout-scheduler,reason%3DNoSuchScheduler"
         path = f"/api/v1/namespaces/default/events?fieldSelector={selector}"
         world.wait(lambda: world.get(path)["items"] != [])
         (event,) = world.get(path)["items"]
-        assert 'no scheduler serves the name "nobody"' in event["message"]
-        world.wait(lambda: "nobody" in world.told("PodsWithoutScheduler"), 30)
+        assert 'no scheduler serves spec.schedulerName "missing"' in event["message"]
+        world.wait(lambda: "missing" in world.message_of("PodsWithoutScheduler"), 30)
     finally:
-        world.api.request("DELETE", f"{pods}/asks-for-nobody", AT_ONCE)
+        world.api.request("DELETE", f"{pods}/without-scheduler", AT_ONCE)
 
 
 @pytest.fixture
@@ -355,7 +359,7 @@ def _kubeconfig(world: World, account: str, folder: Path) -> Path:
 
 
 def _bind_a_pod(world: World, name: str, log: Path) -> None:
-    """A pod that asks for the scheduler gets onto a node, and the event says who did it."""
+    """A pod of the scheduler is bound, and the event names the scheduler."""
     capacity = {"cpu": "4", "memory": "8Gi", "pods": "110"}
     node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": f"node-of-{name}"}}
     world.api.request("POST", "/api/v1/nodes", node)

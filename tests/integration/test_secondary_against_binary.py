@@ -11,9 +11,13 @@ import pytest
 import yaml
 
 from kube_scheduler_operator.base.platform import KUBEADM
-from kube_scheduler_operator.manifests.pods import stub_kubeconfig
+from kube_scheduler_operator.controlplane.node_pods import stub_kubeconfig
 from kube_scheduler_operator.schedulerconfig.versions import Version
-from kube_scheduler_operator.secondary.desired import Operand, Wanted, want
+from kube_scheduler_operator.secondary.desired import (
+    DesiredScheduler,
+    OperandDefaults,
+    desired_scheduler,
+)
 from kube_scheduler_operator.secondary.status import _profiles
 
 from .conftest import REPOSITORY
@@ -23,14 +27,14 @@ V135 = Version(1, 35, 4)
 EXAMPLES = REPOSITORY / "docs" / "examples"
 
 
-def example(name: str, **changes: Any) -> Wanted:
+def example(name: str, **changes: Any) -> DesiredScheduler:
     obj = yaml.safe_load((EXAMPLES / name).read_text())
     obj["spec"] |= changes
-    return want(obj, KUBEADM, Operand(IMAGE), V135)
+    return desired_scheduler(obj, KUBEADM, OperandDefaults(IMAGE), V135)
 
 
-def check(binary: Path, wanted: Wanted, folder: Path) -> tuple[int, str, dict[str, Any]]:
-    """What the preflight does: exit code, what was said, and the completed configuration."""
+def check(binary: Path, wanted: DesiredScheduler, folder: Path) -> tuple[int, str, dict[str, Any]]:
+    """The preflight: exit code, output, and the defaulted configuration."""
     assert wanted.content is not None, wanted.findings
     (folder / "kubeconfig").write_text(stub_kubeconfig())
     config = {**wanted.content.config, "clientConnection": {"kubeconfig": f"{folder}/kubeconfig"}}
@@ -52,12 +56,12 @@ def check(binary: Path, wanted: Wanted, folder: Path) -> tuple[int, str, dict[st
 
 
 @pytest.mark.parametrize("name", ["my-scheduler.yaml", "my-scheduler-three-profiles.yaml"])
-def test_the_examples_are_accepted_and_come_to_what_the_status_says(
+def test_the_examples_are_accepted_and_run_the_plugins_of_their_status(
     name: str, kube_scheduler_binary: Path, tmp_path: Path
 ) -> None:
     wanted = example(name)
-    code, said, effective = check(kube_scheduler_binary, wanted, tmp_path)
-    assert code == 0, said
+    code, output, effective = check(kube_scheduler_binary, wanted, tmp_path)
+    assert code == 0, output
     assert effective["leaderElection"]["resourceName"] == "my-scheduler"
     assert effective["leaderElection"]["resourceNamespace"] == KUBEADM.target_namespace
     assert wanted.content is not None
@@ -72,18 +76,18 @@ def test_the_examples_are_accepted_and_come_to_what_the_status_says(
         assert "TaintToleration" in scores[2]
 
 
-def test_plugins_that_the_image_does_not_have_are_refused_by_it_and_not_by_us(
+def test_plugins_that_a_custom_image_lacks_are_refused_by_its_preflight(
     kube_scheduler_binary: Path, tmp_path: Path
 ) -> None:
     wanted = example("custom-plugins.yaml")
     assert not wanted.composition.blocking
     assert {finding.reason for finding in wanted.findings} == {"UnknownPlugin"}
-    code, said, effective = check(kube_scheduler_binary, wanted, tmp_path)
+    code, output, effective = check(kube_scheduler_binary, wanted, tmp_path)
     assert (code, effective) == (1, {})
-    assert "MyCustomPluginA" in said
+    assert "MyCustomPluginA" in output
 
 
-def test_with_the_stock_image_we_say_it_first() -> None:
+def test_plugins_that_the_stock_image_lacks_are_refused_by_validation() -> None:
     wanted = example("custom-plugins.yaml", image=IMAGE)
     assert wanted.content is None
     paths = [finding.path for finding in wanted.findings]

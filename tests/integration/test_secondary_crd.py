@@ -70,7 +70,7 @@ def test_everything_at_once(secondaries: Kind) -> None:
 
 
 @pytest.mark.parametrize(
-    ("spec", "said"),
+    ("spec", "message"),
     [
         pytest.param({}, "spec.namespace", id="no namespace"),
         pytest.param({"replicas": 0}, "spec.replicas", id="no replicas"),
@@ -99,10 +99,10 @@ def test_everything_at_once(secondaries: Kind) -> None:
     ],
 )
 def test_what_cannot_be_is_refused_with_what_to_do(
-    secondaries: Kind, spec: dict[str, Any], said: str
+    secondaries: Kind, spec: dict[str, Any], message: str
 ) -> None:
     whole = {**SPEC, **spec} if spec else {}
-    with pytest.raises(RefusedError, match=said):
+    with pytest.raises(RefusedError, match=message):
         secondaries.create(whole)
 
 

@@ -1,4 +1,4 @@
-"""Where the pods of a further scheduler go, by a real kube-scheduler; nodes without a kubelet."""
+"""Nodes that a real kube-scheduler chooses for the pods of a secondary scheduler."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 from kube_scheduler_operator.base.platform import KUBEADM
 from kube_scheduler_operator.schedulerconfig.versions import Version
 from kube_scheduler_operator.secondary.content import pod_template
-from kube_scheduler_operator.secondary.desired import Operand, want
+from kube_scheduler_operator.secondary.desired import OperandDefaults, desired_scheduler
 
 from .conftest import ApiServer
 from .played_nodes import make_node
@@ -81,7 +81,7 @@ def placed(api: ApiServer, group: str, replicas: int, **spec: Any) -> Counter[st
     """Node -> how many of the pods that a SecondaryScheduler's ReplicaSet would make are there."""
     asked = {"namespace": NAMESPACE, "nodeSelector": {"group": group}, **spec}
     obj = {"metadata": {"name": group, "uid": "u"}, "spec": asked}
-    wanted = want(obj, KUBEADM, Operand(IMAGE), Version(1, 35, 4))
+    wanted = desired_scheduler(obj, KUBEADM, OperandDefaults(IMAGE), Version(1, 35, 4))
     assert wanted.content is not None, wanted.findings
     template = json.loads(json.dumps(pod_template(wanted.request, wanted.content)))
     template["metadata"]["labels"]["pod-template-hash"] = "one"
@@ -103,7 +103,7 @@ def placed(api: ApiServer, group: str, replicas: int, **spec: Any) -> Counter[st
 def test_three_replicas_are_on_three_nodes_that_have_no_zones(api: ApiServer, group: str) -> None:
     make_nodes(api, group, dict.fromkeys(("plain-a", "plain-b", "plain-c"), ""))
     assert placed(api, group, 3) == {"plain-a": 1, "plain-b": 1, "plain-c": 1}
-    # Without what spreads them they are not, so that is no accident.
+    # Without the spread constraints they are not, so this is not an accident.
     assert placed(api, group, 3, topologySpreadConstraints=[])["plain-a"] > 1
 
 

@@ -1,4 +1,4 @@
-"""Files are read as kube-scheduler reads them: what a scalar is, and what is refused."""
+"""Files are parsed like kube-scheduler parses them: scalars and rejected documents."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 import yaml
 
-from kube_scheduler_operator.manifests.pods import stub_kubeconfig
-from kube_scheduler_operator.schedulerconfig.check import Target, check_config
+from kube_scheduler_operator.controlplane.node_pods import stub_kubeconfig
 from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
 from kube_scheduler_operator.schedulerconfig.source import read
+from kube_scheduler_operator.schedulerconfig.validation import Target, validate_config
 from kube_scheduler_operator.schedulerconfig.versions import Version
 
 HEAD = """\
@@ -82,7 +82,7 @@ def started(kube_scheduler_binary: Path, tmp_path: Path) -> Any:
         # Of several documents kube-scheduler reads the first.
         fine = bool(documents) and (error is None or "---" in text) and not documents[0].flaws
         value = documents[0].value if documents else None
-        fine = fine and check_config(value, Target(Gates(version))) == []
+        fine = fine and validate_config(value, Target(Gates(version))) == []
         if done.returncode:
             return fine, value, None
         ((completed,), _) = read(out.read_text())  # PyYAML cannot read `schedulerName: =`
@@ -123,7 +123,7 @@ def test_documents(name: str, started: Any) -> None:
 
 
 @pytest.mark.parametrize("name", JSON)
-def test_what_begins_with_a_brace_is_json(name: str, started: Any) -> None:
+def test_a_file_that_begins_with_a_brace_is_json(name: str, started: Any) -> None:
     document = yaml.safe_load(HEAD)
     head = json.dumps(document)[1:-1]
     fine, ours, theirs = started(JSON[name].replace("HEAD", head))

@@ -1,7 +1,7 @@
-"""What happens to a second scheduler that is set up by hand, and what is made for one here.
+"""A second scheduler set up by hand, compared with one that the operator sets up.
 
-Real kube-schedulers and a real API server; the nodes have no kubelet. By hand is as the manuals of
-multiple schedulers have it; the other side is what the operator composes and renders, nothing else.
+Real kube-schedulers and a real API server; the nodes have no kubelet. "By hand" follows the
+Kubernetes documentation of multiple schedulers; the other side uses only the operator's output.
 """
 
 from __future__ import annotations
@@ -20,17 +20,21 @@ import pytest
 import yaml
 
 from kube_scheduler_operator.base.platform import KUBEADM
-from kube_scheduler_operator.schedulerconfig.check import Target
 from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
+from kube_scheduler_operator.schedulerconfig.validation import Target
 from kube_scheduler_operator.schedulerconfig.versions import Version
 from kube_scheduler_operator.schedulerconfig.warnings import (
     SAME_SCHEDULER_NAME,
     SHARED_LEASE,
-    Process,
-    hazards,
-    hazards_between,
+    ConfiguredScheduler,
+    config_warnings,
+    warnings_between,
 )
-from kube_scheduler_operator.secondary.desired import Operand, Wanted, want
+from kube_scheduler_operator.secondary.desired import (
+    DesiredScheduler,
+    OperandDefaults,
+    desired_scheduler,
+)
 from kube_scheduler_operator.secondary.objects import keep_static_objects
 
 from .conftest import ApiServer, RefusedError
@@ -44,7 +48,7 @@ MAIN = f"{LEASES}/kube-system/leases/kube-scheduler"
 OWN = f"{LEASES}/{NAMESPACE}/leases/{NAME}"
 SECONDS = 40
 PATIENCE = 6.0
-"""Seconds in which a scheduler that works has long bound a pod, or has its Lease."""
+"""Seconds after which a working scheduler has bound a pod or got its Lease."""
 
 HEAD = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
 BY_HAND = {
@@ -52,7 +56,7 @@ BY_HAND = {
     "profiles": [{"schedulerName": NAME}],
     "leaderElection": {"leaderElect": True},
 }
-"""As it is written in manuals: nothing is said of the Lease."""
+"""As in the documentation: the Lease is not set."""
 
 
 @dataclass(frozen=True)
@@ -62,12 +66,12 @@ class Started:
     process: subprocess.Popen[bytes]
     log: Path
 
-    def said(self) -> str:
-        """Its log; quotes within quotes are as they were."""
+    def output(self) -> str:
+        """Its log, with escaped quotes unescaped."""
         return self.log.read_text().replace('\\"', '"')
 
     def waits_for_its_lease(self) -> bool:
-        return "attempting to acquire leader lease" in self.said().lower()
+        return "attempting to acquire leader lease" in self.output().lower()
 
 
 def until(what: Callable[[], bool], why: Callable[[], str]) -> None:
@@ -77,18 +81,18 @@ def until(what: Callable[[], bool], why: Callable[[], str]) -> None:
         time.sleep(0.1)
 
 
-def made_here() -> Wanted:
-    """What the operator makes of a SecondaryScheduler that says as little as possible."""
+def made_here() -> DesiredScheduler:
+    """What the operator makes of a minimal SecondaryScheduler."""
     metadata = {"name": NAME, "uid": "00000000-0000-0000-0000-000000000000"}
     obj = {"metadata": metadata, "spec": {"namespace": NAMESPACE}}
     image = "registry.k8s.io/kube-scheduler:v1.35.4"
-    wanted = want(obj, KUBEADM, Operand(image), Version(1, 35, 4))
-    assert wanted.findings == ()
-    return wanted
+    desired = desired_scheduler(obj, KUBEADM, OperandDefaults(image), Version(1, 35, 4))
+    assert desired.findings == ()
+    return desired
 
 
 def rendered(kind: str, name: str) -> dict[str, Any]:
-    """An object that is made for it, without an owner: there is none here."""
+    """A generated object without its owner, which does not exist here."""
     made = (action.obj for action in keep_static_objects(made_here().request, {}))
     (obj,) = (each for each in made if (each["kind"], each["metadata"]["name"]) == (kind, name))
     metadata = {key: obj["metadata"].get(key) for key in ("name", "namespace")}
@@ -97,7 +101,7 @@ def rendered(kind: str, name: str) -> dict[str, Any]:
 
 @pytest.fixture
 def api(api_server: ApiServer, nodes_of_ones_own: None) -> Iterator[ApiServer]:
-    """A namespace, a node, and no Lease that somebody holds."""
+    """A namespace and a node, without held Leases."""
     paths = (MAIN, OWN, f"/api/v1/nodes/{NODE}")
     _forget(api_server, *paths)
     with suppress(RefusedError):
@@ -163,24 +167,28 @@ def bound(read: Callable[[], dict[str, Any]]) -> bool:
     return bool(read()["spec"].get("nodeName"))
 
 
-def test_by_hand_it_shares_the_main_lease_and_waits_for_ever(api: ApiServer, start: Any) -> None:
+def test_by_hand_it_shares_the_main_lease_and_waits_indefinitely(
+    api: ApiServer, start: Any
+) -> None:
     version = Version.parse(api.request("GET", "/version")["gitVersion"])
-    assert [each.reason for each in hazards(BY_HAND, Target(Gates(version)))] == [SHARED_LEASE]
+    assert [each.reason for each in config_warnings(BY_HAND, Target(Gates(version)))] == [
+        SHARED_LEASE
+    ]
     main = start(HEAD, api.kubeconfig)
-    until(lambda: holder(api, MAIN) != "", main.said)
+    until(lambda: holder(api, MAIN) != "", main.output)
     leader = holder(api, MAIN)
     second = start(BY_HAND, api.kubeconfig)
-    until(second.waits_for_its_lease, second.said)
+    until(second.waits_for_its_lease, second.output)
     pod = ask(api, "waits")
     time.sleep(PATIENCE)
     assert holder(api, MAIN) == leader
     assert not bound(pod)
-    assert "conditions" not in pod()["status"], "nobody has looked at it"
+    assert "conditions" not in pod()["status"], "no scheduler has considered it"
     events = api.request("GET", f"{CORE}/events?fieldSelector=involvedObject.name%3Dwaits")
-    assert events["items"] == [], "so nobody is told"
+    assert events["items"] == [], "no user gets an event"
 
     ours = start(made_here().composition.config, api.kubeconfig)
-    until(lambda: bound(pod), ours.said)
+    until(lambda: bound(pod), ours.output)
     assert holder(api, MAIN) == leader, "the control plane's scheduler goes on"
     assert holder(api, OWN) != ""
 
@@ -225,12 +233,12 @@ def grant(api: ApiServer, namespace: str) -> None:
         api.request("POST", f"{RBAC}/namespaces/{namespace}/{kind.lower()}s", obj)
 
 
-def test_by_hand_it_may_not_have_its_own_lease(
+def test_by_hand_it_has_no_rights_for_its_own_lease(
     api: ApiServer, start: Any, kubeconfig: Path
 ) -> None:
     scheduler = start(made_here().composition.config, kubeconfig)
     refused = f'leases.coordination.k8s.io "{NAME}" is forbidden'
-    until(lambda: refused in scheduler.said(), scheduler.said)
+    until(lambda: refused in scheduler.output(), scheduler.output)
     grant(api, "kube-system")  # where the manuals have all that they make
     pod = ask(api, "waits")
     time.sleep(PATIENCE)
@@ -239,11 +247,11 @@ def test_by_hand_it_may_not_have_its_own_lease(
 
     assert rendered("Role", NAME)["metadata"]["namespace"] == NAMESPACE
     grant(api, NAMESPACE)
-    until(lambda: bound(pod), scheduler.said)
+    until(lambda: bound(pod), scheduler.output)
     assert holder(api, OWN) != ""
 
 
-def test_by_hand_it_cannot_know_who_asks_for_its_metrics(
+def test_by_hand_it_cannot_authenticate_clients_of_its_metrics(
     api: ApiServer, start: Any, kubeconfig: Path, tmp_path: Path
 ) -> None:
     def begin() -> Started:
@@ -256,30 +264,30 @@ def test_by_hand_it_cannot_know_who_asks_for_its_metrics(
             f"--secure-port={port}", "--bind-address=127.0.0.1", f"--cert-dir={tmp_path}",
         )  # fmt: skip
 
-    told = 'configmaps "extension-apiserver-authentication" is forbidden'
+    denied = 'configmaps "extension-apiserver-authentication" is forbidden'
     lacking = begin()
-    until(lambda: told in lacking.said(), lacking.said)
+    until(lambda: denied in lacking.output(), lacking.output)
     body = rendered("RoleBinding", f"{NAME}-authentication-reader")
     assert body["metadata"]["namespace"] == "kube-system"
     api.request("POST", f"{RBAC}/namespaces/kube-system/rolebindings", body)
     having = begin()
-    until(having.waits_for_its_lease, having.said)
-    assert told not in having.said()
+    until(having.waits_for_its_lease, having.output)
+    assert denied not in having.output()
 
 
-def test_by_hand_replicas_without_an_election_fight_over_every_pod(
+def test_by_hand_replicas_without_leader_election_all_place_every_pod(
     api: ApiServer, start: Any
 ) -> None:
     alone = {**BY_HAND, "leaderElection": {"leaderElect": False}}
     target = Target(Gates(Version.parse(api.request("GET", "/version")["gitVersion"])))
-    replicas = [Process(f"replica {number}", alone, target) for number in (1, 2)]
-    assert [each.reason for _, each in hazards_between(replicas)] == [SAME_SCHEDULER_NAME]
+    replicas = [ConfiguredScheduler(f"replica {number}", alone, target) for number in (1, 2)]
+    assert [each.reason for _, each in warnings_between(replicas)] == [SAME_SCHEDULER_NAME]
     both = [start(alone, api.kubeconfig) for _ in replicas]
     time.sleep(PATIENCE / 2)  # both must have begun to watch
     pods = [ask(api, f"pod-{number}") for number in range(60)]
-    until(lambda: all(bound(pod) for pod in pods), both[0].said)
+    until(lambda: all(bound(pod) for pod in pods), both[0].output)
     until(
-        lambda: any("already assigned to node" in each.said() for each in both),
-        lambda: "\n".join(each.said()[-2000:] for each in both),
+        lambda: any("already assigned to node" in each.output() for each in both),
+        lambda: "\n".join(each.output()[-2000:] for each in both),
     )
     assert made_here().composition.config["leaderElection"]["leaderElect"] is True

@@ -24,9 +24,9 @@ import yaml
 
 from cluster import binaries, releases
 from kube_scheduler_operator.base.findings import Problem, format_path
-from kube_scheduler_operator.schedulerconfig.check import Target, check_config
-from kube_scheduler_operator.schedulerconfig.complete import complete
+from kube_scheduler_operator.schedulerconfig.defaulting import defaulted_config
 from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
+from kube_scheduler_operator.schedulerconfig.validation import Target, validate_config
 from kube_scheduler_operator.schedulerconfig.versions import Version
 
 from ..configurations.generate import configurations
@@ -35,9 +35,9 @@ from ..configurations.model import Made, typed
 pytestmark = [pytest.mark.core, pytest.mark.timeout(1800)]
 
 AT_A_TIME = 2
-# A process this short need not tidy its memory, and gains nothing from a second processor.
+# Such a short process needs no garbage collection and no second CPU.
 QUICK = {"GOGC": "off", "GOMAXPROCS": "1"}
-# Nobody listens there, and nobody is asked: the program only wants to know where.
+# No server listens there; kube-scheduler only requires an address.
 MASTER = "--master=https://127.0.0.1:1"
 VERSIONS = [releases.choose()]
 if "KSO_SOAK" in os.environ:
@@ -45,7 +45,7 @@ if "KSO_SOAK" in os.environ:
 
 
 class _Loader(yaml.CSafeLoader):
-    """Reads what Go writes: there 3e+38 is a number, for YAML 1.1 it is a text."""
+    """Reads Go's YAML, in which 3e+38 is a number; in YAML 1.1 it is a string."""
 
 
 _Loader.yaml_implicit_resolvers = {
@@ -68,11 +68,11 @@ class Scheduler:
     @property
     def target(self) -> Target:
         command = [str(self.program), "--version"]
-        said = subprocess.check_output(command, text=True, timeout=50)
-        return Target(Gates(Version.parse(said.split()[-1])))
+        output = subprocess.check_output(command, text=True, timeout=50)
+        return Target(Gates(Version.parse(output.split()[-1])))
 
     def run(self, made: Made, *arguments: str, seconds: float = 50) -> tuple[Any, str]:
-        """(the completed configuration, None if it is refused; what was said)."""
+        """(the completed configuration, or None if it is rejected; the log)."""
         with tempfile.TemporaryDirectory(dir=self.folder) as folder:
             file, out = Path(folder, "config.yaml"), Path(folder, "out.yaml")
             file.write_text(made.text, encoding="utf-8")
@@ -82,7 +82,7 @@ class Scheduler:
                 [*command, *made.flags, *arguments], env={**os.environ, **QUICK},
                 capture_output=True, text=True, timeout=seconds, check=False,
             )  # fmt: skip
-            if done.returncode:  # a panic as well: it has not started
+            if done.returncode:  # also after a panic
                 return None, done.stderr
             return yaml.load(out.read_text(encoding="utf-8"), Loader=_Loader), done.stderr
 
@@ -100,27 +100,31 @@ def target_of(made: Made, target: Target) -> Target:
 
 
 def problems(made: Made, target: Target) -> list[Problem]:
-    return check_config(made.config, target_of(made, target))
+    return validate_config(made.config, target_of(made, target))
 
 
 def only_when_it_elects(found: Sequence[Problem]) -> bool:
-    """True for what kube-scheduler refuses after --write-config-to has ended it."""
+    """Whether kube-scheduler only rejects it at leader election, which --write-config-to skips."""
     return bool(found) and all("1.2 times retryPeriod" in one.message for one in found)
 
 
-def disagreement(made: Made, target: Target, completed: Any, said: str) -> str:
-    """What the two verdicts are, if they are not the same; else what they make of it."""
+def disagreement(made: Made, target: Target, completed: Any, log: str) -> str:
+    """The difference of the two results, or of the completed configurations; empty if equal."""
     found = problems(made, target)
     if only_when_it_elects(found):
-        return "" if completed is not None else f"it refuses it before it elects: {said}"
+        return (
+            ""
+            if completed is not None
+            else f"kube-scheduler rejects it before leader election: {log}"
+        )
     if bool(found) == (completed is None):
         if found:
             return ""
-        ours = json.loads(json.dumps(complete(made.config, target_of(made, target))))
+        ours = json.loads(json.dumps(defaulted_config(made.config, target_of(made, target))))
         return "" if ours == completed else "\n".join(different(ours, completed))
-    ours_says = "; ".join(f"{format_path(one.path)}: {one.message}" for one in found)
-    theirs = "accepts it" if completed is not None else f"refuses it: {said.strip()[-2000:]}"
-    return f"we say: {ours_says or 'nothing is wrong'}\nkube-scheduler {theirs}"
+    expected = "; ".join(f"{format_path(one.path)}: {one.message}" for one in found)
+    theirs = "accepts it" if completed is not None else f"rejects it: {log.strip()[-2000:]}"
+    return f"the operator: {expected or 'valid'}\nkube-scheduler {theirs}"
 
 
 def different(ours: Any, theirs: Any, path: str = "") -> Iterator[str]:
@@ -133,10 +137,10 @@ def different(ours: Any, theirs: Any, path: str = "") -> Iterator[str]:
         for index, (one, other) in enumerate(zip(ours, theirs, strict=True)):
             yield from different(one, other, f"{path}[{index}]")
     elif ours != theirs:
-        yield f"{path}: we complete {ours!r}, kube-scheduler {theirs!r}"
+        yield f"{path}: the operator completes {ours!r}, kube-scheduler {theirs!r}"
 
 
-def test_verdicts_and_completed_configurations_are_the_same(scheduler: Scheduler) -> None:
+def test_results_and_defaulted_configurations_are_equal(scheduler: Scheduler) -> None:
     target = scheduler.target
     made = configurations(target.minor)
     assert len(made) >= 2000
@@ -146,8 +150,8 @@ def test_verdicts_and_completed_configurations_are_the_same(scheduler: Scheduler
     assert 0.4 < refused / len(made) < 0.6
     wrong = [
         (one, text)
-        for one, (completed, said) in zip(made, results, strict=True)
-        if (text := disagreement(one, target, completed, said))
+        for one, (completed, log) in zip(made, results, strict=True)
+        if (text := disagreement(one, target, completed, log))
     ]
     wrong.sort(key=lambda pair: len(pair[0].text))
     for one, text in wrong[:1]:
@@ -159,12 +163,14 @@ def test_verdicts_and_completed_configurations_are_the_same(scheduler: Scheduler
 
 
 @pytest.mark.parametrize(("renew", "retry"), [("2.4s", "2s"), ("9s", "9s"), ("10s", "8.4s")])
-def test_what_is_refused_only_when_it_elects(renew: str, retry: str, scheduler: Scheduler) -> None:
-    """It is accepted with --write-config-to, and ends kube-scheduler when it would elect."""
+def test_configurations_rejected_at_leader_election(
+    renew: str, retry: str, scheduler: Scheduler
+) -> None:
+    """They are accepted with --write-config-to, and end kube-scheduler at leader election."""
     timings = {"renewDeadline": renew, "retryPeriod": retry}
-    # Without this it would wait for the API server before it comes to that.
+    # Otherwise it would wait for the API server before leader election.
     made = Made("", "", typed({"leaderElection": timings, "delayCacheUntilActive": True}))
     assert only_when_it_elects(problems(made, scheduler.target))
     assert scheduler.run(made)[0] is not None
-    _, said = scheduler.run(made, "-v=0", seconds=30)
-    assert "couldn't create leader elector" in said
+    _, log = scheduler.run(made, "-v=0", seconds=30)
+    assert "couldn't create leader elector" in log

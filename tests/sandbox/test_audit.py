@@ -1,4 +1,4 @@
-"""What an audit log says was refused: for want of a right, or of a server that has read them."""
+"""Refused requests of an audit log: without a right, or before the server had read its roles."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_only_a_server_that_has_just_started_is_excused(seconds: float, excused:
         ({}, ""),
     ],
 )
-def test_a_request_that_never_had_its_turn_is_neither_allowed_nor_refused(
+def test_a_request_that_was_not_authorized_yet_is_neither_allowed_nor_refused(
     event: dict[str, Any], expected: str
 ) -> None:
     assert decision(event) == expected
@@ -66,7 +66,7 @@ def test_a_request_that_never_had_its_turn_is_neither_allowed_nor_refused(
         (GET, {Right(ACCOUNT, "kube-system", "", "configmaps", "list")}, False),
     ],
 )
-def test_what_no_role_allows_is_never_excused(
+def test_a_missing_right_is_never_excused(
     right: Right, granted: set[Right], expected: bool
 ) -> None:
     assert is_granted(right, granted) is expected

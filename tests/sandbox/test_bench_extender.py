@@ -14,14 +14,14 @@ import pytest
 
 from benchmarks.extender_calls import Calls, percentile
 from benchmarks.extender_faults import FAULTS, Outcome, pods_a_second, table
-from benchmarks.extender_figures import Results, Trial
 from benchmarks.extender_profile import by_function, by_phase, by_process
+from benchmarks.extender_results import Results, Trial
 from benchmarks.extenders import VARIANTS, Variant, chosen
 from benchmarks.pace import Pace
 from cluster.console import SandboxError
-from kube_scheduler_operator.extenders.entry import agent_url, judge
+from kube_scheduler_operator.extenders.entry import agent_url, check_entry
 from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
-from kube_scheduler_operator.schedulerconfig.target import Target
+from kube_scheduler_operator.schedulerconfig.target_scheduler import Target
 from kube_scheduler_operator.schedulerconfig.versions import Version
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -46,19 +46,19 @@ def test_ratios_are_of_the_same_round() -> None:
     assert (share.median, share.low, share.high) == (0.5, 0.4, 0.6)
 
 
-def test_a_scheduler_that_was_told_to_wait_is_a_miss() -> None:
+def test_a_throttled_scheduler_is_a_missed_target() -> None:
     made = results(none=[100, 100], go=[60, 60], safe=[60, 60])
     assert not list(made.misses())
     made.trials["none"][1].refused = 7.0
-    (said,) = made.misses()
-    assert said.startswith("none: 7 requests were refused")
+    (miss,) = made.misses()
+    assert miss.startswith("none: 7 requests were throttled")
 
 
-def test_a_machine_that_is_slower_meanwhile_is_not_held_against_a_variant() -> None:
+def test_a_temporarily_slower_machine_does_not_count_against_a_variant() -> None:
     made = results(go=[100, 100, 100], safe=[50, 60, 100])
     for trial, pace in zip(made.trials["safe"], (2.0, 1.5, 1.0), strict=True):
         trial.pace = pace
-    assert made.fair("safe", "go") is None  # of the others nobody knows
+    assert made.fair("safe", "go") is None  # the others were not measured
     for trial in made.trials["go"]:
         trial.pace = 1.0
     fair = made.fair("safe", "go")
@@ -88,7 +88,7 @@ def test_the_table_has_a_line_for_every_variant_and_the_file_all_trials() -> Non
     assert document["variants"]["load-aware"]["calls"]["filter"]["p99"] == 2.0
 
 
-def test_what_misses_its_target_is_said() -> None:
+def test_missed_targets_are_listed() -> None:
     made = results(none=[100.0], go=[58.0], foo=[60.0], safe=[56.0], pigeon=[50.0], go_full=[2.0])
     made.calls["foo"] = Calls({"filter": [3.5]})
     made.calls["go"] = Calls({"filter": [30.0]})
@@ -100,7 +100,7 @@ def test_what_misses_its_target_is_said() -> None:
     ]
 
 
-def test_calls_are_judged_without_the_spells_in_which_the_host_took_processors_away() -> None:
+def test_calls_are_measured_without_intervals_of_stolen_processor_time() -> None:
     made, calls = results(go=[50.0], foo=[60.0]), Calls()
     calls.add({"filter": [1.0] * 299})
     calls.add({"filter": [9.0] * 50}, disturbed=True)
@@ -108,9 +108,9 @@ def test_calls_are_judged_without_the_spells_in_which_the_host_took_processors_a
     assert list(made.misses()) == ["foo: filter takes 9.0 ms at p99, not 3"]  # too few for a p99
     calls.add({"filter": [1.0]})
     assert list(made.misses()) == []
-    told = made.as_json()["variants"]["foo"]["calls"]["filter"]  # type: ignore[index]
-    assert (told["calls"], told["p99"], told["max"]) == (350, 9.0, 9.0)
-    assert (told["calls undisturbed"], told["p99 undisturbed"]) == (300, 1.0)
+    calls = made.as_json()["variants"]["foo"]["calls"]["filter"]  # type: ignore[index]
+    assert (calls["calls"], calls["p99"], calls["max"]) == (350, 9.0, 9.0)
+    assert (calls["calls undisturbed"], calls["p99 undisturbed"]) == (300, 1.0)
 
 
 def test_a_percentile_is_a_value_that_was_measured() -> None:
@@ -135,29 +135,29 @@ def test_profiles_add_up(tmp_path: Path) -> None:
     ]
 
 
-def test_the_page_about_faults_has_them_all_and_none_that_breaks_the_law() -> None:
+def test_the_page_about_faults_has_all_of_them_within_the_expected_rates() -> None:
     page = (REPOSITORY / "docs/extenders-faults.md").read_text()
     rows = re.findall(r"^\| ([\w ]+) \| (true|false) \|.*?\| ([\d.]+)/s \|", page, re.MULTILINE)
-    told = {(name, ignorable == "true"): float(rate) for name, ignorable, rate in rows}
-    assert list(told) == [(fault.name, fault.ignorable) for fault in FAULTS]
+    rates = {(name, ignorable == "true"): float(rate) for name, ignorable, rate in rows}
+    assert list(rates) == [(fault.name, fault.ignorable) for fault in FAULTS]
     for fault in FAULTS:
         law = pods_a_second(fault)
-        assert 0.5 * law <= told[fault.name, fault.ignorable] <= 1.1 * law
+        assert 0.5 * law <= rates[fault.name, fault.ignorable] <= 1.1 * law
 
 
-def test_of_faults_that_were_played_often_the_table_has_the_median() -> None:
+def test_the_table_has_the_median_of_repeated_faults() -> None:
     often = [Outcome("hangs", True, 300, 1, 50.0, rate, 238, rate) for rate in (2.0, 2.5, 9.0)]
     assert list(table(often))[2:] == ["| hangs | true | 50/s | 2.5/s | 238 | 2.5 s | 3 |"]
 
 
 @pytest.mark.parametrize("variant", VARIANTS, ids=lambda variant: variant.name)
-def test_ours_is_called_as_the_operator_has_it_called(variant: Variant) -> None:
+def test_the_benchmark_calls_the_extender_as_the_operator_configures_it(variant: Variant) -> None:
     if variant.program != "ours" or variant.full:
         assert "http" in variant.entry(1)["urlPrefix"]
         return
     policies = [{"name": name, "weight": weight} for name, weight in variant.policies]
     target = Target(Gates(Version(1, 35)))
-    judged = judge("bench", {"agent": {"policies": policies}}, target)
+    judged = check_entry("bench", {"agent": {"policies": policies}}, target)
     assert not judged.problems
     assert {**judged.entry, "urlPrefix": agent_url("bench", 5401)} == variant.entry(5401)
 
@@ -166,7 +166,7 @@ def test_whole_nodes_are_only_sent_if_asked_for() -> None:
     assert not any(variant.full for variant in chosen([], full=False))
     assert len(chosen([], full=True)) == len(VARIANTS)
     assert [variant.name for variant in chosen(["go", "none"], full=False)] == ["go", "none"]
-    with pytest.raises(SandboxError, match="no variant fo; there are: none, go"):
+    with pytest.raises(SandboxError, match="unknown variant fo; use none, go"):
         chosen(["fo"], full=False)
 
 

@@ -33,18 +33,18 @@ def test_both_have_to_succeed(other: str, command: str, code: int) -> None:
     assert running.returncode == code
 
 
-def test_what_the_other_one_says_comes_in_one_piece_at_the_end() -> None:
-    said, _ = start(
+def test_the_other_commands_output_is_printed_at_the_end() -> None:
+    output, _ = start(
         "echo a; sleep 0.3; echo b >&2", "sh", "-c", "echo 1; sleep 0.1; echo 2"
     ).communicate()
-    lines = [line for line in said.splitlines() if "wait" not in line]
+    lines = [line for line in output.splitlines() if "wait" not in line]
     assert lines[:4] == ["1", "2", "a", "b"]
     assert lines[-1].endswith("exit code 0")
 
 
-def test_it_gets_what_nobody_else_wants() -> None:
-    said, _ = start("nice", "true").communicate()
-    assert said.splitlines()[-2] == "19"
+def test_the_other_command_has_the_lowest_priority() -> None:
+    output, _ = start("nice", "true").communicate()
+    assert output.splitlines()[-2] == "19"
 
 
 def _is_alive(pid: int) -> bool:
@@ -55,7 +55,7 @@ def _is_alive(pid: int) -> bool:
 
 
 @pytest.mark.parametrize("how", ["the command fails", "a signal"])
-def test_nothing_runs_on(tmp_path: Path, how: str) -> None:
+def test_the_other_command_is_ended_too(tmp_path: Path, how: str) -> None:
     note = tmp_path / "pid"
     wait = f"while ! test -s {note}; do sleep 0.01; done"
     command = f"{wait}; exit 1" if how == "the command fails" else f"{wait}; exec sleep 60"

@@ -40,16 +40,16 @@ def sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return copy
 
 
-def program(folder: Path, name: str, said: str) -> Path:
+def program(folder: Path, name: str, output: str) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / name
-    path.write_text(f"#!/bin/sh\necho '{said}'\n")
+    path.write_text(f"#!/bin/sh\necho '{output}'\n")
     path.chmod(0o755)
     return path
 
 
 @pytest.mark.parametrize(
-    ("component", "said", "version", "fits"),
+    ("component", "output", "version", "fits"),
     [
         ("kubelet", "Kubernetes v1.35.4", "v1.35.4", True),
         ("kubelet", "Kubernetes v1.35.1", "v1.35.4", True),  # the pinned one: any patch will do
@@ -63,9 +63,9 @@ def program(folder: Path, name: str, said: str) -> Path:
     ],
 )
 def test_a_binary_of_the_machine_is_of_the_right_version(
-    component: str, said: str, version: str, fits: bool
+    component: str, output: str, version: str, fits: bool
 ) -> None:
-    assert binaries.version_fits(component, said, version) is fits
+    assert binaries.version_fits(component, output, version) is fits
 
 
 def test_a_fitting_binary_on_path_is_taken_and_another_is_not(tmp_path: Path) -> None:
@@ -84,7 +84,7 @@ def test_every_version_has_folders_of_its_own(cache: Path) -> None:
     assert binaries.build_folder(OLD).name.startswith(f"{OLD}-")
 
 
-def test_what_one_version_is_built_from_is_nothing_to_the_others(sources: Path) -> None:
+def test_versions_are_built_from_separate_modules(sources: Path) -> None:
     before = {version: binaries.build_folder(version) for version in releases.PINNED.values()}
     (sources / "v1.34.sum").write_text("changed")
     (sources / "v1.37.mod").write_text("new")
@@ -94,7 +94,7 @@ def test_what_one_version_is_built_from_is_nothing_to_the_others(sources: Path) 
     assert binaries.build_folder(NEW) != after[NEW]
 
 
-def test_a_patch_that_is_not_pinned_cannot_be_built_and_says_what_can() -> None:
+def test_the_error_for_an_unpinned_patch_names_those_that_can_be_built() -> None:
     with pytest.raises(SandboxError, match=rf"kubelet v1\.34\.2\. .*only {OLD}.*Ask for 1\.34"):
         binaries.provide(["kubelet"], "v1.34.2")
 
@@ -116,7 +116,7 @@ def test_a_release_is_downloaded_into_its_own_folder(monkeypatch: pytest.MonkeyP
         return answers[url.rpartition("/")[2]]
 
     monkeypatch.setattr(binaries, "fetch", fetch)
-    with pytest.raises(SandboxError, match=r"v1\.34\.2.*is not what its checksum says"):
+    with pytest.raises(SandboxError, match=r"v1\.34\.2.*does not match its checksum"):
         binaries.provide(["kubelet"], "v1.34.2")
     answers["kubelet.sha256"] = hashlib.sha256(content).hexdigest().encode()
     expected = binaries.release_folder("v1.34.2") / "kubelet"

@@ -51,7 +51,7 @@ def test_a_daemon_is_found_by_its_mark_when_the_record_is_lost(sleeper: Sandbox)
     record.write_text(content)
 
 
-def test_a_process_that_is_just_being_started_is_looked_at_again(
+def test_a_starting_process_is_examined_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     flags = {"7": 0, "8": 0x00200000}  # the second one is the kernel's own, and never has any
@@ -86,7 +86,7 @@ ctypes.CDLL(None).syscall({"x86_64": 60, "aarch64": 93}[os.uname().machine], 0) 
     wait(lambda: stat.read_text().rpartition(")")[2].split()[0] == "Z", 10, stat.read_text)
     assert processes.start_time(process.pid) is not None
     assert processes.kill(lambda: [process.pid] if processes.start_time(process.pid) else []) == 1
-    assert stat.exists()  # nobody has waited for it yet
+    assert stat.exists()  # not waited for yet
     process.wait()
     process.stdout.close()
 
@@ -96,7 +96,7 @@ def test_a_sandbox_of_a_similar_name_is_another_one(sleeper: Sandbox) -> None:
     assert processes.members(f"{sleeper.name}2") == set()
 
 
-def test_a_process_that_was_given_a_recorded_pid_later_is_not_ours(box: Sandbox) -> None:
+def test_a_later_process_with_a_recorded_pid_is_not_killed(box: Sandbox) -> None:
     stranger = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
     try:
         start = processes.start_time(stranger.pid)
@@ -113,7 +113,7 @@ def test_a_process_that_was_given_a_recorded_pid_later_is_not_ours(box: Sandbox)
         stranger.wait()
 
 
-def test_whoever_runs_down_is_spared(box: Sandbox) -> None:
+def test_down_does_not_kill_its_own_process(box: Sandbox) -> None:
     script = (
         f"import sys; sys.path.insert(0, {str(Path(processes.__file__).parents[1])!r})\n"
         "from cluster import processes; print(len(processes.members(sys.argv[1])))"
@@ -144,7 +144,7 @@ def test_damaged_records_are_passed_over(box: Sandbox) -> None:
         (":kso-sandbox:dev ACCEPT [0:0]", False),
     ],
 )
-def test_only_rules_with_exactly_our_comment_are_ours(line: str, ours: bool) -> None:
+def test_only_rules_with_the_exact_comment_are_removed(line: str, ours: bool) -> None:
     assert network.is_tagged(line, "dev") is ours
 
 
@@ -160,7 +160,7 @@ def test_a_cgroup_that_is_still_held_is_waited_for(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_namespaces_of_a_sandbox_whose_name_begins_like_ours_are_not_ours(
+def test_namespaces_of_a_sandbox_with_a_longer_name_are_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(network, "_NAMESPACES", tmp_path)

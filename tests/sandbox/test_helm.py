@@ -10,7 +10,7 @@ from cluster import helm
 
 
 @pytest.mark.parametrize(
-    ("said", "fits"),
+    ("output", "fits"),
     [
         ("v3.20.2", True),
         ("v3.18.0+gcc58e3f", True),
@@ -20,8 +20,8 @@ from cluster import helm
         ("", False),
     ],
 )
-def test_hooks_that_are_heard_and_manifests_of_helm_3(said: str, fits: bool) -> None:
-    assert helm.version_fits(said) is fits
+def test_which_versions_of_helm_fit(output: str, fits: bool) -> None:
+    assert helm.version_fits(output) is fits
 
 
 def test_one_version_however_it_comes() -> None:

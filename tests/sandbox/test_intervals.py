@@ -38,7 +38,7 @@ def test_the_interval_is_of_order_statistics(count: int, rank: int, confidence: 
     assert found.median == (count + 1) / 2
 
 
-def test_the_interval_has_the_median_as_often_as_it_says() -> None:
+def test_the_interval_contains_the_median_with_its_confidence() -> None:
     chance = random.Random(7)
     hits = 0
     for _ in range(2000):

@@ -64,7 +64,7 @@ def test_any_other_value_is_found_as_well(value: str) -> None:
         assert leaks(made(raw), "there", b"a " + text + b" b") == ["it is in there"]
 
 
-def test_a_short_value_is_found_as_it_is() -> None:
+def test_a_short_value_is_found_verbatim() -> None:
     for text in (b"12345678", b64(b"12345678")):
         assert leaks(made(b"12345678"), "there", b"a " + text + b" b") == ["it is in there"]
 
@@ -85,18 +85,18 @@ def test_an_issued_token_is_found_by_its_signature() -> None:
     assert leaks(made(TOKEN), "there", HEAD) == []
 
 
-def test_what_nobody_knows_is_found_by_its_shape() -> None:
+def test_an_unknown_secret_is_found_by_its_format() -> None:
     assert leaks([], "there", KEY) == ["a private key is in there"]
     assert leaks([], "there", b"Authorization: Bearer " + TOKEN) == ["a token is in there"]
 
 
-def test_certificates_are_no_secrets() -> None:
+def test_certificates_are_not_secrets() -> None:
     assert made(CERTIFICATE) == []
     assert secret_in_file("manifest.yaml", b"kind: Pod\nspec: {serviceAccountToken: x}") is None
     assert made(b"true") == [], "what is so short would be everywhere"
 
 
-def test_the_public_half_of_a_key_is_no_secret() -> None:
+def test_the_public_half_of_a_key_is_not_a_secret() -> None:
     """An elliptic key ends with the public one, which its certificate has in the same letters."""
     der = b"\0" * 48 + base64.b64decode(LINES[2])
     certificate = b"-----BEGIN CERTIFICATE-----\n%s\n-----END CERTIFICATE-----\n" % b64(der)
@@ -182,12 +182,12 @@ def test_logs_of_pods_that_have_gone_are_kept(box: Sandbox) -> None:
     follower.sweep()
     for path in log.parent.iterdir():
         path.unlink()
-    log.write_text("anew\n")
+    log.write_text("second start\n")
     follower.start()
     follower.end()
     assert follower.trouble == set()
     texts = sorted(text for _, text in logs(follower.kept))
-    assert texts == [b"anew\n", b"first\nsecond\nthird\n", b"packed\n"]
+    assert texts == [b"first\nsecond\nthird\n", b"packed\n", b"second start\n"]
     place = next(place for place, text in logs(follower.kept) if text == b"packed\n")
     assert place.startswith("the log dev-control-plane/ns_installer-1_uid/installer/0.log")
 

@@ -48,6 +48,6 @@ def test_it_is_the_sum_of_all_processes(tmp_path: Path) -> None:
 
 
 def test_a_new_attribute_is_not_forgotten() -> None:
-    """Whoever adds one has to add it to merge and to the test above."""
+    """A new attribute must be added to merge and to the test above."""
     assert len(fields(Record)) == 5
     assert len(fields(Search)) == 7, "with the followers, which end with their process"

@@ -86,7 +86,7 @@ def test_a_slot_with_a_busy_port_is_passed_over() -> None:
     assert model.choose_slot((), [], lambda port: port != busy, needs_network=True) == 1
 
 
-def test_no_free_slot_says_what_is_needed() -> None:
+def test_the_error_without_a_free_slot_lists_the_requirements() -> None:
     with pytest.raises(SandboxError, match=r"10\.20\.N\.0/24.*hack/sandbox status"):
         model.choose_slot((), [IPv4Network("10.0.0.0/8")], any_port, needs_network=True)
 
@@ -98,7 +98,7 @@ def test_a_saved_sandbox_is_read_back(state_root: Path) -> None:
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"name": "dev"}', '{"nodes": [{"x": 1}]}'])
-def test_a_damaged_record_is_no_sandbox(state_root: Path, content: str) -> None:
+def test_a_damaged_record_is_not_a_sandbox(state_root: Path, content: str) -> None:
     (state_root / "dev").mkdir()
     (state_root / "dev" / "sandbox.json").write_text(content)
     assert model.load("dev") is None
@@ -106,7 +106,7 @@ def test_a_damaged_record_is_no_sandbox(state_root: Path, content: str) -> None:
         model.require("dev")
 
 
-def test_an_unknown_node_is_answered_with_the_known_ones() -> None:
+def test_the_error_for_an_unknown_node_lists_the_known_ones() -> None:
     with pytest.raises(SandboxError, match=r"no node nope; it has: dev-control-plane"):
         make().node("nope")
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from cluster import teardown
-from kube_scheduler_operator.__main__ import FOR_PEOPLE
+from kube_scheduler_operator.__main__ import PLUGIN_COMMANDS
 from pages import kubectl_scheduler, stage, terminal
 from pages.text import (
     WIDTH,
@@ -39,7 +39,7 @@ TEN = "\n".join(str(number) for number in range(10))
     ("text", "keep", "short"),
     [
         (TEN, Keep(10), TEN),
-        (TEN, Keep(9), TEN),  # a line in place of a line is no gain
+        (TEN, Keep(9), TEN),  # replacing one line by one line gains nothing
         (TEN, Keep(8), "0\n1\n2\n3\n4\n5\n6\n7\n… 2 lines more"),
         (TEN, Keep(1, 2), "0\n… 7 lines more\n8\n9"),
         (TEN, Keep(0, 1), "… 9 lines more\n9"),
@@ -103,7 +103,7 @@ PLACES = {"/tmp/x-1": ".", "/home/me": "~", "/home/me/src": "kube-scheduler-oper
         ("/tmp/x-10/a", "/tmp/x-10/a"),
     ],
 )
-def test_places_of_this_machine_get_the_names_that_readers_know(text: str, clean: str) -> None:
+def test_folders_of_this_machine_are_replaced_by_known_names(text: str, clean: str) -> None:
     assert without_places(text, PLACES) == clean
     assert places_in(clean, PLACES) == []
 
@@ -137,7 +137,7 @@ def test_headings_can_be_linked_to(title: str, fragment: str) -> None:
     assert anchor(title) == fragment
 
 
-def test_the_index_says_where_a_command_is_shown() -> None:
+def test_the_index_links_to_the_sections_of_a_command() -> None:
     sections = [
         Section("One", "", ((Shown("k diff 1 2", "x"), Shown("k status", "x")),)),
         Section("Two", "", ("a tree", (Shown("k diff", "x"), Shown("k status --help", "x")))),
@@ -160,8 +160,8 @@ def test_what_a_page_shows_can_be_read_back() -> None:
 def test_the_page_is_about_every_command() -> None:
     commands = argparse.ArgumentParser()
     subparsers = commands.add_subparsers()
-    for module in FOR_PEOPLE:
-        module.add_parser(subparsers)
+    for command in PLUGIN_COMMANDS:
+        command.load().add_parser(subparsers)
     assert sorted(kubectl_scheduler.COMMANDS) == sorted(_typed(commands))
 
 
@@ -206,7 +206,7 @@ GOOD = [
          [*GOOD, {"type": "StaticPodsDegraded", "status": "True"}], False),
     ],
 )  # fmt: skip
-def test_a_cluster_at_rest(
+def test_a_settled_cluster(
     entries: list[dict[str, object]], conditions: list[dict[str, str]], rests: bool
 ) -> None:
     assert stage.at_rest({"nodeStatuses": entries, "conditions": conditions}) is rests

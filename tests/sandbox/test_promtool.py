@@ -31,9 +31,9 @@ def test_the_program_comes_out_of_the_release() -> None:
 
 
 @pytest.mark.parametrize("sums", ["", f"0123  {NAME}\n"], ids=["missing", "another"])
-def test_what_is_not_what_its_checksum_says_is_not_taken(sums: str) -> None:
+def test_an_archive_with_another_checksum_is_rejected(sums: str) -> None:
     content, _ = archive("prometheus-3.12.0.linux-amd64/promtool")
-    with pytest.raises(SandboxError, match="not what its checksum says"):
+    with pytest.raises(SandboxError, match="does not match its checksum"):
         promtool.unpack(content, NAME, sums)
 
 
@@ -44,7 +44,7 @@ def test_a_release_without_the_program_is_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("says", "taken"),
+    ("output", "taken"),
     [
         ("promtool, version 3.5.0 (branch: HEAD)", True),
         ("promtool, version 2.53.1 (branch: HEAD)", False),
@@ -52,16 +52,16 @@ def test_a_release_without_the_program_is_named() -> None:
     ],
 )
 def test_the_machines_own_is_taken_if_it_is_of_our_major_version(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, says: str, taken: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, output: str, taken: bool
 ) -> None:
     own = tmp_path / "promtool"
-    own.write_text(f"#!/bin/sh\necho '{says}'\n")
+    own.write_text(f"#!/bin/sh\necho '{output}'\n")
     own.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     assert (promtool._installed() == own) is taken
 
 
-def test_without_a_network_and_without_go_it_says_what_to_do(
+def test_the_error_without_network_and_go_has_a_remedy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def unreachable(url: str) -> bytes:

@@ -1,4 +1,4 @@
-"""Recordings of kube-scheduler's requests: as it sent them, but for what is random."""
+"""Recordings of kube-scheduler's requests: as sent, except for random values."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_bytes_are_those_that_go_writes() -> None:
     assert json.loads(recording.wire(body)) == body
 
 
-def test_what_is_random_is_the_same_every_time_and_still_tells_things_apart() -> None:
+def test_random_values_are_replaced_by_constant_distinct_ones() -> None:
     one, other = "0f0f0f0f-1111-4222-8333-444444444444", "abababab-1111-4222-8333-444444444444"
     body = {"uid": one, "owner": other, "again": one, "resourceVersion": "517"}
     body |= {"at": "2026-11-23T00:33:06Z", "volume": "kube-api-access-x9k2p"}

@@ -1,4 +1,4 @@
-"""Which Kubernetes is meant, and what is said where it cannot be had."""
+"""The choice of a Kubernetes version, and the errors for unavailable ones."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_a_minor_version_is_its_pinned_release_and_a_patch_is_itself(
     assert releases.choose(asked) == meant
 
 
-def test_the_environment_is_asked_when_nobody_else_says_anything(
+def test_the_environment_variable_is_the_default(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv(releases.VARIABLE, "1.36")
@@ -45,21 +45,23 @@ def test_the_environment_is_asked_when_nobody_else_says_anything(
 
 
 @pytest.mark.parametrize("asked", ["1.33", "v1.33.9", "1.99.0", "1.0"])
-def test_what_a_sandbox_cannot_run_is_answered_with_what_it_can(asked: str) -> None:
-    said = rf"'{re.escape(asked)}' cannot run here: .* Kubernetes 1\.34 to 1\.36.*1\.34, 1\.35, 1"
-    with pytest.raises(SandboxError, match=said):
+def test_the_error_for_an_unsupported_version_lists_the_supported_ones(asked: str) -> None:
+    expected = (
+        rf"'{re.escape(asked)}' cannot run here: .* Kubernetes 1\.34 to 1\.36.*1\.34, 1\.35, 1"
+    )
+    with pytest.raises(SandboxError, match=expected):
         releases.choose(asked)
 
 
 @pytest.mark.parametrize(
     "asked", ["newest", "2.0", "1", "1.", "v1.35.", "1.35.4-rc.1", "1.035", "1.35.04", "1.35/../x"]
 )
-def test_what_is_no_version_is_said_to_be_none(asked: str) -> None:
+def test_text_that_is_not_a_version_is_rejected(asked: str) -> None:
     with pytest.raises(SandboxError, match=r"is not a Kubernetes version: .* 1\.34 to 1\.36"):
         releases.choose(asked)
 
 
-def test_a_mistake_in_the_environment_is_looked_for_there(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_names_the_environment_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(releases.VARIABLE, "1.12")
     with pytest.raises(SandboxError, match=rf"\(from \${releases.VARIABLE}\) cannot run here"):
         releases.choose()

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kube_scheduler_operator.kube.errors import ApiError, Request, from_response
+from kube_scheduler_operator.kube.errors import ApiError, ApiRequest, from_response
 from kube_scheduler_operator.kube.resource import (
     CLUSTER_OPERATORS,
     CONFIG_MAPS,
@@ -71,7 +71,7 @@ class ApiServer:
         self.namespaces = {"kube-system", "default", "kube-scheduler-operator"}
         self.version = 100
         self.back_since = -math.inf
-        self.away = False  # nobody gets an answer; what kubelets want to say waits in their memory
+        self.away = False  # no request is answered; kubelets keep their reports in memory
         self.listeners: list[Callable[[Change], None]] = []
         self._uids: set[str] = set()
         self._clock = clock
@@ -171,7 +171,7 @@ class ApiServer:
         self._uids.discard(old["metadata"]["uid"])
         self.version += 1
         gone = {**old, "metadata": {**old["metadata"], "resourceVersion": str(self.version)}}
-        self._tell(Change(actor, "DELETED", ref, old, gone))
+        self._notify(Change(actor, "DELETED", ref, old, gone))
         owner = old["metadata"]["uid"]
         for dependent, obj in list(self.objects.items()):
             if owner in _owners(obj):
@@ -192,7 +192,7 @@ class ApiServer:
         return self.replace(actor, resource, obj, subresource)
 
     def error(self, verb: str, ref: ObjectRef, status: int, reason: str, message: str) -> ApiError:
-        request = Request(verb, ref.path, ref.resource, ref.namespace, ref.name)
+        request = ApiRequest(verb, ref.path, ref.resource, ref.namespace, ref.name)
         body = {"kind": "Status", "reason": reason, "message": message}
         return from_response(request, status, body)
 
@@ -217,12 +217,12 @@ class ApiServer:
         obj["metadata"] = {**obj["metadata"], "resourceVersion": str(self.version)}
         self.objects[ref] = obj
         self._uids.add(obj["metadata"]["uid"])
-        self._tell(Change(actor, kind, ref, old, obj))
+        self._notify(Change(actor, kind, ref, old, obj))
         if _owners(obj) - self._uids:
             self._collect_later(ref, obj)
         return obj
 
-    def _tell(self, change: Change) -> None:
+    def _notify(self, change: Change) -> None:
         for listener in list(self.listeners):
             listener(change)
 

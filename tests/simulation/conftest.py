@@ -1,4 +1,4 @@
-"""Makes thousands of histories affordable, and says at the end what they were."""
+"""Makes thousands of histories affordable, and reports them at the end."""
 
 from __future__ import annotations
 

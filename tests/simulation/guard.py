@@ -1,4 +1,4 @@
-"""A guard pod on its node: it runs, and tells when the node's kubeconfig is not the known one."""
+"""A guard pod on its node: it runs, and reports a changed kubeconfig."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def run(machine: Machine, pod: Object) -> Generator[float, None, None]:
 
 
 def show(machine: Machine, pod: Object, state: Object, last: Object | None = None) -> None:
-    """Write the pod's status, keeping what it last said."""
+    """Write the pod's status, keeping its last termination message."""
     live = machine.pod(pod)
     if live is None:
         return

@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from kube_scheduler_operator.kube.errors import ApiError, Request, from_response
+from kube_scheduler_operator.kube.errors import ApiError, ApiRequest, from_response
 from kube_scheduler_operator.kube.resource import (
     CONFIG_MAPS,
     DISRUPTION_BUDGETS,
@@ -239,7 +239,7 @@ class History:
         def fault(verb: str, ref: ObjectRef, sub: str | None) -> ApiError | None:
             if self.rng.random() > share:
                 return None
-            request = Request(verb, ref.path, ref.resource, ref.namespace, ref.name, sub)
+            request = ApiRequest(verb, ref.path, ref.resource, ref.namespace, ref.name, sub)
             return from_response(request, self.rng.choice((403, 500, 503, 429)), "no")
 
         world.operator.connection.faults.append(fault)
@@ -265,7 +265,7 @@ class History:
         connection.lost_answers = lambda: False
 
     def _meddle(self) -> None:
-        """Somebody else writes the same object, between reading and writing."""
+        """Another client writes the same object, between reading and writing."""
         world, left = self.world, self.rng.randint(1, 8)
 
         def meddle() -> None:
@@ -280,7 +280,7 @@ class History:
                     lambda o: o["metadata"].update(labels={"mark": mark}),
                 )
 
-        self.note("somebody meddles")
+        self.note("another client writes")
         world.operator.connection.before_write = meddle
 
     def _relist(self) -> None:
@@ -323,10 +323,10 @@ class History:
         if machine is None or machine.swapping:
             return
         if self.rng.random() < 0.7:
-            self.note(f"somebody puts a manifest on {machine.name}")
+            self.note(f"a user puts a manifest on {machine.name}")
             machine.overwrite(STOCK)
-        elif self.world.revisions:  # before, nothing says which kube-scheduler is to run here
-            self.note(f"somebody deletes the manifest of {machine.name}")
+        elif self.world.revisions:  # before, no kube-scheduler is configured for this node
+            self.note(f"a user deletes the manifest of {machine.name}")
             machine.journal = machine.journal or Journal(machine.shown, 0)  # not the operator's
             machine.withdraw()
 
@@ -366,13 +366,11 @@ class History:
 
 
 def play(seed: int) -> History:
-    """Play one history; a failure says how to have it again."""
+    """Run one history; a failure prints how to repeat it."""
     history = History(seed)
     try:
         history.play()
     except (AssertionError, Exception) as error:
-        told = "\n".join(history.log)
-        raise AssertionError(
-            f"history {seed} (again: KSO_SEED={seed}):\n{told}\n{error}"
-        ) from error
+        log = "\n".join(history.log)
+        raise AssertionError(f"history {seed} (again: KSO_SEED={seed}):\n{log}\n{error}") from error
     return history

@@ -1,7 +1,7 @@
 """What must hold after every step of every history, each rule a function with its name.
 
 The rules look at the truth: the API server's objects and the machines, never at what the operator
-believes. Where the operator can only know late, they grant it so much time.
+assumes. Where the operator observes changes late, they allow for that delay.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.objects import label
 from kube_scheduler_operator.base.platform import KUBEADM
 from kube_scheduler_operator.controlplane.revision.history import Revision, read
-from kube_scheduler_operator.engine.handlers import MADE_FOR_SECONDARIES
+from kube_scheduler_operator.engine.watches import SECONDARY_KINDS
 from kube_scheduler_operator.kube.resource import (
     CLUSTER_OPERATORS,
     CONFIG_MAPS,
@@ -95,9 +95,9 @@ class Invariants:
             self._numbers_have_no_gaps(change)
             self._is_ready_only_when_complete(change)
             self._content_never_changes(change)
-            self._blames_only_what_is_bad(change)
+            self._only_bad_revisions_fail(change)
         if resource == CONFIG_MAPS and change.kind == "DELETED":
-            self._prunes_only_what_nobody_needs(change)
+            self._only_unused_revisions_are_pruned(change)
         labels = change.new["metadata"].get("labels") or {}
         if (
             labels.get("app") == names.INSTALLER
@@ -143,17 +143,15 @@ class Invariants:
         elif ref.resource == CLUSTER_OPERATORS:
             allowed = ref.name == names.CLUSTEROPERATOR and change.kind != "DELETED"
         elif label(change.new, names.SECONDARY_LABEL) and ref.resource != PODS:
-            # Made for a further scheduler; only of old ConfigMaps is the operator rid by itself.
+            # Made for a secondary scheduler; the operator itself deletes only its old ConfigMaps.
             gone = change.kind == "DELETED"
-            allowed = ref.resource in MADE_FOR_SECONDARIES and (
-                ref.resource == CONFIG_MAPS or not gone
-            )
+            allowed = ref.resource in SECONDARY_KINDS and (ref.resource == CONFIG_MAPS or not gone)
         elif ref.resource == PODS:
             only_deleted = change.old is None or "deletionTimestamp" in change.new["metadata"]
             allowed = ours and (
                 only_deleted
                 or change.kind == "DELETED"
-                or _is_only_told(change.old or {}, change.new)
+                or _only_gets_permission(change.old or {}, change.new)
             )
         else:
             allowed = ours and ref.resource in (CONFIG_MAPS, SERVICE_ACCOUNTS, DISRUPTION_BUDGETS)
@@ -189,7 +187,7 @@ class Invariants:
         objects = self.world.server.objects
         refs = [self.world.config_map_ref(f"{part}-{number}") for part in KUBEADM.parts]
         missing += [ref.name for ref in refs if not objects.get(ref, {}).get("immutable")]
-        # What somebody else took away a moment ago cannot be known yet.
+        # An object that another client has just deleted may not be observed yet.
         missing = [name for name in missing if now - self.vanished.get(name, -1e9) > GRACE]
         if missing:
             self.fail(rule, f"revision {number} lacks {missing}")
@@ -204,7 +202,7 @@ class Invariants:
             if known is not None and known[part] != change.new.get("data"):
                 self.fail("the content of a revision never changes", str(change.ref))
 
-    def _blames_only_what_is_bad(self, change: Change) -> None:
+    def _only_bad_revisions_fail(self, change: Change) -> None:
         for revision in read({change.ref.name: change.new}, KUBEADM.parts):
             parts = self.contents.get(revision.number)
             if revision.outcome != names.OUTCOME_FAILED or parts is None:
@@ -212,9 +210,11 @@ class Invariants:
             config = json.loads(parts[names.CONFIG][names.CONFIG_KEY])
             behavior = self.world.script.get(config.get("percentageOfNodesToScore", -1), GOOD)
             if behavior.is_harmless:
-                self.fail("only what is bad is blamed", f"{change.ref}: {revision.message}")
+                self.fail(
+                    "only a bad revision is marked as failed", f"{change.ref}: {revision.message}"
+                )
 
-    def _prunes_only_what_nobody_needs(self, change: Change) -> None:
+    def _only_unused_revisions_are_pruned(self, change: Change) -> None:
         old = change.old or {}
         for revision in read({change.ref.name: old}, KUBEADM.parts):
             if not revision.ready or names.MANAGED_BY_LABEL not in old["metadata"]["labels"]:
@@ -222,17 +222,19 @@ class Invariants:
             removed = self.world.kubescheduler["spec"].get("managementState") == "Removed"
             advertised = self.world.status.get("latestAvailableRevision", 0)
             if removed and revision.number > advertised:
-                self.contents.pop(revision.number, None)  # nobody knew it: the number is free again
+                self.contents.pop(
+                    revision.number, None
+                )  # it was never used: the number is free again
             needed = set() if removed else {self.newest}
             for entry in self.world.entries:
                 needed |= {entry.get("currentRevision"), entry.get("targetRevision")}
             needed |= {machine.shown for machine in self.world.machines.values() if machine.up}
             if revision.number in needed:
-                self.fail("only what nobody needs is pruned", f"{change.ref}; needed: {needed}")
+                self.fail("only unused revisions are pruned", f"{change.ref}; needed: {needed}")
 
     def _swaps_only_what_was_announced(self, change: Change) -> None:
         pod = change.new
-        if names.GO_AHEAD_ANNOTATION not in pod["metadata"].get("annotations", {}):
+        if names.PERMISSION_ANNOTATION not in pod["metadata"].get("annotations", {}):
             return
         node, number = pod["spec"]["nodeName"], _revision_of(pod)
         entry = next((e for e in self.world.entries if e["nodeName"] == node), {})
@@ -248,7 +250,7 @@ class Invariants:
         if names.INSTALLER_REVISION_LABEL not in pod["metadata"]["labels"]:
             state = self.world.kubescheduler.get("spec", {}).get("managementState")
             if state != "Removed" and self.world.clock.now - self.removed_until > GRACE:
-                self.fail("a node is brought back only on the way out", str(change.ref))
+                self.fail("a node is restored only during removal", str(change.ref))
             return
         number = _revision_of(pod)
         entry = next((e for e in self.world.entries if e["nodeName"] == node), {})
@@ -312,7 +314,7 @@ class Invariants:
         if down_since is not None and self.world.clock.now - down_since > GRACE:
             self.fail("a node that is not Ready is skipped", f"{node} -> {target}")
         others = [m for name, m in machines.items() if name != node and m.up]
-        self._all_have_said_yes(node, target, status)
+        self._all_nodes_agree(node, target, status)
         if any(m.swapping for m in others):
             self.fail("one node at a time", f"{node} -> {target} while another one swaps")
         process = machines[node].process
@@ -320,14 +322,14 @@ class Invariants:
             return
         known = self.world.clock.now - process.ready_since > GRACE
         if known and all(self._unhealthy_for(m.name) > GRACE for m in others):
-            self.fail("somebody always schedules", f"{node} -> {target}, but no other is healthy")
+            self.fail("a scheduler always runs", f"{node} -> {target}, but no other is healthy")
         for entry in status.get("nodeStatuses") or ():
             other = machines.get(entry["nodeName"])
             moved = entry.get("currentRevision") == target and other in others
             if moved and self._unhealthy_for(entry["nodeName"]) > GRACE:
                 self.fail("the next node waits until the first is Ready", f"{node} -> {target}")
 
-    def _all_have_said_yes(self, node: str, target: int, status: Status) -> None:
+    def _all_nodes_agree(self, node: str, target: int, status: Status) -> None:
         """No node changes its scheduler for a revision that another one cannot have."""
         now = self.world.clock.now
         for entry in status.get("nodeStatuses") or ():
@@ -338,7 +340,7 @@ class Invariants:
             behind = entry.get("currentRevision", 0) < target and other.shown < target
             if steady and behind and target not in other.staged:
                 self.fail(
-                    "all say yes before one moves", f"{node} -> {target} without {other.name}"
+                    "all nodes agree before one moves", f"{node} -> {target} without {other.name}"
                 )
 
     def _unhealthy_for(self, node: str) -> float:
@@ -418,12 +420,12 @@ class Invariants:
         raise ViolatedError(f"{rule}: {detail}\n{self.world}")
 
 
-def _is_only_told(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
-    """Whether a pod was changed in nothing but its go-ahead."""
+def _only_gets_permission(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+    """Whether only the permission to roll out of a pod was changed."""
     annotations = {
         key: value
         for key, value in new["metadata"].get("annotations", {}).items()
-        if key != names.GO_AHEAD_ANNOTATION
+        if key != names.PERMISSION_ANNOTATION
     }
     return bool(
         annotations == old["metadata"].get("annotations", {})

@@ -145,7 +145,7 @@ class Machine:
                 self.clock.after(40.0, lambda ref=ref: self._collect(ref))
 
     def renew(self, kubeconfig: str) -> None:
-        """Somebody writes another kubeconfig for the scheduler."""
+        """A user writes another kubeconfig for the scheduler."""
         self.kubeconfig = kubeconfig
         if self.up:
             self._see_all()
@@ -219,7 +219,7 @@ class Machine:
         self.clock.after(0.3, lambda: self._stop_static_pod(process))
 
     def overwrite(self, manifest: Manifest) -> None:
-        """Somebody replaces the file by hand."""
+        """A user replaces the file."""
         self.place(manifest)
 
     def _start_static_pod(self, manifest: Manifest) -> None:
@@ -383,7 +383,7 @@ class Machine:
                 self.clock.after(0.2, self._restore_mirror)
 
     def _restore_mirror(self) -> None:
-        """Somebody deleted the mirror pod: it is only a picture, the kubelet shows it again."""
+        """A user deleted the mirror pod; the kubelet creates it again."""
         self._remove_mirror()
         self._publish()
 
@@ -446,7 +446,7 @@ class Machine:
         self.write_status(live, status)
 
     def pod(self, pod: Object) -> Object | None:
-        """A pod as it is now, if it is still that one."""
+        """The current pod, if it still is the same one."""
         live = self._server.objects.get(PODS.ref(pod))
         if live is None or live["metadata"]["uid"] != pod["metadata"]["uid"]:
             return None
@@ -515,7 +515,7 @@ class Machine:
             self.place(self.last_good)  # a swap that lost its power may have left none
         started = {**running, "started": True}
         self.clock.after(1.0, lambda: self._relist(uid, pod, passed, started))
-        while not self._has_go_ahead(pod):
+        while not self._is_permitted(pod):
             yield 0.2
         spec = json.loads(template["data"][names.POD_KEY])["spec"]["containers"][0]
         target = Manifest(
@@ -530,12 +530,12 @@ class Machine:
         installed = {"state": self._terminated(0, result.serialise())}
         self._set_pod(pod, "Succeeded", passed, installed)
 
-    def _has_go_ahead(self, pod: Object) -> bool:
+    def _is_permitted(self, pod: Object) -> bool:
         if self._server.away:
             return False
         live = self._server.objects.get(PODS.ref(pod)) or {"metadata": {}}
         annotations = live["metadata"].get("annotations") or {}
-        return bool(annotations.get(names.GO_AHEAD_ANNOTATION) == names.GO_AHEAD)
+        return bool(annotations.get(names.PERMISSION_ANNOTATION) == names.PERMISSION_GRANTED)
 
     def _restore_pod(self, pod: Object) -> Step:
         """What the kubelet does with a restore pod."""

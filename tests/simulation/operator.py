@@ -11,10 +11,12 @@ from typing import Any
 from kube_scheduler_operator.base.platform import Platform
 from kube_scheduler_operator.base.settings import Settings
 from kube_scheduler_operator.engine.executor import Executor
-from kube_scheduler_operator.engine.handlers import Intake, take_snapshot, watches
+from kube_scheduler_operator.engine.intake import Intake
 from kube_scheduler_operator.engine.reconcile import reconcile
+from kube_scheduler_operator.engine.snapshots import take_snapshot
+from kube_scheduler_operator.engine.watches import watches
 from kube_scheduler_operator.kube.api import ListResult, PatchType, Propagation
-from kube_scheduler_operator.kube.errors import ApiError, KubeError, Request, Unavailable
+from kube_scheduler_operator.kube.errors import ApiError, ApiRequest, KubeError, Unavailable
 from kube_scheduler_operator.kube.resource import ObjectRef, Resource
 from kube_scheduler_operator.kube.store import Store
 
@@ -55,7 +57,7 @@ class Connection:
 
     async def get(self, ref: ObjectRef) -> Object:
         if self._server.away:
-            request = Request("get", ref.path, ref.resource, ref.namespace, ref.name, None)
+            request = ApiRequest("get", ref.path, ref.resource, ref.namespace, ref.name, None)
             raise Unavailable(request, status=0, message="connection refused")
         return self._server.get(ref)
 
@@ -122,7 +124,7 @@ class Connection:
     def _write(
         self, verb: str, ref: ObjectRef, subresource: str | None, perform: Callable[[], Any]
     ) -> Any:
-        request = Request(verb, ref.path, ref.resource, ref.namespace, ref.name, subresource)
+        request = ApiRequest(verb, ref.path, ref.resource, ref.namespace, ref.name, subresource)
         if self._server.away:
             raise Unavailable(request, status=0, message="connection refused")
         self.before_write()
@@ -227,7 +229,7 @@ class Informer:
         if after:
             self._send("MODIFIED" if before else "ADDED", ref, change.new)
         elif before:
-            # A watch with a selector says DELETED as well when an object is no longer selected.
+            # A watch with a selector also sends DELETED when an object is no longer selected.
             self._send("DELETED", ref, change.new)
 
     def _send(self, kind: str | None, ref: ObjectRef, obj: Object) -> None:
@@ -314,7 +316,7 @@ class OperatorProcess:
                 timer.cancel()
 
     def lose_api_server(self) -> None:
-        """Nothing is heard; a renewal of the Lease notices within seconds, and at last gives up."""
+        """Nothing is received; renewals of the Lease fail within seconds and then time out."""
         for informer in self.informers:
             informer.cut()
         self._clock.after(self._rng.uniform(0.0, RETRY_PERIOD), self._notice)
@@ -387,10 +389,10 @@ class OperatorProcess:
             node_left=self.intake.node_left,
             answered_since=self.answered_since,
             recovered_at=self.recovered_at,
-            trouble=self.trouble,
+            last_error=self.trouble,
             now=self._now(),
             leases_seen=self.intake.leases_seen,
-            troubles=self._executor.troubles,
+            write_errors=self._executor.write_errors,
         )
         try:
             plan = reconcile(snapshot)

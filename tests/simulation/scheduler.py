@@ -25,7 +25,7 @@ class Behavior:
     Attributes:
         refused: what the preflight logs when it refuses; empty: it accepts.
         ready_after: seconds from start to Ready; None: never.
-        lifetimes: how long each run lasts, the last one for all further runs; empty: for ever.
+        lifetimes: how long each run lasts, the last one for all later runs; empty: indefinitely.
         pull_error_for: how long the image cannot be pulled.
         pending_for: how long the installer pod takes to start.
         preflight_for: how long the check takes.
@@ -77,7 +77,7 @@ STOCK = Manifest(0, "", IMAGE, STOCK_ARGUMENTS, GOOD)
 
 
 def back_off(runs: int) -> float:
-    """How long the kubelet waits after so many ends of a container, seconds."""
+    """Seconds that the kubelet waits before it restarts a container again."""
     return 0.2 if runs <= 1 else min(10.0 * 2 ** (runs - 2), 300.0)
 
 

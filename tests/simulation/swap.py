@@ -6,7 +6,7 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kube_scheduler_operator.programs.node.result import Result, Verdict
+from kube_scheduler_operator.programs.node.result import InstallerOutcome, Result
 
 from .scheduler import STOCK, Manifest, back_off
 
@@ -40,7 +40,7 @@ class Swap:
         machine, target, retry = self._machine, self._target, self._retry
         newest = max(machine.shown, machine.journal.revision if machine.journal else 0)
         if newest > target.revision:
-            return self._result(Verdict.SUPERSEDED, f"revision {newest} is here")
+            return self._result(InstallerOutcome.SUPERSEDED, f"revision {newest} is here")
         if machine.manifest is not None and machine.manifest.revision == 0:
             machine.last_good = machine.adopted = machine.manifest
         known = machine.outcomes.get(target.revision)
@@ -57,17 +57,17 @@ class Swap:
                 if not journal.reason:
                     machine.last_good = target
                     machine.proven.add(target.revision)
-                    return self._finish(self._result(Verdict.INSTALLED))
+                    return self._finish(self._result(InstallerOutcome.INSTALLED))
                 journal.rolling_back, journal.placed_at = True, None
             good = machine.last_good
             if good is None or good.revision == target.revision:
                 if machine.manifest is None:
                     machine.place(target)
-                reason = f"{journal.reason}; there is no other manifest to go back to"
-                return self._finish(self._result(Verdict.UNHEALTHY, reason))
+                reason = f"{journal.reason}; no other manifest to roll back to"
+                return self._finish(self._result(InstallerOutcome.UNHEALTHY, reason))
             reason = yield from self._activate(good, journal)
-            verdict = Verdict.UNHEALTHY if reason else Verdict.ROLLED_BACK
-            return self._finish(self._result(verdict, journal.reason))
+            outcome = InstallerOutcome.UNHEALTHY if reason else InstallerOutcome.ROLLED_BACK
+            return self._finish(self._result(outcome, journal.reason))
         finally:
             if machine.up:
                 machine.swapping = False
@@ -95,9 +95,9 @@ class Swap:
                     journal.placed_at = machine.clock.now + back_off(process.run)
                     deadline = max(deadline, journal.placed_at + patience)
                 if process.run - journal.excused >= 2:
-                    return "kube-scheduler ended 2 times after its start"
+                    return "kube-scheduler exited 2 times after its start"
             if machine.clock.now >= deadline:
-                return f"kube-scheduler ran, but was not ready within {patience:g} s"
+                return f"kube-scheduler ran, but did not become ready within {patience:g} s"
             yield 0.25
 
     def _finish(self, result: Result) -> Result:
@@ -106,18 +106,18 @@ class Swap:
         machine.journal = None
         return result
 
-    def _result(self, verdict: Verdict, reason: str = "") -> Result:
+    def _result(self, outcome: InstallerOutcome, reason: str = "") -> Result:
         machine = self._machine
         return Result(
-            result=verdict,
+            result=outcome,
             revision=self._target.revision,
             node=machine.name,
             last_good_revision=machine.last_good.revision if machine.last_good else 0,
             retry=self._retry,
             reason=reason,
-            last_words="boom" if reason else "",
+            last_error="boom" if reason else "",
             steps={"ready": 1.5, "settle": 2.0},
-            kubeconfig=self._target.kubeconfig if verdict is Verdict.INSTALLED else "",
+            kubeconfig=self._target.kubeconfig if outcome is InstallerOutcome.INSTALLED else "",
         )
 
 
@@ -134,7 +134,7 @@ class Restore(Swap):
         """Go back to the stock manifest, or stay with the last good one; the result."""
         machine = self._machine
         if not self._possible:
-            return self._result(Verdict.KEPT, "there was nothing before")
+            return self._result(InstallerOutcome.KEPT, "there was nothing before")
         journal = Journal(0, self._retry)
         machine.journal, machine.swapping = journal, True
         try:
@@ -142,13 +142,13 @@ class Restore(Swap):
             if not reason:
                 machine.adopted = machine.last_good = None
                 machine.outcomes.clear()
-                return self._result(Verdict.RESTORED)
-            good, verdict = machine.last_good, Verdict.UNHEALTHY
+                return self._result(InstallerOutcome.RESTORED)
+            good, outcome = machine.last_good, InstallerOutcome.UNHEALTHY
             if good is not None and good != self._target:
                 journal.placed_at = None
                 again = yield from self._activate(good, journal)
-                verdict = Verdict.UNHEALTHY if again else Verdict.ROLLED_BACK
-            return self._result(verdict, reason)
+                outcome = InstallerOutcome.UNHEALTHY if again else InstallerOutcome.ROLLED_BACK
+            return self._result(outcome, reason)
         finally:
             if machine.up:
                 machine.swapping, machine.journal = False, None

@@ -1,4 +1,4 @@
-"""The operator comes to a cluster that kubeadm made."""
+"""The operator is installed in a cluster that kubeadm created."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_an_adopted_image_is_the_one_that_runs() -> None:
     assert machine.manifest.image == "mirror.local/kube-scheduler:v1.34.2"
 
 
-def test_without_scheduler_cr_the_stock_scheduler_is_left_alone() -> None:
+def test_without_a_scheduler_object_the_stock_scheduler_is_not_touched() -> None:
     world = World(start=False)
     world.server.delete("user", ObjectRef(SCHEDULERS, None, "cluster"))
     world.operator.start()
@@ -72,7 +72,7 @@ def test_without_scheduler_cr_the_stock_scheduler_is_left_alone() -> None:
     assert world.condition(names.TARGET_CONFIG_DEGRADED) == "False"
 
 
-def test_without_kubescheduler_nothing_is_touched_and_the_cluster_operator_says_so() -> None:
+def test_without_a_kubescheduler_nothing_is_touched_and_the_cluster_operator_reports_it() -> None:
     world = World(start=False)
     world.server.delete("user", ObjectRef(KUBE_SCHEDULERS, None, "cluster"))
     world.operator.start()
@@ -83,7 +83,7 @@ def test_without_kubescheduler_nothing_is_touched_and_the_cluster_operator_says_
     assert world.operator_condition("Available")["status"] == "True"
 
 
-def test_a_restart_of_the_operator_during_adoption_changes_nothing_about_the_result() -> None:
+def test_a_restart_of_the_operator_during_adoption_leads_to_the_same_result() -> None:
     world = World()
     for _ in range(6):
         world.run(0.9)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from kube_scheduler_operator.base import names
-from kube_scheduler_operator.kube.errors import ApiError, Request, from_response
+from kube_scheduler_operator.kube.errors import ApiError, ApiRequest, from_response
 from kube_scheduler_operator.kube.resource import (
     CLUSTER_OPERATORS,
     CONFIG_MAPS,
@@ -28,7 +28,7 @@ def forbid(verb: str, resource: Resource, subresource: str | None = None) -> Fau
     def fault(asked: str, ref: ObjectRef, sub: str | None) -> ApiError | None:
         if (asked, ref.resource, sub) != (verb, resource, subresource):
             return None
-        request = Request(verb, ref.path, ref.resource, ref.namespace, ref.name, sub)
+        request = ApiRequest(verb, ref.path, ref.resource, ref.namespace, ref.name, sub)
         message = f'User "x" cannot {verb} resource "{ref.resource.plural}"'
         return from_response(
             request, 403, {"kind": "Status", "reason": "Forbidden", "message": message}
@@ -47,9 +47,7 @@ def forbid(verb: str, resource: Resource, subresource: str | None = None) -> Fau
     ],
     ids=str,
 )
-def test_a_missing_right_is_named_in_the_condition_and_healed_when_it_is_there(
-    verb: str, resource: Resource
-) -> None:
+def test_a_missing_right_is_reported_until_it_is_granted(verb: str, resource: Resource) -> None:
     world = World(start=False)
     world.operator.connection.faults.append(forbid(verb, resource))
     world.operator.start()
@@ -67,7 +65,7 @@ def test_a_missing_right_is_named_in_the_condition_and_healed_when_it_is_there(
     assert len(world.revisions) == 1
 
 
-def test_a_cluster_operator_that_cannot_be_written_holds_nothing_up() -> None:
+def test_a_cluster_operator_that_cannot_be_written_delays_nothing() -> None:
     world = World(start=False)
     world.operator.connection.faults.append(forbid("create", CLUSTER_OPERATORS))
     world.operator.start()
@@ -83,7 +81,7 @@ def test_a_cluster_operator_that_cannot_be_written_holds_nothing_up() -> None:
     assert world.condition(names.INSTALLER_DEGRADED) == "False"
 
 
-def test_a_spec_that_cannot_be_written_holds_nothing_up() -> None:
+def test_a_spec_that_cannot_be_written_delays_nothing() -> None:
     world = World()
     world.settle(60)
     world.operator.connection.faults.append(forbid("update", KUBE_SCHEDULERS))
@@ -129,7 +127,7 @@ def test_a_missing_namespace_is_an_error_and_no_busy_loop() -> None:
 
 
 @pytest.mark.parametrize("every", [2, 3, 5])
-def test_others_who_are_faster_cost_another_pass_and_nothing_else(every: int) -> None:
+def test_conflicting_writes_cost_one_more_reconcile(every: int) -> None:
     world = World(nodes=2)
     counter = 0
 
@@ -154,13 +152,13 @@ def test_others_who_are_faster_cost_another_pass_and_nothing_else(every: int) ->
 
 
 @pytest.mark.parametrize("share", [0.1, 0.3, 0.6])
-def test_an_api_server_that_fails_now_and_then_delays_and_spoils_nothing(share: float) -> None:
+def test_an_unreliable_api_server_only_delays(share: float) -> None:
     world = World(nodes=2, start=False)
 
     def fault(verb: str, ref: ObjectRef, sub: str | None) -> ApiError | None:
         if world.rng.random() > share:
             return None
-        request = Request(verb, ref.path, ref.resource, ref.namespace, ref.name, sub)
+        request = ApiRequest(verb, ref.path, ref.resource, ref.namespace, ref.name, sub)
         return from_response(request, 503, "etcd is away")
 
     world.operator.connection.faults.append(fault)

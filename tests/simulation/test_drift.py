@@ -1,4 +1,4 @@
-"""Somebody changes what is on a node: it is said, and the node's revision is put back."""
+"""Drift on a node: it is reported, and the node's revision is restored."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_another_manifest_is_named_and_replaced() -> None:
     assert len(world.revisions) == 1, "the same revision, not a new one"
 
 
-def test_again_and_again() -> None:
+def test_repeated_drift_is_repaired_each_time() -> None:
     world = adopted()
     machine = world.machines["node-a"]
     for _ in range(3):
@@ -56,7 +56,7 @@ def test_a_missing_manifest_is_written_again() -> None:
     world.run_until(lambda: is_back(world, machine), 60)
 
 
-def test_one_node_at_a_time_and_nobody_else_is_disturbed() -> None:
+def test_drift_is_repaired_one_node_at_a_time_without_disturbing_others() -> None:
     world = adopted(3)
     processes = {name: machine.process for name, machine in world.machines.items()}
     for name in ("node-a", "node-b"):
@@ -76,7 +76,7 @@ def test_a_deleted_mirror_pod_restarts_nothing() -> None:
     assert is_back(world, machine)
 
 
-def test_unmanaged_means_that_it_stays() -> None:
+def test_drift_stays_while_unmanaged() -> None:
     world = adopted()
     world.spec(managementState="Unmanaged")
     world.run(2)

@@ -53,7 +53,7 @@ def test_log_level_edit_is_a_new_revision() -> None:
     assert "-v=4" in manifest.arguments
 
 
-def test_operator_log_level_edit_is_none() -> None:
+def test_operator_log_level_edit_is_not_a_new_revision() -> None:
     world = adopted()
     world.spec(operatorLogLevel="Trace")
     world.run(30)
@@ -86,7 +86,7 @@ def test_unknown_profile_stops_before_any_revision() -> None:
 
 
 @pytest.mark.parametrize("nodes", [1, 3])
-def test_refused_edit_touches_no_node_and_says_what_the_scheduler_said(nodes: int) -> None:
+def test_a_refused_edit_touches_no_node_and_reports_the_schedulers_message(nodes: int) -> None:
     world = adopted(nodes)
     world.tune(REFUSED)
     world.run(60)
@@ -119,7 +119,7 @@ def test_undoing_a_refused_edit_restarts_no_scheduler(nodes: int) -> None:
 
 @pytest.mark.parametrize("nodes", [1, 3])
 @pytest.mark.parametrize("moment", [0.3, 2.0, 9.0, 15.0])
-def test_an_edit_taken_back_while_it_is_prepared_restarts_no_scheduler(
+def test_an_edit_that_is_undone_while_it_is_staged_restarts_no_scheduler(
     nodes: int, moment: float
 ) -> None:
     world = adopted(nodes)
@@ -281,7 +281,7 @@ def test_quarantine_ends_when_an_input_changes() -> None:
     assert world.current() == {"node-a": 5}, "it gets another chance"
 
 
-def test_a_mistake_while_a_failed_revision_runs_does_not_keep_the_good_one_away() -> None:
+def test_a_mistake_while_a_failed_revision_runs_does_not_prevent_its_rollback() -> None:
     world = adopted()
     world.tune(CRASHES_LATER)
     world.run_until(lambda: world.current() == {"node-a": 2}, 30)
@@ -291,7 +291,7 @@ def test_a_mistake_while_a_failed_revision_runs_does_not_keep_the_good_one_away(
     assert world.config(world.current()["node-a"]) == world.config(1)
 
 
-def test_a_refused_edit_while_a_failed_revision_runs_does_not_keep_the_good_one_away() -> None:
+def test_a_refused_edit_while_a_failed_revision_runs_does_not_prevent_its_rollback() -> None:
     world = adopted()
     world.tune(CRASHES_LATER)
     world.run_until(lambda: world.current() == {"node-a": 2}, 30)
@@ -316,7 +316,7 @@ def test_an_unhealthy_edit_on_top_of_a_failed_revision_ends_with_the_good_conten
     assert world.config(world.current()["node-a"]) == world.config(1)
 
 
-def test_hands_off_means_hands_off() -> None:
+def test_unmanaged_changes_nothing() -> None:
     world = adopted()
     world.spec(managementState="Unmanaged")
     world.run(5)

@@ -40,7 +40,7 @@ def started(world: World) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(("nodes", "available"), [(1, None), (2, 1), (3, 2)])
-def test_all_but_one_stay(nodes: int, available: int | None) -> None:
+def test_the_budget_allows_one_eviction_at_a_time(nodes: int, available: int | None) -> None:
     world = adopted(nodes)
     assert budget(world) == available
 
@@ -63,7 +63,7 @@ def test_a_guard_that_was_evicted_comes_back_unless_its_node_is_cordoned() -> No
 
     cordon(world, node, unschedulable=True)
     world.run(2)
-    assert len(world.guarded()) == 2, "cordoning alone evicts nobody"
+    assert len(world.guarded()) == 2, "cordoning alone evicts no pod"
     world.server.delete("user", PODS.ref(pod))
     world.run(60)
     assert node not in world.guarded()
@@ -93,8 +93,8 @@ def test_a_renewed_kubeconfig_starts_schedulers_again_one_by_one_without_a_revis
     world.run(120)
     assert processes == {name: machine.process for name, machine in world.machines.items()}
     messages = [message for _, _, message in world.operator.recorder.events]
-    told = [m for m in messages if "scheduler.conf has changed" in m]
-    assert len(told) == nodes, told
+    reports = [m for m in messages if "scheduler.conf changed" in m]
+    assert len(reports) == nodes, reports
     assert world.condition(names.STATIC_PODS_DEGRADED) == "False"
 
 
@@ -141,7 +141,9 @@ def test_a_guard_follows_the_probe_of_its_scheduler() -> None:
     before = world.guard_pods()[0]
     machine = world.machines["node-a"]
     machine.probe = {"port": 10260, "path": "/readyz"}
-    world.server.delete("user", machine.mirror_ref)  # the kubelet shows it again, as it is now
+    world.server.delete(
+        "user", machine.mirror_ref
+    )  # the kubelet shows it again, in its current state
     world.run(5)
     world.run_until(lambda: world.guarded() == {"node-a"}, 30)
     container = world.guard_pods()[0]["spec"]["containers"][0]

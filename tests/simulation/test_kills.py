@@ -22,7 +22,7 @@ SCRIPT = {
 
 
 def outcome(world: World) -> object:
-    """What a history comes to, without what may differ: times, versions, uids."""
+    """The end of a history, without values that may differ: times, versions, uids."""
     revisions = [(r.number, r.outcome, r.hash, r.ready) for r in world.revisions]
     entries = [
         (e["nodeName"], e.get("currentRevision"), e.get("targetRevision")) for e in world.entries
@@ -82,7 +82,7 @@ def test_killed_at_any_write_it_ends_in_the_same_state(
 
 
 @pytest.mark.parametrize("k", range(1, 8))
-def test_lost_answers_are_no_lost_writes(k: int) -> None:
+def test_lost_responses_are_not_lost_writes(k: int) -> None:
     world = World(nodes=2, script=SCRIPT, start=False)
     count = itertools.count(1)
     world.operator.connection.lost_answers = lambda: next(count) % (k + 1) == 0

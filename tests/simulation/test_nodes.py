@@ -27,7 +27,7 @@ def adopted(nodes: int = 3) -> World:
 
 
 def order(world: World, revision: int) -> list[str]:
-    """The nodes in the order in which they were told to move to `revision`."""
+    """The nodes in the order in which they got permission to move to `revision`."""
     marks = (f"-> revision {revision}",)
     events = [e[2] for e in world.operator.recorder.events if e[1] == "NodeTargetRevisionChanged"]
     return [text.split('"')[1] for text in events if text.endswith(marks)]
@@ -87,7 +87,9 @@ def on_its_way(world: World) -> str:
 
 
 @pytest.mark.parametrize("moment", [2.0, 9.0, 16.0, 18.0, 22.0])
-def test_a_node_that_loses_power_in_the_middle_goes_on_when_it_is_back(moment: float) -> None:
+def test_a_node_that_loses_power_during_its_rollout_continues_when_it_is_back(
+    moment: float,
+) -> None:
     world = adopted(2)
     world.tune(SLOW)
     world.run(moment)
@@ -100,7 +102,7 @@ def test_a_node_that_loses_power_in_the_middle_goes_on_when_it_is_back(moment: f
     assert set(world.current().values()) == {2}
 
 
-def test_a_node_that_stays_dead_in_the_middle_loses_its_turn() -> None:
+def test_a_node_that_stays_off_during_its_rollout_is_skipped() -> None:
     world = adopted(3)
     world.tune(SLOW)
     world.run_until(lambda: any(e.get("targetRevision") for e in world.entries), 60)
@@ -118,13 +120,15 @@ def test_a_node_that_stays_dead_in_the_middle_loses_its_turn() -> None:
     assert set(world.current().values()) == {2}
 
 
-def test_a_node_that_is_told_and_then_loses_power_does_not_swap_beside_another_one() -> None:
+def test_a_node_that_loses_power_after_permission_does_not_swap_at_the_same_time_as_another() -> (
+    None
+):
     world = adopted(3)
     world.tune(SLOW_TO_START)
-    world.run_until(lambda: bool(told(world, 2)), 60)
+    world.run_until(lambda: bool(permitted(world, 2)), 60)
     busy = on_its_way(world)
     machine = world.machines[busy]
-    assert machine.journal is None, "it knows nothing of its turn yet"
+    assert machine.journal is None, "it has not seen its permission yet"
     machine.fail()
     others = [other for name, other in world.machines.items() if name != busy]
     world.run_until(lambda: any(other.swapping for other in others), 120)
@@ -134,13 +138,13 @@ def test_a_node_that_is_told_and_then_loses_power_does_not_swap_beside_another_o
     assert set(world.current().values()) == {2}
 
 
-def told(world: World, revision: int) -> list[str]:
+def permitted(world: World, revision: int) -> list[str]:
     """The installer pods of a revision that may swap."""
     return [
         pod["metadata"]["name"]
         for pod in world.installer_pods()
         if pod["metadata"]["labels"].get(names.INSTALLER_REVISION_LABEL) == str(revision)
-        and names.GO_AHEAD_ANNOTATION in pod["metadata"].get("annotations", {})
+        and names.PERMISSION_ANNOTATION in pod["metadata"].get("annotations", {})
     ]
 
 
@@ -153,7 +157,7 @@ def test_a_removed_node_is_forgotten() -> None:
 
 
 @pytest.mark.parametrize("moment", [2.0, 9.0, 16.0, 18.0, 22.0])
-def test_a_node_that_is_removed_in_the_middle_does_not_hold_up_the_others(moment: float) -> None:
+def test_a_node_that_is_removed_during_its_rollout_does_not_delay_the_others(moment: float) -> None:
     world = adopted()
     world.tune(SLOW)
     world.run(moment)
@@ -187,7 +191,7 @@ def test_another_machine_under_the_same_name_starts_from_scratch() -> None:
 
 
 @pytest.mark.parametrize("moment", [2.0, 9.0, 16.0, 22.0])
-def test_a_machine_that_is_replaced_in_the_middle_does_not_confuse_anybody(moment: float) -> None:
+def test_a_machine_that_is_replaced_during_its_rollout_starts_from_scratch(moment: float) -> None:
     world = adopted(2)
     world.tune(SLOW)
     world.run(moment)
@@ -248,7 +252,7 @@ def test_an_installer_pod_that_does_not_start_is_reported() -> None:
     assert world.condition(names.INSTALLER_POD_PENDING_DEGRADED) == "False"
 
 
-def test_a_cluster_without_a_control_plane_node_says_so() -> None:
+def test_a_cluster_without_a_control_plane_node_is_reported() -> None:
     world = World(nodes=1, start=False)
     world.remove_node("node-a")
     world.run(60)
@@ -257,7 +261,7 @@ def test_a_cluster_without_a_control_plane_node_says_so() -> None:
     assert world.full_condition(names.NODES_DEGRADED)["reason"] == "NoControlPlaneNodes"
 
 
-def test_scheduling_goes_on_throughout_a_rollout_over_three_nodes() -> None:
+def test_scheduling_continues_throughout_a_rollout_over_three_nodes() -> None:
     world = adopted()
     world.tune(SLOW)
     least = 3

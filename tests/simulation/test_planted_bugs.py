@@ -16,7 +16,7 @@ import pytest
 from kube_scheduler_operator.base.settings import Rollout
 from kube_scheduler_operator.controlplane.revision import revise
 from kube_scheduler_operator.controlplane.revision.history import Revision
-from kube_scheduler_operator.controlplane.rollout import observe, outcome, prune, step
+from kube_scheduler_operator.controlplane.rollout import observe, outcome, prune, roll_out
 from kube_scheduler_operator.controlplane.rollout.installer_pods import Installer
 from kube_scheduler_operator.engine.executor import Executor
 from kube_scheduler_operator.model import api_outage
@@ -26,7 +26,7 @@ from . import operator as process
 from .histories import play
 
 HISTORIES = 200
-"""So many histories must be enough to notice a bug; most are noticed within ten."""
+"""The histories within which a bug must be found; most are found within ten."""
 
 Patch = pytest.MonkeyPatch
 
@@ -56,14 +56,14 @@ def writes_are_unconditional(patch: Patch) -> None:
 
 
 def the_target_is_forgotten(patch: Patch) -> None:
-    """Two nodes are on their way at once: nobody looks whether an installer still works."""
-    patch.setattr(Installer, "busy", property(lambda self: False))
-    patch.setattr(step, "_said_yes", lambda *_: True)
+    """Two nodes move at once: a running installer is ignored."""
+    patch.setattr(Installer, "may_swap", property(lambda self: False))
+    patch.setattr(roll_out, "_is_staged", lambda *_: True)
 
 
-def nobody_asks_the_others(patch: Patch) -> None:
-    """The first node moves although another one has not said yes."""
-    patch.setattr(step, "_said_yes", lambda *_: True)
+def one_node_does_not_wait_for_the_others(patch: Patch) -> None:
+    """The first node moves before all have staged the revision."""
+    patch.setattr(roll_out, "_is_staged", lambda *_: True)
 
 
 def failures_are_forgotten(patch: Patch) -> None:
@@ -71,19 +71,22 @@ def failures_are_forgotten(patch: Patch) -> None:
     patch.setattr(revise, "_installable", lambda snapshot, ready, running: ready[-1])
 
 
-def nobody_waits_between_attempts(patch: Patch) -> None:
+def attempts_have_no_back_off(patch: Patch) -> None:
     """The back-off has overflowed: a failing attempt is followed by the next one at once."""
     patch.setattr(Rollout, "delay", lambda self, attempt: -1.0)
 
 
 def the_installers_word_is_enough(patch: Patch) -> None:
-    """`currentRevision` is written as soon as the go-ahead is given."""
+    """`currentRevision` is written together with the permission to roll out."""
 
-    def believe(snapshot: Any, revised: Any, out: Any, entry: Any, found: Any, *_: Any) -> Any:
-        return replace(entry.forgiven(), current=max(entry.current, entry.target), target=0)
+    def assume(result: Any, status: Any) -> Any:
+        current = max(status.current, status.target)
+        return result.with_status(replace(status.without_failures(), current=current, target=0))
 
-    patch.setattr(step, "finished", believe)
-    patch.setattr(step, "wait", lambda s, o, e, f: believe(s, None, o, e, f))
+    patch.setattr(
+        roll_out, "finished", lambda _s, _r, _o, result, status, *_: assume(result, status)
+    )
+    patch.setattr(roll_out, "wait", lambda _s, result, status, _f: assume(result, status))
 
 
 def pruning_looks_at_numbers_only(patch: Patch) -> None:
@@ -92,7 +95,7 @@ def pruning_looks_at_numbers_only(patch: Patch) -> None:
     patch.setattr(prune, "within_limits", lambda *_: frozenset())
 
 
-def numbers_begin_anew(patch: Patch) -> None:
+def numbers_start_again_at_one(patch: Patch) -> None:
     """A revision gets the number of one that was deleted."""
     original = process.reconcile
 
@@ -112,19 +115,19 @@ def numbers_begin_anew(patch: Patch) -> None:
     patch.setattr(process, "reconcile", reuse)
 
 
-def the_dead_get_their_turn(patch: Patch) -> None:
-    """Nobody looks whether a node is Ready."""
+def nodes_that_are_not_ready_get_permission(patch: Patch) -> None:
+    """Nodes that are not Ready are not skipped."""
     patch.setattr(observe, "readiness", lambda node: (True, ""))
 
 
-def outages_are_blamed_on_revisions(patch: Patch) -> None:
-    """A scheduler that ends has itself to blame, whatever the API server did."""
+def outages_count_as_failed_revisions(patch: Patch) -> None:
+    """A scheduler that ends counts as failed, even without an API server."""
     long_ago = timedelta(days=1)
     for module in (api_outage, outcome):
         patch.setattr(module, "accountable_since", lambda snapshot: snapshot.now - long_ago)
 
 
-LIKELY = {numbers_begin_anew: 1, the_dead_get_their_turn: 170}
+LIKELY = {numbers_start_again_at_one: 1, nodes_that_are_not_ready_get_permission: 170}
 """Where to begin with what is rare, to save time."""
 
 
@@ -133,15 +136,15 @@ LIKELY = {numbers_begin_anew: 1, the_dead_get_their_turn: 170}
     [
         (writes_are_unconditional, "every write is conditional"),
         (ready_comes_first, "a revision is ready only when it is complete"),
-        (numbers_begin_anew, ""),
-        (the_dead_get_their_turn, "a node that is not Ready is skipped"),
+        (numbers_start_again_at_one, ""),
+        (nodes_that_are_not_ready_get_permission, "a node that is not Ready is skipped"),
         (the_target_is_forgotten, ""),
-        (nobody_asks_the_others, "all say yes before one moves"),
+        (one_node_does_not_wait_for_the_others, "all nodes agree before one moves"),
         (failures_are_forgotten, ""),
-        (nobody_waits_between_attempts, "attempts are not made in a hurry"),
+        (attempts_have_no_back_off, "attempts are not made in a hurry"),
         (the_installers_word_is_enough, "currentRevision means healthy"),
-        (outages_are_blamed_on_revisions, "only what is bad is blamed"),
-        (pruning_looks_at_numbers_only, "only what nobody needs is pruned"),
+        (outages_count_as_failed_revisions, "only a bad revision is marked as failed"),
+        (pruning_looks_at_numbers_only, "only unused revisions are pruned"),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )

@@ -52,7 +52,7 @@ def test_a_profile_comes_is_edited_and_goes_with_a_revision_each(nodes: int) -> 
     assert "profiles" not in world.kubescheduler["spec"]["observedConfig"]
 
 
-def test_a_mistake_holds_one_and_the_edit_of_another_goes_on() -> None:
+def test_a_mistake_in_one_profile_does_not_delay_the_edit_of_another() -> None:
     world = settled()
     world.offer("a", **GOOD)
     world.offer("b", **GOOD)
@@ -75,7 +75,7 @@ def test_a_mistake_holds_one_and_the_edit_of_another_goes_on() -> None:
     assert world.condition(names.SCHEDULER_PROFILES_DEGRADED) == "False"
 
 
-def test_an_operator_that_starts_anew_knows_what_was_accepted() -> None:
+def test_an_operator_that_restarts_knows_the_accepted_versions() -> None:
     world = settled()
     world.offer("a", **GOOD)
     reach(world, "default-scheduler", "a")
@@ -111,7 +111,7 @@ def test_an_hour_with_profiles_of_every_kind_is_an_hour_without_a_write() -> Non
     world.offer("p03", **BAD)
     world.offer("never", **BAD)
     world.offer("same", schedulerName="p05")
-    world.offer("nowhere", scheduler="nobody")
+    world.offer("nowhere", scheduler="missing")
     world.run(300.0)
     writes, events = world.operator.connection.writes, len(world.operator.recorder.events)
     world.run(3600.0)
@@ -126,7 +126,7 @@ def test_an_hour_with_profiles_of_every_kind_is_an_hour_without_a_write() -> Non
     assert len(world.operator.recorder.events) == events
 
 
-def test_what_is_removed_leaves_users_objects_as_they_wrote_them() -> None:
+def test_removal_leaves_users_objects_as_they_wrote_them() -> None:
     world = settled()
     world.offer("a", **GOOD)
     world.offer("b", **BAD)

@@ -48,7 +48,7 @@ def test_a_smaller_limit_takes_effect_at_once_and_only_once() -> None:
     assert world.operator.connection.writes == writes
 
 
-def test_with_as_little_as_possible_kept_there_still_is_a_way_back() -> None:
+def test_with_the_smallest_limits_the_last_good_revision_is_kept() -> None:
     world = World(script=SCRIPT)
     world.settle(90)
     world.spec(failedRevisionLimit=1, succeededRevisionLimit=1)

@@ -1,4 +1,4 @@
-"""Random histories, 2,000 of them unless told otherwise.
+"""Random histories, 2,000 of them unless KSO_HISTORIES is set.
 
 KSO_HISTORIES=N plays N of them, KSO_SEED=S the one that failed.
 """

@@ -62,7 +62,7 @@ def test_everything_is_as_it_was_before(nodes: int) -> None:
     assert "nothing of the operator is left" in available["message"]
 
 
-def test_nothing_observed_is_no_trace_either() -> None:
+def test_removal_clears_the_observed_configuration() -> None:
     world = adopted()
     world.offer("team-a", base="HighNodeUtilization")
     world.run_until(lambda: "profiles" in world.kubescheduler["spec"].get("observedConfig", {}), 30)
@@ -75,8 +75,8 @@ def test_nothing_observed_is_no_trace_either() -> None:
     assert world.operator.connection.writes == writes
 
 
-def test_the_status_says_which_edit_it_is_about() -> None:
-    """Or what was said after an earlier Removed could be taken for the end of this one."""
+def test_the_status_has_the_generation_of_its_edit() -> None:
+    """Otherwise the report of an earlier removal could be taken for the end of this one."""
     world = adopted()
     world.spec(managementState="Removed")
     asked = world.kubescheduler["metadata"]["generation"]
@@ -113,7 +113,7 @@ def test_a_rollout_in_progress_ends_first() -> None:
     assert is_gone(world), str(world)
 
 
-def test_an_installer_that_has_not_begun_is_sent_away() -> None:
+def test_an_installer_that_has_not_started_is_deleted() -> None:
     world = adopted()
     world.tune(SLOW)
     world.run(3)
@@ -136,7 +136,7 @@ def test_a_node_that_is_away_is_waited_for_and_named() -> None:
     assert is_gone(world), str(world)
 
 
-def test_a_stock_scheduler_that_does_not_run_any_more_is_said_and_tried_again() -> None:
+def test_a_stock_scheduler_that_does_not_run_is_reported_and_retried() -> None:
     world = adopted()
     machine = world.machines["node-a"]
     machine.adopted = replace(STOCK, behavior=NEVER_READY)
@@ -145,13 +145,13 @@ def test_a_stock_scheduler_that_does_not_run_any_more_is_said_and_tried_again() 
     assert machine.shown == 2, "the operator's scheduler came back"
     degraded = world.full_condition(names.NODE_INSTALLER_DEGRADED)
     assert (degraded["status"], degraded["reason"]) == ("True", "RestoreFailed")
-    assert 'node "node-a": kube-scheduler ran, but was not ready' in degraded["message"]
+    assert 'node "node-a": kube-scheduler ran, but did not become ready' in degraded["message"]
     machine.adopted = STOCK
     world.run_until(lambda: is_gone(world), 200)
     assert is_gone(world), str(world)
 
 
-def test_where_nothing_was_before_a_person_has_to_bring_something() -> None:
+def test_a_node_without_a_previous_scheduler_waits_for_a_manifest() -> None:
     world = adopted()
     machine = world.machines["node-a"]
     machine.adopted = None
@@ -166,7 +166,7 @@ def test_where_nothing_was_before_a_person_has_to_bring_something() -> None:
 
 
 @pytest.mark.parametrize("moment", [0.5, 2.0, 4.0, 8.0, 60.0])
-def test_managed_again_goes_on_with_higher_numbers(moment: float) -> None:
+def test_managed_again_continues_with_higher_revision_numbers(moment: float) -> None:
     world = adopted(3)
     latest = world.status["latestAvailableRevision"]
     world.spec(managementState="Removed")
@@ -183,7 +183,7 @@ def test_managed_again_goes_on_with_higher_numbers(moment: float) -> None:
 
 
 @pytest.mark.parametrize("write", range(1, 16, 2))
-def test_a_killed_operator_goes_on_where_it_was(write: int) -> None:
+def test_removal_continues_after_the_operator_was_killed(write: int) -> None:
     world = adopted(2)
     connection = world.operator.connection
     connection.kill_at = connection.writes + write

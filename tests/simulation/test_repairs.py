@@ -1,4 +1,4 @@
-"""Somebody deletes or edits what the operator owns."""
+"""Deleted or edited objects of the operator are repaired."""
 
 from __future__ import annotations
 
@@ -259,7 +259,7 @@ def test_node_statuses_that_were_removed_come_back() -> None:
 
 @pytest.mark.parametrize("moment", [3.0, 9.0, 14.0, 18.0, 22.0, 26.0])
 @pytest.mark.parametrize("what", ["installer pod", "revision-status", "copy", "KubeScheduler"])
-def test_a_rollout_survives_that_its_objects_are_deleted(what: str, moment: float) -> None:
+def test_a_rollout_survives_the_deletion_of_its_objects(what: str, moment: float) -> None:
     world = rolled_out()
     world.tune(SLOW)
     world.run(moment)
@@ -287,7 +287,7 @@ def recreate_kubescheduler(world: World) -> None:
 
 
 @pytest.mark.parametrize("nodes", [1, 3])
-def test_a_new_kubescheduler_learns_from_what_runs(nodes: int) -> None:
+def test_a_new_kubescheduler_takes_over_the_running_configuration(nodes: int) -> None:
     world = World(nodes=nodes)
     world.settle(90)
     world.profile("HighNodeUtilization")
@@ -302,7 +302,7 @@ def test_a_new_kubescheduler_learns_from_what_runs(nodes: int) -> None:
 
 
 @pytest.mark.parametrize("nodes", [1, 3])
-def test_even_the_loss_of_everything_in_the_api_restarts_no_scheduler(nodes: int) -> None:
+def test_the_loss_of_all_objects_restarts_no_scheduler(nodes: int) -> None:
     world = World(nodes=nodes)
     world.settle(90)
     world.profile("HighNodeUtilization")
@@ -323,7 +323,7 @@ def test_even_the_loss_of_everything_in_the_api_restarts_no_scheduler(nodes: int
     assert sum(len(machine.outcomes) for machine in world.machines.values()) == 2 * nodes
 
 
-def test_numbers_go_on_when_everything_was_lost_and_the_configuration_is_another() -> None:
+def test_revision_numbers_continue_after_the_loss_of_all_objects() -> None:
     world = rolled_out(revisions=3)
     world.operator.kill()
     world.server.delete("user", ObjectRef(KUBE_SCHEDULERS, None, "cluster"))

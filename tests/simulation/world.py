@@ -51,15 +51,15 @@ class World:
         lag: float = 0.2,
         script: dict[int, Behavior] | None = None,
         start: bool = True,
-        further: bool = False,
+        secondary: bool = False,
     ) -> None:
         self.clock = Clock()
         self.rng = random.Random(seed)
         self.platform = KUBEADM
         self.script = script or {}
         self.server = ApiServer(self.clock, self.rng)
-        # Where there are no further schedulers, watches that say nothing only take time.
-        places = None if further else ()
+        # Without secondary schedulers, watches without events only take time.
+        places = None if secondary else ()
         self.settings = Settings(rollout=Rollout(), secondary_namespaces=places)
         self.machines: dict[str, Machine] = {}
         self.invariants = Invariants(self)
@@ -225,7 +225,7 @@ class World:
         self.server.delete("user", ObjectRef(SCHEDULER_PROFILES, None, name))
 
     def accepted(self, name: str) -> str:
-        """Whether a SchedulerProfile is: "True", "False", or nothing if nobody has said so."""
+        """Status of the condition Accepted of a SchedulerProfile; empty if not reported."""
         status = (self.server.find(SCHEDULER_PROFILES, name) or {}).get("status") or {}
         return "".join(
             c["status"] for c in status.get("conditions") or () if c["type"] == names.ACCEPTED

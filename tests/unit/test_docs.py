@@ -1,4 +1,4 @@
-"""What the documentation names exists, and what users meet is documented."""
+"""What the documentation names exists, and the user interface is documented."""
 
 from __future__ import annotations
 
@@ -8,17 +8,19 @@ from pathlib import Path
 
 import pytest
 
-from kube_scheduler_operator.__main__ import FOR_PEOPLE
+from kube_scheduler_operator.__main__ import PLUGIN_COMMANDS, kubectl_plugin
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.cli.programs import operator
 from kube_scheduler_operator.migrate.changes import Severity
-from kube_scheduler_operator.migrate.old_defaults import GONE
-from kube_scheduler_operator.migrate.old_schema import SOURCES
+from kube_scheduler_operator.migrate.old_defaults import WITHOUT_REPLACEMENT
+from kube_scheduler_operator.migrate.old_schema import SOURCE_VERSIONS
+from pages import proofs
 from pages.text import shown_in
 
 from .telemetry.exposition import served_metrics
 
 ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "operator" / "kube_scheduler_operator"
 OPERATIONS = (ROOT / "docs" / "operations.md").read_text()
 
 
@@ -38,42 +40,42 @@ def test_every_flag_of_the_operator_is_documented() -> None:
     assert set(re.findall(r"`(--[a-z-]+)`", _section("Settings of the operator"))) == flags
 
 
-def test_every_command_for_people_is_documented() -> None:
+def test_every_command_is_documented() -> None:
     page = (ROOT / "docs" / "kubectl-scheduler.md").read_text()
     documented = re.findall(r"^## (.+)$", page, re.MULTILINE)
     commands = argparse.ArgumentParser().add_subparsers()
-    for module in FOR_PEOPLE:
-        module.add_parser(commands)
+    for command in PLUGIN_COMMANDS:
+        command.load().add_parser(commands)
     names_ = [name for name in commands.choices if name != "rollout"]
     assert sorted(documented) == sorted([*names_, "rollout watch", "rollout undo"])
 
 
 def _leaves(parser: argparse.ArgumentParser, name: str = "") -> dict[str, argparse.ArgumentParser]:
-    """The parsers of commands, by what is typed; groups are left out."""
+    """The parsers of commands, by their command line; without groups."""
     groups = [a for a in parser._actions if isinstance(a, argparse._SubParsersAction)]
     return {name: parser} if not groups else {
-        typed: leaf
+        command_line: leaf
         for group in groups
         for word, below in group.choices.items()
-        for typed, leaf in _leaves(below, f"{name} {word}".strip()).items()
+        for command_line, leaf in _leaves(below, f"{name} {word}".strip()).items()
     }  # fmt: skip
 
 
-def test_every_command_and_option_for_people_has_been_run_for_its_page() -> None:
+def test_the_output_page_shows_every_command_and_option() -> None:
     page = ROOT / "docs" / "kubectl-scheduler-output.md"
     assert page.exists(), "hack/cli-docs makes it"
     shown = shown_in(page.read_text())
     whole = argparse.ArgumentParser()
     commands = whole.add_subparsers()
-    for module in FOR_PEOPLE:
-        module.add_parser(commands)
-    for typed, parser in _leaves(whole).items():
-        command = f"kubectl scheduler {typed}"
+    for command in PLUGIN_COMMANDS:
+        command.load().add_parser(commands)
+    for command_line, parser in _leaves(whole).items():
+        command = f"kubectl scheduler {command_line}"
         runs = [one for one in shown if one == command or one.startswith(f"{command} ")]
-        assert [one for one in runs if not one.endswith("--help")], f"{typed} is not shown"
-        told = shown[f"{command} --help"]
+        assert [one for one in runs if not one.endswith("--help")], f"{command_line} is not shown"
+        help_text = shown[f"{command} --help"]
         options = {option for action in parser._actions for option in action.option_strings}
-        assert options <= set(re.findall(r"(?<![\w-])--?[a-z][a-z-]*", told)), typed
+        assert options <= set(re.findall(r"(?<![\w-])--?[a-z][a-z-]*", help_text)), command_line
 
 
 def test_every_condition_is_documented() -> None:
@@ -91,7 +93,7 @@ def test_every_condition_is_documented() -> None:
     assert documented == conditions
 
 
-def test_the_table_of_metrics_is_what_the_operator_serves() -> None:
+def test_the_table_of_metrics_lists_the_served_metrics() -> None:
     page = (ROOT / "docs" / "metrics.md").read_text().partition("## Alerts")[0]
     rows = re.findall(r"^\| `(\w+)` \| (\w+) \| (.*?) \| .+ \|$", page, re.MULTILINE)
     documented = {
@@ -101,41 +103,97 @@ def test_the_table_of_metrics_is_what_the_operator_serves() -> None:
     assert documented == served_metrics()
 
 
-def test_every_metric_that_is_named_elsewhere_exists() -> None:
+def test_every_metric_on_the_operations_page_exists() -> None:
     named = re.findall(r"`(kube_scheduler_operator_\w+)", OPERATIONS)
     assert named
     assert set(named) <= set(served_metrics())
 
 
-def test_the_page_on_converting_has_every_version_and_severity() -> None:
+def test_the_page_on_conversion_has_every_version_and_severity() -> None:
     page = (ROOT / "docs" / "converting.md").read_text()
     table = page.partition("| From |")[2].partition("\n\n")[0]
-    assert set(re.findall(r"^\| `(v1\w*)`", table, re.MULTILINE)) == set(SOURCES)
+    assert set(re.findall(r"^\| `(v1\w*)`", table, re.MULTILINE)) == set(SOURCE_VERSIONS)
     lost = page.partition("## What has no equivalent")[2].partition("## ")[0]
     rows = re.findall(r"^\| (.+) \| (.+) \| (.+) \|$", lost, re.MULTILINE)[1:]
     assert {severity for _old, _new, severity in rows} == {each.value for each in Severity}
     named = " ".join(old for old, _new, _severity in rows)
-    assert [plugin for plugin in GONE if plugin not in named] == []
+    assert [plugin for plugin in WITHOUT_REPLACEMENT if plugin not in named] == []
 
 
-@pytest.mark.parametrize(
-    "page",
-    [
-        "weak-spots.md",
-        "reference-cases.md",
-        "operations.md",
-        "traps.md",
-        "converting.md",
-        "checking.md",
-        "admission.md",
-    ],
+DOCUMENTS = (
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "ARCHITECTURE.md", "CHANGELOG.md")),
+    ROOT / "hack" / "README.md",
+    *sorted((ROOT / "docs").glob("*.md")),
 )
-def test_every_test_that_is_named_exists(page: str) -> None:
-    named = set(re.findall(r"`(test_\w+)`", (ROOT / "docs" / page).read_text()))
-    found = {
-        name
-        for path in (ROOT / "tests").rglob("test_*.py")
-        for name in re.findall(r"def (test_\w+)\(", path.read_text())
+
+
+def test_the_error_in_the_readme_is_reported_as_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    readme = (ROOT / "README.md").read_text()
+    (profile,) = re.findall(r"```yaml\n(.*?)```", readme, re.DOTALL)
+    file = tmp_path / "packed.yaml"
+    monkeypatch.chdir(tmp_path)
+    file.write_text(profile)
+    assert kubectl_plugin(["validate", "-f", file.name]) == 0
+    capsys.readouterr()
+    file.write_text(profile.replace("ImageLocality", "ImageLocalty"))
+    assert kubectl_plugin(["validate", "-f", file.name]) == 1
+    printed = capsys.readouterr().out.rstrip("\n")
+    assert shown_in(readme)["kubectl scheduler validate -f packed.yaml"] == printed
+
+
+def test_every_proof_names_tests_that_exist() -> None:
+    sections = proofs.load()
+    assert sum(len(section["rows"]) for section in sections) > 100
+    assert all(row["tests"] for section in sections for row in section["rows"])
+    assert proofs.unknown_tests(sections, proofs.tests(ROOT)) == []
+
+
+def test_the_page_of_proofs_is_up_to_date() -> None:
+    made = proofs.page(proofs.load(), proofs.tests(ROOT))
+    assert proofs.PAGE.read_text() == made, "run hack/proofs"
+
+
+def test_a_page_with_proofs_links_to_them() -> None:
+    for section in proofs.load():
+        assert "(proofs.md" in (ROOT / "docs" / section["page"]).read_text(), section["title"]
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_every_mentioned_test_exists(path: Path) -> None:
+    named = set(re.findall(r"`(test_\w+)`", path.read_text()))
+    assert named - proofs.tests(ROOT).keys() == set()
+
+
+def _anchors(path: Path) -> set[str]:
+    """The anchors that GitHub gives the headings of a page."""
+    headings = re.findall(r"^#+ (.+)$", path.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_every_link_has_a_target(path: Path) -> None:
+    text = re.sub(r"```.*?```", "", path.read_text(), flags=re.DOTALL)
+    for link in re.findall(r"\]\(([^)\s]+)\)", text):
+        if "://" in link:
+            continue
+        target, _, anchor = link.partition("#")
+        page = (path.parent / target).resolve() if target else path
+        assert page.exists(), link
+        assert not anchor or anchor in _anchors(page), link
+
+
+@pytest.mark.parametrize("name", ["CONTRIBUTING.md", "ARCHITECTURE.md"])
+def test_every_mentioned_path_exists(name: str) -> None:
+    """Relative to the repository or to the package; a bare file name may be anywhere in it."""
+    text = re.sub(r"```.*?```", "", (ROOT / name).read_text(), flags=re.DOTALL)
+    named = set(re.findall(r"`([\w.-]+(?:/[\w.-]+)*(?:/|\.(?:py|md|yaml|toml|txt|j2)))`", text))
+    bare = {path.name for path in PACKAGE.rglob("*.py")}
+    missing = {
+        one
+        for one in named
+        if not ((ROOT / one).exists() or (PACKAGE / one).exists() or one in bare)
     }
     assert named
-    assert named - found == set()
+    assert missing == set()

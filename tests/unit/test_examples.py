@@ -1,4 +1,4 @@
-"""The manifests of docs/examples: each is accepted, and does what it says."""
+"""The manifests of docs/examples: each is accepted and works as described."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kube_scheduler_operator.base.platform import KUBEADM
 from kube_scheduler_operator.controlplane.compose import Composition, Inputs, compose
 from kube_scheduler_operator.load.policy import LoadPolicy
 from kube_scheduler_operator.load.policy_files import read_spec
-from kube_scheduler_operator.schedulerconfig.crd_schema import check_object
+from kube_scheduler_operator.schedulerconfig.crd_schema import validate_object
 from kube_scheduler_operator.schedulerconfig.versions import Version
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -42,20 +42,20 @@ def composed(*objects: dict[str, Any], minor: int = 35) -> Composition:
 
 
 def running(composition: Composition, name: str, point: str) -> list[tuple[str, int]]:
-    (verdict,) = (v for v in composition.verdicts if v.name == name)
-    return [(entry.name, entry.weight) for entry in verdict.points.get(point, ())]
+    (result,) = (v for v in composition.results if v.name == name)
+    return [(entry.name, entry.weight) for entry in result.points.get(point, ())]
 
 
 @pytest.mark.parametrize("minor", range(29, 37))
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
-def test_each_is_accepted_by_every_version(path: Path, minor: int) -> None:
+def test_every_example_is_accepted_by_every_version(path: Path, minor: int) -> None:
     objects = documents(path)
     composition = composed(*objects, minor=minor)
     assert composition.findings == ()
-    assert [v.accepted for v in composition.verdicts] == [True] * len(objects)
+    assert [v.accepted for v in composition.results] == [True] * len(objects)
 
 
-def test_all_of_them_together_are_one_configuration() -> None:
+def test_all_examples_together_are_one_configuration() -> None:
     composition = composed(*(one for path in EXAMPLES for one in documents(path)))
     assert composition.findings == ()
     assert [p["schedulerName"] for p in (composition.config or {})["profiles"]] == [
@@ -73,11 +73,11 @@ def test_image_locality_is_the_only_score_and_every_filter_stays() -> None:
         assert running(composition, "default-scheduler", point) == running(stock, "stock", point)
 
 
-def test_the_demos_set_is_what_it_names_and_nothing_else() -> None:
+def test_the_demos_profile_runs_only_the_listed_plugins() -> None:
     composition = composed(*documents(DOCS / "examples" / "image-locality-only.yaml"))
-    (verdict,) = composition.verdicts
-    names = {point: [e.name for e in entries] for point, entries in verdict.points.items()}
-    del names["preEnqueue"]  # gates on pods are no part of what the demo turned off
+    (result,) = composition.results
+    names = {point: [e.name for e in entries] for point, entries in result.points.items()}
+    del names["preEnqueue"]  # scheduling gates are not part of what the demo disabled
     assert names == {
         "queueSort": ["PrioritySort"],
         "filter": ["TaintToleration"],
@@ -88,7 +88,7 @@ def test_the_demos_set_is_what_it_names_and_nothing_else() -> None:
 
 def test_three_profiles_differ_in_scores_only() -> None:
     composition = composed(*documents(DOCS / "examples" / "three-profiles.yaml"))
-    scores = {v.name: dict(running(composition, v.name, "score")) for v in composition.verdicts}
+    scores = {v.name: dict(running(composition, v.name, "score")) for v in composition.results}
     assert "TaintToleration" not in scores["my-scheduler"]
     assert (
         scores["my-scheduler"]["NodeResourcesFit"],
@@ -99,7 +99,7 @@ def test_three_profiles_differ_in_scores_only() -> None:
     )
     assert scores["my-scheduler2"] == {}
     assert scores["my-scheduler3"]["TaintToleration"] == 3
-    filters = [running(composition, v.name, "filter") for v in composition.verdicts]
+    filters = [running(composition, v.name, "filter") for v in composition.results]
     assert filters[0] == filters[1] == filters[2]
 
 
@@ -127,32 +127,32 @@ def of_kind(path: str, kind: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("path", LOAD_AWARE)
-def test_both_ways_to_load_aware_scheduling_have_the_policy_that_crane_ships(path: str) -> None:
+def test_both_load_aware_examples_have_cranes_policy(path: str) -> None:
     assert read_spec(of_kind(path, "LoadPolicy")["spec"]).policy == LoadPolicy()
 
 
 @pytest.mark.parametrize("path", [*LOAD_AWARE, *EXTENDERS])
-def test_every_object_is_one_that_its_definition_allows(path: str) -> None:
+def test_every_object_matches_its_schema(path: str) -> None:
     definitions = {
         "LoadPolicy": names.LOADPOLICIES,
         "SchedulerExtender": names.SCHEDULEREXTENDERS,
         "SecondaryScheduler": names.SECONDARYSCHEDULERS,
     }
-    ours = [each for each in documents(DOCS / "examples" / path) if each["kind"] in definitions]
-    assert ours
-    for obj in ours:
+    objects = [each for each in documents(DOCS / "examples" / path) if each["kind"] in definitions]
+    assert objects
+    for obj in objects:
         definition = f"{definitions[obj['kind']]}.yaml"
-        assert list(check_object(obj, definition, "v1alpha1")) == []
+        assert list(validate_object(obj, definition, "v1alpha1")) == []
 
 
 @pytest.mark.parametrize("path", LOAD_AWARE)
-def test_the_extender_goes_by_the_policy_that_is_beside_it(path: str) -> None:
+def test_the_extender_uses_the_load_policy_of_the_example(path: str) -> None:
     extender = of_kind(path, "SchedulerExtender")["spec"]
     assert extender["agent"]["loadPolicy"] == of_kind(path, "LoadPolicy")["metadata"]["name"]
     kinds = [one["kind"] for one in documents(DOCS / "examples" / path)]
-    further = "SecondaryScheduler" in kinds
-    assert ("scheduler" in extender) == further
-    if further:
+    secondary = "SecondaryScheduler" in kinds
+    assert ("scheduler" in extender) == secondary
+    if secondary:
         second = of_kind(path, "SecondaryScheduler")["metadata"]["name"]
         assert extender["scheduler"] == second
         for pods in ("cpu-stress.yaml", "nginx.yaml"):

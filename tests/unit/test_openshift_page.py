@@ -1,4 +1,4 @@
-"""docs/openshift-comparison.md: facts, the table, and that every difference has its reason."""
+"""docs/openshift-comparison.md: facts, tables, and a reason for every difference."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from pages.openshift_reference import KNOWN_ONLY, REASONS, REFERENCE
 from .deploy.overlays import DEPLOY, build
 
 ROOT = Path(__file__).resolve().parents[2]
-GOLDEN = ROOT / "tests" / "unit" / "manifests" / "golden"
+GOLDEN = ROOT / "tests" / "unit" / "controlplane" / "golden"
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 NODE = "cp-1"
 
 
 # --- the table --------------------------------------------------------------------------------
-def test_both_sides_are_put_beside_each_other_and_differences_get_their_reason() -> None:
+def test_both_sides_are_compared_and_differences_get_their_reason() -> None:
     reference = {"g": {"a": "1", "b": "2", "c": "3"}}
     here = {"g": {"a": "1", "b": "x", "z": "9", "y": "8"}}
     reasons = [Reason("g", "b", "because"), Reason("g", "[cyz]", "gone or new")]
@@ -53,19 +53,19 @@ def test_both_sides_are_put_beside_each_other_and_differences_get_their_reason()
     assert not found.unused
 
 
-def test_a_difference_without_a_reason_is_a_complaint() -> None:
+def test_a_difference_without_a_reason_is_reported() -> None:
     found = comparing.compare({"g": {"a": "1"}}, {"g": {"a": "2"}}, [Reason("h", "a", "another")])
     assert openshift.complaints(found) == ["g: a: '1' there, '2' here, and no reason why"]
     assert [reason.text for reason in found.unused] == ["another"]
 
 
-def test_the_first_reason_that_fits_counts() -> None:
+def test_the_first_matching_reason_is_used() -> None:
     reasons = [Reason("g", "a.*", "precise"), Reason("g", "*", "general")]
     found = comparing.compare({"g": {"a.b": "1", "c": "1"}}, {"g": {}}, reasons)
     assert [row.reason for row in found.groups["g"]] == ["precise", "general"]
 
 
-def test_a_reason_may_be_for_one_value_only() -> None:
+def test_a_reason_may_apply_to_one_value_only() -> None:
     reasons = [Reason("g", "*", "why", here="False, *")]
     found = comparing.compare(
         {"g": {"a": "False", "b": "False"}}, {"g": {"a": "False, X", "b": "True, X"}}, reasons
@@ -73,12 +73,12 @@ def test_a_reason_may_be_for_one_value_only() -> None:
     assert [row.item for _, row in found.unexplained] == ["b"]
 
 
-def test_of_what_the_reference_does_not_tell_nothing_is_compared() -> None:
+def test_items_without_a_reference_are_not_compared() -> None:
     found = comparing.compare({"g": {"a": "1"}}, {"g": {"a": "1", "b": "2"}}, [], {"g"})
     assert [row.item for row in found.groups["g"]] == ["a"]
 
 
-def test_a_table_says_a_value_once_where_it_is_the_same() -> None:
+def test_a_table_shows_equal_values_once() -> None:
     rows = [Row("a", "x|y", "x|y"), Row("b", "yes", MISSING, "why"), Row("c", "1\n2", "", "empty")]
     assert comparing.table(rows).splitlines()[2:] == [
         r"| `a` | `x\|y` |  | same |  |",
@@ -123,7 +123,7 @@ EVENTS = {
     "RevisionTriggered": 'new revision 7 triggered by "required configmap/config has changed"',
     "InstallerPodCreated": f'installing revision 7 on "{NODE}"',
     "NodeTargetRevisionChanged": f'node "{NODE}": 6 -> revision 7',
-    "NodeCurrentRevisionChanged": f'node "{NODE}" is on revision 7 (swap 2.5 s)',
+    "NodeCurrentRevisionChanged": f'node "{NODE}" is at revision 7 (swap 2.5 s)',
 }
 
 
@@ -147,7 +147,7 @@ def cluster_operator(conditions: list[dict[str, Any]]) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def observed() -> dict[str, Any]:
-    """What a cluster would show, put together from what the operator and deploy/ make."""
+    """The facts of a cluster, assembled from the operator's and deploy/'s objects."""
     gates = {kind: [{"name": gate} for gate in gates] for kind, gates in GATES.items()}
     composed = compose(
         Inputs(
@@ -238,14 +238,14 @@ def observed() -> dict[str, Any]:
     }  # fmt: skip
 
 
-def test_every_difference_that_can_be_foreseen_has_its_reason(observed: dict[str, Any]) -> None:
+def test_every_expected_difference_has_a_reason(observed: dict[str, Any]) -> None:
     found = openshift.compared(observed)
     assert openshift.complaints(found) == []
     same, different = found.counts
     assert same > different
 
 
-def test_what_differs_from_cluster_to_cluster_is_no_difference(observed: dict[str, Any]) -> None:
+def test_cluster_specific_values_are_not_differences(observed: dict[str, Any]) -> None:
     text = json.dumps(observed).replace(NODE, "another-node")
     for number in ("revision 7", "-7"):
         text = text.replace(number, number.replace("7", "12"))
@@ -254,7 +254,7 @@ def test_what_differs_from_cluster_to_cluster_is_no_difference(observed: dict[st
     assert facts(other) == facts(observed)
 
 
-def test_a_difference_that_nobody_has_thought_about_is_found(observed: dict[str, Any]) -> None:
+def test_an_unexpected_difference_is_found(observed: dict[str, Any]) -> None:
     changed = copy.deepcopy(observed)
     copies = [o for o in changed["objects"] if o["metadata"]["name"] == "kube-scheduler-pod-7"]
     pod = json.loads(copies[0]["data"][names.POD_KEY])
@@ -263,19 +263,19 @@ def test_a_difference_that_nobody_has_thought_about_is_found(observed: dict[str,
     assert any("--leader-elect" in one for one in openshift.complaints(openshift.compared(changed)))
 
 
-def test_the_page_has_every_group_and_what_kubectl_shows(observed: dict[str, Any]) -> None:
+def test_the_page_has_every_group_and_the_output_of_kubectl(observed: dict[str, Any]) -> None:
     page = openshift.written(openshift.compared(observed), {"kubectl get nodes": "NAME\ncp-1"})
     assert page.count("\n## ") == len(REFERENCE) + 1
     assert "```console\n$ kubectl get nodes\nNAME\ncp-1\n```" in page
     assert "openshift-differences.md" in page
 
 
-def test_reasons_are_about_groups_that_there_are() -> None:
+def test_reasons_refer_to_existing_groups() -> None:
     assert {reason.group for reason in REASONS} <= REFERENCE.keys()
     assert REFERENCE.keys() >= KNOWN_ONLY
 
 
-def test_the_page_that_is_kept_shows_no_difference_without_a_reason() -> None:
+def test_the_page_shows_no_difference_without_a_reason() -> None:
     page = ROOT / "docs" / "openshift-comparison.md"
     assert page.exists(), "hack/openshift-docs makes it"
     rows = [line for line in page.read_text().splitlines() if "| different |" in line]

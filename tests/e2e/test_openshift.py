@@ -31,16 +31,16 @@ ON_NODE = (
 
 
 @pytest.fixture(scope="module")
-def _openshift() -> Iterator[Cluster]:
+def openshift_cluster() -> Iterator[Cluster]:
     with up(NAME_OF_OPENSHIFT, 1, 0, with_operator=True, platform=model.OPENSHIFT) as sandbox:
         yield Cluster(sandbox)
 
 
 @pytest.fixture
-def ocp(_openshift: Cluster) -> Cluster:
-    """The cluster at rest."""
-    until(_openshift.calm, 120, lambda: f"no rest: {_openshift.status}")
-    return _openshift
+def ocp(openshift_cluster: Cluster) -> Cluster:
+    """The settled cluster."""
+    until(openshift_cluster.calm, 120, lambda: f"not settled: {openshift_cluster.status}")
+    return openshift_cluster
 
 
 def holder(cluster: Cluster) -> str:
@@ -61,7 +61,7 @@ def arrives(cluster: Cluster, certificate: str) -> float:
     return time.monotonic() - begun
 
 
-def test_the_control_plane_has_a_scheduler_of_its_own(ocp: Cluster) -> None:
+def test_the_control_plane_has_its_own_scheduler(ocp: Cluster) -> None:
     known = [node["metadata"]["name"] for node in ocp.api.request("GET", "/api/v1/nodes")["items"]]
     assert known == [ocp.node.name], "the bootstrap machine has gone"
     pid, line = ocp.scheduler()
@@ -115,8 +115,8 @@ def _resident(pid: int) -> float:
     return int(words[1]) / 1024
 
 
-def test_nobody_on_the_node_may_do_everything(ocp: Cluster) -> None:
-    """No binding to cluster-admin, and no token of ours on the disk."""
+def test_no_account_on_the_node_is_an_administrator(ocp: Cluster) -> None:
+    """No binding to cluster-admin, and no token of the operator on the disk."""
     path = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
     bindings = ocp.api.request("GET", path)["items"]
     ours = [

@@ -8,9 +8,10 @@ import pytest
 
 from cluster.observe import CLUSTEROPERATOR, KUBESCHEDULER, SCHEDULER, until
 
-from .conftest import MANIFEST, OPERATOR_NAMESPACE, Cluster
+from ..conftest import MANIFEST, OPERATOR_NAMESPACE, Cluster
 
-pytestmark = pytest.mark.core
+# The first test is about the adoption of the stock scheduler by a new operator.
+pytestmark = [pytest.mark.core, pytest.mark.runs_first]
 
 
 def test_the_stock_scheduler_is_adopted_under_its_own_name(cluster: Cluster) -> None:
@@ -61,7 +62,7 @@ def test_log_levels_become_verbosity(cluster: Cluster) -> None:
     assert "-v=10" in command.split()
 
 
-def test_cluster_operator_tells_what_is_true(cluster: Cluster) -> None:
+def test_the_cluster_operator_reports_the_state(cluster: Cluster) -> None:
     until(lambda: cluster.cluster_operator("Available")[0] == "True", 30, "not Available")
     row = cluster.kubectl("get", "clusteroperator", "kube-scheduler").splitlines()
     assert row[0].split()[:6] == [
@@ -77,7 +78,7 @@ def test_cluster_operator_tells_what_is_true(cluster: Cluster) -> None:
     assert {"name": "kube-scheduler", "version": cluster.sandbox.kubernetes} in versions
 
 
-def test_a_misspelt_plugin_is_named_and_nothing_is_touched(cluster: Cluster) -> None:
+def test_a_misspelt_plugin_is_reported_and_nothing_is_touched(cluster: Cluster) -> None:
     before, latest = cluster.scheduler(), cluster.latest
     plugins = {"score": {"enabled": [{"name": "NodeResourcesFitt"}]}}
     line = cluster.override({"profiles": [{"plugins": plugins}]})
@@ -91,7 +92,7 @@ def test_a_misspelt_plugin_is_named_and_nothing_is_touched(cluster: Cluster) -> 
     cluster.schedules()
 
 
-def test_what_only_kube_scheduler_can_refuse_is_refused_before_anything_stops(
+def test_a_configuration_that_kube_scheduler_refuses_is_rejected_before_anything_stops(
     cluster: Cluster,
 ) -> None:
     before, current = cluster.scheduler(), cluster.current
@@ -118,7 +119,7 @@ def test_a_new_force_redeployment_reason_rolls_out_the_same_configuration(cluste
     assert cluster.scheduler()[0] != before
 
 
-def test_an_edit_in_the_middle_of_a_rollout_is_taken_up(cluster: Cluster) -> None:
+def test_an_edit_during_a_rollout_is_rolled_out(cluster: Cluster) -> None:
     spec = cluster.api.request("GET", SCHEDULER)["spec"]
     if spec.get("profile") != "NoScoring":  # or the second edit would be back to what runs
         assert cluster.profile("NoScoring").outcome == "installed"

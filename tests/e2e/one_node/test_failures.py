@@ -11,14 +11,14 @@ import pytest
 from cluster.observe import KUBESCHEDULER, SCHEDULER, scheduler_processes, until
 from cluster.releases import minor
 
-from .conftest import DEPLOYMENT, PODS, Cluster
-from .faults import pids
+from ..conftest import DEPLOYMENT, PODS, Cluster
+from ..faults import pids
 
 CANNOT_RUN = {"arguments": {"bind-address": "203.0.113.77"}}
 
 
 @pytest.mark.core
-def test_what_cannot_run_is_put_back_without_the_operator(cluster: Cluster) -> None:
+def test_a_failed_revision_is_rolled_back_without_the_operator(cluster: Cluster) -> None:
     good = cluster.current
     _, good_command = cluster.scheduler()
     latest = cluster.latest
@@ -40,7 +40,7 @@ def test_what_cannot_run_is_put_back_without_the_operator(cluster: Cluster) -> N
         cluster.schedules(timeout=60)
         seconds = time.monotonic() - begun
         print(f"last good scheduler back and scheduling after {seconds:.0f} s")
-        assert cluster.current == good, "nobody may have written the status meanwhile"
+        assert cluster.current == good, "no operator may have written the status meanwhile"
     finally:
         somewhere = {"spec": {"template": {"spec": {"nodeSelector": {"no-such-node": None}}}}}
         cluster.api.request("PATCH", DEPLOYMENT, somewhere)
@@ -50,7 +50,7 @@ def test_what_cannot_run_is_put_back_without_the_operator(cluster: Cluster) -> N
     _, message = cluster.cluster_operator("Degraded")
     assert f"revision {bad}" in message
     assert cluster.node.name in message
-    assert "203.0.113.77" in message, "the scheduler's own last words"
+    assert "203.0.113.77" in message, "the scheduler's own message"
     assert "cannot assign requested address" in message
     assert cluster.revision_status(bad)["kube-scheduler-operator.dev/outcome"] == "failed"
     # The bad content is not tried again, and the next good edit rolls out.
@@ -69,7 +69,7 @@ def _swapping(cluster: Cluster, revision: int) -> bool:
 
 
 @pytest.mark.parametrize("delay", [0.05, 0.6, pytest.param(2.0, marks=pytest.mark.core), 4.0, 6.0])
-def test_an_installer_that_is_killed_goes_on(cluster: Cluster, delay: float) -> None:
+def test_a_killed_installer_continues(cluster: Cluster, delay: float) -> None:
     latest = cluster.latest
     cluster.api.request("PATCH", SCHEDULER, {"spec": {"profile": cluster.another_profile()}})
     until(
@@ -88,7 +88,7 @@ def test_an_installer_that_is_killed_goes_on(cluster: Cluster, delay: float) -> 
     cluster.schedules()
 
 
-def test_a_deleted_installer_pod_leaves_a_scheduler_behind(cluster: Cluster) -> None:
+def test_after_its_installer_pod_is_deleted_a_node_has_a_scheduler(cluster: Cluster) -> None:
     latest = cluster.latest
     cluster.api.request("PATCH", SCHEDULER, {"spec": {"profile": cluster.another_profile()}})
     until(lambda: cluster.latest > latest, 30, "no revision")
@@ -114,7 +114,7 @@ def test_a_scheduler_that_crashes_once_is_restarted_and_nothing_else_happens(
 
 
 @pytest.mark.core
-def test_an_image_that_cannot_be_pulled_is_said_and_the_next_edit_is_tried_at_once(
+def test_an_image_that_cannot_be_pulled_is_reported_and_the_next_edit_starts_at_once(
     cluster: Cluster,
 ) -> None:
     before = cluster.scheduler()
@@ -136,7 +136,7 @@ def test_an_image_that_cannot_be_pulled_is_said_and_the_next_edit_is_tried_at_on
 
 
 @pytest.mark.core
-def test_a_killed_operator_goes_on_at_once(cluster: Cluster) -> None:
+def test_a_killed_operator_continues_at_once(cluster: Cluster) -> None:
     latest = cluster.latest
     cluster.api.request("PATCH", SCHEDULER, {"spec": {"profile": cluster.another_profile()}})
     until(lambda: cluster.latest > latest, 30, "no revision")

@@ -24,7 +24,7 @@ from cluster.console import run
 from cluster.observe import until
 from kube_scheduler_operator.base.names import LOAD_ANNOTATION
 
-from .conftest import (
+from ..conftest import (
     LOAD_POLICIES,
     PODS_IN_DEFAULT,
     REPOSITORY,
@@ -33,8 +33,8 @@ from .conftest import (
     SECONDARY_SCHEDULERS,
     Cluster,
 )
-from .faults import dead, pids_of
-from .workloads import (
+from ..faults import dead, pids_of
+from ..workloads import (
     apply,
     conditions,
     create,
@@ -87,9 +87,9 @@ def _spec(cluster: Cluster, text: str) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def load(_cluster: Cluster, workers: tuple[str, str]) -> Iterator[Cluster]:
+def load(one_node_cluster: Cluster, workers: tuple[str, str]) -> Iterator[Cluster]:
     """The cluster with one worker that is busy and requests little, and crane-scheduler."""
-    _cluster.rest()
+    one_node_cluster.rest()
     busy, idle = workers
     container = {
         "name": "main",
@@ -98,23 +98,23 @@ def load(_cluster: Cluster, workers: tuple[str, str]) -> Iterator[Cluster]:
         "command": ["python3", "-c", "while True: pass"],
         "resources": {"requests": {"cpu": "10m"}, "limits": {"cpu": f"{CAPACITY * 9 // 10}m"}},
     }
-    create(_cluster, pod(STRESS, nodeName=busy, containers=[container]))
-    for node in (idle, _cluster.node.name):
+    create(one_node_cluster, pod(STRESS, nodeName=busy, containers=[container]))
+    for node in (idle, one_node_cluster.node.name):
         create(
-            _cluster,
+            one_node_cluster,
             pod(f"{FILLER}{node}", requests={"cpu": "1"}, nodeName=node, tolerations=ANYWHERE),
         )
     objects = _objects(EXAMPLE.read_text())
-    objects["LoadPolicy"]["spec"] = _spec(_cluster, EXAMPLE.read_text())
+    objects["LoadPolicy"]["spec"] = _spec(one_node_cluster, EXAMPLE.read_text())
     objects["SchedulerExtender"]["spec"]["weight"] = 10  # so that nothing else decides
-    apply(_cluster, *objects.values())
-    wait_for(_cluster, POLICY, timeout=120, Accepted="True", Available="True")
-    wait_for(_cluster, f"{SECONDARY_SCHEDULERS}/{NAME}", timeout=120, **WELL)
-    yield _cluster
+    apply(one_node_cluster, *objects.values())
+    wait_for(one_node_cluster, POLICY, timeout=120, Accepted="True", Available="True")
+    wait_for(one_node_cluster, f"{SECONDARY_SCHEDULERS}/{NAME}", timeout=120, **WELL)
+    yield one_node_cluster
     for path in (SECONDARY_SCHEDULERS, SCHEDULER_EXTENDERS, LOAD_POLICIES):
         with contextlib.suppress(ApiError):
-            _cluster.api.request("DELETE", path)
-    _cluster.without_pods()
+            one_node_cluster.api.request("DELETE", path)
+    one_node_cluster.without_pods()
 
 
 @pytest.fixture(autouse=True)
@@ -151,8 +151,8 @@ def _pinned(cluster: Cluster, name: str, node: str, scheduler: str = NAME) -> No
 def _spread(cluster: Cluster, scheduler: str, replicas: int = 30) -> Counter[str]:
     """Where the pods of a Deployment like the one in crane's tests go.
 
-    They wait there for a ConfigMap that nobody makes: to start thirty pods is itself a load, which
-    on a slow machine makes all nodes alike.
+    They wait there for a ConfigMap that does not exist: starting thirty pods is itself a load,
+    which on a slow machine makes all nodes alike.
     """
     volumes = [{"name": "never", "configMap": {"name": "is-not-there"}}]
     template = pod("", scheduler, {"cpu": "5m"}, tolerations=ANYWHERE, volumes=volumes)
@@ -229,9 +229,7 @@ def test_no_pod_goes_to_the_busy_node_whatever_is_requested(load: Cluster, busy:
     assert by_load[busy] == 0, "the others share them, unless one of them is as busy by then"
 
 
-def test_an_edit_reaches_the_agents_and_then_scores_alone_move_pods(
-    load: Cluster, busy: str
-) -> None:
+def test_an_edit_of_the_policy_reaches_the_agents(load: Cluster, busy: str) -> None:
     before = {each["metadata"]["uid"] for each in _scheduler_pods(load)}
     _pinned(load, "wants-the-busy-one", busy)
     _is_rejected(load, "wants-the-busy-one")
@@ -281,14 +279,16 @@ def _scheduler_pods(cluster: Cluster) -> list[dict[str, Any]]:
     return own_pods(cluster, f"kube-scheduler-operator.dev/secondary-scheduler={NAME}")
 
 
-def _says(cluster: Cluster, *parts: str) -> bool:
+def _reports(cluster: Cluster, *parts: str) -> bool:
     """Whether the LoadPolicy's Degraded is True and has all of the parts."""
     found = conditions(cluster.api.request("GET", POLICY)).get("Degraded", {})
-    said = found.get("message", "")
-    return found.get("status") == "True" and all(part in said for part in parts)
+    message = found.get("message", "")
+    return found.get("status") == "True" and all(part in message for part in parts)
 
 
-def test_without_the_annotator_load_has_no_say_and_pods_go_on(load: Cluster, busy: str) -> None:
+def test_without_the_annotator_load_is_ignored_and_pods_are_scheduled(
+    load: Cluster, busy: str
+) -> None:
     with dead(lambda: pids_of(load, "app=load-annotator", "annotator")):
         _pinned(load, "goes-by-nothing", busy)
         assert placed(load, "goes-by-nothing", timeout=120) == busy
@@ -296,23 +296,27 @@ def test_without_the_annotator_load_has_no_say_and_pods_go_on(load: Cluster, bus
         blind = _spread(load, NAME)
         print(f"without the annotator: {dict(blind)}")
         assert blind[busy] >= 5
-        until(lambda: _says(load), 120, lambda: f"not said: {load.api.request('GET', POLICY)}")
+        until(
+            lambda: _reports(load), 120, lambda: f"not reported: {load.api.request('GET', POLICY)}"
+        )
         assert _usage(load, busy)["at"] == last
         delete(load, "goes-by-nothing")
-    # The kubelet waits for up to 40 s until it starts a container again that ended so often.
+    # The kubelet waits for up to 40 s before it restarts a container that ended several times.
     wait_for(load, POLICY, timeout=180, Degraded="False", Available="True")
     _pinned(load, "is-kept-away", busy)
     _is_rejected_again(load, "is-kept-away", busy)
 
 
-def test_without_its_exporter_a_node_is_as_good_as_the_others(load: Cluster, busy: str) -> None:
+def test_a_node_without_an_exporter_is_neither_preferred_nor_avoided(
+    load: Cluster, busy: str
+) -> None:
     with dead(lambda: pids_of(load, "app=node-metrics", "node-metrics", busy)):
         _pinned(load, "goes-by-nothing", busy)
         assert placed(load, "goes-by-nothing", timeout=120) == busy
         until(
-            lambda: _says(load, busy),
+            lambda: _reports(load, busy),
             120,
-            lambda: f"not said: {load.api.request('GET', POLICY).get('status')}",
+            lambda: f"not reported: {load.api.request('GET', POLICY).get('status')}",
         )
         (idle,) = (node.name for node in load.sandbox.nodes[1:] if node.name != busy)
         at = _usage(load, idle)["at"]
@@ -324,7 +328,7 @@ def test_without_its_exporter_a_node_is_as_good_as_the_others(load: Cluster, bus
     _is_rejected_again(load, "is-kept-away", busy)
 
 
-def test_uninstalling_takes_everything_away(load: Cluster) -> None:
+def test_uninstalling_removes_everything(load: Cluster) -> None:
     load.api.request("DELETE", f"{SCHEDULER_EXTENDERS}/load-aware")
     load.api.request("DELETE", f"{SECONDARY_SCHEDULERS}/{NAME}")
     load.api.request("DELETE", POLICY)
@@ -389,7 +393,7 @@ def test_cranes_scheduler_is_converted_to_a_second_one(load: Cluster, busy: str)
     }
     wait_for(load, f"{SECONDARY_SCHEDULERS}/{second}", timeout=120, **WELL)
     _acts(load, busy, second)
-    # Who asks for the default scheduler goes by requests alone.
+    # The default scheduler considers requests only.
     _pinned(load, "of-the-default-one", busy, "default-scheduler")
     assert placed(load, "of-the-default-one") == busy
     delete(load, "of-the-default-one")

@@ -6,9 +6,10 @@ import pytest
 
 from cluster.observe import KUBESCHEDULER, SCHEDULER, until
 
-from .conftest import CONFIG_MAPS, OPERATOR_NAMESPACE, PODS, Cluster
+from ..conftest import CONFIG_MAPS, OPERATOR_NAMESPACE, PODS, Cluster
 
-pytestmark = pytest.mark.core
+# Removal must leave nothing of all that the other tests did.
+pytestmark = [pytest.mark.core, pytest.mark.runs_last]
 
 MANIFEST = "/etc/kubernetes/manifests/kube-scheduler.yaml"
 RESOURCES = "/etc/kubernetes/static-pod-resources"
@@ -16,7 +17,7 @@ STOCK = f"{RESOURCES}/kube-scheduler-stock/kube-scheduler.yaml"
 LABEL = "labelSelector=app.kubernetes.io%2Fmanaged-by%3Dkube-scheduler-operator"
 
 
-def test_a_manifest_that_somebody_overwrites_is_put_back(cluster: Cluster) -> None:
+def test_an_overwritten_manifest_is_restored(cluster: Cluster) -> None:
     _, command = cluster.scheduler()
     current, latest = cluster.current, cluster.latest
     cluster.on_node("cp", STOCK, MANIFEST)
@@ -29,7 +30,7 @@ def test_a_manifest_that_somebody_overwrites_is_put_back(cluster: Cluster) -> No
 
 
 @pytest.mark.timeout(420, func_only=True)
-def test_removed_leaves_nothing_and_managed_begins_anew(cluster: Cluster) -> None:
+def test_removed_leaves_nothing_and_managed_adopts_again(cluster: Cluster) -> None:
     stock = cluster.on_node("cat", STOCK)
     latest = cluster.latest
     cluster.api.request("PATCH", KUBESCHEDULER, {"spec": {"managementState": "Removed"}})
@@ -56,6 +57,8 @@ def test_removed_leaves_nothing_and_managed_begins_anew(cluster: Cluster) -> Non
 
     cluster.api.request("PATCH", SCHEDULER, {"spec": {"profile": "LowNodeUtilization"}})
     cluster.api.request("PATCH", KUBESCHEDULER, {"spec": {"managementState": "Managed"}})
-    until(lambda: cluster.calm() and cluster.current > latest, 180, "it did not begin anew")
+    until(
+        lambda: cluster.calm() and cluster.current > latest, 180, "no new revision was rolled out"
+    )
     assert "--config=" in cluster.scheduler()[1]
     assert cluster.on_node("cat", STOCK) == stock

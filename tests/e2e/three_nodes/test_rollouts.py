@@ -16,10 +16,11 @@ from cluster.load import Load
 from cluster.model import Node
 from cluster.observe import KUBESCHEDULER, SCHEDULER, until
 
-from .conftest import OPERATOR_NAMESPACE, PODS, Cluster
-from .faults import kill_an_operator
+from ..conftest import OPERATOR_NAMESPACE, PODS, Cluster
+from ..faults import kill_an_operator
 
-pytestmark = pytest.mark.timeout(600, func_only=True)
+# Rollouts come before the tests that disturb them.
+pytestmark = [pytest.mark.timeout(600, func_only=True), pytest.mark.runs_first]
 
 CANNOT_RUN = {"arguments": {"bind-address": "203.0.113.77"}}
 PORT = 10261
@@ -32,7 +33,7 @@ LISTEN = (
 
 
 @pytest.mark.core
-def test_a_rollout_takes_the_leader_last_and_pods_are_scheduled_all_along(
+def test_a_rollout_moves_the_leader_last_and_pods_are_scheduled_throughout(
     three_nodes: Cluster,
 ) -> None:
     latest = three_nodes.latest
@@ -62,7 +63,7 @@ def test_a_rollout_takes_the_leader_last_and_pods_are_scheduled_all_along(
 
 
 @pytest.mark.core
-def test_what_crashes_on_one_node_never_reaches_the_others(three_nodes: Cluster) -> None:
+def test_a_revision_that_crashes_on_one_node_never_reaches_the_others(three_nodes: Cluster) -> None:
     before, good, latest = three_nodes.schedulers, three_nodes.current, three_nodes.latest
     overrides = {"spec": {"unsupportedConfigOverrides": CANNOT_RUN}}
     three_nodes.api.request("PATCH", KUBESCHEDULER, overrides)
@@ -70,7 +71,7 @@ def test_what_crashes_on_one_node_never_reaches_the_others(three_nodes: Cluster)
     until(lambda: three_nodes.cluster_operator("Degraded")[0] == "True", 200, "not Degraded")
     message = three_nodes.cluster_operator("Degraded")[1]
     assert f"revision {three_nodes.latest}" in message
-    assert "cannot assign requested address" in message, "the scheduler's own last words"
+    assert "cannot assign requested address" in message, "the scheduler's own message"
     after = three_nodes.schedulers
     undisturbed = [name for name, pid in before.items() if after[name] == pid]
     assert len(undisturbed) == 2
@@ -103,7 +104,7 @@ def test_an_image_that_one_node_lacks_changes_no_node(three_nodes: Cluster) -> N
     finally:
         three_nodes.operand_image(None)
     three_nodes.rest(400)
-    assert three_nodes.schedulers == before, "what nobody ran needs no way back"
+    assert three_nodes.schedulers == before, "a revision that ran nowhere needs no rollback"
 
 
 def _staged(cluster: Cluster) -> set[str]:
@@ -111,7 +112,7 @@ def _staged(cluster: Cluster) -> set[str]:
     return {
         node.name
         for node in cluster.sandbox.nodes
-        if f"{node.name}: checked and staged, waiting for its turn" in message
+        if f"{node.name}: checked and staged, waiting for permission to roll out" in message
     }
 
 
@@ -141,7 +142,7 @@ def test_a_port_that_is_taken_on_one_node_changes_no_node_until_it_is_free(
         kind = "NodeInstallerDegraded"
         until(lambda: three_nodes.condition(kind)[0] == "True", 120, "it is not complained about")
         message = three_nodes.condition(kind)[1]
-        assert f'node "{victim.name}" cannot take revision {three_nodes.latest}' in message
+        assert f'node "{victim.name}" cannot install revision {three_nodes.latest}' in message
         assert f"port {PORT} of 127.0.0.1" in message
         others = {node.name for node in three_nodes.sandbox.nodes} - {victim.name}
         until(lambda: _staged(three_nodes) == others, 60, "the others are not staged")
@@ -150,7 +151,7 @@ def test_a_port_that_is_taken_on_one_node_changes_no_node_until_it_is_free(
     assert f"--secure-port={PORT}" in three_nodes.scheduler(victim)[1]
 
 
-def test_the_standby_goes_on_when_the_leader_is_gone(three_nodes: Cluster) -> None:
+def test_the_standby_takes_over_when_the_leader_is_gone(three_nodes: Cluster) -> None:
     until(lambda: len(three_nodes.operators) == 2, 60, "there is no standby")
     latest, leader = three_nodes.latest, _leading(three_nodes)
     three_nodes.api.request(
@@ -160,20 +161,20 @@ def test_the_standby_goes_on_when_the_leader_is_gone(three_nodes: Cluster) -> No
     begun = time.monotonic()
     body = {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}
     three_nodes.api.request("DELETE", f"{PODS}/{leader}", body)
-    until(lambda: _leading(three_nodes) not in ("", leader), 60, "nobody took over")
+    until(lambda: _leading(three_nodes) not in ("", leader), 60, "no operator took over")
     print(f"the standby leads after {time.monotonic() - begun:.1f} s")
     until(lambda: three_nodes.current == three_nodes.latest, 400, "the rollout did not end")
     assert three_nodes.latest == latest + 1
 
 
 def _leading(cluster: Cluster) -> str:
-    """The operator's pod that holds the Lease; it gives it back when it is told to stop."""
+    """The operator's pod that holds the Lease; it releases it on SIGTERM."""
     path = f"/apis/coordination.k8s.io/v1/namespaces/{OPERATOR_NAMESPACE}/leases"
     lease = cluster.api.request("GET", f"{path}/kube-scheduler-operator-lock")
     return str(lease["spec"].get("holderIdentity") or "").rpartition("_")[0]
 
 
-def test_a_node_that_is_dead_is_left_out_and_follows_when_it_is_back(
+def test_a_node_that_is_off_is_skipped_and_follows_when_it_is_back(
     three_nodes: Cluster,
 ) -> None:
     dead, *alive = three_nodes.sandbox.nodes[::-1]

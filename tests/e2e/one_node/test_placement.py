@@ -20,8 +20,8 @@ from cluster import images, nodes
 from cluster.console import run
 from cluster.observe import delete_pod, follow, schedule_pod, until
 
-from ..unit.migrate.conversions import DEMO
-from .conftest import PODS_IN_DEFAULT, REPOSITORY, Cluster
+from ...unit.migrate.conversions import DEMO
+from ..conftest import PODS_IN_DEFAULT, REPOSITORY, Cluster
 
 ON_WORKERS = {"placement": "here"}
 EXAMPLES = REPOSITORY / "docs/examples"
@@ -76,7 +76,7 @@ def test_low_node_utilization_spreads(cluster: Cluster, loaded: str) -> None:
     assert placed.total() == 8
 
 
-def test_no_scoring_does_not_look_at_load(cluster: Cluster, loaded: str) -> None:
+def test_no_scoring_ignores_load(cluster: Cluster, loaded: str) -> None:
     cluster.profile("NoScoring")
     placed = _place(cluster, 30, "5m")
     # A fair coin gives fewer than 5 of 30 once in 30,000 runs.
@@ -196,7 +196,7 @@ def _placed_by_image(cluster: Cluster, count: int, *of: str) -> dict[str, Counte
 
 
 @pytest.mark.timeout(420, func_only=True)
-def test_pods_go_where_their_image_is_and_then_no_more(
+def test_pods_go_where_their_image_is_while_the_profile_is_set(
     cluster: Cluster, pulled: dict[str, str], tmp_path: Path
 ) -> None:
     old = tmp_path / "myscheduler.conf"
@@ -221,7 +221,7 @@ def test_pods_go_where_their_image_is_and_then_no_more(
     assert min(placed[worker] for worker in pulled.values()) >= 5, placed
 
 
-def test_a_profile_that_cannot_run_holds_nothing_up(cluster: Cluster) -> None:
+def test_a_profile_that_cannot_run_delays_nothing(cluster: Cluster) -> None:
     example = (EXAMPLES / "image-locality-only.yaml").read_text()
     _changed(cluster, "apply", "-f", "-", stdin=example)
     wrong = example.replace("name: ImageLocality,", "name: ImageLocalty,")
@@ -231,10 +231,12 @@ def test_a_profile_that_cannot_run_holds_nothing_up(cluster: Cluster) -> None:
             'did you mean "ImageLocality"?' in cluster.condition("SchedulerProfilesDegraded")[1]
         ),
         30,
-        lambda: f"not said: {cluster.condition('SchedulerProfilesDegraded')}",
+        lambda: f"not reported: {cluster.condition('SchedulerProfilesDegraded')}",
     )
     reason = "jsonpath={.status.conditions[0].reason}"
-    assert cluster.kubectl("get", "sprof", "image-locality-only", "-o", reason) == "Held"
+    assert (
+        cluster.kubectl("get", "sprof", "image-locality-only", "-o", reason) == "LastAcceptedInUse"
+    )
     line = cluster.profile(cluster.another_profile())
     assert line.outcome == "installed", line.message
     _apply(cluster, _pod("of-the-held-one", schedulerName="image-locality-only"))

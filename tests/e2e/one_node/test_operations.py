@@ -13,7 +13,7 @@ import pytest
 
 from cluster.observe import KUBESCHEDULER, SCHEDULER, until
 
-from .conftest import OPERATOR_NAMESPACE, PODS, Cluster
+from ..conftest import OPERATOR_NAMESPACE, PODS, Cluster
 
 RESOURCES = "/etc/kubernetes/static-pod-resources"
 
@@ -92,7 +92,7 @@ def few_revisions(cluster: Cluster) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("few_revisions")
-def test_old_revisions_go_from_the_api_and_from_the_disk(cluster: Cluster) -> None:
+def test_old_revisions_are_pruned_in_the_api_and_on_the_disk(cluster: Cluster) -> None:
     edited = cluster.profile(cluster.another_profile()).revision
     path = f"/api/v1/namespaces/{OPERATOR_NAMESPACE}/configmaps"
 
@@ -104,7 +104,7 @@ def test_old_revisions_go_from_the_api_and_from_the_disk(cluster: Cluster) -> No
     kept: set[int] = set()
 
     def pruned() -> bool:
-        # Asked anew each time: between two answers one more may go.
+        # Read each time: another one may be pruned in between.
         kept.clear()
         kept.update(numbers("revision-status-"))
         return len(kept) <= 3 and all(
@@ -119,7 +119,7 @@ def test_old_revisions_go_from_the_api_and_from_the_disk(cluster: Cluster) -> No
         int(name.rpartition("-")[2]) for name in names if name.startswith("kube-scheduler-pod-")
     }
     assert edited in on_disk
-    # The installer was told when it began: what the revision before went back to is still there.
+    # The installer got its list when it started, so one more old revision may be there.
     assert len(on_disk - kept) <= 2, (on_disk, kept)
     assert "kube-scheduler-stock" in names
 
@@ -128,11 +128,11 @@ def test_decisions_are_events_in_the_operators_namespace(cluster: Cluster) -> No
     line = cluster.profile(cluster.another_profile())
     reasons = ("StartingNewRevision", "NodeTargetRevisionChanged", "NodeCurrentRevisionChanged")
 
-    def told() -> bool:
+    def reported() -> bool:
         found = [e for e in cluster.events() if str(line.revision) in e]
         return all(any(e.startswith(reason) for e in found) for reason in reasons)
 
-    until(told, 30, f"not all of {reasons} are there")
+    until(reported, 30, f"not all of {reasons} are there")
 
 
 def test_kubectl_scheduler_status_is_one_screen(cluster: Cluster) -> None:
@@ -146,14 +146,14 @@ def test_kubectl_scheduler_status_is_one_screen(cluster: Cluster) -> None:
     assert "kubeconfig" in verbose
 
 
-def test_the_status_can_be_had_from_the_operators_pod(cluster: Cluster) -> None:
-    """With the operator's own rights, for who has no program of ours."""
+def test_the_status_is_available_in_the_operators_pod(cluster: Cluster) -> None:
+    """With the operator's own rights, for users without the plugin."""
     words = ("exec", "deploy/kube-scheduler-operator", "--", "kubectl-scheduler", "status")
     shown = cluster.kubectl("-n", OPERATOR_NAMESPACE, *words)
     assert f"Revision   {cluster.latest}" in shown
 
 
-def test_an_edit_can_be_seen_compared_and_taken_back(cluster: Cluster) -> None:
+def test_an_edit_can_be_listed_compared_and_undone(cluster: Cluster) -> None:
     path = f"/api/v1/namespaces/{OPERATOR_NAMESPACE}/configmaps"
     first = cluster.profile(cluster.another_profile()).revision
     profile = cluster.api.request("GET", SCHEDULER)["spec"]["profile"]
@@ -165,7 +165,7 @@ def test_an_edit_can_be_seen_compared_and_taken_back(cluster: Cluster) -> None:
 
     until(lambda: newest()["outcome"] == "installed", 30, "the outcome is not written down")
     assert (newest()["revision"], newest()["nodes"]) == (second, [cluster.node.name])
-    assert newest()["changes"], "nothing is said to have changed"
+    assert newest()["changes"], "no changes are listed"
     assert cluster.plugin("diff").returncode == 1
     assert cluster.plugin("diff", str(second), str(second)).returncode == 0
 
@@ -179,7 +179,7 @@ def test_an_edit_can_be_seen_compared_and_taken_back(cluster: Cluster) -> None:
     assert then["data"] == now["data"]
 
 
-def test_the_cache_of_a_scheduler_is_dumped_and_nothing_stays(cluster: Cluster) -> None:
+def test_the_cache_of_a_scheduler_is_dumped_without_remains(cluster: Cluster) -> None:
     pid, _ = cluster.scheduler()
     done = cluster.plugin("dump-cache", "-o", "json")
     assert done.returncode == 0, done.stderr
@@ -192,7 +192,7 @@ def test_the_cache_of_a_scheduler_is_dumped_and_nothing_stays(cluster: Cluster) 
     until(lambda: not cluster.api.request("GET", labelled)["items"], 30, "the pod is left over")
 
 
-def test_a_heap_profile_is_fetched_and_profiling_is_off_again(
+def test_a_heap_profile_is_fetched_and_profiling_is_disabled_again(
     cluster: Cluster, tmp_path: Path
 ) -> None:
     file = tmp_path / "heap"
@@ -219,7 +219,7 @@ def test_must_gather_has_the_logs_and_no_key(cluster: Cluster, tmp_path: Path) -
     assert not any("PRIVATE KEY" in text for text in texts.values())
 
 
-def test_explain_is_worth_reading(cluster: Cluster) -> None:
+def test_kubectl_explain_describes_the_fields(cluster: Cluster) -> None:
     text = cluster.kubectl("explain", "kubescheduler.spec.logLevel")
     for word in ("Normal", "Debug", "Trace", "TraceAll", "10"):
         assert word in text
@@ -232,9 +232,11 @@ def test_the_operator_log_has_no_secrets_and_no_bodies(cluster: Cluster) -> None
     assert '"metadata"' not in log
 
 
-def test_unmanaged_means_hands_off_and_says_so(cluster: Cluster) -> None:
+def test_unmanaged_changes_nothing_and_is_reported(cluster: Cluster) -> None:
     cluster.api.request("PATCH", KUBESCHEDULER, {"spec": {"managementState": "Unmanaged"}})
-    until(lambda: cluster.cluster_operator("Available")[0] == "Unknown", 20, "not said")
+    until(
+        lambda: cluster.cluster_operator("Available")[0] == "Unknown", 20, "Unknown is not reported"
+    )
     latest = cluster.latest
     cluster.api.request("PATCH", KUBESCHEDULER, {"spec": {"logLevel": "Debug"}})
     time.sleep(3)

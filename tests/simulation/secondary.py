@@ -1,4 +1,4 @@
-"""Further schedulers: a Deployment's controller, its pods and their Lease are played."""
+"""Secondary schedulers: simulates the Deployment controller, the pods and their Lease."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ BAD = 77
 """With this parallelism kube-scheduler refuses its configuration."""
 
 
-class Further:
-    """Plays what follows from SecondarySchedulers in a world."""
+class PlayedSecondaries:
+    """Simulates the workloads of SecondarySchedulers in a world."""
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -37,7 +37,7 @@ class Further:
         self._server.listeners.append(self._changed)
 
     def put(self, name: str, **spec: Any) -> None:
-        """Create one, or replace what is asked of it."""
+        """Create one, or replace its spec."""
         body = {
             "apiVersion": SECONDARY_SCHEDULERS.api_version,
             "kind": SECONDARY_SCHEDULERS.kind,
@@ -56,7 +56,7 @@ class Further:
         return (self._server.find(SECONDARY_SCHEDULERS, name) or {}).get("status") or {}
 
     def outcomes(self, name: str) -> list[str]:
-        """What became of its contents, the newest first."""
+        """Outcomes of its contents, the newest first."""
         return [entry["outcome"] for entry in self.status(name).get("history", ())]
 
     def condition(self, name: str, kind: str) -> str:
@@ -171,11 +171,11 @@ class Further:
                 lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease"}
                 metadata = {"name": name, "namespace": namespace}
                 self._server.create(
-                    "further", LEASES, {**lease, "metadata": metadata, "spec": spec}
+                    "secondary", LEASES, {**lease, "metadata": metadata, "spec": spec}
                 )
             else:
                 self._server.edit(
-                    "further", LEASES, name, lambda obj: obj.update(spec=spec), namespace
+                    "secondary", LEASES, name, lambda obj: obj.update(spec=spec), namespace
                 )
         if self._server.find(SECONDARY_SCHEDULERS, name) is not None:
             self.world.clock.after(RENEWAL, lambda: self._renew(name))

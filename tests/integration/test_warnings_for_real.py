@@ -1,7 +1,7 @@
-"""What the warnings say will happen does happen: a real kube-scheduler, nodes without a kubelet.
+"""The consequences that warnings describe, with a real kube-scheduler and nodes without a kubelet.
 
-One scheduler serves a profile for every warning, and one that is as it should be. Whether a pod is
-bound, and where, is all that is looked at: what a kubelet then refuses needs one (tests/e2e).
+One scheduler serves a profile for every warning, and one without warnings. The tests only examine
+whether and where a pod is bound; rejections by a kubelet are in tests/e2e.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from typing import Any
 
 import pytest
 
-from kube_scheduler_operator.schedulerconfig.check import Target
 from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
 from kube_scheduler_operator.schedulerconfig.plugin_warnings import (
     IMAGES_ALONE,
@@ -25,13 +24,14 @@ from kube_scheduler_operator.schedulerconfig.plugin_warnings import (
     NOT_PREPARED,
     SAFETY_FILTER_OFF,
 )
+from kube_scheduler_operator.schedulerconfig.validation import Target
 from kube_scheduler_operator.schedulerconfig.versions import Version
-from kube_scheduler_operator.schedulerconfig.warnings import hazards
+from kube_scheduler_operator.schedulerconfig.warnings import config_warnings
 
 from .conftest import ApiServer
 from .played_nodes import change, make_node
 
-NAMESPACE = "hazards"
+NAMESPACE = "warnings"
 PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 SECONDS = 40
 SOUND = "sound"
@@ -46,7 +46,7 @@ SAFETY: dict[str, dict[str, Any]] = {
     "TaintToleration": {
         "node": {"spec": {"taints": [{"key": "k", "effect": "NoSchedule"}]}},
     },
-    "NodeAffinity": {"pod": {"selector": {"nobody": "has-this"}}},
+    "NodeAffinity": {"pod": {"selector": {"no-node": "has-this"}}},
 }
 """Filter -> the node and the pod that only it keeps apart; `also`: it, and another one."""
 
@@ -104,7 +104,7 @@ def scheduler(
                 str(kube_scheduler_binary),
                 f"--config={folder / 'config.json'}",
                 "--secure-port=0",
-                "--vmodule=schedule_one=10",  # says each node's score
+                "--vmodule=schedule_one=10",  # logs each node's score
             ],
             stdout=log,
             stderr=log,
@@ -158,12 +158,12 @@ def outcome(api: ApiServer, name: str) -> tuple[str, str]:
         if pod["spec"].get("nodeName"):
             return pod["spec"]["nodeName"], ""
         time.sleep(0.1)
-    raise AssertionError(f"nobody tried to schedule {name}")
+    raise AssertionError(f"no scheduler tried to schedule {name}")
 
 
 @pytest.fixture
 def nodes(api_server: ApiServer, scheduler: Path) -> Iterator[Any]:
-    """Makes nodes that are the only ones in the cluster, and takes them away with all pods."""
+    """Creates the only nodes of the cluster; deletes them with all pods at the end."""
     made: list[str] = []
 
     def make(*names: str, **spec: Any) -> None:
@@ -180,20 +180,20 @@ def nodes(api_server: ApiServer, scheduler: Path) -> Iterator[Any]:
 def warned(config: dict[str, Any], scheduler_name: str, api: ApiServer) -> set[str]:
     """The reasons of the warnings about one profile."""
     version = Version.parse(api.request("GET", "/version")["gitVersion"])
-    found = hazards(config, Target(Gates(version)))
+    found = config_warnings(config, Target(Gates(version)))
     names = [each["schedulerName"] for each in config["profiles"]]
     index = names.index(scheduler_name.lower())
     return {each.reason for each in found if each.path[:2] == ("profiles", index)}
 
 
 @pytest.mark.parametrize("name", SAFETY)
-def test_without_a_safety_filter_pods_land_where_they_must_not(
+def test_without_a_safety_filter_pods_are_bound_to_wrong_nodes(
     name: str, nodes: Any, api_server: ApiServer, config: dict[str, Any]
 ) -> None:
     case = SAFETY[name]
     nodes("bad", **case.get("node", {}).get("spec", {}))
     if case.get("before"):
-        make_pod(api_server, "first", "nobody", node="bad", **case["pod"])
+        make_pod(api_server, "first", "no-scheduler", node="bad", **case["pod"])
     asked = case.get("pod", {})
     make_pod(api_server, "careful", SOUND, **asked)
     make_pod(api_server, "careless", f"without-{name}".lower(), **asked)
@@ -223,7 +223,7 @@ def scores(log: Path, pod: str) -> dict[str, int]:
     return {node: int(score) for node, score in line.findall(log.read_text())}
 
 
-def test_images_tell_nodes_apart_only_if_they_are_large(
+def test_only_large_images_distinguish_nodes(
     nodes: Any, api_server: ApiServer, scheduler: Path, config: dict[str, Any]
 ) -> None:
     """40 MB on one of two nodes count as 20, and so as nothing; 600 MB as 300.
@@ -256,7 +256,7 @@ def test_images_tell_nodes_apart_only_if_they_are_large(
 
 
 @pytest.mark.parametrize(("point", "before", "name"), UNPREPARED)
-def test_without_its_preparation_a_plugin_fails_every_pod(
+def test_without_its_preparing_point_a_plugin_fails_every_pod(
     point: str, before: str, name: str, nodes: Any, api_server: ApiServer, config: dict[str, Any]
 ) -> None:
     nodes("one", "two")  # where only one fits, nothing is scored

@@ -13,7 +13,7 @@ from cluster.console import SandboxError
 from cluster.model import Node
 from cluster.observe import OPERATOR_NAMESPACE, until
 
-from .conftest import PODS, Cluster
+from ..conftest import PODS, Cluster
 
 KUBECONFIG = "/etc/kubernetes/scheduler.conf"
 BUDGET = (
@@ -72,12 +72,12 @@ def test_a_drain_waits_until_the_other_schedulers_are_guarded(three_nodes: Clust
 
 
 def drain_when_allowed(cluster: Cluster, node: Node) -> None:
-    """The budget is counted anew a moment after the guard is back, and a drain waits for that."""
+    """The budget is updated a moment after the guard is back, and a drain waits for that."""
     drain(cluster, node, timeout=60)
     assert node.name not in guards(cluster)
 
 
-def test_a_changed_kubeconfig_starts_the_schedulers_again_one_after_the_other(
+def test_a_changed_kubeconfig_restarts_the_schedulers_one_after_the_other(
     three_nodes: Cluster,
 ) -> None:
     until(lambda: len(guards(three_nodes)) == 3, 120, "not every node has a guard")
@@ -104,7 +104,7 @@ def test_a_changed_kubeconfig_starts_the_schedulers_again_one_after_the_other(
     three_nodes.schedules()
 
 
-def test_a_kubeconfig_that_does_not_work_disturbs_one_scheduler_and_no_more(
+def test_an_invalid_kubeconfig_affects_one_scheduler_only(
     three_nodes: Cluster,
 ) -> None:
     until(lambda: len(guards(three_nodes)) == 3, 120, "not every node has a guard")
@@ -130,7 +130,7 @@ def test_a_kubeconfig_that_does_not_work_disturbs_one_scheduler_and_no_more(
     assert all(three_nodes.schedulers.values())
 
 
-def test_guards_are_small(three_nodes: Cluster) -> None:
+def test_guards_use_little_memory(three_nodes: Cluster) -> None:
     until(lambda: len(guards(three_nodes)) == 3, 120, "not every node has a guard")
     pods = three_nodes.api.request("GET", f"{PODS}?labelSelector=app%3Dguard")["items"]
     sizes = [_resident(three_nodes, pod) for pod in pods]

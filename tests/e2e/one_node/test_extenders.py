@@ -23,9 +23,9 @@ from cluster.api import ApiError
 from cluster.console import SandboxError
 from cluster.observe import OPERATOR_NAMESPACE, follow, until
 
-from .conftest import CONFIG_MAPS, REPOSITORY, SCHEDULER_EXTENDERS, SECONDARY_SCHEDULERS, Cluster
-from .faults import dead, pids_of
-from .workloads import (
+from ..conftest import CONFIG_MAPS, REPOSITORY, SCHEDULER_EXTENDERS, SECONDARY_SCHEDULERS, Cluster
+from ..faults import dead, pids_of
+from ..workloads import (
     annotate,
     apply,
     conditions,
@@ -47,7 +47,7 @@ NAME = "my-scheduler"
 OF_SCHEDULER = f"kube-scheduler-operator.dev/secondary-scheduler={NAME}"
 WELL = {"Available": "True", "Progressing": "False", "Degraded": "False"}
 REQUEST = 200
-"""Thousandths of a core that test-pod requests."""
+"""Millicores that test-pod requests."""
 
 FOREIGN = """
 import http.server, json
@@ -56,11 +56,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         names = asked.get("NodeNames") or asked["nodenames"]
         if self.path.endswith("/only"):
-            rest = {name: "somebody else wants it" for name in names if name != NODE}
-            said = {"NodeNames": [name for name in names if name == NODE], "FailedNodes": rest}
+            rest = {name: "reserved for another Pod" for name in names if name != NODE}
+            answer = {"NodeNames": [name for name in names if name == NODE], "FailedNodes": rest}
         else:
-            said = [{"Host": name, "Score": 0} for name in names]
-        body = json.dumps(said).encode()
+            answer = [{"Host": name, "Score": 0} for name in names]
+        body = json.dumps(answer).encode()
         self.send_response(200)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
@@ -68,23 +68,25 @@ class Handler(http.server.BaseHTTPRequestHandler):
 http.server.ThreadingHTTPServer(("", PORT), Handler).serve_forever()
 """
 FOREIGN_PORT = 8765
-HEARD = 3.0
+SYNCED = 3.0
 """Seconds after which an agent knows what has changed on a node: it takes 0.1 of them."""
 
 
 @pytest.fixture(scope="module")
-def safe(_cluster: Cluster, workers: tuple[str, str]) -> Iterator[Cluster]:
+def safe(one_node_cluster: Cluster, workers: tuple[str, str]) -> Iterator[Cluster]:
     """The cluster with my-scheduler and its extenders safe and congestion."""
-    _cluster.rest()
-    apply(_cluster, (EXAMPLES / "safe-congestion.yaml").read_text())
-    _is_well(_cluster)
+    one_node_cluster.rest()
+    apply(one_node_cluster, (EXAMPLES / "safe-congestion.yaml").read_text())
+    _is_well(one_node_cluster)
     for name in ("safe", "congestion"):
-        wait_for(_cluster, f"{SCHEDULER_EXTENDERS}/{name}", Accepted="True", Available="True")
-    yield _cluster
+        wait_for(
+            one_node_cluster, f"{SCHEDULER_EXTENDERS}/{name}", Accepted="True", Available="True"
+        )
+    yield one_node_cluster
     for name in workers:
-        _used(_cluster, name, None)
+        _used(one_node_cluster, name, None)
     for path in (SECONDARY_SCHEDULERS, SCHEDULER_EXTENDERS):
-        _cluster.api.request("DELETE", path)
+        one_node_cluster.api.request("DELETE", path)
 
 
 def _is_well(cluster: Cluster) -> None:
@@ -125,8 +127,8 @@ def _test_pod(name: str, **spec: Any) -> dict[str, Any]:
 
 
 def _lands(cluster: Cluster, name: str, **spec: Any) -> str:
-    """The node that a pod like test-pod gets once the agents have heard of the annotations."""
-    time.sleep(HEARD)  # and not until it is the right one: ties are decided by chance
+    """The node that a pod like test-pod gets once the agents have the annotations."""
+    time.sleep(SYNCED)  # not until the result is right: ties are broken at random
     create(cluster, _test_pod(name, **spec))
     node = placed(cluster, name)
     until(lambda: bool(events(cluster, name, "Scheduled")), 30, "there is no event")
@@ -138,7 +140,7 @@ def _lands(cluster: Cluster, name: str, **spec: Any) -> str:
 
 
 def _log(cluster: Cluster, extender: str) -> str:
-    """What a container of the scheduler's pod says: `kubectl logs POD -c CONTAINER`."""
+    """The log of a container of the scheduler's pod."""
     (found,) = own_pods(cluster, OF_SCHEDULER)
     (container,) = (
         each["name"] for each in found["spec"]["containers"] if extender in each["name"]
@@ -147,7 +149,7 @@ def _log(cluster: Cluster, extender: str) -> str:
     return cluster.kubectl("-n", OPERATOR_NAMESPACE, "logs", name, "-c", container)
 
 
-def test_a_pod_goes_where_the_formulas_of_two_extenders_send_it(
+def test_a_pod_goes_to_the_node_that_two_extenders_score_highest(
     safe: Cluster, workers: tuple[str, str]
 ) -> None:
     (found,) = own_pods(safe, OF_SCHEDULER)
@@ -171,15 +173,17 @@ def test_a_pod_goes_where_the_formulas_of_two_extenders_send_it(
         assert part in trace, f"{part} is not in the trace:\n{trace[-3000:]}"
 
 
-def test_who_gets_no_node_is_told_why(safe: Cluster, workers: tuple[str, str]) -> None:
+def test_a_pod_without_a_node_gets_an_event_with_the_reasons(
+    safe: Cluster, workers: tuple[str, str]
+) -> None:
     for name, level in zip(workers, (0.98, 0.99), strict=True):
         _used(safe, name, level)
-    time.sleep(HEARD)
+    time.sleep(SYNCED)
     create(safe, _test_pod("rejected"))
     until(  # one reason for both
         lambda: "2 safe-overload: the risk" in why_pending(safe, "rejected"),
         60,
-        lambda: f"not told: {why_pending(safe, 'rejected')!r}",
+        lambda: f"no event: {why_pending(safe, 'rejected')!r}",
     )
 
     def event() -> str:
@@ -194,7 +198,7 @@ def test_who_gets_no_node_is_told_why(safe: Cluster, workers: tuple[str, str]) -
     _used(safe, workers[1], 0.2)
     assert placed(safe, "rejected") == workers[1]
     _used(safe, workers[0], 0.2)
-    time.sleep(HEARD)
+    time.sleep(SYNCED)
     create(safe, _test_pod("compared"))
     placed(safe, "compared")
     table = _explain(safe, "default/compared")
@@ -213,7 +217,7 @@ def _explain(cluster: Cluster, name: str) -> str:
 
 @contextmanager
 def _foreign(cluster: Cluster, node: str) -> Iterator[str]:
-    """An extender that somebody else wrote, on a node's network, that wants pods on that node."""
+    """A foreign extender in a node's network that accepts only that node."""
     program = f"NODE, PORT = {node!r}, {FOREIGN_PORT}\n{FOREIGN}"
     container = {
         "name": "main",
@@ -235,7 +239,7 @@ def _foreign(cluster: Cluster, node: str) -> Iterator[str]:
     delete(cluster, "foreign")
 
 
-def test_a_foreign_url_is_called_beside_them(safe: Cluster, workers: tuple[str, str]) -> None:
+def test_a_foreign_url_is_called_as_well(safe: Cluster, workers: tuple[str, str]) -> None:
     one, other = workers
     _used(safe, one, 0.2)
     _used(safe, other, 0.7)
@@ -246,7 +250,7 @@ def test_a_foreign_url_is_called_beside_them(safe: Cluster, workers: tuple[str, 
         found = wait_for(safe, f"{SCHEDULER_EXTENDERS}/foreign", Accepted="True")
         assert conditions(found)["Available"]["status"] == "Unknown", "only the scheduler knows"
         assert found["status"]["endpoint"] == url
-        # Each object's status is written by itself: the scheduler's may not have heard of it yet.
+        # Each object's status is written by itself: the scheduler's may be older.
         until(lambda: url in _called(safe), 60, lambda: f"called: {_called(safe)}")
         _is_well(safe)
         assert _lands(safe, "foreign-decides") == other
@@ -255,7 +259,7 @@ def test_a_foreign_url_is_called_beside_them(safe: Cluster, workers: tuple[str, 
     safe.api.request("DELETE", f"{SCHEDULER_EXTENDERS}/foreign")
     _is_well(safe)
     both = {**spec, "agent": {**AGENT, "podSelector": {"matchLabels": {"a": "b"}}}}
-    with pytest.raises(SandboxError, match="Only an agent can have a podSelector"):
+    with pytest.raises(SandboxError, match="Only an agent supports podSelector"):
         _extender(safe, "narrowed", both)
 
 
@@ -298,24 +302,26 @@ def _pods_of_monitor(cluster: Cluster) -> str:
 
 
 @pytest.fixture
-def learning(_cluster: Cluster) -> Iterator[Cluster]:
+def learning(one_node_cluster: Cluster) -> Iterator[Cluster]:
     """The cluster with docs/examples/rl-priority.yaml."""
-    _cluster.rest()
+    one_node_cluster.rest()
     manifests = (EXAMPLES / "rl-priority.yaml").read_text()
-    apply(_cluster, manifests)
-    wait_for(_cluster, f"{SECONDARY_SCHEDULERS}/learning", timeout=120, **WELL)
-    wait_for(_cluster, f"{SCHEDULER_EXTENDERS}/rl-priority", Accepted="True", Available="True")
-    yield _cluster
+    apply(one_node_cluster, manifests)
+    wait_for(one_node_cluster, f"{SECONDARY_SCHEDULERS}/learning", timeout=120, **WELL)
+    wait_for(
+        one_node_cluster, f"{SCHEDULER_EXTENDERS}/rl-priority", Accepted="True", Available="True"
+    )
+    yield one_node_cluster
     # It writes down what it knows when it ends, for which it needs its rights.
     scale = ("scale", "deployment/rl-monitor", "--replicas=0")
-    _cluster.kubectl("-n", OPERATOR_NAMESPACE, *scale)
-    until(lambda: not _pods_of_monitor(_cluster), 60, "rl-monitor does not end")
-    _cluster.kubectl("delete", "--wait=false", "-f", "-", stdin=manifests)
-    _cluster.api.request("DELETE", STATE)
+    one_node_cluster.kubectl("-n", OPERATOR_NAMESPACE, *scale)
+    until(lambda: not _pods_of_monitor(one_node_cluster), 60, "rl-monitor does not end")
+    one_node_cluster.kubectl("delete", "--wait=false", "-f", "-", stdin=manifests)
+    one_node_cluster.api.request("DELETE", STATE)
 
 
 def _flaky(name: str, code: str, **spec: Any) -> dict[str, Any]:
-    """A pod of one type with all others from here, that does what the code says."""
+    """A pod of one type that exits with the given code."""
     container = {
         "name": "main",
         "image": images.OPERATOR,
@@ -327,7 +333,7 @@ def _flaky(name: str, code: str, **spec: Any) -> dict[str, Any]:
     return made
 
 
-def test_a_scheduler_learns_on_which_node_pods_fare_well(
+def test_a_scheduler_learns_on_which_nodes_pods_succeed(
     learning: Cluster, workers: tuple[str, str]
 ) -> None:
     bad, good = workers
@@ -339,17 +345,17 @@ def test_a_scheduler_learns_on_which_node_pods_fare_well(
 
     def learnt() -> dict[str, float]:
         try:
-            said = json.loads(learning.api.request("GET", STATE)["data"]["state.json"])
+            state = json.loads(learning.api.request("GET", STATE)["data"]["state.json"])
         except ApiError:
             return {}
-        return {node: value for kind, node, value in said["values"] if kind == FLAKY}
+        return {node: value for kind, node, value in state["values"] if kind == FLAKY}
 
     until(
         lambda: learnt().get(good) == 1.0 and learnt().get(bad, 1.0) < 0.9,
         90,
         lambda: f"two failures and a pod that runs, and nothing was learnt of it: {learnt()}",
     )
-    time.sleep(HEARD)
+    time.sleep(SYNCED)
     names = [f"flaky-{number}" for number in range(4)]
     for name in names:
         create(learning, _flaky(name, "import time; time.sleep(3600)", schedulerName="learning"))
@@ -377,20 +383,20 @@ DEFAULT = {"schedulerName": "default-scheduler"}
 
 
 @pytest.fixture(scope="module")
-def guided(_cluster: Cluster, workers: tuple[str, str]) -> Iterator[Cluster]:
+def guided(one_node_cluster: Cluster, workers: tuple[str, str]) -> Iterator[Cluster]:
     """The control plane's scheduler with an agent on its node."""
-    _cluster.rest()
-    before = {"status": _cluster.status}
+    one_node_cluster.rest()
+    before = {"status": one_node_cluster.status}
     start = time.monotonic()
-    _extender(_cluster, GUIDE, {"agent": AGENT, "weight": 10})
-    line = follow(_cluster.api, before, start)
+    _extender(one_node_cluster, GUIDE, {"agent": AGENT, "weight": 10})
+    line = follow(one_node_cluster.api, before, start)
     assert line.outcome == "installed", line.message
-    wait_for(_cluster, f"{SCHEDULER_EXTENDERS}/{GUIDE}", Accepted="True", Available="True")
-    yield _cluster
+    wait_for(one_node_cluster, f"{SCHEDULER_EXTENDERS}/{GUIDE}", Accepted="True", Available="True")
+    yield one_node_cluster
     for name in workers:
-        _used(_cluster, name, None)
+        _used(one_node_cluster, name, None)
     with contextlib.suppress(ApiError):
-        _cluster.api.request("DELETE", f"{SCHEDULER_EXTENDERS}/{GUIDE}")
+        one_node_cluster.api.request("DELETE", f"{SCHEDULER_EXTENDERS}/{GUIDE}")
 
 
 def _bound_by_agents(cluster: Cluster) -> int:
@@ -414,7 +420,7 @@ def _agents(cluster: Cluster) -> list[int]:
     return pids_of(cluster, OF_GUIDE, "extender")
 
 
-def test_an_agent_runs_beside_the_control_planes_scheduler(
+def test_an_agent_runs_next_to_the_control_planes_scheduler(
     guided: Cluster, workers: tuple[str, str]
 ) -> None:
     one, other = workers
@@ -431,7 +437,7 @@ def test_an_agent_runs_beside_the_control_planes_scheduler(
         assert _lands(guided, "guided", **DEFAULT) == better
     assert _bound_by_agents(guided) >= before + 2, "it was to bind them as well"
     _used(guided, one, 0.99)
-    time.sleep(HEARD)
+    time.sleep(SYNCED)
     only = {"nodeSelector": {"kubernetes.io/hostname": one}}
     create(guided, _test_pod("rejected", **DEFAULT, **only))
     until(
@@ -442,7 +448,7 @@ def test_an_agent_runs_beside_the_control_planes_scheduler(
     delete(guided, "rejected")
 
 
-def test_pods_go_on_while_the_agent_hangs_and_while_it_is_dead(
+def test_pods_are_scheduled_while_the_agent_hangs_and_while_it_is_dead(
     guided: Cluster, workers: tuple[str, str]
 ) -> None:
     one, other = workers
@@ -469,7 +475,7 @@ def test_pods_go_on_while_the_agent_hangs_and_while_it_is_dead(
     assert _lands(guided, "back", **DEFAULT) == one, "it does not count again"
 
 
-def test_a_deleted_extender_is_called_no_more_before_its_agents_go(guided: Cluster) -> None:
+def test_a_deleted_extender_is_not_called_any_more_when_its_agents_stop(guided: Cluster) -> None:
     left = made_for(guided, OF_GUIDE)
     assert any("daemonset" in name for name in left)
     guided.api.request("DELETE", f"{SCHEDULER_EXTENDERS}/{GUIDE}")

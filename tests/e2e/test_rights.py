@@ -1,4 +1,4 @@
-"""What all tests before did at the API: nothing was refused, and no right is there for nothing."""
+"""Requests of all end-to-end tests: none was refused, and every granted right was used."""
 
 from __future__ import annotations
 
@@ -9,36 +9,38 @@ import pytest
 from .ledger import Ledger
 
 CONFLICT = "test_a_plan_that_is_out_of_date_ends_and_what_is_there_is_read"
-BESIDE = "test_an_agent_runs_beside_the_control_planes_scheduler"
+BESIDE = "test_an_agent_runs_next_to_the_control_planes_scheduler"
+pytestmark = pytest.mark.audit
+
 SELDOM = {
     **{(written, "get"): CONFLICT for written in (
         "clusteroperators", "clusterrolebindings", "daemonsets", "kubeschedulers", "loadpolicies",
         "poddisruptionbudgets", "rolebindings", "roles", "schedulerextenders",
         "schedulerprofiles", "secondaryschedulers", "secrets", "serviceaccounts", "services",
     )},
-    ("daemonsets", "update"): "test_what_somebody_changes_or_deletes_comes_back",
-    ("poddisruptionbudgets", "delete"): "test_all_but_one_stay",
-    ("poddisruptionbudgets", "update"): "test_all_but_one_stay",
+    ("daemonsets", "update"): "test_changed_or_deleted_objects_are_restored",
+    ("poddisruptionbudgets", "delete"): "test_the_budget_allows_one_eviction_at_a_time",
+    ("poddisruptionbudgets", "update"): "test_the_budget_allows_one_eviction_at_a_time",
     ("secrets", "delete"): "test_a_secret_of_another_type_is_made_again",
-    ("serviceaccounts", "update"): "test_a_token_for_the_installer_is_taken_away_again",
+    ("serviceaccounts", "update"): "test_the_token_of_the_installer_account_is_disabled_again",
 }  # fmt: skip
-"""Rights whose use needs an accident that no test has on a real node, and the test that has it."""
+"""Rights that are used only after rare failures, and the tests that provoke those."""
 
 SELDOM_OF = {
-    # An event that is told again is told a minute later.
-    **{(account, "events", "patch"): "test_a_pod_gets_its_next_event_after_a_while"
+    # A repeated event is patched only after a minute.
+    **{(account, "events", "patch"): "test_events_of_a_pod_are_rate_limited"
        for account in ("scheduler-extender", "scheduler-extender-binder")},
     # Agents that bind and agents that do not have one program; here one that binds learns.
     **{("scheduler-extender", "configmaps", verb): BESIDE for verb in ("list", "watch")},
-    ("load-annotator", "nodes", "get"): "test_a_patch_of_what_was_not_seen_is_refused",
+    ("load-annotator", "nodes", "get"): "test_a_patch_of_an_outdated_node_is_refused",
     ("load-annotator", "nodes", "list"): "test_metrics_server_is_asked_once_for_all",
     # The kubelet asks the API server about it in its own name.
     ("load-annotator", "nodes/stats", "get"): "test_a_kubelet_is_asked_with_our_token",
 }  # fmt: skip
-"""The same of one account; both "nodes" of the annotator, metrics-server's among them."""
+"""The same for single accounts; "nodes" of the annotator includes metrics-server's."""
 
 
-def test_what_is_seldom_has_a_test() -> None:
+def test_rarely_used_rights_have_a_test() -> None:
     names = (*SELDOM.values(), *SELDOM_OF.values())
     texts = [path.read_text() for path in Path(__file__).parents[1].rglob("test_*.py")]
     assert [n for n in names if not any(f"def {n}(" in text for text in texts)] == []
@@ -50,15 +52,15 @@ def test_nothing_was_refused(ledger: Ledger) -> None:
     assert [str(right) for right in sorted(ledger.audit.refused)] == []
 
 
-def test_no_right_is_there_for_nothing(ledger: Ledger) -> None:
+def test_every_granted_right_was_used(ledger: Ledger) -> None:
     unused = [
         right
         for right in ledger.audit.unused()
         if (right.resource, right.verb) not in SELDOM
         and (right.account.partition(":")[2], right.resource, right.verb) not in SELDOM_OF
     ]
-    there = {path.name for path in Path(__file__).parent.glob("test_*.py")}
-    missing = {name for name in there - ledger.files if not name.startswith("test_last_")}
-    if missing:
-        pytest.skip(f"this is about all end-to-end tests, and without {sorted(missing)}")
+    files = Path(__file__).parent.rglob("test_*.py")
+    audited = {file.name for file in files if "pytest.mark.audit" not in file.read_text()}
+    if missing := audited - ledger.files:
+        pytest.skip(f"needs all end-to-end tests; these did not run: {sorted(missing)}")
     assert not unused, "\n".join(str(right) for right in unused)

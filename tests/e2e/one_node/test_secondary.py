@@ -15,8 +15,8 @@ from cluster import images
 from cluster.api import ApiError
 from cluster.observe import SCHEDULER, delete_pod, until
 
-from .audit import refusals
-from .conftest import (
+from ..audit import refusals
+from ..conftest import (
     OPERATOR_NAMESPACE,
     PODS,
     PODS_IN_DEFAULT,
@@ -24,8 +24,8 @@ from .conftest import (
     SECONDARY_SCHEDULERS,
     Cluster,
 )
-from .faults import pids
-from .workloads import apply, create, delete, made_for, pod
+from ..faults import pids
+from ..workloads import apply, create, delete, made_for, pod
 
 NAME = "my-scheduler"
 pytestmark = pytest.mark.usefixtures("no_pods_left")
@@ -49,22 +49,22 @@ PRIORITY = {
     "preemptionPolicy": "Never",
 }
 SLOT = "example.com/slot"
-"""A resource of which one node has one, so that whoever is first is the only one."""
+"""A resource of which one node has one, so that only the first pod fits."""
 
 
 @pytest.fixture(scope="module")
-def second(_cluster: Cluster, workers: tuple[str, str]) -> Iterator[Cluster]:
+def second(one_node_cluster: Cluster, workers: tuple[str, str]) -> Iterator[Cluster]:
     """The cluster with three replicas of my-scheduler, one of them active."""
-    _cluster.rest()
-    if _cluster.api.request("GET", SCHEDULER).get("spec", {}).get("profile"):
+    one_node_cluster.rest()
+    if one_node_cluster.api.request("GET", SCHEDULER).get("spec", {}).get("profile"):
         # Another test's profile may score no node, and then nothing is spread either.
-        _cluster.api.request("PATCH", SCHEDULER, {"spec": {"profile": None}})
-        _cluster.rest()
-    apply(_cluster, (EXAMPLES / "my-scheduler.yaml").read_text())
-    until(lambda: _is_well(_cluster), 120, lambda: f"not well: {_status(_cluster)}")
-    yield _cluster
+        one_node_cluster.api.request("PATCH", SCHEDULER, {"spec": {"profile": None}})
+        one_node_cluster.rest()
+    apply(one_node_cluster, (EXAMPLES / "my-scheduler.yaml").read_text())
+    until(lambda: _is_well(one_node_cluster), 120, lambda: f"not well: {_status(one_node_cluster)}")
+    yield one_node_cluster
     with contextlib.suppress(ApiError):
-        _cluster.api.request("DELETE", f"{SECONDARY_SCHEDULERS}/{NAME}")
+        one_node_cluster.api.request("DELETE", f"{SECONDARY_SCHEDULERS}/{NAME}")
 
 
 def _status(cluster: Cluster) -> dict[str, Any]:
@@ -86,7 +86,7 @@ def _is_well(cluster: Cluster) -> bool:
 
 
 def _scheduled(cluster: Cluster) -> dict[str, dict[str, Any]]:
-    """Pod -> the event that says where it went."""
+    """Pod -> its event Scheduled."""
     path = "/apis/events.k8s.io/v1/namespaces/default/events"
     events = cluster.api.request("GET", path)["items"]
     return {e["regarding"]["name"]: e for e in events if e["reason"] == "Scheduled"}
@@ -125,12 +125,12 @@ def test_pods_are_bound_by_the_scheduler_that_they_name(second: Cluster) -> None
     pods = _own_pods(second)
     assert len({pod["spec"]["nodeName"] for pod in pods}) == 3, "spread over the nodes"
     assert _have_led(second) == [_pod_of(_leader(second))], "one is active"
-    create(second, pod("asks-for-it", NAME), pod("asks-for-nobody", "default-scheduler"))
-    until(lambda: {"asks-for-it", "asks-for-nobody"} <= set(_scheduled(second)), 30, "not bound")
+    create(second, pod("of-mine", NAME), pod("of-default", "default-scheduler"))
+    until(lambda: {"of-mine", "of-default"} <= set(_scheduled(second)), 30, "not bound")
     found = _scheduled(second)
-    assert found["asks-for-it"]["reportingController"] == NAME
-    assert found["asks-for-nobody"]["reportingController"] == "default-scheduler"
-    delete(second, "asks-for-it", "asks-for-nobody")
+    assert found["of-mine"]["reportingController"] == NAME
+    assert found["of-default"]["reportingController"] == "default-scheduler"
+    delete(second, "of-mine", "of-default")
     assert _pod_of(_leader(second)) in {pod["metadata"]["name"] for pod in pods}
     main = second.kubectl(
         "get", "lease", "-n", "kube-system", "kube-scheduler", "-o", "jsonpath={.spec}"
@@ -143,21 +143,21 @@ def test_a_mistake_replaces_nothing(second: Cluster) -> None:
     wrong = {"spec": {"profiles": [{"plugins": {"score": {"enabled": [{"name": "Nope"}]}}}]}}
     second.api.request("PATCH", f"{SECONDARY_SCHEDULERS}/{NAME}", wrong)
 
-    def said() -> str:
+    def message() -> str:
         conditions = _status(second).get("conditions", [])
         return next((c.get("message", "") for c in conditions if c["type"] == "Degraded"), "")
 
-    until(lambda: 'has no plugin "Nope"' in said(), 30, lambda: f"not said: {said()!r}")
+    until(lambda: 'has no plugin "Nope"' in message(), 30, lambda: f"not reported: {message()!r}")
     assert sorted(pod["metadata"]["name"] for pod in _own_pods(second)) == before
     second.api.request("PATCH", f"{SECONDARY_SCHEDULERS}/{NAME}", {"spec": {"profiles": None}})
     until(lambda: _is_well(second), 30, lambda: f"not well: {_status(second)}")
 
 
-def test_what_somebody_changes_is_put_back(second: Cluster) -> None:
+def test_changed_objects_are_restored(second: Cluster) -> None:
     # More than there should be, so that its scheduler lacks nothing meanwhile.
-    somebody = {"kind": "ServiceAccount", "name": "somebody", "namespace": "default"}
+    subject = {"kind": "ServiceAccount", "name": "another", "namespace": "default"}
     secrets = {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}
-    more = dict.fromkeys(BINDINGS, ("subjects", somebody)) | {ROLE: ("rules", secrets)}
+    more = dict.fromkeys(BINDINGS, ("subjects", subject)) | {ROLE: ("rules", secrets)}
     good = {path: second.api.request("GET", path)[field] for path, (field, _) in more.items()}
     for path, (field, one) in more.items():
         second.api.request("PATCH", path, {field: [*good[path], one]})
@@ -181,7 +181,7 @@ def _own_pods(cluster: Cluster) -> list[dict[str, Any]]:
     return cluster.api.request("GET", f"{PODS}?labelSelector=app%3Dsecondary-scheduler")["items"]
 
 
-def test_the_leader_is_killed_and_who_is_next_starts_with_what_matters_most(
+def test_after_the_leader_is_killed_the_next_one_starts_with_the_highest_priority(
     second: Cluster, workers: tuple[str, str]
 ) -> None:
     apply(second, PRIORITY)
@@ -193,7 +193,7 @@ def test_the_leader_is_killed_and_who_is_next_starts_with_what_matters_most(
     low = [f"low-{number}" for number in range(40)]
     create(second, *(pod(name, NAME, **_with(slot)) for name in low))
     create(second, pod("high", NAME, **_with(slot), priorityClassName="high-priority"))
-    until(lambda: _leader(second) != before, 60, "nobody takes over")
+    until(lambda: _leader(second) != before, 60, "no replica takes over")
     seconds = time.monotonic() - start
     assert _pod_of(_leader(second)) != _pod_of(before)
     # The standbys try every 2 s, and up to 1.2 times that later: client-go's leader election.
@@ -225,7 +225,7 @@ def _was_tried(cluster: Cluster, pod: str) -> bool:
 
 
 @pytest.mark.timeout(420, func_only=True)
-def test_three_profiles_in_one_process_and_a_further_one_from_outside(second: Cluster) -> None:
+def test_three_profiles_in_one_process_and_one_from_a_scheduler_profile(second: Cluster) -> None:
     apply(second, (EXAMPLES / "my-scheduler-three-profiles.yaml").read_text())
     further = {
         "apiVersion": "kube-scheduler-operator.dev/v1alpha1",
@@ -251,7 +251,9 @@ def test_three_profiles_in_one_process_and_a_further_one_from_outside(second: Cl
     second.kubectl("delete", "sprof", "packed")
 
 
-def test_deleting_it_removes_everything_and_who_still_asks_for_it_is_told(second: Cluster) -> None:
+def test_deleting_it_removes_everything_and_pods_with_its_name_get_an_event(
+    second: Cluster,
+) -> None:
     path = f"{SECONDARY_SCHEDULERS}/{NAME}"
     since = second.api.request("GET", path)["metadata"]["creationTimestamp"]
     assert refusals(second.sandbox, f"{OPERATOR_NAMESPACE}:{NAME}", since) == []
@@ -263,9 +265,9 @@ def test_deleting_it_removes_everything_and_who_still_asks_for_it_is_told(second
     until(lambda: not left(), 90, lambda: f"left: {left()}")
     create(second, pod("still-asks", NAME))
 
-    def told() -> str:
+    def events() -> str:
         path = "/api/v1/namespaces/default/events?fieldSelector=involvedObject.name%3Dstill-asks"
         return " ".join(e["reason"] for e in second.api.request("GET", path)["items"])
 
-    until(lambda: "NoSuchScheduler" in told(), 150, lambda: f"not told: {told()!r}")
+    until(lambda: "NoSuchScheduler" in events(), 150, lambda: f"no event: {events()!r}")
     delete(second, "still-asks")

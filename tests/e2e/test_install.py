@@ -1,4 +1,4 @@
-"""Installed as the documentation says, used, and left: nothing shows that the operator was there.
+"""The operator is installed as documented, used, and removed: it leaves no trace.
 
 Both ways have the same cluster, one after the other: the second one finds what the first one left.
 """
@@ -22,7 +22,7 @@ from cluster.observe import CLUSTEROPERATOR, until
 
 from .conftest import NAME_TO_LEAVE, REPOSITORY, Cluster, up
 
-_SECTION = (REPOSITORY / "docs/operations.md").read_text().partition("## Leaving\n")[2]
+_SECTION = (REPOSITORY / "docs/operations.md").read_text().partition("## Uninstall\n")[2]
 BY_HELM, BY_KUBECTL, LEFTOVERS = re.findall(r"```\n(.*?)```", _SECTION, re.DOTALL)
 INSTALL = (
     "helm install kube-scheduler-operator deploy/helm --namespace kube-system --wait --timeout 3m"
@@ -36,7 +36,7 @@ FILES = (
     "find /etc/kubernetes -printf '%p %y %m %U:%G %l\\n' | sort; "
     "find /etc/kubernetes -type f -print0 | sort -z | xargs -0 sha256sum"
 )
-FLEETING = ("events", "componentstatuses")  # expire by themselves; are no objects
+FLEETING = ("events", "componentstatuses")  # expire by themselves; are not objects
 RENEWED = ("leases",)  # of which only the existence is compared
 
 Key = tuple[str, str, str]
@@ -61,7 +61,7 @@ class Installation:
     objects: dict[Key, Any]
 
     def shell(self, script: str) -> str:
-        """Run what people are told to run, from the top of the checkout."""
+        """Run documented commands, from the top of the checkout."""
         path = os.pathsep.join([*map(str, self.programs), os.environ.get("PATH", "")])
         environment = {
             **os.environ,
@@ -167,7 +167,7 @@ def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installat
 
 
 @pytest.mark.timeout(900, func_only=True)
-def test_helm_leaves_nothing(installation: Installation) -> None:
+def test_helm_uninstalls_without_remains(installation: Installation) -> None:
     installation.shell(INSTALL)
     installation.use()
     print(installation.shell(BY_HELM))
@@ -175,14 +175,14 @@ def test_helm_leaves_nothing(installation: Installation) -> None:
 
 
 @pytest.mark.timeout(900, func_only=True)
-def test_kubectl_leaves_nothing(installation: Installation) -> None:
+def test_kubectl_uninstalls_without_remains(installation: Installation) -> None:
     installation.shell(APPLY)
     installation.use()
     print(installation.shell(BY_KUBECTL))
     installation.is_as_it_was()
 
 
-def test_what_was_run_is_what_is_documented() -> None:
+def test_the_documentation_has_the_commands_of_these_tests() -> None:
     assert shlex.split(BY_HELM)[:3] == ["helm", "uninstall", "kube-scheduler-operator"]
     assert "managementState" in BY_KUBECTL
     assert "api-resources" in LEFTOVERS

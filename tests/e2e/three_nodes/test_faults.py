@@ -17,8 +17,8 @@ from cluster import controlplane, lifecycle, nodes, processes
 from cluster.model import Node, Sandbox
 from cluster.observe import SCHEDULER, until
 
-from .conftest import Cluster
-from .faults import kill_an_operator, pids
+from ..conftest import Cluster
+from ..faults import kill_an_operator, pids
 
 DOWN_FOR = 5.0
 RESOURCES = "/etc/kubernetes/static-pod-resources"
@@ -35,7 +35,7 @@ def moved(cluster: Cluster) -> int:
 
 
 def moving(cluster: Cluster) -> Node:
-    """The node whose turn it is, or the first one."""
+    """The node that is moving, or the first one."""
     for entry in cluster.status.get("nodeStatuses") or []:
         if entry.get("targetRevision"):
             return next(n for n in cluster.sandbox.nodes if n.name == entry["nodeName"])
@@ -89,7 +89,7 @@ def without_power(cluster: Cluster) -> AbstractContextManager[None]:
 
 @contextmanager
 def _without_part(cluster: Cluster, kill: Callable[[Sandbox, Node], object]) -> Iterator[None]:
-    """The node whose turn it is loses something, and gets it back."""
+    """The moving node loses a resource, and gets it back."""
     node = moving(cluster)
     kill(cluster.sandbox, node)
     yield
@@ -118,7 +118,7 @@ def _without_daemon(sandbox: Sandbox, name: str) -> Iterator[None]:
 
 @contextmanager
 def tainted(cluster: Cluster) -> Iterator[None]:
-    """Cordoned, and tainted so that whoever does not tolerate it must go, until all is done."""
+    """Cordoned, and tainted with NoExecute until the rollout is done."""
     name = cluster.sandbox.nodes[1].name
     cluster.kubectl("cordon", name)
     cluster.kubectl("taint", "node", name, "e2e=away:NoExecute")
@@ -148,7 +148,9 @@ MATRIX = [(fault, stage) for fault in FAULTS for stage in STAGES]
 
 
 @pytest.mark.parametrize(("fault", "stage"), MATRIX if "KSO_SOAK" in os.environ else ALWAYS)
-def test_whatever_fails_when_the_end_is_right(three_nodes: Cluster, fault: str, stage: str) -> None:
+def test_a_rollout_survives_a_fault_at_any_stage(
+    three_nodes: Cluster, fault: str, stage: str
+) -> None:
     latest = three_nodes.latest
     three_nodes.api.request(
         "PATCH", SCHEDULER, {"spec": {"profile": three_nodes.another_profile()}}
@@ -192,7 +194,7 @@ def full_disk(cluster: Cluster, node: Node) -> Iterator[None]:
         yield
 
 
-def test_a_full_disk_on_one_node_is_said_changes_no_node_and_is_got_over(
+def test_a_full_disk_on_one_node_is_reported_changes_no_node_and_is_recovered_from(
     three_nodes: Cluster,
 ) -> None:
     before = three_nodes.schedulers
@@ -205,7 +207,7 @@ def test_a_full_disk_on_one_node_is_said_changes_no_node_and_is_got_over(
         kind = "NodeInstallerDegraded"
         until(lambda: three_nodes.condition(kind)[0] == "True", 120, "it is not complained about")
         message = three_nodes.condition(kind)[1]
-        assert f'node "{victim.name}" cannot take revision {three_nodes.latest}' in message
+        assert f'node "{victim.name}" cannot install revision {three_nodes.latest}' in message
         assert "No space left on device" in message
         assert three_nodes.schedulers == before
     until(lambda: moved(three_nodes) == 3, 400, "it does not go on by itself")
