@@ -1,9 +1,9 @@
-"""What a call costs the extender's process, policy by policy: microseconds of a processor.
+"""The processor time of calls in the extender's process, for each policy, in microseconds.
 
-The extender is a process of its own, asked over loopback as kube-scheduler does it: filter and then
-prioritize for each pod, with names of a sample of the nodes that moves on from pod to pod. Nothing
-else runs, so the processor time of that process is what the calls cost. What a bound pod costs that
-arrives by watch is the difference that those pods make.
+The extender is a separate process, called over loopback as by kube-scheduler: filter and then
+prioritize for each Pod, with the names of a sample of nodes that rotates. No other work is done in
+the process, so its processor time is the cost of the calls. The cost of a bound Pod that arrives by
+watch is the difference with and without such Pods.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ LOAD: Final = "load.kube-scheduler-operator.dev/usage"
 NAMES: Final = (230, 500, 5000)
 NODES: Final = 5000
 TARGET: Final = 150.0
-"""Microseconds for a call with 230 names, and for a bound pod."""
+"""Microseconds for a call with 230 names, and for a bound Pod."""
 
 PODS_A_SECOND: Final = 400.0
 
@@ -51,10 +51,10 @@ def measure(agents: Sequence[str], repeat: int, names: Sequence[int] = NAMES) ->
 
     Args:
         agents: keys of AGENTS, or names of policies.
-        repeat: so many runs, each of hundreds of pods.
+        repeat: number of runs, each with hundreds of pods.
         names: how many node names a call has.
     """
-    with PlayedApi([_node(number) for number in range(NODES)]) as api:
+    with PlayedApi([node(number) for number in range(NODES)]) as api:
         for agent in agents:
             policies = AGENTS.get(agent, ({"name": agent},))
             with _extender(api, policies) as process:
@@ -63,16 +63,17 @@ def measure(agents: Sequence[str], repeat: int, names: Sequence[int] = NAMES) ->
 
 
 class Process:
-    """The extender that is measured."""
+    """The measured extender."""
 
     def __init__(self, process: subprocess.Popen[bytes], port: int) -> None:
-        self._schedstat = Path(f"/proc/{process.pid}/schedstat")
+        self._tasks = Path(f"/proc/{process.pid}/task")
         self._status = Path(f"/proc/{process.pid}/status")
         self.port = port
 
     def cpu(self) -> float:
-        """Microseconds that it has run so far: of its one thread that works."""
-        return int(self._schedstat.read_text().split()[0]) / 1000
+        """The processor time of its threads in microseconds."""
+        threads = self._tasks.glob("*/schedstat")
+        return sum(int(one.read_text().split()[0]) for one in threads) / 1000
 
     def resident(self) -> float:
         """MiB."""
@@ -86,13 +87,13 @@ def _rows(process: Process, api: PlayedApi, agent: str, count: int, repeat: int)
     bound: list[float] = []
     took: Times = {"filter": [], "prioritize": []}
     unseen: Times = {"filter": [], "prioritize": []}
-    _play(process, api, count, pods // 4, unseen)
+    play(process, api, count, pods // 4, unseen)
     for _ in range(repeat):
-        alone.append(_play(process, api, count, pods, took) / 2)
+        alone.append(play(process, api, count, pods, took) / 2)
         if count == NAMES[0]:
-            # At one pace with and without: how many changes come at a time is part of their cost.
-            calls = _play(process, api, count, pods, unseen, pace=PODS_A_SECOND)
-            both = _play(process, api, count, pods, unseen, pace=PODS_A_SECOND, bind=True)
+            # The same rate in both runs: the cost depends on the number of changes per batch.
+            calls = play(process, api, count, pods, unseen, pace=PODS_A_SECOND)
+            both = play(process, api, count, pods, unseen, pace=PODS_A_SECOND, bind=True)
             bound.append(both - calls)
     target = TARGET if count == NAMES[0] else None
     yield Row(f"{agent}: a call with {count} names", alone, "us CPU", target)
@@ -107,7 +108,7 @@ def _rows(process: Process, api: PlayedApi, agent: str, count: int, repeat: int)
         yield Row(f"{agent}: resident", [process.resident()], "MiB", None)
 
 
-def _play(
+def play(
     process: Process,
     api: PlayedApi,
     count: int,
@@ -117,7 +118,7 @@ def _play(
     pace: float = 0.0,
     bind: bool = False,
 ) -> float:
-    """Place so many pods; microseconds of the extender's processor time for each."""
+    """Schedule Pods; returns the extender's processor time per Pod in microseconds."""
     pod = _pod()
     names = [_name(number) for number in range(NODES)]
     host = f"127.0.0.1:{process.port}"
@@ -156,33 +157,39 @@ def _extender(api: PlayedApi, policies: Sequence[Mapping[str, Any]]) -> Iterator
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
         free.close()
-        file = Path(directory, "config.json")
-        agents = [{"name": "bench", "policies": list(policies)}]
-        file.write_text(json.dumps({"listen": {"port": port}, "agents": agents}))
+        file = write_config(Path(directory), port, policies)
         command = [
-            sys.executable, "-m", "kube_scheduler_operator", "extender", "--config", str(file),
+            sys.executable, "-m", "kube_scheduler_operator", "extender", "--config", file,
             "--kubeconfig", str(api.kubeconfig(Path(directory))),
         ]  # fmt: skip
         environ = {**os.environ, "PYTHONPATH": str(REPOSITORY / "operator"), "LOG_LEVEL": "WARNING"}
         process = subprocess.Popen(command, env=environ)
         try:
-            _until_ready(process, port)
+            until_ready(process, port)
             yield Process(process, port)
         finally:
             process.terminate()
             process.wait(30)
 
 
-def _until_ready(process: subprocess.Popen[bytes], port: int) -> None:
+def write_config(directory: Path, port: int, policies: Sequence[Mapping[str, Any]]) -> str:
+    """A configuration of one agent, `bench`."""
+    file = directory / "config.json"
+    agents = [{"name": "bench", "policies": list(policies)}]
+    file.write_text(json.dumps({"listen": {"port": port}, "agents": agents}))
+    return str(file)
+
+
+def until_ready(process: subprocess.Popen[bytes], port: int) -> None:
     end = time.monotonic() + 60
     while True:
         if process.poll() is not None:
-            raise RuntimeError("the extender ended")
+            raise RuntimeError("the extender has ended")
         with contextlib.suppress(OSError):
             urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=5).close()
             return
         if time.monotonic() > end:
-            raise RuntimeError("the extender does not get ready")
+            raise RuntimeError("the extender does not become ready")
         time.sleep(0.1)
 
 
@@ -196,8 +203,8 @@ def _pod() -> Object:
     return pod
 
 
-def _node(number: int) -> Object:
-    """A node of four sizes whose load is like its neighbours' and a little different."""
+def node(number: int) -> Object:
+    """A node of one of four sizes, with a load that varies between nodes."""
     recorded = json.loads((RECORDINGS / "v1.36-nodes.json").read_text())
     node: Object = recorded["requests"][0]["body"]["Nodes"]["items"][0]
     cpu = (4, 8, 16, 32)[number % 4]

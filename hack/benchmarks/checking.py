@@ -12,10 +12,10 @@ from benchmarks.table import REPOSITORY, Row
 
 sys.path.insert(0, str(REPOSITORY / "operator"))
 
-from kube_scheduler_operator.schedulerconfig.catalogue import NEWEST, OLDEST
-from kube_scheduler_operator.schedulerconfig.check import Target, check_config
-from kube_scheduler_operator.schedulerconfig.complete import complete
+from kube_scheduler_operator.schedulerconfig.defaulting import defaulted_config
 from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
+from kube_scheduler_operator.schedulerconfig.in_tree_plugins import NEWEST, OLDEST
+from kube_scheduler_operator.schedulerconfig.validation import Target, validate_config
 from kube_scheduler_operator.schedulerconfig.versions import Version
 
 LINES = 300
@@ -31,9 +31,9 @@ def measure(repeat: int) -> Iterator[Row]:
         target = Target(Gates(Version(version.major, version.minor)))
         what = f"of {lines(config)} lines, {version.short}"
         for name, work, given, most in (
-            (f"check {what}", check_config, config, 5.0),
-            (f"check {what}, bad", check_config, bad, 5.0),
-            (f"complete {what}", complete, config, None),
+            (f"check {what}", validate_config, config, 5.0),
+            (f"check {what}, bad", validate_config, bad, 5.0),
+            (f"complete {what}", defaulted_config, config, None),
         ):
             yield Row(name, _times(partial(work, given, target), repeat), "ms", most)
 

@@ -1,7 +1,7 @@
-"""What an extender costs kube-scheduler, and which one: none, a plain one in Go, ours.
+"""Compares kube-scheduler's throughput without an extender, with a plain one in Go, and with ours.
 
-Everything but the nodes is real. Variants take turns in every round, so that whatever else the
-machine does meets all of them; ratios are of trials of the same round.
+Everything except the nodes is real. Each round runs all variants, so that other load on the machine
+affects all of them; ratios compare trials of the same round.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from benchmarks import extender_profile
-from benchmarks.extender_figures import Results
+from benchmarks.extender_results import Results
 from benchmarks.extender_trial import Bed
 from benchmarks.extenders import Variant
 from benchmarks.table import REPOSITORY
@@ -27,7 +27,7 @@ CALLED_PODS = 500
 
 @contextmanager
 def sandbox() -> Iterator[Sandbox]:
-    """A control plane of its own, for as long as the block runs."""
+    """A separate control plane for the duration of the block."""
     teardown.down(NAME)
     try:
         yield lifecycle.up(NAME, 0, 0, with_operator=False)
@@ -37,17 +37,17 @@ def sandbox() -> Iterator[Sandbox]:
 
 @contextmanager
 def bed(nodes: int, pods: int) -> Iterator[Bed]:
-    """A cluster with so many hollow nodes, for as long as the block runs."""
+    """A cluster with hollow nodes for the duration of the block."""
     with sandbox() as made:
         yield Bed(made, nodes, pods)
 
 
 def measure(made: Bed, variants: Sequence[Variant], repeat: int, results: Results) -> None:
-    """Run all rounds; `results` has what was measured before something failed as well."""
+    """Run all rounds; after a failure, `results` has the measurements until then."""
     for number in range(repeat):
         made.load_nodes()
         order = list(variants)
-        random.Random(number).shuffle(order)  # nobody always comes after the same one
+        random.Random(number).shuffle(order)  # so that no variant always follows the same other one
         for variant in order:
             trial = made.trial(variant)
             results.add(trial)
@@ -63,7 +63,7 @@ def measure(made: Bed, variants: Sequence[Variant], repeat: int, results: Result
 
 
 def profile(made: Bed, variants: Sequence[Variant], results: Results, folder: Path) -> None:
-    """Tell where the time of all trials went, and take two more of each extender to see more."""
+    """Break down the time of all trials, with two more profiled trials for each extender."""
     folder.mkdir(parents=True, exist_ok=True)
     made.load_nodes()
     for variant in variants:

@@ -1,9 +1,8 @@
-"""How long one call takes, as a caller sees it, with nothing else going on.
+"""The duration of single calls from the client's side, without other load.
 
-kube-scheduler does not say how long its extenders take, and sends a sample of the nodes; this sends
-all of them. What a virtual machine's host takes away while a call waits is no part of the call, but
-cannot be told from it; so calls are made in short spells, of which it is known whether the host let
-the machine have its processors.
+kube-scheduler has no metric for the duration of extender calls, and sends a sample of the nodes;
+this client sends all of them. The host of a virtual machine may take processors away during a call,
+so calls are made in short spells for which the stolen time is known.
 """
 
 from __future__ import annotations
@@ -25,41 +24,41 @@ from cluster.recording import wire
 PODS_A_SECOND = 50.0
 SPELL_PODS = 50
 STOLEN = 0.01
-"""In a spell in which the host took away no more than this share of the processors, it took none
-worth speaking of: two of the 200 ticks that a second has on two processors."""
+"""Largest share of stolen time in an undisturbed spell: two of the 200 ticks per second of two
+processors."""
 PATIENCE = 8
-"""At most so many times as many pods, until enough of them had an undisturbed spell."""
+"""Largest multiple of Pods until enough of them had an undisturbed spell."""
 _RECEIVE = 1 << 16
 
 Times = dict[str, list[float]]
-"""Verb to milliseconds of each call."""
+"""Verb to the duration of each call in milliseconds."""
 
 
 @dataclass
 class Calls:
-    """Milliseconds that the calls of each verb took.
+    """The durations of the calls of each verb in milliseconds.
 
     Attributes:
-        took: all of them.
-        undisturbed: those of spells in which the host took no processor away.
+        took: all calls.
+        undisturbed: calls in spells without stolen time.
     """
 
     took: Times = field(default_factory=dict)
     undisturbed: Times = field(default_factory=dict)
 
     def add(self, spell: Times, *, disturbed: bool = False) -> None:
-        """Take note of a spell."""
+        """Add a spell."""
         for calls in (self.took,) if disturbed else (self.took, self.undisturbed):
             for verb, times in spell.items():
                 calls.setdefault(verb, []).extend(times)
 
     @property
     def pods(self) -> int:
-        """How many there were in undisturbed spells."""
+        """The number of Pods in undisturbed spells."""
         return min(map(len, self.undisturbed.values()), default=0)
 
     def as_json(self) -> dict[str, dict[str, float]]:
-        """What they come to."""
+        """The statistics."""
         shares = {"p50": 0.5, "p99": 0.99, "max": 1.0}
         return {
             verb: {
@@ -76,7 +75,7 @@ class Calls:
 
 
 def percentile(times: Sequence[float], share: float) -> float:
-    """The nearest rank; NaN without any."""
+    """The percentile by nearest rank; NaN without values."""
     ordered = sorted(times)
     return ordered[max(math.ceil(share * len(ordered)), 1) - 1] if ordered else math.nan
 
@@ -84,18 +83,18 @@ def percentile(times: Sequence[float], share: float) -> float:
 def call(
     api: Api, namespace: str, prefix: str, verbs: Sequence[str], names: Sequence[str], pods: int
 ) -> Calls:
-    """Call an extender pod after pod, as kube-scheduler does.
+    """Call an extender for one Pod after the other, as kube-scheduler does.
 
     Args:
-        api: completes the pod.
-        namespace: of the pods.
+        api: completes the Pod.
+        namespace: namespace of the Pods.
         prefix: the extender's urlPrefix, http.
-        verbs: that are called for each pod, in this order.
-        names: the nodes; sent from another one on for every pod.
-        pods: how many in undisturbed spells; a host that disturbs all the time has its way.
+        verbs: verbs to call for each Pod, in this order.
+        names: the nodes; rotated for each Pod.
+        pods: number of Pods in undisturbed spells; fewer on a host that always disturbs.
 
     Raises:
-        SandboxError: An answer is not 200, or the extender hangs up.
+        SandboxError: a response is not 200, or the extender closes the connection.
     """
     path = f"{scheduling.pods_of(namespace)}?dryRun=All"
     pod = api.request("POST", path, scheduling.pod("called", 1))
@@ -132,7 +131,7 @@ def _body(pod: Object, number: int, names: Sequence[str]) -> bytes:
 
 
 def post(host: str, target: str, body: bytes) -> bytes:
-    """A request as kube-scheduler writes it."""
+    """A request in the form of kube-scheduler's."""
     head = (
         f"POST {target} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: Go-http-client/1.1\r\n"
         f"Content-Length: {len(body)}\r\nContent-Type: application/json\r\n"
@@ -142,7 +141,7 @@ def post(host: str, target: str, body: bytes) -> bytes:
 
 
 def exchange(connection: socket.socket, request: bytes) -> None:
-    """Send it, and read the answer.
+    """Send a request and read the response.
 
     Raises:
         SandboxError: The answer is not 200, or the extender hangs up.
@@ -154,10 +153,10 @@ def exchange(connection: socket.socket, request: bytes) -> None:
     head, _, body = answer.partition(b"\r\n\r\n")
     lines = head.decode().lower().split("\r\n")
     if " 200 " not in f"{lines[0]} ":
-        raise SandboxError(f"a call was answered with {lines[0]}: {body[:500]!r}")
+        raise SandboxError(f"the response to a call is {lines[0]}: {body[:500]!r}")
     lengths = [line.split(":")[1] for line in lines if line.startswith("content-length:")]
     if not lengths:
-        raise SandboxError("an answer has no Content-Length")
+        raise SandboxError("a response has no Content-Length")
     left = int(lengths[0]) - len(body)
     while left > 0:
         left -= len(_received(connection))
@@ -166,5 +165,5 @@ def exchange(connection: socket.socket, request: bytes) -> None:
 def _received(connection: socket.socket) -> bytes:
     found = connection.recv(_RECEIVE)
     if not found:
-        raise SandboxError("the extender hung up")
+        raise SandboxError("the extender closed the connection")
     return found

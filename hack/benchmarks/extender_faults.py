@@ -1,7 +1,7 @@
-"""What becomes of pods while an extender is killed, hangs, answers rubbish or takes its time.
+"""Scheduling while an extender is killed, hangs, returns invalid responses or is slow.
 
-A real kube-scheduler is given pods at a steady pace; between it and the extender is a proxy for the
-faults that ours does not have.
+A real kube-scheduler gets Pods at a constant rate; a proxy between it and the extender simulates
+faults that our extender does not have.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ HEALTHY_SECONDS = 1.5
 FAULT_SECONDS = 5.0
 TIMEOUT_SECONDS = 0.2
 PATIENCE = 60.0
-"""Back-off of a pod that could not be scheduled is at most 10 s; the rest is for busy machines."""
+"""The back-off of an unschedulable Pod is at most 10 s; the rest is for busy machines."""
 _AGAIN_SECONDS = 0.5
-"""So long pods go on coming after a fault."""
+"""Seconds after a fault during which Pods are still created."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What happens to an extender.
+    """A fault of an extender.
 
     Attributes:
-        name: for people.
-        begin, end: make it so, and well again; `end` returns when the extender answers.
-        call: seconds that a call takes or is waited for.
-        ignorable: what its entry in KubeSchedulerConfiguration says.
+        name: name in the table.
+        begin, end: start and end the fault; `end` returns when the extender responds.
+        call: seconds until a call ends or times out.
+        ignorable: the field of its entry in KubeSchedulerConfiguration.
     """
 
     name: str
@@ -76,9 +76,9 @@ FAULTS = (
 
 
 def pods_a_second(fault: Fault) -> float:
-    """How many can be scheduled at most: one at a time, each with a call of filter and prioritize.
+    """The maximum rate: one Pod at a time, each with a filter and a prioritize call.
 
-    Without `ignorable` a filter that does not answer fails the attempt, so it is none at all.
+    Without `ignorable`, a filter call that fails also fails the attempt, so the rate is 0.
     """
     if not fault.ignorable:
         return 0.0
@@ -87,15 +87,15 @@ def pods_a_second(fault: Fault) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a fault led to.
+    """The effects of a fault.
 
     Attributes:
-        created: pods, all in all.
-        lost: of them, that no node was ever found for.
-        before, during: bindings a second; `during` in the fault's second half, when what had begun
-            before it is over.
-        left: pods that waited for a node when it ended.
-        worked_off: seconds after it ended until none waited that had been created before that.
+        created: number of Pods.
+        lost: Pods that were never scheduled.
+        before, during: bindings per second; `during` in the second half of the fault, when earlier
+            calls have ended.
+        left: Pods that were pending when the fault ended.
+        worked_off: seconds after the end until these Pods were scheduled.
     """
 
     fault: str
@@ -108,15 +108,15 @@ class Outcome:
     worked_off: float
 
     def as_json(self) -> dict[str, object]:
-        """All of it."""
+        """All fields."""
         return asdict(self)
 
 
 class Pace:
-    """Creates pods, so many a second, while the block runs.
+    """Creates Pods at a constant rate for the duration of the block.
 
     Attributes:
-        created: pod -> the monotonic clock when the API server had taken it.
+        created: Pod to the monotonic time at which the API server had created it.
     """
 
     def __init__(self, api: Api, prefix: str) -> None:
@@ -135,7 +135,7 @@ class Pace:
         self._thread.join()
 
     def check(self) -> None:
-        """Raise what went wrong, if anything did."""
+        """Raise an error of the thread, if any."""
         if self._trouble:
             raise self._trouble[0]
 
@@ -153,7 +153,7 @@ class Pace:
 
 
 class Ward:
-    """A cluster of hollow nodes with an extender to make ill."""
+    """A cluster of hollow nodes with an extender for fault injection."""
 
     def __init__(self, sandbox: Sandbox, variant: Variant) -> None:
         self._api = Api(sandbox)
@@ -164,13 +164,13 @@ class Ward:
         self._number = 0
 
     def play(self, fault: Fault) -> Outcome:
-        """Let one fault come and go.
+        """Inject one fault.
 
         Raises:
-            SandboxError: Pods cannot be made, or something does not start.
+            SandboxError: Pods cannot be created, or a process does not start.
         """
         self._number += 1
-        # Faults of the process are not to be softened by the proxy.
+        # Without the proxy, which would hide faults of the process.
         direct = fault.begin in (_KILLED[0], _HANGS[0])
         entry = self._extender.entry | {
             "httpTimeout": f"{TIMEOUT_SECONDS}s",
@@ -192,7 +192,7 @@ class Ward:
     def _play(self, fault: Fault, bindings: scheduling.Bindings) -> Outcome:
         with Pace(self._api, f"pod-{self._number}") as pods:
             bindings.wait(1, PATIENCE, self._scheduler.log)
-            time.sleep(1)  # until what was created while kube-scheduler started is done
+            time.sleep(1)  # until the Pods created during the start of kube-scheduler are scheduled
             well = time.monotonic()
             time.sleep(HEALTHY_SECONDS)
             fault.begin(self._extender, self._proxy)
@@ -219,14 +219,14 @@ class Ward:
         )
 
     def close(self) -> None:
-        """End what was started."""
+        """Stop the proxy and the extender."""
         self._proxy.close()
         self._extender.stop()
 
 
 @contextmanager
 def ward(sandbox: Sandbox, variant: Variant) -> Iterator[Ward]:
-    """A cluster with nodes and an extender, for as long as the block runs."""
+    """A cluster with nodes and an extender for the duration of the block."""
     api = Api(sandbox)
     scheduling.create_namespace(api, NAMESPACE)
     hollow.create(api, NODES)
@@ -240,9 +240,9 @@ def ward(sandbox: Sandbox, variant: Variant) -> Iterator[Ward]:
 
 
 def table(outcomes: list[Outcome]) -> Iterator[str]:
-    """The lines of a table in Markdown; of what was played several times, the medians."""
-    heads = ("The extender", "`ignorable`", "before", "meanwhile", "waiting in the end",
-             "worked off in", "lost")  # fmt: skip
+    """The lines of a Markdown table, with medians over repetitions."""
+    heads = ("The extender", "`ignorable`", "before", "during", "waiting at the end",
+             "backlog cleared in", "lost")  # fmt: skip
     yield f"| {' | '.join(heads)} |"
     yield "|---" * len(heads) + "|"
     for fault, ignorable in dict.fromkeys((one.fault, one.ignorable) for one in outcomes):
@@ -262,7 +262,7 @@ def _rate(bound: dict[str, float], begin: float, end: float) -> float:
 
 
 def _wait(done: Callable[[], bool]) -> None:
-    """Until it is so or one has been patient."""
+    """Wait until `done` is true, or for PATIENCE seconds."""
     deadline = time.monotonic() + PATIENCE
     while not done() and time.monotonic() < deadline:
         time.sleep(0.02)

@@ -1,4 +1,4 @@
-"""Where the time goes: by process, by kube-scheduler's phases, and within our own extender."""
+"""Breakdown of time: by process, by kube-scheduler's phases, and within our extender."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from benchmarks.extender_figures import Trial
+from benchmarks.extender_results import Trial
 
 _TOP = 25
 _START_SECONDS = 20.0
@@ -18,8 +18,8 @@ _IMPORTING = "_find_and_load"
 
 
 def by_process(trials: Sequence[Trial]) -> Iterator[str]:
-    """Lines: milliseconds of a processor a pod, in the programs and in the kernel for them."""
-    yield f"  {'CPU, ms a pod':<28}{'user':>8}{'system':>8}"
+    """Lines: processor milliseconds per Pod, in user and system mode."""
+    yield f"  {'CPU, ms per pod':<28}{'user':>8}{'system':>8}"
     names = dict.fromkeys(name for trial in trials for name in trial.cpu)
     for name in names:
         user, system = (
@@ -30,40 +30,43 @@ def by_process(trials: Sequence[Trial]) -> Iterator[str]:
 
 
 def by_phase(trials: Sequence[Trial]) -> Iterator[str]:
-    """Lines: milliseconds a pod by the clock, as kube-scheduler measures them."""
-    yield f"  {'kube-scheduler, ms a pod':<28}{'median':>8}"
+    """Lines: elapsed milliseconds per Pod, from kube-scheduler's metrics."""
+    yield f"  {'kube-scheduler, ms per pod':<28}{'median':>8}"
     for name in dict.fromkeys(name for trial in trials for name in trial.phases):
         median = statistics.median(trial.phases[name] for trial in trials if name in trial.phases)
         yield f"  {name:<28}{median:8.3f}"
 
 
 def by_function(stacks: Path) -> Iterator[str]:
-    """Lines: what share of our extender's processor time is in which functions.
+    """Lines: shares of our extender's processor time by function.
 
     Args:
-        stacks: what `benchmarks.sampled` wrote.
+        stacks: output of `benchmarks.sampled`.
     """
     own: Counter[str] = Counter()
     within: Counter[str] = Counter()
     for line in stacks.read_text().splitlines():
         stack, _, count = line.rpartition(" ")
-        if _IMPORTING in stack:  # that was before the trial
+        if _IMPORTING in stack:  # before the trial
             continue
         functions = stack.split(";")
         own[functions[-1]] += int(count)
         for function in set(functions):
             within[function] += int(count)
     total = own.total() or 1
-    yield f"  {total} samples; with what it calls, and itself"
+    yield f"  {total} samples; including and excluding callees"
     for function, seen in within.most_common(_TOP):
         yield f"  {100 * seen / total:6.1f} %{100 * own[function] / total:7.1f} %  {function}"
 
 
 def by_symbol(record: Path) -> Iterator[str]:
-    """Lines: the same by `perf`, which sees the kernel and libraries in C; none without it."""
+    """Lines: shares by symbol from `perf`, with the kernel and C libraries; empty without it."""
     if not record.exists():
         return
-    for by in ("dso", "dso,symbol"):  # a program without symbols is told from the kernel at least
+    for by in (
+        "dso",
+        "dso,symbol",
+    ):  # without symbols, at least the program and the kernel are distinguished
         command = [
             "perf", "report", "--input", str(record), "--stdio", "--no-children",
             "--sort", by, "--percent-limit", "0.8", "--quiet",
@@ -73,7 +76,7 @@ def by_symbol(record: Path) -> Iterator[str]:
 
 
 class Perf:
-    """`perf record` of one process while the block runs, if the machine has it."""
+    """`perf record` of one process for the duration of the block, if available."""
 
     def __init__(self, pid: int, target: Path) -> None:
         self._target = target
@@ -101,7 +104,7 @@ class Perf:
 
 
 def write(path: Path, lines: Iterable[str]) -> None:
-    """Print them, and keep them."""
+    """Print the lines and write them to a file."""
     text = "\n".join(lines)
     print(text)
     path.write_text(f"{text}\n")

@@ -1,4 +1,4 @@
-"""One trial of `hack/bench extender`: pods wait, a kube-scheduler starts, and what that took."""
+"""One trial of `hack/bench extender`: a kube-scheduler starts and schedules pending Pods."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from benchmarks import processors
 from benchmarks.extender_calls import Calls, call
-from benchmarks.extender_figures import Trial
 from benchmarks.extender_profile import Perf
+from benchmarks.extender_results import Trial
 from benchmarks.extenders import Extender, Variant
 from benchmarks.intervals import buckets_of, quantile, total
 from benchmarks.pace import Pace
@@ -29,7 +29,7 @@ NAMESPACE = "bench"
 USAGE = "load.kube-scheduler-operator.dev/usage"
 TRIAL_SECONDS = 900.0
 SETTLING_SECONDS = 0.5
-"""After the last binding an extender still has the last events of its watches to read."""
+"""Seconds after the last binding in which an extender reads the last watch events."""
 HISTOGRAMS = (
     "yardstick_request_duration_seconds",
     "kube_scheduler_operator_extender_call_duration_seconds",
@@ -37,24 +37,24 @@ HISTOGRAMS = (
 POINTS = ("PreFilter", "Filter", "PostFilter", "PreScore", "Score", "ScoreExtensionNormalize")
 _CONTROL_PLANE = ("kube-apiserver", "etcd")
 _HOT = 0.03
-"""The share of nodes that have too much load for any more; the others have up to 65 %."""
+"""Share of overloaded nodes; the load of the others is at most 65 %."""
 _SHARE_OF_FULL = 10
 
 
 class Bed:
-    """The cluster that trials run in: hollow nodes with loads, and pods that come and go."""
+    """The cluster of the trials, with hollow nodes and their loads."""
 
     def __init__(self, sandbox: Sandbox, nodes: int, pods: int) -> None:
         self.sandbox, self.api = sandbox, Api(sandbox)
         self.nodes, self.pods = nodes, pods
-        self._random = random.Random(1)  # the same loads in every run
+        self._random = random.Random(1)  # identical loads in every run
         self._scheduler = scheduling.Scheduler(sandbox)
         scheduling.create_namespace(self.api, NAMESPACE)
         scheduling.free_of_limits(self.api)
         hollow.create(self.api, nodes)
 
     def load_nodes(self) -> None:
-        """Give every node a load of now; a few are too hot for anything more."""
+        """Give every node a current load; a few are overloaded."""
         loads = {
             hollow.name_of(number): {USAGE: self._load(number)} for number in range(self.nodes)
         }
@@ -66,15 +66,15 @@ class Bed:
         """Schedule all pods once.
 
         Args:
-            variant: how.
-            profile: where a profile of the extender is written to, if one is wanted.
-            python: it is of Python's functions, not of the machine's.
+            variant: the variant.
+            profile: file for a profile of the extender; None: no profile.
+            python: whether to profile Python functions instead of native code.
 
         Raises:
-            SandboxError: They were not scheduled, or not with the extender's help.
+            SandboxError: Pods were not scheduled, or without calls to the extender.
         """
         scheduling.delete_pods(self.api, NAMESPACE)
-        # Where whole nodes are sent a few hundred pods take as long as thousands do elsewhere.
+        # With complete nodes, a few hundred Pods take as long as thousands otherwise.
         pods = self.pods // _SHARE_OF_FULL if variant.full else self.pods
         made = (scheduling.pod(f"pod-{number:05}", number) for number in range(pods))
         scheduling.create_pods(self.api, NAMESPACE, made)
@@ -94,7 +94,7 @@ class Bed:
                 extender.stop()
 
     def call(self, variant: Variant, pods: int) -> Calls:
-        """Call an extender for so many pods with the names of all nodes, and nothing else."""
+        """Call an extender for Pods with the names of all nodes, without kube-scheduler."""
         scheduling.delete_pods(self.api, NAMESPACE)
         names = [hollow.name_of(number) for number in range(self.nodes)]
         extender = Extender(self.sandbox, variant)
@@ -150,7 +150,7 @@ class Bed:
                         1000 * quantile(buckets, 0.99),
                     )
                     trial.counted[verb] = total(metrics, f"{histogram}_count", verb=verb)
-            if trial.counted.get(verb, 0.0) < trial.pods:  # or else calls that failed were ignored
+            if trial.counted.get(verb, 0.0) < trial.pods:  # otherwise failed calls were ignored
                 raise SandboxError(
                     f"{variant.name}: {trial.counted.get(verb, 0.0):.0f} calls of {verb} for "
                     f"{trial.pods} pods\n{self._scheduler.log()}"
@@ -163,27 +163,27 @@ class Bed:
         return found.pid
 
     def _load(self, number: int) -> str:
-        """What the annotator would write: fractions, millicores and bytes."""
+        """The annotator's annotation: fractions, millicores and bytes."""
         capacity = hollow.node(number)["status"]["capacity"]
         cpu, memory = 1000.0 * int(capacity["cpu"]), 1024.0 * int(capacity["memory"][:-2])
         chance = self._random
         busy = 0.9 if chance.random() < _HOT else 0.65 * chance.betavariate(2, 3)
         full = 0.65 * chance.betavariate(4, 4)
         usage = {"at": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"), "source": "bench"}
-        figures: dict[str, float] = {"congestion": float(chance.randrange(30))}
+        metrics: dict[str, float] = {"congestion": float(chance.randrange(30))}
         for name, level in (("cpu", busy), ("mem", full)):
-            figures |= {
+            metrics |= {
                 f"{name}_usage_avg_5m": round(level * 0.9, 5),
                 f"{name}_usage_max_avg_1h": round(level * 0.95, 5),
                 f"{name}_usage_max_avg_1d": round(level, 5),
             }
         for name, level, amount in (("cpu", busy, cpu), ("memory", full, memory)):
-            figures |= {
+            metrics |= {
                 f"free_{name}_mean": round(amount * (1 - level), 1),
                 f"free_{name}_std": round(amount * 0.04, 1),
                 f"free_{name}_forecast": round(amount * (1 - level * 0.95), 1),
             }
-        return json.dumps({**usage, **figures}, separators=(",", ":"))
+        return json.dumps({**usage, **metrics}, separators=(",", ":"))
 
 
 def _used(pids: dict[str, int]) -> dict[str, processors.Used]:
@@ -195,11 +195,10 @@ def _per_pod(used: processors.Used, pods: int) -> tuple[float, float]:
 
 
 def _phases(metrics: str) -> dict[str, float]:
-    """Milliseconds a pod, as kube-scheduler measures them, all of them by the clock.
+    """Elapsed milliseconds per Pod from kube-scheduler's metrics.
 
-    `extenders and the rest` is what is left of finding a node when the plugins' time is taken away:
-    without an extender it is small, so with one it is what kube-scheduler waits for it, writes for
-    it and reads of it.
+    `extenders and the rest` is the time of finding a node without that of plugins. It is small
+    without an extender, so with one it is the time for encoding, waiting and decoding.
     """
     pods = total(metrics, "scheduler_scheduling_attempt_duration_seconds_count", result="scheduled")
     if not pods:

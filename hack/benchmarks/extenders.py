@@ -1,4 +1,4 @@
-"""The extenders of `hack/bench extender`: what is compared, and how each is started and called."""
+"""The extenders of `hack/bench extender`: the variants, and how each is started and configured."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ if TYPE_CHECKING:
 PROCESS = "extender"
 START_SECONDS = 120.0
 TIMEOUT, TIMEOUT_OF_FULL = "500ms", "30s"
-"""The first is what a SchedulerExtender has; megabytes of nodes may take as long as they take."""
+"""The first is the default of a SchedulerExtender; the second is for megabytes of nodes."""
 AGENT = "bench"
 
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """One way to schedule.
+    """One configuration to compare.
 
     Attributes:
-        name: in tables and on the command line.
+        name: name in tables and on the command line.
         program: "" for none, `go` for the yardstick, `ours`.
-        policies: of ours, with their weights.
-        verbs: what is called.
-        full: whole Node objects are sent, not their names.
+        policies: policies of our extender with their weights.
+        verbs: called verbs.
+        full: whether complete Node objects are sent instead of names.
     """
 
     name: str
@@ -46,7 +46,7 @@ class Variant:
     full: bool = False
 
     def entry(self, port: int) -> Object:
-        """What KubeSchedulerConfiguration has of it: the same as of a SchedulerExtender."""
+        """The entry in KubeSchedulerConfiguration, the same as for a SchedulerExtender."""
         entry: Object = {
             "urlPrefix": f"http://127.0.0.1:{port}{f'/{AGENT}' if self.program == 'ours' else ''}",
             **{f"{verb}Verb": verb for verb in self.verbs},
@@ -75,16 +75,16 @@ VARIANTS = (
 
 
 def chosen(names: Sequence[str], *, full: bool) -> list[Variant]:
-    """The variants of these names; without any all, those with whole nodes only if asked for.
+    """The variants with these names; without names, all, including complete nodes if `full`.
 
     Raises:
-        SandboxError: There is no such variant.
+        SandboxError: a variant does not exist.
     """
     if not names:
         return [one for one in VARIANTS if full or not one.full]
     known = {one.name: one for one in VARIANTS}
     if unknown := [name for name in names if name not in known]:
-        raise SandboxError(f"no variant {', '.join(unknown)}; there are: {', '.join(known)}")
+        raise SandboxError(f"unknown variant {', '.join(unknown)}; use {', '.join(known)}")
     return [known[name] for name in names]
 
 
@@ -92,12 +92,12 @@ class Extender:
     """A running extender.
 
     Args:
-        sandbox: whose API server it watches; it ends with the sandbox.
-        variant: which one.
-        sampled: where the stacks of ours are written to when it ends, if they are to be sampled.
+        sandbox: the sandbox whose API server it watches, and with which it ends.
+        variant: the variant.
+        sampled: file for the stacks of our extender, written when it ends; None: no sampling.
 
     Attributes:
-        port: of 127.0.0.1, the same also if it is started again.
+        port: port on 127.0.0.1, kept over restarts.
     """
 
     def __init__(self, sandbox: Sandbox, variant: Variant, sampled: Path | None = None) -> None:
@@ -108,28 +108,28 @@ class Extender:
             if variant.program == "go"
             else self._ours(sampled)
         )
-        self.stop()  # one that somebody left behind
+        self.stop()  # a process of an earlier run
         self.start()
 
     def start(self) -> None:
-        """Start it, if it does not run, and wait until it is ready.
+        """Start the process unless it runs, and wait until it is ready.
 
         Raises:
-            SandboxError: It does not become so.
+            SandboxError: it does not become ready.
         """
         processes.spawn(self._sandbox, PROCESS, self._command, env=self._environment)
         wait(self._ready, START_SECONDS, self._trouble)
 
     def kill(self) -> None:
-        """End it without a word."""
+        """Kill the process."""
         processes.kill_one(self._sandbox, PROCESS)
 
     @property
     def pid(self) -> int:
-        """Of its process.
+        """The process ID.
 
         Raises:
-            SandboxError: It does not run.
+            SandboxError: the process does not run.
         """
         found = processes.find(self._sandbox, PROCESS)
         if found is None:
@@ -138,19 +138,19 @@ class Extender:
 
     @property
     def entry(self) -> Object:
-        """What KubeSchedulerConfiguration has of it."""
+        """The entry in KubeSchedulerConfiguration."""
         return self._variant.entry(self.port)
 
     def metrics(self) -> str:
-        """What it says of itself, as Prometheus reads it."""
+        """Its metrics in the text format."""
         return fetch(f"http://127.0.0.1:{self.port}/metrics")
 
     def stop(self) -> None:
-        """End it; kindly, so that it can write down what it has sampled."""
+        """Terminate the process, so that it can write its samples."""
         processes.terminate(self._sandbox, PROCESS)
 
     def _ready(self) -> bool:
-        _ = self.pid  # ended already?
+        _ = self.pid  # raises if the process has ended
         return answers(f"http://127.0.0.1:{self.port}/readyz")
 
     def _trouble(self) -> str:

@@ -54,7 +54,7 @@ class Proxy:
             daemon_threads = True
 
             def handle_error(self, request: Any, client_address: Any) -> None:
-                """Whoever asks may hang up: that is what is played here."""
+                """The client may hang up, which this proxy provokes."""
 
         self._server = Server(("127.0.0.1", 0), Handler)
         self.port: int = self._server.server_address[1]

@@ -1,4 +1,4 @@
-"""What repeated measurements tell: a median, and between what the true one probably is."""
+"""The result of repeated measurements: a median and its confidence interval."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def estimate(values: Sequence[float], confidence: float = CONFIDENCE) -> Estimat
     The number of values below the true median is binomial with p = 1/2, whatever they are
     distributed like, so the interval from the k-th smallest to the k-th largest of n has it with a
     probability of 1 - 2 * sum(C(n, i), i < k) / 2**n. Few values may not reach `confidence`; then
-    it is from the smallest to the largest, and its own probability says what that is worth.
+    it is from the smallest to the largest; `probability` is its own confidence level.
 
     Raises:
         ValueError: There are no values.

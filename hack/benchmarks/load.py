@@ -54,7 +54,7 @@ def measure(sandbox: Sandbox, nodes: int, minutes: float) -> Iterator[Row]:
         exporter = processes.start_exporter()
         begun = time.monotonic()
         yield from _first_cycle(annotator)
-        # The first cycle writes everything once; what follows is what goes on for ever.
+        # The first cycle writes everything once; what follows is the steady state.
         writes, cpu, cpu_exporter = _patches(sandbox), _cpu(annotator), _cpu(exporter)
         since, cycles = time.monotonic(), []
         say(f"  watching for {minutes:g} min")
@@ -96,12 +96,12 @@ def _truth(api: Api, nodes: int) -> Iterator[Row]:
         if text is None:
             missing += 1
             continue
-        told = json.loads(text)
+        written = json.loads(text)
         now = json.loads(_get(f"http://{_address(number)}:{PORT}/statistics"))
-        ages.append(time.time() - datetime.fromisoformat(told["at"]).timestamp())
+        ages.append(time.time() - datetime.fromisoformat(written["at"]).timestamp())
         errors += [
-            abs(told[key] - now[key] / 100)
-            for key in told
+            abs(written[key] - now[key] / 100)
+            for key in written
             if "_usage_" in key
         ]  # fmt: skip
     yield Row("annotations: nodes without one", [float(missing)], f"of {SAMPLE}", 0)
@@ -157,7 +157,7 @@ def _conditions() -> list[dict[str, Any]]:
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     return [
         {"type": kind, "status": "True" if kind == "Ready" else "False", "reason": "Played",
-         "message": "a node that is played", "lastHeartbeatTime": now}
+         "message": "a simulated node", "lastHeartbeatTime": now}
         for kind in ("MemoryPressure", "DiskPressure", "PIDPressure", "Ready")
     ]  # fmt: skip
 
@@ -203,14 +203,14 @@ class Processes:
 
     def start_player(self, nodes: int) -> None:
         """Return when a day has been played."""
-        say("  playing a day of load")
+        say("  simulating a day of load")
         program = str(REPOSITORY / "hack/benchmarks/played_load.py")
         words = [sys.executable, program, str(PORT), str(nodes), str(SEED)]
         player = subprocess.Popen(words, stdout=subprocess.PIPE)
         self._started.append(player)
         assert player.stdout is not None
         if player.stdout.readline() != b"ready\n":
-            raise SandboxError("the exporters cannot be played")
+            raise SandboxError("the exporters cannot be simulated")
 
     def start_annotator(self) -> subprocess.Popen[bytes]:
         """The real one."""
@@ -255,8 +255,8 @@ def log_of(sandbox: Sandbox, program: str) -> Path:
 
 def _check(process: subprocess.Popen[bytes], sandbox: Sandbox) -> None:
     if process.poll() is not None:
-        said = log_of(sandbox, "annotator").read_text()[-3000:]
-        raise SandboxError(f"the annotator has ended: {said}")
+        log = log_of(sandbox, "annotator").read_text()[-3000:]
+        raise SandboxError(f"the annotator has ended: {log}")
 
 
 def _memory(process: subprocess.Popen[bytes]) -> float:
@@ -278,7 +278,7 @@ def _get(url: str) -> bytes:
 
 
 def _metric(name: str) -> float:
-    """A metric of the annotator; 0 if there is none yet."""
+    """A metric of the annotator; 0 until it exists."""
     try:
         text = _get(f"http://127.0.0.1:{METRICS_PORT}/metrics").decode()
     except OSError:

@@ -28,11 +28,11 @@ Writes = Counter[str]
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """A change that a person makes, and the writes that it needs.
+    """A change that a person makes, and the required writes.
 
     Attributes:
         what: for the table.
-        make: makes the n-th one of its kind and returns the writes that it needs, by a pattern.
+        make: makes the n-th one of its kind and returns the required writes, by a pattern.
     """
 
     what: str
@@ -48,7 +48,7 @@ def measure(schedulers: int, profiles: int, repeat: int) -> Iterator[Row]:
         cluster = Cluster(sandbox, schedulers, profiles)
         first = cluster.start()
         heading = f"{schedulers} schedulers, {profiles} profiles: "
-        yield Row(heading + "first pass", [first.decided_cpu], "ms CPU", None)
+        yield Row(heading + "first reconcile", [first.decided_cpu], "ms CPU", None)
         yield from _calm(cluster, repeat)
         for edit in EDITS:
             yield from _edited(cluster, edit, repeat)
@@ -63,17 +63,17 @@ def measure(schedulers: int, profiles: int, repeat: int) -> Iterator[Row]:
 
 
 def _calm(cluster: Cluster, repeat: int) -> Iterator[Row]:
-    """Passes that have nothing to do: somebody labels a profile, which means nothing to anybody."""
+    """Reconciles without any work: a profile gets a label, which has no effect."""
     found: list[Pass] = []
     written: Writes = Counter()
     for number in range(repeat):
         mark = cluster.mark()
         metadata = {"annotations": {"example.com/note": str(number)}}
         cluster.patch(cluster.profiles[number], {"metadata": metadata})
-        until(lambda mark=mark: bool(cluster.passes(mark)), 30, "no pass")  # type: ignore[misc]
+        until(lambda mark=mark: bool(cluster.passes(mark)), 30, "no reconcile")  # type: ignore[misc]
         found.append(cluster.passes(mark)[0])
         written += cluster.written(mark)
-    yield from _took("a pass with nothing to do", found)
+    yield from _took("a reconcile without work", found)
     yield Row("  writes", [float(written.total())], "", 0.0, notes=sorted(written))
     mark, used = cluster.mark(), cluster.cpu_seconds()
     time.sleep(IDLE_SECONDS)
@@ -89,7 +89,7 @@ def _edited(cluster: Cluster, edit: Edit, repeat: int) -> Iterator[Row]:
     for number in range(repeat):
         mark = cluster.mark()
         wanted = edit.make(cluster, number)
-        until(lambda mark=mark: _first(cluster, mark) is not None, 120, "no pass")  # type: ignore[misc]
+        until(lambda mark=mark: _first(cluster, mark) is not None, 120, "no reconcile")  # type: ignore[misc]
         cluster.wait_calm()
         first = _first(cluster, mark)
         assert first is not None
@@ -108,7 +108,7 @@ def _edited(cluster: Cluster, edit: Edit, repeat: int) -> Iterator[Row]:
         cluster.note_memory()
     say(f"  {edit.what}: {notes[-1]}")
     yield from _took(edit.what, passes)
-    yield Row("  writes that it needs", needed, "", None, notes=notes)
+    yield Row("  required writes", needed, "", None, notes=notes)
     yield Row("  other writes", others, "", 0.0)
 
 
@@ -126,7 +126,7 @@ def _matching(written: Writes, pattern: str) -> list[str]:
 
 def _took(what: str, passes: list[Pass]) -> Iterator[Row]:
     yield Row(what, [one.decided_cpu for one in passes], "ms CPU", PASS_TARGET)
-    # It waits for nothing, so this says how busy the machine was.
+    # It never waits, so this shows how busy the machine was.
     yield Row("  by the clock", [one.decided_wall for one in passes], "ms", None)
     if any(one.writes for one in passes):
         yield Row("  with its writes", [one.done_wall for one in passes], "ms", None)
@@ -135,11 +135,11 @@ def _took(what: str, passes: list[Pass]) -> Iterator[Row]:
 # --- edits ------------------------------------------------------------------------------------
 
 ANY = 1000
-"""So many of one write are no surprise: a status follows a rollout."""
+"""This many of one kind of write are expected: a status follows a rollout."""
 
 
 def _of_secondary(name: str) -> dict[str, int]:
-    """What a rollout of one further scheduler writes."""
+    """The writes of a rollout of one secondary scheduler."""
     return {
         f"create configmaps {name}-config-*": 1,
         f"update deployments {name}": 1,
@@ -202,9 +202,9 @@ def _shared(cluster: Cluster, number: int) -> dict[str, int]:
 
 
 EDITS: tuple[Edit, ...] = (
-    Edit("edit of a profile of one further scheduler", _secondarys_profile),
+    Edit("edit of a profile of one secondary scheduler", _secondarys_profile),
     Edit("edit of a SecondaryScheduler", _secondary),
     Edit("edit of a profile of the control plane's", _control_planes_profile),
-    Edit("a mistake in a profile of a further scheduler", _mistake),
-    Edit("edit of what all the control plane's share", _shared),
+    Edit("a mistake in a profile of a secondary scheduler", _mistake),
+    Edit("edit of the configuration that all profiles of the control plane share", _shared),
 )

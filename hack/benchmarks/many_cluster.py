@@ -33,10 +33,10 @@ NOT_COUNTED = ("leases", "events", "tokenreviews", "subjectaccessreviews")
 QUIET_SECONDS = 4.0
 """Without a write for so long, nothing more comes of an edit."""
 INERTIA_SECONDS = 125.0
-"""ClusterOperator tells some of what is wrong, such as no scheduler, after two minutes of it."""
+"""ClusterOperator reports some conditions, such as no scheduler, after two minutes."""
 SETTLING_SECONDS = 600.0
 EACH = 2
-"""Profiles of each further scheduler; the others are the control plane's."""
+"""Profiles of each secondary scheduler; the others belong to the control plane's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class Mark:
 
 
 class Cluster:
-    """So many of both kinds, all accepted and running.
+    """SecondarySchedulers and SchedulerProfiles, all accepted and running.
 
     Attributes:
         schedulers: names of SecondarySchedulers.
@@ -248,17 +248,17 @@ class Cluster:
         return found
 
     def wait_calm(self, quiet: float = QUIET_SECONDS) -> None:
-        """Until nothing has been written for so many seconds, and nothing is left to do."""
+        """Wait until nothing has been written for that many seconds and no work is left."""
         mark, since = self.mark(), time.monotonic()
         deadline = since + quiet + SETTLING_SECONDS
         while time.monotonic() - since < quiet or not self._all_run():
             self._check_alive()
             time.sleep(0.2)
-            # On a busy machine the operator may just not have had its turn.
+            # On a busy machine the operator may not have run yet.
             if self.written(mark) or self.passes(Mark(0, 0))[-1].writes:
                 mark, since = self.mark(), time.monotonic()
             if time.monotonic() > deadline:
-                raise AssertionError(f"it never rests: {self.written(mark)}")
+                raise AssertionError(f"writes do not stop: {self.written(mark)}")
 
 
 def profile_spec(seed: int) -> dict[str, Any]:

@@ -95,7 +95,7 @@ class Operator:
         for path in (CONFIG_MAPS, PODS, events):
             for item in self.api.request("GET", path)["items"]:
                 if item.get("source", {}).get("component") == "kubelet":
-                    continue  # what the kubelet says about our pods is not ours
+                    continue  # the kubelet's reports about our pods are not our writes
                 name = item["metadata"]["name"]
                 found[f"{path}/{name}"] = item["metadata"]["resourceVersion"]
         return found
@@ -174,7 +174,7 @@ def burst(api: Api, operator: Operator) -> Row:
     )
     api.request("DELETE", f"{CONFIG_MAPS}/burst")
     say(f"  burst: {BURST} events in {seconds:.1f} s led to {passes:.0f} passes")
-    return Row(f"passes for {BURST} events in {seconds:.1f} s", [passes], "", 10)
+    return Row(f"reconciles for {BURST} events in {seconds:.1f} s", [passes], "", 10)
 
 
 def start(api: Api, operator: Operator, repeat: int) -> Row:
@@ -189,9 +189,9 @@ def start(api: Api, operator: Operator, repeat: int) -> Row:
             return operator.name() not in ("", old)
 
         until(replaced, 120, "no new operator")
-        until(lambda: operator.metrics().get(name, 0) > 0, 60, "no pass")
+        until(lambda: operator.metrics().get(name, 0) > 0, 60, "no reconcile")
         values.append(operator.metrics()[name])
-    return Row("start to first complete pass", values, "s", 4.0)
+    return Row("start to first complete reconcile", values, "s", 4.0)
 
 
 def idle(operator: Operator, seconds: float) -> list[Row]:

@@ -2,7 +2,7 @@
 
 Neighbours of a virtual machine take its cache, half of each core and sometimes the core itself, and
 what takes one millisecond now takes two a minute later. A small piece of work that is always the
-same is done again and again meanwhile; what it costs tells how much of a difference is the
+same is done again and again meanwhile; its cost shows how much of a difference is the
 machine's.
 """
 

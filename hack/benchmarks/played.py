@@ -27,7 +27,7 @@ _RENEWED_EVERY = 2.0
 
 
 class Schedulers:
-    """The pods of all further schedulers of a sandbox."""
+    """The pods of all secondary schedulers of a sandbox."""
 
     def __init__(self, sandbox: Sandbox) -> None:
         self._api = Api(sandbox)
@@ -44,7 +44,7 @@ class Schedulers:
             thread.start()
 
     def stop(self) -> None:
-        """End; what a watch says last may be lost."""
+        """End; the last events of a watch may be lost."""
         self._stop.set()
         self._threads[1].join(10)
 
@@ -67,7 +67,7 @@ class Schedulers:
                         self._take(event["object"])
             except ApiError as error:
                 if not self._stop.is_set():
-                    say(f"  played kubelet: {error}")
+                    say(f"  simulated kubelet: {error}")
                     time.sleep(1)
 
     def _take(self, pod: Object) -> None:
@@ -120,7 +120,7 @@ class Schedulers:
                 try:
                     self._renew(scheduler)
                 except ApiError as error:
-                    say(f"  played kube-scheduler: {error}")
+                    say(f"  simulated kube-scheduler: {error}")
 
     def _renew(self, scheduler: str) -> None:
         spec = {

@@ -101,13 +101,13 @@ class Played:
         self._count += 1
 
     def look(self, number: int) -> None:
-        """Compute the maxima; only from now on somebody asks for them."""
+        """Compute the maxima, which are read only from now on."""
         last = np.arange(max(number - _HOUR + 1, 0), number + 1) % _DAY
         self._hour = self._averages[last].max(axis=0)
         self._day = self._averages.max(axis=0)
 
     def statistics(self, name: str, node: int, capacity: float) -> dict[str, float]:
-        """What an exporter says of one node."""
+        """The statistics that an exporter serves for one node."""
         mean = self._sum[node] / self._count
         std = max(self._squares[node] / self._count - mean * mean, 0.0) ** 0.5
         amount = "memory" if name == "mem" else name
@@ -134,7 +134,7 @@ class Exporters:
         self._look()
 
     async def run(self) -> None:
-        """Take samples for ever."""
+        """Take samples until cancelled."""
         began = time.monotonic()
         first = self._number
         while True:
@@ -145,10 +145,10 @@ class Exporters:
 
     def answer(self, node: int) -> bytes:
         """The body for a node."""
-        said: dict[str, Any] = {"age": time.monotonic() - self._sampled}
+        statistics: dict[str, Any] = {"age": time.monotonic() - self._sampled}
         for name, played in self._played.items():
-            said.update(played.statistics(name, node, CPU_MILLI if name == "cpu" else MEMORY))
-        return json.dumps(said).encode()
+            statistics.update(played.statistics(name, node, CPU_MILLI if name == "cpu" else MEMORY))
+        return json.dumps(statistics).encode()
 
     def _advance(self) -> None:
         self._number += 1

@@ -1,4 +1,4 @@
-"""What a policy costs: the two calls for a pod, and what they are spared by being told of changes.
+"""What a policy costs: the two calls for a pod, and how much incremental updates save.
 
 No server and no scheduler: microseconds in the policy itself, with nodes that are measured, pods of
 several kinds in turns, and a pod bound between any two that are asked for.
@@ -26,7 +26,7 @@ from kube_scheduler_operator.policies.pods import Pod, read_pod
 from kube_scheduler_operator.policies.policy import Policy, catalogue, make
 
 SIZES = ((500, 230), (5000, 500))
-"""(nodes of the cluster, of which kube-scheduler sends so many)."""
+"""(nodes of the cluster, nodes that kube-scheduler sends)."""
 KINDS = 5
 TARGET = 60.0
 """Microseconds a call at 230 names; beyond that there is a yardstick only."""
@@ -91,7 +91,7 @@ class Bench:
         yield Row(f"{self.title}: node measured", self.measuring(repeat), "us", None)
 
     def unseen(self, repeat: int) -> list[float]:
-        """Filter and score of a pod whose requests nobody had before."""
+        """Filter and score of a pod with new requests."""
         found = []
         for at in range(max(repeat, 1)):
             pod, indices = self.pod(1000 + at), self.sample()
@@ -159,12 +159,12 @@ class Bench:
             "free_memory_mean": (1 + share()) * 2**36,
             "free_memory_std": 2**34 * share(),
         }
-        said = {"at": rfc3339(time.time()), "source": "bench", "congestion": 0, **usage, **free}
+        figures = {"at": rfc3339(time.time()), "source": "bench", "congestion": 0, **usage, **free}
         amounts = {"cpu": "32", "memory": "128Gi", "pods": "110"}
         return {
             "metadata": {
                 "name": f"node-{at:04}",
-                "annotations": {LOAD_ANNOTATION: json.dumps(said)},
+                "annotations": {LOAD_ANNOTATION: json.dumps(figures)},
             },
             "status": {"allocatable": amounts, "capacity": amounts},
         }

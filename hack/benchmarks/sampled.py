@@ -1,4 +1,4 @@
-"""A program of ours with its stacks sampled: `python -m benchmarks.sampled FILE ARGUMENTS...`.
+"""Run a program and sample its stacks: `python -m benchmarks.sampled FILE ARGUMENTS...`.
 
 Every millisecond of its processor time, or as often as the kernel's clock ticks, it notes where it
 is, and in the end it writes each stack with how often it was seen, innermost function last, as for

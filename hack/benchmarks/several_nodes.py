@@ -36,8 +36,8 @@ def measure(sandbox: Sandbox, repeat: int) -> Iterator[Row]:
         waited, unbound = load.finish()
         waits += waited
         lost += unbound
-        told = ", ".join(f"{value:.1f}" for value in seconds)
-        say(f"  rollout {number + 1}: nodes after {told} s; the Lease moved {moves[-1]:.0f} times")
+        moments = ", ".join(f"{value:.1f}" for value in seconds)
+        say(f"  rollout {number + 1}: nodes after {moments} s; {moves[-1]:.0f} moves of the Lease")
         time.sleep(3)
     for number, values in enumerate(each[:-1], 1):
         yield Row(f"edit to {number} of {len(each)} nodes on it", values, "s", None)

@@ -55,11 +55,11 @@ def instrument(path: Path) -> None:
 
     async def executing(self: Executor, plan: Plan) -> bool:
         decided = clock.lap()  # up to here nothing was waited for: all of it is this pass
-        chains = (plan.actions, plan.reports, *plan.chains.values())
+        write_sets = (plan.actions, plan.reports, *plan.write_sets.values())
         try:
             return bool(await execute(self, plan))
         finally:
-            line = {"decided": decided, "done": clock.lap(), "writes": sum(map(len, chains))}
+            line = {"decided": decided, "done": clock.lap(), "writes": sum(map(len, write_sets))}
             print(json.dumps(line), file=output)
 
     patched.take_snapshot = taking

@@ -16,7 +16,7 @@ import yaml
 
 from benchmarks.checking import forget
 from benchmarks.table import REPOSITORY, Row
-from kube_scheduler_operator.offline.kinds import Setting
+from kube_scheduler_operator.offline.checks import CheckOptions
 from kube_scheduler_operator.offline.validate import validate
 from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
 from kube_scheduler_operator.schedulerconfig.source import read
@@ -76,7 +76,7 @@ def kubescheduler() -> str:
 
 def measure(repeat: int) -> Iterator[Row]:
     """All figures, as they come."""
-    setting = Setting(Gates(Version(1, 35)))
+    setting = CheckOptions(Gates(Version(1, 35)))
     for name, text in (
         ("KubeSchedulerConfiguration", configuration()),
         ("KubeScheduler", kubescheduler()),
@@ -84,8 +84,8 @@ def measure(repeat: int) -> Iterator[Row]:
         found = validate([("file", text)], setting)
         assert found.starts, found.findings
         starts = list(_starts(text, repeat))
-        told = f"validate {text.count(chr(10))} lines of {name}"
-        yield Row(told, [elapsed for elapsed, _ in starts], "s", MOST_SECONDS)
+        name_of_row = f"validate {text.count(chr(10))} lines of {name}"
+        yield Row(name_of_row, [elapsed for elapsed, _ in starts], "s", MOST_SECONDS)
         yield Row("  of which its own work", [cpu for _, cpu in starts], "s of CPU", None)
     text = configuration()
     ((document,), _) = read(text)
@@ -95,16 +95,16 @@ def measure(repeat: int) -> Iterator[Row]:
     yield Row("its warnings", _timed(_warn(document.value, setting), repeat), "ms of CPU", None)
 
 
-def _check(value: object, setting: Setting) -> Callable[[], object]:
-    from kube_scheduler_operator.schedulerconfig.check import check_config
+def _check(value: object, setting: CheckOptions) -> Callable[[], object]:
+    from kube_scheduler_operator.schedulerconfig.validation import validate_config
 
-    return lambda: check_config(value, setting.target)  # type: ignore[arg-type]  # it is a map
+    return lambda: validate_config(value, setting.target)  # type: ignore[arg-type]  # it is a map
 
 
-def _warn(value: object, setting: Setting) -> Callable[[], object]:
-    from kube_scheduler_operator.schedulerconfig.warnings import hazards
+def _warn(value: object, setting: CheckOptions) -> Callable[[], object]:
+    from kube_scheduler_operator.schedulerconfig.warnings import config_warnings
 
-    return lambda: hazards(value, setting.target)  # type: ignore[arg-type]  # it is a map
+    return lambda: config_warnings(value, setting.target)  # type: ignore[arg-type]  # it is a map
 
 
 def _timed(work: Callable[[], object], repeat: int) -> list[float]:

@@ -73,8 +73,8 @@ class Api:
                 if not reused or isinstance(error, TimeoutError):
                     raise ApiError(0, f"{method} {path}: {error}") from error
         if answer.status >= 300:
-            said = _object(text).get("message", text[:500])
-            raise ApiError(answer.status, f"{method} {path}: {answer.status} {said}")
+            message = _object(text).get("message", text[:500])
+            raise ApiError(answer.status, f"{method} {path}: {answer.status} {message}")
         return _object(text)
 
     def watch(self, path: str, accept: str = "application/json") -> Iterator[Object]:
@@ -101,7 +101,7 @@ class Api:
             server.close()
 
     def _connection(self, *, fresh: bool) -> _Connection:
-        """One per thread, kept open: whoever polls must not load the machine with handshakes."""
+        """One per thread, kept open, so that polling does not load the machine with handshakes."""
         found: _Connection | None = getattr(self._kept, "connection", None)
         if found is None or fresh:
             found = _Connection("127.0.0.1", self._port, timeout=30, context=self._context)
@@ -117,7 +117,7 @@ class Api:
                 raise
 
     def ready(self) -> bool:
-        """Whether the API server says that it is ready."""
+        """Whether the API server reports itself ready."""
         try:
             self.request("GET", "/readyz")
         except ApiError:

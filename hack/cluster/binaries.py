@@ -52,7 +52,7 @@ def provide(components: Iterable[str], version: str) -> dict[str, Path]:
     found = _search(wanted, version)
     if missing := [one for one in wanted if one not in found]:
         with paths.locked(paths.cache_dir() / ".binaries.lock"):
-            found |= _search(missing, version)  # whoever had the lock may have made them
+            found |= _search(missing, version)  # the previous holder of the lock may have made them
             for get in ways:
                 if missing := [one for one in wanted if one not in found]:
                     get(missing, version)
@@ -93,19 +93,19 @@ def _will_do(component: str, path: Path, version: str) -> bool:
         return True
     words = ("version", "--client") if component == "kubectl" else ("--version",)
     try:
-        said = run(path, *words, timeout=20)
+        output = run(path, *words, timeout=20)
     except (CommandError, OSError):
         return False
-    return version_fits(component, said, version)
+    return version_fits(component, output, version)
 
 
-def version_fits(component: str, said: str, version: str) -> bool:
-    """Whether what a binary says about its version is near enough to a release.
+def version_fits(component: str, output: str, version: str) -> bool:
+    """Whether the version that a binary prints is close enough to a release.
 
     Any patch of the minor version stands for the pinned one; who asks for another patch means it.
     kubectl may be a minor version off, as it may be in any cluster.
     """
-    found = re.search(r"v1\.(\d+)\.(\d+)", said)
+    found = re.search(r"v1\.(\d+)\.(\d+)", output)
     if found is None:
         return False
     if component == "kubectl":
@@ -178,7 +178,7 @@ def fetch_checked(url: str, checksum: str) -> bytes:
     expected = fetch(checksum).decode().split()[0]
     content = fetch(url)
     if hashlib.sha256(content).hexdigest() != expected:
-        raise SandboxError(f"{url} is not what its checksum says; try again")
+        raise SandboxError(f"{url} does not match its checksum; try again")
     return content
 
 
@@ -239,10 +239,10 @@ def _without_test_helpers(go: str, modules: Path, folder: Path) -> list[str | Pa
     own = folder / "go.mod"
     shutil.copy(modules, own)
     shutil.copy(modules.with_suffix(".sum"), own.with_suffix(".sum"))
-    said = run(go, "mod", "download", "-json", "-modfile", modules, *_TEST_HELPERS,
+    output = run(go, "mod", "download", "-json", "-modfile", modules, *_TEST_HELPERS,
                cwd=SOURCE, env=_go_environment(), timeout=600)  # fmt: skip
     absent = {}
-    for place, (module, helper) in zip(_folders(said), _TEST_HELPERS.items(), strict=True):
+    for place, (module, helper) in zip(_folders(output), _TEST_HELPERS.items(), strict=True):
         link = folder / Path(module).name
         link.symlink_to(place)
         absent[str(link / helper)] = ""
@@ -253,7 +253,7 @@ def _without_test_helpers(go: str, modules: Path, folder: Path) -> list[str | Pa
 
 
 def _folders(downloaded: str) -> list[str]:
-    """Where modules are, of what `go mod download -json` says: objects one after the other."""
+    """The folders of modules, from the output of `go mod download -json`: a sequence of objects."""
     decoder, rest, found = json.JSONDecoder(), downloaded.strip(), []
     while rest:
         module, end = decoder.raw_decode(rest)

@@ -1,4 +1,4 @@
-"""What the sandbox says: progress on standard error, errors with what to do about them."""
+"""Output of the sandbox: progress on standard error, and errors with their remedy."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _lock = threading.Lock()
 
 
 class SandboxError(Exception):
-    """The sandbox cannot go on; the message says what is missing and what to do about it."""
+    """The sandbox cannot continue; the message has the cause and the remedy."""
 
 
 class CommandError(SandboxError):
@@ -52,7 +52,7 @@ def run(
     """Run a program to its end and return its standard output.
 
     Raises:
-        CommandError: It is not there, failed (with the end of what it said) or took too long.
+        CommandError: It is not installed, failed (with the end of its output) or took too long.
     """
     words = [str(word) for word in command]
     try:
@@ -72,8 +72,8 @@ def run(
     except subprocess.TimeoutExpired as error:
         raise CommandError(f"{_short(words)} did not finish within {timeout:.0f} s") from error
     except subprocess.CalledProcessError as error:
-        said = (error.stderr or error.stdout or "").strip()[-2000:]
-        raise CommandError(f"{_short(words)} failed ({error.returncode}): {said}") from error
+        output = (error.stderr or error.stdout or "").strip()[-2000:]
+        raise CommandError(f"{_short(words)} failed ({error.returncode}): {output}") from error
     return done.stdout
 
 

@@ -88,7 +88,7 @@ def _etcd(sandbox: Sandbox) -> list[str]:
         f"--initial-advertise-peer-urls={peer}",
         f"--initial-cluster=default={peer}",
         "--unsafe-no-fsync",
-        # The only member has nobody to send heartbeats to.
+        # A single member sends no heartbeats.
         "--heartbeat-interval=1000",
         "--election-timeout=10000",
         "--log-level=warn",
@@ -97,7 +97,7 @@ def _etcd(sandbox: Sandbox) -> list[str]:
 
 def _apiserver(sandbox: Sandbox) -> list[str]:
     folder = sandbox.state / "pki"
-    # Nodes and pods come in over the bridge; a control plane alone is nobody else's business.
+    # Nodes and pods come in over the bridge; a control plane alone listens on loopback.
     bind, advertise = "127.0.0.1", "127.0.0.1"
     if sandbox.nodes:
         bind, advertise = "0.0.0.0", str(sandbox.gateway)
@@ -149,7 +149,7 @@ _WITHOUT_KUBELETS = ("-ttl-controller",)
 """Off as well where there are no kubelets: it writes to every Node whenever there are many more."""
 
 _FOREVER = "8760h"
-"""How long Nodes without a kubelet are believed what they say of themselves, without heartbeats."""
+"""How long Nodes without a kubelet keep their reported state without heartbeats."""
 
 
 def _controller_manager(sandbox: Sandbox) -> list[str]:
@@ -227,6 +227,6 @@ def _dead(sandbox: Sandbox) -> list[str]:
 
 
 def _trouble(sandbox: Sandbox) -> str:
-    """Why the API server is not ready, from the log of whoever is to blame."""
-    blamed = (_dead(sandbox) or ["kube-apiserver"])[0]
-    return f"{blamed} did not come up:\n{processes.log_tail(sandbox, blamed)}"
+    """Why the API server is not ready, from the log of the component that failed."""
+    component = (_dead(sandbox) or ["kube-apiserver"])[0]
+    return f"{component} did not come up:\n{processes.log_tail(sandbox, component)}"

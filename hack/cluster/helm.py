@@ -16,7 +16,7 @@ from cluster import binaries, paths
 from cluster.console import CommandError, SandboxError, run, say, step
 
 VERSION = "v3.20.2"
-"""The one that is got where there is none; ../helm/go.mod has it, too."""
+"""The version that is downloaded or built; keep ../helm/go.mod in step."""
 
 _OLDEST_MINOR = 18
 """Helm 3.18 was the first to print what hooks say."""
@@ -35,7 +35,7 @@ def provide() -> Path:
     found = _search()
     if found is None:
         with paths.locked(paths.cache_dir() / ".helm.lock"):
-            # Whoever had the lock may have made it.
+            # The previous holder of the lock may have made it.
             found = _search() or _download() or _build()
     return found
 
@@ -54,9 +54,9 @@ def _will_do(path: Path) -> bool:
         return False
 
 
-def version_fits(said: str) -> bool:
-    """Whether what a Helm says about its version is new enough, and no other major."""
-    found = re.search(r"v(\d+)\.(\d+)\.", said)
+def version_fits(output: str) -> bool:
+    """Whether the version that a Helm prints has the same major and is new enough."""
+    found = re.search(r"v(\d+)\.(\d+)\.", output)
     return found is not None and found[1] == "3" and int(found[2]) >= _OLDEST_MINOR
 
 

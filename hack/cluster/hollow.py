@@ -1,7 +1,7 @@
-"""Nodes that exist in the API alone: as large as those of kubelets, with nobody behind them.
+"""Nodes that exist in the API alone: as large as those of kubelets, without a machine.
 
 For a sandbox without nodes (`up --nodes 0`). Its controller manager does not wait for heartbeats,
-so hollow nodes stay Ready for as long as they exist, and cost nothing. kube-scheduler cannot tell
+so hollow nodes stay Ready while they exist, and cost nothing. kube-scheduler cannot distinguish
 them from real ones; pods that it binds to them stay Pending.
 """
 
@@ -30,9 +30,9 @@ _NODES = "/api/v1/nodes"
 _ADDRESSES = IPv4Address("127.64.0.0")
 """Nodes' addresses begin here: loopback, so one process can play what listens on all of them."""
 _IMAGES = 30
-"""A kubelet reports up to 50 (nodeStatusMaxImages); those of a node in use are so many."""
+"""A kubelet reports up to 50 (nodeStatusMaxImages); a node in use has that many."""
 _MACHINES = ((4, 16), (8, 32), (16, 64))
-"""Cores and GiB of the kinds of machines; a node's number says which one it is."""
+"""Cores and GiB of the kinds of machines; a node's number selects one."""
 _ZONES = "abc"
 
 
@@ -43,7 +43,7 @@ def create(
     annotations: Callable[[int], Mapping[str, str]] = lambda _: {},
     connections: int = CONNECTIONS,
 ) -> list[str]:
-    """Make so many nodes and return their names.
+    """Create that many nodes and return their names.
 
     Args:
         api: of a sandbox without nodes of its own.
@@ -166,7 +166,7 @@ def _status(number: int, cores: int, memory: int) -> Object:
 
 def _conditions() -> list[Object]:
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    said = (
+    reported = (
         ("MemoryPressure", "False", "KubeletHasSufficientMemory", "sufficient memory available"),
         ("DiskPressure", "False", "KubeletHasNoDiskPressure", "no disk pressure"),
         ("PIDPressure", "False", "KubeletHasSufficientPID", "sufficient PID available"),
@@ -181,7 +181,7 @@ def _conditions() -> list[Object]:
             "lastHeartbeatTime": now,
             "lastTransitionTime": now,
         }
-        for kind, status, reason, message in said
+        for kind, status, reason, message in reported
     ]
 
 

@@ -51,7 +51,7 @@ def load(inside: Inside, wanted: Sequence[Image]) -> None:
                               stderr=subprocess.PIPE) as importing:  # fmt: skip
             assert importing.stdin is not None
             assert importing.stderr is not None
-            with suppress(BrokenPipeError):  # it says why below
+            with suppress(BrokenPipeError):  # its output is read below
                 image.write(importing.stdin, present)
                 importing.stdin.close()
             complaint = importing.stderr.read().decode(errors="replace")
@@ -66,7 +66,7 @@ def locked(wanted: Sequence[Image]) -> AbstractContextManager[None]:
 
 
 def restore(store: Path, wanted: Sequence[Image]) -> bool:
-    """Fill a node's empty store from the kept one; False if there is none for these images."""
+    """Fill a node's empty store from the kept one; False if there is no store with these images."""
     kept = _kept(wanted)
     if not kept.exists():
         return False

@@ -36,7 +36,7 @@ def hyperkube_name(version: str) -> str:
 
 
 def pause() -> Image:
-    """The image of a container that does nothing until it is told to stop."""
+    """The image of a container that sleeps until it is stopped."""
     layer = _compiled("pause", "pause")
     return Image(PAUSE, (layer,), ("/pause",), user="65535:65535")
 
@@ -60,7 +60,7 @@ def of_size(reference: str, mebibytes: int) -> Image:
 
 
 def _compiled(name: str, path: str) -> Layer:
-    """A layer with one small program of ours."""
+    """A layer with one small program."""
     source = _SOURCES / f"{name}.c"
     key = hashlib.sha256(source.read_bytes()).hexdigest()[:12]
     target = folder() / f"{name}-{key}.layer"

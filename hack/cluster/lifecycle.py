@@ -41,7 +41,7 @@ _NOT_YET = "server is not initialized yet"
 
 
 def lock(name: str) -> Path:
-    """What whoever changes a sandbox holds."""
+    """The lock for changes to a sandbox."""
     return paths.state_root() / f".{name}.lock"
 
 

@@ -21,7 +21,7 @@ SINK = "sink"
 
 
 class Load:
-    """A pod every so many seconds while the block runs; who holds the scheduler's Lease meanwhile.
+    """A pod at an interval while the block runs; records the holders of the scheduler's Lease.
 
     Args:
         api: the cluster.
@@ -125,7 +125,7 @@ class Load:
             time.sleep(max(due - time.monotonic(), 0.0))
 
     def _watch(self) -> None:
-        """See who is bound; what happened between two requests is told by the second one."""
+        """Read which pods are bound; the next request shows what happened since this one."""
         version = ""
         while not self._found.is_set():
             query = f"?watch=true&labelSelector=load&timeoutSeconds=5&resourceVersion={version}"

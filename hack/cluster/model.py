@@ -42,7 +42,7 @@ class Node:
 
     @property
     def namespace(self) -> str:
-        """The network namespace; the prefix says that it is ours."""
+        """The network namespace; the prefix marks it as a sandbox's."""
         return f"kso-{self.name}"
 
 
@@ -123,7 +123,7 @@ class Sandbox:
         """Find a node by its name.
 
         Raises:
-            SandboxError: There is none.
+            SandboxError: It does not exist.
         """
         for node in self.nodes:
             if node.name == name:
@@ -176,7 +176,7 @@ def make_nodes(sandbox: str, control_planes: int, workers: int) -> tuple[Node, .
 
 
 def load(name: str) -> Sandbox | None:
-    """Read a sandbox; None if there is none of that name, or its record is damaged."""
+    """Read a sandbox; None if it does not exist or its record is damaged."""
     try:
         data = json.loads((paths.state_root() / name / "sandbox.json").read_text())
         nodes = tuple(Node(**node) for node in data["nodes"])
@@ -226,7 +226,7 @@ def choose_slot(
     *,
     needs_network: bool,
 ) -> int:
-    """Find the lowest slot whose subnets and ports nobody on this machine uses.
+    """Find the lowest slot whose subnets and ports are free on this machine.
 
     Raises:
         SandboxError: All are taken.

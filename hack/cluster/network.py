@@ -143,7 +143,7 @@ def taken_networks() -> list[IPv4Network]:
 
 
 def port_is_free(port: int) -> bool:
-    """Whether nobody listens on a TCP port of this machine."""
+    """Whether a TCP port of this machine is free."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -156,6 +156,6 @@ def port_is_free(port: int) -> bool:
 def _ip(*words: str) -> list[dict[str, Any]]:
     try:
         found: list[dict[str, Any]] = json.loads(run("ip", "-json", *words) or "[]")
-    except CommandError:  # without root and iproute2 there is nothing of ours either
+    except CommandError:  # without root and iproute2 no sandbox has created anything
         return []
     return found

@@ -38,7 +38,7 @@ def boot(sandbox: Sandbox, node: Node, wanted: Sequence[Image] = ()) -> None:
     """
     init, containerd, kubelet = daemons(node)
     if not processes.alive(sandbox, init):
-        power_off(sandbox, node)  # whatever is left belongs to namespaces that nobody can enter
+        power_off(sandbox, node)  # what is left is in namespaces that cannot be entered any more
         network.create_node(sandbox, node)
         node_files.write(sandbox, node)
         _start_init(sandbox, node)

@@ -31,7 +31,7 @@ class Timeline:
     Attributes:
         revision: the revision that the edit led to; 0 if none.
         seconds: stage -> seconds since the edit, in the order in which the stages were seen.
-        steps: what the installer says of its own steps, seconds each.
+        steps: duration of the installer's steps, in seconds.
         outcome: "installed", "refused", "failed", or "rejected" when no revision was made.
         message: what the user reads if it was not installed.
     """
@@ -75,20 +75,20 @@ def follow(api: Api, before: Object, start: float, timeout: float = 180.0) -> Ti
                 return line
         bad = _bad_conditions(state)
         for kind, message in bad.items():
-            if known.get(kind) != message and kind in _VERDICTS:
-                line.seconds["verdict"] = now
-                line.outcome, line.message = _VERDICTS[kind], f"{kind}: {message}"
+            if known.get(kind) != message and kind in _RESULTS:
+                line.seconds["result"] = now
+                line.outcome, line.message = _RESULTS[kind], f"{kind}: {message}"
                 return line
         if known and not bad and not line.revision and now > 1.0:
             line.seconds["settled"] = now
             line.outcome = "taken back"
             return line
         time.sleep(_POLL)
-    raise SandboxError(f"nothing came of the edit within {timeout:.0f} s: {json.dumps(status)}")
+    raise SandboxError(f"the edit had no result within {timeout:.0f} s: {json.dumps(status)}")
 
 
 # Conditions that end the story of an edit.
-_VERDICTS = {
+_RESULTS = {
     "UnsupportedConfigOverridesDegraded": "rejected",
     "TargetConfigControllerDegraded": "rejected",
     "ConfigObservationDegraded": "rejected",
@@ -105,7 +105,7 @@ def _bad_conditions(state: Object) -> dict[str, str]:
     return {
         condition["type"]: condition.get("message", "")
         for condition in state.get("status", {}).get("conditions", [])
-        if condition["type"] in _VERDICTS and condition["status"] == "True"
+        if condition["type"] in _RESULTS and condition["status"] == "True"
     }
 
 
@@ -224,7 +224,7 @@ def delete_pod(api: Api, name: str, namespace: str = "default") -> None:
 def until(ready: Callable[[], bool], timeout: float, failed: str | Callable[[], str]) -> None:
     """Wait until something is so; errors of the API on the way do not count.
 
-    `failed` says what was waited for; a function is asked when the time is up.
+    `failed` describes the wait; if it is a function, it is called at the timeout.
     """
     deadline = time.monotonic() + timeout
     trouble = ""
@@ -235,5 +235,5 @@ def until(ready: Callable[[], bool], timeout: float, failed: str | Callable[[], 
         except ApiError as error:
             trouble = f" (last error: {error})"
         time.sleep(_POLL)
-    said = failed if isinstance(failed, str) else failed()
-    raise SandboxError(f"{said} within {timeout:.0f} s{trouble}")
+    description = failed if isinstance(failed, str) else failed()
+    raise SandboxError(f"{description} within {timeout:.0f} s{trouble}")

@@ -1,4 +1,4 @@
-"""What makes a sandbox an OpenShift, as far as its scheduler can tell.
+"""Objects and files that make a sandbox look like OpenShift to the scheduler's operator.
 
 Its kinds and the objects that other operators would have made; and a bootstrap machine, whose
 scheduler places the first pods and which is switched off when the control plane has its own.
@@ -136,7 +136,7 @@ def end_bootstrap(sandbox: Sandbox) -> None:
     """
     api = Api(sandbox)
     wanted = sum(node.control_plane for node in sandbox.nodes)
-    said = {"is": "nothing"}
+    found = {"is": "nothing"}
 
     def over() -> bool:
         path = "/apis/operator.openshift.io/v1/kubeschedulers/cluster"
@@ -144,12 +144,12 @@ def end_bootstrap(sandbox: Sandbox) -> None:
             entries = api.request("GET", path).get("status", {}).get("nodeStatuses", [])
         except ApiError:
             return False
-        said["is"] = str(entries)
+        found["is"] = str(entries)
         return sum(bool(entry.get("currentRevision")) for entry in entries) == wanted
 
     if not nodes.runs(sandbox, sandbox.bootstrap):
         return
     with step("schedulers of their own; the bootstrap machine goes"):
-        wait(over, _BOOTSTRAP_TIMEOUT, lambda: f"no schedulers; node statuses: {said['is']}")
+        wait(over, _BOOTSTRAP_TIMEOUT, lambda: f"no schedulers; node statuses: {found['is']}")
         nodes.power_off(sandbox, sandbox.bootstrap)
         api.request("DELETE", f"/api/v1/nodes/{sandbox.bootstrap.name}")

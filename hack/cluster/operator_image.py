@@ -204,7 +204,7 @@ def _compile(site: Path) -> None:
 
     The files do not name a time, only the source's hash (which is not looked at again), so they are
     the same in every build. Only the image's own version of Python can make them; without one on
-    this machine the image works, but every start compiles anew.
+    this machine the image works, but every start compiles again.
     """
     own = f"{sys.version_info.major}.{sys.version_info.minor}" == _PYTHON
     python = sys.executable if own else shutil.which(f"python{_PYTHON}")

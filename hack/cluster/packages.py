@@ -95,7 +95,7 @@ def install(*names: str) -> None:
 
 @contextlib.contextmanager
 def _no_services() -> Iterator[None]:
-    """Tell the packages' scripts not to start anything, unless this machine says so already."""
+    """Configure package scripts not to start services, unless this machine does already."""
     if _POLICY.exists():
         yield
         return

@@ -20,7 +20,7 @@ TEMPLATES = Path(__file__).resolve().parent / "templates"
 _APP = "kube-scheduler-operator"
 
 _MOMENT: Final = 0.5
-"""Seconds: a lock that is free again so soon is nothing to tell of."""
+"""Seconds of waiting for a lock before a message."""
 
 
 def _xdg(variable: str, default: str) -> Path:
@@ -49,7 +49,7 @@ def state_root() -> Path:
 def locked(path: Path) -> Iterator[None]:
     """Hold an exclusive lock on ``path``; the kernel lets go of it however the process ends.
 
-    The holder may remove the file, so whoever waited looks whether it is still the same one.
+    The holder may remove the file, so after waiting, check that it is still the same file.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     while True:

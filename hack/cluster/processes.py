@@ -38,7 +38,7 @@ _KERNEL_THREAD = 0x00200000  # PF_KTHREAD of linux/sched.h, in the flags of /pro
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """A process, told apart from a later one that was given the same pid."""
+    """A process, distinguished from a later one with the same pid."""
 
     pid: int
     start: int
@@ -101,7 +101,7 @@ def spawn(
             cwd="/",
             start_new_session=True,
         )
-    process.returncode = 0  # it outlives this program: nobody is to wait for it or to warn about it
+    process.returncode = 0  # it outlives this program, so do not wait for it or warn about it
     started = start_time(process.pid)
     if started is not None:
         record = json.dumps({"pid": process.pid, "start": started, "boot": _boot_id()})
@@ -233,7 +233,7 @@ def kill(find_them: Callable[[], Iterable[int]]) -> int:
 
 
 def terminate(sandbox: Sandbox, name: str, patience: float = 10.0) -> None:
-    """Ask one daemon to end, and kill it if it does not in so many seconds."""
+    """Terminate one daemon, and kill it after a grace period in seconds."""
     identity = find(sandbox, name)
     if identity is None:
         return

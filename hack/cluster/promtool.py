@@ -58,15 +58,15 @@ def _installed() -> Path | None:
     if path is None:
         return None
     try:
-        said = run(path, "--version", timeout=20)
+        output = run(path, "--version", timeout=20)
     except (CommandError, OSError):
         return None
-    found = re.search(r"version (\d+)\.", said)
+    found = re.search(r"version (\d+)\.", output)
     return Path(path) if found and found[1] == VERSION.partition(".")[0] else None
 
 
 def _download(target: Path) -> bool:
-    """Fetch the release and take promtool out, if the sum is what the release says."""
+    """Fetch the release and take promtool out, if the checksum matches the release's."""
     archive = f"prometheus-{VERSION}.linux-{binaries.architecture()}.tar.gz"
     base = f"{_RELEASES}/v{VERSION}"
     try:
@@ -88,7 +88,7 @@ def unpack(content: bytes, archive: str, sums: str) -> bytes:
     """
     expected = {name: digest for digest, name in map(str.split, sums.splitlines())}
     if hashlib.sha256(content).hexdigest() != expected.get(archive):
-        raise SandboxError(f"{archive} is not what its checksum says; try again")
+        raise SandboxError(f"{archive} does not match its checksum; try again")
     member = f"{archive.removesuffix('.tar.gz')}/promtool"
     with tarfile.open(fileobj=io.BytesIO(content)) as tar:
         try:

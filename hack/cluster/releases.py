@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 DEFAULT = "v1.35.4"
-"""What a sandbox runs unless somebody asks for another."""
+"""The version of a sandbox unless another one is requested."""
 
 PINNED: Mapping[int, str] = {34: "v1.34.4", 35: DEFAULT, 36: "v1.36.3"}
 """By minor version, the newest patch whose modules are on record.
@@ -39,7 +39,7 @@ def choose(asked: str | None = None) -> str:
         asked: what the user wants; without it the environment's word counts, else the default.
 
     Raises:
-        SandboxError: the text is no version, or no version that a sandbox can run.
+        SandboxError: the text is not a version, or not one that a sandbox can run.
     """
     text = asked or os.environ.get(VARIABLE) or DEFAULT
     found = _VERSION.fullmatch(text)

@@ -99,7 +99,7 @@ class Scheduler:
         processes.kill_one(self._sandbox, self._name)
 
     def metrics(self) -> str:
-        """What it says of itself, as Prometheus reads it.
+        """Its metrics, as Prometheus reads them.
 
         Raises:
             SandboxError: It does not answer.
@@ -109,7 +109,7 @@ class Scheduler:
         return fetch(f"https://127.0.0.1:{self._port}/metrics", context)
 
     def log(self) -> str:
-        """The end of what it said."""
+        """The end of its log."""
         return processes.log_tail(self._sandbox, self._name)
 
     def _kubeconfig(self) -> str:
@@ -142,16 +142,16 @@ class Bindings:
         threading.Thread(target=self._watch, daemon=True).start()
 
     def wait(self, count: int, seconds: float, trouble: Callable[[], str] = str) -> None:
-        """Wait until so many were bound.
+        """Wait until that many are bound.
 
         Raises:
             SandboxError: They were not in time; with what `trouble` knows about it.
         """
 
-        def said() -> str:
+        def progress() -> str:
             return f"{len(self.seconds)} of {count} pods were bound. {self._trouble} {trouble()}"
 
-        wait(lambda: len(self.seconds) >= count, seconds, said, every=0.01)
+        wait(lambda: len(self.seconds) >= count, seconds, progress, every=0.01)
 
     def close(self) -> None:
         """Look no longer."""
@@ -182,7 +182,7 @@ def free_of_limits(api: Api) -> None:
     """Have the API server take as many of a scheduler's requests as come.
 
     It has room for some four hundred at a time (API Priority and Fairness), refuses the others, and
-    tells them to come again after seconds, more from time to time. A scheduler that is quicker than
+    asks them to retry after seconds, more from time to time. A scheduler that is quicker than
     its API server is then measured by these pauses.
     """
     subject = {"kind": "User", "user": {"name": _USER}}
@@ -244,7 +244,7 @@ def pod(
     scheduler_name: str = DEFAULT_SCHEDULER,
     labels: Mapping[str, str] | None = None,
 ) -> Object:
-    """A pod of an application, without an owner; its number says which of some sizes it has."""
+    """A pod of an application, without an owner; its number selects one of some sizes."""
     cpu, memory = ((50, 64), (100, 128), (100, 256), (250, 256))[number % 4]
     requests = {"cpu": f"{cpu}m", "memory": f"{memory}Mi"}
     limits = {"cpu": f"{2 * cpu}m", "memory": f"{2 * memory}Mi"}
@@ -270,7 +270,7 @@ def pod(
 
 
 def free_port() -> int:
-    """A port of 127.0.0.1 that nobody has."""
+    """A free port of 127.0.0.1."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

@@ -23,7 +23,7 @@ _AGENT = "calm"
 _USAGE = "load.kube-scheduler-operator.dev/usage"
 _CPU, _MEMORY = 4000.0, 16.0 * 2**30
 _FREE = {"worker-1": (2900.0, 300.0), "worker-2": (1400.0, 400.0), "worker-3": (200.0, 200.0)}
-"""Of each node: free thousandths of a core, mean and deviation."""
+"""Of each node: free millicores, mean and standard deviation."""
 _START_SECONDS = 30.0
 
 

@@ -1,7 +1,7 @@
 """Two sets of facts side by side, and why they differ. Pure.
 
-Facts are texts by group and item. A difference that nobody gave a reason for is an error, so that a
-page cannot show one that nobody has thought about.
+Facts are texts by group and item. A difference without a reason is an error, so that a
+page cannot show an unexplained one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Reason:
         group: of the items.
         item: its name; `*` stands for anything.
         text: one sentence.
-        here: the value of ours that it explains, if it does not explain any; `*` as above.
+        here: this operator's value that it explains; empty for any value; `*` as above.
     """
 
     group: str
@@ -48,7 +48,7 @@ class Row:
         item: what is compared.
         reference: its value there; MISSING if there is no such thing.
         here: the same for us.
-        reason: why they differ; empty if they do not, or if nobody said why.
+        reason: why they differ; empty if they do not, or without a reason.
     """
 
     item: str
@@ -122,9 +122,9 @@ def table(rows: Sequence[Row]) -> str:
     """Rows as a Markdown table."""
     lines = ["| Item | Reference | Here | | Why |", "|---|---|---|---|---|"]
     for row in rows:
-        verdict = "same" if row.same else "different"
+        result = "same" if row.same else "different"
         here = "" if row.same else _cell(row.here)
-        cells = (_code(row.item), _cell(row.reference), here, verdict, row.reason)
+        cells = (_code(row.item), _cell(row.reference), here, result, row.reason)
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 

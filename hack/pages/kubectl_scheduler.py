@@ -1,7 +1,7 @@
-"""docs/kubectl-scheduler-output.md: what every command of `kubectl scheduler` really says.
+"""docs/kubectl-scheduler-output.md: the real output of every command of `kubectl scheduler`.
 
-One cluster with three nodes is edited, broken and mended, and every command looks at it meanwhile.
-A chapter is a function that does something to the cluster and returns its sections of the page.
+A cluster with three nodes is edited, broken and repaired while every command runs against it.
+A chapter is a function that changes the cluster and returns its sections of the page.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ COMMANDS = (
     "validate",
     "convert",
 )
-"""All of them; a test compares this with the program's own parser."""
+"""All commands; a test compares them with the program's parser."""
 
-_TITLE = "What kubectl scheduler says"
+_TITLE = "Output of kubectl scheduler"
 _INTRODUCTION = """\
-Every command of `kubectl scheduler` ([what they are for](kubectl-scheduler.md)) against one cluster
+Every command of `kubectl scheduler` ([description](kubectl-scheduler.md)) against one cluster
 with three control-plane nodes and kube-scheduler {version}: healthy, after edits, after a mistake,
-with a revision that cannot run, for somebody who lacks rights, and with a node that is off.
-`hack/cli-docs` makes this page; the output is what was printed, times and identities included. Left
-out are only lines in the middle of long outputs (`… N lines more`) and the ends of very long lines.
+with a revision that cannot run, for a user without rights, and with a node that is off.
+`hack/cli-docs` generates this page from the printed output, including times and identities. Only
+lines in the middle of long outputs (`… N lines more`) and ends of very long lines are left out.
 
 {index}"""
 
@@ -105,8 +105,8 @@ profiles:
 Chapter = Callable[[Stage], list[Section]]
 
 
-def tell(stage: Stage, sections: list[Section]) -> None:
-    """Let everything happen; `sections` fills up meanwhile.
+def demonstrate(stage: Stage, sections: list[Section]) -> None:
+    """Run all chapters, which fill `sections`.
 
     Raises:
         SandboxError: something did not happen that the page is about.
@@ -147,8 +147,8 @@ def edited(stage: Stage) -> list[Section]:
     return [
         _section(
             "An edit",
-            "Another profile. All nodes check and stage the revision at once; then one after the "
-            "other\ngets its turn, the leader last.",
+            "Another profile. All nodes check and stage the revision at once; then they\n"
+            "activate it one after the other, the leader last.",
             [stage.patch("scheduler", {"profile": "HighNodeUtilization"}), stage.watch()],
             [stage.run("history")],
             [stage.run("history -o yaml", Keep(24))],
@@ -164,9 +164,9 @@ def profiled(stage: Stage) -> list[Section]:
     on = {"unsupportedConfigOverrides": {"enableProfiling": True}}
     return [
         _section(
-            "Profiles while profiling is on",
-            "Where `enableProfiling` is on already, `pprof` rolls nothing out; it only makes, and\n"
-            "removes, the ServiceAccount that may read.",
+            "Profiling that is already enabled",
+            "If `enableProfiling` is already set, `pprof` rolls out no revision; it only creates,\n"
+            "and removes, the ServiceAccount that may read profiles.",
             [stage.patch("kubescheduler", on), stage.watch()],
             [stage.run("status")],
             [stage.run("pprof goroutine -o goroutine.pprof")],
@@ -181,8 +181,8 @@ def profiled(stage: Stage) -> list[Section]:
 def taken_back(stage: Stage) -> list[Section]:
     return [
         _section(
-            "Taking an edit back",
-            "`undo` writes what was set for an older revision; without `--yes` it asks.",
+            "Undoing an edit",
+            "`undo` restores the settings of an older revision; without `--yes` it asks first.",
             [stage.run("rollout undo --dry-run")],
             [stage.run("rollout undo --yes"), stage.watch()],
             [stage.run("rollout undo --to-revision 1 --dry-run")],
@@ -196,22 +196,22 @@ def heap(stage: Stage) -> list[Section]:
     return [
         _section(
             "A heap profile",
-            "Profiling is off, so one revision turns it on and another one off again.",
+            "Profiling is off, so one revision enables it and another one disables it again.",
             [stage.run("pprof heap -o heap.pprof", timeout=600), stage.watch()],
             [stage.terminal.run("ls -sh heap.pprof")],
         )
     ]
 
 
-def believed(stage: Stage) -> list[Section]:
+def cached(stage: Stage) -> list[Section]:
     for number in range(3):
         schedule_pod(stage.api, name=f"pod-{number}", cpu="250m")
     schedule_pod(stage.api, name="wants-an-ssd", selector={"disk": "ssd"}, wait=False)
     time.sleep(1)  # for the scheduler to have tried
     return [
         _section(
-            "What a scheduler believes",
-            "Three pods run, and one asks for a label that no node has.",
+            "The cache of a scheduler",
+            "Three pods run, and one selects a label that no node has.",
             [stage.run("dump-cache")],
             [stage.run(f"dump-cache --node {stage.leader()} -o json", Keep(30))],
             [stage.run("dump-cache --node nowhere", code=1)],
@@ -225,7 +225,7 @@ def decided(stage: Stage) -> list[Section]:
             _section(
                 "What extenders decided",
                 "An extender on the loopback of this machine, with safe-overload and safe-balance "
-                "as one agent, was\nasked about three nodes; in a cluster `--url` is not needed.",
+                "as one agent, was\ncalled for three nodes; in a cluster `--url` is not needed.",
                 [stage.run(f"explain {POD} --url {url} --details")],
             )
         ]
@@ -235,7 +235,7 @@ def gathered(stage: Stage) -> list[Section]:
     shown = stage.run("must-gather --dest report")
     found = sizes(stage.terminal.folder / "report")
     files = tree({f"report/{path}": size for path, size in found.items()})
-    return [_section("A report", "Of each folder the first four files.", [shown], files)]
+    return [_section("A report", "The first four files of each folder.", [shown], files)]
 
 
 # --- broken -----------------------------------------------------------------------------------
@@ -246,7 +246,7 @@ def misspelt(stage: Stage) -> list[Section]:
     return [
         _section(
             "A misspelt plugin",
-            "The configuration is held back: there is no revision of it, and schedulers run on.",
+            "The configuration is rejected: no revision has it, and the schedulers keep running.",
             [stage.patch("kubescheduler", overrides), stage.watch(code=1)],
             [stage.run("status", code=1)],
             [stage.run("pprof heap -o second.pprof", code=1)],
@@ -260,13 +260,15 @@ def crashed(stage: Stage) -> list[Section]:
     patched = stage.patch("kubescheduler", {"unsupportedConfigOverrides": _CANNOT_RUN})
     watched = stage.watch(code=1)
     until(lambda: bool(stage.trouble("NodeInstallerDegraded")), 60, "nothing failed")
-    until(lambda: cluster_operator(stage.api)["Degraded"][0] == "True", 60, "it is not said")
+    until(
+        lambda: cluster_operator(stage.api)["Degraded"][0] == "True", 60, "Degraded is not reported"
+    )
     return [
         _section(
             "A revision that crashes",
-            "No node has the address, and no check can know that. The first node tries, its "
-            "program puts the\nlast good scheduler back, the others keep theirs, and the content "
-            "is not tried again.",
+            "No node has the address, which no check can detect. The first node tries it and "
+            "restores the\nlast good scheduler; the others keep theirs, and the content is not "
+            "tried again.",
             [patched, watched],
             [stage.run("status", code=1)],
             [stage.run("status --verbose", _LONG, code=1)],
@@ -288,9 +290,9 @@ def without_rights(stage: Stage) -> list[Section]:
         return [stage.run(f"{words} --kubeconfig {VIEWER}", Keep(20, 4), code=code)]
 
     viewing = _section(
-        "Who may only view",
-        f"`{VIEWER}` is that of a ServiceAccount with ClusterRole `view`, which knows nothing of\n"
-        "this operator's kinds. What is missing is named with the rule that gives it.",
+        "A user who may only view",
+        f"`{VIEWER}` is that of a ServiceAccount with ClusterRole `view`, which does not cover\n"
+        "this operator's kinds. Each command names the missing right and the rule that grants it.",
         tried("status"),
         tried("history"),
         tried("diff", 2),
@@ -302,9 +304,9 @@ def without_rights(stage: Stage) -> list[Section]:
     granted = [stage.terminal.run(_READER), stage.terminal.run(_BOUND)]
     stage.wait_for_viewer("get", "kubeschedulers")
     reading = _section(
-        "Who may read what is the operator's",
-        "The same ServiceAccount after an administrator has given it one more role. What only "
-        "reads\nworks; what writes names the right.",
+        "A user who may read the operator's objects",
+        "The same ServiceAccount after an administrator has granted it one more role. "
+        "Commands that\nread work; commands that write name the missing right.",
         granted,
         tried("status", 0),
         tried("rollout undo --yes"),
@@ -317,13 +319,17 @@ def without_rights(stage: Stage) -> list[Section]:
 def without_power(stage: Stage) -> list[Section]:
     dead = stage.sandbox.nodes[-1]
     nodes.power_off(stage.sandbox, dead)
-    say(f"  {dead.name} is off; until somebody notices, the options")
+    say(f"  {dead.name} is off; options are shown until the API server notices")
     options = _options(stage)
-    until(lambda: dead.name in stage.trouble("NodeControllerDegraded"), 180, "nobody noticed")
-    told = _section(
+    until(
+        lambda: dead.name in stage.trouble("NodeControllerDegraded"),
+        180,
+        "the node is not reported",
+    )
+    power_loss = _section(
         "A node that is off",
-        f"`{dead.name}` has lost its power. The others go on without it; ClusterOperator calls "
-        "that Degraded\nafter ten minutes. It gets the revision when it is back.",
+        f"`{dead.name}` is powered off. The others continue without it; ClusterOperator reports "
+        "Degraded\nafter ten minutes. The node gets the revision when it is back.",
         [stage.run("status")],
         [
             stage.patch("scheduler", {"profile": "NoScoring"}),
@@ -332,7 +338,7 @@ def without_power(stage: Stage) -> list[Section]:
         [stage.run("status")],
         [stage.run("history", Keep(12))],
     )
-    return [told, _files(stage), options]
+    return [power_loss, _files(stage), options]
 
 
 def _files(stage: Stage) -> Section:
@@ -343,8 +349,8 @@ def _files(stage: Stage) -> Section:
     (folder / "wrong.yaml").write_text(wrong)
     return _section(
         "A file before it is applied",
-        "None of this needs a cluster; without `--profile`, `plugins` shows what the cluster runs. "
-        "In the\nsecond file only the name of the plugin is right.",
+        "These commands need no cluster; without `--profile`, `plugins` shows what the cluster "
+        "runs. In the\nsecond file only the plugin's name is fixed.",
         [stage.terminal.run("cat wrong.yaml"), stage.run("validate -f wrong.yaml", code=1)],
         [stage.run(f"validate -f {_RIGHT}")],
         [stage.run(f"validate --strict -f {_RIGHT} -o json", _LONG, code=1)],
@@ -385,7 +391,7 @@ _CHAPTERS: tuple[Chapter, ...] = (
     profiled,
     taken_back,
     heap,
-    believed,
+    cached,
     decided,
     gathered,
     misspelt,

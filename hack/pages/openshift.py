@@ -56,15 +56,15 @@ _PATIENCE = 240.0
 _TEXT = """\
 # OpenShift's operator and this one, line by line
 
-A cluster that is laid out as OpenShift's, with one control-plane node and kube-scheduler {version},
-under this operator: what there is after profile {profile} was set, and what happened
-meanwhile. Beside it what OpenShift's own operator has there. `hack/openshift-docs` makes this page
-and fails if something differs without a reason.
-[openshift-differences.md](openshift-differences.md) tells the differences by subject, also those
-that one edit does not show.
+A cluster with OpenShift's layout, one control-plane node and kube-scheduler {version},
+under this operator: its objects after profile {profile} was set, and the events
+meanwhile, next to those of OpenShift's own operator. `hack/openshift-docs` generates this page and
+fails if a difference has no reason.
+[openshift-differences.md](openshift-differences.md) describes the differences by subject, also
+those that one edit does not show.
 
-{same} lines are the same, {different} differ. `N`, `NODE` and `ID` stand for numbers of revisions,
-the node, and what is another one in every cluster. Where both are the same, it is said once."""
+{same} lines are the same, {different} differ. `N`, `NODE` and `ID` stand for revision
+numbers, the node, and identifiers of one cluster. A value that both share is shown once."""
 
 
 # --- observing --------------------------------------------------------------------------------
@@ -83,7 +83,7 @@ def observe(sandbox: Sandbox) -> dict[str, Any]:
         rest(api)
     if line.outcome != "installed":
         raise SandboxError(f"the edit was {line.outcome}: {line.message}")
-    until(lambda: _told(api, before), 30, "no event tells of the rollout's end")
+    until(lambda: _reported(api, before), 30, "no event reports the end of the rollout")
     crd = api.request("GET", _COLUMNS)
     return {
         "node": sandbox.nodes[0].name,
@@ -106,7 +106,7 @@ def observe(sandbox: Sandbox) -> dict[str, Any]:
 
 
 def rest(api: Api) -> None:
-    """Wait until the node runs what is wanted, nothing is wrong, and ClusterOperator says so."""
+    """Wait until the node runs the desired revision and ClusterOperator reports no problem."""
 
     def rests() -> bool:
         conditions = api.request("GET", CLUSTEROPERATOR).get("status", {}).get("conditions", [])
@@ -117,7 +117,7 @@ def rest(api: Api) -> None:
             and states.get("Degraded") == "False"
         )
 
-    until(rests, _PATIENCE, "the cluster does not come to rest")
+    until(rests, _PATIENCE, "the rollout does not finish")
 
 
 class _Watcher:
@@ -152,7 +152,7 @@ class _Watcher:
 
 
 def _events(api: Api) -> list[tuple[tuple[str, int], Object]]:
-    """The operator's events in their order, by name and how often each was told."""
+    """The operator's events in order, by name and count."""
     found = [
         ((str(event["metadata"]["name"]), int(event.get("count") or 1)), event)
         for namespace in (_OPERATOR_NAMESPACE, NAMESPACE)
@@ -166,13 +166,13 @@ def _known(api: Api) -> set[tuple[str, int]]:
     return {one for one, _ in _events(api)}
 
 
-def _told(api: Api, before: set[tuple[str, int]]) -> bool:
+def _reported(api: Api, before: set[tuple[str, int]]) -> bool:
     reasons = {event["reason"] for one, event in _events(api) if one not in before}
     return "NodeCurrentRevisionChanged" in reasons
 
 
 def _without_secrets(found: Object) -> Object:
-    """The object without what nobody should keep in a file."""
+    """The object without managed fields and other noise."""
     if found["kind"] != "Secret":
         return found
     return {**found, "data": dict.fromkeys(found.get("data") or {}, "")}

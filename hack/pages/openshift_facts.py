@@ -133,7 +133,7 @@ def _cluster_operator(
 
 
 def _during(pairs: Iterable[Sequence[Sequence[Object]]], say: _Plain) -> dict[str, str]:
-    """Which states the conditions went through, sorted; and what was said on the way."""
+    """The states of the conditions, sorted, and the messages during the rollout."""
     states: dict[str, set[str]] = {}
     messages: dict[str, str] = {}
     for kubescheduler, cluster_operator in pairs:
@@ -325,7 +325,7 @@ def _events(events: Iterable[Object], say: _Plain) -> dict[str, str]:
 
 
 def _involved(events: Iterable[Object]) -> dict[str, str]:
-    """What the operator's own events are about; the name of a pod is not told."""
+    """The subjects of the operator's own events, without the names of pods."""
     about = {
         one["involvedObject"]["kind"]: one["involvedObject"]["name"]
         for one in _ours(events)

@@ -309,23 +309,23 @@ REFERENCE: Mapping[str, Mapping[str, str]] = {
     _ABOUT: {"involved object": "Deployment openshift-kube-scheduler-operator"},
 }
 
-_ONE_PASS = "their controllers are not there: one pass does the work"
+_ONE_RECONCILE = "these controllers do not exist: one reconcile does their work"
 _WITH_REASON = (
-    "a condition always has a reason, as the API conventions of Kubernetes ask; AsExpected is the "
-    "reference's own word for it"
+    "a condition always has a reason, as Kubernetes' API conventions require;"
+    " AsExpected is the reference's own reason"
 )
-_GRAMMAR = "said in the singular"
+_GRAMMAR = "in the singular"
 _RECOVERY = (
-    "it served the sidecars for certificates, which are a DaemonSet with a token that is renewed"
+    "it served the certificate sidecars; here a DaemonSet with a renewed token does their work"
 )
 _NO_ISSUER = (
-    "the sandbox has nobody who issues it; where it exists, it is used, and kept out of revisions: "
-    "a renewed one is no reason to start schedulers again"
+    "the sandbox does not issue it; where it exists, it is used, and kept out"
+    " of revisions, so that a renewal restarts no scheduler"
 )
-_TEMPLATE = "made from the template of all platforms, with what every scheduler needs"
+_TEMPLATE = "rendered from the template for all platforms, with the needs of every scheduler"
 _MANAGED_BY = (
-    "the operator's own objects carry `app.kubernetes.io/managed-by`, all alike: there is no "
-    "controller to name"
+    "all objects of the operator have `app.kubernetes.io/managed-by`; there "
+    "are no controllers to name"
 )
 
 REASONS: tuple[Reason, ...] = (
@@ -333,15 +333,18 @@ REASONS: tuple[Reason, ...] = (
     Reason(
         _TYPES,
         "KubeControllerManagerStaticResourcesDegraded",
-        "theirs carries the name of another operator; here `KubeSchedulerStaticResourcesDegraded`",
+        (
+            "the original has the name of another operator; here "
+            "`KubeSchedulerStaticResourcesDegraded`"
+        ),
     ),
     Reason(
         _TYPES,
         "KubeSchedulerStaticResourcesDegraded",
-        "`KubeControllerManagerStaticResourcesDegraded` under the right name",
+        "`KubeControllerManagerStaticResourcesDegraded` with the right name",
     ),
-    *(Reason(_TYPES, kind, _ONE_PASS) for kind in _NOT_HERE[1:-1]),
-    Reason(_TYPES, "InstallerPodNetworkingDegraded", "installer pods use the node's network"),
+    *(Reason(_TYPES, kind, _ONE_RECONCILE) for kind in _NOT_HERE[1:-1]),
+    Reason(_TYPES, "InstallerPodNetworkingDegraded", "installer Pods use the host network"),
     Reason(
         _TYPES,
         "PreflightDegraded",
@@ -350,79 +353,96 @@ REASONS: tuple[Reason, ...] = (
     Reason(
         _TYPES,
         "UnsupportedConfigOverridesDegraded",
-        "overrides that cannot be understood are named instead of being ignored",
+        "malformed overrides are reported instead of ignored",
     ),
-    Reason(_TYPES, "SchedulerExtendersDegraded", "a SchedulerExtender is held or left out"),
-    Reason(_TYPES, "SchedulerProfilesDegraded", "a SchedulerProfile is held or left out"),
-    Reason(_TYPES, "SecondarySchedulersDegraded", "something is wrong with a SecondaryScheduler"),
-    Reason(_TYPES, "LoadPoliciesDegraded", "a LoadPolicy is not in force or its load not known"),
-    Reason(_TYPES, "PodsWithoutScheduler", "for information: pods that no scheduler will look at"),
-    Reason(_TYPES, "IneffectiveSettings", "for information: what is set and has no effect here"),
-    Reason(_TYPES, "UnknownScheduler", "for information: who else serves a name that is served"),
-    Reason(_TYPES, "UnknownLeaseHolder", "always False here: it is about plain clusters"),
-    Reason(_TYPES, "ConfigurationWarnings", "for information: what is accepted and may surprise"),
+    Reason(
+        _TYPES,
+        "SchedulerExtendersDegraded",
+        "a SchedulerExtender is kept at its last accepted version or not used",
+    ),
+    Reason(
+        _TYPES,
+        "SchedulerProfilesDegraded",
+        "a SchedulerProfile is kept at its last accepted version or not used",
+    ),
+    Reason(_TYPES, "SecondarySchedulersDegraded", "a SecondaryScheduler is Degraded"),
+    Reason(_TYPES, "LoadPoliciesDegraded", "a LoadPolicy is not in effect, or the load is unknown"),
+    Reason(_TYPES, "PodsWithoutScheduler", "informational: Pods with an unknown schedulerName"),
+    Reason(_TYPES, "IneffectiveSettings", "informational: settings without effect here"),
+    Reason(
+        _TYPES,
+        "UnknownScheduler",
+        ("informational: an unmanaged scheduler serves a schedulerName that is already served"),
+    ),
+    Reason(_TYPES, "UnknownLeaseHolder", "always False here: it concerns plain clusters"),
+    Reason(_TYPES, "ConfigurationWarnings", "informational: accepted settings that may surprise"),
     Reason(_STATES, "*Degraded", _WITH_REASON, here="False, AsExpected"),
     Reason(_STATES, "StaticPodsAvailable", _WITH_REASON, here="True, AsExpected"),
     Reason(_MESSAGES, "StaticPodsAvailable", _GRAMMAR),
-    Reason(
-        _FIELDS, "status.observedGeneration", "tools wait for it; the reference never writes it"
-    ),
+    Reason(_FIELDS, "status.observedGeneration", "tools wait for it; the reference never sets it"),
     Reason(_FIELDS, "status.readyReplicas", "how many schedulers are Ready, at a glance"),
     Reason(
         _FIELDS,
         "status.nodeStatuses.nodeUID",
-        "another machine under the same name starts from scratch; newer versions of the reference "
-        "have it, too",
+        (
+            "a new machine with the same name starts from scratch; newer versions of "
+            "the reference set it as well"
+        ),
     ),
-    Reason(_FIELDS, "status.version", "which operator has written the status"),
+    Reason(_FIELDS, "status.version", "the operator that wrote the status"),
     # --- ClusterOperator ----------------------------------------------------------------------
     Reason(_OPERATOR, "message of Available at rest", _GRAMMAR),
     Reason(
         _OPERATOR,
         "version of raw-internal",
-        "it repeats the version of the operator, for the release's own bookkeeping",
+        "it repeats the operator's version, for the bookkeeping of the release",
     ),
     Reason(
         _OPERATOR,
         "version of kube-scheduler",
-        "kube-scheduler's own, told only when all its pods run one image",
+        ("kube-scheduler's version, reported only when all its Pods run one image"),
     ),
     Reason(
         _OPERATOR,
         "related: schedulers*",
-        "the reference names the kind, here the one object of it is named",
+        ("the reference names the kind; here the only object of the kind is named"),
     ),
     Reason(
         _OPERATOR,
         "related: namespaces/openshift-config*",
-        "nothing there is the operator's; it reads certificates in the second one, that is all",
+        ("the operator owns nothing there; it only reads certificates in the second one"),
     ),
     Reason(
         _OPERATOR,
         "related: podnetworkconnectivitychecks*",
-        "they are those of another operator; the operator needs none",
+        "they belong to another operator; this one needs none",
     ),
     Reason(
         _OPERATOR,
         "related: clusterrolebindings*",
-        "it binds the reference to cluster-admin; nothing here is",
+        "it binds the reference to cluster-admin, which nothing here uses",
     ),
-    Reason(_OPERATOR, "printer columns", "the message is worth a column: state at a glance"),
+    Reason(_OPERATOR, "printer columns", "the message has a column: state at a glance"),
     # --- during -------------------------------------------------------------------------------
     Reason(
-        _DURING, "NodeInstallerProgressing", f"{_WITH_REASON}; while it is True, it is RollingOut"
+        _DURING,
+        "NodeInstallerProgressing",
+        f"{_WITH_REASON}; while the condition is True, the reason is RollingOut",
     ),
     Reason(
         _DURING,
         "StaticPodsAvailable",
-        'it tells whether pods get scheduled, not whether some node "has a revision": the only '
-        "scheduler is away for seconds, which ClusterOperator's 30 s of inertia bridge",
+        (
+            'it reports whether Pods are scheduled, not whether some node "has a '
+            'revision": the only scheduler is unavailable for seconds, less than '
+            "ClusterOperator's inertia of 30 s"
+        ),
     ),
     Reason(_DURING, "ClusterOperator Progressing", "the reason follows the condition's"),
     Reason(
         _DURING,
         "first message of NodeInstallerProgressing",
-        "it also says which revision is meant and what each node waits for",
+        "it also names the revision, and what each node waits for",
     ),
     # --- objects ------------------------------------------------------------------------------
     Reason(_OBJECTS, "ConfigMap kube-scheduler-cert-syncer-kubeconfig*", _RECOVERY),
@@ -433,42 +453,45 @@ REASONS: tuple[Reason, ...] = (
     Reason(
         _OBJECTS,
         "ServiceAccount openshift-kube-scheduler-sa",
-        "nothing runs under it: static pods have no ServiceAccount",
+        "unused: static Pods have no ServiceAccount",
     ),
     Reason(
         _OBJECTS,
         "Pod revision-pruner-N-NODE",
-        "the installer removes old directories after a success: nothing more to run",
+        ("the installer removes old directories after a success: nothing additional to run"),
     ),
     Reason(
         _OBJECTS,
         "NetworkPolicy installer-pruner",
-        "all pods of the operator there are on their node's network",
+        "all Pods of the operator there use the host network",
     ),
     Reason(
         _OBJECTS,
         "Role* kube-scheduler-operator-extender",
-        "agents of SchedulerExtenders; OpenShift's operator knows no extenders",
+        "agents of SchedulerExtenders; OpenShift's operator has no extenders",
     ),
     Reason(
         _OBJECTS,
         "ServiceAccount scheduler-extender*",
-        "agents of SchedulerExtenders; OpenShift's operator knows no extenders",
+        "agents of SchedulerExtenders; OpenShift's operator has no extenders",
     ),
     Reason(
         _OBJECTS,
         "NetworkPolicy secondary-schedulers",
-        "further schedulers (SecondaryScheduler), of which OpenShift has an operator of its own",
+        ("secondary schedulers (SecondaryScheduler); OpenShift has a separate operator for them"),
     ),
     Reason(
         _OBJECTS,
         "*load-annotator",
-        "who writes the load of nodes into their annotations, once there is a LoadPolicy",
+        (
+            "the annotator, which writes the load of nodes into their annotations "
+            "while a LoadPolicy exists"
+        ),
     ),
     Reason(
         _OBJECTS,
         "Role* prometheus-k8s",
-        "monitoring is an addition of its own, deploy/monitoring/openshift",
+        "monitoring is a separate component, deploy/monitoring/openshift",
     ),
     Reason(
         _OBJECTS,
@@ -478,49 +501,53 @@ REASONS: tuple[Reason, ...] = (
     Reason(
         _OBJECTS,
         "Pod openshift-kube-scheduler-guard-NODE",
-        "a guard also on a single node, because it watches what its scheduler depends on",
+        ("a guard also on a single node, because it watches its scheduler's kubeconfig"),
     ),
     Reason(
         _OBJECTS,
         "* kube-scheduler-cert-syncer*",
-        "certificates are brought by a DaemonSet, whose token is bound to its pod and renewed",
+        ("a DaemonSet copies certificates; its token is bound to its Pod and renewed"),
     ),
     Reason(
         _OBJECTS,
         "ServiceAccount cert-syncer-sa",
-        "certificates are brought by a DaemonSet, whose token is bound to its pod and renewed",
+        ("a DaemonSet copies certificates; its token is bound to its Pod and renewed"),
     ),
     Reason(
         _OBJECTS,
         "Role* kube-scheduler-operator",
-        "the operator is no cluster-admin: it has a Role in each namespace that it works in",
+        ("the operator is not cluster-admin: it has a Role in each namespace that it works in"),
     ),
     Reason(
         _OBJECTS,
         "Role* system:openshift:leader-locking-kube-scheduler",
-        "the reference has it in kube-system, for locks that kube-scheduler does not use any more",
+        ("the reference has it in kube-system, for locks that kube-scheduler no longer uses"),
     ),
     # --- labels, annotations, keys ------------------------------------------------------------
     Reason(_METADATA, f"*: {_OWNED}", _MANAGED_BY),
     Reason(
         _KEYS,
         "kube-scheduler-pod",
-        "a new build of the operator is no reason to start schedulers again, so its version is "
-        "not part of a revision; a stub kubeconfig is, with which a revision is checked",
+        (
+            "a new build of the operator must not restart schedulers, so its version "
+            "is not part of a revision; a stub kubeconfig is, for the preflight"
+        ),
     ),
     Reason(
         _KEYS,
         "revision-status-N",
-        "also the hash of the content, and what users had set for it, for `rollout undo`",
+        ("also the hash of the content, and the settings for it, for `rollout undo`"),
     ),
     # --- static pod ---------------------------------------------------------------------------
     Reason(
         _POD,
         "init containers",
-        "the installer has seen the old scheduler end, and the port free, before it writes a new "
-        "manifest",
+        (
+            "the installer waits until the old scheduler has exited and the port is "
+            "free before it writes a new manifest"
+        ),
     ),
-    Reason(_POD, "containers", "certificates are brought by a DaemonSet: two sidecars less"),
+    Reason(_POD, "containers", "a DaemonSet copies certificates: two sidecars less"),
     Reason(_POD, "volumes", "kube-scheduler writes no temporary files"),
     Reason(_POD, "mounts", "kube-scheduler writes no temporary files"),
     Reason(_POD, "requests", "the request of kubeadm's scheduler"),
@@ -528,8 +555,10 @@ REASONS: tuple[Reason, ...] = (
     Reason(
         _POD,
         "startup probe",
-        "a scheduler is Ready seconds after its start instead of 45 s, and a slow one has four "
-        "minutes",
+        (
+            "a scheduler is Ready seconds after its start instead of 45 s; a slow one"
+            " has four minutes"
+        ),
     ),
     Reason(
         _POD,
@@ -540,71 +569,79 @@ REASONS: tuple[Reason, ...] = (
     Reason(
         _POD,
         "liveness probe",
-        "`/livez`, as kubeadm has it; the startup probe stands in for the delay",
+        "`/livez`, as with kubeadm; the startup probe replaces the delay",
     ),
     # --- flags and configuration --------------------------------------------------------------
     Reason(
         _FLAGS,
         "--feature-gates",
-        "only gates that this kube-scheduler has: a stock one ends at a gate that it does not know",
+        ("only gates that this kube-scheduler has: a stock one exits at an unknown gate"),
     ),
     Reason(_FLAGS, "--tls-cert-file", _NO_ISSUER),
     Reason(_FLAGS, "--tls-private-key-file", _NO_ISSUER),
     Reason(_FLAGS, "order", "the same order, without the two files of the serving certificate"),
-    Reason(_CONFIG, "clientConnection.*", "an empty value says what leaving it out says"),
+    Reason(_CONFIG, "clientConnection.*", "an empty value is equivalent to none"),
     Reason(
         _CONFIG,
         "profiles.0.plugins: extension points without a value",
-        "an empty value says what leaving it out says, and an older kube-scheduler may not know "
-        "every extension point",
+        (
+            "an empty value is equivalent to none, and an older kube-scheduler may "
+            "not have every extension point"
+        ),
     ),
-    Reason(_CONFIG, "leaderElection.resourceName", "the same Lease, said aloud"),
+    Reason(_CONFIG, "leaderElection.resourceName", "the same Lease, explicitly"),
     # --- installer ----------------------------------------------------------------------------
     Reason(
         _INSTALLER,
         "containers",
-        "beside the installer, kube-scheduler itself checks the revision (`preflight`)",
+        ("kube-scheduler itself checks the revision (`preflight`), in addition to the installer"),
     ),
-    Reason(_INSTALLER, "its token", "everything that it needs is mounted: it never asks the API"),
-    Reason(_INSTALLER, "privileged containers", "it may write one directory and no more"),
+    Reason(_INSTALLER, "its token", "everything that it needs is mounted: it never uses the API"),
+    Reason(_INSTALLER, "privileged containers", "it may write one directory only"),
     Reason(
         _INSTALLER,
         "restart policy",
-        "an installer that was killed goes on where it stopped; a definitive result ends it",
+        ("an installer that was killed continues where it stopped; a definitive result ends it"),
     ),
     Reason(
         _INSTALLER,
         "paths of the node",
-        "its lock is below /etc/kubernetes; pods, their logs and cgroups are only looked at, to "
-        "see schedulers end and start",
+        (
+            "its lock is below /etc/kubernetes; it only reads Pods, their logs and "
+            "cgroups, to detect that schedulers exit and start"
+        ),
     ),
     # --- events -------------------------------------------------------------------------------
     Reason(
         _EVENTS,
         "ConfigMapCreated",
-        "copies are not told one by one: `RevisionTriggered` says that all of them are there",
+        "no event per copy: `RevisionTriggered` means that all of them exist",
     ),
     Reason(_EVENTS, "SecretCreated", "no Secret is part of a revision"),
-    Reason(_EVENTS, "PodCreated", "`InstallerPodCreated`, which says for which revision and node"),
+    Reason(_EVENTS, "PodCreated", "`InstallerPodCreated`, with revision and node"),
     Reason(
         _EVENTS,
         "InstallerPodCreated",
-        "`PodCreated` there, which does not say for which revision and node",
+        "`PodCreated` there, without revision and node",
     ),
     Reason(
         _EVENTS,
         "StaticPodInstallerCompleted",
-        "installers have no access to the API; `NodeCurrentRevisionChanged` tells what they said, "
-        "with the time that each step took",
+        (
+            "installers have no access to the API; `NodeCurrentRevisionChanged` has "
+            "their result, with the duration of each step"
+        ),
     ),
     Reason(
         _EVENTS,
         "OperatorStatusChanged",
-        "told when a Degraded condition changes; that a rollout begins and ends is told by the "
-        "events of its revision and nodes",
+        (
+            "created when a Degraded condition changes; events of the revision and "
+            "its nodes report the start and end of a rollout"
+        ),
     ),
-    Reason(_EVENTS, "CertificateUpdated", "the certificate syncer, which works on its own"),
-    Reason(_EVENTS, "RevisionsPruned", "what is deleted is said"),
-    Reason(_EVENT_MESSAGES, "ConfigMapUpdated", "the same in one line; `diff` shows what changed"),
+    Reason(_EVENTS, "CertificateUpdated", "the certificate syncer, which works independently"),
+    Reason(_EVENTS, "RevisionsPruned", "deletions are reported"),
+    Reason(_EVENT_MESSAGES, "ConfigMapUpdated", "the same in one line; `diff` shows the changes"),
     Reason(_ABOUT, "involved object", "the operator's Deployment has another name here"),
 )

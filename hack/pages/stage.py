@@ -56,11 +56,11 @@ class Stage:
     # --- looking ------------------------------------------------------------------------------
     def rest(self) -> None:
         """Wait until every node runs what is wanted and nothing is wrong."""
-        until(self._rests, _REST_TIMEOUT, lambda: f"no rest: {self.status()}")
+        until(self._rests, _REST_TIMEOUT, lambda: f"not settled: {self.status()}")
 
     def _rests(self) -> bool:
-        told = cluster_operator(self.api)
-        states = [told.get(kind, ("", ""))[0] for kind in ("Available", "Degraded")]
+        conditions = cluster_operator(self.api)
+        states = [conditions.get(kind, ("", ""))[0] for kind in ("Available", "Degraded")]
         return at_rest(self.status()) and states == ["True", "False"]
 
     def status(self) -> Object:
@@ -73,7 +73,7 @@ class Stage:
         return int(self.status().get("latestAvailableRevision", 0))
 
     def trouble(self, kind: str) -> str:
-        """What a condition of the KubeScheduler says that is True; empty if it is not."""
+        """The message of a condition of the KubeScheduler that is True; otherwise empty."""
         for condition in self.status().get("conditions", []):
             if condition["type"] == kind and condition["status"] == "True":
                 return str(condition.get("message", ""))
@@ -84,7 +84,7 @@ class Stage:
         holder = str(self.api.request("GET", _LEASE)["spec"].get("holderIdentity", ""))
         return holder.rpartition("_")[0]
 
-    # --- somebody else ------------------------------------------------------------------------
+    # --- another user -------------------------------------------------------------------------
     def make_viewer(self) -> None:
         """A ServiceAccount with ClusterRole `view`, and a kubeconfig with its token."""
         kubectl = (self.sandbox.state / "bin/kubectl", f"--kubeconfig={self.sandbox.kubeconfig}")
@@ -107,7 +107,7 @@ class Stage:
 
 
 def at_rest(status: Object) -> bool:
-    """Whether a KubeScheduler says that nothing is on its way and nothing is wrong."""
+    """Whether a KubeScheduler reports no rollout and no problem."""
     states = {c["type"]: c["status"] for c in status.get("conditions", [])}
     entries: Sequence[Object] = status.get("nodeStatuses") or []
     bad = [kind for kind, state in states.items() if kind.endswith("Degraded") and state == "True"]

@@ -36,7 +36,7 @@ class Terminal:
 
     Attributes:
         folder: where the commands run; its files can be named without their path.
-        surprises: what ended otherwise than the page says, for who made it.
+        surprises: commands that ended otherwise than the page expects.
     """
 
     def __init__(self, sandbox: Sandbox, folder: Path) -> None:
@@ -87,8 +87,8 @@ class Terminal:
         output = shorten(without_places(text, self._places), keep)
         say(f"  {done.returncode} after {time.monotonic() - begun:.1f} s")
         if done.returncode != code:
-            said = text.strip()[-1000:]
-            self.surprises.append(f"{command}: exit code {done.returncode}, not {code}: {said}")
+            output = text.strip()[-1000:]
+            self.surprises.append(f"{command}: exit code {done.returncode}, not {code}: {output}")
         return Shown(command, output, done.returncode)
 
     def check(self, document: str) -> None:
@@ -102,7 +102,7 @@ class Terminal:
 
 
 def places(sandbox: Sandbox, folder: Path) -> dict[str, str]:
-    """This machine's folders that an output may name, and what a page says instead."""
+    """This machine's folders that an output may name, and their replacements on a page."""
     return {
         str(folder): ".",
         str(sandbox.state): "sandbox",
@@ -117,7 +117,7 @@ def python() -> Path:
     """A Python that has what the operator needs.
 
     Raises:
-        SandboxError: there is none.
+        SandboxError: it does not exist.
     """
     import sys
 
@@ -170,7 +170,7 @@ def sizes(folder: Path) -> Mapping[str, int]:
 
 
 def keep_for_later(name: str, text: str) -> Path:
-    """Write what a run that did not succeed has found, so that nobody has to run it again for it.
+    """Write what a run that did not succeed has found, so that it need not run again.
 
     Returns:
         Where it is, below build/, which is not part of the repository.

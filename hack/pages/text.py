@@ -1,7 +1,7 @@
 """From what a terminal showed to Markdown: shortening, hiding this machine, blocks. Pure.
 
 Nothing is rewritten by hand: what a page leaves out, it leaves out by a rule of this module, and it
-says how much that was.
+states how much that was.
 """
 
 from __future__ import annotations

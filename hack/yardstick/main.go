@@ -158,7 +158,7 @@ func prioritize(args *ExtenderArgs) any {
 	return scores
 }
 
-// bounds are of the buckets, in seconds: close enough together to tell a percentile to a tenth.
+// bounds are of the buckets, in seconds: close enough together for a percentile with an error of a tenth.
 var bounds = makeBounds()
 
 func makeBounds() []float64 {

@@ -1,4 +1,4 @@
-"""The figures of `hack/bench extender`: of one trial, of all of them, and their table."""
+"""The results of `hack/bench extender`: trials, statistics and tables."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from benchmarks.intervals import Estimate, estimate
 BASE, YARDSTICK = "none", "go"
 SHARE_TARGET = 0.55
 CALL_TARGETS = {500: 3.0, 5000: 10.0}
-"""At most so many names -> milliseconds of the slowest call in a hundred."""
+"""Maximum number of names to the target of the p99 in milliseconds."""
 ENOUGH_CALLS = 300
-"""With fewer of them undisturbed all calls are what counts: the slowest of a hundred needs some."""
+"""Number of undisturbed calls needed for a p99; with fewer, all calls are used."""
 PROCESSES = ("extender", "kube-scheduler", "kube-apiserver", "etcd")
 _UNKNOWN = (math.nan, math.nan)
 
 
 @dataclass
 class Trial:
-    """What was measured once; times in milliseconds, processors' in milliseconds a pod.
+    """The measurements of one trial; times in milliseconds, processor time in milliseconds per Pod.
 
     Attributes:
-        rate: bindings a second, from the first one to the last.
-        cpu: process -> of the processors, [user, system].
-        others: how many processors were busy with what is not of the trial.
-        calls: verb -> p50 and p99 of an answer, as the extender itself measures them.
-        counted: verb -> how many calls there were.
-        phases: what kube-scheduler says that a pod takes, by phase.
-        memory: the most that the extender had, MiB.
-        full: whole nodes were sent.
-        pace: what a piece of work that is always the same took meanwhile, milliseconds.
-        refused: how many of the scheduler's requests the API server told to come again later.
+        rate: bindings per second between the first and the last.
+        cpu: process to processor time [user, system].
+        others: average number of processors used by other processes.
+        calls: verb to p50 and p99 of a call, from the extender's metrics.
+        counted: verb to number of calls.
+        phases: kube-scheduler's time per Pod, by phase.
+        memory: peak memory of the extender, MiB.
+        full: whether complete nodes were sent.
+        pace: duration of a constant piece of work during the trial, milliseconds.
+        refused: number of the scheduler's requests that the API server throttled.
     """
 
     variant: str
@@ -51,26 +51,26 @@ class Trial:
 
     @property
     def at_pace(self) -> float:
-        """Pods in the time that a thousand pieces of that work take."""
+        """Pods in the time of a thousand pieces of that work."""
         return self.rate * self.pace
 
     def spent(self, process: str) -> float:
-        """User and system together; NaN if there was no such process."""
+        """User and system time; NaN without such a process."""
         return sum(self.cpu[process]) if process in self.cpu else math.nan
 
     def as_json(self) -> dict[str, object]:
-        """All of it."""
+        """All fields."""
         return asdict(self)
 
 
 @dataclass
 class Results:
-    """All that was measured.
+    """All measurements.
 
     Attributes:
-        nodes: of the cluster.
-        trials: by variant, in the order of the rounds.
-        calls: by variant, with the names of all nodes.
+        nodes: number of nodes.
+        trials: trials by variant, in the order of the rounds.
+        calls: calls with the names of all nodes, by variant.
     """
 
     nodes: int
@@ -79,11 +79,11 @@ class Results:
     calls: dict[str, Calls] = field(default_factory=dict)
 
     def add(self, trial: Trial) -> None:
-        """Take note of one."""
+        """Add a trial."""
         self.trials.setdefault(trial.variant, []).append(trial)
 
     def estimate(self, variant: str, value: Callable[[Trial], float]) -> Estimate | None:
-        """Of one figure; None if no trial has it."""
+        """The estimate of one value; None if no trial has it."""
         values = [value(trial) for trial in self.trials.get(variant, [])]
         values = [one for one in values if not math.isnan(one)]
         return estimate(values) if values else None
@@ -91,18 +91,18 @@ class Results:
     def ratio(
         self, variant: str, other: str, value: Callable[[Trial], float] = lambda trial: trial.rate
     ) -> Estimate | None:
-        """Of the rates of two variants in the same rounds."""
+        """The ratio of two variants in the same rounds."""
         pairs = zip(self.trials.get(variant, []), self.trials.get(other, []), strict=False)
         values = [value(one) / value(base) for one, base in pairs]
         return estimate(values) if values else None
 
     def fair(self, variant: str, other: str) -> Estimate | None:
-        """The same, as if the machine had been as fast in both trials; see `pace`."""
+        """The ratio, corrected for the speed of the machine during each trial; see `pace`."""
         found = self.ratio(variant, other, lambda trial: trial.at_pace)
         return None if found is None or math.isnan(found.median) else found
 
     def as_json(self) -> dict[str, object]:
-        """All that was measured, and what it comes to."""
+        """All measurements and statistics."""
         variants = {name: self._variant(name) for name in self.trials}
         return {"variants": variants, "misses": list(self.misses())}
 
@@ -124,13 +124,13 @@ class Results:
     def _cpu(self, variant: str, process: str) -> Estimate | None:
         return self.estimate(variant, lambda trial: trial.spent(process))
 
-    # --- for people -----------------------------------------------------------------------------
+    # --- tables ---------------------------------------------------------------------------------
 
     def table(self) -> Iterator[str]:
-        """The lines of the tables: medians, with intervals for what is to be compared."""
+        """The lines of the tables: medians, with intervals for ratios."""
         processes = "".join(f"{one:>10}" for one in ("extender", "scheduler", "apiserver", "etcd"))
         heads = "".join(f"{one:>20}" for one in ("pods/s", "of none", "of go", "of go, one pace"))
-        yield f"{'':<17}{heads}{'':>6}CPU, ms a pod"
+        yield f"{'':<17}{heads}{'':>6}CPU, ms per pod"
         yield f"{'':<17}{'':>80}{processes}"
         for name in self.trials:
             shares = (
@@ -159,7 +159,7 @@ class Results:
                 yield f"{name:<22}{seen}{called}".rstrip()
 
     def misses(self) -> Iterator[str]:
-        """What is not as good as it should be, of what was measured."""
+        """The missed targets."""
         limit = CALL_TARGETS[min((one for one in CALL_TARGETS if one >= self.nodes), default=5000)]
         for name, calls in self.calls.items():
             counted = calls.undisturbed if calls.pods >= ENOUGH_CALLS else calls.took
@@ -168,7 +168,7 @@ class Results:
                     yield f"{name}: {verb} takes {worst:.1f} ms at p99, not {limit:.0f}"
         for name, trials in self.trials.items():
             if refused := sum(trial.refused for trial in trials):
-                yield f"{name}: {refused:.0f} requests were refused, so that is what was measured"
+                yield f"{name}: {refused:.0f} requests were throttled, which distorts the result"
             if name in (BASE, YARDSTICK) or any(trial.full for trial in trials):
                 continue
             for other, target in ((BASE, SHARE_TARGET), (YARDSTICK, 1.0)):
