@@ -172,12 +172,19 @@ class Cluster:
         return edit(self.api, path, {"spec": spec}, timeout)
 
     def profile(self, profile: str) -> Timeline:
+        """Edit the profile; the edit always leads to a new revision."""
+        if self._profile == profile:
+            self.edit(SCHEDULER, {"profile": self.another_profile()})
         return self.edit(SCHEDULER, {"profile": profile})
 
     def another_profile(self) -> str:
         """A profile that leads to a new revision."""
-        now = self.api.request("GET", SCHEDULER).get("spec", {}).get("profile")
-        return "NoScoring" if now == "HighNodeUtilization" else "HighNodeUtilization"
+        return "NoScoring" if self._profile == "HighNodeUtilization" else "HighNodeUtilization"
+
+    @property
+    def _profile(self) -> str:
+        spec = self.api.request("GET", SCHEDULER).get("spec", {})
+        return spec.get("profile") or "LowNodeUtilization"
 
     def override(self, value: Any, timeout: float = 180) -> Timeline:
         return self.edit(KUBESCHEDULER, {"unsupportedConfigOverrides": value}, timeout)

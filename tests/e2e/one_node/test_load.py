@@ -26,6 +26,7 @@ from kube_scheduler_operator.base.names import LOAD_ANNOTATION
 
 from ..conftest import (
     LOAD_POLICIES,
+    PODS,
     PODS_IN_DEFAULT,
     REPOSITORY,
     SCHEDULER_EXTENDERS,
@@ -115,6 +116,16 @@ def load(one_node_cluster: Cluster, workers: tuple[str, str]) -> Iterator[Cluste
         with contextlib.suppress(ApiError):
             one_node_cluster.api.request("DELETE", path)
     one_node_cluster.without_pods()
+    # Before the workers are powered off: nothing would delete the pods on them.
+    until(
+        lambda: not _pods_on(one_node_cluster, workers), 120, "pods of the operator on the workers"
+    )
+
+
+def _pods_on(cluster: Cluster, names: tuple[str, str]) -> list[str]:
+    """The pods of the operator's namespace on these nodes."""
+    items = cluster.api.request("GET", PODS)["items"]
+    return [item["metadata"]["name"] for item in items if item["spec"].get("nodeName") in names]
 
 
 @pytest.fixture(autouse=True)

@@ -125,6 +125,10 @@ def test_old_revisions_are_pruned_in_the_api_and_on_the_disk(cluster: Cluster) -
 
 
 def test_decisions_are_events_in_the_operators_namespace(cluster: Cluster) -> None:
+    # A new operator, because the rate of events of one operator is limited.
+    for pod in cluster.operators:
+        cluster.api.request("DELETE", f"{PODS}/{pod}")
+    cluster.rest()
     line = cluster.profile(cluster.another_profile())
     reasons = ("StartingNewRevision", "NodeTargetRevisionChanged", "NodeCurrentRevisionChanged")
 
