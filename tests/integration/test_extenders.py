@@ -234,7 +234,7 @@ def test_a_refused_write_is_reported_and_stops_nothing_else(world: World) -> Non
         (
             {"url": "https://a", "verbs": {"filter": "f"},
              "tls": {"insecure": True, "caFile": "/a"}},
-            "takes no CA",
+            "cannot be combined with a CA",
         ),
     ],
 )  # fmt: skip

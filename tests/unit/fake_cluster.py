@@ -13,7 +13,7 @@ from typing import Any
 
 from kube_scheduler_operator.base.platform import KUBEADM
 from kube_scheduler_operator.base.settings import Settings
-from kube_scheduler_operator.engine import reconcile as steps
+from kube_scheduler_operator.engine.reconcile import reconcile
 from kube_scheduler_operator.engine.executor import Executor
 from kube_scheduler_operator.engine.snapshots import take_snapshot
 from kube_scheduler_operator.kube.errors import ApiRequest, NotFound
@@ -115,21 +115,24 @@ class FakeCluster(Stored):
     # --- the operator -----------------------------------------------------------------------
 
     def reconcile(self) -> Plan:
-        """The plan of a reconcile, a second after the last one."""
+        """The plan of a reconcile, a second after the last one; it must not change its input."""
         self.now += timedelta(seconds=1)
-        return steps.reconcile(
-            take_snapshot(
-                self._store,
-                KUBEADM,
-                Settings(operand_image=IMAGE),
-                server_version="v1.35.4",
-                lease_seen=None,
-                answered_since=BEGIN - timedelta(hours=1),
-                recovered_at=None,
-                last_error="",
-                now=self.now,
-            )
+        snapshot = take_snapshot(
+            self._store,
+            KUBEADM,
+            Settings(operand_image=IMAGE),
+            server_version="v1.35.4",
+            lease_seen=None,
+            answered_since=BEGIN - timedelta(hours=1),
+            recovered_at=None,
+            last_error="",
+            now=self.now,
         )
+        before = copy.deepcopy(snapshot)
+        plan = reconcile(snapshot)
+        assert snapshot == before, "a step changed the snapshot"
+        assert reconcile(snapshot) == plan, "one snapshot gave two plans"
+        return plan
 
     def settle(self) -> list[str]:
         """Reconcile until there is nothing to write; returns the writes."""
