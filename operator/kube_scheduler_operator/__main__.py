@@ -101,7 +101,7 @@ def _parser(
     chosen = next((command for command in commands if command.name == name), None)
     if chosen is not None:
         chosen.load().add_parser(subparsers)
-    for command in commands:
+    for command in commands:  # the others, for the list in --help
         if chosen is None or command.module != chosen.module:
             subparsers.add_parser(command.name, help=command.help)
     return parser

@@ -8,7 +8,7 @@ import pytest
 
 from .ledger import Ledger
 
-CONFLICT = "test_a_plan_that_is_out_of_date_ends_and_what_is_there_is_read"
+CONFLICT = "test_a_conflict_ends_the_plan_and_the_object_is_read_again"
 BESIDE = "test_an_agent_runs_next_to_the_control_planes_scheduler"
 pytestmark = pytest.mark.audit
 
@@ -21,7 +21,7 @@ SELDOM = {
     ("daemonsets", "update"): "test_changed_or_deleted_objects_are_restored",
     ("poddisruptionbudgets", "delete"): "test_the_budget_allows_one_eviction_at_a_time",
     ("poddisruptionbudgets", "update"): "test_the_budget_allows_one_eviction_at_a_time",
-    ("secrets", "delete"): "test_a_secret_of_another_type_is_made_again",
+    ("secrets", "delete"): "test_a_secret_of_another_type_is_recreated",
     ("serviceaccounts", "update"): "test_the_token_of_the_installer_account_is_disabled_again",
 }  # fmt: skip
 """Rights that are used only after rare failures, and the tests that provoke those."""
@@ -33,9 +33,9 @@ SELDOM_OF = {
     # Agents that bind and agents that do not have one program; here one that binds learns.
     **{("scheduler-extender", "configmaps", verb): BESIDE for verb in ("list", "watch")},
     ("load-annotator", "nodes", "get"): "test_a_patch_of_an_outdated_node_is_refused",
-    ("load-annotator", "nodes", "list"): "test_metrics_server_is_asked_once_for_all",
+    ("load-annotator", "nodes", "list"): "test_metrics_server_is_requested_once_for_all_nodes",
     # The kubelet asks the API server about it in its own name.
-    ("load-annotator", "nodes/stats", "get"): "test_a_kubelet_is_asked_with_our_token",
+    ("load-annotator", "nodes/stats", "get"): "test_kubelet_receives_the_token",
 }  # fmt: skip
 """The same for single accounts; "nodes" of the annotator includes metrics-server's."""
 

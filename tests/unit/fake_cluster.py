@@ -13,8 +13,8 @@ from typing import Any
 
 from kube_scheduler_operator.base.platform import KUBEADM
 from kube_scheduler_operator.base.settings import Settings
-from kube_scheduler_operator.engine.reconcile import reconcile
 from kube_scheduler_operator.engine.executor import Executor
+from kube_scheduler_operator.engine.reconcile import reconcile
 from kube_scheduler_operator.engine.snapshots import take_snapshot
 from kube_scheduler_operator.kube.errors import ApiRequest, NotFound
 from kube_scheduler_operator.kube.resource import (

@@ -70,7 +70,7 @@ class PolicyFollower:
         try:
             content = self._path.read_bytes()
             if content == self._content:
-                self.error = ""
+                self._rejected, self.error = None, ""
                 return False
             if content == self._rejected:
                 return False

@@ -56,6 +56,10 @@ class Phase(StrEnum):
     RESTORE = "restore"
 
 
+# Installers of other versions read the journal, so the key in the file stays.
+_LAST_ERROR_KEY: Final = "last_words"  # words: allow last words - the key in the file
+
+
 @dataclass(frozen=True, slots=True)
 class Journal:
     """The state of a swap in progress, from which another installer can resume it.
@@ -88,6 +92,7 @@ class Journal:
     def serialise(self) -> bytes:
         """The content of the journal file."""
         document = {name: getattr(self, name) for name in self.__slots__}
+        document[_LAST_ERROR_KEY] = document.pop("last_error")
         return (json.dumps(document) + "\n").encode()
 
     @classmethod
@@ -97,8 +102,7 @@ class Journal:
             return None
         try:
             document = json.loads(data)
-            old = document.pop("last_words", "")  # words: allow last words - older installers' key
-            document.setdefault("last_error", old)
+            document["last_error"] = document.pop(_LAST_ERROR_KEY, "")
             return cls(**{**document, "phase": Phase(document["phase"])})
         except (ValueError, TypeError, KeyError, AttributeError):
             return None
