@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
@@ -93,7 +93,13 @@ def _conditions(
     prefix = platform.cluster_config
     results = [union(aggregate, parsed, now, prefix_healthy=prefix) for aggregate in AGGREGATES]
     waits = [r.requeue_after for r in results if r.requeue_after is not None]
-    return [r.condition for r in results], min(waits, default=None)
+    found = [r.condition for r in results]
+    healthy = all(c.status == "False" for c in parsed if c.type.endswith(names.DEGRADED))
+    if healthy and not platform.cluster_config:
+        # kubectl shows the message of Degraded; without an error, what runs is more useful.
+        runs = next((c.message for c in found if c.type == names.AVAILABLE), "")
+        found = [replace(c, message=runs) if c.type == names.DEGRADED else c for c in found]
+    return found, min(waits, default=None)
 
 
 def _versions(

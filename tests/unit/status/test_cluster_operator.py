@@ -77,6 +77,31 @@ def test_types_precede_healthy_messages_only_on_openshift(platform: Any, message
     ] == message
 
 
+@pytest.mark.parametrize(
+    ("platform", "bad", "message"),
+    [
+        (KUBEADM, False, "3 of 3 nodes at revision 7"),
+        (KUBEADM, True, "all Ready\nStaticPodsDegraded: no pod"),
+        (OPENSHIFT, False, "NodeControllerDegraded: all Ready"),
+    ],
+    ids=["elsewhere", "an error within its inertia", "OpenShift"],
+)
+def test_kubectl_shows_what_runs_while_there_is_no_error(
+    platform: Any, bad: bool, message: str
+) -> None:
+    conditions = [
+        {**HEALTHY[2], "message": "3 of 3 nodes at revision 7"},
+        {"type": "NodeControllerDegraded", "status": "False", "message": "all Ready"},
+    ]
+    if bad:
+        fresh = NOW.strftime("%Y-%m-%dT%H:%M:%SZ")
+        error = {"type": "StaticPodsDegraded", "status": "True", "message": "no pod"}
+        conditions.append({**error, "reason": "Error", "lastTransitionTime": fresh})
+    obj = plan(platform=platform, conditions=conditions).object
+    found = {c["type"]: c for c in obj["status"]["conditions"]}["Degraded"]
+    assert (found["status"], found["message"]) == ("False", message)
+
+
 def test_types_precede_the_messages_of_unhealthy_conditions() -> None:
     fresh = NOW.strftime("%Y-%m-%dT%H:%M:%SZ")
     bad = {"type": "StaticPodsDegraded", "status": "True", "reason": "Error", "message": "no pod"}
