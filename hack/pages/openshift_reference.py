@@ -372,7 +372,7 @@ REASONS: tuple[Reason, ...] = (
     Reason(
         _TYPES,
         "UnknownScheduler",
-        ("informational: an unmanaged scheduler serves a schedulerName that is already served"),
+        "informational: an unmanaged scheduler serves a schedulerName that is already served",
     ),
     Reason(_TYPES, "UnknownLeaseHolder", "always False here: it concerns plain clusters"),
     Reason(_TYPES, "ConfigurationWarnings", "informational: accepted settings that may surprise"),
@@ -400,17 +400,17 @@ REASONS: tuple[Reason, ...] = (
     Reason(
         _OPERATOR,
         "version of kube-scheduler",
-        ("kube-scheduler's version, reported only when all its Pods run one image"),
+        "kube-scheduler's version, reported only when all its Pods run one image",
     ),
     Reason(
         _OPERATOR,
         "related: schedulers*",
-        ("the reference names the kind; here the only object of the kind is named"),
+        "the reference names the kind; here the only object of the kind is named",
     ),
     Reason(
         _OPERATOR,
         "related: namespaces/openshift-config*",
-        ("the operator owns nothing there; it only reads certificates in the second one"),
+        "the operator owns nothing there; it only reads certificates in the second one",
     ),
     Reason(
         _OPERATOR,
@@ -458,7 +458,7 @@ REASONS: tuple[Reason, ...] = (
     Reason(
         _OBJECTS,
         "Pod revision-pruner-N-NODE",
-        ("the installer removes old directories after a success: nothing additional to run"),
+        "the installer removes old directories after a success: nothing additional to run",
     ),
     Reason(
         _OBJECTS,
@@ -478,7 +478,7 @@ REASONS: tuple[Reason, ...] = (
     Reason(
         _OBJECTS,
         "NetworkPolicy secondary-schedulers",
-        ("secondary schedulers (SecondaryScheduler); OpenShift has a separate operator for them"),
+        "secondary schedulers (SecondaryScheduler); OpenShift has a separate operator for them",
     ),
     Reason(
         _OBJECTS,
@@ -501,27 +501,27 @@ REASONS: tuple[Reason, ...] = (
     Reason(
         _OBJECTS,
         "Pod openshift-kube-scheduler-guard-NODE",
-        ("a guard also on a single node, because it watches its scheduler's kubeconfig"),
+        "a guard also on a single node, because it watches its scheduler's kubeconfig",
     ),
     Reason(
         _OBJECTS,
         "* kube-scheduler-cert-syncer*",
-        ("a DaemonSet copies certificates; its token is bound to its Pod and renewed"),
+        "a DaemonSet copies certificates; its token is bound to its Pod and renewed",
     ),
     Reason(
         _OBJECTS,
         "ServiceAccount cert-syncer-sa",
-        ("a DaemonSet copies certificates; its token is bound to its Pod and renewed"),
+        "a DaemonSet copies certificates; its token is bound to its Pod and renewed",
     ),
     Reason(
         _OBJECTS,
         "Role* kube-scheduler-operator",
-        ("the operator is not cluster-admin: it has a Role in each namespace that it works in"),
+        "the operator is not cluster-admin: it has a Role in each namespace that it works in",
     ),
     Reason(
         _OBJECTS,
         "Role* system:openshift:leader-locking-kube-scheduler",
-        ("the reference has it in kube-system, for locks that kube-scheduler no longer uses"),
+        "the reference has it in kube-system, for locks that kube-scheduler no longer uses",
     ),
     # --- labels, annotations, keys ------------------------------------------------------------
     Reason(_METADATA, f"*: {_OWNED}", _MANAGED_BY),
@@ -536,7 +536,7 @@ REASONS: tuple[Reason, ...] = (
     Reason(
         _KEYS,
         "revision-status-N",
-        ("also the hash of the content, and the settings for it, for `rollout undo`"),
+        "also the hash of the content, and the settings for it, for `rollout undo`",
     ),
     # --- static pod ---------------------------------------------------------------------------
     Reason(
@@ -575,7 +575,7 @@ REASONS: tuple[Reason, ...] = (
     Reason(
         _FLAGS,
         "--feature-gates",
-        ("only gates that this kube-scheduler has: a stock one exits at an unknown gate"),
+        "only gates that this kube-scheduler has: a stock one exits at an unknown gate",
     ),
     Reason(_FLAGS, "--tls-cert-file", _NO_ISSUER),
     Reason(_FLAGS, "--tls-private-key-file", _NO_ISSUER),
@@ -594,14 +594,14 @@ REASONS: tuple[Reason, ...] = (
     Reason(
         _INSTALLER,
         "containers",
-        ("kube-scheduler itself checks the revision (`preflight`), in addition to the installer"),
+        "kube-scheduler itself checks the revision (`preflight`), in addition to the installer",
     ),
     Reason(_INSTALLER, "its token", "everything that it needs is mounted: it never uses the API"),
     Reason(_INSTALLER, "privileged containers", "it may write one directory only"),
     Reason(
         _INSTALLER,
         "restart policy",
-        ("an installer that was killed continues where it stopped; a definitive result ends it"),
+        "an installer that was killed continues where it stopped; a definitive result ends it",
     ),
     Reason(
         _INSTALLER,

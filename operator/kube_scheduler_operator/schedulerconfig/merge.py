@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import chain
@@ -52,14 +52,7 @@ def merge_process(documents: Sequence[Mapping[str, Any] | None]) -> dict[str, An
     Raises:
         TypeMetaError: a document has another apiVersion or kind than an earlier one.
     """
-    merger = _merger(semantic=False)
-    result: dict[str, Any] = {}
-    for document in documents:
-        if not document:
-            continue
-        validate_type_meta(result, document)
-        result = merger.merge(result, normalized_json(document))
-    return result
+    return _merge(_merger(semantic=False), documents, normalized_json)
 
 
 def merge_semantically(documents: Iterable[Mapping[str, Any] | None]) -> dict[str, Any]:
@@ -72,13 +65,25 @@ def merge_semantically(documents: Iterable[Mapping[str, Any] | None]) -> dict[st
     Raises:
         TypeMetaError: a document has another apiVersion or kind than an earlier one.
     """
-    merger = _merger(semantic=True)
+    return _merge(
+        _merger(semantic=True),
+        documents,
+        lambda document: _with_scheduler_name(normalized_json(document)),
+    )
+
+
+def _merge(
+    merger: Merger,
+    documents: Iterable[Mapping[str, Any] | None],
+    prepare: Callable[[Mapping[str, Any]], dict[str, Any]],
+) -> dict[str, Any]:
+    """Merge the prepared documents, in order; empty ones are skipped."""
     result: dict[str, Any] = {}
     for document in documents:
         if not document:
             continue
         validate_type_meta(result, document)
-        result = merger.merge(result, _with_scheduler_name(normalized_json(document)))
+        result = merger.merge(result, prepare(document))
     return result
 
 
