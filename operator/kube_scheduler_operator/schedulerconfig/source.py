@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, Final
 
 import yaml
@@ -18,7 +19,8 @@ import yaml
 from ..base.findings import Path
 from . import source_json
 from .go_values import without_nulls
-from .source_tree import Flaw, ParseError, Position, SourceNode
+from .source_nesting import find_deep_document
+from .source_tree import DEEPEST, TOO_DEEP, Flaw, ParseError, Position, SourceNode
 
 __all__ = ["Document", "Flaw", "ParseError", "Position", "read"]
 
@@ -39,6 +41,9 @@ _WORDS: Final[dict[str, Any]] = {
 }
 _MOST_NODES: Final = 100_000
 """Above any real configuration; a few lines of nested aliases exceed it."""
+
+_MOST_DIGITS: Final = 1000
+"""Of a number; no float64 is as large, and Go reads a number out of its range as a string."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,13 +94,17 @@ def read(text: str) -> tuple[list[Document], ParseError | None]:
         return [Document(root, tuple(flaws))], None
     documents: list[Document] = []
     try:
+        deep = find_deep_document(text, _LOADER)
         # Composing only creates nodes and constructs no objects, so the input is safe.
-        for node in yaml.compose_all(text, Loader=_LOADER):
+        nodes = yaml.compose_all(text, Loader=_LOADER)
+        for node in nodes if deep is None else islice(nodes, deep.index):
             if node is not None:
                 builder = _Builder()
                 root = builder.node(node)
                 if root.data is not None:
                     documents.append(Document(root, tuple(builder.flaws)))
+        if deep is not None:
+            return documents, ParseError(deep.position, TOO_DEEP)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = Position(mark.line + 1, mark.column + 1) if mark else Position(1, 1)
@@ -108,8 +117,6 @@ def read(text: str) -> tuple[list[Document], ParseError | None]:
         return documents, ParseError(Position(1, 1), str(error))
     except ParseError as error:
         return documents, error
-    except RecursionError:
-        return documents, ParseError(Position(1, 1), "nested too deeply")
     return documents, None
 
 
@@ -135,6 +142,8 @@ class _Builder:
         self.count += 1
         if id(node) in self.open:
             raise ParseError(where, "an anchor contains itself; write the value out")
+        if len(self.open) > DEEPEST:
+            raise ParseError(where, TOO_DEEP)
         if self.count > _MOST_NODES:
             raise ParseError(where, "aliases make this file too large; write the values out")
         if isinstance(node, yaml.ScalarNode):
@@ -196,7 +205,12 @@ def scalar(node: yaml.ScalarNode) -> Any:
     if tag == "binary":
         import base64
 
-        return base64.b64decode(text).decode(errors="replace")
+        try:
+            lines = text.replace("\r", "").replace("\n", "")
+            return base64.b64decode(lines, validate=True).decode(errors="replace")
+        except ValueError:
+            message = "!!binary is not followed by base64; encode the value"
+            raise ParseError(_position(node), message) from None
     if tag.startswith("!") or (not plain and tag == "str"):
         return text
     value = _resolve(text)
@@ -211,6 +225,8 @@ def _resolve(text: str) -> Any:
     if text[0] not in "+-.0123456789":
         return text
     digits = text.replace("_", "")
+    if len(digits) > _MOST_DIGITS:
+        return text
     if _INTEGER.fullmatch(digits):
         return _integer(digits)
     if _FLOAT.fullmatch(digits):

@@ -5,17 +5,17 @@ kube-scheduler reads `5.0` as an integer in YAML but rejects it in JSON, so floa
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass, field
 from json.decoder import JSONDecodeError, scanstring  # type: ignore[attr-defined]  # not in stubs
 from typing import Any, Final, NoReturn
 
-from .source_tree import Flaw, ParseError, Position, SourceNode
+from .source_tree import DEEPEST, TOO_DEEP, Flaw, ParseError, Position, SourceNode
 
 _SPACE: Final = re.compile(r"[ \t\r\n]*")
 _NUMBER: Final = re.compile(r"(-?(?:0|[1-9]\d*))(\.\d+)?([eE][-+]?\d+)?", re.ASCII)
 _WORDS: Final = {"true": True, "false": False, "null": None}
-_DEEPEST: Final = 100  # twice as deep as any configuration, and far below Python's limit
 
 
 def parse(text: str) -> tuple[SourceNode, list[Flaw]]:
@@ -60,8 +60,8 @@ class _Parser:
         return self.text[self.at : self.at + 1]
 
     def value(self, depth: int) -> SourceNode:
-        if depth > _DEEPEST:
-            self.fail("nested too deeply")
+        if depth > DEEPEST:
+            self.fail(TOO_DEEP)
         where, first = self.position(self.at), self.peek()
         if first == "{":
             return self._object(where, depth)
@@ -74,8 +74,10 @@ class _Parser:
     def _literal(self) -> Any:
         number = _NUMBER.match(self.text, self.at)
         if number:
-            self.at = number.end()
             whole, fraction, exponent = number.groups()
+            if math.isinf(float(number[0])):
+                self.fail("the number does not fit into a float64; use a smaller number")
+            self.at = number.end()
             return float(number[0]) if fraction or exponent else int(whole)
         for word in _WORDS:
             if self.text.startswith(word, self.at):
@@ -88,7 +90,8 @@ class _Parser:
             value, self.at = scanstring(self.text, self.at + 1, True)
         except JSONDecodeError as error:
             raise ParseError(self.position(error.pos), error.msg) from None
-        return str(value)
+        # Like Go, replace halves of a surrogate pair, which no encoding can represent.
+        return str(value).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
     def _object(self, where: Position, depth: int) -> SourceNode:
         fields: dict[str, tuple[Position, SourceNode]] = {}

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from ..base.findings import Path
+
+DEEPEST: Final = 100
+"""Maximum nesting: twice as deep as any configuration, and far below Python's limit."""
+TOO_DEEP: Final = f"nested more than {DEEPEST} levels deep; remove levels"
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -133,3 +133,56 @@ def test_nested_aliases_are_limited() -> None:
     _, error = read("\n".join(lines))
     assert error is not None
     assert "aliases" in error.message
+
+
+DEEP = {
+    "flow lists": ("x: " + "[" * 5000, 1, 103),
+    "flow maps": ("x: " + "{a: " * 5000, 1, 400),
+    "compact lists": ("- " * 5000 + "a", 1, 201),
+    "keys that are maps": ("? " * 5000 + "a", 1, 201),
+    "the second document": ("a: 1\n---\n" + "- " * 5000 + "a", 3, 201),
+    "JSON": ('{"a": ' + "[" * 5000, 1, 107),
+    "aliases": (
+        "a: &a " + "[" * 60 + "]" * 60 + "\nb: &b " + "[" * 60 + "*a" + "]" * 60, 1, 47,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DEEP)
+def test_the_first_value_that_is_nested_too_deeply_ends_parsing(name: str) -> None:
+    text, line, column = DEEP[name]
+    documents, error = read(text)
+    assert error is not None
+    assert "more than 100 levels deep" in error.message
+    assert error.position == Position(line, column)
+    assert len(documents) == (name == "the second document")
+
+
+def test_a_hundred_levels_are_readable() -> None:
+    assert value("a: " + "[" * 99 + "]" * 99)["a"]
+
+
+DIGITS = "1" * 5000
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (f"a: {DIGITS}", DIGITS),
+        (f"a: 0x{DIGITS}", f"0x{DIGITS}"),
+        ('{"a": "\\ud800 \\ud83d\\ude00"}', "\ufffd \U0001f600"),
+    ],
+)
+def test_values_that_python_does_not_represent_are_as_in_go(text: str, expected: str) -> None:
+    assert value(text)["a"] == expected
+
+
+@pytest.mark.parametrize(
+    "text", [f'{{"a": {DIGITS}}}', '{"a": 1e999}', "a: !!binary \u00e9", "a: !!binary ="]
+)
+def test_values_that_go_cannot_read_are_errors_with_a_position(text: str) -> None:
+    documents, error = read(text)
+    assert documents == []
+    assert error is not None
+    assert error.position.line == 1
+    assert error.position.column > 1
