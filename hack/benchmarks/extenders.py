@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.table import REPOSITORY
-from cluster import paths, processes, yardstick
+from cluster import go_programs, paths, processes
 from cluster.api import wait
 from cluster.console import SandboxError
 from cluster.scheduling import answers, fetch, free_port
@@ -25,6 +25,7 @@ START_SECONDS = 120.0
 TIMEOUT, TIMEOUT_OF_FULL = "500ms", "30s"
 """The first is the default of a SchedulerExtender; the second is for megabytes of nodes."""
 AGENT = "bench"
+_WITHOUT_GO = "leave the variants go and go-full out (--variants)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +105,7 @@ class Extender:
         self._sandbox, self._variant = sandbox, variant
         self.port = free_port()
         self._command, self._environment = (
-            ([yardstick.provide(), f"-listen=127.0.0.1:{self.port}"], {})
+            ([go_programs.provide("yardstick", _WITHOUT_GO), f"-listen=127.0.0.1:{self.port}"], {})
             if variant.program == "go"
             else self._ours(sampled)
         )

@@ -128,14 +128,14 @@ def _entry(spec: Mapping[str, Any]) -> dict[str, Any]:
         verbs = {verb: verb for verb in agent_verbs(agent)}
     entry: dict[str, Any] = {f"{verb}Verb": verbs[verb] for verb in VERBS if verbs.get(verb)}
     if entry.get("prioritizeVerb"):
-        entry["weight"] = spec.get("weight", 1)
+        entry["weight"] = spec.get("weight") or 1
     url = str(spec.get("url") or "")
     if agent is None:
         entry["urlPrefix"] = url.rstrip("/")
         if url.startswith("https://"):
             entry["enableHTTPS"] = True
-            if tls := mapping(spec.get("tls")):
-                entry["tlsConfig"] = dict(tls)
+            if tls := {k: v for k, v in mapping(spec.get("tls")).items() if v}:
+                entry["tlsConfig"] = tls
     entry["httpTimeout"] = spec.get("timeout") or DEFAULT_TIMEOUT
     if agent is not None or spec.get("nodeCacheCapable", True):
         entry["nodeCacheCapable"] = True
@@ -225,7 +225,7 @@ def _rules(spec: Mapping[str, Any]) -> Iterator[Problem]:
         message = "tls is for a url that begins with https://; remove it"
         yield Problem(INVALID_EXTENDER, ("tls",), message)
     tls = mapping(spec.get("tls"))
-    if ("certFile" in tls) != ("keyFile" in tls):
+    if bool(tls.get("certFile")) != bool(tls.get("keyFile")):
         message = "certFile and keyFile need each other; set both or neither"
         yield Problem(INVALID_EXTENDER, ("tls",), message)
     yield from _timeout(spec)
@@ -255,7 +255,7 @@ TAKEN_PORTS: Final = frozenset({2379, 2380, 2381, 6443, 10248, 10249, 10250, 102
 
 def _timeout(spec: Mapping[str, Any]) -> Iterator[Problem]:
     text = spec.get("timeout")
-    if text is None:
+    if text in (None, ""):
         return
     try:
         value = seconds(text)
@@ -270,7 +270,7 @@ def _timeout(spec: Mapping[str, Any]) -> Iterator[Problem]:
 def _short_timeout(spec: Mapping[str, Any], agent: Mapping[str, Any] | None) -> Iterator[Problem]:
     """A warning: kube-scheduler ignores a late ignorable extender, so its filter has no effect."""
     text = spec.get("timeout")
-    if text is None or agent is None or "filter" not in agent_verbs(agent):
+    if not text or agent is None or "filter" not in agent_verbs(agent):
         return
     if seconds(text) < SHORTEST_OF_FILTER:
         yield Problem(

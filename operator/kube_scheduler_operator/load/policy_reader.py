@@ -106,8 +106,8 @@ class PolicyReader(Values):
             refresh=self.time(document, refresh, path, default.refresh, least=1.0),
             write=tuple(self.words(document, "write", path, WRITABLE)),
             remove=tuple(self.words(document, "remove", path, FAMILIES)),
-            read=self.word(document.get("read", OWN), (*path, "read"), READABLE),
-            crane_zone=str(document.get(zone, default.crane_zone)),
+            read=self.word(document.get("read") or OWN, (*path, "read"), READABLE),
+            crane_zone=str(document.get(zone) or default.crane_zone),
         )
         self._check(policy, path)
         return policy

@@ -56,7 +56,7 @@ def read_source(value: Any, path: Path, shape: SourceShape) -> tuple[SourceSpec,
         return SourceSpec(), problems
     if not isinstance(value, Mapping):
         return SourceSpec(), [Problem("InvalidType", path, "this must be an object with a type")]
-    kind = value.get("type", NODE_METRICS)
+    kind = value.get("type") or NODE_METRICS
     if kind not in SOURCES:
         hint = did_you_mean(str(kind), SOURCES)
         message = f'"{kind}" is not a source{hint}; use {listing(SOURCES)}'
@@ -65,13 +65,13 @@ def read_source(value: Any, path: Path, shape: SourceShape) -> tuple[SourceSpec,
     port = _KUBELET_PORT if kind == KUBELET_SUMMARY else SourceSpec().port
     source = SourceSpec(
         type=kind,
-        port=_port(fields.get("port", port), (*at, "port"), problems),
-        path=_path(fields.get("path", SourceSpec().path), (*at, "path"), problems),
+        port=_port(fields.get("port") or port, (*at, "port"), problems),
+        path=_path(fields.get("path") or SourceSpec().path, (*at, "path"), problems),
         url=_url(fields.get("url"), (*at, "url"), problems) if kind == PROMETHEUS else "",
         token_file=_file(fields.get(shape.secrets[0]), "token", (*at, shape.secrets[0]), problems),
         ca_file=_file(fields.get(shape.secrets[1]), "ca.crt", (*at, shape.secrets[1]), problems),
         insecure_skip_verify=bool(fields.get("insecureSkipVerify", False)),
-        percent=_unit(fields.get("unit", _UNITS[0]), (*at, "unit"), problems),
+        percent=_unit(fields.get("unit") or _UNITS[0], (*at, "unit"), problems),
         queries=_queries(fields.get("queries"), (*at, "queries"), problems),
         timeout=_timeout(value.get(shape.timeout), (*path, shape.timeout), problems),
     )
@@ -172,7 +172,7 @@ def _queries(value: Any, at: Path, problems: list[Problem]) -> Mapping[str, str]
 
 
 def _timeout(value: Any, at: Path, problems: list[Problem]) -> float:
-    if value is None:
+    if value in (None, ""):
         return SourceSpec().timeout
     try:
         timeout = seconds(value) if isinstance(value, str) else float(value)

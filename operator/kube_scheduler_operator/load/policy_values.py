@@ -63,7 +63,7 @@ class Values:
         self, document: Mapping[str, Any], key: str, path: Path, default: float, *, least: float
     ) -> float:
         """A field's time in seconds, or the default; a format without the field has no `key`."""
-        if not key or document.get(key) is None:
+        if not key or document.get(key) in (None, ""):
             return default
         value = self.seconds(document[key], (*path, key))
         if value is not None and value < least:

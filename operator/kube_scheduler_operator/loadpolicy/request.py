@@ -134,7 +134,7 @@ def _annotator(fields: Mapping[str, Any]) -> Workload:
     return Workload(
         replicas=int(fields.get("replicas", REPLICAS)),
         log_level=str(fields.get("logLevel") or "Normal"),
-        resources=mapping(fields.get("resources", ANNOTATOR_RESOURCES)),
+        resources=mapping(fields.get("resources") or ANNOTATOR_RESOURCES),
         node_selector=mapping(fields.get("nodeSelector")),
         tolerations=tuple(fields.get("tolerations", CONTROL_PLANE_TOLERATIONS)),
     )
@@ -142,7 +142,7 @@ def _annotator(fields: Mapping[str, Any]) -> Workload:
 
 def _exporter(fields: Mapping[str, Any]) -> Exporter:
     return Exporter(
-        resources=mapping(fields.get("resources", METRICS_RESOURCES)),
+        resources=mapping(fields.get("resources") or METRICS_RESOURCES),
         node_selector=mapping(fields.get("nodeSelector")),
         tolerations=tuple(fields.get("tolerations", EVERYWHERE)),
         arguments=tuple(map(str, fields.get("args") or ())),

@@ -120,7 +120,7 @@ def read(obj: Object) -> SchedulerRequest:
         tolerations=spec.get("tolerations"),
         affinity=mapping(spec.get("affinity")),
         spread=spec.get("topologySpreadConstraints"),
-        resources=mapping(spec.get("resources", DEFAULT_RESOURCES)),
+        resources=mapping(spec.get("resources") or DEFAULT_RESOURCES),
         priority_class=str(spec.get("priorityClassName") or PRIORITY_CLASS),
         pull_secrets=None if secrets is None else tuple(str(one["name"]) for one in secrets),
         sidecars=tuple(map(mapping, spec.get("sidecars") or ())),

@@ -181,7 +181,7 @@ def test_a_profile_has_every_extension_point_with_the_same_schema() -> None:
         (
             names.KUBESCHEDULERS,
             "spec.managementState",
-            ["Managed", "Force", "Unmanaged", "Removed"],
+            ["", "Managed", "Force", "Unmanaged", "Removed"],
         ),
         (names.KUBESCHEDULERS, "spec.tlsSecurityProfile.type", list(TYPES)),
         (names.SCHEDULERPROFILES, "spec.base", ["", *BASES]),

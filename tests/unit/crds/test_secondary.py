@@ -39,7 +39,8 @@ def test_every_field_is_read() -> None:
         "namespace": "n", "image": "i", "command": ["c"], "replicas": 5, "logLevel": "Debug",
         "config": {"parallelism": 1}, "profiles": [{}], "featureGates": {"A": True},
         "extraArguments": {"a": "b"}, "nodeSelector": {"a": "b"}, "tolerations": [],
-        "affinity": {"a": {}}, "topologySpreadConstraints": [], "resources": {},
+        "affinity": {"a": {}}, "topologySpreadConstraints": [],
+        "resources": {"limits": {"memory": "1Gi"}},
         "priorityClassName": "p", "imagePullSecrets": [], "sidecars": [{"name": "x"}],
         "volumes": [{"name": "v"}], "forceRedeploymentReason": "r",
     }  # fmt: skip

@@ -12,6 +12,7 @@ from kube_scheduler_operator.__main__ import COMMANDS, _parser
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import (
     AUTHENTICATION_NAMESPACE,
+    KUBEADM,
     OPENSHIFT,
     PLATFORMS,
     RKE2,
@@ -156,6 +157,14 @@ def test_scheduler_and_kubescheduler_are_included_without_a_namespace(
     for kind in ("Scheduler", "KubeScheduler"):
         metadata = found(platform, kind, names.CLUSTER)["metadata"]
         assert metadata.keys() == {"name", "labels"}
+
+
+def test_openshifts_typed_client_can_update_the_shipped_kubescheduler() -> None:
+    """OpenShift's definition has no default; elsewhere the operator's own has one."""
+    assert found(OPENSHIFT, "KubeScheduler", names.CLUSTER)["spec"] == {
+        "managementState": "Managed"
+    }
+    assert found(KUBEADM, "KubeScheduler", names.CLUSTER)["spec"] == {}
 
 
 @each_platform

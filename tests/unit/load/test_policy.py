@@ -367,7 +367,10 @@ def test_empty_file_is_the_default() -> None:
             {"source": {"type": "Prometheus"}},
             "source.url: this is required; write the URL of Prometheus",
         ),
-        ({"source": {"type": "NodeMetrics", "port": 0}}, "source.port: 0 is not a valid port"),
+        (
+            {"source": {"type": "NodeMetrics", "port": 65536}},
+            "source.port: 65536 is not a valid port",
+        ),
         (
             {"source": {"type": "MetricsServer", "port": 1}},
             'source.port: unknown field "port"; remove it',
