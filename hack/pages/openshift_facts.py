@@ -121,7 +121,7 @@ def _cluster_operator(
         for kind, text in _messages(status["conditions"], say).items()
     }
     facts |= {
-        f"version of {one['name']}": "the release's" if one["version"] == release else "its own"
+        f"version of {one['name']}": _version(one["version"], release)
         for one in status.get("versions") or ()
     }
     for one in status.get("relatedObjects") or ():
@@ -130,6 +130,12 @@ def _cluster_operator(
         facts[f"related: {one['resource']}{group}/{one['name']}{where}"] = "yes"
     facts["printer columns"] = ", ".join(columns)
     return facts
+
+
+def _version(found: str, release: str) -> str:
+    if found == release:
+        return "the release's"
+    return "kube-scheduler's" + (", without v" if found[:1].isdigit() else "")
 
 
 def _during(pairs: Iterable[Sequence[Sequence[Object]]], say: _Plain) -> dict[str, str]:

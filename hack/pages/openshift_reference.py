@@ -70,14 +70,6 @@ _AT_REST = {
     "NodeControllerDegraded": "False, MasterNodesReady",
     "UnsupportedConfigOverridesUpgradeable": "True, NoUnsupportedConfigOverrides",
 }
-_NOT_HERE = (
-    "KubeControllerManagerStaticResourcesDegraded",
-    "BackingResourceControllerDegraded",
-    "ResourceSyncControllerDegraded",
-    "GuardControllerDegraded",
-    "MissingStaticPodControllerDegraded",
-    "InstallerPodNetworkingDegraded",
-)
 _REVISIONED = (
     "config",
     "kube-scheduler-cert-syncer-kubeconfig",
@@ -91,7 +83,7 @@ _REVISION_CONTROLLER = "kube-scheduler-RevisionController"
 
 REFERENCE: Mapping[str, Mapping[str, str]] = {
     _TYPES: dict.fromkeys(_AT_REST, _YES),
-    _STATES: {kind: state for kind, state in _AT_REST.items() if kind not in _NOT_HERE},
+    _STATES: _AT_REST,
     _MESSAGES: {
         "NodeInstallerProgressing": "1 node is at revision N",
         "StaticPodsAvailable": "1 nodes are active; 1 node is at revision N",
@@ -120,7 +112,7 @@ REFERENCE: Mapping[str, Mapping[str, str]] = {
         "message of Upgradeable at rest": "All is well",
         "version of operator": "the release's",
         "version of raw-internal": "the release's",
-        "version of kube-scheduler": "the release's",
+        "version of kube-scheduler": "kube-scheduler's, without v",
         "related: kubeschedulers.operator.openshift.io/cluster": _YES,
         "related: schedulers.config.openshift.io/": _YES,
         "related: namespaces/openshift-config": _YES,
@@ -309,7 +301,6 @@ REFERENCE: Mapping[str, Mapping[str, str]] = {
     _ABOUT: {"involved object": "Deployment openshift-kube-scheduler-operator"},
 }
 
-_ONE_RECONCILE = "these controllers do not exist: one reconcile does their work"
 _WITH_REASON = (
     "a condition always has a reason, as Kubernetes' API conventions require;"
     " AsExpected is the reference's own reason"
@@ -332,19 +323,9 @@ REASONS: tuple[Reason, ...] = (
     # --- KubeScheduler ------------------------------------------------------------------------
     Reason(
         _TYPES,
-        "KubeControllerManagerStaticResourcesDegraded",
-        (
-            "the original has the name of another operator; here "
-            "`KubeSchedulerStaticResourcesDegraded`"
-        ),
-    ),
-    Reason(
-        _TYPES,
         "KubeSchedulerStaticResourcesDegraded",
         "`KubeControllerManagerStaticResourcesDegraded` with the right name",
     ),
-    *(Reason(_TYPES, kind, _ONE_RECONCILE) for kind in _NOT_HERE[1:-1]),
-    Reason(_TYPES, "InstallerPodNetworkingDegraded", "installer Pods use the host network"),
     Reason(
         _TYPES,
         "PreflightDegraded",
@@ -394,23 +375,13 @@ REASONS: tuple[Reason, ...] = (
     Reason(_OPERATOR, "message of Available at rest", _GRAMMAR),
     Reason(
         _OPERATOR,
-        "version of raw-internal",
-        "it repeats the operator's version, for the bookkeeping of the release",
-    ),
-    Reason(
-        _OPERATOR,
-        "version of kube-scheduler",
-        "kube-scheduler's version, reported only when all its Pods run one image",
-    ),
-    Reason(
-        _OPERATOR,
         "related: schedulers*",
         "the reference names the kind; here the only object of the kind is named",
     ),
     Reason(
         _OPERATOR,
-        "related: namespaces/openshift-config*",
-        "the operator owns nothing there; it only reads certificates in the second one",
+        "related: *.kube-scheduler-operator.dev/",
+        "the operator's own kinds, which must-gather then collects",
     ),
     Reason(
         _OPERATOR,

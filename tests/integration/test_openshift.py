@@ -215,3 +215,35 @@ def test_no_secret_is_in_a_revision_an_event_or_the_status(world: World) -> None
         assert lines
         encoded = base64.b64encode(key.encode()).decode()
         assert not any(secret in texts for secret in (*lines, encoded))
+
+
+def test_the_policy_config_map_follows_its_source(world: World) -> None:
+    """As the reference's own end-to-end tests do it: name it, edit it, delete it."""
+    users, copy = "/api/v1/namespaces/openshift-config/configmaps", f"{TARGET}/configmaps"
+    before = world.latest
+
+    def mirrored() -> dict[str, str] | None:
+        try:
+            return dict(world.api.request("GET", f"{copy}/policy-configmap").get("data") or {})
+        except ApiError:
+            return None
+
+    world.api.create(users, {"metadata": {"name": "my-policy"}, "data": {"policy.cfg": "1"}})
+    policy = {"spec": {"policy": {"name": "my-policy"}}}
+    world.api.request("PATCH", f"{CLUSTER}/schedulers/cluster", policy)
+    until(lambda: mirrored() == {"policy.cfg": "1"}, 10, "no copy")
+    world.api.request("PATCH", f"{users}/my-policy", {"data": {"policy.cfg": "2"}})
+    until(lambda: mirrored() == {"policy.cfg": "2"}, 10, "the copy does not follow")
+    world.api.request("DELETE", f"{users}/my-policy")
+    until(lambda: mirrored() is None, 10, "the copy stays without its source")
+    world.api.create(users, {"metadata": {"name": "my-policy"}, "data": {"policy.cfg": "3"}})
+    until(lambda: mirrored() == {"policy.cfg": "3"}, 10, "no copy of the new source")
+    world.api.request("PATCH", f"{CLUSTER}/schedulers/cluster", {"spec": {"policy": {"name": ""}}})
+    until(lambda: mirrored() is None, 10, "the copy stays without the reference")
+    assert world.latest == before, "kube-scheduler does not read it, so nothing is rolled out"
+
+
+def test_cluster_operator_reports_the_operator_before_its_schedulers(world: World) -> None:
+    status = world.api.request("GET", f"{CLUSTER}/clusteroperators/kube-scheduler")["status"]
+    versions = {one["name"]: one["version"] for one in status["versions"]}
+    assert versions == {"raw-internal": openshift.VERSION}, "there are no nodes with schedulers"

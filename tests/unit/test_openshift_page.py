@@ -14,6 +14,7 @@ import yaml
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import OPENSHIFT
 from kube_scheduler_operator.controlplane.compose import Inputs, compose
+from kube_scheduler_operator.controlplane.conditions import CONSTANT
 from kube_scheduler_operator.controlplane.target_config_maps import (
     config_map,
     installer_service_account,
@@ -107,6 +108,7 @@ CONDITIONS = {
         "True", "AsExpected", "1 node is active; 1 node is at revision 7"),
     names.STATIC_PODS_DEGRADED: ("False", "AsExpected", ""),
     names.NODES_DEGRADED: ("False", "MasterNodesReady", "All master nodes are ready"),
+    **{kind: ("False", "AsExpected", f"always False: {why}") for kind, why in CONSTANT.items()},
 }  # fmt: skip
 ROLLING = {
     names.NODE_INSTALLER_PROGRESSING: (
@@ -139,7 +141,8 @@ def raw(conditions: dict[str, tuple[str, str, str]]) -> list[dict[str, Any]]:
 def cluster_operator(conditions: list[dict[str, Any]]) -> dict[str, Any]:
     found = plan_cluster_operator(
         platform=OPENSHIFT, management_state="", conditions=conditions, existing=None, now=NOW,
-        versions={"operator": "4.20.0-sandbox", "kube-scheduler": "v1.35.4"},
+        versions={"operator": "4.20.0-sandbox", "raw-internal": "4.20.0-sandbox",
+                  "kube-scheduler": "1.35.4"},
     ).object  # fmt: skip
     assert found is not None
     return found

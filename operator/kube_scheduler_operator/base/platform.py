@@ -92,6 +92,8 @@ class Platform:
         cluster_config: APIServer, FeatureGate and Infrastructure of config.openshift.io exist, and
             another operator handles those fields of the Scheduler that do not configure
             kube-scheduler.
+        config_namespace: the namespace of users' ConfigMaps that Scheduler refers to; empty if the
+            platform has none.
         kubelet_mark: a substring of the kubelet version that identifies this platform.
     """
 
@@ -115,6 +117,7 @@ class Platform:
     kubelet_pod_dir: str = "/var/lib/kubelet/pods"
     probe_host: str = "127.0.0.1"
     cluster_config: bool = False
+    config_namespace: str = ""
     kubelet_mark: str = ""
     kubeconfig_files: tuple[str, ...] = ()
     dropped_arguments: tuple[str, ...] = ()
@@ -126,6 +129,12 @@ class Platform:
         """The names of the ConfigMaps of a revision."""
         own = (names.CONFIG, names.POD)
         return (*own, names.CA_BUNDLE, names.KUBECONFIG) if self.credentials else own
+
+    @property
+    def source_namespaces(self) -> tuple[str, ...]:
+        """The namespaces of other actors' objects that the operator copies."""
+        managed = self.credentials.namespace if self.credentials else ""
+        return tuple(filter(None, (self.config_namespace, managed)))
 
     def mirror_pod_name(self, node: str) -> str:
         """The name of the mirror pod of `node`."""
@@ -194,6 +203,7 @@ OPENSHIFT = Platform(
         mounted="/etc/kubernetes/static-pod-certs",
     ),
     cluster_config=True,
+    config_namespace="openshift-config",
 )
 
 _RKE2 = "/var/lib/rancher/rke2"

@@ -50,6 +50,8 @@ class Settings:
         operand_image: the image of kube-scheduler; empty: the one that the cluster runs now.
         image_pull_secrets: the names of pull Secrets for pods on nodes.
         operator_version: the version in ClusterOperator.
+        operand_version: kube-scheduler's version in ClusterOperator on OpenShift, as the release
+            payload has it; empty: that of its image.
         release_version: the version of the cluster's OpenShift release; it selects feature gates.
         resync: seconds after which to reconcile even without a change.
         secondary_namespaces: the namespaces of SecondarySchedulers; None: the target namespace.
@@ -61,6 +63,7 @@ class Settings:
     operand_image: str = ""
     image_pull_secrets: tuple[str, ...] = ()
     operator_version: str = __version__
+    operand_version: str = ""
     release_version: str = ""
     resync: float = 60.0
     secondary_namespaces: tuple[str, ...] | None = None

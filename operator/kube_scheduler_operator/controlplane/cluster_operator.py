@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from ..base import names
 from ..kube.resource import CLUSTER_OPERATORS
@@ -11,7 +11,11 @@ from ..model import operand_pods
 from ..model.plan import Create, Plan, Replace
 from ..model.snapshot import Snapshot
 from ..status.cluster_operator import plan_cluster_operator
-from .operand_image import operand_version
+from .operand_image import operand_image, operand_version
+
+_OPERATOR: Final = "operator"
+_RAW_INTERNAL: Final = "raw-internal"
+"""OpenShift's name for the operator's version as soon as it runs."""
 
 
 def report_cluster_operator(
@@ -71,9 +75,24 @@ def report_without_kubescheduler(snapshot: Snapshot) -> Plan:
 
 def _versions(snapshot: Snapshot) -> dict[str, str]:
     """The certain versions: the operand's only if all its pods run the same image."""
-    versions = {"operator": snapshot.settings.operator_version}
+    own = snapshot.settings.operator_version
     images = {operand_pods.read(pod).image for pod in snapshot.operand_pods.values()}
+    if snapshot.platform.cluster_config:
+        return _versions_of_the_release(snapshot, own, images)
+    versions = {_OPERATOR: own}
     if len(images) == 1:
-        version = operand_version(snapshot, images.pop())
-        versions[names.OPERAND] = str(version)
+        versions[names.OPERAND] = str(operand_version(snapshot, images.pop()))
     return versions
+
+
+def _versions_of_the_release(snapshot: Snapshot, own: str, images: set[str]) -> dict[str, str]:
+    """The names and spellings of a release payload, which ends an upgrade by comparing them.
+
+    The operator's version is reported once every scheduler runs the image of its release.
+    """
+    image = operand_image(snapshot)
+    if images != {image}:
+        return {_RAW_INTERNAL: own}
+    found = str(operand_version(snapshot, image)).removeprefix("v")
+    operand = snapshot.settings.operand_version or found
+    return {_RAW_INTERNAL: own, _OPERATOR: own, names.OPERAND: operand}

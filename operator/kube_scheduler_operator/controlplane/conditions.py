@@ -5,7 +5,7 @@ Every reconcile writes every condition, so that one that no longer holds is with
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Final
 
@@ -16,7 +16,7 @@ from ..base.times import timestamp
 from ..model.operand_pods import OperandPod
 from ..model.snapshot import Snapshot
 from ..schedulerconfig.presets import DEFAULT_PROFILE
-from ..status.conditions import AS_EXPECTED, Condition, aggregate, problem_condition
+from ..status.conditions import ALWAYS_FALSE, AS_EXPECTED, Condition, aggregate, problem_condition
 from ..status.scheduler_lease import control_plane_lease, lease_holder
 from ..status.warnings import warnings_condition
 from .revision.history import Revision
@@ -27,6 +27,29 @@ from .rollout.node_statuses import NodeStatus
 from .rollout.observe import Observation
 from .rollout.removal import Removal
 from .rollout.result import RolloutResult, describe
+
+CONSTANT: Final[Mapping[str, str]] = {
+    names.RESOURCE_SYNC_DEGRADED: (
+        f"this operator has no such controller; {names.TARGET_CONFIG_DEGRADED} reports missing "
+        "sources"
+    ),
+    names.CONTROLLER_MANAGER_RESOURCES_DEGRADED: (
+        f"the name is another operator's; see {names.STATIC_RESOURCES_DEGRADED}"
+    ),
+    names.BACKING_RESOURCE_DEGRADED: (
+        f"this operator has no such controller; {names.INSTALLER_DEGRADED} reports failed writes"
+    ),
+    names.GUARD_DEGRADED: (
+        f"this operator has no such controller; {names.STATIC_PODS_DEGRADED} reports a scheduler "
+        "that is missing or not Ready"
+    ),
+    names.MISSING_STATIC_POD_DEGRADED: (
+        f"this operator has no such controller; it installs a missing scheduler again, and "
+        f"{names.STATIC_PODS_DEGRADED} reports it"
+    ),
+    names.INSTALLER_POD_NETWORKING_DEGRADED: "installer Pods use the network of their node",
+}
+"""OpenShift's condition types that never become True here, and where to look instead."""
 
 REVISION_FAILED: Final = "RevisionFailed"
 """Reason of NodeInstallerDegraded: the desired content did not stay healthy and is quarantined."""
@@ -61,6 +84,16 @@ def from_findings(findings: Sequence[Finding]) -> list[Condition]:
             Condition(names.OVERRIDES_UPGRADEABLE, "True", "NoUnsupportedConfigOverrides")
         )
     return conditions
+
+
+def constant_conditions(snapshot: Snapshot) -> list[Condition]:
+    """Condition types that OpenShift's tools ask for and that are always False here."""
+    if not snapshot.platform.cluster_config:
+        return []
+    return [
+        Condition(type_, "False", AS_EXPECTED, f"{ALWAYS_FALSE}{reason}")
+        for type_, reason in CONSTANT.items()
+    ]
 
 
 def revision_conditions(error: str, note: str) -> list[Condition]:

@@ -42,6 +42,7 @@ def take_snapshot(
     view = store.view()
     target = platform.target_namespace
     source = platform.credentials.namespace if platform.credentials else ""
+    users = platform.config_namespace
     pods = view.list(
         kinds.PODS, platform.operand_namespace, labels=dict(platform.static_pod_labels)
     )
@@ -63,6 +64,7 @@ def take_snapshot(
         secrets=_by_name(view.list(kinds.SECRETS, target)),
         source_config_maps=_by_name(view.list(kinds.CONFIG_MAPS, source)),
         source_secrets=_by_name(view.list(kinds.SECRETS, source)),
+        user_config_maps=_by_name(view.list(kinds.CONFIG_MAPS, users) if users else ()),
         apiserver=view.get(kinds.API_SERVERS, names.CLUSTER),
         feature_gate=view.get(kinds.FEATURE_GATES, names.CLUSTER),
         infrastructure=view.get(kinds.INFRASTRUCTURES, names.CLUSTER),

@@ -18,6 +18,7 @@ from ..controlplane.base_configuration import base_configuration
 from ..controlplane.cluster_operator import report_cluster_operator, report_without_kubescheduler
 from ..controlplane.compose import combine
 from ..controlplane.conditions import (
+    constant_conditions,
     from_findings,
     removal_conditions,
     revision_conditions,
@@ -25,6 +26,7 @@ from ..controlplane.conditions import (
 )
 from ..controlplane.observe_attached import observe_extenders, observe_profiles
 from ..controlplane.operand_image import operand_image, operand_version
+from ..controlplane.policy_config_map import mirror_policy
 from ..controlplane.revision.content import RevisionContent
 from ..controlplane.revision.credentials import gather_credentials
 from ..controlplane.revision.history import configurations_in_use, refusal_of
@@ -199,6 +201,7 @@ def report(snapshot: Snapshot, draft: Draft) -> Draft:
         *from_findings(draft.findings),
         *revision_conditions("", revised.note),
         Condition(names.STATIC_RESOURCES_DEGRADED, "False", "AsExpected"),
+        *constant_conditions(snapshot),
         *rollout_conditions(
             snapshot, observation, rolled, desired=revised.desired, rejected=revised.rejected
         ),
@@ -211,6 +214,7 @@ def report(snapshot: Snapshot, draft: Draft) -> Draft:
     work = (
         *_static_resources(snapshot),
         *credentials.actions,
+        *mirror_policy(snapshot),
         *draft.targets,
         *revised.actions,
         *rolled.actions,

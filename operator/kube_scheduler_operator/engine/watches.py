@@ -72,6 +72,8 @@ def watches(platform: Platform, secondary: Sequence[str] | None = None) -> tuple
             WatchSpec(kinds.FEATURE_GATES),
             WatchSpec(kinds.INFRASTRUCTURES),
         ]
+    if platform.config_namespace:
+        specs.append(WatchSpec(kinds.CONFIG_MAPS, platform.config_namespace))
     credentials = platform.credentials
     if credentials is not None:
         certificate = f"metadata.name={credentials.client_certificate}"

@@ -102,6 +102,7 @@ class Snapshot:
         secrets: Secrets of schedulers in the target namespace, by name.
         source_config_maps: ConfigMaps that the cluster keeps for schedulers (platform.Credentials).
         source_secrets: Secrets that it keeps for them.
+        user_config_maps: ConfigMaps of users that Scheduler may refer to.
         service_accounts: the operator's ServiceAccounts in the target namespace, by name.
         nodes: control-plane nodes, by name.
         operand_pods: mirror pods of the scheduler, by node name.
@@ -139,6 +140,7 @@ class Snapshot:
     secrets: Mapping[str, Object] = field(default_factory=dict)
     source_config_maps: Mapping[str, Object] = field(default_factory=dict)
     source_secrets: Mapping[str, Object] = field(default_factory=dict)
+    user_config_maps: Mapping[str, Object] = field(default_factory=dict)
     service_accounts: Mapping[str, Object] = field(default_factory=dict)
     nodes: Mapping[str, Object] = field(default_factory=dict)
     operand_pods: Mapping[str, Object] = field(default_factory=dict)

@@ -10,11 +10,18 @@ from typing import Any, Final
 
 from ..base import names
 from ..base.platform import Platform
+from ..kube.resource import (
+    LOAD_POLICIES,
+    SCHEDULER_EXTENDERS,
+    SCHEDULER_PROFILES,
+    SECONDARY_SCHEDULERS,
+)
 from .condition_union import AGGREGATES, union
-from .conditions import Condition, merge_conditions
+from .conditions import ALWAYS_FALSE, Condition, merge_conditions
 
 API_VERSION: Final = "config.openshift.io/v1"
 
+_OWN_KINDS: Final = (SCHEDULER_PROFILES, SCHEDULER_EXTENDERS, SECONDARY_SCHEDULERS, LOAD_POLICIES)
 _FIELD: Final = "spec.managementState of KubeScheduler cluster is"
 _UNMANAGED: Final = f"{_FIELD} Unmanaged: the operator changes nothing until it is Managed again"
 
@@ -76,11 +83,17 @@ def plan_cluster_operator(
 def related_objects(platform: Platform) -> list[dict[str, str]]:
     """The objects to inspect next; must-gather collects them."""
     namespaces = dict.fromkeys(
-        (platform.operator_namespace, platform.target_namespace, platform.operand_namespace)
+        (
+            *platform.source_namespaces,
+            platform.operator_namespace,
+            platform.target_namespace,
+            platform.operand_namespace,
+        )
     )
     return [
         {"group": "operator.openshift.io", "name": names.CLUSTER, "resource": "kubeschedulers"},
         {"group": "config.openshift.io", "name": names.CLUSTER, "resource": "schedulers"},
+        *({"group": one.group, "name": "", "resource": one.plural} for one in _OWN_KINDS),
         *({"group": "", "name": namespace, "resource": "namespaces"} for namespace in namespaces),
     ]
 
@@ -89,6 +102,8 @@ def _conditions(
     platform: Platform, conditions: Sequence[Mapping[str, Any]], now: datetime
 ) -> tuple[list[Condition], float | None]:
     parsed = [Condition.from_raw(raw) for raw in conditions]
+    # Conditions that are always False have nothing to add to a healthy message.
+    parsed = [replace(c, message="") if c.message.startswith(ALWAYS_FALSE) else c for c in parsed]
     # OpenShift's tools expect the types; elsewhere, a healthy ClusterOperator reads as a sentence.
     prefix = platform.cluster_config
     results = [union(aggregate, parsed, now, prefix_healthy=prefix) for aggregate in AGGREGATES]

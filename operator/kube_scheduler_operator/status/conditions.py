@@ -18,6 +18,8 @@ Status: TypeAlias = Literal["True", "False", "Unknown"]
 RawCondition: TypeAlias = dict[str, Any]
 
 AS_EXPECTED: Final = "AsExpected"
+ALWAYS_FALSE: Final = "always False: "
+"""Begins the message of a condition that never becomes True and exists for OpenShift's tools."""
 
 
 @dataclass(frozen=True, slots=True)

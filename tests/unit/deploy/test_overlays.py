@@ -122,7 +122,7 @@ def test_namespaces_precede_their_objects(platform: Platform) -> None:
         obj["metadata"]["name"] for obj in OVERLAYS[platform.name] if obj["kind"] == "Namespace"
     }
     assert made == {platform.operator_namespace, platform.target_namespace}
-    elsewhere = {"kube-system", platform.credentials.namespace if platform.credentials else ""}
+    elsewhere = {"kube-system", *platform.source_namespaces}
     used = {obj["metadata"].get("namespace") for obj in OVERLAYS[platform.name]} - {None}
     assert used <= made | elsewhere
     target = found(platform, "Namespace", platform.target_namespace)["metadata"]["labels"]

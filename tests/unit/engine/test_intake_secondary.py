@@ -67,8 +67,7 @@ def test_other_namespaces_are_not_watched(platform: Platform, namespaces: Any) -
         platform.operator_namespace, platform.target_namespace, platform.operand_namespace,
         platform.operand_lease_namespace, "kube-system", None,
     }  # fmt: skip
-    if platform.credentials:
-        known.add(platform.credentials.namespace)
+    known |= set(platform.source_namespaces)
     found = watches(platform, namespaces)
     assert {watch.namespace for watch in found} <= known | set(namespaces or ())
     everywhere = {watch.resource for watch in found if watch.namespace is None}

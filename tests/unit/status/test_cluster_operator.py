@@ -5,14 +5,16 @@ from __future__ import annotations
 from copy import deepcopy
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kube_scheduler_operator.base import names
-from kube_scheduler_operator.base.platform import KUBEADM, OPENSHIFT
+from kube_scheduler_operator.base.platform import KUBEADM, OPENSHIFT, PLATFORMS, Platform
 from kube_scheduler_operator.status.cluster_operator import plan_cluster_operator, related_objects
 
+CRDS = Path(__file__).resolve().parents[3] / "crds"
 NOW = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
 AGES_AGO = "2026-01-01T00:00:00Z"
 VERSIONS = {"operator": "0.1.0", "kube-scheduler": "v1.35.4"}
@@ -208,6 +210,32 @@ def test_related_namespaces_are_unique_and_depend_on_the_platform() -> None:
     )
     listed = [o["name"] for o in related_objects(platform) if o["resource"] == "namespaces"]
     assert listed == ["op", "t"]
+    listed = [o["name"] for o in related_objects(OPENSHIFT) if o["resource"] == "namespaces"]
+    assert listed == [
+        "openshift-config",
+        "openshift-config-managed",
+        "openshift-kube-scheduler-operator",
+        "openshift-kube-scheduler",
+    ]
+
+
+@pytest.mark.parametrize("platform", PLATFORMS.values(), ids=lambda platform: platform.name)
+def test_must_gather_finds_every_kind_of_the_operator(platform: Platform) -> None:
+    listed = {(o["resource"], o["group"]) for o in related_objects(platform)}
+    crds = {path.stem for path in CRDS.glob("*.*.yaml")} - {f"{names.CLUSTEROPERATORS}"}
+    assert crds <= {f"{resource}.{group}" for resource, group in listed}
+
+
+def test_conditions_that_are_always_false_add_nothing_to_the_summary() -> None:
+    constant = {**HEALTHY[0], "type": "GuardControllerDegraded", "message": "always False: x"}
+    nodes = {
+        **HEALTHY[0],
+        "type": "NodeControllerDegraded",
+        "message": "All master nodes are ready",
+    }
+    obj = plan(platform=OPENSHIFT, conditions=[constant, nodes]).object
+    (degraded,) = (c for c in obj["status"]["conditions"] if c["type"] == "Degraded")
+    assert degraded["message"] == "NodeControllerDegraded: All master nodes are ready"
 
 
 def test_requeue_is_that_of_the_first_pending_condition() -> None:

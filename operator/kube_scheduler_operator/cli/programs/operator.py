@@ -32,8 +32,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     parser.add_argument(
         "--operand-image",
-        default=os.environ.get("OPERAND_IMAGE", ""),
-        help="image of kube-scheduler (default: $OPERAND_IMAGE, then that of the cluster)",
+        default=_environment("OPERAND_IMAGE", "IMAGE"),
+        help="image of kube-scheduler (default: $OPERAND_IMAGE or $IMAGE, then that of the "
+        "cluster)",
     )
     parser.add_argument(
         "--image-pull-secrets",
@@ -43,8 +44,15 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     parser.add_argument(
         "--release-version",
-        default=os.environ.get("RELEASE_VERSION", ""),
-        help="version of the OpenShift release of this operator (default: $RELEASE_VERSION)",
+        default=_environment("RELEASE_VERSION", "OPERATOR_IMAGE_VERSION"),
+        help="version of the OpenShift release of this operator (default: $RELEASE_VERSION or "
+        "$OPERATOR_IMAGE_VERSION)",
+    )
+    parser.add_argument(
+        "--operand-version",
+        default=os.environ.get("OPERAND_IMAGE_VERSION", ""),
+        help="kube-scheduler's version in that release, for ClusterOperator (default: "
+        "$OPERAND_IMAGE_VERSION, then that of the image)",
     )
     parser.add_argument(
         "--secondary-namespaces",
@@ -83,6 +91,11 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     parser.add_argument("--logging-format", choices=("text", "json"), default="text")
     parser.set_defaults(run=run)
+
+
+def _environment(*variables: str) -> str:
+    """The first of these variables that is set; the later ones are named as on OpenShift."""
+    return next((found for one in variables if (found := os.environ.get(one))), "")
 
 
 def _seconds(text: str) -> float:
@@ -125,6 +138,7 @@ def run(args: argparse.Namespace) -> int:
         operand_image=args.operand_image,
         image_pull_secrets=tuple(filter(None, args.image_pull_secrets.split(","))),
         operator_version=args.release_version or defaults.operator_version,
+        operand_version=args.operand_version,
         release_version=args.release_version,
         secondary_namespaces=_namespaces(args.secondary_namespaces),
         pending_interval=args.pending_pods_interval,
