@@ -521,7 +521,7 @@ REASONS: tuple[Reason, ...] = (
     Reason(_POD, "containers", "a DaemonSet copies certificates: two sidecars less"),
     Reason(_POD, "volumes", "kube-scheduler writes no temporary files"),
     Reason(_POD, "mounts", "kube-scheduler writes no temporary files"),
-    Reason(_POD, "requests", "the request of kubeadm's scheduler"),
+    Reason(_POD, "requests", "the CPU request of kubeadm's scheduler"),
     Reason(_POD, "capabilities dropped", "kube-scheduler needs none"),
     Reason(
         _POD,

@@ -122,6 +122,32 @@ def test_no_mount_creates_missing_paths(platform):
     assert {"Directory"} <= kinds <= {"Directory", "File"}
 
 
+@pytest.mark.parametrize("platform", PLATFORMS.values(), ids=lambda each: each.name)
+def test_every_container_requests_cpu_and_memory(platform):
+    pods = [
+        render_static_pod(platform, IMAGE, ARGUMENTS, ("127.0.0.1", 10259)),
+        installer_pod(platform=platform),
+        render_restore_pod(platform, "cp-1", 1, "operator:v1"),
+        guard_pod(platform=platform),
+    ]
+    for pod in pods:
+        spec = pod["spec"]
+        for container in (*spec["containers"], *spec.get("initContainers", ())):
+            assert {"cpu", "memory"} <= container["resources"]["requests"].keys()
+            assert container["terminationMessagePolicy"] == "FallbackToLogsOnError"
+
+
+def test_on_openshift_schedulers_and_guards_run_on_the_cpus_reserved_for_management():
+    management = (
+        "target.workload.openshift.io/management",
+        '{"effect": "PreferredDuringScheduling"}',
+    )
+    static = render_static_pod(OPENSHIFT, IMAGE, ARGUMENTS, ("", 10259))
+    for pod in (static, guard_pod(platform=OPENSHIFT)):
+        assert management in pod["metadata"]["annotations"].items()
+    assert "annotations" not in guard_pod()["metadata"]
+
+
 def test_static_pod_without_content_hash_has_no_annotation():
     assert list(static_pod()["metadata"]["annotations"]) == [
         "kubectl.kubernetes.io/default-container"

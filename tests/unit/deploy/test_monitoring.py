@@ -25,6 +25,8 @@ ON_OPENSHIFT = build(MONITORING / "openshift")
 FURTHER = build(MONITORING / "secondary-schedulers")
 TESTS = ROOT / "tests" / "monitoring"
 
+RUNBOOKS = "https://kube-scheduler-operator.dev/docs/alerts.md"
+
 NOT_OURS = frozenset({"up"})
 """Metrics of other sources in rules: Prometheus' own, about its targets."""
 
@@ -71,8 +73,10 @@ def test_an_alert_has_summary_description_severity_and_duration(
     rule: Object,
 ) -> None:
     assert set(rule) == {"alert", "expr", "for", "labels", "annotations"}
-    assert set(rule["annotations"]) == {"summary", "description"}
-    assert rule["labels"]["severity"] in ("critical", "warning")
+    critical = rule["labels"]["severity"] == "critical"
+    runbook = {"runbook_url"} if critical else set()
+    assert set(rule["annotations"]) == {"summary", "description"} | runbook
+    assert critical or rule["labels"]["severity"] == "warning"
     assert re.fullmatch(r"\d+[hm]", rule["for"])
     templates = re.findall(r"\{\{.*?\}\}", "".join(rule["annotations"].values()))
     assert all(re.fullmatch(r"\{\{ \$labels\.\w+ \}\}", one) for one in templates)
@@ -99,6 +103,19 @@ def test_commands_and_files_that_an_alert_names_exist(rule: Object) -> None:
     assert {f"## {command}" for command in commands} <= set(page.splitlines())
     for path in re.findall(r"\b(?:docs|deploy)/[\w./-]+\w", description):
         assert (ROOT / path).exists()
+
+
+def test_the_runbook_of_a_critical_alert_exists() -> None:
+    """OpenShift's conformance tests ask for one; it is a section of docs/alerts.md."""
+    page = (ROOT / "docs" / "alerts.md").read_text()
+    sections = {name.lower() for name in re.findall(r"^## (\w+)$", page, re.MULTILINE)}
+    urls = {
+        rule["alert"]: rule["annotations"]["runbook_url"]
+        for rule in (*ALL_RULES, *rules(ON_OPENSHIFT))
+        if rule["labels"]["severity"] == "critical"
+    }
+    assert urls == {alert: f"{RUNBOOKS}#{alert.lower()}" for alert in urls}
+    assert sections == {alert.lower() for alert in urls}
 
 
 def test_every_alert_has_a_test_that_fires_and_one_that_does_not() -> None:

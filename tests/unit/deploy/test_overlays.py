@@ -343,6 +343,14 @@ def test_only_the_schedulers_secrets_can_be_read(platform: Platform) -> None:
 
 
 @each_platform
+def test_every_container_requests_cpu_and_memory(platform: Platform) -> None:
+    for obj in OVERLAYS[platform.name]:
+        template = (obj.get("spec") or {}).get("template", {}).get("spec", {})
+        for container in (*template.get("containers", ()), *template.get("initContainers", ())):
+            assert {"cpu", "memory"} <= container["resources"]["requests"].keys()
+
+
+@each_platform
 def test_pods_without_host_access_are_restricted(platform: Platform) -> None:
     spec = found(platform, "Deployment", names.PROGRAM)["spec"]["template"]["spec"]
     assert "hostNetwork" not in spec

@@ -106,8 +106,9 @@ def _desired_pod(
     )
     # The API adds defaults to a pod, so an annotation records what was requested.
     digest = sha256(canonical_json(desired).encode()).hexdigest()[:16]
-    annotations = {names.CONTENT_HASH_ANNOTATION: digest}
-    return {**desired, "metadata": {**desired["metadata"], "annotations": annotations}}
+    metadata = desired["metadata"]
+    annotations = {**metadata.get("annotations", {}), names.CONTENT_HASH_ANNOTATION: digest}
+    return {**desired, "metadata": {**metadata, "annotations": annotations}}
 
 
 def _same(found: Object, desired: Object) -> bool:

@@ -53,6 +53,12 @@ CASES = {
     "in the same second": (running(), reported(when=STARTED), running(), False),
     "the scheduler already has it": (running(), reported("old"), running(), False),
     "the guard ended for another reason": (running(), reported(code=137), running(), False),
+    "the guard crashed and its log became the message": (
+        running(),
+        reported("new\nTraceback", code=1),
+        running(),
+        False,
+    ),
     "no fingerprint in the message": (running(), reported(""), running(), False),
     "no time": (running(), reported(when=""), running(), False),
     "the scheduler is not running": (
