@@ -25,7 +25,8 @@ def check_configurations(items: Sequence[Item], options: CheckOptions) -> Checke
     """Check KubeSchedulerConfigurations as kube-scheduler does, then for risky settings."""
     checked = Checked()
     for item in items:
-        problems = validate_config(item.value, options.target)
+        # With its nulls: kube-scheduler refuses an unknown field also if it has no value.
+        problems = validate_config(item.document.root.data, options.target)
         if not problems:
             problems = config_warnings(item.value, options.target)
             process = ConfiguredScheduler(item.file, item.value, options.target)

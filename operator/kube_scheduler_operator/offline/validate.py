@@ -100,12 +100,12 @@ class ValidationReport:
 
 
 def validate(
-    files: Sequence[tuple[str, str]], options: CheckOptions, kinds: Kinds = KINDS
+    files: Sequence[tuple[str, str | bytes]], options: CheckOptions, kinds: Kinds = KINDS
 ) -> ValidationReport:
     """Check the documents of files.
 
     Args:
-        files: (name, text).
+        files: (name, content); a text, or bytes that are UTF-8 or UTF-16.
         options: what the check depends on besides the files.
         kinds: the kinds to check.
     """
@@ -115,8 +115,12 @@ def validate(
     for file, text in files:
         items, found = _read(file, text)
         findings += found
+        has_configuration = bool(items) and _is_mounted(items[0])
         for item in items:
             kind = _kind(item, kinds)
+            if has_configuration and item is not items[0] and _is_for_kube_scheduler(item):
+                findings.append(_diagnosis(item, _never_read(item)))
+                continue
             if isinstance(kind, Problem):
                 if _of_others(item, kinds):
                     others.append((item, kind))
@@ -124,7 +128,7 @@ def validate(
                     findings.append(_diagnosis(item, kind))
             else:
                 known.append((item, kind))
-        findings += [_diagnosis(item, problem) for item, problem in _never_read(items)]
+        findings += [_diagnosis(item, problem) for item, problem in _refused(items)]
     if not (known or findings):  # nothing else was to be checked
         findings += [_diagnosis(item, problem) for item, problem in others]
     findings += [_diagnosis(item, problem) for item, problem in _check(known, options)]
@@ -145,31 +149,53 @@ def _of_others(item: Item, kinds: Kinds) -> bool:
     return group not in ours and item.kind not in named and "apiVersion" in item.value
 
 
-def _read(file: str, text: str) -> tuple[list[Item], list[Diagnosis]]:
+def _is_mounted(item: Item) -> bool:
+    """Whether it is the document that kube-scheduler reads from its file."""
+    document = item.document
+    return document.index == 0 and not document.is_listed and item.kind == KIND
+
+
+def _is_for_kube_scheduler(item: Item) -> bool:
+    """Whether it is a configuration, or not an object that the API server would accept."""
+    group = str(item.value.get("apiVersion") or "").rpartition("/")[0]
+    return (
+        item.kind in (KIND, "Policy", "") or group in _OLD_GROUPS or "apiVersion" not in item.value
+    )
+
+
+def _read(file: str, content: str | bytes) -> tuple[list[Item], list[Diagnosis]]:
     """(the documents that are objects, problems of the text)."""
-
-    def error_at(position: Position, reason: str, message: str, fix: str) -> Diagnosis:
-        return Diagnosis(file, position, "", "", reason, message, fix, ERROR)
-
-    documents, error = read(text)
+    documents, error = read(content)
+    objects = [each for document in documents for each in document.objects()]
     items: list[Item] = []
     found: list[Diagnosis] = []
-    for document in documents:
-        where = document.root.position
+
+    def report(position: Position, index: int, reason: str, message: str, fix: str) -> None:
+        # What follows a configuration is not read by kube-scheduler.
+        is_read = not (items and index and _is_mounted(items[0]))
+        severity: Severity = ERROR if is_read else WARNING
+        ignored = "" if is_read else f"; {_FIRST_ONLY}"
+        found.append(Diagnosis(file, position, "", "", reason, message + ignored, fix, severity))
+
+    for document in objects:
         value = document.value
         if isinstance(value, Mapping):
             items.append(Item(file, document, value))
         else:
             message = "a document must be an object with apiVersion and kind"
-            found.append(error_at(where, NO_DOCUMENT, message, "add both, or remove the document"))
+            fix = "add both, or remove the document"
+            report(document.root.position, document.index, NO_DOCUMENT, message, fix)
+    for document in documents:
         for flaw in document.flaws:
             wrong, _, fix = flaw.message.rpartition("; ")
-            found.append(error_at(flaw.position, NOT_STRICT, wrong or fix, fix))
+            report(flaw.position, document.index, NOT_STRICT, wrong or fix, fix)
     if error is not None:
-        found.append(error_at(error.position, SYNTAX, error.message, "correct the syntax"))
+        wrong, _, fix = error.message.rpartition("; ")
+        index = documents[-1].index + 1 if documents else 0
+        report(error.position, index, SYNTAX, wrong or fix, fix if wrong else "correct the syntax")
     elif not documents:
         message = "the file does not contain a document"
-        found.append(error_at(Position(1, 1), NO_DOCUMENT, message, f"add a {KIND}"))
+        report(Position(1, 1), 0, NO_DOCUMENT, message, f"add a {KIND}")
     return items, found
 
 
@@ -204,19 +230,38 @@ def _kind(item: Item, kinds: Kinds) -> Kind | Problem:
     return Problem(UNKNOWN_KIND, ("kind",), message, f"use {known}")
 
 
-def _never_read(items: Sequence[Item]) -> Iterator[tuple[Item, Problem]]:
-    for item in items[1:]:
-        if items[0].kind == item.kind == KIND:
-            yield (
-                item,
-                Problem(
-                    NEVER_READ,
-                    (),
-                    "kube-scheduler reads only the first document of its file and ignores this one",
-                    "move it to its own file, or move its profiles to the first document",
-                    WARNING,
-                ),
-            )
+_FIRST_ONLY: Final = "kube-scheduler reads only the first document of its file"
+
+
+def _never_read(item: Item) -> Problem:
+    """The warning of a document behind a configuration."""
+    message = f"{_FIRST_ONLY} and ignores this one"
+    fix = "move it to its own file"
+    if item.kind == KIND:
+        fix += ", or move its profiles to the first document"
+    return Problem(NEVER_READ, (), message, fix, WARNING)
+
+
+def _refused(items: Sequence[Item]) -> Iterator[tuple[Item, Problem]]:
+    """The configurations that kube-scheduler does not find because of another document."""
+    if not items or _is_mounted(items[0]):
+        return
+    first = items[0]
+    for item in items:
+        if item.kind != KIND:
+            continue
+        if item.document.is_listed:
+            message = "kube-scheduler reads no List"
+            fix = "write the configuration without the List, to a file of its own"
+        elif first.document.index:
+            message = f"{_FIRST_ONLY}, which is empty or not an object"
+            fix = "remove everything before the --- that precedes this configuration"
+        else:
+            line = first.document.root.position.line
+            what = f"a {first.kind}" if first.kind else "an object without kind"
+            message = f"{_FIRST_ONLY}, which is {what} (line {line})"
+            fix = "move the configuration to a file of its own"
+        yield item, Problem(NEVER_READ, (), f"{message}; it exits with an error", fix)
 
 
 def _check(

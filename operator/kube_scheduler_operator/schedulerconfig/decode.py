@@ -14,6 +14,7 @@ from typing import Any, Final
 from ..base.findings import Path, Problem, did_you_mean
 from .go_values import nanoseconds
 from .schema import BOOL, DURATION, INT32, INT64, STRING, List, Map, Scalar, Struct, Type
+from .source_culprit import first_culprit
 
 INVALID: Final = "InvalidConfiguration"
 UNKNOWN_FIELD: Final = "UnknownField"
@@ -107,6 +108,8 @@ def zero(kind: Type) -> Any:
 def _unknown_field(key: str, kind: Struct, known: Sequence[str], path: Path, minor: int) -> Problem:
     if kind.since and key in kind.since:
         hint = f", which was added in 1.{kind.since[key]}; remove it"
+    elif culprit := first_culprit(key):
+        hint = f": the name contains {culprit}"
     else:
         hint = did_you_mean(key, known) or "; remove it"
     return Problem(
@@ -164,4 +167,6 @@ def _bytes(value: str | list[Any]) -> bytes:
 def _wrong_type(value: Any, expected: str, path: Path) -> Problem:
     names = {bool: "a boolean", str: "a string", dict: "an object", list: "a list"}
     actual = names.get(type(value), "a number")
+    if isinstance(value, str) and (culprit := first_culprit(value)):
+        actual += f" with {culprit}"
     return Problem(INVALID_TYPE, path, f"must be {expected}, not {actual}")

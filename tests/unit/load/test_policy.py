@@ -412,7 +412,7 @@ def test_custom_metrics_need_a_query() -> None:
     ("text", "message"),
     [
         ("[]", "a load policy must be an object"),
-        ("a: [", "line 2, column 1"),
+        ("a: [", "line 1, column 5"),
         ("", "found 0 documents"),
         ("a: 1\n---\nb: 1\n", "found 2 documents"),
         ("cycleSeconds: 1\ncycleSeconds: 2\n", "cycleSeconds"),

@@ -8,7 +8,13 @@ import pytest
 
 from kube_scheduler_operator.base.findings import format_path
 from kube_scheduler_operator.offline.checks import CheckOptions, parse_path
-from kube_scheduler_operator.offline.validate import KINDS, Diagnosis, ValidationReport, validate
+from kube_scheduler_operator.offline.validate import (
+    KIND,
+    KINDS,
+    Diagnosis,
+    ValidationReport,
+    validate,
+)
 from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
 from kube_scheduler_operator.schedulerconfig.versions import Version
 
@@ -131,19 +137,108 @@ def test_old_api_versions_are_for_convert(head: str) -> None:
     assert finding.fix == "kube-scheduler-operator convert -f 0.yaml"
 
 
-def test_documents_are_checked_each_and_the_second_is_never_read() -> None:
-    result = look(f"{HEAD}parallelism: 0\n---\n{HEAD}parallelism: -1\n")
-    assert [(each.reason, each.position.line) for each in result.findings] == [
-        ("InvalidConfiguration", 3),
-        ("NeverRead", 5),
-        ("InvalidConfiguration", 7),
-    ]
-    assert result.count("error") == 2
+OLD = "apiVersion: kubescheduler.config.k8s.io/v1beta3\nkind: KubeSchedulerConfiguration\n"
 
 
-def test_what_stands_before_a_syntax_error_is_checked_as_well() -> None:
-    result = look(f"{HEAD}parallelism: 0\n---\na: [\n")
-    assert [each.reason for each in result.findings] == ["InvalidConfiguration", "Syntax"]
+@pytest.mark.parametrize(
+    ("second", "reason"),
+    [
+        (f"{HEAD}parallelism: -1\n", "NeverRead"),
+        (OLD, "NeverRead"),
+        ("kind: Policy\napiVersion: v1\n", "NeverRead"),
+        ("parallelism: 1\n", "NeverRead"),
+        ("kind: Pod\n", "NeverRead"),
+        ("a: [\n", "Syntax"),
+        ("a: *b\n", "Syntax"),
+        ("- a\n", "NoDocument"),
+        ("a\n", "NoDocument"),
+        (f"{HEAD}a: 1\na: 2\n", "NotStrict"),
+    ],
+)
+def test_what_follows_a_configuration_is_never_read(second: str, reason: str) -> None:
+    result = look(f"{HEAD}---\n{second}")
+    assert {each.severity for each in result.findings} == {"warning"}
+    assert reason in {each.reason for each in result.findings}
+    assert all("only the first document" in each.message for each in result.findings)
+    assert result.starts
+
+
+def test_objects_for_the_api_server_behind_a_configuration_are_checked() -> None:
+    assert not look(f"{HEAD}---\n{SCHEDULER}  profile: NoScorin\n").starts
+
+
+@pytest.mark.parametrize(
+    ("first", "message"),
+    [
+        ("---\n# Source: chart/templates/rbac.yaml\n---\n", "which is empty or not an object"),
+        ("---\n---\n", "which is empty or not an object"),
+        ("null\n---\n", "which is empty or not an object"),
+        ("apiVersion: v1\nkind: Pod\n---\n", "which is a Pod (line 1)"),
+        ("# a comment\n---\na: 1\n---\n", "which is an object without kind (line 3)"),
+        (f"{SCHEDULER}  profile: NoScoring\n---\n", "which is a Scheduler (line 1)"),
+    ],
+)
+def test_a_configuration_that_is_not_the_first_document_is_refused(
+    first: str, message: str
+) -> None:
+    result = look(f"{first}{HEAD}")
+    (finding,) = (each for each in result.findings if each.severity == "error" and each.kind)
+    assert (finding.kind, finding.position.line) == (
+        "KubeSchedulerConfiguration",
+        first.count("\n") + 1,
+    )
+    assert message in finding.message
+    assert finding.fix
+
+
+@pytest.mark.parametrize("first", ["# a comment\n---\n", "---\n", "%YAML 1.1\n---\n", "\n\n"])
+def test_what_is_not_a_document_may_precede_a_configuration(first: str) -> None:
+    assert look(f"{first}{HEAD}").findings == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        ("leaderElection: {lockObjectName: }\n", "leaderElection.lockObjectName"),
+        ("metadata:\n", "metadata"),
+        ("leaderElection:\n  renewDeadline:\n", "leaderElection.renewDeadline"),
+        ("extenders: [{urlPrefix: a, httpTimeout: }]\n", "extenders[0].httpTimeout"),
+        ("extenders: [{urlPrefix: a, enableHttps: }]\n", "extenders[0].enableHttps"),
+        ("profiles: [{plugin: ~}]\n", "profiles[0].plugin"),
+        ("profiles: [{pluginConfig: [{name: NodeResourcesFit, args: {resource: }}]}]\n",
+         "profiles[0].pluginConfig[0].args.resource"),
+    ],
+)  # fmt: skip
+def test_a_field_without_value_is_refused_as_kube_scheduler_does(text: str, path: str) -> None:
+    finding = one(f"{HEAD}{text}")
+    assert (finding.path, finding.severity) == (path, "error")
+
+
+def test_a_known_field_without_value_is_accepted() -> None:
+    assert look(f"{HEAD}profiles:\nextenders:\nleaderElection:\nparallelism: ~\n").starts
+
+
+def test_the_items_of_a_list_are_checked_where_they_are() -> None:
+    head = "apiVersion: v1\nkind: List\nitems:\n"
+    profile = "apiVersion: kube-scheduler-operator.dev/v1alpha1, kind: SchedulerProfile"
+    text = f"{head}- {{{profile}, metadata: {{name: a}}, spec: {{}}}}\n"
+    assert look(text).documents == (("0.yaml", "SchedulerProfile"),)
+    assert look(text).findings == ()
+    finding = one(f"{text}- {{{profile}, metadata: {{name: b}}, spec: {{bas: x}}}}\n")
+    assert (finding.position.line, finding.path) == (5, "spec.bas")
+    nested = f"{head}- apiVersion: v1\n  kind: List\n  items: [{{{profile}, spec: {{}}}}]\n"
+    assert one(nested).path == "metadata.name"
+    listed = f"{head}- {{apiVersion: kubescheduler.config.k8s.io/v1, kind: {KIND}}}\n"
+    assert "reads no List" in one(listed).message
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le", "utf-16-be"])
+def test_files_with_a_byte_order_mark_are_read(encoding: str) -> None:
+    mark = "\ufeff" if encoding[-3:] in ("-le", "-be") else ""
+    content = f"{mark}{HEAD}parallelism: 0 # \u00fc\n".encode(encoding)
+    options = CheckOptions(Gates(Version(1, 35)))
+    (finding,) = validate([("a.yaml", content)], options).findings
+    assert short(finding) == ("InvalidConfiguration", "parallelism", 3, 1)
 
 
 def test_scheduler_and_kubescheduler_count_together_wherever_they_are() -> None:

@@ -29,7 +29,7 @@ from ..lib.compare import gates_of, parse_revision, profiles_of
 from ..lib.connection import run_connected
 from ..lib.errors import CommandError, UsageError
 from ..lib.flags import add_check_flags, add_cluster_flags, check_options
-from ..lib.input_files import display_name, read_text
+from ..lib.input_files import display_name, read_bytes
 from ..lib.objects import get_kubescheduler
 from ..lib.output import format_table, print_document
 from ..lib.revisions import find_running_revision, list_revisions, nodes_by_revision
@@ -101,7 +101,7 @@ def _from_file(args: argparse.Namespace) -> tuple[Mapping[str, Any], list[Layer]
     from ...offline.secondary_schedulers import SECONDARY, compose_secondary
     from ...offline.validate import validate
 
-    name, content = display_name(args.file), read_text(args.file)
+    name, content = display_name(args.file), read_bytes(args.file)
     validated = validate([(name, content)], check_options(args))
     kinds = [kind for _, kind in validated.documents]
     secondary = kinds.count(SECONDARY) == 1 and set(kinds) <= {SECONDARY, PROFILE_KIND, EXTENDER}
@@ -115,7 +115,8 @@ def _from_file(args: argparse.Namespace) -> tuple[Mapping[str, Any], list[Layer]
             line = f"{name}:{finding.position.line}:{finding.position.column}"
             path = f"{finding.path}: " if finding.path else ""
             raise CommandError(f"{line}: {path}{finding.message}; see `validate -f {name}`")
-    values = [document.value for document in read(content)[0]]
+    documents = read(content)[0]
+    values = [each.value for document in documents for each in document.objects()]
     if secondary:
         (obj,) = (value for value in values if value["kind"] == SECONDARY)
         others = [value for value in values if value is not obj]

@@ -8,7 +8,7 @@ from typing import Final
 
 from ..lib.errors import UsageError
 from ..lib.flags import add_check_flags, check_options
-from ..lib.input_files import display_name, read_text
+from ..lib.input_files import display_name, read_bytes
 
 FORMATS: Final = ("text", "json", "github", "sarif")
 WRONG_USAGE: Final = 2
@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
 
     try:
         chosen = check_options(args)
-        result = validate([(display_name(name), read_text(name)) for name in args.files], chosen)
+        result = validate([(display_name(name), read_bytes(name)) for name in args.files], chosen)
     except UsageError as error:
         sys.stderr.write(f"error: {error}\n")
         return WRONG_USAGE

@@ -14,37 +14,36 @@ def display_name(name: str) -> str:
     return "<stdin>" if name == "-" else name
 
 
-def read_text(name: str) -> str:
-    """The text of a file, or of standard input.
+def read_bytes(name: str) -> bytes:
+    """The content of a file, or of standard input, for schedulerconfig.source.read.
 
     Raises:
         UsageError: it cannot be read.
     """
     try:
-        data = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
-        return data.decode("utf-8-sig")
+        if name != "-":
+            return Path(name).read_bytes()
+        binary = getattr(sys.stdin, "buffer", None)
+        return sys.stdin.read().encode() if binary is None else bytes(binary.read())
     except OSError as error:
         raise UsageError(f"{name}: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{display_name(name)} is not UTF-8: {error.reason}") from None
 
 
 def read_documents(name: str) -> list[Any]:
-    """The documents of a file without empty ones.
+    """The objects in a file: its documents without empty ones, and the items of Lists.
 
     Raises:
-        UsageError: it cannot be read.
+        UsageError: it cannot be read, or kube-scheduler would not read it.
     """
-    import yaml
+    from ...schedulerconfig.source import read
 
-    shown = "standard input" if name == "-" else name
-    try:
-        text = sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")
-        return [each for each in yaml.safe_load_all(text) if each is not None]
-    except OSError as error:
-        raise UsageError(f"{shown}: {error.strerror}") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise UsageError(f"{shown} is neither YAML nor JSON: {error}") from error
+    documents, error = read(read_bytes(name))
+    problems = [(flaw.position, flaw.message) for each in documents for flaw in each.flaws]
+    if error is not None:
+        problems.append((error.position, error.message))
+    for where, message in problems:
+        raise UsageError(f"{display_name(name)}:{where.line}:{where.column}: {message}")
+    return [each.value for document in documents for each in document.objects()]
 
 
 def embedded_document(text: Any) -> Any:

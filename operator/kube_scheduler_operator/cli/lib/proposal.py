@@ -40,7 +40,7 @@ from ...secondary.content import content_of
 from ...secondary.desired import OperandDefaults, desired_scheduler
 from .compare import ParsedRevision, gates_of, parse_revision
 from .errors import CommandError
-from .input_files import display_name, read_text
+from .input_files import display_name, read_bytes
 from .objects import find_object, list_by_name
 
 
@@ -100,13 +100,13 @@ def read_objects(files: Sequence[str]) -> InputObjects:
     single: dict[str, Mapping[str, Any]] = {}
     many: dict[str, dict[str, Mapping[str, Any]]] = {kind: {} for kind in _MANY}
     for name in files:
-        read_, error = read(read_text(name))
+        read_, error = read(read_bytes(name))
         flaws = [flaw for document in read_ for flaw in document.flaws]
         if error is not None or flaws:
             where = error.position if error is not None else flaws[0].position
             message = error.message if error is not None else flaws[0].message
             raise CommandError(f"{display_name(name)}:{where.line}:{where.column}: {message}")
-        for document in read_:
+        for document in (each for found in read_ for each in found.objects()):
             value = document.value
             kind = str(value.get("kind")) if isinstance(value, Mapping) else ""
             named = str(mapping(value.get("metadata")).get("name") or "") if kind else ""

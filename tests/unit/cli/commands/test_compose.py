@@ -102,7 +102,7 @@ def test_the_version_decides(file: Any, capsys: Any) -> None:
         ("- a\n", "not a Kubernetes object"),
         ("kind: Scheduler\napiVersion: v1\n", "use config.openshift.io/v1"),
         (f"{SCHEDULER % 'a'}---\n{SCHEDULER % 'b'}", "a Scheduler is already defined"),
-        ("a: [", "is neither YAML nor JSON"),
+        ("a: [", ":1:5: expected a value"),
     ],
 )
 def test_other_input_is_refused_naming_the_file(
@@ -114,6 +114,14 @@ def test_other_input_is_refused_naming_the_file(
     assert printed.out == ""
     assert name in printed.err
     assert output in printed.err
+
+
+def test_the_items_of_a_list_are_composed(file: Any, capsys: Any) -> None:
+    profile = "apiVersion: kube-scheduler-operator.dev/v1alpha1, kind: SchedulerProfile"
+    items = "".join(f"- {{{profile}, metadata: {{name: {n}}}, spec: {{}}}}\n" for n in "ab")
+    assert run("-f", file(f"apiVersion: v1\nkind: List\nitems:\n{items}")) == 0
+    composed = yaml.safe_load(capsys.readouterr().out)
+    assert [each["name"] for each in composed["schedulerProfiles"]] == ["a", "b"]
 
 
 @pytest.mark.parametrize(

@@ -201,7 +201,7 @@ def test_what_cannot_be_read(file: Write, tmp_path: Path, capsys: Any) -> None:
     broken = tmp_path / "broken"
     broken.write_text("a: [", encoding="utf-8")
     assert run("-f", str(broken)) == 2
-    assert "neither YAML nor JSON" in capsys.readouterr().err
+    assert f"{broken}:1:5: expected a value" in capsys.readouterr().err
     assert run("-f", file(DEMO), "--policy", file(DEMO)) == 2
     assert "does not contain a Policy" in capsys.readouterr().err
 

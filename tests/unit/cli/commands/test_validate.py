@@ -73,9 +73,10 @@ def test_a_file_that_cannot_be_read_is_wrong_usage(
     assert shown.err.startswith(f"error: {arguments[1]}: ")
 
 
-def test_bytes_that_are_not_text_are_wrong_usage(tmp_path: Path) -> None:
+def test_bytes_that_are_not_text_are_a_syntax_error(tmp_path: Path, capsys: Any) -> None:
     (tmp_path / "x").write_bytes(b"\xff\xfe\x00")
-    assert run("-f", str(tmp_path / "x")) == 2
+    assert run("-f", str(tmp_path / "x")) == 1
+    assert ":1:1: error: 0x00 is not UTF-16 [Syntax]" in capsys.readouterr().out
 
 
 def test_without_a_file_it_is_wrong_usage() -> None:

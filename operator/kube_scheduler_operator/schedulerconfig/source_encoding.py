@@ -1,0 +1,75 @@
+"""Bytes of a file as the characters that kube-scheduler's YAML decoder reads.
+
+It recognizes UTF-16 and UTF-8 by their byte order marks, and decodes 512 bytes at a time: a
+character that YAML does not allow is an error only if a document needs its block.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from .source_tree import ParseError, Position
+
+_MARKS: Final = (
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+    (codecs.BOM_UTF8, "utf-8"),
+)
+_BLOCK: Final = 512
+"""Bytes that the decoder reads at a time."""
+_FORBIDDEN: Final = re.compile(
+    "[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
+)
+BREAKS: Final = "\r\n\x85\u2028\u2029"
+LINE_BREAK: Final = re.compile(f"\r\n|[{BREAKS}]")
+
+
+@dataclass(frozen=True, slots=True)
+class Characters:
+    """The characters of a file.
+
+    Attributes:
+        text: the characters up to the block with the error.
+        error: of the block that follows; None: the text is complete.
+    """
+
+    text: str
+    error: ParseError | None = None
+
+
+def position_of(text: str, at: int) -> Position:
+    """Line and column of an offset."""
+    line, start = 1, 0
+    for found in LINE_BREAK.finditer(text, 0, at):
+        line, start = line + 1, found.end()
+    return Position(line, at - start + 1)
+
+
+def characters(data: bytes) -> Characters:
+    """The characters of a file, and where they end because of a forbidden one."""
+    encoding, marker = "utf-8", 0
+    for mark, name in _MARKS:
+        if data.startswith(mark):
+            encoding, marker = name, len(mark)
+            break
+    reason, length = "", 0
+    try:
+        text = data[marker:].decode(encoding)
+    except UnicodeDecodeError as error:
+        text = data[marker : marker + error.start].decode(encoding)
+        shown = " ".join(f"0x{byte:02x}" for byte in error.object[error.start : error.end])
+        reason = f"{shown} is not {encoding.removesuffix('-le').removesuffix('-be').upper()}"
+        length = len(text)
+    if found := _FORBIDDEN.search(text):
+        reason = f"YAML does not allow the control character U+{ord(found[0]):04X}"
+        length = found.start()
+    if not reason:
+        return Characters(text)
+    before = marker + len(text[:length].encode(encoding))
+    block = before - before % _BLOCK
+    # A character that crosses the end of a block belongs to the next one.
+    readable = data[marker : max(block, marker)].decode(encoding, errors="ignore")
+    return Characters(readable, ParseError(position_of(text, length), reason))
