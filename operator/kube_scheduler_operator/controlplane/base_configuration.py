@@ -16,7 +16,7 @@ from ..model.inputs import Inputs
 from ..schedulerconfig.command_line import BIND_ADDRESS, LOG_LEVELS, Flags, compose_arguments
 from ..schedulerconfig.feature_gates import FLAG as FEATURE_GATES
 from ..schedulerconfig.feature_gates import Gates, parse_gates
-from ..schedulerconfig.flags import validate_flags, void_flags
+from ..schedulerconfig.flags import UNKNOWN_ARGUMENT, flag_names, validate_flags, void_flags
 from ..schedulerconfig.presets import PROFILES, default_config, profile_fragment
 from ..schedulerconfig.validation import Target
 from .feature_gates import SchedulerFeatureGates, choose, own_path
@@ -172,7 +172,10 @@ def _infrastructure(inputs: Inputs) -> Iterator[Finding]:
 def _check_flags(
     flags: Flags, overrides: Overrides, features: SchedulerFeatureGates, inputs: Inputs
 ) -> Iterator[Finding]:
-    for problem in validate_flags(flags, inputs.operand_version, stock=inputs.stock_image):
+    # OpenShift's kube-scheduler is a fork with flags and gates of its own, so its image decides.
+    forked = inputs.platform.cluster_config
+    stock = inputs.stock_image and not forked
+    for problem in validate_flags(flags, inputs.operand_version, stock=stock):
         name = str(problem.path[0])
         if name in overrides.arguments:
             yield override_finding(problem, (ARGUMENTS, name))
@@ -181,10 +184,27 @@ def _check_flags(
         else:
             condition, path = _origin(problem, features, inputs)
             yield Finding(condition, problem.reason, path, problem.message, blocking=True)
+    if forked:
+        yield from _unknown_flags(overrides.arguments, inputs)
     for problem in void_flags(overrides.arguments, format_path(ROOT)):
         path = format_path((*ROOT, ARGUMENTS, *problem.path))
         warnings = names.CONFIGURATION_WARNINGS
         yield Finding(warnings, problem.reason, path, problem.sentence, blocking=False)
+
+
+def _unknown_flags(arguments: Flags, inputs: Inputs) -> Iterator[Finding]:
+    """Warnings about flags that only a fork may have: a misspelt one costs a refused revision."""
+    known = flag_names(inputs.operand_version.minor)
+    for name in arguments:
+        if name in known:
+            continue
+        hint = did_you_mean(name, sorted(known))
+        message = (
+            f"Kubernetes' own kube-scheduler has no flag --{name}{hint}; the image of OpenShift "
+            "decides, before any node changes: PreflightDegraded reports a refusal"
+        )
+        path = format_path((*ROOT, ARGUMENTS, name))
+        yield Finding(names.CONFIGURATION_WARNINGS, UNKNOWN_ARGUMENT, path, message, blocking=False)
 
 
 def _origin(problem: Problem, features: SchedulerFeatureGates, inputs: Inputs) -> tuple[str, str]:

@@ -39,11 +39,16 @@ NO_SCORING = (
 
 
 def composition_of(
-    scheduler: Any = None, *, minor: int = 35, stock_image: bool = True, **spec: Any
+    scheduler: Any = None,
+    *,
+    minor: int = 35,
+    stock_image: bool = True,
+    platform: Platform = KUBEADM,
+    **spec: Any,
 ) -> Composition:
     return compose(
         Inputs(
-            platform=KUBEADM,
+            platform=platform,
             operand_version=Version(1, minor),
             scheduler={"spec": scheduler or {}},
             kubescheduler={"spec": spec},
@@ -270,6 +275,39 @@ def test_a_plugin_of_a_custom_image_does_not_block() -> None:
     overrides = {"profiles": [{"plugins": {"score": {"enabled": [{"name": "Mine"}]}}}]}
     assert overridden(overrides).blocking
     assert not overridden(overrides, stock_image=False).blocking
+
+
+FORKED: dict[str, Any] = {
+    "arguments": {
+        "master": "https://localhost:1234",
+        "unsupported-kube-api-over-localhost": "true",
+        "feature-gates": "OpenShiftGate=true",
+    }
+}
+"""What OpenShift's own end-to-end test sets: flags of its fork of kube-scheduler."""
+
+
+def test_on_openshift_flags_of_the_fork_are_left_to_its_image() -> None:
+    composition = overridden(FORKED, platform=OPENSHIFT)
+    assert blocking(composition) == []
+    assert "--unsupported-kube-api-over-localhost=true" in composition.arguments
+    assert "--feature-gates=OpenShiftGate=true" in composition.arguments
+    warned = {
+        finding.path
+        for finding in composition.findings
+        if finding.condition == names.CONFIGURATION_WARNINGS and finding.reason == "UnknownArgument"
+    }
+    assert warned == {f"{OVERRIDES}.arguments.unsupported-kube-api-over-localhost"}
+
+
+def test_elsewhere_a_flag_of_the_fork_is_refused() -> None:
+    reasons = {reason for _, reason, _ in blocking(overridden(FORKED))}
+    assert reasons == {"UnknownArgument", "UnknownFeatureGate"}
+
+
+def test_on_openshift_a_known_flag_is_still_checked() -> None:
+    overrides = {"arguments": {"secure-port": "70000"}}
+    assert blocking(overridden(overrides, platform=OPENSHIFT))
 
 
 def test_a_feature_gate_in_the_arguments_affects_validation() -> None:

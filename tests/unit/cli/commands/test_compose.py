@@ -178,8 +178,7 @@ def test_on_openshift_it_is_what_its_own_operator_gives(on_openshift: Any) -> No
         "{parallelism: %s}",
         "{arguments: {master: 'https://localhost:1234', unsupported-kube-api: ['1', '2']}}",
     )
-    options = ("--operand-version", "v1.33.0")  # whose flags are not on record, so any may be set
-    shown = on_openshift(APISERVER % CUSTOM, INFRASTRUCTURE, overrides, options=options)
+    shown = on_openshift(APISERVER % CUSTOM, INFRASTRUCTURE, overrides)
     kubeconfig = "/etc/kubernetes/static-pod-resources/configmaps/scheduler-kubeconfig/kubeconfig"
     suites = "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"
     assert shown["args"] == [
