@@ -20,6 +20,7 @@ from typing import Any, Final, Protocol, Self, TypeVar
 import aiohttp
 
 from ..base.backoff import Backoff
+from ..base.json_text import read_json
 from . import protobuf
 from .api import Body, ListResult, Object, PatchType, Propagation
 from .credentials import Access, Credentials
@@ -27,6 +28,7 @@ from .errors import (
     ApiError,
     ApiRequest,
     Gone,
+    Invalid,
     TooManyRequests,
     Unauthorized,
     Unavailable,
@@ -273,7 +275,7 @@ class ApiClient:
         *,
         content_type: str = "application/json",
     ) -> Object:
-        data = None if body is None else json.dumps(body, separators=(",", ":")).encode()
+        data = None if body is None else _encode(request, body)
         headers = {} if data is None else {"Content-Type": content_type}
         return await self._retry(method, request, params, data, headers, _as_object)
 
@@ -384,6 +386,14 @@ def _abort(response: aiohttp.ClientResponse) -> None:
         connection.transport.abort()
 
 
+def _encode(request: ApiRequest, body: Body | Sequence[Body]) -> bytes:
+    try:
+        return json.dumps(body, separators=(",", ":"), allow_nan=False).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        message = f"the object cannot be written as JSON: {error}"
+        raise Invalid(request, status=0, message=message) from error
+
+
 def _as_object(request: ApiRequest, status: int, text: bytes) -> Object:
     answer = _decode(text)
     if isinstance(answer, str):
@@ -405,7 +415,7 @@ def _as_text(_request: ApiRequest, _status: int, text: bytes) -> str:
 
 def _decode(text: bytes) -> Object | str:
     try:
-        answer = json.loads(text)
+        answer = read_json(text)
     except ValueError:
         return text.decode("utf-8", "replace")
     return answer if isinstance(answer, dict) else str(answer)

@@ -17,6 +17,11 @@ _TEXT_LIMIT: Final = 300
 """Longest text of a response that is not a Status, e.g. the HTML page of a proxy."""
 
 
+_TOO_LARGE: Final = "request is too large"
+"""The end of etcd's error for an object above its limit (500): `etcdserver: request is too large`.
+"""
+
+
 class KubeError(Exception):
     """Base class of all errors of this package."""
 
@@ -104,7 +109,7 @@ class Gone(ApiError):
 
 
 class Invalid(ApiError):
-    """400, 413, 415 or 422: the object is invalid; a retry never succeeds."""
+    """400, 413, 415 or 422, or too large for etcd: a retry never succeeds."""
 
 
 class Forbidden(ApiError):
@@ -189,12 +194,13 @@ def from_response(
     if status == 429:
         seconds = retry_after if retry_after is not None else details.get("retryAfterSeconds")
         return TooManyRequests(request, retry_after=_seconds(seconds, 1.0), **common)
-    if status >= 500:
+    if status >= 500 and not message.endswith(_TOO_LARGE):
         return Unavailable(request, **common)
     if status == 409:
-        kind = AlreadyExists if reason == "AlreadyExists" else Conflict
-        return kind(request, **common)
-    return _BY_STATUS.get(status, ApiError)(request, **common)
+        exists = reason == "AlreadyExists"
+        return (AlreadyExists if exists else Conflict)(request, **common)
+    kind = Invalid if status >= 500 else _BY_STATUS.get(status, ApiError)
+    return kind(request, **common)
 
 
 _BY_STATUS: Final[dict[int, type[ApiError]]] = {

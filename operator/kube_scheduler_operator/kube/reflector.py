@@ -12,7 +12,6 @@ buffers data, so that a busy cluster causes fifty wake-ups a second instead of a
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import random
 import time
@@ -23,6 +22,7 @@ from typing import Any, Final, Protocol
 import aiohttp
 
 from ..base.backoff import Backoff
+from ..base.json_text import read_json
 from ..base.klog import kv
 from . import protobuf
 from .api import Object
@@ -133,7 +133,7 @@ class Reflector:
         receiver: Receiver,
         selection: Selection | None = None,
         *,
-        loads: Callable[[bytes], Any] = json.loads,
+        loads: Callable[[bytes], Any] = read_json,
         fields: protobuf.Message | None = None,
         tuning: ReflectorTuning | None = None,
         clock: Callable[[], float] = time.monotonic,

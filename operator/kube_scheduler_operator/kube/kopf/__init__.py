@@ -6,6 +6,7 @@ What kopf 1.45 lacks for this operator, and the module that adds it:
   fifths of the operator's start-up time and 15 MiB, and no handler here needs it.
 * `settings`: kopf annotates and deep-copies objects; with these storages it writes nothing. Where a
   login fails, kopf repeats it without a pause.
+* `decoding`: kopf stops reading a kind at an object that is nested too deep.
 * `streams`: kopf drops deletions that happened before a new list, stops as a whole when one stream
   fails, and watches every kind in every namespace, with one selector per kind.
 * `watcher`: kopf assumes that it owns its event loop: it replaces signal handlers and cancels every

@@ -24,9 +24,18 @@ def _hidden(name: str) -> Iterator[None]:
 
 with _hidden("kubernetes"):
     import kopf
+    from kopf._cogs.clients import api as client_api
     from kopf._cogs.clients import watching
 
-__all__ = ["LOGGERS", "PARAMETERS", "check_private_names", "infinite_watch", "kopf", "watching"]
+__all__ = [
+    "LOGGERS",
+    "PARAMETERS",
+    "check_private_names",
+    "client_api",
+    "infinite_watch",
+    "kopf",
+    "watching",
+]
 
 infinite_watch = watching.infinite_watch
 """kopf's generator of one watch stream: lists, watches, and repeats."""
@@ -46,8 +55,14 @@ LOGGERS: Final = {
 """Loggers of kopf whose warnings are wrong or unwanted here."""
 
 
+READING: Final = frozenset({"url", "settings", "payload", "headers", "timeout", "logger"})
+"""Parameters of kopf's `get`, whose decoding `decoding` replaces."""
+
+_read_parameters: Final = frozenset(inspect.signature(client_api.get).parameters)
+
+
 def check_private_names() -> None:
-    """Check that kopf still has the stream generator that `streams` replaces.
+    """Check that kopf still has what `streams` and `decoding` replace.
 
     Raises:
         RuntimeError: kopf has changed; the message describes the remedy.
@@ -58,4 +73,9 @@ def check_private_names() -> None:
         raise RuntimeError(
             f"kopf's watching.infinite_watch has changed (parameters {sorted(parameters)}, "
             f"bookmarks {bookmarks}): pin kopf>=1.45.2,<1.46, or adapt kube/kopf/streams.py"
+        )
+    if _read_parameters != READING or not hasattr(client_api, "json"):
+        raise RuntimeError(
+            "kopf reads lists or watches in another way: pin kopf>=1.45.2,<1.46, or adapt "
+            "kube/kopf/decoding.py"
         )

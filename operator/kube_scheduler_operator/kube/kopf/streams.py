@@ -19,6 +19,7 @@ from typing import Any, Final, Protocol, cast
 
 from ..api import Object
 from ..resource import Resource, Stream, WatchSpec
+from .decoding import event_within_limits, install_decoder
 from .imports import check_private_names, infinite_watch, kopf, watching
 from .settings import Tuning
 
@@ -180,6 +181,7 @@ class Streams:
                 elif event["type"] == "BOOKMARK":
                     yield event
                 else:
+                    event = event_within_limits(event)
                     if event["type"] is None:
                         seen.add(_key(event["object"]))
                     for each in state.follow(event):
@@ -196,6 +198,7 @@ def install(streams: Streams) -> None:
         RuntimeError: this kopf is not supported.
     """
     check_private_names()
+    install_decoder()
     _current.set(streams)
     watching.infinite_watch = _dispatch
 

@@ -1,0 +1,50 @@
+"""Limits of what one object may contain; docs/limits.md and the descriptions in crds/ repeat them.
+
+The API server enforces what a schema can express. These limits are for free-form fields, which it
+accepts as they are, and for sums over several objects.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+DEPTH: Final = 64
+"""Levels of nested objects and lists in a spec or in overrides, which are the first level.
+
+kube-scheduler's own configuration has 12. Everything that processes a spec recursively takes at
+most seven of Python's 1,000 stack frames for each level.
+"""
+
+OBJECT_DEPTH: Final = DEPTH + 8
+"""Levels that remain of an object that is nested deeper.
+
+More than DEPTH, because a spec is also part of larger objects: `status.accepted`, and
+`spec.observedConfig` of KubeScheduler.
+"""
+
+DOCUMENT_DEPTH: Final = 256
+"""Levels that the reader of JSON keeps where Python's own decoder exceeds its stack."""
+
+SPEC_BYTES: Final = 512 * 1024
+"""Size of a spec, or of overrides, as JSON in UTF-8.
+
+The status of an object repeats its spec, and etcd refuses requests of more than 1.5 MiB.
+"""
+
+CONFIG_MAP_BYTES: Final = 1024 * 1024
+"""Size of the data of a ConfigMap, keys included: MaxSecretSize of Kubernetes."""
+
+COMPOSED_BYTES: Final = CONFIG_MAP_BYTES - 32 * 1024
+"""Size of a composed configuration; the rest is for what the operator adds to its ConfigMap."""
+
+EXTENDERS_BYTES: Final = 256 * 1024
+"""Size of the extenders of one scheduler in its configuration."""
+
+FLAGS: Final = 256
+"""Flags in the overrides; kube-scheduler has about 100."""
+
+MESSAGE_LENGTH: Final = 8 * 1024
+"""Characters of a condition's message; the API's own Condition type has at most 32,768.
+
+KubeScheduler has some 25 conditions, and its size is limited as well.
+"""
