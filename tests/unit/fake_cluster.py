@@ -30,6 +30,7 @@ from kube_scheduler_operator.kube.resource import (
     Resource,
 )
 from kube_scheduler_operator.model.plan import Plan
+from kube_scheduler_operator.model.snapshot import Snapshot
 
 from .stored import Stored
 
@@ -114,10 +115,10 @@ class FakeCluster(Stored):
 
     # --- the operator -----------------------------------------------------------------------
 
-    def reconcile(self) -> Plan:
-        """The plan of a reconcile, a second after the last one; it must not change its input."""
+    def snapshot(self) -> Snapshot:
+        """The cluster a second after the last snapshot."""
         self.now += timedelta(seconds=1)
-        snapshot = take_snapshot(
+        return take_snapshot(
             self._store,
             KUBEADM,
             Settings(operand_image=IMAGE),
@@ -128,6 +129,10 @@ class FakeCluster(Stored):
             last_error="",
             now=self.now,
         )
+
+    def reconcile(self) -> Plan:
+        """The plan of a reconcile, a second after the last one; it must not change its input."""
+        snapshot = self.snapshot()
         before = copy.deepcopy(snapshot)
         plan = reconcile(snapshot)
         assert snapshot == before, "a step changed the snapshot"

@@ -5,7 +5,7 @@ Every reconcile writes every condition, so that one that no longer holds is with
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import Final
 
@@ -94,6 +94,17 @@ def constant_conditions(snapshot: Snapshot) -> list[Condition]:
         Condition(type_, "False", AS_EXPECTED, f"{ALWAYS_FALSE}{reason}")
         for type_, reason in CONSTANT.items()
     ]
+
+
+def failure_conditions(
+    failures: Sequence[Finding], types: Collection[str]
+) -> tuple[Condition, ...]:
+    """Conditions of the steps that raised an error, of these types; without types, of all."""
+    found = dict.fromkeys(f.condition for f in failures if not types or f.condition in types)
+    return tuple(
+        problem_condition(type_, ((f.reason, f.text) for f in failures if f.condition == type_))
+        for type_ in found
+    )
 
 
 def revision_conditions(error: str, note: str) -> list[Condition]:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 
 from ..base import names
 from ..base.findings import Finding
+from ..base.json_text import parse_json
+from ..base.limits import CONFIG_MAP_BYTES
 from ..base.objects import Object
 from ..model import operand_pods
 from ..model.attachment import CONTROL_PLANE
+from ..model.limits import TOO_LARGE, data_bytes
 from ..model.snapshot import Snapshot
 from .compose import Composition, Inputs, compose
 from .operand_image import operand_image, operand_version
@@ -69,6 +71,23 @@ def image_findings(image: str) -> tuple[Finding, ...]:
     )
 
 
+def size_findings(content: RevisionContent) -> tuple[Finding, ...]:
+    """The error that a ConfigMap would be too large; empty if each fits."""
+    found = []
+    for name, data in sorted(content.parts.items()):
+        size = data_bytes(data)
+        if size > CONFIG_MAP_BYTES:
+            message = (
+                f"this would have {size} bytes, and the limit is {CONFIG_MAP_BYTES}; shorten "
+                "spec.unsupportedConfigOverrides or spec.forceRedeploymentReason"
+            )
+            path = f"ConfigMap/{name}"
+            found.append(
+                Finding(names.TARGET_CONFIG_DEGRADED, TOO_LARGE, path, message, blocking=True)
+            )
+    return tuple(found)
+
+
 def inputs_of(snapshot: Snapshot, image: str) -> Inputs:
     """Everything in a snapshot that the control plane's configuration depends on."""
     stock = next(
@@ -108,7 +127,7 @@ def _values(objects: Mapping[str, Object] | None) -> tuple[Object, ...] | None:
 def _composed_arguments(snapshot: Snapshot) -> tuple[str, ...]:
     """The scheduler's command line that was composed last, from the target Pod."""
     try:
-        pod = json.loads(snapshot.config_maps[names.POD]["data"][names.POD_KEY])
+        pod = parse_json(snapshot.config_maps[names.POD]["data"][names.POD_KEY])
         return operand_pods.read(pod).arguments
     except (KeyError, TypeError, AttributeError, ValueError):
         return ()  # it does not exist yet, or another writer has changed it

@@ -25,6 +25,7 @@ from ..model.attachment import (
     scheduler_of,
 )
 from ..model.inputs import Inputs
+from ..model.limits import json_bytes
 from ..profiles.check import first_profile
 from ..profiles.validate import ProfileResult, unattached_profiles, validate_profiles
 from ..schedulerconfig.merge import normalized_json, unique_names
@@ -138,7 +139,9 @@ def observe_profiles(inputs: Inputs, base: Base, extenders: ObservedExtenders) -
         return ObservedProfiles(own, (*kept, *own) if own else (), (), findings)
     objects = inputs.scheduler_profiles
     over = extenders.over(base.overrides.config)
-    profiles, results = validate_profiles(CONTROL_PLANE, objects, first, base.target, over=over)
+    profiles, results = validate_profiles(
+        CONTROL_PLANE, objects, first, base.target, over=over, reserved=json_bytes(over)
+    )
     results = (*results, *unattached_profiles(objects, inputs.schedulers))
     own = tuple(profile for profile in profiles if profile is not first)
     found = tuple(finding for result in results for finding in rejection_findings(result))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import suppress
 from itertools import chain
 
 from ..base import names
+from ..base.json_text import parse_json
 from ..model import operand_pods
 from ..model.snapshot import Snapshot
 from ..schedulerconfig.versions import Version
@@ -48,7 +48,7 @@ def operand_version(snapshot: Snapshot, image: str) -> Version:
 def _image_in(revision: Revision) -> str:
     """The image in a revision's pod; empty if that is missing or was edited."""
     try:
-        pod = json.loads(revision.copies[names.POD]["data"][names.POD_KEY])
+        pod = parse_json(revision.copies[names.POD]["data"][names.POD_KEY])
         return str(pod["spec"]["containers"][0]["image"])
     except (KeyError, IndexError, TypeError, ValueError):
         return ""

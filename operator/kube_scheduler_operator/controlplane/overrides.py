@@ -14,7 +14,9 @@ from typing import Any, Final
 
 from ..base import names
 from ..base.findings import Finding, Path, format_path, listing
+from ..base.limits import FLAGS
 from ..base.platform import Platform
+from ..model.limits import limit_problems
 from ..schedulerconfig.command_line import Flags, flag_text, normalized_name
 from ..schedulerconfig.go_values import boolean
 from ..schedulerconfig.merge import TypeMetaError, normalized_json, validate_type_meta
@@ -54,8 +56,9 @@ def read_overrides(value: Any, platform: Platform) -> Overrides:
         return Overrides(
             findings=(_malformed((), "overrides must be an object; write YAML, not a string"),)
         )
-    findings: list[Finding] = []
-    keys = set_keys(value)
+    beyond = limit_problems(value)
+    findings = [_malformed(p.path, p.message, reason=p.reason) for p in beyond]
+    keys = list(value) if beyond else set_keys(value)
     if keys:
         message = f"setting: [{' '.join(keys)}]"
         findings.append(
@@ -67,6 +70,8 @@ def read_overrides(value: Any, platform: Platform) -> Overrides:
                 blocking=False,
             )
         )
+    if beyond:
+        return Overrides(findings=tuple(findings))
     config = normalized_json(
         {key: item for key, item in value.items() if key not in (ARGUMENTS, SERVING_INFO)}
     )
@@ -99,6 +104,9 @@ def read_flags(value: Any) -> tuple[dict[str, list[str]], list[Finding]]:
         return {}, []
     if not isinstance(value, Mapping):
         return {}, [_malformed((ARGUMENTS,), "arguments must be a map from flags to values")]
+    if len(value) > FLAGS:
+        message = f"there are {len(value)} flags, and the limit is {FLAGS}; remove some"
+        return {}, [_malformed((ARGUMENTS,), message)]
     flags: dict[str, list[str]] = {}
     findings: list[Finding] = []
     for key, item in value.items():

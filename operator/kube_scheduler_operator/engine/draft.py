@@ -47,6 +47,7 @@ class Draft:
         revised: revisions after this reconcile.
         observation: the schedulers, installer pods and nodes.
         rollout: what each node does next.
+        failures: the steps that raised an unexpected error, as findings.
         plan: the result; the step that sets it is the last one.
     """
 
@@ -68,15 +69,20 @@ class Draft:
     revised: RevisionResult | None = None
     observation: Observation | None = None
     rollout: RolloutResult | None = None
+    failures: tuple[Finding, ...] = ()
     plan: Plan | None = None
+
+
+class MissingResultError(RuntimeError):
+    """An earlier step has failed, or STEPS has the steps in the wrong order."""
 
 
 def result_of(value: T | None) -> T:
     """`value`, which an earlier step has set.
 
     Raises:
-        RuntimeError: STEPS has the steps in the wrong order.
+        MissingResultError: it has not.
     """
     if value is None:
-        raise RuntimeError("a step of reconcile ran before the step that it depends on")
+        raise MissingResultError("a step of reconcile ran before the step that it depends on")
     return value

@@ -11,9 +11,9 @@ import contextlib
 
 from ..base.objects import Object
 from ..kube.api import Api
-from ..kube.errors import AlreadyExists, Conflict, KubeError, NotFound, OtherOwner
+from ..kube.errors import AlreadyExists, Conflict, Invalid, KubeError, NotFound, OtherOwner
 from ..kube.events import EventRecorder
-from ..kube.resource import ObjectRef, Resource
+from ..kube.resource import CLUSTER_OPERATORS, ObjectRef, Resource
 from ..kube.store import Store
 from ..model.plan import Action, Create, Delete, Event, Plan, Replace
 
@@ -22,7 +22,8 @@ class Executor:
     """Writes plans to the API and their answers into the store.
 
     Attributes:
-        write_errors: object -> the error that ended its write set in the last plan.
+        write_errors: object -> the error that ended its write set in the last plan, or the refusal
+            of its status.
     """
 
     def __init__(self, api: Api, store: Store, recorder: EventRecorder) -> None:
@@ -43,23 +44,37 @@ class Executor:
                 remain, and a later reconcile continues from there.
         """
         self._send(plan.events)
-        failures = [
-            error
-            for writes in (plan.actions, plan.reports)
-            if (error := await self._perform_all(writes)) is not None
-        ]
+        action_error = await self._perform_all(plan.actions)
+        refused, report_error = await self._report(plan.reports)
+        failures = [error for error in (action_error, report_error) if error is not None]
         errors = {
             owner: error
             for owner, writes in plan.write_sets.items()
             if (error := await self._perform_all(writes)) is not None
         }
-        self.write_errors = {owner: str(error) for owner, error in errors.items()}
+        self.write_errors = {owner: str(error) for owner, error in {**refused, **errors}.items()}
         if failures:
             raise failures[0]
         done = [
             writes for owner, writes in plan.write_sets.items() if writes and owner not in errors
         ]
         return bool(plan.actions or plan.reports or done)
+
+    async def _report(
+        self, reports: tuple[Action, ...]
+    ) -> tuple[dict[ObjectRef, KubeError], KubeError | None]:
+        """Write statuses: (object -> why the API server refuses it, the error that ended it).
+
+        A refusal is about one object, and any other error about all.
+        """
+        refused: dict[ObjectRef, KubeError] = {}
+        for action in reports:
+            error = await self._perform_all((action,))
+            if isinstance(error, Invalid) and action.resource != CLUSTER_OPERATORS:
+                refused[action.resource.ref(action.obj)] = error
+            elif error is not None:
+                return refused, error
+        return refused, None
 
     async def _perform_all(self, writes: tuple[Action, ...]) -> KubeError | None:
         """Perform writes in order until one fails or is out of date."""

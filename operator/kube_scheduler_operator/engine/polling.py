@@ -11,6 +11,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Final
 
+from ..base.defects import contained
 from ..diagnostics import unknown_scheduler_names, unmanaged_schedulers
 from ..kube.client import ApiClient
 from ..kube.errors import Forbidden, KubeError
@@ -101,5 +102,7 @@ class Poller:
             self._forbidden.add(what)
         except KubeError as error:
             log.warning("Listing %s failed: %s", what, error)
+        except Exception as error:  # polling must not end because of what one object contains
+            contained("polling", what, error)
         else:
             self._forbidden.discard(what)

@@ -21,8 +21,10 @@ from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Final
 
 from ..base import klog, names
+from ..base.defects import contained, observe_defects
 from ..base.platform import Platform
 from ..base.settings import Settings
 from ..kube.client import ApiClient
@@ -52,6 +54,9 @@ log = logging.getLogger(__name__)
 
 _KEY = "cluster"  # the queue's only key: one reconcile covers the whole cluster
 _STALE_SECONDS = 600.0  # without a reconcile for this long, /healthz fails
+FAILING_SECONDS: Final = 120.0
+"""Without a successful reconcile for this long, /readyz fails; a rollout of an API server takes
+less."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +96,7 @@ class Operator:
         self._throttle = Throttle()
         namespaces = options.settings.secondary_namespaces
         self._intake = Intake(self._store, options.platform, self._wake, secondary=namespaces)
+        observe_defects(self._metrics.defect_contained)
         self._metrics.lease_seen = lambda: self._intake.lease_seen
         self._poller = Poller(options.settings.pending_interval, lambda: self._wake(urgent=False))
         # A container that restarts in its Pod keeps its identity and need not wait for the Lease.
@@ -98,7 +104,9 @@ class Operator:
         self._last_error = ""
         self._log_level = ""
         self._server_version = ""
+        self._failing = ""
         self._reconciled_at: float | None = None
+        self._succeeded_at: float | None = None
         self._watcher: Watcher | None = None
         self._elector: LeaderElector | None = None
 
@@ -308,7 +316,10 @@ class Operator:
         )
         write_errors = executor.write_errors
         self._follow_log_level(snapshot.spec, recorder)
-        self._snapshot_metrics.observe(snapshot)
+        try:
+            self._snapshot_metrics.observe(snapshot)
+        except Exception as error:  # metrics must not stop a reconcile
+            contained("metrics", "", error)
         try:
             plan = reconcile(snapshot)
             self._poller.report(recorder, plan.pods_without_scheduler)
@@ -324,8 +335,9 @@ class Operator:
             log.exception("Reconcile failed because of a defect in the operator")
             return
         recovered, self._last_error = self._last_error != "", ""
+        self._failing = "; ".join(plan.failures)
         changed = executor.write_errors != write_errors
-        if executor.write_errors:
+        if executor.write_errors or plan.failures:
             # Other write sets succeeded: the next reconcile reports this error, retries back off.
             for owner, text in executor.write_errors.items() if changed else ():
                 log.warning("Writes for %s failed: %s", owner, text)
@@ -346,10 +358,12 @@ class Operator:
             # nearly always during a reconcile.
             gc.collect()
             gc.freeze()
-        self._metrics.passed(self._reconciled_at - began, success=True)
+        if not plan.failures:
+            self._succeeded_at = self._reconciled_at
+        self._metrics.passed(self._reconciled_at - began, success=not plan.failures)
 
     def _failed(self, error: str, began: float) -> None:
-        self._last_error = error
+        self._last_error = self._failing = error
         self._metrics.passed(time.monotonic() - began, success=False)
         self._queue.add_rate_limited(_KEY)
 
@@ -382,8 +396,17 @@ class Operator:
         missing = ", ".join(map(str, self._store.unsynced(self._watcher.streams)))
         return {
             "watches": f"waiting for the first list of {missing}" if missing else None,
-            "reconcile": "no reconcile has succeeded yet" if self._reconciled_at is None else None,
+            "reconcile": self._reconcile_problem(),
         }
+
+    def _reconcile_problem(self) -> str | None:
+        """Why this process does not do its work; None if it does, or fails for a short time."""
+        if self._reconciled_at is None:
+            return "no reconcile has succeeded yet"
+        age = time.monotonic() - (self._succeeded_at or self._reconciled_at)
+        if not self._failing or age < FAILING_SECONDS:
+            return None
+        return f"no reconcile has succeeded for {age:.0f} s: {self._failing}"
 
 
 async def _or_stop(stop: asyncio.Event, work: Awaitable[object]) -> bool:

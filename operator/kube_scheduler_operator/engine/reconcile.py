@@ -3,8 +3,8 @@
 A reconcile runs the steps below in order, the order in which a configuration travels. Each step is
 a pure function from the snapshot and an immutable draft to the next draft; it neither reads a clock
 nor calls the API, so one snapshot always gives one plan. A step that fails becomes a condition of
-its own, and the later steps work with what is known: an invalid configuration stops no rollout that
-has begun and touches no running scheduler.
+its own, and the later steps work with what is known: an invalid configuration, or a defect, stops
+no rollout that has begun and touches no running scheduler.
 """
 
 from __future__ import annotations
@@ -13,14 +13,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final
 
+from ..base import names
+from ..base.defects import DEFECT, contained
+from ..base.findings import Finding
+from ..model.limits import bounded_snapshot
 from ..model.plan import Plan, soonest
 from ..model.snapshot import Snapshot
 from . import steps
-from .draft import Draft, result_of
+from .draft import Draft, MissingResultError, result_of
 
 Step = Callable[[Snapshot, Draft], Draft]
 
 EVERYWHERE: Final[tuple[Step, ...]] = (
+    steps.find_image,
     steps.reconcile_secondary_schedulers,
     steps.reconcile_load_policies,
     steps.diagnose,
@@ -34,6 +39,7 @@ STEPS: Final[Mapping[str, tuple[Step, ...]]] = {
         steps.validate_extenders,  # SchedulerExtenders of the control plane
         steps.validate_profiles,  # SchedulerProfiles of the control plane
         steps.compose,  # the effective configuration, validated
+        steps.replace_invalid_overrides,  # by those of the last revision
         steps.run_agents,  # extenders that the operator runs on control-plane nodes
         steps.write_observed_config,  # ends the reconcile if spec.observedConfig is out of date
         steps.revise,  # target ConfigMaps, then a numbered revision
@@ -47,20 +53,65 @@ STEPS: Final[Mapping[str, tuple[Step, ...]]] = {
 """The steps by KubeScheduler's `spec.managementState`; "" if there is no KubeScheduler."""
 
 
+FAILURES: Final[Mapping[Step, tuple[str, bool]]] = {
+    steps.find_image: (names.TARGET_CONFIG_DEGRADED, True),
+    steps.reconcile_secondary_schedulers: (names.SECONDARY_DEGRADED, False),
+    steps.reconcile_load_policies: (names.LOAD_POLICIES_DEGRADED, False),
+    steps.diagnose: (names.CONFIG_OBSERVATION_DEGRADED, False),
+    steps.observe: (names.CONFIG_OBSERVATION_DEGRADED, True),
+    steps.validate_extenders: (names.SCHEDULER_EXTENDERS_DEGRADED, True),
+    steps.validate_profiles: (names.SCHEDULER_PROFILES_DEGRADED, True),
+    steps.compose: (names.TARGET_CONFIG_DEGRADED, True),
+    steps.replace_invalid_overrides: (names.OVERRIDES_DEGRADED, True),
+    steps.run_agents: (names.SCHEDULER_EXTENDERS_DEGRADED, False),
+    steps.write_observed_config: (names.CONFIG_OBSERVATION_DEGRADED, False),
+    steps.revise: (names.REVISION_DEGRADED, False),
+    steps.roll_out: (names.NODE_INSTALLER_DEGRADED, False),
+    steps.remove: (names.NODE_INSTALLER_DEGRADED, False),
+    steps.report: (names.INSTALLER_DEGRADED, False),
+}
+"""The condition that reports an unexpected error in a step, and whether it blocks a revision."""
+
+
 def reconcile(snapshot: Snapshot) -> Plan:
     """The plan for the cluster that `snapshot` shows."""
+    snapshot = bounded_snapshot(snapshot)
     draft = Draft()
     for step in STEPS[_management_state(snapshot)]:
-        draft = step(snapshot, draft)
+        draft = _contained(step, snapshot, draft)
         if draft.plan is not None:
             break
+    if draft.plan is None:
+        draft = steps.report_failures(snapshot, draft)
     plan, secondary, loads = result_of(draft.plan), draft.secondary, draft.loads
     return replace(
         plan,
         write_sets={**secondary.write_sets, **loads.write_sets, **plan.write_sets},
         pods_without_scheduler=draft.pods_without_scheduler,
+        failures=tuple(finding.message for finding in draft.failures),
         requeue_after=soonest(plan.requeue_after, secondary.requeue_after, loads.requeue_after),
     )
+
+
+def _contained(step: Step, snapshot: Snapshot, draft: Draft) -> Draft:
+    """The next draft; an unexpected error in the step becomes its condition."""
+    try:
+        return step(snapshot, draft)
+    except MissingResultError:
+        if not draft.failures:
+            raise
+        return draft  # the step that it depends on has failed
+    except Exception as error:
+        name = step.__name__.replace("_", " ")
+        condition, blocking = FAILURES.get(step, (names.INSTALLER_DEGRADED, False))
+        message = (
+            f'step "{name}" failed: {contained(name, "", error)}; report this with the operator\'s '
+            "log (running schedulers are not changed by it)"
+        )
+        failure = Finding(condition, DEFECT, "", message, blocking=blocking)
+        return replace(
+            draft, failures=(*draft.failures, failure), findings=(*draft.findings, failure)
+        )
 
 
 def _management_state(snapshot: Snapshot) -> str:

@@ -7,18 +7,27 @@ other.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from ..base import names
+from ..base.findings import Finding
+from ..base.json_text import exceeds_depth
+from ..base.limits import DEPTH
 from ..controlplane import desired
+from ..controlplane.accepted_overrides import (
+    accepted_overrides,
+    is_override_error,
+    with_overrides,
+)
 from ..controlplane.base_configuration import base_configuration
 from ..controlplane.cluster_operator import report_cluster_operator, report_without_kubescheduler
 from ..controlplane.compose import combine
 from ..controlplane.conditions import (
     constant_conditions,
+    failure_conditions,
     from_findings,
     removal_conditions,
     revision_conditions,
@@ -53,7 +62,8 @@ from ..kube.resource import (
 )
 from ..loadpolicy.reconcile import load_policies
 from ..model.apply import apply
-from ..model.attachment import rejection_findings
+from ..model.attachment import PROFILE, rejection_findings
+from ..model.limits import OVERRIDES
 from ..model.plan import Action, Event, Plan, Replace, soonest
 from ..model.snapshot import Snapshot
 from ..profiles.attribution import attribute
@@ -61,16 +71,22 @@ from ..profiles.status import report_profiles
 from ..profiles.validate import ProfileResult
 from ..secondary.reconcile import secondary_schedulers
 from ..status.accepted import forget
-from ..status.conditions import Condition
+from ..status.conditions import Condition, merge_conditions
 from ..status.scheduler_lease import control_plane_lease
 from .draft import Draft, result_of
+
+STATUS_REFUSED: Final = "StatusRefused"
+
+
+def find_image(snapshot: Snapshot, draft: Draft) -> Draft:
+    """Find the image of kube-scheduler."""
+    return replace(draft, image=operand_image(snapshot))
 
 
 def reconcile_secondary_schedulers(snapshot: Snapshot, draft: Draft) -> Draft:
     """Compose, roll out and report every SecondaryScheduler, each in a write set of its own."""
-    image = operand_image(snapshot)
-    secondary = secondary_schedulers(snapshot, image, partial(operand_version, snapshot))
-    return replace(draft, image=image, secondary=secondary)
+    secondary = secondary_schedulers(snapshot, draft.image, partial(operand_version, snapshot))
+    return replace(draft, secondary=secondary)
 
 
 def reconcile_load_policies(snapshot: Snapshot, draft: Draft) -> Draft:
@@ -80,6 +96,8 @@ def reconcile_load_policies(snapshot: Snapshot, draft: Draft) -> Draft:
 
 def diagnose(snapshot: Snapshot, draft: Draft) -> Draft:
     """Find pods with an unknown schedulerName, and schedulers that the operator does not manage."""
+    if any(failure.condition == names.SECONDARY_DEGRADED for failure in draft.failures):
+        return draft  # the schedulerNames of SecondarySchedulers are unknown
     served = draft.secondary.served
     pods = unknown_scheduler_names.without_scheduler(snapshot.pending_pods, served, snapshot.now)
     found = (
@@ -130,12 +148,48 @@ def compose(snapshot: Snapshot, draft: Draft) -> Draft:
     credentials = gather_credentials(snapshot)
     attached = (*draft.secondary.results, *draft.secondary.extenders)
     findings = (
+        *draft.failures,
         *composition.findings,
         *(finding for result in attached for finding in rejection_findings(result)),
         *desired.image_findings(draft.image),
         *credentials.findings,
+        *_refused_statuses(snapshot),
     )
     return replace(draft, composition=composition, credentials=credentials, findings=findings)
+
+
+def replace_invalid_overrides(snapshot: Snapshot, draft: Draft) -> Draft:
+    """While the overrides have an error, compose with those of the last accepted revision.
+
+    So an error in them does not delay the edits of other objects.
+    """
+    composition = result_of(draft.composition)
+    errors = [finding for finding in composition.findings if is_override_error(finding)]
+    accepted = accepted_overrides(snapshot) if errors else None
+    if accepted is None:
+        return draft
+    inputs = with_overrides(result_of(draft.inputs), accepted.value)
+    base = base_configuration(inputs)
+    extenders = observe_extenders(inputs, base)
+    fallback = combine(base, extenders, observe_profiles(inputs, base, extenders))
+    if any(is_override_error(finding) for finding in fallback.findings):
+        return draft  # kube-scheduler has changed since: no overrides are known to be valid
+    note = f"(those of revision {accepted.revision} stay in use)"
+    reported = (
+        replace(error, message=f"{error.message} {note}", blocking=False) for error in errors
+    )
+    replaced = frozenset(composition.findings)
+    others = [finding for finding in draft.findings if finding not in replaced]
+    type_ = names.OVERRIDES_UPGRADEABLE  # about what users set, not about what is in use
+    are_set = (finding for finding in composition.findings if finding.condition == type_)
+    found = (finding for finding in fallback.findings if finding.condition != type_)
+    return replace(
+        draft,
+        inputs=inputs,
+        base=base,
+        composition=fallback,
+        findings=(*reported, *are_set, *found, *others),
+    )
 
 
 def run_agents(snapshot: Snapshot, draft: Draft) -> Draft:
@@ -157,6 +211,8 @@ def write_observed_config(snapshot: Snapshot, draft: Draft) -> Draft:
     observed = result_of(draft.composition).observed_config
     if (snapshot.spec.get("observedConfig") or {}) == observed:
         return draft
+    if exceeds_depth(snapshot.spec.get(OVERRIDES), DEPTH):
+        return draft  # the snapshot does not have all of the spec, so it cannot be written
     kubescheduler = snapshot.kubescheduler or {}
     spec = {**(kubescheduler.get("spec") or {}), "observedConfig": observed}
     text = json.dumps(observed, sort_keys=True)
@@ -175,10 +231,15 @@ def revise(snapshot: Snapshot, draft: Draft) -> Draft:
     if not any(finding.blocking for finding in draft.findings):
         credentials = result_of(draft.credentials)
         composition = result_of(draft.composition)
-        content = desired.content_of(snapshot, composition, draft.image, credentials.parts)
+        inputs = result_of(draft.inputs)
+        effective = replace(snapshot, kubescheduler=inputs.kubescheduler)
+        content = desired.content_of(effective, composition, draft.image, credentials.parts)
+    too_large = desired.size_findings(content) if content is not None else ()
+    content = None if too_large else content
     observation = observe_pods(snapshot)
     return replace(
         draft,
+        findings=(*draft.findings, *too_large),
         targets=_targets(snapshot, content) if content is not None else (),
         revised=decide_revision(snapshot, content, observation.swapping),
         observation=observation,
@@ -193,8 +254,8 @@ def roll_out(snapshot: Snapshot, draft: Draft) -> Draft:
 
 def report(snapshot: Snapshot, draft: Draft) -> Draft:
     """Conditions and statuses, and the order of all writes."""
-    composition, revised = result_of(draft.composition), result_of(draft.revised)
-    rolled, credentials = result_of(draft.rollout), result_of(draft.credentials)
+    composition, revised = draft.composition, result_of(draft.revised)
+    rolled, credentials = result_of(draft.rollout), draft.credentials
     refusal = refusal_of(revised.rejected)
     observation = result_of(draft.observation)
     conditions = (
@@ -208,12 +269,15 @@ def report(snapshot: Snapshot, draft: Draft) -> Draft:
         *draft.secondary.conditions,
         *draft.diagnoses,
         *draft.loads.conditions,
+        *failure_conditions(
+            draft.failures, (names.SECONDARY_DEGRADED, names.LOAD_POLICIES_DEGRADED)
+        ),
     )
     status = status_of(snapshot, revised, observation, rolled, conditions)
     cluster_operator = report_cluster_operator(snapshot, status["conditions"])
     work = (
         *_static_resources(snapshot),
-        *credentials.actions,
+        *(credentials.actions if credentials is not None else ()),
         *mirror_policy(snapshot),
         *draft.targets,
         *revised.actions,
@@ -226,12 +290,14 @@ def report(snapshot: Snapshot, draft: Draft) -> Draft:
         actions = plan_guards(snapshot, observation, rolled) or prune(
             snapshot, revised.history, observation, rolled
         )
-    reports = _object_reports(
-        snapshot,
-        draft,
-        attribute(composition.results, refusal, composition.config or {}),
-        attribute_extenders(composition.extenders, refusal),
-    )
+    reports: tuple[Action, ...] = ()
+    if composition is not None:
+        reports = _object_reports(
+            snapshot,
+            draft,
+            attribute(composition.results, refusal, composition.config or {}),
+            attribute_extenders(composition.extenders, refusal),
+        )
     requeue_after = soonest(
         rolled.requeue_after,
         cluster_operator.requeue_after,
@@ -245,6 +311,19 @@ def report(snapshot: Snapshot, draft: Draft) -> Draft:
         write_sets=draft.agents.write_sets,
     )
     return replace(draft, plan=plan)
+
+
+def report_failures(snapshot: Snapshot, draft: Draft) -> Draft:
+    """Report the failed steps, where the reports of a whole reconcile cannot be made."""
+    if snapshot.kubescheduler is None:
+        return replace(draft, plan=Plan())
+    before = snapshot.status
+    conditions = failure_conditions(draft.failures, ())
+    old = before.get("conditions") or ()
+    status = {**before, "conditions": merge_conditions(old, conditions, snapshot.now)}
+    cluster_operator = report_cluster_operator(snapshot, status["conditions"])
+    actions = write_status(snapshot, status)
+    return replace(draft, plan=Plan(actions, cluster_operator.reports))
 
 
 def remove(snapshot: Snapshot, draft: Draft) -> Draft:
@@ -271,6 +350,13 @@ def remove(snapshot: Snapshot, draft: Draft) -> Draft:
             plan, reports=(*plan.reports, *forgotten), write_sets=removed_agents(snapshot)
         )
     return replace(draft, plan=plan)
+
+
+def _refused_statuses(snapshot: Snapshot) -> Iterator[Finding]:
+    """Errors of objects whose status the API server refuses, which cannot report that."""
+    for ref, error in snapshot.write_errors.items():
+        if ref.resource == SCHEDULER_PROFILES:
+            yield PROFILE.finding(ref.name, STATUS_REFUSED, "status", error)
 
 
 def _in_order(

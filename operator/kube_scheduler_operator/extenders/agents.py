@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from ..base import names
 from ..base.findings import Finding
 from ..kube.resource import DAEMON_SETS, PODS, SCHEDULER_EXTENDERS, ObjectRef
-from ..model.attachment import CONTROL_PLANE, scheduler_of
+from ..model.attachment import CONTROL_PLANE, EXTENDER, scheduler_of
 from ..model.plan import Action, soonest
 from ..model.snapshot import Snapshot
 from .agent import ManagedAgent
@@ -65,13 +65,16 @@ def control_plane_agents(
         agent = ManagedAgent(name, result.agent, result.port)
         if known_port(objects[name]) == result.port:
             # The port is written to the status first, so that it is chosen only once.
-            writes[name] = keep_agent(
-                snapshot.platform,
-                agent,
-                settings.operator_image,
-                settings.image_pull_secrets,
-                existing,
-            )
+            try:
+                writes[name] = keep_agent(
+                    snapshot.platform,
+                    agent,
+                    settings.operator_image,
+                    settings.image_pull_secrets,
+                    existing,
+                )
+            except Exception as error:  # of this extender only
+                findings.append(EXTENDER.defect(name, result.root, error))
         daemon_set = existing.get(DAEMON_SETS, {}).get(agent.object_name)
         pods = existing.get(PODS, {}).values()
         trouble = snapshot.write_errors.get(SCHEDULER_EXTENDERS.named(name), "")

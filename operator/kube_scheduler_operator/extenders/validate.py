@@ -9,10 +9,11 @@ extender only, and the older object wins.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from ..base.findings import WARNING, Finding, Problem
+from ..base.limits import EXTENDERS_BYTES
 from ..base.objects import mapping
 from ..model.attachment import (
     CONTROL_PLANE,
@@ -20,6 +21,7 @@ from ..model.attachment import (
     SPEC,
     ValidationResult,
     age_of,
+    last_accepted,
     name_of,
     path_from,
     scheduler_of,
@@ -27,6 +29,7 @@ from ..model.attachment import (
     unattached,
     versions_for,
 )
+from ..model.limits import TOO_LARGE, json_bytes, limit_problems
 from ..schedulerconfig.target_scheduler import Target
 from .entry import TAKEN_PORTS, EntryCheck, agent_of, agent_url, check_entry
 
@@ -79,12 +82,16 @@ class ExtenderResults:
 
 @dataclass(slots=True)
 class _Taken:
-    """What belongs to one extender of a scheduler only, with its owner, for messages."""
+    """What belongs to one extender of a scheduler only, with its owner, for messages.
+
+    `bytes` has the size of each SchedulerExtender's entry.
+    """
 
     resources: dict[str, str] = field(default_factory=dict)
     ports: dict[int, str] = field(default_factory=dict)
     urls: dict[str, str] = field(default_factory=dict)
     binder: str = ""
+    bytes: dict[str, int] = field(default_factory=dict)
 
     @classmethod
     def by(cls, extenders: Any, owner: str, ports: Iterable[int]) -> _Taken:
@@ -130,6 +137,9 @@ def validate_extenders(
     taken = _Taken.by(own, itself, {*TAKEN_PORTS, *ports})
     mine = sorted((obj for obj in objects if scheduler in schedulers_of(obj)), key=age_of)
     # Ports that were chosen before are reserved before new ones are chosen.
+    for obj in mine:  # versions that were accepted before stay in use
+        if (accepted := last_accepted(obj)) is not None:
+            taken.bytes[name_of(obj)] = _entry_bytes(accepted)
     reserved = {port: name_of(obj) for obj in reversed(mine) if (port := known_port(obj))}
     results: list[ExtenderResult] = []
     leaving: list[ExtenderResult] = []
@@ -177,33 +187,79 @@ def _choose(
     name = name_of(obj)
     findings: dict[str, Finding] = {}
     for root, spec in versions_for(scheduler, obj):
-        judgement = check_entry(name, spec, target, profiles)
-        problems = judgement.problems or tuple(_clashes(name, spec, judgement, taken))
+        try:
+            problems = tuple(_problems(obj, spec, target, profiles, taken))
+            if not problems:
+                before = tuple(findings.values())
+                settled = ExtenderResult(name, root == SPEC, before, spec)
+                return _in_use(
+                    settled, obj, scheduler, taken, reserved, target, profiles, planned=planned
+                )
+        except Exception as error:  # of this version only
+            found = EXTENDER.defect(name, root, error)
+            findings.setdefault(found.message, found)
+            continue
         for problem in problems:
             where = path_from(root, problem)
             found = EXTENDER.finding(name, problem.reason, where, problem.sentence)
             findings.setdefault(found.message, found)
-        if problems:
-            continue
-        port = _port(obj, spec, taken, reserved) if agent_of(spec) is not None else 0
-        entry = dict(judgement.entry)
-        if port:
-            entry["urlPrefix"] = agent_url(name, port)
-            taken.ports[port] = _owner(name)
-        surprises = [*judgement.warnings, *_twice(entry, taken)]
-        taken.take(entry, _owner(name))
-        known = known_port(obj) == port and (scheduler != CONTROL_PLANE or ready_since(obj))
-        is_called = planned or not port or known
-        return ExtenderResult(
-            name,
-            root == SPEC,
-            tuple(findings.values()),
-            spec,
-            tuple(EXTENDER.warning(name, root, each) for each in surprises),
-            port,
-            entry if is_called else None,
-        )
     return ExtenderResult(name, False, tuple(findings.values()))
+
+
+def _in_use(
+    settled: ExtenderResult,
+    obj: Mapping[str, Any],
+    scheduler: str,
+    taken: _Taken,
+    reserved: Mapping[int, str],
+    target: Target,
+    profiles: int,
+    *,
+    planned: bool,
+) -> ExtenderResult:
+    """`settled` with the port and the entry of its version, which are recorded as taken."""
+    name, spec = settled.name, settled.spec or {}
+    judgement = check_entry(name, spec, target, profiles)
+    port = _port(obj, spec, taken, reserved) if agent_of(spec) is not None else 0
+    entry = dict(judgement.entry)
+    if port:
+        entry["urlPrefix"] = agent_url(name, port)
+        taken.ports[port] = _owner(name)
+    taken.bytes[name] = json_bytes(entry)
+    surprises = [*judgement.warnings, *_twice(entry, taken)]
+    taken.take(entry, _owner(name))
+    known = known_port(obj) == port and (scheduler != CONTROL_PLANE or ready_since(obj))
+    is_called = planned or not port or known
+    return replace(
+        settled,
+        warnings=tuple(EXTENDER.warning(name, settled.root, each) for each in surprises),
+        port=port,
+        entry=entry if is_called else None,
+    )
+
+
+def _problems(
+    obj: Mapping[str, Any], spec: Mapping[str, Any], target: Target, profiles: int, taken: _Taken
+) -> Iterator[Problem]:
+    """The errors of a version: its own, or else its conflicts with other extenders."""
+    problems = limit_problems(spec)
+    if problems:
+        yield from problems
+        return
+    name = name_of(obj)
+    judgement = check_entry(name, spec, target, profiles)
+    if judgement.problems:
+        yield from judgement.problems
+        return
+    others = sum(size for owner, size in taken.bytes.items() if owner != name)
+    size = others + json_bytes(judgement.entry)
+    if size > EXTENDERS_BYTES and last_accepted(obj) != spec:
+        message = (
+            f"with it, the extenders of this scheduler have {size} bytes in its configuration, and "
+            f"the limit is {EXTENDERS_BYTES}; use tls.caFile instead of tls.caData, or shorten it"
+        )
+        yield Problem(TOO_LARGE, (), message)
+    yield from _clashes(name, spec, judgement, taken)
 
 
 def _clashes(
@@ -225,6 +281,12 @@ def _clashes(
     if owner and owner != _owner(name):
         message = f"port {port} is used by {owner}; use another port, or 0"
         yield Problem(TAKEN, ("agent", "port"), message)
+
+
+def _entry_bytes(spec: Mapping[str, Any]) -> int:
+    """At least what the entry of a spec takes, without validation."""
+    large = {key: spec[key] for key in ("tls", "managedResources", "url") if key in spec}
+    return 0 if limit_problems(spec) else json_bytes(large) + 512
 
 
 def _twice(entry: Mapping[str, Any], taken: _Taken) -> Iterator[Problem]:

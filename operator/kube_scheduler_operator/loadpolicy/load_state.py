@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
 from ..base import names
+from ..base.json_text import parse_json
 from ..base.objects import Object
 from ..base.times import timestamp
 from ..load.policy import FAMILIES
@@ -58,7 +58,7 @@ def read_report(state: Object | None) -> AnnotatorReport:
     """The annotator's last report; empty if it is missing or invalid."""
     text = ((state or {}).get("data") or {}).get(names.LOAD_STATE_KEY)
     try:
-        report = json.loads(text or "{}")
+        report = parse_json(text or "{}")
     except ValueError:
         return AnnotatorReport()
     if not isinstance(report, Mapping):

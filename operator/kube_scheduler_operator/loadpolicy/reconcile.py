@@ -5,7 +5,6 @@ An error in one of them, including a defect of the operator, does not stop the o
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -18,8 +17,6 @@ from ..status.conditions import Condition
 from ..status.object_status import ObjectPlan, defect, objects_condition
 from .cleanup import clean_up
 from .writes import policy_writes
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +50,7 @@ def load_policies(snapshot: Snapshot) -> LoadPolicies:
         try:
             planned[name] = policy_writes(snapshot, obj, alive[0]["metadata"]["name"])
         except Exception as error:
-            log.exception("Reconciling LoadPolicy %s failed: defect in the operator", name)
-            planned[name] = defect(error)
+            planned[name] = defect(snapshot, LOAD_POLICIES, obj, error)
     cleanup = _cleaned(snapshot, in_use=bool(alive))
     writes = {LOAD_POLICIES.named(name): each.actions for name, each in planned.items()}
     degraded = {f"{name}: ": each.degraded for name, each in planned.items()}

@@ -13,6 +13,7 @@ from ..base.objects import Object, mapping
 from ..load.policy import LoadPolicy, LoadPolicyError
 from ..load.policy_files import read_spec
 from ..manifests.templates import canonical_json
+from ..model.limits import limit_problems
 from ..model.workloads import CONTROL_PLANE_TOLERATIONS
 
 REPLICAS: Final = 2
@@ -107,6 +108,9 @@ class ParsedSpec:
 
 def read(spec: Mapping[str, Any] | None) -> ParsedSpec:
     """Parse the spec of a LoadPolicy; every reconcile needs it, so results are cached."""
+    problems = limit_problems(spec or {})
+    if problems:
+        return ParsedSpec(None, problems)
     return _read(canonical_json(spec or {}))
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ..base import names
+from ..base.defects import DEFECT, contained
 from ..base.findings import Finding, Problem, format_path
 from ..base.objects import mapping
 
@@ -81,6 +82,14 @@ class Attachable:
         """An error at `path` in the object `name`."""
         where = f"{self.kind}/{name} {path}"
         return Finding(self.condition, reason, where, message, blocking=False)
+
+    def defect(self, name: str, root: str, error: Exception) -> Finding:
+        """An unexpected error in the validation of the version at `root` of the object `name`."""
+        message = (
+            f"the operator cannot process this: {contained(self.kind, name, error)}; correct it, "
+            "or report this with the operator's log"
+        )
+        return self.finding(name, DEFECT, root, message)
 
     def warning(self, name: str, root: str, problem: Problem) -> Finding:
         """A warning about the version at `root` of the object `name`."""
@@ -160,8 +169,9 @@ def last_accepted(obj: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 
 def scheduler_of(spec: Mapping[str, Any]) -> str:
-    """The scheduler that a spec names."""
-    return str(spec.get("scheduler") or CONTROL_PLANE)
+    """The scheduler that a spec names; validation reports a value of another type."""
+    named = spec.get("scheduler")
+    return named if isinstance(named, str) else CONTROL_PLANE
 
 
 def name_of(obj: Mapping[str, Any]) -> str:

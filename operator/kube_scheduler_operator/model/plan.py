@@ -76,6 +76,7 @@ class Plan:
         write_sets: object -> the writes for it alone. An error in one write set stops neither the
             others nor actions and reports; the next snapshot has it in `write_errors`.
         pods_without_scheduler: pods with an unknown schedulerName; each gets one event.
+        failures: messages of the steps that raised an unexpected error.
     """
 
     actions: tuple[Action, ...] = ()
@@ -84,6 +85,7 @@ class Plan:
     events: tuple[Event, ...] = ()
     write_sets: Mapping[ObjectRef, tuple[Action, ...]] = field(default_factory=dict)
     pods_without_scheduler: tuple[PendingPod, ...] = ()
+    failures: tuple[str, ...] = ()
 
 
 def soonest(*waits: float | None) -> float | None:

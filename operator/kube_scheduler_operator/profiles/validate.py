@@ -8,11 +8,13 @@ content: a cluster may have hundreds of profiles, and an edit changes one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from ..base.findings import Finding
+from ..base.defects import DEFECT
+from ..base.findings import Finding, Problem
+from ..base.limits import COMPOSED_BYTES, CONFIG_MAP_BYTES
 from ..base.objects import mapping
 from ..model.attachment import (
     ACCEPTED,
@@ -28,7 +30,9 @@ from ..model.attachment import (
     unattached,
     versions_for,
 )
+from ..model.limits import TOO_LARGE, json_bytes, limit_problems
 from ..schedulerconfig.effective_plugins import PluginEntry
+from ..schedulerconfig.result_cache import cached_by_identity
 from ..schedulerconfig.schema import DEFAULT_SCHEDULER
 from ..schedulerconfig.validation import Target
 from .check import ProfileCheck, ProfileVersion, Surroundings, check_profile
@@ -62,6 +66,7 @@ def validate_profiles(
     *,
     over: Mapping[str, Any] | None = None,
     taken: Mapping[str, str] | None = None,
+    reserved: int = 0,
 ) -> tuple[tuple[dict[str, Any], ...], tuple[ProfileResult, ...]]:
     """Validate the SchedulerProfiles of one scheduler.
 
@@ -77,6 +82,7 @@ def validate_profiles(
         over: the overrides, which are merged over the profiles later. They are not in the returned
             profiles, but validation includes them.
         taken: schedulerName -> the other scheduler that serves it, for messages.
+        reserved: bytes of the composed configuration that are not profiles.
 
     Returns:
         (profiles, results): the profiles, with `first` or its replacement in front, then
@@ -88,6 +94,7 @@ def validate_profiles(
     selection.choose_first(mine)
     for obj in mine:
         selection.choose(obj)
+    selection.fit(mine, COMPOSED_BYTES - reserved)
     return selection.profiles(), selection.results(mine)
 
 
@@ -233,15 +240,84 @@ class _Selection:
             )
         return tuple(found)
 
+    def fit(self, mine: Sequence[Mapping[str, Any]], room: int) -> None:
+        """Reject versions until all profiles have at most `room` bytes.
+
+        What was accepted before stays in use, as far as possible; of the others, the older ones win
+        what is left.
+        """
+        whole = sum(_size(choice.judgement) for choice in self._chosen.values())
+        if whole <= room:
+            return
+        chosen = [(obj, self._chosen[name_of(obj)]) for obj in mine if name_of(obj) in self._chosen]
+        new = [one for one in chosen if one[1].spec != last_accepted(one[0])]
+        kept = [one for one in chosen if one not in new]
+        total = sum(_size(choice.judgement) for _, choice in kept)
+        for obj, choice in reversed(kept):
+            if total > room:
+                self._reject(obj, choice, whole, room)
+                total -= _size(choice.judgement)
+        fallbacks = {name_of(obj): self._last_version(obj, choice) for obj, choice in new}
+        total += sum(_size(one.judgement) for one in fallbacks.values() if one is not None)
+        for obj, choice in new:
+            fallback = fallbacks[name_of(obj)]
+            before = 0 if fallback is None else _size(fallback.judgement)
+            more = _size(choice.judgement) - before
+            if total + more <= room:
+                total += more
+                continue
+            self._reject(obj, choice, whole, room)
+            if fallback is not None and total <= room:
+                self._chosen[name_of(obj)] = fallback
+                scheduler_name = str(fallback.judgement.profile["schedulerName"])
+                self._taken[scheduler_name] = name_of(obj)
+
+    def _reject(self, obj: Mapping[str, Any], choice: _Choice, whole: int, room: int) -> None:
+        name = name_of(obj)
+        message = (
+            f"the profiles of this scheduler have {whole} bytes, and its ConfigMap has room for "
+            f"{room} of {CONFIG_MAP_BYTES}; shorten this profile, or move it to a "
+            "SecondaryScheduler"
+        )
+        finding = PROFILE.finding(name, TOO_LARGE, choice.root, message)
+        self._findings[name] = (*self._findings.get(name, ()), finding)
+        del self._chosen[name]
+        self._taken = {taken: owner for taken, owner in self._taken.items() if owner != name}
+
+    def _last_version(self, obj: Mapping[str, Any], choice: _Choice) -> _Choice | None:
+        """The last accepted version, which a new one would replace; None if it cannot be used."""
+        for version in self._versions(obj):
+            same = version.scheduler_name == choice.judgement.profile["schedulerName"]
+            if version.root == choice.root or not (same or not self._conflict(obj, version)):
+                continue
+            judgement = self._judge(version)
+            if not judgement.problems:
+                return _Choice(version.spec, version.root, judgement)
+        return None
+
     def _versions(self, obj: Mapping[str, Any]) -> Iterator[ProfileVersion]:
         """The spec, then the last accepted version, if they are for this scheduler."""
         for root, spec in versions_for(self._scheduler, obj):
             yield ProfileVersion(name_of(obj), root, spec)
 
     def _judge(self, version: ProfileVersion) -> ProfileCheck:
-        if version.scheduler_name == self._first_name:
-            return check_profile(version, self._first, self._alone)
-        return check_profile(version, None, self._beside)
+        """The result for one version; an unexpected error is a problem of this version only."""
+        problems = limit_problems(version.spec)
+        if problems:
+            return ProfileCheck({}, problems, {})
+        try:
+            if version.scheduler_name == self._first_name:
+                return check_profile(version, self._first, self._alone)
+            return check_profile(version, None, self._beside)
+        except Exception as error:
+            message = PROFILE.defect(version.name, version.root, error).message
+            return ProfileCheck({}, (Problem(DEFECT, (), message),), {})
+
+
+@cached_by_identity(1024)
+def _size(judgement: ProfileCheck) -> int:
+    """The bytes that a profile takes in a configuration, with the comma after it."""
+    return json_bytes(judgement.profile) + 1
 
 
 def _is_leaving(obj: Mapping[str, Any], version: ProfileVersion) -> bool:

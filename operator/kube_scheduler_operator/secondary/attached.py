@@ -10,6 +10,7 @@ from ..base import names
 from ..base.findings import Finding
 from ..base.objects import Object, mapping
 from ..extenders.validate import ExtenderResults, validate_extenders
+from ..model.limits import json_bytes
 from ..profiles.validate import ProfileResult, validate_profiles
 from ..schedulerconfig.merge import normalized_json
 from ..schedulerconfig.validation import Target
@@ -59,7 +60,15 @@ def attach_profiles(
     taken = {**served, **dict.fromkeys(own - {first["schedulerName"]}, itself)}
     # Extenders have requirements that every profile must meet.
     over = {"extenders": request.extenders} if request.extenders is not None else {}
-    found, results = validate_profiles(request.name, objects, first, target, over=over, taken=taken)
+    found, results = validate_profiles(
+        request.name,
+        objects,
+        first,
+        target,
+        over=over,
+        taken=taken,
+        reserved=json_bytes([request.config, request.profiles, over]),
+    )
     if all(profile is first for profile in found):
         return AttachedProfiles(results=results)
     front, *further = found

@@ -6,17 +6,18 @@ content restores all of it: a configuration may be valid for one image and inval
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
 from ..base import names
+from ..base.json_text import parse_json
 from ..base.objects import Object
 from ..extenders.agent import CONFINEMENT, ManagedAgent, agent_file, container, volumes
 from ..kube.resource import SECONDARY_SCHEDULERS
 from ..manifests.templates import canonical_json, render_file
+from ..model.limits import data_bytes
 from ..model.workloads import CONTROL_PLANE_TOLERATIONS, digest
 from ..schedulerconfig.canonical import config_text
 from ..schedulerconfig.versions import Version
@@ -63,6 +64,11 @@ class SecondaryContent:
         return tuple(containers[0]["args"])
 
     @property
+    def size(self) -> int:
+        """The bytes that count for the limit of a ConfigMap."""
+        return data_bytes(self.data)
+
+    @property
     def image(self) -> str:
         """kube-scheduler's image."""
         return self.data.get(IMAGE_KEY, "")
@@ -75,7 +81,7 @@ def _hash(items: tuple[tuple[str, str], ...]) -> str:
 
 @lru_cache(maxsize=512)
 def _parsed(text: str) -> Mapping[str, Any]:
-    document: dict[str, Any] = json.loads(text)
+    document: dict[str, Any] = parse_json(text)
     return document
 
 
@@ -205,7 +211,7 @@ def config_map(request: SchedulerRequest, content: SecondaryContent) -> dict[str
 
 def pod_template(request: SchedulerRequest, content: SecondaryContent) -> dict[str, Any]:
     """The Deployment's template: the Pod spec with the name of its ConfigMap."""
-    spec: dict[str, Any] = json.loads(content.data[names.POD_KEY])
+    spec: dict[str, Any] = parse_json(content.data[names.POD_KEY])
     for volume in spec["volumes"]:
         source = volume.get("configMap")
         if source is not None and not source.get("name"):

@@ -10,9 +10,11 @@ from typing import Any
 
 from ..base import names
 from ..base.findings import Finding
+from ..base.limits import CONFIG_MAP_BYTES
 from ..base.objects import Object
 from ..base.platform import Platform
 from ..manifests.templates import canonical_json
+from ..model.limits import TOO_LARGE
 from ..profiles.attribution import relocated
 from ..profiles.validate import ProfileResult
 from ..schedulerconfig.feature_gates import Gates
@@ -105,6 +107,14 @@ def _want(
         pull_secrets=default if request.pull_secrets is None else request.pull_secrets,
         agent_image=operand.agent_image,
     )
+    if content.size > CONFIG_MAP_BYTES:
+        message = (
+            f"its ConfigMap would have {content.size} bytes, and the limit is {CONFIG_MAP_BYTES}; "
+            "shorten its profiles, extenders or sidecars"
+        )
+        large = Finding(names.DEGRADED, TOO_LARGE, "spec", message, blocking=True)
+        findings = (*composition.findings, large)
+        return DesiredScheduler(request, replace(composition, findings=findings), None)
     return DesiredScheduler(request, composition, content)
 
 

@@ -8,13 +8,13 @@ the control plane's: of two that differ from each other, at least one differs fr
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Final
 
 from ..base import names
 from ..base.findings import Finding
+from ..base.json_text import parse_json
 from ..model import operand_pods
 from ..model.snapshot import Snapshot
 from ..schedulerconfig.command_line import parse
@@ -45,9 +45,9 @@ def main_filters(snapshot: Snapshot, version: Version) -> frozenset[str] | None:
 @lru_cache(maxsize=4)
 def _main_filters(config: str, pod: str, version: Version) -> frozenset[str] | None:
     try:
-        flags = parse(operand_pods.read(json.loads(pod)).arguments)
+        flags = parse(operand_pods.read(parse_json(pod)).arguments)
         target = Target(Gates(version, parse_gates(flags.get(FEATURE_GATES, ()))))
-        return filters_of_all_profiles({"profiles": [_main_profile(json.loads(config))]}, target)
+        return filters_of_all_profiles({"profiles": [_main_profile(parse_json(config))]}, target)
     except (KeyError, TypeError, AttributeError, ValueError):
         return None  # another writer has changed the ConfigMap
 

@@ -5,21 +5,22 @@ An error in one, even a defect of the operator, stops neither the others nor the
 
 from __future__ import annotations
 
-import json
-import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import Final
 
 from ..base import names
 from ..base.findings import Finding
-from ..base.objects import age
+from ..base.json_text import parse_json
+from ..base.objects import Object, age, mapping
 from ..extenders.agent_health import of_sidecars
 from ..extenders.attribution import attribute_extenders
 from ..extenders.status import AgentHealth
 from ..extenders.validate import ExtenderResult
 from ..kube.resource import DEPLOYMENTS, PODS, SECONDARY_SCHEDULERS, ObjectRef
-from ..model.attachment import Refusal, by_scheduler
+from ..model.attachment import SPEC, Refusal, by_scheduler, path_from
+from ..model.limits import limit_problems
 from ..model.plan import Action, soonest
 from ..model.snapshot import Snapshot
 from ..profiles.attribution import attribute
@@ -41,8 +42,6 @@ from .filter_differences import CONTROL_PLANE, different_filters, main_filters
 from .history import HistoryEntry
 from .plan import NOT_ALLOWED, plan
 from .request import read
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +91,9 @@ def secondary_schedulers(
         if "deletionTimestamp" in obj["metadata"]:
             continue
         try:
-            version = version_of(str((obj.get("spec") or {}).get("image") or image))
-            request = read(obj)
+            readable, beyond = _readable(obj)
+            version = version_of(str((readable.get("spec") or {}).get("image") or image))
+            request = read(readable)
             target = target_of(request, operand, version)
             mine = None if profiles is None else profiles.get(name, ())
             calls = attach_extenders(
@@ -106,14 +106,15 @@ def secondary_schedulers(
             request = with_extenders(request, calls)
             attached = attach_profiles(request, obj, mine, target, served)
             desired = desired_scheduler(
-                obj, snapshot.platform, operand, version, attached.profiles, calls
+                readable, snapshot.platform, operand, version, attached.profiles, calls
             )
             desired = name_profiles_in(desired, attached.results)
             further = [*_place(snapshot, desired), *_conflicts(desired, served), *attached.findings]
-            further += calls.findings
+            further += (*beyond, *calls.findings)
             further += different_filters(name, desired.composition, filters)
             if not any(finding.reason == NOT_ALLOWED for finding in further):
-                claims = dict.fromkeys(desired.composition.scheduler_names)
+                running = _running(obj) if beyond else ()
+                claims = dict.fromkeys((*desired.composition.scheduler_names, *running))
                 served |= {claim: _named(name) for claim in claims if claim not in served}
             planned[name], asked = plan(snapshot, obj, desired, version, further)
             refusal = _refusal(name, desired.content, asked)
@@ -126,8 +127,8 @@ def secondary_schedulers(
             }
             results += attribute(attached.results, refusal, refusal.config if refusal else {})
         except Exception as error:
-            log.exception("Planning SecondaryScheduler %s failed: a defect in the operator", name)
-            planned[name] = defect(error)
+            planned[name] = defect(snapshot, SECONDARY_SCHEDULERS, obj, error)
+            served |= {claim: _named(name) for claim in _running(obj) if claim not in served}
     waits = [each.requeue_after for each in planned.values()]
     return SecondarySchedulers(
         {
@@ -148,6 +149,28 @@ def secondary_schedulers(
         served,
         soonest(*waits),
     )
+
+
+def _readable(obj: Object) -> tuple[Object, tuple[Finding, ...]]:
+    """The object without the fields that a spec beyond the limits hides, and the error if so."""
+    spec = mapping(obj.get("spec"))
+    findings = tuple(
+        Finding(names.DEGRADED, p.reason, path_from(SPEC, p), p.message, blocking=True)
+        for p in limit_problems(spec)
+    )
+    if findings:
+        obj = {**obj, "spec": {key: spec[key] for key in _PLAIN_FIELDS if key in spec}}
+    return obj, findings
+
+
+_PLAIN_FIELDS: Final = ("namespace", "image", "replicas", "logLevel")
+"""The fields that do not depend on the rest of a spec."""
+
+
+def _running(obj: Object) -> tuple[str, ...]:
+    """The schedulerNames that the scheduler serves according to its status."""
+    profiles = mapping(obj.get("status")).get("profiles") or ()
+    return tuple(str(mapping(one).get("schedulerName")) for one in profiles)
 
 
 def _refusal(
@@ -177,7 +200,7 @@ def control_plane_names(snapshot: Snapshot) -> tuple[str, ...]:
 @lru_cache(maxsize=16)
 def _names_in(text: str) -> tuple[str, ...]:
     try:
-        return scheduler_names(json.loads(text))
+        return scheduler_names(parse_json(text))
     except (ValueError, AttributeError, TypeError):
         return scheduler_names({})  # another writer has changed the ConfigMap
 

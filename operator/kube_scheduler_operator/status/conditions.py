@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Literal, TypeAlias, cast
 
+from ..base.limits import MESSAGE_LENGTH
 from ..base.times import rfc3339, timestamp
 
 Status: TypeAlias = Literal["True", "False", "Unknown"]
@@ -101,11 +102,19 @@ def aggregate(errors: Iterable[BaseException | str | None]) -> str:
     return "\n".join(sorted(str(error) for error in errors if error is not None))
 
 
+def _shortened(message: str) -> str:
+    """A message of at most MESSAGE_LENGTH: one object must not make a status too large to write."""
+    if len(message) <= MESSAGE_LENGTH:
+        return message
+    left = len(message) - MESSAGE_LENGTH
+    return f"{message[:MESSAGE_LENGTH]}… ({left} more characters)"
+
+
 def _raw(condition: Condition, old: RawCondition | None, now: datetime) -> RawCondition:
     kept = old.get("lastTransitionTime") if old and old.get("status") == condition.status else None
     raw: RawCondition = {"lastTransitionTime": kept or rfc3339(now)}
     if condition.message:
-        raw["message"] = condition.message
+        raw["message"] = _shortened(condition.message)
     if condition.reason:
         raw["reason"] = condition.reason
     raw["status"] = condition.status

@@ -9,11 +9,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..base.objects import Object
+from ..base import names
+from ..base.defects import DEFECT, contained
+from ..base.objects import Object, mapping
 from ..kube.resource import Resource
 from ..model.plan import Action, Event, Replace
 from ..model.snapshot import Snapshot
-from .conditions import Condition, problem_condition
+from .conditions import Condition, merge_conditions, problem_condition
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +50,19 @@ class ObjectPlan:
     requeue_after: float | None = None
 
 
-def defect(error: Exception) -> ObjectPlan:
-    """The plan for an object whose reconciliation failed with an unexpected error."""
-    return ObjectPlan(degraded=f"a defect in the operator: {type(error).__name__}: {error}")
+def defect(snapshot: Snapshot, resource: Resource, obj: Object, error: Exception) -> ObjectPlan:
+    """The plan for an object that an unexpected error stopped: its condition Degraded."""
+    name = obj["metadata"]["name"]
+    text = contained(resource.kind, name, error)
+    message = (
+        f"the operator cannot process this object: {text}; correct it, or report this with the "
+        "operator's log (what runs keeps running)"
+    )
+    before = mapping(obj.get("status"))
+    conditions = [Condition(names.DEGRADED, "True", DEFECT, message)]
+    merged = merge_conditions(before.get("conditions") or (), conditions, snapshot.now)
+    report = Report({**before, "conditions": merged}, (), message, None)
+    return with_status(snapshot, resource, obj, report, ())
 
 
 def with_status(

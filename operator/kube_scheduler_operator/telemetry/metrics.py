@@ -107,6 +107,11 @@ class OperatorMetrics:
             ["verb", "host"],
             buckets=REQUEST_BUCKETS,
         )
+        self._defects = counter(
+            f"{PREFIX}contained_errors",
+            "Unexpected errors that were contained in one object or step",
+            ["scope"],
+        )
         self._queues = QueueInstruments(self.registry)
 
     def first_pass(self) -> None:
@@ -121,6 +126,10 @@ class OperatorMetrics:
         self.reconcile_duration.observe(seconds)
         if success:
             self.last_success.set(self._clock())
+
+    def defect_contained(self, scope: str) -> None:
+        """Note an unexpected error that stopped one object of a kind, or one step, only."""
+        self._defects.labels(scope).inc()
 
     def requested(self, *, method: str, host: str, code: str, seconds: float) -> None:
         """Note a request to the API; a `kube.client.RequestObserver`."""

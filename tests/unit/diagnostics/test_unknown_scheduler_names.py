@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
 from typing import Any
 
@@ -93,7 +94,7 @@ class Api:
     async def get_path(self, path: str) -> Any:
         self.requested.append(path)
         answer = self.answers.pop(0)
-        if isinstance(answer, Exception):
+        if isinstance(answer, BaseException):
             raise answer
         return {"items": answer}
 
@@ -127,14 +128,25 @@ async def test_a_failed_poll_is_logged_once(caplog: pytest.LogCaptureFixture) ->
     refused = from_response(ApiRequest("list", "/api/v1/pods"), 403, {"kind": "Status"})
     away = from_response(ApiRequest("list", "/api/v1/pods"), 503, {"kind": "Status"})
     found = Poller(0.001, lambda: None)
-    with pytest.raises(IndexError):
-        await found.run(Api(refused, refused, refused, refused, away, away))  # type: ignore[arg-type]
+    end = asyncio.CancelledError()
+    with pytest.raises(asyncio.CancelledError):
+        await found.run(Api(refused, refused, refused, refused, away, away, end))  # type: ignore[arg-type]
     output = [record.getMessage() for record in caplog.records]
     for what in ("pending Pods", "events of bindings"):
         mine = [line for line in output if line.startswith(f"Listing {what}")]
         assert len([line for line in mine if "is forbidden" in line]) == 1, "logged once"
         assert len([line for line in mine if "failed" in line]) == 1
     assert found.pods == ()
+
+
+async def test_polling_continues_after_an_answer_that_it_cannot_read(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    found = Poller(0.001, lambda: None)
+    end = asyncio.CancelledError()
+    with pytest.raises(asyncio.CancelledError):
+        await found.run(Api(["not a Pod"], ["not an event"], [pod()], [], end))  # type: ignore[arg-type]
+    assert [one.name for one in found.pods] == ["p"]
 
 
 async def test_polling_that_is_off_sends_no_request() -> None:

@@ -8,7 +8,13 @@ from typing import Any
 import pytest
 
 from kube_scheduler_operator.engine.executor import Executor
-from kube_scheduler_operator.kube.errors import ApiRequest, Forbidden, NotFound, from_response
+from kube_scheduler_operator.kube.errors import (
+    ApiRequest,
+    Forbidden,
+    NotFound,
+    Unavailable,
+    from_response,
+)
 from kube_scheduler_operator.kube.resource import (
     CLUSTER_OPERATORS,
     CONFIG_MAPS,
@@ -89,7 +95,9 @@ class FakeApi:
 
     def _error(self, verb: str, ref: ObjectRef, status: int, reason: str) -> Exception:
         request = ApiRequest(verb, ref.path, ref.resource, ref.namespace, ref.name)
-        return from_response(request, status, {"kind": "Status", "reason": reason})
+        return from_response(
+            request, status, {"kind": "Status", "reason": reason, "message": reason}
+        )
 
 
 class Bench:
@@ -268,6 +276,42 @@ async def test_a_failed_report_does_not_hide_the_error_of_an_action(bench: Bench
     report = Create(CLUSTER_OPERATORS, {"metadata": {"name": "kube-scheduler"}})
     with pytest.raises(Forbidden):
         await bench.executor.execute(Plan((create("a"),), (report,)))
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        (422, "Too long"),
+        (413, "Request entity too large"),
+        (500, "etcdserver: request is too large"),
+    ],
+)
+async def test_a_status_that_is_refused_is_recorded_and_stops_no_other(
+    bench: Bench, code: int, message: str
+) -> None:
+    bench.api.errors["replace/status", "x"] = (code, message)
+    for name in ("x", "y"):
+        bench.api.put(SECONDARY_SCHEDULERS, name, 5)
+    reports = tuple(
+        Replace(SECONDARY_SCHEDULERS, bench.api.objects[SECONDARY_SCHEDULERS.named(name)], "status")
+        for name in ("x", "y")
+    )
+    assert await bench.executor.execute(Plan(reports=reports)) is True
+    assert bench.api.calls == ["replace/status x", "replace/status y"]
+    assert list(bench.executor.write_errors) == [X]
+
+
+async def test_an_error_that_is_not_about_one_object_ends_the_reports(bench: Bench) -> None:
+    bench.api.errors["replace/status", "x"] = (503, "")
+    for name in ("x", "y"):
+        bench.api.put(SECONDARY_SCHEDULERS, name, 5)
+    reports = tuple(
+        Replace(SECONDARY_SCHEDULERS, bench.api.objects[SECONDARY_SCHEDULERS.named(name)], "status")
+        for name in ("x", "y")
+    )
+    with pytest.raises(Unavailable):
+        await bench.executor.execute(Plan(reports=reports))
+    assert bench.api.calls == ["replace/status x"]
 
 
 # --- write sets: the writes for one object --------------------------------------------------------

@@ -84,7 +84,10 @@ def test_an_unexpected_error_in_one_stops_no_other(
     world.run()
     created = {name for (kind, _, name) in world.objects if kind == DEPLOYMENTS}
     assert created == {"a", "c"}
-    assert condition(world) == ("True", "b: a defect in the operator: KeyError: 'x'")
+    status, message = condition(world)
+    assert status == "True"
+    assert message.startswith("b: the operator cannot process this object: KeyError: 'x'")
+    assert world.condition(names.DEGRADED, "b")[:2] == ("True", "OperatorError")
 
 
 def test_the_older_of_two_schedulers_keeps_a_shared_name(world: World) -> None:

@@ -37,6 +37,7 @@ def busy_operator() -> OperatorMetrics:
     metrics.requested(method="GET", host="api:6443", code="200", seconds=0.01)
     metrics.leading("lock", True)
     metrics.event_sent("Normal")
+    metrics.defect_contained("SchedulerProfile")
     metrics.rollout_duration.labels("installed").observe(10)
     metrics.installer_failures.labels("InstallerFailed").inc()
     metrics.queue("reconcile").added(1)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...base import names
+from ...base.json_text import parse_json
 from ...base.objects import Object, annotation
 from ...model.attachment import Refusal
 from ...model.snapshot import Snapshot
@@ -160,7 +160,7 @@ def refusal_of(rejected: Revision | None) -> Refusal | None:
     if rejected is None:
         return None
     try:
-        config = json.loads(rejected.copies[names.CONFIG]["data"][names.CONFIG_KEY])
+        config = parse_json(rejected.copies[names.CONFIG]["data"][names.CONFIG_KEY])
     except (KeyError, TypeError, ValueError):
         return None
     if not isinstance(config, Mapping):

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final
 
+from ...base.json_text import parse_json
+from ...base.limits import COMPOSED_BYTES
 from ...base.objects import Object
 
 SCHEDULER_FIELDS: Final = frozenset({"profile", "profileCustomizations"})
@@ -73,13 +75,15 @@ def record(
         document["schedulerProfiles"] = dict(profiles)
     if extenders:
         document["schedulerExtenders"] = dict(extenders)
-    return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    text = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    # Undo needs it, a revision does not: it must not make the ConfigMap too large.
+    return text if len(text.encode()) <= COMPOSED_BYTES else ""
 
 
 def read_inputs(text: str) -> RecordedInputs | None:
     """What `record` wrote; None if it is missing or was edited."""
     try:
-        document = json.loads(text)
+        document = parse_json(text)
         scheduler, kubescheduler = document["scheduler"], document["kubescheduler"]
     except (ValueError, KeyError, TypeError):
         return None

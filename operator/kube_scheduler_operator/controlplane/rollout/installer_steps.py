@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
-
 from ...base import names
+from ...base.json_text import parse_json
 from ...kube.resource import PODS
 from ...model.plan import Create, Delete, Event, Replace
 from ...model.snapshot import Snapshot
@@ -88,17 +87,22 @@ def start(
     if not revision.complete:
         missing = ", ".join(revision.missing)
         return result.with_waiting(node, f"ConfigMaps of revision {number} are missing: {missing}")
-    pod = json.loads((revision.copies[names.POD].get("data") or {})[names.POD_KEY])
-    container = pod["spec"]["containers"][0]
+    try:
+        pod = parse_json((revision.copies[names.POD].get("data") or {})[names.POD_KEY])
+        container = pod["spec"]["containers"][0]
+        image, arguments = container["image"], container["args"]
+    except (ValueError, KeyError, IndexError, TypeError):
+        missing = f"ConfigMap {names.POD}-{number} was changed by another client; delete it"
+        return result.with_waiting(node, missing)
     rollout = snapshot.settings.rollout
     rendered = render_installer_pod(
         snapshot.platform,
         node,
         number,
         attempt,
-        operand_image=container["image"],
+        operand_image=image,
         operator_image=snapshot.settings.operator_image,
-        arguments=container["args"],
+        arguments=arguments,
         owner_uid=str(revision.status["metadata"]["uid"]),
         settings=InstallerSettings(
             rollout.health_timeout,

@@ -1,0 +1,49 @@
+"""Unexpected errors that stop one object, or one step, instead of the reconcile.
+
+Each is logged with its traceback once, not in every reconcile, and counted.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Final
+
+log = logging.getLogger(__name__)
+
+DEFECT: Final = "OperatorError"
+"""The reason of conditions that report such an error."""
+
+_REMEMBERED: Final = 1024
+_TEXT_LIMIT: Final = 300
+"""Longest text of an exception, which can quote a value of any size."""
+
+_logged: OrderedDict[str, None] = OrderedDict()
+_observers: list[Callable[[str], None]] = []
+
+
+def observe_defects(observer: Callable[[str], None]) -> None:
+    """Call `observer` with the kind or step of every contained error from now on."""
+    _observers.append(observer)
+
+
+def contained(scope: str, name: str, error: Exception) -> str:
+    """Log and count an error that was contained; returns it for a condition.
+
+    `scope` is the kind or the step, `name` the object; empty for a step.
+    """
+    for observer in _observers:
+        observer(scope)
+    text = f"{type(error).__name__}: {error}"
+    if len(text) > _TEXT_LIMIT:
+        text = f"{text[: _TEXT_LIMIT - 1]}…"
+    text = text.encode("utf-8", "replace").decode()
+    where = f"{scope} {name}".rstrip()
+    key = f"{where}: {text}"
+    if key not in _logged:
+        log.error("Defect in the operator, contained in %s", where, exc_info=error)
+        while len(_logged) >= _REMEMBERED:
+            _logged.popitem(last=False)
+    _logged[key] = None
+    return text

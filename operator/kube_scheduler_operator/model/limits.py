@@ -1,0 +1,153 @@
+"""Whether a spec is within the limits of base/limits.py: its depth, its size and its values."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from ..base.findings import Path, Problem
+from ..base.json_text import bounded, exceeds_depth
+from ..base.limits import DEPTH, SPEC_BYTES
+from ..base.objects import Object, mapping
+from .snapshot import Snapshot
+
+TOO_DEEP: Final = "TooDeep"
+TOO_LARGE: Final = "TooLarge"
+NOT_JSON: Final = "InvalidValue"
+OVERRIDES: Final = "unsupportedConfigOverrides"
+_SHOWN: Final = 6
+"""Parts of the path of a value that is nested too deep."""
+
+
+# Results for the objects of the last snapshot, by identity: they rarely change, and a cache with a
+# fixed number of entries would keep earlier versions of large ones.
+_bounded: dict[int, tuple[Object, Object]] = {}
+_checked: dict[int, tuple[Any, tuple[Problem, ...]]] = {}
+
+
+def bounded_snapshot(snapshot: Snapshot) -> Snapshot:
+    """`snapshot` without values that are nested too deep to be processed.
+
+    What remains of such a value is still too deep for `limit_problems`.
+    """
+    kept: dict[int, tuple[Object, Object]] = {}
+    specs: list[Any] = []
+
+    def keep(obj: Object | None) -> Object | None:
+        if obj is None:
+            return None
+        entry = _bounded.get(id(obj)) or (obj, bounded(obj))
+        kept[id(obj)] = entry
+        spec = mapping(entry[1].get("spec"))
+        specs.extend((spec, spec.get(OVERRIDES), mapping(entry[1].get("status")).get("accepted")))
+        return entry[1]
+
+    def keep_all(objects: Mapping[str, Object] | None) -> Mapping[str, Object] | None:
+        return None if objects is None else {n: keep(obj) or obj for n, obj in objects.items()}
+
+    schedulers = keep_all(snapshot.secondaries.schedulers) or {}
+    result = replace(
+        snapshot,
+        scheduler=keep(snapshot.scheduler),
+        kubescheduler=keep(snapshot.kubescheduler),
+        cluster_operator=keep(snapshot.cluster_operator),
+        apiserver=keep(snapshot.apiserver),
+        feature_gate=keep(snapshot.feature_gate),
+        infrastructure=keep(snapshot.infrastructure),
+        scheduler_profiles=keep_all(snapshot.scheduler_profiles),
+        scheduler_extenders=keep_all(snapshot.scheduler_extenders),
+        secondaries=replace(snapshot.secondaries, schedulers=schedulers),
+        loads=replace(snapshot.loads, policies=keep_all(snapshot.loads.policies)),
+    )
+    wanted = {id(spec): spec for spec in specs if spec}
+    _bounded.clear()
+    _bounded.update(kept)
+    known = {key: entry for key, entry in _checked.items() if key in wanted}
+    _checked.clear()
+    _checked.update(known)
+    for key, spec in wanted.items():
+        if key not in known:
+            _checked[key] = spec, _find_problems(spec)
+    return result
+
+
+def limit_problems(spec: Mapping[str, Any]) -> tuple[Problem, ...]:
+    """Why a spec cannot be processed, with paths in it; empty for almost all."""
+    known = _checked.get(id(spec))
+    return known[1] if known is not None else _find_problems(spec)
+
+
+def _find_problems(spec: Any) -> tuple[Problem, ...]:
+    if exceeds_depth(spec, DEPTH):
+        path = _deepest(spec)[:_SHOWN]
+        message = f"this is nested in more than {DEPTH} levels; use fewer levels, or remove it"
+        return (Problem(TOO_DEEP, path, message),)
+    found = next(_not_json(spec, ()), None)
+    if found is not None:
+        return (found,)
+    size = json_bytes(spec)
+    if size > SPEC_BYTES:
+        message = (
+            f"this has {size} bytes as JSON, and the limit is {SPEC_BYTES}; shorten it, or divide "
+            "it into several objects"
+        )
+        return (Problem(TOO_LARGE, (), message),)
+    return ()
+
+
+def json_bytes(value: Any) -> int:
+    """The size of a JSON value in compact form."""
+    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False, default=str)
+    return len(text.encode("utf-8", "surrogatepass"))
+
+
+def data_bytes(data: Mapping[str, str]) -> int:
+    """The size of the data of a ConfigMap."""
+    return sum(len(key.encode()) + len(text.encode()) for key, text in data.items())
+
+
+def _deepest(spec: Mapping[str, Any]) -> Path:
+    """The path of a value below DEPTH levels."""
+    stack: list[tuple[Any, Path]] = [(spec, ())]
+    while stack:
+        value, path = stack.pop()
+        if len(path) >= DEPTH:
+            return path
+        children = value.items() if isinstance(value, Mapping) else enumerate(value)
+        stack += (
+            (child, (*path, key))
+            for key, child in children
+            if isinstance(child, (dict, list)) and exceeds_depth(child, DEPTH - len(path) - 1)
+        )
+    return ()
+
+
+def _not_json(value: Any, path: Path) -> Iterator[Problem]:
+    """Values that cannot be written as JSON in UTF-8, which no API server returns."""
+    if isinstance(value, str):
+        if not value.isascii() and not _encodable(value):
+            message = "this has half of a UTF-16 surrogate pair, not a character; remove it"
+            yield Problem(NOT_JSON, path, message)
+    elif isinstance(value, float):
+        if not math.isfinite(value):
+            yield Problem(NOT_JSON, path, f"{value} is not a number in JSON; write a number")
+    elif isinstance(value, Mapping):
+        for key, child in value.items():
+            if not isinstance(key, str) or not _encodable(key):
+                yield Problem(NOT_JSON, path, f"the key {key!r} is not text in UTF-8; rename it")
+            else:
+                yield from _not_json(child, (*path, key))
+    elif isinstance(value, (list, tuple)):
+        for index, child in enumerate(value):
+            yield from _not_json(child, (*path, index))
+
+
+def _encodable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -1,0 +1,371 @@
+"""Whatever one object contains is that object's condition and no other object's delay."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import os
+import random
+import re
+import time
+from typing import Any
+
+import pytest
+
+from kube_scheduler_operator.base import names
+from kube_scheduler_operator.base.limits import DEPTH
+from kube_scheduler_operator.base.platform import KUBEADM
+from kube_scheduler_operator.engine.reconcile import reconcile
+from kube_scheduler_operator.kube.resource import (
+    CONFIG_MAPS,
+    KUBE_SCHEDULERS,
+    LOAD_POLICIES,
+    SCHEDULER_EXTENDERS,
+    SCHEDULER_PROFILES,
+    SCHEDULERS,
+    SECONDARY_SCHEDULERS,
+    Resource,
+)
+from kube_scheduler_operator.model.plan import Delete, Plan
+
+from ...odd_json import nested
+from ...odd_objects import FREE_FIELDS, FreeField, odd_spec, unlimited
+from ..conftest import CertificateFiles
+from ..fake_cluster import FakeCluster
+
+HISTORIES = int(os.environ.get("KSO_ODD_OBJECTS", "250"))
+SEED = int(os.environ.get("KSO_SEED", "") or time.time_ns() % 1_000_000)
+
+
+class Cluster(FakeCluster):
+    """One that can have objects of any depth; plans are executed and must be JSON."""
+
+    def reconcile(self) -> Plan:
+        snapshot = self.snapshot()
+        return reconcile(snapshot)
+
+    def step(self) -> Plan:
+        plan = self.reconcile()
+        for actions in (plan.actions, plan.reports, *plan.write_sets.values()):
+            for action in actions:
+                if not isinstance(action, Delete):
+                    # No API server returns an infinite number, and the client refuses to write it.
+                    own = action.obj["metadata"]["name"] in ("odd", "cluster")
+                    json.dumps(action.obj, allow_nan=own).encode()
+        asyncio.run(self._executor.execute(plan))
+        return plan
+
+    def condition(self, resource: Resource, name: str, type_: str) -> Any:
+        conditions = self.get(resource, name).get("status", {}).get("conditions", ())
+        return next((one for one in conditions if one["type"] == type_), {})
+
+    def configuration(self) -> Any:
+        config_map = self.get(CONFIG_MAPS, names.CONFIG, KUBEADM.target_namespace)
+        return json.loads(config_map["data"][names.CONFIG_KEY])
+
+
+@pytest.fixture
+def cluster() -> Cluster:
+    """A cluster with one valid object of each kind."""
+    cluster = Cluster()
+    cluster.profile("good", percentageOfNodesToScore=10)
+    cluster.profile("good-mine", "mine", percentageOfNodesToScore=10)
+    cluster.secondary("mine")
+    cluster.extender("good-url", url="http://10.0.0.7", verbs={"filter": "filter"})
+    cluster.settle()
+    return cluster
+
+
+def edit_others(cluster: Cluster, number: int) -> None:
+    cluster.put(SCHEDULERS, "cluster", profile="HighNodeUtilization")
+    cluster.profile("good", percentageOfNodesToScore=20 + number % 50)
+    cluster.profile("good-mine", "mine", percentageOfNodesToScore=20 + number % 50)
+
+
+def expect_others(cluster: Cluster, number: int, first: Plan) -> None:
+    """All edits have arrived, and the first reconcile has accepted them."""
+    written = {action.obj["metadata"]["name"] for action in first.reports}
+    assert {"good", "good-mine"} <= written, "the next reconcile did not report the others"
+    for name in ("good", "good-mine"):
+        assert cluster.condition(SCHEDULER_PROFILES, name, names.ACCEPTED)["status"] == "True"
+    for _ in range(4):
+        cluster.step()
+    spec = cluster.get(KUBE_SCHEDULERS, "cluster")["spec"]
+    status = cluster.condition(KUBE_SCHEDULERS, "cluster", names.OVERRIDES_DEGRADED)["status"]
+    if status == "False" and "profiles" in (spec.get("unsupportedConfigOverrides") or {}):
+        return  # valid overrides may replace all profiles
+    config = cluster.configuration()
+    good = next(one for one in config["profiles"] if one["schedulerName"] == "good")
+    assert good["percentageOfNodesToScore"] == 20 + number % 50
+    default = next(o for o in config["profiles"] if o["schedulerName"] == "default-scheduler")
+    assert "NodeResourcesFit" in json.dumps(default.get("pluginConfig")), "HighNodeUtilization"
+
+
+def put(cluster: Cluster, field: FreeField, spec: Any) -> tuple[Resource, str]:
+    name = "cluster" if field.resource == KUBE_SCHEDULERS else "odd"
+    if field.resource == KUBE_SCHEDULERS:
+        observed = cluster.get(KUBE_SCHEDULERS, "cluster")["spec"].get("observedConfig")
+        spec = {**spec, **({"observedConfig": observed} if observed else {})}
+    cluster.put(field.resource, name, **spec)
+    return field.resource, name
+
+
+BROKEN = {
+    SCHEDULER_PROFILES: (names.ACCEPTED, "False"),
+    SCHEDULER_EXTENDERS: (names.ACCEPTED, "False"),
+    SECONDARY_SCHEDULERS: (names.DEGRADED, "True"),
+    KUBE_SCHEDULERS: (names.OVERRIDES_DEGRADED, "True"),
+    LOAD_POLICIES: (names.ACCEPTED, "False"),
+}
+
+
+@pytest.mark.parametrize("field", FREE_FIELDS, ids=lambda f: f"{f.resource.kind}:{f.path}")
+@pytest.mark.parametrize("levels", [DEPTH + 1, 300, 600, 1_500, 5_000])
+def test_a_value_that_is_nested_too_deep_is_the_condition_of_its_object(
+    cluster: Cluster, field: FreeField, levels: int
+) -> None:
+    deep = unlimited(field.text(nested(levels)).replace('"@"', "1"))
+    spec = {"unsupportedConfigOverrides": deep} if field.spec == "@" else deep
+    if field.path in ("spec.sidecars[]", "spec.volumes[]"):
+        item = spec["sidecars" if "sidecars" in spec else "volumes"][0]
+        item |= {"name": "x", "image": "i"}
+    resource, name = put(cluster, field, spec)
+    edit_others(cluster, 1)
+    first = cluster.step()
+    assert first.failures == ()
+    expect_others(cluster, 1, first)
+    type_, status = BROKEN[resource]
+    condition = cluster.condition(resource, name, type_)
+    assert condition["status"] == status
+    assert f"nested in more than {DEPTH} levels" in condition["message"]
+
+
+def test_any_value_in_any_free_field_delays_no_other_object(
+    cluster: Cluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    rng = random.Random(SEED)
+    print(f"KSO_SEED={SEED}")
+    for number in range(HISTORIES):
+        odd = Cluster()
+        for ref in cluster._store.view():
+            odd._keep(ref.resource, cluster._store.get(ref) or {})
+        field = rng.choice(FREE_FIELDS)
+        text = odd_spec(rng, field)
+        about = f"KSO_SEED={SEED}, value {number} in {field.resource.kind} {field.path}"
+        try:
+            put(odd, field, unlimited(text))
+            edit_others(odd, number)
+            first = odd.step()
+            assert first.failures == ()
+            expect_others(odd, number, first)
+        except Exception as error:
+            raise AssertionError(f"{about}: {text[:300]}") from error
+    defects = [r for r in caplog.records if "Defect in the operator" in r.message]
+    assert [r.getMessage() for r in defects] == []
+
+
+# --- sizes ----------------------------------------------------------------------------------------
+
+
+def large(size: int) -> Any:
+    return [{"name": "Custom", "args": {"text": "x" * size}}]
+
+
+def message(cluster: Cluster, name: str) -> str:
+    return str(cluster.condition(SCHEDULER_PROFILES, name, names.ACCEPTED).get("message", ""))
+
+
+def test_of_profiles_that_exceed_a_config_map_the_newest_is_refused(cluster: Cluster) -> None:
+    cluster.profile("a", pluginConfig=large(400_000))
+    cluster.profile("b", pluginConfig=large(400_000))
+    cluster.settle()
+    assert cluster.condition(SCHEDULER_PROFILES, "b", names.ACCEPTED)["status"] == "True"
+    cluster.profile("c", pluginConfig=large(400_000))  # of the same age, and the last by name
+    edit_others(cluster, 3)
+    first = cluster.step()
+    expect_others(cluster, 3, first)
+    condition = cluster.condition(SCHEDULER_PROFILES, "c", names.ACCEPTED)
+    assert (condition["status"], condition["reason"]) == ("False", "NotInUse")
+    total = int(message(cluster, "c").partition("have ")[2].partition(" bytes")[0])
+    assert 1_200_000 < total < 1_202_000
+    assert "of 1048576" in message(cluster, "c")
+    for name in ("a", "b"):
+        assert cluster.condition(SCHEDULER_PROFILES, name, names.ACCEPTED)["status"] == "True"
+
+
+def test_an_edit_that_makes_profiles_too_large_keeps_what_was_accepted(cluster: Cluster) -> None:
+    for name in "abc":
+        cluster.profile(name, pluginConfig=large(300_000))
+    cluster.settle()
+    cluster.profile("a", pluginConfig=large(500_000))  # the oldest by name
+    edit_others(cluster, 4)
+    first = cluster.step()
+    expect_others(cluster, 4, first)
+    condition = cluster.condition(SCHEDULER_PROFILES, "a", names.ACCEPTED)
+    assert (condition["status"], condition["reason"]) == ("False", "LastAcceptedInUse")
+    for name in "bc":
+        assert cluster.condition(SCHEDULER_PROFILES, name, names.ACCEPTED)["status"] == "True"
+    texts = {
+        one["schedulerName"]: one["pluginConfig"][-1]["args"]["text"]
+        for one in cluster.configuration()["profiles"]
+        if one["schedulerName"] in "abc"
+    }
+    assert {name: len(text) for name, text in texts.items()} == dict.fromkeys("abc", 300_000)
+
+
+def test_room_that_becomes_free_is_used_at_once(cluster: Cluster) -> None:
+    for name in "abc":
+        cluster.profile(name, pluginConfig=large(400_000))
+    cluster.settle()
+    assert cluster.condition(SCHEDULER_PROFILES, "c", names.ACCEPTED)["status"] == "False"
+    cluster.remove(SCHEDULER_PROFILES, "a")
+    cluster.settle()
+    assert cluster.condition(SCHEDULER_PROFILES, "c", names.ACCEPTED)["status"] == "True"
+
+
+def test_the_profiles_of_a_secondary_scheduler_have_the_same_limit(cluster: Cluster) -> None:
+    for name in ("a", "b", "c"):
+        cluster.profile(name, "mine", pluginConfig=large(400_000))
+    edit_others(cluster, 5)
+    first = cluster.step()
+    expect_others(cluster, 5, first)
+    states = {
+        name: cluster.condition(SCHEDULER_PROFILES, name, names.ACCEPTED)["status"]
+        for name in "abc"
+    }
+    assert states == {"a": "True", "b": "True", "c": "False"}
+    assert cluster.condition(SECONDARY_SCHEDULERS, "mine", names.DEGRADED)["status"] == "False"
+
+
+def test_a_secondary_scheduler_whose_content_is_too_large_is_degraded(cluster: Cluster) -> None:
+    args = {"text": "x" * 300_000}
+    cluster.secondary("mine", profiles=[{"pluginConfig": [{"name": "C", "args": args}]}])
+    sidecar = {"name": "s", "image": "i", "env": [{"name": "A", "value": "y" * 200_000}]}
+    spec = cluster.get(SECONDARY_SCHEDULERS, "mine")["spec"]
+    cluster.put(SECONDARY_SCHEDULERS, "mine", **{**spec, "image": "x/y", "sidecars": [sidecar]})
+    for name in "abc":
+        agent = {"policies": [{"name": "safe-overload", "arguments": {"x": "y" * 300_000}}]}
+        cluster.extender(name, scheduler="mine", agent={**agent, "image": "x/z"})
+    edit_others(cluster, 6)
+    cluster.step()
+    for _ in range(6):
+        cluster.step()
+    condition = cluster.condition(SECONDARY_SCHEDULERS, "mine", names.DEGRADED)
+    assert condition["reason"] == "TooLarge"
+    assert "the limit is 1048576" in condition["message"]
+    for config_map in cluster.list(CONFIG_MAPS):
+        assert sum(map(len, config_map.get("data", {}).values())) <= 1_048_576
+
+
+def test_extenders_have_a_limit_of_their_own(
+    cluster: Cluster, first_certificate: CertificateFiles
+) -> None:
+    pem = first_certificate.certificate.read_bytes()
+    tls = {"caData": base64.b64encode(pem * (90_000 // len(pem))).decode()}
+    for name in ("a", "b", "c"):
+        cluster.extender(name, url="https://10.0.0.8", verbs={"filter": "f"}, tls=tls)
+    edit_others(cluster, 7)
+    first = cluster.step()
+    expect_others(cluster, 7, first)
+    states = {name: cluster.condition(SCHEDULER_EXTENDERS, name, names.ACCEPTED) for name in "abc"}
+    assert [one["status"] for one in states.values()] == ["True", "True", "False"]
+    assert "the limit is 262144" in states["c"]["message"]
+
+
+def test_a_spec_above_its_limit_is_refused(cluster: Cluster) -> None:
+    cluster.profile("odd", pluginConfig=large(600_000))
+    edit_others(cluster, 8)
+    first = cluster.step()
+    expect_others(cluster, 8, first)
+    assert "the limit is 524288" in message(cluster, "odd")
+
+
+def test_a_revision_whose_config_map_would_be_too_large_is_not_cut(cluster: Cluster) -> None:
+    cluster.put(KUBE_SCHEDULERS, "cluster", forceRedeploymentReason="x" * 1_048_577)
+    for _ in range(4):
+        cluster.step()
+    condition = cluster.condition(KUBE_SCHEDULERS, "cluster", names.TARGET_CONFIG_DEGRADED)
+    assert (condition["status"], condition["reason"]) == ("True", "TooLarge")
+    assert "the limit is 1048576" in condition["message"]
+    cluster.get(CONFIG_MAPS, "revision-status-1", KUBEADM.target_namespace)
+    found = [one["metadata"]["name"] for one in cluster.list(CONFIG_MAPS)]
+    assert "revision-status-2" not in found
+
+
+def test_overrides_with_thousands_of_keys_leave_room_in_the_status(cluster: Cluster) -> None:
+    wide = {f"key-{index}": {"x" * 40: index} for index in range(5_000)}
+    cluster.put(KUBE_SCHEDULERS, "cluster", unsupportedConfigOverrides=wide)
+    for _ in range(3):
+        cluster.step()
+    status = cluster.get(KUBE_SCHEDULERS, "cluster")["status"]
+    assert all(len(one.get("message", "")) < 8_300 for one in status["conditions"])
+    text = cluster.condition(KUBE_SCHEDULERS, "cluster", names.OVERRIDES_DEGRADED)["message"]
+    assert text.endswith(" more characters)")
+
+
+# --- overrides ------------------------------------------------------------------------------------
+
+
+def test_while_overrides_have_an_error_those_of_the_last_revision_stay_in_use(
+    cluster: Cluster,
+) -> None:
+    cluster.put(KUBE_SCHEDULERS, "cluster", unsupportedConfigOverrides={"parallelism": 7})
+    cluster.settle()
+    assert cluster.configuration()["parallelism"] == 7
+    observed = cluster.get(KUBE_SCHEDULERS, "cluster")["spec"]["observedConfig"]
+    wrong = {"parallelism": 0, "arguments": {"v": "3"}}
+    cluster.put(
+        KUBE_SCHEDULERS, "cluster", unsupportedConfigOverrides=wrong, observedConfig=observed
+    )
+    edit_others(cluster, 9)
+    first = cluster.step()
+    expect_others(cluster, 9, first)
+    assert cluster.configuration()["parallelism"] == 7
+    condition = cluster.condition(KUBE_SCHEDULERS, "cluster", names.OVERRIDES_DEGRADED)
+    assert condition["status"] == "True"
+    assert "spec.unsupportedConfigOverrides.parallelism: " in condition["message"]
+    assert re.search(r"\(those of revision \d stay in use\)", condition["message"])
+    cluster.settle()
+    status = cluster.get(CONFIG_MAPS, "revision-status-3", KUBEADM.target_namespace)
+    inputs = json.loads(status["data"]["inputs"])["kubescheduler"]
+    assert inputs["unsupportedConfigOverrides"] == {"parallelism": 7}, "what undo would restore"
+    cluster.put(
+        KUBE_SCHEDULERS,
+        "cluster",
+        unsupportedConfigOverrides={"parallelism": 8},
+        observedConfig=cluster.get(KUBE_SCHEDULERS, "cluster")["spec"]["observedConfig"],
+    )
+    cluster.settle()
+    assert cluster.configuration()["parallelism"] == 8
+
+
+def test_without_a_revision_invalid_overrides_stop_the_first_one() -> None:
+    fresh = Cluster()
+    fresh.put(KUBE_SCHEDULERS, "cluster", unsupportedConfigOverrides={"parallelism": 0})
+    for _ in range(4):
+        fresh.step()
+    assert fresh.list(CONFIG_MAPS) == ()
+
+
+def test_a_spec_that_is_not_known_completely_is_not_written(cluster: Cluster) -> None:
+    deep = unlimited(f'{{"a":{nested(600)}}}')
+    observed = cluster.get(KUBE_SCHEDULERS, "cluster")["spec"]["observedConfig"]
+    cluster.put(
+        KUBE_SCHEDULERS, "cluster", unsupportedConfigOverrides=deep, observedConfig=observed
+    )
+    cluster.profile("good", percentageOfNodesToScore=30)
+    specs = []
+    for _ in range(4):
+        plan = cluster.step()
+        specs += [
+            one for one in plan.actions if one.resource == KUBE_SCHEDULERS and not one.subresource
+        ]
+    assert specs == []
+    good = [o for o in cluster.configuration()["profiles"] if o["schedulerName"] == "good"]
+    assert good[0]["percentageOfNodesToScore"] == 30
+    cluster.put(KUBE_SCHEDULERS, "cluster", observedConfig=observed)
+    cluster.settle()
+    observed = cluster.get(KUBE_SCHEDULERS, "cluster")["spec"]["observedConfig"]
+    good = [o for o in observed["profiles"] if o["schedulerName"] == "good"]
+    assert good[0]["percentageOfNodesToScore"] == 30

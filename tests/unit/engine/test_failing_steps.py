@@ -1,0 +1,119 @@
+"""A step that raises an unexpected error becomes a condition, and the others do their work."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kube_scheduler_operator.base import defects
+from kube_scheduler_operator.engine import reconcile as module
+from kube_scheduler_operator.engine import steps
+from kube_scheduler_operator.engine.draft import MissingResultError
+from kube_scheduler_operator.kube.resource import KUBE_SCHEDULERS, SECONDARY_SCHEDULERS
+
+from ..fake_cluster import FakeCluster
+
+
+@pytest.fixture
+def cluster() -> FakeCluster:
+    cluster = FakeCluster()
+    cluster.profile("team", percentageOfNodesToScore=10)
+    cluster.secondary("mine")
+    cluster.settle()
+    return cluster
+
+
+def break_step(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    def broken(*_: Any) -> Any:
+        raise ZeroDivisionError("x")
+
+    broken.__name__ = name
+    step = getattr(steps, name)
+    wanted = {
+        state: tuple(broken if one is step else one for one in listed)
+        for state, listed in module.STEPS.items()
+    }
+    monkeypatch.setattr(module, "STEPS", wanted)
+    monkeypatch.setattr(module, "FAILURES", {**module.FAILURES, broken: module.FAILURES[step]})
+
+
+def condition(cluster: FakeCluster, type_: str) -> Any:
+    conditions = cluster.get(KUBE_SCHEDULERS, "cluster")["status"]["conditions"]
+    return next(one for one in conditions if one["type"] == type_)
+
+
+@pytest.mark.parametrize("name", [step.__name__ for step in module.STEPS["Managed"]])
+def test_a_failed_step_is_reported_in_its_condition(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    break_step(monkeypatch, name)
+    type_, _ = module.FAILURES[getattr(steps, name)]
+    plan = cluster.reconcile()
+    assert len(plan.failures) == 1
+    cluster.settle()
+    found = condition(cluster, type_)
+    assert (found["status"], found["reason"]) == ("True", "OperatorError")
+    assert f'step "{name.replace("_", " ")}" failed: ZeroDivisionError: x' in found["message"]
+
+
+@pytest.mark.parametrize("name", [step.__name__ for step in module.STEPS["Managed"]])
+def test_a_step_that_works_again_withdraws_its_condition(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    with monkeypatch.context() as patch:
+        break_step(patch, name)
+        cluster.settle()
+    cluster.settle()
+    assert condition(cluster, module.FAILURES[getattr(steps, name)][0])["status"] == "False"
+    assert cluster.reconcile().failures == ()
+
+
+@pytest.mark.parametrize("name", [step.__name__ for step in module.STEPS["Managed"]])
+def test_no_failed_step_changes_what_runs(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    break_step(monkeypatch, name)
+    written = [one for one in cluster.settle() if "status" not in one]
+    assert written == []
+
+
+def test_secondary_schedulers_are_reconciled_while_a_step_of_the_control_plane_fails(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    break_step(monkeypatch, "observe")
+    cluster.secondary("mine", logLevel="Debug")
+    assert "replace Deployment mine" in cluster.settle()
+
+
+def test_the_control_plane_is_reconciled_while_secondary_schedulers_fail(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    break_step(monkeypatch, "reconcile_secondary_schedulers")
+    cluster.profile("team", percentageOfNodesToScore=20)
+    assert "replace ConfigMap config" in cluster.settle()
+    generation = cluster.get(SECONDARY_SCHEDULERS, "mine")["metadata"]["generation"]
+    assert generation == 1
+
+
+def test_a_step_in_the_wrong_place_is_an_error(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "STEPS", {"Managed": (steps.compose,)})
+    with pytest.raises(MissingResultError):
+        module.reconcile(cluster.snapshot())
+
+
+def test_an_error_is_logged_once_and_counted_each_time(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    counted: list[str] = []
+    monkeypatch.setattr(defects, "_observers", [counted.append])
+    monkeypatch.setattr(defects, "_logged", type(defects._logged)())
+    break_step(monkeypatch, "diagnose")
+    for _ in range(3):
+        cluster.reconcile()
+    assert set(counted) == {"diagnose"}
+    assert len(counted) >= 3
+    (record,) = [one for one in caplog.records if "Defect" in one.message]
+    assert record.exc_info is not None
