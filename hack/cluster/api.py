@@ -51,14 +51,19 @@ class Api:
         self._context.load_cert_chain(pki / "admin.crt", pki / "admin.key")
         self._kept = threading.local()
 
-    def request(self, method: str, path: str, body: Object | None = None) -> Object:
+    def request(self, method: str, path: str, body: Object | str | None = None) -> Object:
         """Make one request and return the object that it answers with.
+
+        Args:
+            method: of HTTP.
+            path: with its query.
+            body: an object, or JSON that Python has no value for.
 
         Raises:
             ApiError: It was refused, or there was no answer.
         """
         kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
-        content = None if body is None else json.dumps(body)
+        content = json.dumps(body) if isinstance(body, dict) else body and body.encode()
         for fresh in (False, True):
             server = self._connection(fresh=fresh)
             reused = server.sock is not None
@@ -131,7 +136,10 @@ class Api:
 
 
 def _object(text: str) -> Object:
-    found: Object = json.loads(text) if text.startswith("{") else {}
+    try:
+        found: Object = json.loads(text) if text.startswith("{") else {}
+    except RecursionError:  # thousands of levels, which only tests write
+        return {}
     return found
 
 

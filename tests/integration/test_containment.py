@@ -1,0 +1,211 @@
+"""Objects with any content in a real API server: no other object waits for them.
+
+The operator is the ServiceAccount that deploy/kubeadm makes. Batches of odd objects are written,
+and then a Scheduler and a SchedulerProfile are edited, which must arrive within DELAY.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import time
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from cluster.api import ApiError
+from cluster.observe import KUBESCHEDULER, SCHEDULER, until
+from kube_scheduler_operator.kube.resource import KUBE_SCHEDULERS, Resource
+
+from ..odd_json import nested
+from ..odd_objects import FREE_FIELDS, FreeField, odd_spec
+from .harness import PlayedNode
+from .played_cluster import CORE, GROUP, PlayedCluster, brought_up
+
+VALUES = int(os.environ.get("KSO_ODD_OBJECTS", "200"))
+BATCH = 20
+DELAY = 5.0
+"""Seconds until an edit of another object has arrived."""
+
+SEED = int(os.environ.get("KSO_SEED", "") or time.time_ns() % 1_000_000)
+PROFILES = f"{GROUP}/schedulerprofiles"
+MERGED = "?fieldValidation=Ignore"
+
+pytestmark = pytest.mark.timeout(900, func_only=True)
+
+
+class World(PlayedCluster):
+    """The cluster of these tests."""
+
+    kind, objects, label = "SchedulerProfile", PROFILES, "none"
+    makes = ()
+
+    def condition(self, path: str, type_: str) -> dict[str, Any]:
+        found: dict[str, Any] = self.api.request("GET", path)
+        conditions = found.get("status", {}).get("conditions", ())
+        return next((one for one in conditions if one["type"] == type_), {})
+
+    def configuration(self) -> dict[str, Any]:
+        try:
+            config_map = self.api.request("GET", f"{CORE}/configmaps/config")
+        except ApiError:
+            return {}
+        found: dict[str, Any] = json.loads(config_map["data"]["config.yaml"])
+        return found
+
+    def edit(self, number: int) -> float:
+        """Edit a Scheduler and a SchedulerProfile; returns when both have arrived, in seconds."""
+        profile = ("HighNodeUtilization", "LowNodeUtilization")[number % 2]
+        share = 10 + number % 80
+        began = time.monotonic()
+        self.api.request("PATCH", SCHEDULER, {"spec": {"profile": profile}})
+        spec = {"percentageOfNodesToScore": share}
+        self.api.request("PATCH", f"{PROFILES}/good", {"spec": spec})
+
+        def arrived() -> bool:
+            profiles = self.configuration().get("profiles") or ()
+            good = [one for one in profiles if one["schedulerName"] == "good"]
+            first = [one for one in profiles if one["schedulerName"] == "default-scheduler"]
+            high = "NodeResourcesBalancedAllocation" in json.dumps(first)
+            return [one.get("percentageOfNodesToScore") for one in good] == [share] and high == (
+                profile == "HighNodeUtilization"
+            )
+
+        until(arrived, 30, lambda: f"edit {number} has not arrived: {self.operator.text()[-3000:]}")
+        return time.monotonic() - began
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    with brought_up(World, "cn", tmp_path_factory.mktemp("operator")) as found:
+        node = PlayedNode(found.sandbox)
+        node.start()
+        try:
+            metadata = {"name": "good"}
+            found.api.request("POST", PROFILES, {**of(PROFILES), "metadata": metadata, "spec": {}})
+            found.start()
+            found.edit(0)
+            yield found
+        finally:
+            node.stop()
+
+
+def of(path: str) -> dict[str, str]:
+    kinds = {
+        "schedulerprofiles": "SchedulerProfile",
+        "schedulerextenders": "SchedulerExtender",
+        "secondaryschedulers": "SecondaryScheduler",
+    }
+    version = path.removeprefix("/apis/").rpartition("/")[0]
+    return {"apiVersion": version, "kind": kinds[path.rpartition("/")[2]]}
+
+
+def path_of(resource: Resource) -> str:
+    return f"{GROUP}/{resource.plural}"
+
+
+def write(world: World, field: FreeField, name: str, spec: str) -> str:
+    """Write an odd object: the path if the API server takes it, otherwise its refusal."""
+    try:
+        if field.resource == KUBE_SCHEDULERS:
+            world.api.request("PATCH", KUBESCHEDULER + MERGED, f'{{"spec":{spec}}}')
+            return KUBESCHEDULER
+        path = path_of(field.resource)
+        head = json.dumps({**of(path), "metadata": {"name": name}})
+        world.api.request("POST", path + MERGED, f'{head[:-1]},"spec":{spec}}}')
+    except ApiError as error:
+        if error.code >= 500 and "too large" not in str(error):
+            raise
+        return ""
+    return f"{path}/{name}"
+
+
+def clear(world: World, paths: list[str]) -> None:
+    world.api.request("PATCH", KUBESCHEDULER, {"spec": {"unsupportedConfigOverrides": None}})
+    for path in paths:
+        if path != KUBESCHEDULER:
+            world.api.request("DELETE", path)
+
+
+def test_no_value_in_a_free_field_delays_an_edit_of_another_object(world: World) -> None:
+    print(f"KSO_SEED={SEED}")
+    rng = random.Random(SEED)
+    outcomes: Counter[str] = Counter()
+    slowest = 0.0
+    for batch in range(0, VALUES, BATCH):
+        written = []
+        for number in range(batch, batch + BATCH):
+            fields = FREE_FIELDS if number == batch else FREE_FIELDS[:-2]
+            field = FREE_FIELDS[-1] if number == batch else rng.choice(fields)
+            spec = odd_spec(rng, field)
+            if field is FREE_FIELDS[-1]:  # valid overrides may replace all profiles
+                spec = spec.replace('{"profiles":', '{"leaderElection":', 1)
+            path = write(world, field, f"odd-{number}", spec)
+            outcomes["taken" if path else "refused"] += 1
+            written += [path] if path else []
+        slowest = max(slowest, world.edit(batch + 1))
+        for path in written:
+            if path != KUBESCHEDULER:
+                reported(world, path)
+        clear(world, written)
+    print(f"{dict(outcomes)}, slowest edit {slowest:.2f} s")
+    assert outcomes["taken"] > VALUES / 2
+    assert slowest < DELAY
+    assert "Defect in the operator" not in world.operator.text()
+
+
+def reported(world: World, path: str) -> None:
+    """Wait until the object has a condition of its own."""
+
+    def has_condition() -> bool:
+        return bool(
+            world.condition(path, "Accepted").get("status")
+            or world.condition(path, "Degraded").get("status")
+        )
+
+    until(has_condition, 15, lambda: f"{path} has no condition: {world.operator.text()[-3000:]}")
+
+
+@pytest.mark.parametrize("levels", [600, 1_500, 5_000])
+def test_an_operator_that_starts_reads_lists_with_objects_of_any_depth(
+    world: World, levels: int
+) -> None:
+    written = []
+    for index, field in enumerate(FREE_FIELDS[:-2]):
+        text = field.text(nested(levels))
+        if field.path in ("spec.sidecars[]", "spec.volumes[]"):
+            text = text.replace('{"a":', '{"name":"x","image":"i","a":', 1)
+        written += [write(world, field, f"deep-{index}", text)]
+    taken = [path for path in written if path]
+    assert len(taken) > len(written) / 2
+    world.operator.kill()
+    world.start()
+    assert world.edit(levels) < DELAY
+    for path in taken:
+        reported(world, path)
+        found = world.condition(path, "Accepted") or world.condition(path, "Degraded")
+        assert "nested in more than 64 levels" in found["message"]
+    clear(world, taken)
+
+
+def test_of_profiles_that_exceed_a_config_map_only_the_newest_waits(world: World) -> None:
+    paths = []
+    for name in ("large-a", "large-b", "large-c"):
+        args = {"name": "Custom", "args": {"text": "x" * 400_000}}
+        body = {**of(PROFILES), "metadata": {"name": name}, "spec": {"pluginConfig": [args]}}
+        world.api.request("POST", PROFILES, body)
+        paths.append(f"{PROFILES}/{name}")
+        reported(world, paths[-1])
+    assert world.edit(91) < DELAY
+    found = [world.condition(path, "Accepted") for path in paths]
+    assert [one["status"] for one in found] == ["True", "True", "False"]
+    assert "of 1048576" in found[2]["message"]
+    names = {one["schedulerName"] for one in world.configuration()["profiles"]}
+    assert {"large-a", "large-b", "good"} <= names
+    assert "Too long" not in world.operator.text()
+    world.api.request("DELETE", paths[0])
+    until(lambda: world.condition(paths[2], "Accepted")["status"] == "True", 15, "no room")
+    clear(world, paths[1:])
