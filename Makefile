@@ -2,7 +2,7 @@
 .DEFAULT_GOAL := help
 PYTEST := .venv/bin/python -m pytest
 INTEGRATION ?= tests/integration
-COMPARISON := tests/integration/test_two_thousand_configurations.py
+COMPARISON := tests/integration/test_two_thousand_configurations.py tests/integration/test_mutated_files.py
 LEDGER := .pytest_cache/e2e
 # Without cached byte code, every start of the operator compiles its libraries: 3 s of work.
 unexport PYTHONDONTWRITEBYTECODE
@@ -48,12 +48,12 @@ simulation: setup ## The real reconcile in a simulated cluster with faults
 	$(PYTEST) tests/simulation -n 2 --timeout 900
 
 .PHONY: comparison
-comparison: setup ## The validation of two thousand configurations, compared with kube-scheduler's
+comparison: setup ## Two thousand configurations and 500 mutated files a version, compared with kube-scheduler
 	$(PYTEST) $(COMPARISON)
 
 .PHONY: integration
 integration: setup ## The real operator against a real kube-apiserver
-	$(PYTEST) $(INTEGRATION) -n 2 --dist loadfile --ignore $(COMPARISON)
+	$(PYTEST) $(INTEGRATION) -n 2 --dist loadfile $(addprefix --ignore ,$(COMPARISON))
 
 .PHONY: e2e
 e2e: setup ## End to end: real kubelets and kube-schedulers (root)

@@ -216,18 +216,46 @@ def _build(missing: Collection[str], version: str) -> None:
         )
     folder = build_folder(version)
     say(f"  building Kubernetes {version} from Go modules: minutes, but only once ...")
-    symbols = "k8s.io/component-base/version"
-    flags = (
-        f"-X {symbols}.gitVersion={version} "
-        f"-X {symbols}.gitMajor=1 -X {symbols}.gitMinor={releases.minor(version)}"
-    )
     with step(f"built Kubernetes {version}"), tempfile.TemporaryDirectory() as temporary:
         without = _without_test_helpers(go, modules_file(version), Path(temporary))
-        go_build(go, SOURCE, ".", flags, folder / "controlplane", *without)
+        target = folder / "controlplane"
+        go_build(go, SOURCE, ".", _version_flags(version), target, *without)
     for component in (*CONTROL_PLANE, *NODE):
         link = folder / component
         link.unlink(missing_ok=True)
         link.symlink_to("controlplane")
+
+
+def provide_configuration_reader(version: str) -> Path:
+    """Return the program that starts kube-scheduler of a release many times, building it first.
+
+    It has only the scheduler's packages, so it is built in a minute where nothing else is needed.
+
+    Raises:
+        SandboxError: It cannot be built on this machine.
+    """
+    package = SOURCE / "configurations"
+    modules = modules_file(version)
+    sources = (modules, modules.with_suffix(".sum"), *sorted(package.glob("*.go")))
+    program = built_from(f"configurations-{version}", sources) / "configurations"
+    with paths.locked(paths.cache_dir() / ".binaries.lock"):
+        if not program.exists():
+            go = shutil.which("go")
+            if go is None:
+                raise SandboxError(f"there is no Go; install Go {_needed_go(version)} or newer")
+            with step(f"built the reader of configurations of Kubernetes {version}"):
+                go_build(go, SOURCE, f"./{package.name}", _version_flags(version), program,
+                         "-modfile", modules)  # fmt: skip
+    return program
+
+
+def _version_flags(version: str) -> str:
+    """The linker's flags by which a component knows its version."""
+    symbols = "k8s.io/component-base/version"
+    return (
+        f"-X {symbols}.gitVersion={version} "
+        f"-X {symbols}.gitMajor=1 -X {symbols}.gitMinor={releases.minor(version)}"
+    )
 
 
 def _without_test_helpers(go: str, modules: Path, folder: Path) -> list[str | Path]:

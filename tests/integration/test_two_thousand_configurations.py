@@ -13,7 +13,6 @@ import os
 import re
 import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +28,7 @@ from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
 from kube_scheduler_operator.schedulerconfig.validation import Target, validate_config
 from kube_scheduler_operator.schedulerconfig.versions import Version
 
+from ..configurations.compare import different, only_when_it_elects
 from ..configurations.generate import configurations
 from ..configurations.model import Made, typed
 
@@ -103,11 +103,6 @@ def problems(made: Made, target: Target) -> list[Problem]:
     return validate_config(made.config, target_of(made, target))
 
 
-def only_when_it_elects(found: Sequence[Problem]) -> bool:
-    """Whether kube-scheduler only rejects it at leader election, which --write-config-to skips."""
-    return bool(found) and all("1.2 times retryPeriod" in one.message for one in found)
-
-
 def disagreement(made: Made, target: Target, completed: Any, log: str) -> str:
     """The difference of the two results, or of the completed configurations; empty if equal."""
     found = problems(made, target)
@@ -125,19 +120,6 @@ def disagreement(made: Made, target: Target, completed: Any, log: str) -> str:
     expected = "; ".join(f"{format_path(one.path)}: {one.message}" for one in found)
     theirs = "accepts it" if completed is not None else f"rejects it: {log.strip()[-2000:]}"
     return f"the operator: {expected or 'valid'}\nkube-scheduler {theirs}"
-
-
-def different(ours: Any, theirs: Any, path: str = "") -> Iterator[str]:
-    """Where two documents differ."""
-    if isinstance(ours, dict) and isinstance(theirs, dict):
-        for key in sorted({*ours, *theirs}):
-            absent = "(not there)"
-            yield from different(ours.get(key, absent), theirs.get(key, absent), f"{path}.{key}")
-    elif isinstance(ours, list) and isinstance(theirs, list) and len(ours) == len(theirs):
-        for index, (one, other) in enumerate(zip(ours, theirs, strict=True)):
-            yield from different(one, other, f"{path}[{index}]")
-    elif ours != theirs:
-        yield f"{path}: the operator completes {ours!r}, kube-scheduler {theirs!r}"
 
 
 def test_results_and_defaulted_configurations_are_equal(scheduler: Scheduler) -> None:

@@ -169,3 +169,24 @@ def test_kubernetes_is_built_without_what_only_its_tests_use(
         assert any(f"mod edit -replace=k8s.io/{module}={link} " in call for call in calls)
     assert (tmp_path / "go.mod").read_bytes() == binaries.modules_file(NEW).read_bytes()
     assert (tmp_path / "go.sum").exists()
+
+
+def test_the_reader_of_configurations_is_built_from_the_modules_of_its_version(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(SandboxError, match="no Go"):
+        binaries.provide_configuration_reader(OLD)
+    go = tmp_path / "bin" / "go"
+    go.parent.mkdir()
+    go.write_text(GO)
+    go.chmod(0o755)
+    monkeypatch.setenv("KEPT", str(tmp_path))
+    program = binaries.provide_configuration_reader(OLD)
+    assert program.read_text() == "built\n"
+    assert f"configurations-{OLD}-" in str(program)
+    assert (tmp_path / "v1.34.mod").exists()
+    calls = (tmp_path / "calls").read_text()
+    assert f"gitVersion={OLD} " in calls
+    assert "./configurations" in calls
+    binaries.provide_configuration_reader(OLD)
+    assert (tmp_path / "calls").read_text() == calls

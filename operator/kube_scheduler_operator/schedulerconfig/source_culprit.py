@@ -16,7 +16,7 @@ _INVISIBLE: Final = dict.fromkeys("\u200b\u200c\u200d\u2060\ufeff\xad", "")
 _QUOTES: Final = dict.fromkeys("\u201c\u201d\u201e\u201f\xab\xbb", '"') | dict.fromkeys(
     "\u2018\u2019\u201a\u201b", "'"
 )
-_OTHERS: Final = {"\uff1a": ":", "\u2013": "-", "\u2014": "-", "\u2212": "-", "\t": "  "}
+_OTHERS: Final = {"\uff1a": ": ", "\u2013": "-", "\u2014": "-", "\u2212": "-", "\t": "  "}
 _MEANT: Final = _SPACES | _INVISIBLE | _QUOTES | _OTHERS
 """Character -> what YAML has for it."""
 _NAMES: Final = {
@@ -25,6 +25,7 @@ _NAMES: Final = {
     **dict.fromkeys("\u2013\u2014", "a dash"), "\u2212": "a minus sign",
     **dict.fromkeys(_QUOTES, "a typographic quote"),
 }  # fmt: skip
+_CORRECT: Final = {"  ": "spaces", " ": "a space"}
 _ANY: Final = re.compile(f"[{re.escape(''.join(_MEANT))}]")
 
 
@@ -37,7 +38,7 @@ def named(character: str) -> str:
         name = "an invisible character" if character in _INVISIBLE else "a special space"
     if character in _INVISIBLE:
         return f"{name} ({code}); remove it"
-    correct = {"  ": "spaces", " ": "a space"}.get(_MEANT[character], _MEANT[character])
+    correct = _CORRECT.get(_MEANT[character], _MEANT[character].strip())
     return f"{name} ({code}); write {correct}"
 
 
@@ -55,11 +56,14 @@ def explained(
     A character is the cause if the file, without it and others like it, is parsed further.
     """
     found = list(_ANY.finditer(text))
-    for kind in dict.fromkeys(each[0] for each in found):
-        corrected = parse(text.replace(kind, _MEANT[kind]))
+    for meant in dict.fromkeys(_MEANT[each[0]] for each in found):
+        alike = [each for each in found if _MEANT[each[0]] == meant]
+        kinds = {ord(each[0]): meant for each in alike}
+        corrected = parse(text.translate(kinds))
         if corrected is not None and corrected.position.line <= error.position.line:
             continue
-        places = [position_of(text, each.start()) for each in found if each[0] == kind]
-        before = [place for place in places if place <= error.position]
-        return ParseError(before[-1] if before else places[0], named(kind))
+        places = [(position_of(text, each.start()), each[0]) for each in alike]
+        before = [place for place in places if place[0] <= error.position]
+        position, character = before[-1] if before else places[0]
+        return ParseError(position, named(character))
     return error

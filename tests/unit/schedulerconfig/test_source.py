@@ -9,7 +9,7 @@ import pytest
 from kube_scheduler_operator.schedulerconfig.source import Position, read
 
 
-def value(text: str) -> Any:
+def value(text: str | bytes) -> Any:
     (document,), error = read(text)
     assert error is None
     return document.value
@@ -177,3 +177,134 @@ def test_values_that_go_cannot_read_are_errors_with_a_position(text: str) -> Non
     assert error is not None
     assert error.position.line == 1
     assert error.position.column > 1
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("{a:}", {"a:": None}),
+        ("[a:]", ["a:"]),
+        ("{a: b:c}", {"a": "b:c"}),
+        ("a: {b:}", {"a": {"b:": None}}),
+        ("a: [b?c]", None),
+        ("a: b?c", {"a": "b?c"}),
+        ("a:\tb", {"a": "b"}),
+        ("a: b\t# c", {"a": "b"}),
+        ("- \ta", None),
+        ("-\ta: 1", None),
+        ("a\n b: 1", None),
+        ("a: b\n c", {"a": "b c"}),
+        ("a: 'b\n\n c'", {"a": "b\nc"}),
+        ('a: "b\\\n  c"', {"a": "bc"}),
+        ("a: |2\n   b\n", {"a": " b\n"}),
+        ("a: >-\n  b\n  c\n\n  d\n", {"a": "b c\nd"}),
+        ("? a\n: b", {"a": "b"}),
+        ("[]: a", None),
+        ("%YAML 1.1\n--- a", "a"),
+        ("%YAML 1.2\n--- a", None),
+        ("%TAG !e! tag:yaml.org,2002:\n--- !e!int '5'", 5),
+        ("%FOO\n--- a", None),
+        ("!!int x", None),
+        ("!!float 5", 5),
+        ("!!null x", None),
+        ("!!timestamp 2020-01-01", "2020-01-01"),
+        ("!!timestamp x", None),
+        ("! 5", "5"),
+        ("{~: a}", None),
+        ("{1.5: a, 1e6: b, .inf: c, 0x10: d, yes: e}",
+         {"1.5": "a", "1e+06": "b", ".inf": "c", "16": "d", "true": "e"}),
+        ("18446744073709551615", 2**64 - 1),
+        ("18446744073709551616", 2**64),
+        ("1e21", 1e21),
+        ("1e400", "1e400"),
+        (".5_0", ".5_0"),
+        ("089", 89),
+        ("a: &x [1]\nb: {<<: *x}", None),
+        ("- &x {a: 1}\n- <<: [*x, {b: 2}]", [{"a": 1}, {"b": 2, "a": 1}]),
+        ("'a' 'b'", None),
+        ("a\x85b", "a b"),
+        ("a\u2028b", "a\u2028b"),
+        ("\ufeffa", "a"),
+    ],
+)  # fmt: skip
+def test_texts_that_yaml_libraries_read_in_different_ways(text: str, expected: Any) -> None:
+    """Values of sigs.k8s.io/yaml; None is an error."""
+    documents, error = read(f"---\n{text}" if text[0] in "{'" else text)
+    if expected is None:
+        assert error is not None or documents[0].flaws or documents[0].root.data is None
+    else:
+        assert documents[0].root.data == expected
+        assert documents[0].flaws == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "column", "name"),
+    [
+        ("a:\n\tb: 1\n", 2, 1, "a tab"),
+        ("a: b\n\tc: 1\n", 2, 1, "a tab"),
+        ("a: |\n\tb\n", 2, 1, "a tab"),
+        ("a:\u00a01\nb: 2\n", 1, 3, "a no-break space (U+00A0)"),
+        ("a:\n  b: 1\n \u00a0c: 2\n", 3, 2, "a no-break space (U+00A0)"),
+        ("a: {b: \u201cc, d\u201d: 1}\ne: f: \u201cg\u201d\n", 2, 5, "a second colon"),
+        ("a: [\u201c[\u201d]\n", 1, 5, "a typographic quote (U+201C)"),
+        ("a: \u201cb: c\u201d\n", 1, 4, "a typographic quote (U+201C)"),
+        ("a\uff1ab\nc: d\n", 1, 2, "a full-width colon (U+FF1A)"),
+        ("a: 1\nb\u200b: 2\n: 3\n", 3, 1, "another key"),
+        ("a: \x01\n", 1, 4, "U+0001"),
+    ],
+)
+def test_the_character_that_breaks_a_file_is_named(
+    text: str, line: int, column: int, name: str
+) -> None:
+    _, error = read(text)
+    assert error is not None
+    assert name in error.message
+    assert error.position == Position(line, column)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+def test_bytes_with_a_byte_order_mark_are_read(encoding: str) -> None:
+    assert value("a: \u00fc\U0001f600".encode(encoding)) == {"a": "\u00fc\U0001f600"}
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"\xff\xfea\x00:\x00 \x00\x00\xd8", "is not UTF-16"),
+        (b"a: \xff", "0xff is not UTF-8"),
+        (b"a\x00:\x00 \x001\x00", "U+0000"),
+    ],
+)
+def test_other_bytes_are_an_error_that_names_them(content: bytes, message: str) -> None:
+    documents, error = read(content)
+    assert documents == []
+    assert error is not None
+    assert message in error.message
+
+
+def test_invalid_bytes_in_json_are_replaced_as_in_go() -> None:
+    assert value(b'{"a": "\xff\xfe"}') == {"a": "\ufffd\ufffd"}
+
+
+def test_json_behind_a_byte_order_mark_is_yaml() -> None:
+    assert value(b'\xef\xbb\xbf{"a": 5.0, b: c}') == {"a": 5, "b": "c"}
+
+
+def test_a_forbidden_character_matters_if_the_first_document_needs_its_block() -> None:
+    (document,), error = read(b"a: 1\n---\n" + b"b: 2\n" * 200 + b"\x01")
+    assert (document.index, document.root.data) == (0, {"a": 1})
+    assert error is not None
+    assert read(b"a: 1\n---\n\x01")[0] == []
+
+
+def test_documents_are_numbered_with_the_empty_ones() -> None:
+    documents, _ = read("---\n# empty\n---\na: 1\n---\n~\n---\nb: 2\n")
+    assert [each.index for each in documents] == [1, 3]
+
+
+def test_the_items_of_lists_are_objects() -> None:
+    head = "apiVersion: v1\nkind: List\nitems:\n"
+    ((document,), _) = read(f"{head}- {{kind: A}}\n- apiVersion: v1\n  kind: List\n  items: [b]\n")
+    assert [each.value for each in document.objects()] == [{"kind": "A"}, "b"]
+    ((other,), _) = read("apiVersion: example.com/v1\nkind: List\nitems: [a]\n")
+    assert other.objects() == [other]
