@@ -18,6 +18,7 @@ import pytest
 
 from cluster.api import ApiError
 from cluster.observe import KUBESCHEDULER, SCHEDULER, until
+from kube_scheduler_operator.base.json_text import read_json
 from kube_scheduler_operator.kube.resource import KUBE_SCHEDULERS, Resource
 
 from ..odd_json import nested
@@ -44,7 +45,7 @@ class World(PlayedCluster):
     makes = ()
 
     def condition(self, path: str, type_: str) -> dict[str, Any]:
-        found: dict[str, Any] = self.api.request("GET", path)
+        found: dict[str, Any] = read_json(self.api.text("GET", path))
         conditions = found.get("status", {}).get("conditions", ())
         return next((one for one in conditions if one["type"] == type_), {})
 
@@ -111,11 +112,11 @@ def write(world: World, field: FreeField, name: str, spec: str) -> str:
     """Write an odd object: the path if the API server takes it, otherwise its refusal."""
     try:
         if field.resource == KUBE_SCHEDULERS:
-            world.api.request("PATCH", KUBESCHEDULER + MERGED, f'{{"spec":{spec}}}')
+            world.api.text("PATCH", KUBESCHEDULER + MERGED, f'{{"spec":{spec}}}')
             return KUBESCHEDULER
         path = path_of(field.resource)
         head = json.dumps({**of(path), "metadata": {"name": name}})
-        world.api.request("POST", path + MERGED, f'{head[:-1]},"spec":{spec}}}')
+        world.api.text("POST", path + MERGED, f'{head[:-1]},"spec":{spec}}}')
     except ApiError as error:
         if error.code >= 500 and "too large" not in str(error):
             raise
@@ -124,10 +125,10 @@ def write(world: World, field: FreeField, name: str, spec: str) -> str:
 
 
 def clear(world: World, paths: list[str]) -> None:
-    world.api.request("PATCH", KUBESCHEDULER, {"spec": {"unsupportedConfigOverrides": None}})
+    world.api.text("PATCH", KUBESCHEDULER, {"spec": {"unsupportedConfigOverrides": None}})
     for path in paths:
         if path != KUBESCHEDULER:
-            world.api.request("DELETE", path)
+            world.api.text("DELETE", path)
 
 
 def test_no_value_in_a_free_field_delays_an_edit_of_another_object(world: World) -> None:

@@ -6,13 +6,14 @@ end), and text. The relevant part of the text is klog's `"command failed" err="â
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from .json_text import parse_json
 
 LENGTH: Final = 1000
 """Characters that are kept; the whole termination message of a container has 4096 bytes."""
@@ -90,7 +91,7 @@ def _error(line: str) -> str:
         return line
     if line.startswith("{"):
         try:
-            document = json.loads(line)
+            document = parse_json(line)
         except ValueError:
             return ""
         return str(document.get("err") or document.get("error") or "")

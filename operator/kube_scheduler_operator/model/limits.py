@@ -26,6 +26,7 @@ _SHOWN: Final = 6
 # fixed number of entries would keep earlier versions of large ones.
 _bounded: dict[int, tuple[Object, Object]] = {}
 _checked: dict[int, tuple[Any, tuple[Problem, ...]]] = {}
+_within: list[tuple[int, ...]] = []  # the identities of the last objects, if none was cut
 
 
 def bounded_snapshot(snapshot: Snapshot) -> Snapshot:
@@ -33,6 +34,9 @@ def bounded_snapshot(snapshot: Snapshot) -> Snapshot:
 
     What remains of such a value is still too deep for `limit_problems`.
     """
+    identities = tuple(map(id, _objects(snapshot)))
+    if [identities] == _within:
+        return snapshot  # the usual case
     kept: dict[int, tuple[Object, Object]] = {}
     specs: list[Any] = []
 
@@ -71,7 +75,28 @@ def bounded_snapshot(snapshot: Snapshot) -> Snapshot:
     for key, spec in wanted.items():
         if key not in known:
             _checked[key] = spec, _find_problems(spec)
+    _within[:] = [identities] if all(obj is same for obj, same in kept.values()) else []
     return result
+
+
+def _objects(snapshot: Snapshot) -> Iterator[Object]:
+    """The objects with fields that have no schema."""
+    yield from (
+        obj
+        for obj in (
+            snapshot.scheduler,
+            snapshot.kubescheduler,
+            snapshot.cluster_operator,
+            snapshot.apiserver,
+            snapshot.feature_gate,
+            snapshot.infrastructure,
+        )
+        if obj is not None
+    )
+    yield from (snapshot.scheduler_profiles or {}).values()
+    yield from (snapshot.scheduler_extenders or {}).values()
+    yield from snapshot.secondaries.schedulers.values()
+    yield from (snapshot.loads.policies or {}).values()
 
 
 def limit_problems(spec: Mapping[str, Any]) -> tuple[Problem, ...]:

@@ -13,6 +13,8 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, Final
 
+from ...base.json_text import parse_json
+
 MESSAGE_LIMIT: Final = 4096
 """Bytes of a termination message that the kubelet keeps."""
 
@@ -118,7 +120,7 @@ class Result:
         kubelet uses log lines instead: neither is a result.
         """
         try:
-            document = json.loads(text)
+            document = parse_json(text)
             return cls(
                 result=InstallerOutcome(document["result"]),
                 revision=int(document["revision"]),
