@@ -23,6 +23,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
+import uvloop
+
 from ..base import klog, names
 from ..base.defects import contained, observe_defects
 from ..base.platform import Platform
@@ -435,4 +437,6 @@ async def _deployment_uid(api: ApiClient, namespace: str) -> str:
 
 def run(options: OperatorOptions) -> int:
     """Run the operator until SIGTERM or SIGINT; returns the exit code."""
-    return asyncio.run(Operator(options).run())
+    # asyncio's TLS connections are reference cycles with 256 KiB each, and any client may connect.
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(Operator(options).run())

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from .connections import Listener
 
 if TYPE_CHECKING:
     import ssl
@@ -15,6 +18,9 @@ if TYPE_CHECKING:
 
 Checks: TypeAlias = Callable[[], Mapping[str, str | None]]
 """Returns the checks by name: None if passed, otherwise the reason."""
+
+MAX_CONNECTIONS: Final = 64
+"""Open connections; a kubelet and each Prometheus have one."""
 
 
 def check_result(checks: Checks) -> tuple[int, str]:
@@ -33,7 +39,7 @@ class HealthServer:
     """Serves health checks and metrics from `start` to `stop`.
 
     `alive` has the checks of /healthz and /livez, `ready` those of /readyz. Idle connections are
-    closed after `keep_alive` seconds.
+    closed after `keep_alive` seconds, and the oldest beyond MAX_CONNECTIONS at once.
     """
 
     def __init__(
@@ -51,6 +57,7 @@ class HealthServer:
         app.router.add_get("/metrics", metrics)
         for path, checks in (("/healthz", alive), ("/livez", alive), ("/readyz", ready)):
             app.router.add_get(path, _handler(checks))
+        self._listener: Listener[asyncio.Protocol] | None = None
         self._runner = web.AppRunner(
             app,
             access_log=None,
@@ -63,16 +70,21 @@ class HealthServer:
         self, host: str, port: int, tls: ssl.SSLContext | None = None
     ) -> tuple[str, int]:
         """Listen; returns the address and port. Raises OSError if the port is not available."""
-        from aiohttp import web
-
         await self._runner.setup()
-        await web.TCPSite(self._runner, host, port, ssl_context=tls).start()
-        address: tuple[str, int] = self._runner.addresses[0][:2]
-        return address
+        server = self._runner.server
+        if server is None:
+            raise RuntimeError("the server is not set up")
+        self._listener = Listener(server, MAX_CONNECTIONS, tls)
+        await self._listener.start(host, port)
+        return self._listener.address
 
     async def stop(self) -> None:
         """Stop listening and give requests in progress two seconds."""
+        if self._listener is not None:
+            await self._listener.close()
         await self._runner.cleanup()
+        if self._listener is not None:
+            self._listener.abort()
 
 
 def _handler(checks: Checks) -> Handler:

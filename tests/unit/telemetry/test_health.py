@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
 
 import aiohttp
 from aiohttp import web
 
-from kube_scheduler_operator.telemetry.health import HealthServer, check_result
+from kube_scheduler_operator.telemetry.health import MAX_CONNECTIONS, HealthServer, check_result
 
 
 def test_checks_are_formatted_as_in_kubernetes() -> None:
@@ -40,6 +41,25 @@ async def test_health_and_metrics_are_served() -> None:
         "/metrics": (200, "up 1\n"),
         "/other": (404, "404: Not Found"),
     }
+
+
+async def test_many_connections_do_not_lock_out_a_probe() -> None:
+    async def metrics(_request: web.Request) -> web.Response:
+        return web.Response()
+
+    server = HealthServer(metrics)
+    address = await server.start("127.0.0.1", 0)
+    strangers = [await asyncio.open_connection(*address) for _ in range(MAX_CONNECTIONS + 20)]
+    try:
+        url = f"http://{address[0]}:{address[1]}/healthz"
+        async with aiohttp.ClientSession() as client, client.get(url) as response:
+            assert response.status == 200
+        ended = [reader for reader, _ in strangers if reader.at_eof() or reader.exception()]
+        assert len(ended) >= 20
+    finally:
+        for _, writer in strangers:
+            writer.close()
+        await server.stop()
 
 
 def test_checks_do_not_load_a_server() -> None:

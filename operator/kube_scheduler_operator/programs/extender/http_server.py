@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import socket
 import ssl
 from typing import Final
 
+from ...telemetry.connections import Listener
 from .http_connection import Connection, Connections
 from .http_types import App, Limits
 
@@ -29,14 +29,13 @@ class HttpServer(Connections):
 
     def __init__(self, app: App, limits: Limits | None = None) -> None:
         super().__init__(app, limits)
-        self._sockets: list[socket.socket] = []
-        self._listening: asyncio.Server | None = None
+        self._listener: Listener[Connection] | None = None
         self._timer: asyncio.TimerHandle | None = None
 
     @property
     def port(self) -> int:
         """The listening port."""
-        return int(self._sockets[0].getsockname()[1])
+        return self._listener.address[1] if self._listener is not None else 0
 
     async def start(self, host: str, port: int, tls: ssl.SSLContext | None = None) -> None:
         """Listen.
@@ -44,24 +43,18 @@ class HttpServer(Connections):
         Raises:
             OSError: the port is not available.
         """
-        loop = asyncio.get_running_loop()
-        self._listening = await loop.create_server(
-            lambda: Connection(self),
-            host or None,
-            port,
-            ssl=tls,
-            backlog=512,
-            reuse_address=True,
-            ssl_handshake_timeout=self.limits.head_seconds if tls else None,
+        self._listener = Listener(
+            lambda: Connection(self), self.limits.connections, tls, lambda one: one.idle
         )
-        self._sockets = list(self._listening.sockets)
+        await self._listener.start(host, port)
+        loop = asyncio.get_running_loop()
         self.now = loop.time()
         self._timer = loop.call_later(SWEEP, self._sweep)
 
     async def stop(self, grace: float = 5.0) -> None:
         """Stop accepting, finish requests in progress, and close within `grace` seconds."""
-        if self._listening is not None:
-            self._listening.close()
+        if self._listener is not None:
+            await self._listener.close()
         for connection in list(self.connections):
             connection.finish()
         try:
@@ -73,6 +66,8 @@ class HttpServer(Connections):
             log.warning("Aborted %d connections that did not close in time", len(self.connections))
             for connection in list(self.connections):
                 connection.abort()
+        if self._listener is not None:
+            self._listener.abort()
         if self._timer is not None:
             self._timer.cancel()
 
