@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import logging
+from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
+
+import orjson
 
 from ...base.klog import kv
 from ...policies import policy as policies
@@ -18,8 +21,9 @@ from .verbs import Bind, VerbContext
 
 log = logging.getLogger(__name__)
 
-_ROOM: Final = 10_000
-"""Nodes that are used from earlier requests in addition to those of the last one."""
+LEARNED_NODES: Final = 100_000
+LEARNED_BYTES: Final = 64 * 1024 * 1024
+"""Limits of the nodes that are known from requests; 10,000 nodes have about 30 MB."""
 
 
 class Assembly:
@@ -94,29 +98,47 @@ class Assembly:
 
 
 class NodeLearner:
-    """Updates a cluster from the complete nodes of requests, in place of watches."""
+    """Updates a cluster from the complete nodes of requests, in place of watches.
+
+    Nodes of earlier requests stay, because a request has only the candidates of one Pod. The oldest
+    ones are removed when all together exceed LEARNED_NODES or LEARNED_BYTES.
+    """
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._versions: dict[str, str] = {}
+        self._nodes: OrderedDict[str, tuple[str | None, int]] = OrderedDict()  # version, bytes
+        self._bytes = 0
 
     def __call__(self, items: list[dict[str, Any]]) -> None:
         """Take the complete nodes of a request."""
-        versions = self._versions
         for item in items:
             metadata = item["metadata"]
             name, version = metadata["name"], metadata.get("resourceVersion")
-            if version is None or versions.get(name) != version:
-                versions[name] = version
-                try:
-                    self._cluster.set_node(item)
-                except (TypeError, ValueError, AttributeError) as error:
-                    log.debug("A node cannot be parsed", extra=kv(node=name, err=str(error)))
-        if len(versions) > len(items) + _ROOM:
-            here = {item["metadata"]["name"] for item in items}
-            for name in [name for name in versions if name not in here]:
-                del versions[name]
-                self._cluster.remove_node(name)
+            known = self._nodes.get(name)
+            if known is not None and version is not None and known[0] == version:
+                self._nodes.move_to_end(name)
+                continue
+            if known is not None:
+                self._bytes -= self._nodes.pop(name)[1]
+            try:
+                size = _size(item)
+                self._cluster.set_node(item)
+            except (TypeError, ValueError, AttributeError) as error:
+                log.debug("A node cannot be parsed", extra=kv(node=name, err=str(error)))
+                continue
+            self._nodes[name] = version, size
+            self._bytes += size
+        while self._bytes > LEARNED_BYTES or len(self._nodes) > LEARNED_NODES:
+            name, (_, size) = self._nodes.popitem(last=False)
+            self._bytes -= size
+            self._cluster.remove_node(name)
+
+
+def _size(item: Mapping[str, Any]) -> int:
+    """Approximate bytes of what the cluster keeps of a node."""
+    metadata, spec = item["metadata"], item.get("spec") or {}
+    kept = metadata.get("labels"), metadata.get("annotations"), spec.get("taints")
+    return len(orjson.dumps(kept))
 
 
 def _policy_key(entry: MemberSpec) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -23,9 +23,11 @@ from .wire import Args
 BYTES: Final = 16 * 1024 * 1024
 """Total size of the record; with very many nodes it has fewer Pods than configured."""
 
-_OBJECT: Final = 8 * 1024
-"""Approximate bytes of a parsed Pod, and of a reason."""
+_LARGEST: Final = 4
+"""A decision larger than this fraction of the record is not recorded."""
+
 _REASON: Final = 200
+"""Approximate bytes of a reason."""
 
 
 @dataclass(slots=True)
@@ -58,7 +60,7 @@ class AgentDecision:
 class _Pod:
     key: str
     uid: str
-    source: bytes | Mapping[str, Any]
+    source: bytes
     decisions: dict[str, AgentDecision] = field(default_factory=dict)
     size: int = 0
     rejected: bool = False  # an agent rejected all of its nodes
@@ -91,7 +93,7 @@ class Decisions:
 
     def filtered(self, agent: str, args: Args, rejections: Rejections | None) -> None:
         """Record the result of a filter call."""
-        if not self._pods:
+        if not self._recorded(args):
             return
         pod, decision = self._of(agent, args)
         names = args.nodes.json
@@ -110,7 +112,7 @@ class Decisions:
 
     def scored(self, agent: str, args: Args, scores: Scores) -> None:
         """Record the result of a prioritize call."""
-        if not self._pods:
+        if not self._recorded(args):
             return
         pod, decision = self._of(agent, args)
         decision.scored_at = self._clock()
@@ -140,13 +142,16 @@ class Decisions:
         found = self._pods_by_outcome[1].get(pod) or self._pods_by_outcome[0].get(pod)
         if found is None:
             return None
-        source = found.source
-        obj = orjson.loads(source)["Pod"] if isinstance(source, bytes) else source
+        obj = orjson.loads(found.source)["Pod"]
         decision = next(iter(found.decisions.values()))
         return Args(obj, NodeNames(orjson.loads(decision.filtered or decision.scored)))
 
     def __len__(self) -> int:
         return sum(map(len, self._pods_by_outcome))
+
+    def _recorded(self, args: Args) -> bool:
+        size = len(args.source) + len(args.nodes.json)
+        return self._pods > 0 and size <= self._limit // _LARGEST
 
     def _of(self, agent: str, args: Args) -> tuple[_Pod, AgentDecision]:
         last = self._last
@@ -165,9 +170,7 @@ class Decisions:
             self._size -= pod.size
             pod = None
         if pod is None:
-            pod = _Pod(
-                key, source.uid, args.source or args.object, size=len(args.source) or _OBJECT
-            )
+            pod = _Pod(key, source.uid, args.source, size=len(args.source))
             self._size += pod.size
         self._pods_by_outcome[pod.rejected][key] = pod
         self._last = source, pod

@@ -43,6 +43,7 @@ class Connections:
         app: handles requests.
         limits: limits of one client.
         connections: open connections, in the order of arrival.
+        held: bytes of all bodies that are being received or handled.
         refused: number of requests that a `Connection` refused itself, by status.
         now: the loop's time, updated once a second.
     """
@@ -52,16 +53,13 @@ class Connections:
         self.limits = limits or Limits()
         self.connections: dict[Connection, None] = {}
         self.refused: dict[int, int] = {}
+        self.held = 0
         self.now = 0.0
         self.empty = asyncio.Event()
 
     def joined(self, connection: Connection) -> None:
-        """A client has connected: close another connection if there are too many."""
+        """A client has connected."""
         self.connections[connection] = None
-        if len(self.connections) > self.limits.connections:
-            # The first idle one, or the oldest.
-            idle = (one for one in self.connections if one.idle and one is not connection)
-            next(idle, next(iter(self.connections))).abort()
 
     def left(self, connection: Connection) -> None:
         """A connection has ended."""
@@ -69,9 +67,17 @@ class Connections:
         if not self.connections:
             self.empty.set()
 
+    def relieve(self) -> None:
+        """All bodies together are too large: refuse the client with most of them."""
+        max(self.connections, key=lambda connection: connection.held).overload()
+
 
 class Connection(asyncio.Protocol):
-    """One client connection. httptools' parser (llhttp) calls the methods `on_…`."""
+    """One client connection. httptools' parser (llhttp) calls the methods `on_…`.
+
+    Attributes:
+        held: bytes of the bodies that are being received or handled.
+    """
 
     # The part of a request that is being received.
     _NOTHING, _HEAD, _BODY = range(3)
@@ -87,8 +93,8 @@ class Connection(asyncio.Protocol):
         self._receiving = Connection._NOTHING
         self._since = server.now  # time of the last progress, for `check`
         self._url = b""
-        self._chunks: list[bytes] = []
-        self._size = 0
+        self._body: bytes | bytearray = b""
+        self.held = 0
         self._around = 0  # bytes since the last byte of a body
         self._expects = False
         self._waiting: deque[tuple[HttpRequest, bool]] = deque()
@@ -116,6 +122,7 @@ class Connection(asyncio.Protocol):
         """The connection has ended; pending requests are dropped."""
         self._transport = None
         self._waiting.clear()
+        self._release(self.held)
         self._server.left(self)
 
     def data_received(self, data: bytes) -> None:
@@ -157,7 +164,6 @@ class Connection(asyncio.Protocol):
         """Start of a request."""
         self._receiving = Connection._HEAD
         self._url = b""
-        self._size = 0
         self._expects = False
 
     def on_url(self, url: bytes) -> None:
@@ -187,10 +193,20 @@ class Connection(asyncio.Protocol):
         if self._refused:
             return
         self._around = 0
-        self._chunks.append(chunk)
-        self._size += len(chunk)
-        if self._size > self._limits.body:
+        # Not a list: an object for each chunk would multiply the memory of small ones.
+        if not self._body:
+            self._body = chunk
+        elif type(self._body) is bytearray:
+            self._body += chunk
+        else:
+            self._body = bytearray(self._body) + chunk
+        size, server = len(chunk), self._server
+        self.held += size
+        server.held += size
+        if len(self._body) > self._limits.body:
             self._too_large()
+        elif server.held > self._limits.bodies:
+            server.relieve()
 
     def on_message_complete(self) -> None:
         """A request is complete: handle it, or queue it behind those before it."""
@@ -200,9 +216,7 @@ class Connection(asyncio.Protocol):
             return
         self._receiving = Connection._NOTHING
         self._around = 0
-        chunks = self._chunks
-        body = chunks[0] if len(chunks) == 1 else b"".join(chunks)
-        self._chunks = []
+        body, self._body = bytes(self._body), b""
         path, _, query = self._url.partition(b"?")
         request = HttpRequest(self._parser.get_method(), path, query, body, self._verified)
         alive = self._parser.should_keep_alive()
@@ -254,6 +268,7 @@ class Connection(asyncio.Protocol):
             transport.pause_reading()
 
     def _send(self, answer: Answer, request: HttpRequest, alive: bool) -> None:
+        self._release(len(request.body))
         transport = self._transport
         if transport is None or transport.is_closing():
             return
@@ -276,6 +291,12 @@ class Connection(asyncio.Protocol):
             self._waiting.clear()
             transport.close()
 
+    def _release(self, size: int) -> None:
+        """Stop counting `size` bytes of bodies; a refusal has already released all of them."""
+        size = min(size, self.held)
+        self.held -= size
+        self._server.held -= size
+
     def _too_large(self) -> None:
         self._refuse(413, f"bodies are limited to {self._limits.body} bytes")
 
@@ -287,7 +308,8 @@ class Connection(asyncio.Protocol):
         if self._refused or self._transport is None or self._transport.is_closing():
             return
         self._refused, self._since = True, self._server.now
-        self._chunks = []
+        self._body = b""
+        self._release(self.held)
         self._server.refused[status] = self._server.refused.get(status, 0) + 1
         if (
             self._task or self._waiting
@@ -308,6 +330,10 @@ class Connection(asyncio.Protocol):
         self._ending = True
         if self._transport is not None and (self.idle or self._refused):
             self._transport.close()
+
+    def overload(self) -> None:
+        """Refuse the request in progress, because all bodies together are too large."""
+        self._refuse(503, f"all bodies together are limited to {self._limits.bodies} bytes: retry")
 
     def abort(self) -> None:
         """Close at once."""

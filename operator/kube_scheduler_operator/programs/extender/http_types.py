@@ -1,4 +1,4 @@
-"""Request and response types, independent of the HTTP server, and the limits of one client."""
+"""Request and response types, independent of the HTTP server, and the limits of clients."""
 
 from __future__ import annotations
 
@@ -12,26 +12,33 @@ TEXT: Final = b"text/plain; charset=utf-8"
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits of one client.
+    """Limits of one client, and of all clients of a port together.
 
     Attributes:
         head: bytes of the request line and headers, or of trailers and chunk headers.
         body: bytes of a body; 5,000 complete nodes take about 50 MB.
+        bodies: bytes of all bodies that are being received or handled; beyond it, the client with
+            most of them is refused.
         head_seconds: from the first byte of a request to the end of its headers.
         body_seconds: from the first byte of a request to its last.
         idle_seconds: between two requests; longer than a Go client keeps a connection (90 s), so
             that the server never closes a connection that is about to be used.
         write_seconds: during which a client may leave a response unread.
-        connections: open connections; beyond it, the longest idle one is closed.
+        connections: open connections; see `Listener`. A kube-scheduler keeps a few.
     """
 
     head: int = 32 * 1024
     body: int = 64 * 1024 * 1024
+    bodies: int = 128 * 1024 * 1024
     head_seconds: float = 10.0
     body_seconds: float = 30.0
     idle_seconds: float = 600.0
     write_seconds: float = 30.0
-    connections: int = 1024
+    connections: int = 256
+
+
+HEALTH_LIMITS: Final = Limits(body=64 * 1024, bodies=1024 * 1024, connections=64)
+"""For a port that serves only GET; other requests are read only to be refused."""
 
 
 @dataclass(slots=True)

@@ -32,7 +32,7 @@ from .config import Config, ConfigError, Listen
 from .config_reader import override, read
 from .decisions import Decisions
 from .http_server import HttpServer
-from .http_types import Limits
+from .http_types import HEALTH_LIMITS, Limits
 from .metrics import ExtenderMetrics, MetricSources
 from .pod_events import PodEventRecorder
 from .prioritize_response import Fragments
@@ -165,19 +165,21 @@ class ExtenderProgram:
 
     async def _listen(self) -> None:
         """Listen on the configured addresses, and close all others."""
-        handlers: list[tuple[Listen, Callable[..., Any]]] = [(self._config.listen, self._routes)]
+        handlers: list[tuple[Listen, Callable[..., Any], Limits | None]] = [
+            (self._config.listen, self._routes, self._options.limits)
+        ]
         if self._config.health is not None:
-            handlers.append((self._config.health, self._routes.health))
+            handlers.append((self._config.health, self._routes.health, HEALTH_LIMITS))
         current = [listen for listen, _ in self._ports]
-        if current == [listen for listen, _ in handlers]:
+        if current == [listen for listen, _, _ in handlers]:
             return
         started: list[tuple[Listen, HttpServer]] = []
         tls = None
-        for listen, app in handlers:
+        for listen, app, limits in handlers:
             if listen in current:
                 started.append(self._ports[current.index(listen)])
                 continue
-            server = HttpServer(app, self._options.limits)
+            server = HttpServer(app, limits)
             if listen.tls is not None:
                 tls = ReloadingTlsContext(listen.tls)
             await server.start(

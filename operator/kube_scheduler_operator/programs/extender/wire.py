@@ -30,6 +30,15 @@ _AFTER_NODES: Final = b',"NodeNames":null}'
 _CACHED_BYTES: Final = 1024 * 1024
 """Larger bodies, which have complete nodes, are not cached for the next request."""
 
+MAX_NODES: Final = 100_000
+"""Node names in a request; the largest known clusters have 65,000 nodes."""
+
+MAX_VALUES: Final = 3_000_000
+"""JSON values in a body, up to 130 bytes each when parsed; 5,000 complete nodes have 2 million."""
+
+_COUNTED_BYTES: Final = 256 * 1024
+"""Smaller bodies cannot have too many values, and are not counted."""
+
 _ALL_ACCEPTED: Final = b',"FailedNodes":{},"FailedAndUnresolvableNodes":{},"Error":""}'
 
 
@@ -42,7 +51,7 @@ class Args:
 
     Attributes:
         object: the Pod as sent.
-        source: `{"Pod":…}`, the bytes of the Pod; empty if they were not parsed separately.
+        source: `{"Pod":…}` as JSON; empty in a preemption request.
         nodes: the names of the nodes, in the order of the request.
         items: the complete nodes; None if the request has names.
         items_json: the NodeList as sent; empty if it was not parsed separately.
@@ -104,8 +113,10 @@ class Args:
         """Look the nodes up in the cluster.
 
         Raises:
-            WireError: a name is not a string.
+            WireError: a name is not a string, or there are too many.
         """
+        if len(self.nodes) > MAX_NODES:
+            raise WireError(f"requests are limited to {MAX_NODES} nodes")
         try:
             self.nodes.locate(cluster)
         except NamesError as error:
@@ -130,6 +141,7 @@ class ArgsReader:
         last = self._last
         if last is not None and body == self._body:
             return last
+        _limit(body)
         cut = body.rfind(_BEFORE_NAMES)
         if cut > 0 and body.endswith(b"]}"):
             args = self._quick(body, cut)
@@ -193,14 +205,19 @@ def _read(body: bytes) -> Args:
     if names is not None:
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
             raise WireError("NodeNames must be a list of strings")
-        return Args(pod, NodeNames(names))
+        return _with_source(Args(pod, NodeNames(names)))
     if not isinstance(nodes, dict):
         raise WireError("the request has neither NodeNames nor Nodes")
     found = {key.lower(): value for key, value in nodes.items()}.get("items")
     items = [] if found is None else found
     if not isinstance(items, list):
         raise WireError("Nodes.items must be a list of nodes")
-    return Args(pod, NodeNames([_node_name(item) for item in items]), items)
+    return _with_source(Args(pod, NodeNames([_node_name(item) for item in items]), items))
+
+
+def _with_source(args: Args) -> Args:
+    args.source = orjson.dumps({"Pod": args.object})
+    return args
 
 
 def _pod_of(fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -211,8 +228,15 @@ def _pod_of(fields: Mapping[str, Any]) -> dict[str, Any]:
     return pod
 
 
+def _limit(body: bytes) -> None:
+    """Refuse a body whose values would need much more memory than its bytes. Raises WireError."""
+    if len(body) > _COUNTED_BYTES and sum(map(body.count, (b",", b"[", b"{"))) > MAX_VALUES:
+        raise WireError(f"bodies are limited to {MAX_VALUES} JSON values")
+
+
 def _document(body: bytes) -> dict[str, Any]:
     """A JSON object with lower-case keys. Raises WireError."""
+    _limit(body)
     try:
         found = orjson.loads(body)
     except orjson.JSONDecodeError as error:

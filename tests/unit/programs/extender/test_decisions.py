@@ -78,6 +78,30 @@ def test_very_many_nodes_reduce_the_number_of_pods() -> None:
     assert memory.pods()[0] == "n/p49"
 
 
+def test_a_very_large_request_is_not_recorded() -> None:
+    memory = decisions(limit=100_000)
+    memory.filtered("x", args_of("p", "a"), None)
+    memory.filtered("x", args_of("q", *["a" * 200] * 200), None)
+    large = {"metadata": {"name": "r", "namespace": "n", "uid": "u"}, "x": "y" * 30_000}
+    for body in (
+        names_body("a", pod=large),
+        names_body("a", pod=large).replace(b'"Pod"', b'"pod"'),
+    ):
+        args = ArgsReader().read(body)
+        memory.filtered("x", args, None)
+        memory.scored("x", args, Scores(np.array([7])))
+    assert memory.pods() == ["n/p"]
+
+
+def test_a_request_in_another_layout_is_recorded() -> None:
+    memory = decisions()
+    body = names_body("a", pod={"metadata": {"name": "p", "namespace": "n", "uid": "u"}})
+    memory.filtered("x", ArgsReader().read(body.replace(b'"Pod"', b'"pod"')), None)
+    last = memory.last("n/p")
+    assert last is not None
+    assert last.pod.name == "p"
+
+
 def test_the_record_can_be_reduced_and_disabled() -> None:
     memory = decisions()
     for number in range(3):

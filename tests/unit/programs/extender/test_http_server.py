@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+import tracemalloc
 from collections.abc import Callable
 
 import pytest
@@ -107,6 +108,60 @@ async def test_chunked_bodies_are_joined() -> None:
     async with running(echo) as server, server.client() as client:
         await client.send(head + b"3\r\nabc\r\n4;ext=1\r\ndefg\r\n0\r\nTrailer: t\r\n\r\n")
         assert (await client.answer()).body == b"POST|/c||abcdefg"
+
+
+async def test_small_chunks_need_hardly_more_memory_than_their_bytes() -> None:
+    size = 2_000_000
+    async with running(echo) as server, server.client() as client:
+        tracemalloc.start()
+        try:
+            await client.send(b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n")
+            for _ in range(100):
+                await client.send(b"2\r\nab\r\n" * (size // 200))
+                await asyncio.sleep(0)
+            await until(lambda: server.server.held == size)
+            used, _ = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        # Client and server share this process; a list of chunks would take 40 MB.
+        assert used < 4 * size
+
+
+async def test_bodies_of_all_clients_together_have_a_limit() -> None:
+    limits = Limits(body=1000, bodies=1500)
+    async with running(echo, limits) as server, server.client() as small, server.client() as large:
+        await large.send(request("POST", "/", b"x" * 1000)[:-10])
+        await until(lambda: server.server.held == 990)
+        await small.send(request("POST", "/small", b"y" * 600)[:-10])
+        answer = await large.answer()
+        assert answer.status == 503
+        assert b"1500 bytes" in answer.body
+        assert await large.ended()
+        await small.send(b"y" * 10)
+        assert (await small.answer()).body == b"POST|/small||" + b"y" * 600
+        assert (await small.ask("POST", "/", b"z" * 1000)).status == 200
+        assert server.server.held == 0
+
+
+async def test_a_body_is_counted_until_its_response() -> None:
+    gate = asyncio.Event()
+
+    async def slow() -> Answer:
+        await gate.wait()
+        return b"1"
+
+    async with (
+        running(lambda _: slow(), Limits(body=1000)) as server,
+        server.client() as served,
+        server.client() as gone,
+    ):
+        await served.send(request("POST", "/", b"x" * 700))
+        await gone.send(request("POST", "/", b"x" * 300))
+        await until(lambda: server.server.held == 1000)
+        gone.close()
+        gate.set()
+        assert (await served.answer()).status == 200
+        await until(lambda: server.server.held == 0)
 
 
 async def test_chunked_bodies_have_the_same_limit() -> None:

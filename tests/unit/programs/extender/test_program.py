@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from kube_scheduler_operator.programs.extender.http_types import HEALTH_LIMITS
+
 from .conftest import names_body, node, nodes_body
 
 if TYPE_CHECKING:
@@ -164,20 +166,20 @@ def test_a_changed_file_is_reloaded(tmp_path: Path) -> None:
 
 
 def test_the_health_port_serves_only_health(tmp_path: Path) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
     document = {
         "policies": [{"policy": "foo"}],
         "watch": False,
-        "listen": {"port": 0, "health": {"address": "127.0.0.1", "port": port}},
+        "listen": {"port": 0, "health": {"address": "127.0.0.1", "port": 0}},
     }
     with extender(tmp_path, "--config", write(tmp_path / "c", document)) as process:
-        main = next(int(line.rpartition("port=")[2]) for line in lines(process, '"Listening"'))
+        until(lambda: len(lines(process, '"Listening"')) == 2)
+        main, health = (int(line.rpartition("port=")[2]) for line in lines(process, '"Listening"'))
         assert process.ask("/foo/filter", names_body("a"), main)["NodeNames"] == ["a"]
-        until(lambda: "config" in process.ask("/version", port=port))
+        assert "config" in process.ask("/version", port=health)
         with pytest.raises(urllib.error.HTTPError, match="404"):
-            process.ask("/foo/filter", names_body("a"), port)
+            process.ask("/foo/filter", names_body("a"), health)
+        with pytest.raises(urllib.error.HTTPError, match="413"):
+            process.ask("/foo/filter", b" " * (HEALTH_LIMITS.body + 1), health)
 
 
 def lines(process: Process, part: str) -> list[str]:

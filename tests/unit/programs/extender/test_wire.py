@@ -56,6 +56,54 @@ def test_keys_are_read_in_any_case_and_order(body: Any) -> None:
     assert read(json.dumps(body, indent=2).encode() + b"\n").names == ["a", "b"]
 
 
+@pytest.mark.parametrize(
+    "piece", [b"[],", b"{},", b"1,", b'"",', b'{"a":[1]},', b"[[[[1]]]],", b'{"a":{"b":{}}},']
+)
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (b'{"Pod":{"metadata":{}},"Nodes":null,"NodeNames":[', b'"a"]}'),
+        (b'{"Pod":{"metadata":{},"x":[', b'1]},"Nodes":null,"NodeNames":["a"]}'),
+        (b'{"Pod":{"metadata":{}},"Nodes":{"items":[', b'{}]},"NodeNames":null}'),
+        (b'{"nodenames":["a"],"pod":{"x":[', b"1]}}"),
+    ],
+)
+def test_bodies_with_too_many_values_are_refused(
+    piece: bytes, before: bytes, after: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wire, "MAX_VALUES", 300_000)
+    body = before + piece * 310_000 + after
+    with pytest.raises(WireError, match="limited to 300000 JSON values"):
+        read(body)
+    for read_other in (Binding, read_preemption):
+        with pytest.raises(WireError, match="limited to 300000 JSON values"):
+            read_other(body)
+
+
+def test_requests_with_too_many_nodes_are_refused(cluster: Cluster) -> None:
+    names = [f"n{number}" for number in range(wire.MAX_NODES + 1)]
+    args = read(names_body(*names))
+    with pytest.raises(WireError, match="limited to 100000 nodes"):
+        args.locate(cluster)
+    read(names_body(*names[1:])).locate(cluster)
+
+
+def test_the_largest_supported_cluster_is_within_the_limits(cluster: Cluster) -> None:
+    conditions = [
+        {"type": str(at), "status": "True", "reason": "x", "message": "a, b, c"} for at in range(8)
+    ]
+    images = [{"names": ["a@sha256:1", "a:1"], "sizeBytes": 12345} for _ in range(50)]
+    fields = {f"f:{at}": {} for at in range(120)}
+    status = {"conditions": conditions, "images": images}
+    more = {"managedFields": [{"fieldsV1": fields}]}
+    item = node("x") | {"status": status}
+    item["metadata"] = item["metadata"] | more
+    body = nodes_body(*[item] * 5000)
+    args = read(body)
+    args.locate(cluster)
+    assert len(args.names) == 5000
+
+
 def test_names_take_precedence_over_nodes() -> None:
     body = {"Pod": POD, "Nodes": {"items": [node("a")]}, "NodeNames": ["b"]}
     args = read(json.dumps(body).encode())
