@@ -1,7 +1,7 @@
 """A listener with a limit on open connections, including TLS handshakes in progress.
 
-Any client on the network may connect. asyncio's own servers have no limit, and a protocol is told
-of its client only after the TLS handshake, so it cannot limit clients that never complete theirs.
+Any client on the network may connect. asyncio's own servers have no limit, and create a protocol
+only after the TLS handshake, so a protocol cannot limit clients that never complete theirs.
 """
 
 from __future__ import annotations
