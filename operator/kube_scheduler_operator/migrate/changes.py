@@ -48,6 +48,17 @@ class ConversionError(ValueError):
         super().__init__("\n".join(problem_text(problem) for problem in self.problems))
 
 
+def refuse(problems: Iterable[Problem]) -> None:
+    """Stop the conversion if there are problems.
+
+    Raises:
+        ConversionError: there are some.
+    """
+    found = list(problems)
+    if found:
+        raise ConversionError(found)
+
+
 class ConversionLog:
     """Collects the changes of one conversion, in order and without duplicates."""
 

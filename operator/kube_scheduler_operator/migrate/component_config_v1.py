@@ -6,23 +6,29 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..base.findings import Path
-from ..schedulerconfig.decode import decode_problems, decoded
+from ..schedulerconfig.decode import UNKNOWN_FIELD, decode_problems, decoded
 from ..schedulerconfig.effective_plugins import effective_plugins
 from ..schedulerconfig.feature_gates import Gates
 from ..schedulerconfig.go_values import without_nulls
 from ..schedulerconfig.in_tree_plugins import listable_plugins
 from ..schedulerconfig.schema import CONFIGURATION
-from .changes import ConversionLog
+from .changes import ConversionLog, refuse
 from .old_defaults import CLOUD_LIMITS
 from .old_profile import MULTI
 from .replacements import LIMITS
 
 
 def convert_v1(document: Mapping[str, Any], gates: Gates, report: ConversionLog) -> dict[str, Any]:
-    """A copy without removed plugins; unchanged if a type is wrong, which validation reports."""
+    """A copy without removed plugins; unchanged with unknown fields, which validation reports.
+
+    Raises:
+        ConversionError: a value has the wrong type.
+    """
     minor = gates.version.minor
     config: dict[str, Any] = without_nulls(document)
-    if any(decode_problems(config, CONFIGURATION, (), minor)):
+    problems = list(decode_problems(config, CONFIGURATION, (), minor))
+    refuse(problem for problem in problems if problem.reason != UNKNOWN_FIELD)
+    if problems:
         return config
     config = decoded(config, CONFIGURATION, minor)
     obsolete = set(CLOUD_LIMITS) - listable_plugins(gates.version).keys()

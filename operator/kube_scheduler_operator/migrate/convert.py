@@ -11,13 +11,16 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ..base.findings import Path, Problem, did_you_mean
+from ..schedulerconfig.decode import UNKNOWN_FIELD, decode_problems
 from ..schedulerconfig.go_values import without_nulls
+from ..schedulerconfig.in_tree_plugins import NEWEST
 from ..schedulerconfig.schema import KIND
 from ..schedulerconfig.validation import Target, validate_config
-from .changes import Change, ConversionError, ConversionLog
+from .changes import Change, ConversionError, ConversionLog, refuse
 from .component_config import convert_component, convert_policy
 from .component_config_v1 import convert_v1
-from .old_schema import GROUP, SOURCE_VERSIONS, UNREADABLE, V1, SourceVersion
+from .extenders import spell
+from .old_schema import GROUP, POLICY, SOURCE_VERSIONS, UNREADABLE, V1, SourceVersion
 
 POLICY_KEY: Final = "policy.cfg"
 """The key of a ConfigMap from which kube-scheduler read a Policy."""
@@ -91,6 +94,21 @@ def convert(
     return Conversion(
         config, report.changes(), tuple(validate_config(without_nulls(config), target))
     )
+
+
+def check_types(document: Any) -> None:
+    """Check the document's type, version and the types of its fields, but not plugin arguments.
+
+    Raises:
+        ConversionError: one is wrong, so that the document cannot be converted.
+    """
+    source = POLICY if is_policy(document) else source_of(document)
+    spelled = dict(document)
+    if source is not V1 and "extenders" in spelled:
+        spelled["extenders"] = spell(spelled["extenders"], ConversionLog())
+    minor = source.last_minor or NEWEST.minor
+    problems = decode_problems(without_nulls(spelled), source.schema, (), minor)
+    refuse(problem for problem in problems if problem.reason != UNKNOWN_FIELD)
 
 
 def is_policy(document: Any) -> bool:

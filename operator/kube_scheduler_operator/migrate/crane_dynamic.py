@@ -9,7 +9,8 @@ from typing import Any, Final
 
 from ..base.findings import Path
 from ..schedulerconfig.schema import DEFAULT_SCHEDULER
-from .changes import Change, ConversionLog
+from .changes import Change, ConversionError, ConversionLog
+from .convert import check_types
 
 DYNAMIC: Final = "Dynamic"
 TOPOLOGY: Final = "NodeResourceTopologyMatch"
@@ -73,13 +74,16 @@ def read_dynamic(document: Any) -> DynamicConfig | None:
     profiles = document.get("profiles") if isinstance(document, Mapping) else None
     if not isinstance(profiles, list):
         return None
+    try:
+        check_types(document)
+    except ConversionError:
+        return None  # the conversion reports it
     rest = copy.deepcopy(dict(document))
     report = ConversionLog()
     uses = []
     found = []
+    rest["profiles"] = [profile or {} for profile in rest["profiles"]]
     for index, profile in enumerate(rest["profiles"]):
-        if not isinstance(profile, dict):
-            return None  # the conversion reports it
         path: Path = ("profiles", index)
         name = str(profile.get("schedulerName") or DEFAULT_SCHEDULER)
         found.append(name)

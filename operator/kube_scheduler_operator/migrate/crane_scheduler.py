@@ -19,7 +19,8 @@ from ..schedulerconfig.validation import Target
 from .changes import Change, ConversionLog
 from .convert import convert
 from .crane_dynamic import DYNAMIC, DynamicConfig
-from .objects import ConvertedObjects, operator_object, scheduler_profiles, secondary_scheduler
+from .objects import ConvertedObjects, operator_object
+from .scheduler_objects import control_plane_objects, secondary_objects
 
 POLICY_NAME: Final = "default"
 EXTENDER_NAME: Final = "load-aware"
@@ -84,6 +85,7 @@ def convert_dynamic(
     changes: Sequence[Change],
     target: Target,
     *,
+    used: set[str],
     second: str | None = None,
     namespace: str = "",
     prometheus: str = "",
@@ -92,7 +94,8 @@ def convert_dynamic(
 
     `changes` are those of the policy's conversion. `second` and `namespace` are of the
     SecondaryScheduler; without `second`, the control plane's scheduler gets the settings.
-    `prometheus` is as in `load_policy_object`.
+    `prometheus` is as in `load_policy_object`. `used` has the names of other SchedulerExtenders,
+    and receives the new ones.
 
     Raises:
         ConversionError: the rest of the configuration cannot be converted.
@@ -102,10 +105,11 @@ def convert_dynamic(
     policy = _used_rules(dynamic, loaded.policy)
     served = {name: _served(name, second) for name in dynamic.names}
     objects = [load_policy_object(policy, prometheus=prometheus)]
+    used.add(EXTENDER_NAME)
     if second is None:
-        objects += _for_control_plane(conversion.config, report)
+        objects += _for_control_plane(conversion.config, used, report)
     else:
-        objects.append(secondary_scheduler(conversion.config, second, namespace, served, report))
+        objects += secondary_objects(conversion.config, second, namespace, served, used, report)
     objects.append(_extender(dynamic, second, served, report))
     _report_replacement(dynamic, report, prometheus=prometheus)
     all_changes = (*dynamic.changes, *changes, *conversion.changes, *report.changes())
@@ -166,19 +170,11 @@ def _extender(
     return operator_object("SchedulerExtender", EXTENDER_NAME, spec)
 
 
-def _for_control_plane(config: Mapping[str, Any], report: ConversionLog) -> list[dict[str, Any]]:
-    """SchedulerProfiles for the other settings; none for a default profile."""
-    objects, left = scheduler_profiles(config)
-    for name in left:
-        why = (
-            "a SchedulerProfile does not have this field; if it is still needed, set it in "
-            "spec.unsupportedConfigOverrides of KubeScheduler"
-        )
-        report.lost((name,), "removed", why)
-    for name in ("leaderElection", "clientConnection"):
-        if name in config:
-            why = "the operator sets it for the control plane's scheduler"
-            report.same((name,), "removed", why)
+def _for_control_plane(
+    config: Mapping[str, Any], used: set[str], report: ConversionLog
+) -> list[dict[str, Any]]:
+    """Objects for the other settings; no SchedulerProfile for a default profile."""
+    objects = control_plane_objects(config, used, report)
     return [
         obj
         for obj in objects

@@ -17,14 +17,14 @@ from ..base.findings import Path, Problem
 from ..base.objects import mapping
 from ..policies.arguments import described
 from ..policies.policy import UnknownPolicyError, policy_class
-from ..schedulerconfig.schema import DEFAULT_SCHEDULER
 from .changes import Change, ConversionLog
-from .objects import ConvertedObjects, operator_object, secondary_scheduler
+from .objects import ConvertedObjects, operator_object
+from .scheduler_objects import secondary_objects, served_names
 
-DEFAULT_NAME: Final = "my-scheduler"
 DEFAULT_PORT: Final = 80
 
 _LOCAL: Final = ("localhost", "127.0.0.1", "::1")
+_PORT: Final = re.compile(r"[1-9][0-9]{0,4}")
 _VERB: Final = re.compile(r"(predicates|priorities)/([a-z0-9-]+)")
 _AGENTS: Final = {
     "safe-overload": "safe", "safe-balance": "safe", "pigeon-holing": "pigeon",
@@ -64,6 +64,7 @@ def convert_agents(
     problems: Sequence[Problem],
     documents: Sequence[Any],
     *,
+    used: set[str],
     name: str = "",
     namespace: str = "",
 ) -> ConvertedObjects | None:
@@ -71,42 +72,31 @@ def convert_agents(
 
     `config` is a converted KubeSchedulerConfiguration v1, with the changes and the problems of that
     conversion. The Deployment in `documents` has the agents' environment variables. `name` and
-    `namespace` are of the SecondaryScheduler; an empty name means the schedulerName.
+    `namespace` are of the SecondaryScheduler; an empty name means the schedulerName. `used` has the
+    names of other SchedulerExtenders, and receives the new ones.
     """
     running = dict(_containers(documents))
     found: dict[int, AgentContainer] = {}
-    others = []
+    replaced: list[int] = []
     for index, extender in enumerate(config.get("extenders") or ()):
         port = _agent_port(extender)
         if port in running:
             known = found.setdefault(port, AgentContainer(port, running[port]))
             _take(known, extender, ("extenders", index))
-        else:
-            others.append(extender)
+            replaced.append(index)
     if not found:
         return None
     report = ConversionLog()
-    served = _served(config, name)
-    rest = {key: value for key, value in config.items() if key != "extenders"}
-    if others:
-        rest["extenders"] = others
+    served = served_names(config, name)
     scheduler = name or next(iter(served.values()))
-    objects = [secondary_scheduler(rest, scheduler, namespace, served, report)]
-    used: set[str] = set()
-    objects += [_extender(each, scheduler, used, report) for each in found.values()]
+    agents = [_extender(each, scheduler, used, report) for each in found.values()]
+    objects = secondary_objects(
+        config, scheduler, namespace, served, used, report, replaced=replaced
+    )
+    objects[1:1] = agents
     _report_removal(report)
     every = tuple(dict.fromkeys((*changes, *report.changes())))
     return ConvertedObjects(tuple(objects), every, tuple(problems))
-
-
-def _served(config: Mapping[str, Any], name: str) -> dict[str, str]:
-    """Old -> new schedulerName; only the control plane serves the default one."""
-    names = [
-        str(mapping(profile).get("schedulerName") or DEFAULT_SCHEDULER)
-        for profile in config.get("profiles") or [{}]
-    ]
-    other = name or DEFAULT_NAME
-    return {each: other if each == DEFAULT_SCHEDULER else each for each in names}
 
 
 def _agent_port(extender: Any) -> int:
@@ -152,18 +142,23 @@ def _containers(documents: Sequence[Any]) -> Iterator[tuple[int, dict[str, str]]
     for document in documents:
         spec = mapping(mapping(document).get("spec"))
         pod = mapping(mapping(spec.get("template")).get("spec")) or spec
-        for each in pod.get("containers") or ():
-            one = mapping(each)
+        for one in _objects(pod, "containers"):
             env = {
-                str(mapping(entry).get("name")): str(mapping(entry).get("value", ""))
-                for entry in one.get("env") or ()
+                str(entry.get("name")): str(entry.get("value", ""))
+                for entry in _objects(one, "env")
             }
             port = env.pop("HTTP_PORT", "")
-            ports = [mapping(entry).get("containerPort") for entry in one.get("ports") or ()]
-            if port.isdecimal():
+            ports = [entry.get("containerPort") for entry in _objects(one, "ports")]
+            if _PORT.fullmatch(port):
                 yield int(port), env
             elif not port and (DEFAULT_PORT in ports or "sched-ext" in str(one.get("image"))):
                 yield DEFAULT_PORT, env
+
+
+def _objects(owner: Mapping[str, Any], key: str) -> Iterator[Mapping[str, Any]]:
+    """The objects in a list; no API server has checked its type."""
+    value = owner.get(key)
+    return (each for each in (value if isinstance(value, list) else ()) if isinstance(each, dict))
 
 
 # --- the objects ------------------------------------------------------------------------------

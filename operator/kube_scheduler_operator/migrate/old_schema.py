@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ..base.findings import Path, Problem
+from ..base.findings import Path
 from ..schedulerconfig.decode import UNKNOWN_FIELD, decode_problems, decoded
 from ..schedulerconfig.go_values import without_nulls
 from ..schedulerconfig.in_tree_plugins import PLUGINS
@@ -27,7 +27,7 @@ from ..schedulerconfig.schema import (
     Type,
 )
 from . import old_defaults
-from .changes import ConversionError, ConversionLog
+from .changes import ConversionLog, refuse
 from .old_defaults import FORMER_PLUGINS
 
 GROUP: Final = "kubescheduler.config.k8s.io"
@@ -233,18 +233,19 @@ def read(
     """
     problems = list(decode_problems(without_nulls(document), source.schema, (), source.last_minor))
     unknown = [problem for problem in problems if problem.reason == UNKNOWN_FIELD]
-    _raise(problem for problem in problems if problem.reason != UNKNOWN_FIELD)
+    refuse(problem for problem in problems if problem.reason != UNKNOWN_FIELD)
     known: dict[str, Any] = decoded(document, source.schema, source.last_minor)
     for owner, path in _plugin_configs(known):
         for index, entry in enumerate(owner):
             struct = _OLD_ARGS.get(entry.get("name", ""))
             if struct is None or "args" not in entry:
                 continue
+            entry["args"] = without_nulls(entry["args"])
             found = list(
                 decode_problems(entry["args"], struct, (*path, index, "args"), source.last_minor)
             )
             unknown += [problem for problem in found if problem.reason == UNKNOWN_FIELD]
-            _raise(problem for problem in found if problem.reason != UNKNOWN_FIELD)
+            refuse(problem for problem in found if problem.reason != UNKNOWN_FIELD)
     for problem in unknown:
         _remove(known, problem.path)
         if source.strict:
@@ -259,12 +260,6 @@ def _plugin_configs(document: Mapping[str, Any]) -> Iterable[tuple[list[Any], Pa
         yield document["pluginConfig"], ("pluginConfig",)
     for index, profile in enumerate(document.get("profiles", ())):
         yield profile.get("pluginConfig", []), ("profiles", index, "pluginConfig")
-
-
-def _raise(problems: Iterable[Problem]) -> None:
-    found = list(problems)
-    if found:
-        raise ConversionError(found)
 
 
 def _remove(document: Any, path: Path) -> None:

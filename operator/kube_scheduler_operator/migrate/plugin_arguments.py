@@ -94,7 +94,7 @@ def _entry(argument: Argument, report: ConversionLog) -> dict[str, Any]:
     if not isinstance(argument.args, Mapping):  # an out-of-tree plugin may read it
         return {"name": argument.name, "args": argument.args}
     args = dict(argument.args)
-    version = args.get("apiVersion", "")
+    version = str(args.get("apiVersion") or "")
     if version.startswith(f"{GROUP}/") and version != f"{GROUP}/v1":
         where = (*argument.path, "apiVersion")
         if is_in_tree(argument.name):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from ..base import names
 from ..base.findings import ERROR, WARNING, Problem, Severity, format_path, listing
 from ..load.policy_files import CRANE_GROUP, CRANE_KIND, OWN_KIND
 from ..schedulerconfig.crd_schema import validate_object
-from ..schedulerconfig.decode import UNKNOWN_FIELD
+from ..schedulerconfig.decode import INVALID_TYPE, UNKNOWN_FIELD
 from ..schedulerconfig.schema import API_VERSION, KIND
 from ..schedulerconfig.source import Position, read
 from ..schedulerconfig.warnings import warnings_between
@@ -268,12 +268,16 @@ def _check(
     known: Sequence[tuple[Item, Kind]], options: CheckOptions
 ) -> Iterator[tuple[Item, Problem]]:
     reported: set[tuple[int, str]] = set()
+    malformed: set[int] = set()
     for item, problem in _check_definitions(known):
         reported.add((id(item), format_path(problem.path)))
+        if problem.reason == INVALID_TYPE:
+            malformed.add(id(item))  # checks rely on the types that an API server ensures
         yield item, problem
     checkers: dict[Checker, list[Item]] = {}
     for item, kind in known:
-        checkers.setdefault(kind.checker, []).append(item)
+        if id(item) not in malformed:
+            checkers.setdefault(kind.checker, []).append(item)
     processes = []
     for checker, items in checkers.items():
         checked: Checked = checker(items, options)
@@ -292,6 +296,16 @@ def _check_definitions(items: Sequence[tuple[Item, Kind]]) -> Iterator[tuple[Ite
         if kind.definition:
             for problem in validate_object(item.value, kind.definition, kind.version):
                 yield item, problem
+
+
+def wrong_types(value: Mapping[str, Any]) -> Iterator[Problem]:
+    """The fields of an object of a known kind that have another type than its definition."""
+    group, _, version = str(value.get("apiVersion") or "").rpartition("/")
+    kind = KINDS.get((group, str(value.get("kind"))))
+    if kind is not None and kind.definition and kind.version == version:
+        for problem in validate_object(value, kind.definition, version):
+            if problem.reason == INVALID_TYPE:
+                yield problem
 
 
 def _diagnosis(item: Item, problem: Problem) -> Diagnosis:

@@ -28,6 +28,18 @@ _TYPES: Final[Mapping[str, tuple[type, ...]]] = {
 }
 _ARTICLES: Final = {"object": "an object", "array": "a list", "integer": "an integer"}
 _META: Final = ("apiVersion", "kind", "metadata")
+_STRINGS: Final = {"type": "object", "additionalProperties": {"type": "string"}}
+_METADATA: Final[Mapping[str, Any]] = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string"},
+        "namespace": {"type": "string"},
+        "labels": _STRINGS,
+        "annotations": _STRINGS,
+    },
+    "x-kubernetes-preserve-unknown-fields": True,
+}
+"""The fields of ObjectMeta that people write."""
 
 
 def validate_object(value: Mapping[str, Any], definition: str, version: str) -> Iterator[Problem]:
@@ -38,6 +50,8 @@ def validate_object(value: Mapping[str, Any], definition: str, version: str) -> 
     Raises:
         KeyError: the definition has no such version.
     """
+    if "metadata" in value:
+        yield from _check(value["metadata"], _METADATA, ("metadata",))
     schema = _schema(definition, version)
     fields = {key: item for key, item in value.items() if key not in _META and key != "status"}
     known = {**schema, "required": [k for k in schema.get("required", ()) if k not in _META]}

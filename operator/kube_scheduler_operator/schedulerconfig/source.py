@@ -109,9 +109,10 @@ def is_json(data: bytes) -> bool:
 
 def _read_yaml(text: Characters) -> tuple[list[Document], ParseError | None]:
     documents: list[Document] = []
+    lines: list[int] = []
     try:
         for index, node in enumerate(Parser(text).documents()):
-            builder = Builder(text.text)
+            builder = Builder(text.text, lines)
             root = builder.node(node)
             if root.data is not None:
                 documents.append(Document(root, tuple(builder.flaws), index))

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from .source_encoding import position_of
+from .source_encoding import LINE_BREAK, position_of
 from .source_tree import ParseError
 
 _SPACES: Final = dict.fromkeys("\xa0\u1680\u2007\u202f\u205f\u3000", " ") | {
@@ -62,8 +62,10 @@ def explained(
         corrected = parse(text.translate(kinds))
         if corrected is not None and corrected.position.line <= error.position.line:
             continue
-        places = [(position_of(text, each.start()), each[0]) for each in alike]
-        before = [place for place in places if place[0] <= error.position]
-        position, character = before[-1] if before else places[0]
-        return ParseError(position, named(character))
+        lines = [0, *(each.end() for each in LINE_BREAK.finditer(text))]
+        line = min(error.position.line, len(lines))
+        at = lines[line - 1] + error.position.column - 1
+        before = [each for each in alike if each.start() <= at]
+        cause = before[-1] if before else alike[0]
+        return ParseError(position_of(text, cause.start()), named(cause[0]))
     return error

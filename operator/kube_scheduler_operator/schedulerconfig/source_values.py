@@ -51,12 +51,13 @@ class Builder:
 
     Attributes:
         text: the text of the file.
+        lines: offsets of the lines; filled when needed, and shared by the documents of a file.
         flaws: errors after which the document could still be converted.
     """
 
     text: str
+    lines: list[int] = field(default_factory=list)
     flaws: list[Flaw] = field(default_factory=list)
-    _lines: list[int] = field(default_factory=list)
     _depth: int = 0
     _open: set[int] = field(default_factory=set)
     _count: int = 1  # the document
@@ -178,10 +179,10 @@ class Builder:
         self._open.discard(id(node))
 
     def _position(self, node: Node) -> Position:
-        if not self._lines:
-            self._lines += [0, *(found.end() for found in LINE_BREAK.finditer(self.text))]
-        line = bisect_right(self._lines, node.start)
-        return Position(line, node.start - self._lines[line - 1] + 1)
+        if not self.lines:
+            self.lines += [0, *(found.end() for found in LINE_BREAK.finditer(self.text))]
+        line = bisect_right(self.lines, node.start)
+        return Position(line, node.start - self.lines[line - 1] + 1)
 
 
 def _is_merge(key: Node) -> bool:

@@ -349,7 +349,7 @@ def test_v1_loses_only_plugins_that_its_scheduler_does_not_have() -> None:
 
 
 def test_v1_is_validated() -> None:
-    document = component("v1", parallelism="16")
+    document = component("v1", parallelism=0)
     result = conversion(document)
     assert result.config == document
     assert [problem.path for problem in result.problems] == [("parallelism",)]

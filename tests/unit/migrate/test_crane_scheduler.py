@@ -56,7 +56,8 @@ def found(document: dict[str, Any]) -> DynamicConfig:
 
 
 def converted(document: dict[str, Any], **options: Any) -> ConvertedObjects:
-    return convert_dynamic(found(document), LoadedPolicy(LoadPolicy()), (), TARGET, **options)
+    loaded = LoadedPolicy(LoadPolicy())
+    return convert_dynamic(found(document), loaded, (), TARGET, used=set(), **options)
 
 
 def kinds(result: ConvertedObjects) -> list[str]:

@@ -176,8 +176,15 @@ def test_other_extenders_stay_with_their_scheduler(convert: Any) -> None:
     agent = container("e", "safe:0", HTTP_PORT="5401")
     own = entry(5401, filterVerb="predicates/safe-overload")
     found, _ = convert(manifests([other, own], agent))
-    kept = found["SecondaryScheduler my-scheduler"]["spec"]["config"]["extenders"]
-    assert [one["urlPrefix"] for one in kept] == ["http://10.0.0.9/x"]
+    assert "extenders" not in found["SecondaryScheduler my-scheduler"]["spec"].get("config", {})
+    assert found["SchedulerExtender extender"]["spec"] == {
+        "scheduler": "my-scheduler",
+        "url": "http://10.0.0.9/x",
+        "verbs": {"filter": "filter"},
+        "timeout": "5s",
+        "ignorable": False,
+        "nodeCacheCapable": True,
+    }
 
 
 def test_name_and_namespace_can_be_set(convert: Any) -> None:

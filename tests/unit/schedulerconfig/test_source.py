@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -308,3 +309,24 @@ def test_the_items_of_lists_are_objects() -> None:
     assert [each.value for each in document.objects()] == [{"kind": "A"}, "b"]
     ((other,), _) = read("apiVersion: example.com/v1\nkind: List\nitems: [a]\n")
     assert other.objects() == [other]
+
+
+LARGE = {
+    "empty documents": "---\n" * 50_000,
+    "documents": "---\na: 1\n" * 10_000,
+    "tabs": "\t" * 200_000,
+    "indentation with tabs": "\ta: 1\n" * 30_000,
+    "typographic quotes": "x: \u201ca: b\u201d: c\n" * 10_000,
+    "brackets": "x: " + "[" * 200_000,
+    "items": "- " * 100_000,
+    "anchors": "".join(f"k{index}: &a{index} 1\n" for index in range(10_000)),
+    "duplicate keys": "a: 1\n" * 30_000,
+    "colons": "a:" * 100_000,
+}
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_the_time_of_reading_grows_with_the_size_only(name: str) -> None:
+    began = time.process_time()
+    read(LARGE[name])
+    assert time.process_time() - began < 20, "a second on a fast machine, minutes if quadratic"

@@ -7,26 +7,34 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from ...migrate.changes import ConversionError, Severity, problem_text
 from ...migrate.convert import POLICY_KEY, Conversion, convert, is_policy, policy_reference
 from ...migrate.crane_dynamic import read_dynamic
-from ...migrate.kube_safe_scheduler import convert_agents
-from ...migrate.objects import ConvertedObjects, scheduler_profiles
+from ...migrate.extender_objects import KIND as EXTENDER
+from ...migrate.objects import ConvertedObjects
 from ...schedulerconfig.feature_gates import Gates
 from ...schedulerconfig.in_tree_plugins import NEWEST, OLDEST, on_record
 from ...schedulerconfig.schema import KIND
 from ...schedulerconfig.validation import UNKNOWN_PLUGIN, Target
 from ...schedulerconfig.versions import Version
-from ..lib import convert_crane
+from ..lib import convert_crane, convert_objects
 from ..lib.errors import CommandError
 from ..lib.flags import DEFAULT_VERSION
-from ..lib.input_files import embedded_document, read_documents
+from ..lib.input_files import (
+    UnreadableDocumentError,
+    embedded_document,
+    embedded_errors,
+    read_documents,
+)
+from ..lib.output import yaml_text
 
 _CONFIG_MAP: Final = "ConfigMap"
+_POLICY_KIND: Final = re.compile(r"""kind"?\s*:\s*"?Policy\b""")
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -35,11 +43,11 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "convert",
         description="Converts a Policy, or a KubeSchedulerConfiguration of v1alpha1 to v1beta3, to "
         "v1 without changing the scheduler's behavior, and reports the changes on standard error. "
-        "Converts configurations with crane's plugin Dynamic, and manifests of "
-        "kube-safe-scheduler, to objects for kubectl apply. The file may have several documents "
-        "and ConfigMaps that contain them; other objects are skipped. The exit code is 0 if "
-        "everything was converted, 1 if not or if the scheduler would not start with the result, "
-        "2 for invalid usage.",
+        "With --as, converts to objects for kubectl apply. Converts configurations with crane's "
+        "plugin Dynamic, and manifests of kube-safe-scheduler, to such objects as well. The file "
+        "may have several documents and ConfigMaps that contain them; other objects are skipped. "
+        "The exit code is 0 if everything was converted, 1 if not or if the scheduler would not "
+        "start with the result, 2 for invalid usage.",
     )
     parser.add_argument(
         "-f", "--file", required=True, metavar="FILE", help="YAML or JSON, - for standard input"
@@ -65,11 +73,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--quiet", action="store_true", help="do not report changes that preserve the behavior"
     )
-    parser.add_argument(
-        "--profiles",
-        action="store_true",
-        help="convert to SchedulerProfiles for kubectl apply",
-    )
+    convert_objects.add_flags(parser)
     convert_crane.add_flags(parser)
     parser.set_defaults(run=run)
 
@@ -83,11 +87,12 @@ def run(args: argparse.Namespace) -> int:
             raise CommandError(
                 f"--kubernetes-version {version.short} is not supported; use {known}"
             )
+        convert_objects.check_flags(args)
         documents = read_documents(args.file)
         policy = _policy_from_flag(args.policy)
     except (CommandError, ValueError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+        _print_error(error)
+        return 1 if isinstance(error, UnreadableDocumentError) else 2
     target = Target(Gates(version), stock=not args.custom_image)
     return _convert_all(documents, policy, target, args)
 
@@ -105,74 +110,108 @@ def _convert_all(
         if any(document is each for each in used):
             continue  # converted with the document that refers to it
         prefix = f"{name}: " if len(found) > 1 else ""
-        dynamic = None if args.custom_image else read_dynamic(document)
         try:
-            if dynamic is not None:
-                converted = convert_crane.convert_scheduler(dynamic, documents, target, args)
-                results += converted.objects
-                failed = _report(converted, prefix, quiet=args.quiet) or failed
-                continue
-            conversion = convert(document, target, policy or _policy_for(document, documents))
-        except ConversionError as error:
+            converted = _convert_one(document, documents, policy, target, results, args)
+        except (ConversionError, CommandError) as error:
             failed = True
-            for problem in error.problems:
-                text = problem_text(problem)
-                hint = "; use --policy" if "algorithmSource" in problem.path[:1] else ""
-                print(f"error: {prefix}{text}{hint}", file=sys.stderr)
+            _print_error(error, prefix)
             continue
-        except CommandError as error:
-            failed = True
-            print(f"error: {prefix}{error}", file=sys.stderr)
-            continue
-        agents = None if args.profiles else _agents(conversion, documents, args)
-        if agents is not None:
-            results += agents.objects
-            failed = _report(agents, prefix, quiet=args.quiet) or failed
-            continue
-        results += _as_profiles(conversion, prefix) if args.profiles else [conversion.config]
-        failed = _report(conversion, prefix, quiet=args.quiet) or failed
+        results += (
+            converted.objects if isinstance(converted, ConvertedObjects) else [converted.config]
+        )
+        failed = _report(converted, prefix, quiet=args.quiet) or failed
     if not found and not failed:
         try:
             results = convert_crane.convert_policies(documents, args)
         except CommandError as error:
-            print(f"error: {error}", file=sys.stderr)
+            _print_error(error)
             return 1
     if not found and not failed and not results:
-        print(
-            "error: the file contains neither a Policy nor a KubeSchedulerConfiguration",
-            file=sys.stderr,
-        )
+        _print_error("the file contains neither a Policy nor a KubeSchedulerConfiguration")
         return 1
+    for line in _duplicates(results):
+        failed = True
+        _print_error(line)
+    _note_unused_flags(found, results, args)
     _print(results, args.output)
     return 1 if failed else 0
 
 
-def _agents(
-    conversion: Conversion, documents: Sequence[Any], args: argparse.Namespace
-) -> ConvertedObjects | None:
-    """The conversion of kube-safe-scheduler's manifests; None for other manifests."""
-    if not conversion.config.get("extenders"):
-        return None
-    return convert_agents(
-        conversion.config,
-        conversion.changes,
-        conversion.problems,
-        documents,
-        name=args.name or "",
-        namespace=args.namespace,
-    )
+def _convert_one(
+    document: Any,
+    documents: Sequence[Any],
+    policy: Mapping[str, Any] | None,
+    target: Target,
+    results: Sequence[Mapping[str, Any]],
+    args: argparse.Namespace,
+) -> Conversion | ConvertedObjects:
+    """Convert one document of a file to a configuration or to objects.
+
+    `results` are those of the documents before.
+
+    Raises:
+        ConversionError: it cannot be converted.
+        CommandError: something that it refers to is missing, or a flag does not fit.
+    """
+    extenders = {str(each["metadata"]["name"]) for each in results if each["kind"] == EXTENDER}
+    dynamic = None if args.custom_image else read_dynamic(document)
+    if dynamic is not None:
+        return convert_crane.convert_scheduler(dynamic, documents, target, extenders, args)
+    conversion = convert(document, target, policy or _policy_for(document, documents))
+    objects = convert_objects.convert_objects(conversion, documents, extenders, args)
+    return conversion if objects is None else objects
 
 
-def _as_profiles(conversion: Conversion, prefix: str) -> list[dict[str, Any]]:
-    """The SchedulerProfiles; reports fields that they do not have."""
-    objects, left = scheduler_profiles(conversion.config)
-    if left:
-        print(
-            f"left out: {prefix}{', '.join(left)}: not supported by SchedulerProfile; if you need "
-            "it, set it in spec.unsupportedConfigOverrides of KubeScheduler",
-            file=sys.stderr,
-        )
-    return objects
+def _print_error(error: object, prefix: str = "") -> None:
+    """Print an error, one line for each problem."""
+    if isinstance(error, ConversionError):
+        for problem in error.problems:
+            hint = "; use --policy" if "algorithmSource" in problem.path[:1] else ""
+            print(f"error: {prefix}{problem_text(problem)}{hint}", file=sys.stderr)
+        return
+    for line in str(error).splitlines():
+        print(f"error: {prefix}{line}", file=sys.stderr)
+
+
+def _duplicates(results: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Errors of objects with the same kind and name, of which kubectl would apply the last."""
+    found: set[tuple[str, str]] = set()
+    for each in results:
+        key = (each["kind"], str(each.get("metadata", {}).get("name")))
+        if "metadata" in each and key in found:
+            yield (
+                f'two documents become {key[0]} "{key[1]}"; convert them one at a time, with '
+                "another --name or schedulerName"
+            )
+        found.add(key)
+
+
+def _note_unused_flags(
+    found: Sequence[tuple[str, Any]],
+    results: Sequence[Mapping[str, Any]],
+    args: argparse.Namespace,
+) -> None:
+    """Report flags without an effect."""
+    kinds = {each["kind"] for each in results}
+    if args.name and "SecondaryScheduler" not in kinds:
+        _note("--name", "the result contains no SecondaryScheduler; use --as second")
+    if args.prometheus and "LoadPolicy" not in kinds:
+        _note("--prometheus", "no document enables crane's plugin Dynamic; omit it")
+    if args.load_policy and "LoadPolicy" not in kinds:
+        _note("--load-policy", "no document enables crane's plugin Dynamic; omit it")
+    if args.policy and not any(_has_reference(document) for _name, document in found):
+        _note("--policy", "no document refers to a Policy in algorithmSource; omit it")
+
+
+def _note(flag: str, why: str) -> None:
+    print(f"note: {flag} has no effect: {why}", file=sys.stderr)
+
+
+def _has_reference(document: Any) -> bool:
+    try:
+        return isinstance(document, dict) and policy_reference(document) is not None
+    except ConversionError:
+        return True  # reported by the conversion
 
 
 def _report(conversion: Conversion | ConvertedObjects, prefix: str, *, quiet: bool) -> bool:
@@ -203,8 +242,15 @@ def _convertible(documents: Sequence[Any]) -> tuple[list[tuple[str, Any]], bool]
             name = _object(document, "metadata").get("name", number)
             for key, text in _object(document, "data").items():
                 inner = embedded_document(text)
+                where = f"{_CONFIG_MAP} {name} {key}"
+                errors = embedded_errors(text, where) if _may_be_scheduler(inner, text) else ()
+                for error in errors:
+                    failed = True
+                    _print_error(error)
+                if errors:
+                    continue
                 if _is_scheduler(inner):
-                    found.append((f"{_CONFIG_MAP} {name} {key}", inner))
+                    found.append((where, inner))
                 elif key == POLICY_KEY:
                     failed = True
                     print(
@@ -224,6 +270,12 @@ def _convertible(documents: Sequence[Any]) -> tuple[list[tuple[str, Any]], bool]
 
 def _is_scheduler(document: Any) -> bool:
     return is_policy(document) or (isinstance(document, dict) and document.get("kind") == KIND)
+
+
+def _may_be_scheduler(document: Any, text: Any) -> bool:
+    """Whether a value of a ConfigMap is one of the scheduler's documents, even if it is broken."""
+    named = isinstance(text, str) and (KIND in text or _POLICY_KIND.search(text) is not None)
+    return _is_scheduler(document) or (document is None and named)
 
 
 def _object(document: Mapping[str, Any], key: str) -> Mapping[str, Any]:
@@ -276,12 +328,10 @@ def _policy_from_flag(name: str | None) -> Mapping[str, Any] | None:
 
 def _print(results: list[dict[str, Any]], output: str) -> None:
     """Print one document as it is, several as YAML documents or as a List in JSON."""
-    import yaml
-
     if not results:
         return
     if output == "yaml":
-        yaml.safe_dump_all(results, sys.stdout, sort_keys=False, allow_unicode=True)
+        sys.stdout.write(yaml_text(results))
         return
     several = {"apiVersion": "v1", "kind": "List", "items": results}
     document = results[0] if len(results) == 1 else several

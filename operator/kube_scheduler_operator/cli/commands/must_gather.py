@@ -16,8 +16,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import yaml
-
 from ...base import names
 from ...base.platform import Platform
 from ...kube import resource as kinds
@@ -27,6 +25,7 @@ from ...kube.resource import ObjectRef, Resource
 from ..lib.connection import run_connected
 from ..lib.errors import CommandError, error_message
 from ..lib.flags import add_cluster_flags
+from ..lib.output import yaml_text
 
 if TYPE_CHECKING:
     from ...kube.client import ApiClient
@@ -214,14 +213,16 @@ def files(resource: Resource, objects: Iterable[Mapping[str, Any]]) -> dict[str,
         shown = secret_summary(obj) if resource == kinds.SECRETS else redacted(_without_noise(obj))
         name, namespace = obj["metadata"]["name"], obj["metadata"].get("namespace", "")
         if not resource.namespaced:
-            tree[f"cluster-scoped-resources/{group}/{resource.plural}/{name}.yaml"] = _yaml(shown)
+            tree[f"cluster-scoped-resources/{group}/{resource.plural}/{name}.yaml"] = yaml_text(
+                [shown]
+            )
             continue
         lists.setdefault(namespace, []).append(shown)
         if resource.plural == "pods":
-            tree[f"namespaces/{namespace}/pods/{name}/{name}.yaml"] = _yaml(shown)
+            tree[f"namespaces/{namespace}/pods/{name}/{name}.yaml"] = yaml_text([shown])
     for namespace, items in lists.items():
         document = {"apiVersion": "v1", "kind": "List", "items": items}
-        tree[f"namespaces/{namespace}/{group}/{resource.plural}.yaml"] = _yaml(document)
+        tree[f"namespaces/{namespace}/{group}/{resource.plural}.yaml"] = yaml_text([document])
     return tree
 
 
@@ -308,7 +309,3 @@ def _redacted_json(text: str) -> str:
 def _without_noise(obj: Mapping[str, Any]) -> dict[str, Any]:
     metadata = {key: item for key, item in obj["metadata"].items() if key != "managedFields"}
     return {**obj, "metadata": metadata}
-
-
-def _yaml(document: Any) -> str:
-    return yaml.safe_dump(document, sort_keys=False, allow_unicode=True)

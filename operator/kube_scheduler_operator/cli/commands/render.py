@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ..lib.errors import UsageError
+from ..lib.input_files import read_documents
+from ..lib.output import yaml_text
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
@@ -178,8 +180,8 @@ def _render(args: argparse.Namespace) -> dict[Path, str]:
             OPENSHIFT, pod, _manifest_templates(templates, folder), feature_set
         ):
             name = posixpath.basename(file.name).removesuffix(".j2")
-            written[Path(args.asset_output_dir, folder, name)] = _yaml(file.documents)
-    return {**written, Path(args.config_output_file): _yaml([config])}
+            written[Path(args.asset_output_dir, folder, name)] = yaml_text(file.documents)
+    return {**written, Path(args.config_output_file): yaml_text([config])}
 
 
 def _wrong_flags(args: argparse.Namespace) -> Iterator[str]:
@@ -238,22 +240,30 @@ def _read(path: Path, flag: str = "--rendered-manifest-files") -> ManifestFile:
     Raises:
         UsageError: it cannot be read, or contains something else.
     """
-    import yaml
-
+    from ...base.findings import format_path
+    from ...base.objects import mapping
     from ...controlplane.bootstrap import ManifestFile
+    from ...offline.validate import wrong_types
 
     try:
-        text = path.read_text(encoding="utf-8")
-        documents = [one for one in yaml.safe_load_all(text) if one is not None]
-    except OSError as error:
-        raise UsageError(f"{flag}: {path}: {error.strerror}") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise UsageError(f"{flag}: {path} is neither YAML nor JSON: {error}") from error
+        documents = read_documents(str(path))
+    except UsageError as error:
+        lines = str(error).splitlines()
+        raise UsageError("\n".join(f"{flag}: {line}" for line in lines)) from None
     objects: list[dict[str, Any]] = []
     for document in documents:
         is_list = isinstance(document, dict) and document.get("kind") == "List"
-        objects += (document.get("items") or []) if is_list else [document]
+        items = document.get("items", []) if is_list else [document]
+        if not isinstance(items, list):
+            raise UsageError(f"{flag}: {path}: items of a List must be a list; write one")
+        objects += items
     for one in objects:
+        for problem in wrong_types(mapping(one)):
+            where = format_path(problem.path)
+            raise UsageError(f"{flag}: {path}: {where}: {problem.message}; {problem.fix}")
+        for key in ("metadata", "spec"):
+            if key in mapping(one) and not isinstance(one[key], dict):
+                raise UsageError(f"{flag}: {path}: {key} must be an object; write one")
         if not isinstance(one, dict):
             raise UsageError(f"{flag}: {path} contains a {type(one).__name__} instead of an object")
         if flag == "--rendered-manifest-files" and not (one.get("apiVersion") and one.get("kind")):
@@ -314,12 +324,6 @@ def _folder(templates: Traversable, folder: str) -> list[Template]:
         ]
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"--templates-input-dir: {directory}: {error}") from error
-
-
-def _yaml(documents: Any) -> str:
-    import yaml
-
-    return yaml.safe_dump_all(documents, sort_keys=False, allow_unicode=True)
 
 
 def _write(path: Path, text: str) -> None:

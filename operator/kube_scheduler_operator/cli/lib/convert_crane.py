@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
-from typing import Any, Final
+from typing import Any
 
 from ...load.policy import LoadPolicyError
 from ...migrate.crane_dynamic import DynamicConfig
@@ -19,15 +18,10 @@ from ...migrate.crane_scheduler import (
     load_policy_object,
 )
 from ...migrate.objects import ConvertedObjects
-from ...schedulerconfig.schema import DEFAULT_SCHEDULER
 from ...schedulerconfig.validation import Target
+from .convert_objects import SECOND, secondary_name
 from .errors import CommandError
 from .input_files import embedded_document, read_documents
-
-CONTROL_PLANE: Final = "control-plane"
-SECOND: Final = "second"
-
-_NAME: Final = re.compile(r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?")
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
@@ -44,22 +38,6 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         "under the name in policyConfigPath)",
     )
     group.add_argument(
-        "--as",
-        dest="role",
-        choices=(CONTROL_PLANE, SECOND),
-        default=CONTROL_PLANE,
-        help="configure the control plane's scheduler (default) or a SecondaryScheduler",
-    )
-    group.add_argument(
-        "--name",
-        help="name of the SecondaryScheduler (default: the schedulerName, or crane-scheduler)",
-    )
-    group.add_argument(
-        "--namespace",
-        default="kube-scheduler-operator",
-        help="namespace of the SecondaryScheduler (default: %(default)s)",
-    )
-    group.add_argument(
         "--prometheus",
         default="",
         metavar="URL",
@@ -74,6 +52,11 @@ def convert_policies(documents: Sequence[Any], args: argparse.Namespace) -> list
         CommandError: one cannot be converted.
     """
     results = []
+    if args.role == SECOND and any(True for _ in _policies(documents)):
+        raise CommandError(
+            "--as second needs a scheduler's configuration, and a LoadPolicy applies to all "
+            "schedulers; omit --as, or add the configuration with the plugin Dynamic"
+        )
     for _where, document in _policies(documents):
         try:
             loaded, changes = convert_dynamic_policy(document)
@@ -86,9 +69,15 @@ def convert_policies(documents: Sequence[Any], args: argparse.Namespace) -> list
 
 
 def convert_scheduler(
-    dynamic: DynamicConfig, documents: Sequence[Any], target: Target, args: argparse.Namespace
+    dynamic: DynamicConfig,
+    documents: Sequence[Any],
+    target: Target,
+    used: set[str],
+    args: argparse.Namespace,
 ) -> ConvertedObjects:
     """Convert a configuration that enables Dynamic.
+
+    `used` has the names of other SchedulerExtenders, and receives the new ones.
 
     Raises:
         CommandError: its policy is missing or invalid.
@@ -104,7 +93,8 @@ def convert_scheduler(
         loaded,
         changes,
         target,
-        second=_second(dynamic, args),
+        used=used,
+        second=secondary_name(dynamic.names, SECOND_NAME, args) if args.role == SECOND else None,
         namespace=args.namespace,
         prometheus=args.prometheus,
     )
@@ -113,19 +103,6 @@ def convert_scheduler(
 def is_load_policy(document: Any) -> bool:
     """Whether it is a DynamicSchedulerPolicy."""
     return is_dynamic_policy(document)
-
-
-def _second(dynamic: DynamicConfig, args: argparse.Namespace) -> str | None:
-    if args.role == CONTROL_PLANE:
-        return None
-    own = dynamic.uses[0].name
-    name = str(args.name or (SECOND_NAME if own == DEFAULT_SCHEDULER else own))
-    if not _NAME.fullmatch(name) or name == DEFAULT_SCHEDULER:
-        raise CommandError(
-            f'"{name}" is not a valid name of a SecondaryScheduler; set one with --name: at most '
-            "40 lower-case letters, digits and dashes, starting with a letter"
-        )
-    return name
 
 
 def _policy(

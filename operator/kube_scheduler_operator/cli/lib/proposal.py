@@ -30,17 +30,17 @@ from ...model.attachment import ValidationResult
 from ...model.inputs import Inputs
 from ...offline.checks import CheckOptions
 from ...offline.secondary_schedulers import DEFINITION, VERSION, compose_secondary
+from ...offline.validate import wrong_types
 from ...schedulerconfig.crd_schema import validate_object
 from ...schedulerconfig.feature_gates import Gates
 from ...schedulerconfig.schema import KIND
-from ...schedulerconfig.source import read
 from ...schedulerconfig.validation import Target, validate_config
 from ...secondary.content import SecondaryContent as SecondaryContent
 from ...secondary.content import content_of
 from ...secondary.desired import OperandDefaults, desired_scheduler
 from .compare import ParsedRevision, gates_of, parse_revision
 from .errors import CommandError
-from .input_files import display_name, read_bytes
+from .input_files import display_name, read_documents
 from .objects import find_object, list_by_name
 
 
@@ -94,30 +94,27 @@ def read_objects(files: Sequence[str]) -> InputObjects:
     """The objects in files.
 
     Raises:
-        UsageError: a file cannot be read.
-        CommandError: a file has a syntax error or other objects.
+        UsageError: a file cannot be read, or has a syntax error.
+        CommandError: a file has other objects.
     """
     single: dict[str, Mapping[str, Any]] = {}
     many: dict[str, dict[str, Mapping[str, Any]]] = {kind: {} for kind in _MANY}
     for name in files:
-        read_, error = read(read_bytes(name))
-        flaws = [flaw for document in read_ for flaw in document.flaws]
-        if error is not None or flaws:
-            where = error.position if error is not None else flaws[0].position
-            message = error.message if error is not None else flaws[0].message
-            raise CommandError(f"{display_name(name)}:{where.line}:{where.column}: {message}")
-        for document in (each for found in read_ for each in found.objects()):
-            value = document.value
+        for value in read_documents(name):
+            for problem in wrong_types(mapping(value)):
+                path = format_path(problem.path)
+                what = f"{display_name(name)}: {path}: {problem.message}; {problem.fix}"
+                raise CommandError(what)
             kind = str(value.get("kind")) if isinstance(value, Mapping) else ""
             named = str(mapping(value.get("metadata")).get("name") or "") if kind else ""
             if kind in many and named and named not in many[kind]:
                 many[kind][named] = value
-            elif kind in _KINDS and kind not in single:
+            elif kind in _KINDS and kind not in single and (named or kind not in _NAMED):
                 single[kind] = value
             else:
                 ours = kind in _KINDS or kind in many
                 what = f"a second {kind}" if ours else kind or "not an object"
-                if kind in many and not named:
+                if (kind in many or kind in _NAMED) and not named:
                     what = f"{kind} without a name"
                 raise CommandError(f"{display_name(name)}: {what}; {_SUPPORTED}")
     if LOAD in single and (len(single) > 1 or any(many.values())):
@@ -130,6 +127,7 @@ _PROFILE: Final = "SchedulerProfile"
 _EXTENDER: Final = "SchedulerExtender"
 _MANY: Final = (_PROFILE, _EXTENDER)
 LOAD: Final = "LoadPolicy"
+_NAMED: Final = (SECONDARY, LOAD)
 _KINDS: Final = ("KubeSchedulerConfiguration", "Scheduler", "KubeScheduler", SECONDARY, LOAD)
 _SUPPORTED: Final = (
     "specify a KubeSchedulerConfiguration, or a Scheduler, a KubeScheduler, SchedulerProfiles and "

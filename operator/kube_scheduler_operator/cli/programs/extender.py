@@ -71,6 +71,10 @@ def run(args: argparse.Namespace) -> int:
         for problem in error.problems:
             print(f"kube-scheduler-operator extender: {problem}", file=sys.stderr)
         return 2
+    except UnicodeDecodeError as error:
+        message = f"{args.config} is not UTF-8: {error.reason}; save it as UTF-8"
+        print(f"kube-scheduler-operator extender: {message}", file=sys.stderr)
+        return 2
     except (OSError, TlsError) as error:
         print(f"kube-scheduler-operator extender: {error}", file=sys.stderr)
         return 1

@@ -6,7 +6,6 @@ Loads neither numpy nor a server: the operator validates the files that it write
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -15,6 +14,7 @@ from typing import Any, Final, TypeVar
 from ...base.findings import did_you_mean, listing
 from ...policies import policy as policies
 from ...policies.policy import ArgumentsError, UnknownPolicyError
+from ...schedulerconfig import source_json, source_tree
 from .config import (
     FAIL,
     IGNORE,
@@ -68,7 +68,7 @@ def override(config: Config, environ: Mapping[str, str], port: int | None = None
     """
     value: int | str | None = port if port is not None else environ.get("HTTP_PORT") or None
     if value is not None:
-        number = int(value) if str(value).isascii() and str(value).isdigit() else -1
+        number = int(value) if re.fullmatch("[0-9]{1,5}", str(value)) else -1
         if not 0 <= number <= 65535:
             raise ConfigError([f'HTTP_PORT: "{value}" is not a port from 0 to 65535'])
         config = replace(config, listen=replace(config.listen, port=number))
@@ -92,17 +92,32 @@ def from_document(document: Any) -> Config:
 
 
 def _parse(text: str) -> Any:
+    """The document, as kube-scheduler reads YAML and JSON."""
+    problems: list[str]
     try:
-        return json.loads(text)
-    except ValueError:
-        pass
-    import yaml  # a third of a second: what the operator writes is JSON
+        if text.lstrip().startswith("{"):
+            root, flaws = source_json.parse(text)
+            value = root.data
+        else:
+            from ...schedulerconfig import source  # a third of a second; the operator writes JSON
 
-    try:
-        return yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        why = " ".join(str(error).split())
-        raise ConfigError([f"the file is neither YAML nor JSON: {why}"]) from error
+            documents, error = source.read(text)
+            if error is not None:
+                raise error
+            value = documents[0].root.data if documents else None
+            flaws = [flaw for document in documents for flaw in document.flaws]
+            if len(documents) > 1:
+                raise ConfigError(["the file has several documents; write one"])
+        problems = [_at(flaw.position, flaw.message) for flaw in flaws]
+    except source_tree.ParseError as error:
+        problems = [f"the file is neither YAML nor JSON: {_at(error.position, error.message)}"]
+    if problems:
+        raise ConfigError(problems)
+    return value
+
+
+def _at(position: source_tree.Position, message: str) -> str:
+    return f"line {position.line}, column {position.column}: {message}"
 
 
 class _Reader:

@@ -103,6 +103,7 @@ def test_the_version_decides(file: Any, capsys: Any) -> None:
         ("kind: Scheduler\napiVersion: v1\n", "use config.openshift.io/v1"),
         (f"{SCHEDULER % 'a'}---\n{SCHEDULER % 'b'}", "a Scheduler is already defined"),
         ("a: [", ":1:5: expected a value"),
+        ("a: 1\na: 2\n", ':2:1: duplicate key "a", first in line 1; remove one'),
     ],
 )
 def test_other_input_is_refused_naming_the_file(

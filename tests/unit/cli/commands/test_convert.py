@@ -16,6 +16,7 @@ import yaml
 from kube_scheduler_operator.__main__ import main
 from kube_scheduler_operator.profiles.validate import validate_profiles
 from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
+from kube_scheduler_operator.schedulerconfig.source import read
 from kube_scheduler_operator.schedulerconfig.validation import Target
 from kube_scheduler_operator.schedulerconfig.versions import Version
 
@@ -90,7 +91,7 @@ def test_scheduler_profiles_have_the_same_profiles(file: Write, capsys: Any) -> 
     assert run("-f", file(old), "--custom-image", "--quiet", "--profiles") == 0
     printed = capsys.readouterr()
     objects = list(yaml.safe_load_all(printed.out))
-    assert "left out: parallelism:" in printed.err
+    assert "cannot be kept: parallelism: removed; a SchedulerProfile does not" in printed.err
     assert "leaderElection" not in printed.err, "the operator's own business"
     assert [each["kind"] for each in objects] == ["SchedulerProfile"] * 3
     first = {"schedulerName": "default-scheduler"}
@@ -200,8 +201,8 @@ def test_what_cannot_be_read(file: Write, tmp_path: Path, capsys: Any) -> None:
     assert capsys.readouterr().err == "error: /nowhere: No such file or directory\n"
     broken = tmp_path / "broken"
     broken.write_text("a: [", encoding="utf-8")
-    assert run("-f", str(broken)) == 2
-    assert f"{broken}:1:5: expected a value" in capsys.readouterr().err
+    assert run("-f", str(broken)) == 1
+    assert "broken:1:5: expected a value" in capsys.readouterr().err
     assert run("-f", file(DEMO), "--policy", file(DEMO)) == 2
     assert "does not contain a Policy" in capsys.readouterr().err
 
@@ -240,3 +241,186 @@ def test_it_starts_without_what_it_does_not_need() -> None:
     )
     heavy = {"aiohttp", "asyncio", "jinja2", "jsonmerge", "jsonschema", "kopf", "kubernetes"}
     assert set(done.stderr.split()) & heavy == set()
+
+
+HEAD = "apiVersion: kubescheduler.config.k8s.io/v1beta3\nkind: KubeSchedulerConfiguration\n"
+V1 = HEAD.replace("v1beta3", "v1")
+
+
+@pytest.fixture
+def text(tmp_path: Path) -> Callable[[str], str]:
+    def write(content: str) -> str:
+        path = tmp_path / "config.yaml"
+        path.write_text(content, encoding="utf-8")
+        return str(path)
+
+    return write
+
+
+@pytest.mark.parametrize("head", [HEAD, V1], ids=["v1beta3", "v1"])
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ("enableProfiling: y\t# after a tab", {"enableProfiling": True}),
+        ("parallelism: 010", {"parallelism": 8}),
+        ("parallelism: 1e1", {"parallelism": 10}),
+        (
+            "profiles: [{schedulerName: 2024-01-01}]",
+            {"profiles": [{"schedulerName": "2024-01-01"}]},
+        ),
+        ("profiles: [{schedulerName: 1:30}]", {"profiles": [{"schedulerName": "1:30"}]}),
+        ("profiles: [{schedulerName: 'n'}]", {"profiles": [{"schedulerName": "n"}]}),
+        ("profiles: [{schedulerName: '1e1'}]", {"profiles": [{"schedulerName": "1e1"}]}),
+    ],
+)
+def test_files_are_read_and_written_with_kube_schedulers_rules(
+    text: Any, capsys: Any, head: str, fields: str, expected: Any
+) -> None:
+    assert run("-f", text(head + fields), "--quiet") == 0
+    ((document,), error) = read(capsys.readouterr().out)
+    assert error is None
+    assert {key: document.value[key] for key in expected} == expected
+
+
+DUPLICATE = f"{HEAD}profiles:\n- plugins: {{score: {{}}}}\n  plugins: {{filter: {{}}}}\n"
+IN_A_MAP = (
+    "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata:\n  config.yaml: |\n"
+    + "".join(f"    {line}\n" for line in DUPLICATE.splitlines())
+    + "  README: 'a: 1, b: {'\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("content", "output"),
+    [
+        (DUPLICATE, 'config.yaml:5:3: duplicate key "plugins", first in line 4; remove one'),
+        (IN_A_MAP, 'ConfigMap c config.yaml:5:3: duplicate key "plugins", first in line 4'),
+        (IN_A_MAP.replace("plugins: {filter: {}}", "plugins: {"), "ConfigMap c config.yaml:"),
+        (f"{HEAD}profiles: &a\n- pluginConfig: *a\n", "an anchor contains itself"),
+        (f"{HEAD}x: {'[' * 200}", "nested more than 100 levels deep"),
+    ],
+)
+def test_what_kube_scheduler_would_not_read_is_an_error_with_its_position(
+    text: Any, capsys: Any, content: str, output: str
+) -> None:
+    name = text(content)
+    assert run("-f", name) == 1
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert output in printed.err
+    assert all(line.startswith("error: ") for line in printed.err.splitlines())
+
+
+@pytest.mark.parametrize("flags", [(), ("--profiles",), ("--as", "second")], ids=str)
+@pytest.mark.parametrize("version", ["v1alpha2", "v1beta3", "v1"])
+@pytest.mark.parametrize(
+    ("fields", "output"),
+    [
+        ({"profiles": {"pluginConfig": []}}, "error: profiles: must be a list, not an object"),
+        ({"profiles": ["a"]}, "error: profiles[0]: must be an object, not a string"),
+        ({"profiles": [{"plugins": []}]}, "profiles[0].plugins: must be an object"),
+        (
+            {
+                "profiles": [
+                    {"plugins": {"score": {"enabled": [{"name": "Dynamic", "weight": "x"}]}}}
+                ]
+            },
+            "profiles[0].plugins.score.enabled[0].weight: must be an integer",
+        ),
+        ({"extenders": {}}, "error: extenders: must be a list, not an object"),
+        ({"extenders": [1]}, "error: extenders[0]: must be an object, not a number"),
+        ({"leaderElection": []}, "error: leaderElection: must be an object, not a list"),
+    ],
+)
+def test_wrong_types_are_reported_with_their_field(
+    file: Write, capsys: Any, flags: Any, version: str, fields: Any, output: str
+) -> None:
+    assert run("-f", file(component(version, **fields)), *flags) == 1
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert output in printed.err
+
+
+def test_other_objects_may_have_any_shape(file: Write, capsys: Any) -> None:
+    pod = {"spec": {"template": {"spec": {"containers": {"env": 1}}}}}
+    other = {"spec": {"containers": [1, {"env": "x", "ports": [1]}, {"env": [{"name": []}]}]}}
+    name = file(POLICY_MAP, AGENT_SCHEDULER, {**DEPLOYMENT, **pod}, {**DEPLOYMENT, **other})
+    assert run("-f", name, "--quiet") == 0
+
+
+CALLED = component(
+    "v1beta3",
+    parallelism=4,
+    profiles=[{"schedulerName": "batch"}],
+    extenders=[{"urlPrefix": "http://gpu.example/x", "filterVerb": "f"}],
+)
+
+
+@pytest.mark.parametrize("flags", [("--profiles",), ("--as", "control-plane")], ids=str)
+def test_extenders_of_the_control_plane_become_objects(
+    file: Write, capsys: Any, flags: tuple[str, ...]
+) -> None:
+    assert run("-f", file(CALLED), *flags) == 0
+    printed = capsys.readouterr()
+    profile, extender = yaml.safe_load_all(printed.out)
+    assert (profile["kind"], profile["metadata"]["name"]) == ("SchedulerProfile", "batch")
+    assert (extender["kind"], extender["spec"]["url"]) == (
+        "SchedulerExtender", "http://gpu.example/x",
+    )  # fmt: skip
+    assert "extenders[0]: converted to SchedulerExtender gpu" in printed.err
+    assert "cannot be kept: parallelism: removed" in printed.err
+    assert "cannot be kept: extenders" not in printed.err
+
+
+def test_extenders_beside_crane_become_objects(file: Write, capsys: Any) -> None:
+    lists = {"score": {"enabled": [{"name": "Dynamic"}]}}
+    crane = {**CALLED, "profiles": [{"schedulerName": "batch", "plugins": lists}]}
+    policy = {
+        "apiVersion": "scheduler.policy.crane.io/v1alpha1",
+        "kind": "DynamicSchedulerPolicy",
+        "spec": {},
+    }
+    assert run("-f", file(crane, policy)) == 0
+    printed = capsys.readouterr()
+    kinds = [each["kind"] for each in yaml.safe_load_all(printed.out)]
+    assert kinds.count("SchedulerExtender") == 2
+    assert "cannot be kept: extenders" not in printed.err
+
+
+@pytest.mark.parametrize(
+    ("document", "name"),
+    [
+        (CALLED, "batch"),
+        (DEMO, "my-scheduler"),
+        (CLASSIC, "my-scheduler"),
+        (component("v1"), "my-scheduler"),
+    ],
+)
+def test_any_configuration_becomes_a_second_scheduler(
+    file: Write, capsys: Any, document: Any, name: str
+) -> None:
+    assert run("-f", file(document), "--as", "second", "--namespace", "there") == 0
+    scheduler, *others = yaml.safe_load_all(capsys.readouterr().out)
+    assert (scheduler["kind"], scheduler["metadata"]["name"]) == ("SecondaryScheduler", name)
+    assert scheduler["spec"]["namespace"] == "there"
+    assert "extenders" not in scheduler["spec"].get("config", {})
+    assert {each["spec"]["scheduler"] for each in others} <= {name}
+    assert len(others) == len(document.get("extenders", ()))
+
+
+@pytest.mark.parametrize(
+    ("documents", "flags", "code", "output"),
+    [
+        ((DEMO,), ("--profiles", "--as", "second"), 2, "use one of them"),
+        ((DEMO,), ("--profiles", "--name", "a"), 2, "use it with --as second"),
+        ((DEMO,), ("--as", "second", "--name", "A_b"), 1, '"A_b" is not a valid name'),
+        ((DEMO, DEMO), ("--as", "second"), 1, 'two documents become SecondaryScheduler "my-sch'),
+        ((DEMO,), ("--name", "a"), 0, "note: --name has no effect"),
+        ((DEMO,), ("--prometheus", "http://p"), 0, "note: --prometheus has no effect"),
+    ],
+)
+def test_flags_are_used_or_reported(
+    file: Write, capsys: Any, documents: Any, flags: Any, code: int, output: str
+) -> None:
+    assert run("-f", file(*documents), *flags) == code
+    assert output in capsys.readouterr().err

@@ -205,7 +205,7 @@ def test_manifests_that_contradict_each_other(bootstrap: Bootstrap, capsys: Any)
         ({"templates_input_dir": "/none"}, "omit it to use the built-in templates"),
         ({"templates_input_dir": "{}/tls"}, "has no config/bootstrap-config-overrides.yaml"),
         ({"config_override_files": "/none"}, "--config-override-files: /none: No such file"),
-        ({"config_override_files": "{}/bad"}, "--config-override-files: {}/bad is neither YAML"),
+        ({"config_override_files": "{}/bad"}, "--config-override-files: {}/bad:1:5: expected"),
         ({"config_override_files": "{}/text"}, "contains a str instead of an object"),
         ({"config_override_files": "{}/zero"}, "config.parallelism: "),
         ({"rendered_manifest_files": "/none"}, "--rendered-manifest-files: /none: No such file"),
@@ -235,7 +235,11 @@ def test_all_wrong_flags_are_named_at_once(bootstrap: Bootstrap, capsys: Any) ->
 
 @pytest.mark.parametrize(
     ("content", "output"),
-    [(None, "No such file"), ("a: [", "is neither YAML nor JSON"), ("a: b", "has no clusters")],
+    [
+        (None, "No such file"),
+        ("a: [", "/kubeconfig:1:5: expected"),
+        ("a: b", "has no clusters"),
+    ],
 )
 def test_without_a_kubeconfig_the_bootstrap_scheduler_could_not_start(
     content: str | None, output: str, bootstrap: Bootstrap, capsys: Any

@@ -154,10 +154,23 @@ def test_all_errors_are_reported_together() -> None:
     assert len(caught.value.problems) == 3
 
 
-@pytest.mark.parametrize("text", ["a: [", "\t- x", "a: b: c"])
+@pytest.mark.parametrize("text", ["a: [", "\t- x", "a: b: c", "a: &a [*a]", "{a: 1}", "[" * 5000])
 def test_invalid_yaml_is_an_error(text: str) -> None:
-    with pytest.raises(ConfigError, match="neither YAML nor JSON"):
+    with pytest.raises(ConfigError, match="neither YAML nor JSON: line "):
         read(text)
+
+
+@pytest.mark.parametrize("text", ["watch: n\nwatch: y\n", '{"watch": false,\n"watch": true}'])
+def test_a_duplicate_key_is_an_error_with_its_position(text: str) -> None:
+    with pytest.raises(ConfigError, match='line 2, column 1: duplicate key "watch"'):
+        read(text)
+
+
+def test_yaml_is_read_as_kube_scheduler_reads_it() -> None:
+    text = "policies: [{name: y, policy: foo}]\t# a tab\nwatch: n\n"
+    with pytest.raises(ConfigError, match="policies"):
+        read(text)
+    assert not read("policies: [{policy: foo}]\t# a tab\nwatch: n\n").watch
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,47 @@
+"""Damaged files through every command: 2,000 of them unless KSO_FILES is set.
+
+KSO_FILES=N tries N files, KSO_SEED=S the one that failed.
+"""
+
+from __future__ import annotations
+
+import os
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from ...configurations.damage import damaged_file
+from .mutated_files import COMMANDS, corpus, place, prepare, run
+
+COUNT = int(os.environ.get("KSO_FILES", "2000"))
+SEED = os.environ.get("KSO_SEED")
+CHUNK = 100
+CHUNKS = [range(first, min(first + CHUNK, COUNT)) for first in range(0, COUNT, CHUNK)]
+
+
+@pytest.mark.parametrize(
+    "seeds", [[int(SEED)]] if SEED else CHUNKS, ids=lambda seeds: f"{seeds[0]}-{seeds[-1]}"
+)
+def test_every_command_reports_damaged_files_in_sentences(
+    seeds: list[int], tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
+    prepare(tmp_path)
+    files, problems, codes = corpus(), [], dict.fromkeys(range(3), 0)
+    for seed in seeds:
+        file = damaged_file(seed, files)
+        name = place(file, tmp_path)
+        for command, arguments in COMMANDS.items():
+            outcome = run(arguments(Random(f"{seed} {command}"), name, tmp_path))
+            codes[outcome.code] = codes.get(outcome.code, 0) + 1
+            if outcome.problem:
+                where = traceback.extract_tb(outcome.exception and outcome.exception.__traceback__)
+                last = f" at {where[-1].filename}:{where[-1].lineno}" if where else ""
+                problems.append(f"{file}: {' '.join(outcome.argv)}: {outcome.problem}{last}")
+    record_property("files", len(seeds))
+    record_property("exit codes", codes)
+    assert not problems, "\n".join(problems)
+    if len(seeds) > 1:
+        assert min(codes.values()) > 0, f"not every exit code was seen: {codes}"
