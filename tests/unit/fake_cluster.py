@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from kube_scheduler_operator.base.images import AllowedImages
 from kube_scheduler_operator.base.platform import KUBEADM
 from kube_scheduler_operator.base.settings import Settings
 from kube_scheduler_operator.engine.executor import Executor
@@ -54,6 +55,7 @@ class FakeCluster(Stored):
 
     Attributes:
         now: the clock; every reconcile advances it.
+        allowed_images: the operator's setting.
         agents_ready: whether the pods of DaemonSets become Ready, one for each.
         writes: writes since the last `settle`, as `VERB KIND NAME`.
     """
@@ -62,6 +64,7 @@ class FakeCluster(Stored):
         super().__init__()
         self.now = BEGIN
         self.agents_ready = True
+        self.allowed_images = AllowedImages()
         self.writes: list[str] = []
         self._executor = Executor(_Api(self), self._store, self)  # type: ignore[arg-type]
         self.put(SCHEDULERS, "cluster")
@@ -121,7 +124,7 @@ class FakeCluster(Stored):
         return take_snapshot(
             self._store,
             KUBEADM,
-            Settings(operand_image=IMAGE),
+            Settings(operand_image=IMAGE, allowed_images=self.allowed_images),
             server_version="v1.35.4",
             lease_seen=None,
             answered_since=BEGIN - timedelta(hours=1),

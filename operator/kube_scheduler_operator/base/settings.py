@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from .. import __version__
 from .backoff import Backoff
+from .images import AllowedImages
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,7 @@ class Settings:
         release_version: the version of the cluster's OpenShift release; it selects feature gates.
         resync: seconds after which to reconcile even without a change.
         secondary_namespaces: the namespaces of SecondarySchedulers; None: the target namespace.
+        allowed_images: the images that objects may name, in addition to the defaults of each field.
         pending_interval: seconds between polls for pending pods and bindings; 0: disabled.
         rollout: settings of rollouts.
     """
@@ -67,5 +69,11 @@ class Settings:
     release_version: str = ""
     resync: float = 60.0
     secondary_namespaces: tuple[str, ...] | None = None
+    allowed_images: AllowedImages = field(default_factory=AllowedImages)
     pending_interval: float = 60.0
     rollout: Rollout = field(default_factory=Rollout)
+
+    @property
+    def agent_images(self) -> AllowedImages:
+        """The images that agents and sidecars may have: the operator's own, and those allowed."""
+        return self.allowed_images.with_repositories_of(self.operator_image)

@@ -117,6 +117,7 @@ def inputs_of(snapshot: Snapshot, image: str) -> Inputs:
         schedulers=frozenset({CONTROL_PLANE, *snapshot.secondaries.schedulers}),
         scheduler_profiles=_values(snapshot.scheduler_profiles),
         scheduler_extenders=_values(snapshot.scheduler_extenders),
+        agent_images=snapshot.settings.agent_images,
     )
 
 

@@ -86,6 +86,7 @@ def observe_extenders(inputs: Inputs, base: Base) -> ObservedExtenders:
         itself=OVERRIDES,
         profiles=_profile_count(inputs, over),
         planned=inputs.planned,
+        images=inputs.agent_images,
     )
     results = (*chosen.results, *unattached_extenders(objects, inputs.schedulers))
     found = tuple(finding for result in results for finding in rejection_findings(result))

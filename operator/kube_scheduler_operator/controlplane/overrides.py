@@ -7,7 +7,6 @@ schedule nothing, or two would be active at once.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -17,10 +16,11 @@ from ..base.findings import Finding, Path, format_path, listing
 from ..base.limits import FLAGS
 from ..base.platform import Platform
 from ..model.limits import limit_problems
-from ..schedulerconfig.command_line import Flags, flag_text, normalized_name
+from ..schedulerconfig.command_line import FLAG_NAME, Flags, flag_text, normalized_name
 from ..schedulerconfig.go_values import boolean
 from ..schedulerconfig.merge import TypeMetaError, normalized_json, validate_type_meta
 from ..schedulerconfig.schema import API_VERSION, KIND
+from ..schedulerconfig.unsafe_flags import unsafe_flags
 
 ROOT: Final[Path] = ("spec", "unsupportedConfigOverrides")
 
@@ -28,7 +28,6 @@ ARGUMENTS: Final = "arguments"
 SERVING_INFO: Final = "servingInfo"
 SERVING_FLAGS: Final = {"cipherSuites": "tls-cipher-suites", "minTLSVersion": "tls-min-version"}
 """Field of servingInfo -> its flag."""
-_FLAG_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +94,10 @@ def read_overrides(value: Any, platform: Platform) -> Overrides:
     findings += problems
     findings += _owned_settings(config, platform)
     findings += _owned_flags(arguments, platform)
+    findings += [
+        _malformed((ARGUMENTS, *problem.path), problem.sentence, problem.reason)
+        for problem in unsafe_flags({**serving, **arguments}, platform.scheduler_kubeconfig)
+    ]
     return Overrides(config, arguments, serving, tuple(findings))
 
 
@@ -111,7 +114,7 @@ def read_flags(value: Any) -> tuple[dict[str, list[str]], list[Finding]]:
     findings: list[Finding] = []
     for key, item in value.items():
         path: Path = (ARGUMENTS, key)
-        if not _FLAG_NAME.fullmatch(key):
+        if not FLAG_NAME.fullmatch(key):
             bare = key.lstrip("-").partition("=")[0]
             findings.append(_malformed(path, f'"{key}" is not a flag name; write {bare or "one"}'))
             continue

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from ..base.findings import WARNING, Finding, Problem
+from ..base.images import EVERY_IMAGE, AllowedImages
 from ..base.limits import EXTENDERS_BYTES
 from ..base.objects import mapping
 from ..model.attachment import (
@@ -32,6 +33,7 @@ from ..model.attachment import (
 from ..model.limits import TOO_LARGE, json_bytes, limit_problems
 from ..schedulerconfig.target_scheduler import Target
 from .entry import TAKEN_PORTS, EntryCheck, agent_of, agent_url, check_entry
+from .permitted import refused_settings
 
 TAKEN: Final = "AlreadyTaken"
 CALLED_TWICE: Final = "CalledTwice"
@@ -121,6 +123,7 @@ def validate_extenders(
     ports: Iterable[int] = (),
     profiles: int = 1,
     planned: bool = False,
+    images: AllowedImages = EVERY_IMAGE,
 ) -> ExtenderResults:
     """Validate the SchedulerExtenders of one scheduler.
 
@@ -133,6 +136,7 @@ def validate_extenders(
         ports: ports that are in use where the agents listen.
         profiles: the number of the scheduler's profiles.
         planned: whether to assume that agents run, for offline checks.
+        images: the images that agents may have.
     """
     taken = _Taken.by(own, itself, {*TAKEN_PORTS, *ports})
     mine = sorted((obj for obj in objects if scheduler in schedulers_of(obj)), key=age_of)
@@ -144,7 +148,9 @@ def validate_extenders(
     results: list[ExtenderResult] = []
     leaving: list[ExtenderResult] = []
     for obj in mine:
-        result = _choose(obj, scheduler, taken, reserved, target, profiles, planned=planned)
+        result = _choose(
+            obj, scheduler, taken, reserved, target, profiles, planned=planned, images=images
+        )
         stays = scheduler_of(mapping(obj.get("spec"))) == scheduler
         (results if stays else leaving).append(result)
     return ExtenderResults(
@@ -182,6 +188,7 @@ def _choose(
     profiles: int,
     *,
     planned: bool,
+    images: AllowedImages,
 ) -> ExtenderResult:
     """The newest valid version of an object, with the errors of the others."""
     name = name_of(obj)
@@ -189,6 +196,8 @@ def _choose(
     for root, spec in versions_for(scheduler, obj):
         try:
             problems = tuple(_problems(obj, spec, target, profiles, taken))
+            if root == SPEC and not problems:
+                problems = tuple(refused_settings(spec, images))
             if not problems:
                 before = tuple(findings.values())
                 settled = ExtenderResult(name, root == SPEC, before, spec)

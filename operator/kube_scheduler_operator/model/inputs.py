@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ..base.images import EVERY_IMAGE, AllowedImages
 from ..base.objects import mapping
 from ..base.platform import Platform
 from ..schedulerconfig.versions import Version
@@ -34,6 +35,7 @@ class Inputs:
         scheduler_extenders: all SchedulerExtenders; None if the API does not serve the kind.
         schedulers: the valid values of `spec.scheduler` of both; "" is the control plane's.
         planned: whether to assume that agents run, for offline checks.
+        agent_images: the images that agents of SchedulerExtenders may have.
     """
 
     platform: Platform
@@ -52,6 +54,7 @@ class Inputs:
     scheduler_extenders: tuple[Mapping[str, Any], ...] | None = ()
     schedulers: frozenset[str] = frozenset({""})
     planned: bool = False
+    agent_images: AllowedImages = EVERY_IMAGE
 
     @property
     def spec(self) -> Mapping[str, Any]:

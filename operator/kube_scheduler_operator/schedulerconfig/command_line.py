@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
@@ -15,6 +16,9 @@ CONFIG_PATH: Final = "/etc/kubernetes/static-pod-resources/configmaps/config/con
 DEFAULT_PORT: Final = 10259
 
 BIND_ADDRESS: Final = "bind-address"
+
+FLAG_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+"""A flag's name without dashes, so that a value cannot be part of it."""
 
 LOG_LEVELS: Final[Mapping[str, int]] = {"Normal": 2, "Debug": 4, "Trace": 6, "TraceAll": 10}
 """TraceAll is 10 because the scheduler logs its plugins' scores per node at that level."""

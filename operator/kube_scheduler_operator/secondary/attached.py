@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from ..base import names
 from ..base.findings import Finding
+from ..base.images import EVERY_IMAGE, AllowedImages
 from ..base.objects import Object, mapping
 from ..extenders.validate import ExtenderResults, validate_extenders
 from ..model.limits import json_bytes
@@ -99,11 +100,12 @@ def attach_extenders(
     *,
     profiles: int,
     planned: bool = False,
+    images: AllowedImages = EVERY_IMAGE,
 ) -> AttachedExtenders:
     """Validate the SchedulerExtenders of a SecondaryScheduler, whose status shows what it runs.
 
     `objects` has all whose spec names it or named it; None if the API does not serve the kind.
-    `planned` assumes that agents run, for offline checks.
+    `planned` assumes that agents run, for offline checks; agents may have any of `images`.
     """
     if objects is None:
         running = mapping(obj.get("status")).get(EXTENDERS) or ()
@@ -118,6 +120,7 @@ def attach_extenders(
         ports=(PORT, *_ports(request)),
         profiles=profiles,
         planned=planned,
+        images=images,
     )
     return AttachedExtenders(chosen)
 

@@ -17,6 +17,7 @@ from ..base.platform import Platform
 from ..schedulerconfig.canonical import without_empty_values
 from ..schedulerconfig.command_line import (
     DEFAULT_PORT,
+    FLAG_NAME,
     LOG_LEVELS,
     flag_text,
     normalized_name,
@@ -27,6 +28,7 @@ from ..schedulerconfig.feature_gates import Gates
 from ..schedulerconfig.flags import validate_flags, void_flags
 from ..schedulerconfig.go_values import without_nulls
 from ..schedulerconfig.schema import API_VERSION, KIND
+from ..schedulerconfig.unsafe_flags import unsafe_flags
 from ..schedulerconfig.validation import UNKNOWN_PLUGIN, Target, validate_config
 from ..schedulerconfig.versions import Version
 from ..schedulerconfig.warnings import filters_of_all_profiles, standalone_warnings
@@ -126,6 +128,10 @@ def compose(
     findings += [
         _finding(problem.reason, _flag_path(problem.path), problem.message)
         for problem in validate_flags(flags, version, stock=stock)
+    ]
+    findings += [
+        _finding(problem.reason, _flag_path(problem.path), problem.sentence)
+        for problem in unsafe_flags(flags)
     ]
     findings += [
         _finding(problem.reason, _flag_path(problem.path), problem.sentence, blocking=False)
@@ -231,10 +237,15 @@ def _flags(request: SchedulerRequest) -> tuple[dict[str, list[str]], list[Findin
         flags[FEATURE_GATES] = [",".join(gates)]
     flags["v"] = [str(level if level is not None else LOG_LEVELS["Normal"])]
     for attached, value in sorted(request.extra_arguments.items()):
-        name, path = normalized_name(attached), f"spec.extraArguments.{attached}"
+        name = normalized_name(attached)
+        path = format_path(("spec", "extraArguments", attached))
         why = RESERVED.get(name)
         if name.startswith(ELECTION):
             why = "the scheduler has a Lease of its own; for timings use spec.config.leaderElection"
+        if not FLAG_NAME.fullmatch(attached):
+            message = f'"{attached}" is not a flag name; write it without dashes and value'
+            findings.append(_finding("InvalidArgument", path, message))
+            continue
         if why:
             findings.append(
                 _finding("ReservedArgument", path, f"this flag cannot be set here: {why}")

@@ -22,10 +22,19 @@ from ..model.workloads import CONTROL_PLANE_TOLERATIONS, digest
 from ..schedulerconfig.canonical import config_text
 from ..schedulerconfig.versions import Version
 from .compose import CONFIG_DIRECTORY, PORT, SecondaryComposition
+from .confinement import confined
 from .request import SchedulerRequest
 
 USER: Final = 65532
 """The user `nonroot` of distroless images; kube-scheduler runs as any user."""
+
+_TOKEN_MOUNT: Final[Mapping[str, Any]] = {
+    "name": "api-access",
+    "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount",
+    "readOnly": True,
+}
+_TOKEN_SECONDS: Final = 3607
+"""The lifetime of the tokens that the API server mounts by itself."""
 
 _ROLLOUT: Final = "pod-template-hash"
 
@@ -127,16 +136,17 @@ def make_content(
         pull_secrets=[{"name": name} for name in pull_secrets],
         # A sidecar inherits the scheduler's security context unless it sets its own.
         sidecars=[
-            {
-                **sidecar,
-                "securityContext": {**CONFINEMENT, **(sidecar.get("securityContext") or {})},
-            }
-            for sidecar in request.sidecars
+            {**sidecar, "securityContext": confined(sidecar)} for sidecar in request.sidecars
         ],
+        token_mount=_TOKEN_MOUNT,
+        token_seconds=_TOKEN_SECONDS,
     )
     spec["volumes"] += [dict(volume) for volume in request.volumes]
     for agent in request.sidecar_agents:
-        spec["containers"].append(container(agent, agent_image))
+        of_agent = container(agent, agent_image)
+        # It runs under the scheduler's account; sidecars of users do not.
+        of_agent["volumeMounts"] = [*of_agent["volumeMounts"], dict(_TOKEN_MOUNT)]
+        spec["containers"].append(of_agent)
         spec["volumes"] += volumes(agent, "", _agent_key(agent))
     data = {
         names.CONFIG_KEY: config_text(composition.config),

@@ -40,6 +40,7 @@ from .desired import (
 )
 from .filter_differences import CONTROL_PLANE, different_filters, main_filters
 from .history import HistoryEntry
+from .permitted import refused_settings
 from .plan import NOT_ALLOWED, plan
 from .request import read
 
@@ -102,6 +103,7 @@ def secondary_schedulers(
                 None if extenders is None else extenders.get(name, ()),
                 target,
                 profiles=max(len(request.profiles), 1) + len(mine or ()),
+                images=settings.agent_images,
             )
             request = with_extenders(request, calls)
             attached = attach_profiles(request, obj, mine, target, served)
@@ -111,6 +113,9 @@ def secondary_schedulers(
             desired = name_profiles_in(desired, attached.results)
             further = [*_place(snapshot, desired), *_conflicts(desired, served), *attached.findings]
             further += (*beyond, *calls.findings)
+            further += refused_settings(
+                request, image, settings.allowed_images, settings.agent_images
+            )
             further += different_filters(name, desired.composition, filters)
             if not any(finding.reason == NOT_ALLOWED for finding in further):
                 running = _running(obj) if beyond else ()

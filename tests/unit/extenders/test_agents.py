@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from kube_scheduler_operator.base import names
+from kube_scheduler_operator.base.images import AllowedImages
 from kube_scheduler_operator.base.platform import KUBEADM, OPENSHIFT
 from kube_scheduler_operator.base.settings import Settings
 from kube_scheduler_operator.controlplane.revision.history import configurations_in_use
@@ -177,6 +178,7 @@ def test_an_agent_that_binds_has_its_own_service_account(cluster: FakeCluster) -
 
 
 def test_every_field_of_an_agent(cluster: FakeCluster) -> None:
+    cluster.allowed_images = AllowedImages(("registry.example.com/mine",))
     cluster.extender(
         "safe",
         agent={

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from kube_scheduler_operator.base import names
+from kube_scheduler_operator.base.images import EVERY_IMAGE
 from kube_scheduler_operator.base.objects import NamespacedName, label
 from kube_scheduler_operator.base.platform import KUBEADM, Platform
 from kube_scheduler_operator.base.settings import Settings
@@ -48,6 +49,7 @@ class World:
 
     def __init__(self, platform: Platform = KUBEADM, **settings: Any) -> None:
         self.platform = platform
+        settings = {"allowed_images": EVERY_IMAGE, **settings}
         self.settings = Settings(operand_image=IMAGE, **settings)
         self.now = BEGIN
         self.objects: dict[tuple[Resource, str | None, str], Object] = {}

@@ -62,6 +62,14 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         'then the target namespace; "-": none)',
     )
     parser.add_argument(
+        "--allowed-images",
+        default=os.environ.get("ALLOWED_IMAGES", ""),
+        metavar="IMAGE,...",
+        help="images that SecondarySchedulers and SchedulerExtenders may name, in addition to "
+        "those of kube-scheduler and the operator: repositories, or prefixes that end with /* "
+        "(default: $ALLOWED_IMAGES)",
+    )
+    parser.add_argument(
         "--pending-pods-interval",
         type=_seconds,
         default=60.0,
@@ -112,12 +120,17 @@ def _namespaces(text: str) -> tuple[str, ...] | None:
     """Comma-separated names; None if empty, and () for a dash, which is not a valid name."""
     if text == "-":
         return ()
-    return tuple(dict.fromkeys(filter(None, map(str.strip, text.split(","))))) or None
+    return _names(text) or None
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(filter(None, map(str.strip, text.split(",")))))
 
 
 def run(args: argparse.Namespace) -> int:
     """Run the operator until SIGTERM or an error; returns the exit code."""
     from ...base import klog
+    from ...base.images import AllowedImages
     from ...base.platform import UnsupportedCluster
     from ...base.settings import Rollout, Settings
     from ...engine import process
@@ -141,6 +154,7 @@ def run(args: argparse.Namespace) -> int:
         operand_version=args.operand_version,
         release_version=args.release_version,
         secondary_namespaces=_namespaces(args.secondary_namespaces),
+        allowed_images=AllowedImages(_names(args.allowed_images)),
         pending_interval=args.pending_pods_interval,
         rollout=rollout,
     )

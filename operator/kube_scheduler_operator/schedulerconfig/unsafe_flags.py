@@ -1,0 +1,75 @@
+"""Flags with which a scheduler would trust, or show its state to, more than the cluster decides.
+
+kube-scheduler accepts them on its command line. In an object of the API they would give whoever may
+write it the credentials or the endpoints of a scheduler, so they are refused there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from ..base.findings import Problem, listing
+from .go_values import boolean
+
+UNSAFE_ARGUMENT: Final = "UnsafeArgument"
+
+PUBLIC_PATHS: Final = ("/healthz", "/livez", "/metrics", "/metrics/resources", "/readyz")
+"""Paths that may be served without authorization; others show configuration, memory and code."""
+
+ALWAYS_ALLOWED: Final = "authorization-always-allow-paths"
+
+TRUSTING: Final[Mapping[str, str]] = {
+    "authentication-skip-lookup": "the cluster decides whom the scheduler trusts",
+    "client-ca-file": "the cluster decides whom the scheduler trusts",
+    "master": "the scheduler would send its credentials to this address",
+    "requestheader-allowed-names": "the cluster decides whom the scheduler trusts",
+    "requestheader-client-ca-file": "the cluster decides whom the scheduler trusts",
+    "requestheader-extra-headers-prefix": "the cluster decides whom the scheduler trusts",
+    "requestheader-group-headers": "the cluster decides whom the scheduler trusts",
+    "requestheader-uid-headers": "the cluster decides whom the scheduler trusts",
+    "requestheader-username-headers": "the cluster decides whom the scheduler trusts",
+}
+"""Flags that are never set here, and why."""
+
+KUBECONFIGS: Final = ("authentication-kubeconfig", "authorization-kubeconfig")
+
+_CONTROL: Final = re.compile("[\x00-\x1f\x7f]")
+
+
+def unsafe_flags(flags: Mapping[str, Sequence[str]], kubeconfig: str = "") -> Iterator[Problem]:
+    """The unsafe ones among users' flags (name without dashes -> values); a path is the name.
+
+    `kubeconfig` is the only file that the flags in KUBECONFIGS may name; empty: they are reported
+    elsewhere.
+    """
+    for name, values in flags.items():
+        if name in TRUSTING and any(not _is_off(name, value) for value in values):
+            yield _problem(name, f"this flag cannot be set here: {TRUSTING[name]}; remove it")
+        if kubeconfig and name in KUBECONFIGS and any(value != kubeconfig for value in values):
+            yield _problem(name, f"this must stay {kubeconfig}: the Pod has no other; remove it")
+        for path in _paths(values) if name == ALWAYS_ALLOWED else ():
+            if path not in PUBLIC_PATHS:
+                message = f'"{path}" would be served to everybody; use {listing(PUBLIC_PATHS)}'
+                yield _problem(name, message)
+        if any(_CONTROL.search(value) for value in values):
+            yield _problem(name, "the value has a line break or control character; remove it")
+
+
+def _paths(values: Sequence[str]) -> Iterator[str]:
+    for value in values:
+        yield from filter(None, value.split(","))
+
+
+def _is_off(name: str, value: str) -> bool:
+    if name != "authentication-skip-lookup":
+        return False
+    try:
+        return not boolean(value)
+    except ValueError:
+        return True  # reported elsewhere
+
+
+def _problem(name: str, message: str) -> Problem:
+    return Problem(UNSAFE_ARGUMENT, (name,), message)

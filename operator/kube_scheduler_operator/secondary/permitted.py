@@ -1,0 +1,47 @@
+"""What users may set for the process of a SecondaryScheduler: its image and how it is started.
+
+Its Pods have the rights of a scheduler, so nothing but a kube-scheduler that an administrator
+allowed runs in them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from ..base import names
+from ..base.findings import Finding, Problem, format_path
+from ..base.images import AllowedImages
+from .confinement import NOT_ALLOWED, confinement_problems
+from .request import SchedulerRequest
+
+_WORD: Final = re.compile(r"[A-Za-z0-9_./][A-Za-z0-9_./-]*")
+
+
+def refused_settings(
+    request: SchedulerRequest, operand: str, allowed: AllowedImages, agents: AllowedImages
+) -> Iterator[Finding]:
+    """The settings that are not permitted.
+
+    Args:
+        request: the SecondaryScheduler.
+        operand: the control plane's image, whose repository is always allowed.
+        allowed: the images that the operator's settings allow.
+        agents: these, and the operator's own.
+    """
+    images = allowed.with_repositories_of(operand)
+    problems: list[Problem] = []
+    if request.image and not images.allows(request.image):
+        problems.append(Problem(NOT_ALLOWED, ("image",), images.refusal(request.image)))
+    for index, word in enumerate(request.command):
+        if not _WORD.fullmatch(word):
+            message = (
+                f'"{word}" is not the path or name of a program; write flags into '
+                "spec.extraArguments"
+            )
+            problems.append(Problem(NOT_ALLOWED, ("command", index), message))
+    problems += confinement_problems(request.sidecars, request.volumes, agents)
+    for problem in problems:
+        path = format_path(("spec", *problem.path))
+        yield Finding(names.DEGRADED, problem.reason, path, problem.sentence, blocking=True)
