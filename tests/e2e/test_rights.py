@@ -35,7 +35,10 @@ SELDOM_OF = {
     ("load-annotator", "nodes", "get"): "test_a_patch_of_an_outdated_node_is_refused",
     ("load-annotator", "nodes", "list"): "test_metrics_server_is_requested_once_for_all_nodes",
     # The kubelet asks the API server about it in its own name.
-    ("load-annotator", "nodes/stats", "get"): "test_kubelet_receives_the_token",
+    ("load-kubelet-stats", "nodes/stats", "get"): "test_kubelets_receive_a_token_for_nothing_else",
+    ("load-annotator", "serviceaccounts/token", "create"): (
+        "test_kubelets_receive_a_token_for_nothing_else"
+    ),
 }  # fmt: skip
 """The same for single accounts; "nodes" of the annotator includes metrics-server's."""
 

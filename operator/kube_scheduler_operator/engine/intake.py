@@ -77,7 +77,11 @@ class Intake:
             self._lease(obj, deleted=kind == "DELETED")
             return
         if not self._is_relevant(resource, obj):
-            return
+            if resource != kinds.SECRETS or self._store.get(resource.ref(obj)) is None:
+                return
+            kind = "DELETED"  # it has lost its label
+        if resource == kinds.SECRETS and self._is_token(obj):
+            obj = {key: value for key, value in obj.items() if key not in ("data", "stringData")}
         before = self._store.get(resource.ref(obj))
         selectors = self._platform.node_selectors
         if resource == kinds.NODES and before is None and not is_control_plane(obj, selectors):
@@ -98,6 +102,8 @@ class Intake:
     def _is_relevant(self, resource: Resource, obj: Mapping[str, Any]) -> bool:
         """Whether the operator uses the object; one watch cannot select several names."""
         credentials = self._platform.credentials
+        if resource == kinds.SECRETS and self._is_token(obj):
+            return True
         if credentials is None or resource not in (kinds.CONFIG_MAPS, kinds.SECRETS):
             return True
         name, namespace = obj["metadata"]["name"], obj["metadata"]["namespace"]
@@ -106,6 +112,16 @@ class Intake:
         # Secondary schedulers may run in the namespace of the credentials.
         secondary = label(obj, names.SECONDARY_LABEL) != ""
         return namespace != credentials.namespace or name in credentials.ca_bundles or secondary
+
+    def _is_token(self, obj: Mapping[str, Any]) -> bool:
+        """Whether this is a Secret for LoadPolicies; only its label is needed."""
+        own = self._platform.credentials
+        if own is not None and obj["metadata"]["name"] in (
+            own.client_certificate,
+            own.serving_certificate,
+        ):
+            return False
+        return label(obj, names.TOKEN_FOR_LABEL) != ""
 
     def _lease(self, obj: Mapping[str, Any], *, deleted: bool) -> None:
         """Note a renewal; only a new holder or a late renewal wakes the queue.

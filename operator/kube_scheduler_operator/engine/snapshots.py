@@ -114,6 +114,9 @@ def _loads(view: StoreView, target: str, *, served: bool) -> Loads:
     return Loads(
         _by_name(view.list(kinds.LOAD_POLICIES)) if served else None,
         objects,
+        _by_name(
+            obj for obj in view.list(kinds.SECRETS, target) if names.TOKEN_FOR_LABEL in _labels(obj)
+        ),
     )
 
 

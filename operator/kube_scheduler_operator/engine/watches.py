@@ -65,7 +65,9 @@ def watches(platform: Platform, secondary: Sequence[str] | None = None) -> tuple
             WatchSpec(kinds.LEASES, platform.operand_lease_namespace, field_selector=lease)
         )
     specs += _secondary_watches(namespaces, {spec.stream for spec in specs})
-    specs += _load_watches(target, {spec.stream for spec in specs})
+    specs += _load_watches(
+        target, {spec.stream for spec in specs}, credentials=platform.credentials is not None
+    )
     if platform.cluster_config:
         specs += [
             WatchSpec(kinds.API_SERVERS),
@@ -111,9 +113,14 @@ def _secondary_watches(namespaces: Sequence[str], known: Set[Stream]) -> Iterato
         yield WatchSpec(kinds.LEASES, namespace)
 
 
-def _load_watches(target: str, known: Set[Stream]) -> Iterator[WatchSpec]:
-    """LoadPolicies and the objects that serve them, without the streams in `known`."""
+def _load_watches(target: str, known: Set[Stream], *, credentials: bool) -> Iterator[WatchSpec]:
+    """LoadPolicies, their Secrets and the objects that serve them, without the streams in `known`.
+
+    With `credentials`, all Secrets of the namespace are watched already.
+    """
     yield WatchSpec(kinds.LOAD_POLICIES, optional=True)
+    if not credentials:
+        yield WatchSpec(kinds.SECRETS, target, label_selector=names.TOKEN_FOR_LABEL)
     for resource in LOAD_KINDS:
         if Stream(resource, target) not in known:
             yield WatchSpec(resource, target, label_selector=_MANAGED)

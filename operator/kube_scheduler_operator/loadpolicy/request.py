@@ -15,6 +15,7 @@ from ..load.policy_files import read_spec
 from ..manifests.templates import canonical_json
 from ..model.limits import limit_problems
 from ..model.workloads import CONTROL_PLANE_TOLERATIONS
+from .permitted import refused_settings
 
 REPLICAS: Final = 2
 """One leads, the other is on standby: losing a node interrupts annotation for seconds."""
@@ -176,14 +177,22 @@ class EffectiveRequest:
     uses_last_accepted: bool = False
 
 
-def effective_request(obj: Object) -> EffectiveRequest:
-    """The current spec if it is valid, else the last accepted version."""
+def effective_request(
+    obj: Object, secrets: Mapping[str, Object], namespace: str
+) -> EffectiveRequest:
+    """The current spec if it is valid and permitted, else the last accepted version.
+
+    `secrets` has the Secrets of `namespace` that permit the use of their token.
+    """
     spec = mapping(obj.get("spec"))
     current = read(spec)
     if current.request is not None:
-        return EffectiveRequest(current.request, spec)
-    accepted = mapping(mapping(obj.get("status")).get("accepted"))
-    if accepted:
+        refused = tuple(refused_settings(spec, secrets, namespace))
+        if not refused:
+            return EffectiveRequest(current.request, spec)
+        current = ParsedSpec(None, refused)
+    accepted = mapping(obj.get("status")).get("accepted")
+    if isinstance(accepted, Mapping):  # an empty spec is valid as well
         earlier = read(accepted).request
         if earlier is not None:
             return EffectiveRequest(earlier, accepted, current.problems, uses_last_accepted=True)

@@ -22,7 +22,7 @@ from .status import StatusInput, report
 
 def policy_writes(snapshot: Snapshot, obj: Object, first: str) -> ObjectPlan:
     """Reconcile one LoadPolicy; `first` is the name of the oldest one, the only one in use."""
-    effective = effective_request(obj)
+    effective = effective_request(obj, snapshot.loads.secrets, snapshot.platform.target_namespace)
     if obj["metadata"]["name"] != first:
         status = report(snapshot, StatusInput(obj, effective, another=first))
         return with_status(snapshot, LOAD_POLICIES, obj, status, ())

@@ -75,10 +75,12 @@ class Loads:
     Attributes:
         policies: LoadPolicies, by name; None: the API does not serve the kind.
         objects: kind -> name -> the objects created for them, or because of them.
+        secrets: Secrets of the target namespace that permit the use of their token, without data.
     """
 
     policies: Mapping[str, Object] | None = field(default_factory=dict)
     objects: Mapping[Resource, Mapping[str, Object]] = field(default_factory=dict)
+    secrets: Mapping[str, Object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

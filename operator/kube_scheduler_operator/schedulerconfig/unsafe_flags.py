@@ -23,7 +23,6 @@ ALWAYS_ALLOWED: Final = "authorization-always-allow-paths"
 TRUSTING: Final[Mapping[str, str]] = {
     "authentication-skip-lookup": "the cluster decides whom the scheduler trusts",
     "client-ca-file": "the cluster decides whom the scheduler trusts",
-    "master": "the scheduler would send its credentials to this address",
     "requestheader-allowed-names": "the cluster decides whom the scheduler trusts",
     "requestheader-client-ca-file": "the cluster decides whom the scheduler trusts",
     "requestheader-extra-headers-prefix": "the cluster decides whom the scheduler trusts",
@@ -34,6 +33,10 @@ TRUSTING: Final[Mapping[str, str]] = {
 """Flags that are never set here, and why."""
 
 KUBECONFIGS: Final = ("authentication-kubeconfig", "authorization-kubeconfig")
+
+MASTER: Final = "master"
+_LOCAL: Final = re.compile(r"https://(localhost|127\.0\.0\.1|\[::1\])(:[0-9]{1,5})?/?")
+"""The node's own API server."""
 
 _CONTROL: Final = re.compile("[\x00-\x1f\x7f]")
 
@@ -47,6 +50,10 @@ def unsafe_flags(flags: Mapping[str, Sequence[str]], kubeconfig: str = "") -> It
     for name, values in flags.items():
         if name in TRUSTING and any(not _is_off(name, value) for value in values):
             yield _problem(name, f"this flag cannot be set here: {TRUSTING[name]}; remove it")
+        for value in values if name == MASTER else ():
+            if not _LOCAL.fullmatch(value):
+                message = "the scheduler would send its credentials to this address; remove it, or "
+                yield _problem(name, f"{message}use https://localhost:PORT")
         if kubeconfig and name in KUBECONFIGS and any(value != kubeconfig for value in values):
             yield _problem(name, f"this must stay {kubeconfig}: the Pod has no other; remove it")
         for path in _paths(values) if name == ALWAYS_ALLOWED else ():

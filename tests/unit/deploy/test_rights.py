@@ -33,6 +33,7 @@ ACCOUNTS = {
     names.PROGRAM: "the operator",
     names.INSTALLER_SERVICE_ACCOUNT: "installer, restore and guard pods",
     names.LOAD_ANNOTATOR: "the annotator, which writes the load of nodes into their annotations",
+    names.KUBELET_STATS: "what kubelets see of the annotator",
     "cert-syncer-sa": "the certificate syncer",
 }
 

@@ -328,6 +328,7 @@ def test_all_kinds_of_the_snapshot_are_watched() -> None:
         SCHEDULER_EXTENDERS,
         CLUSTER_OPERATORS,
         NODES,
+        SECRETS,
         CONFIG_MAPS,
         SERVICE_ACCOUNTS,
         DISRUPTION_BUDGETS,

@@ -14,6 +14,7 @@ from kube_scheduler_operator.kube.resource import (
     DAEMON_SETS,
     LOAD_POLICIES,
     SECONDARY_SCHEDULERS,
+    SECRETS,
 )
 
 from ...builders import load_policy
@@ -79,3 +80,28 @@ def test_write_errors_are_found_by_object(harness: Harness) -> None:
     assert snapshot.write_errors[policy] == "403"
     assert snapshot.write_errors[other] == "1"
     assert LOAD_POLICIES.named("x") not in snapshot.write_errors
+
+
+def token(**labels: str) -> dict[str, Any]:
+    metadata = {"name": "prometheus", "namespace": TARGET, "labels": labels}
+    return {"metadata": metadata, "data": {"token": "c2VjcmV0"}}
+
+
+@pytest.mark.parametrize("platform", PLATFORMS.values(), ids=lambda platform: platform.name)
+def test_only_the_labels_of_a_secret_are_kept(platform: Platform) -> None:
+    harness = Harness(platform)
+    secret = token(**{names.TOKEN_FOR_LABEL: "prometheus.monitoring"})
+    secret["metadata"]["namespace"] = platform.target_namespace
+    harness.event(SECRETS, "ADDED", secret)
+    assert harness.woken()
+    (found,) = harness.snapshot().loads.secrets.values()
+    assert "data" not in found
+    secret["metadata"]["labels"] = {}
+    harness.event(SECRETS, "MODIFIED", secret)
+    assert harness.woken()
+    assert harness.snapshot().loads.secrets == {}
+
+
+def test_secrets_without_the_label_are_not_read() -> None:
+    (watch,) = (each for each in watches(KUBEADM) if each.resource == SECRETS)
+    assert (watch.namespace, watch.label_selector) == (TARGET, names.TOKEN_FOR_LABEL)

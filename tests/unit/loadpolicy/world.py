@@ -21,6 +21,7 @@ from kube_scheduler_operator.kube.resource import (
     DEPLOYMENTS,
     JOBS,
     LOAD_POLICIES,
+    SECRETS,
     ObjectRef,
     Resource,
 )
@@ -73,6 +74,13 @@ class World(Stored):
         }
         metadata["generation"] = int(metadata.get("generation", 0)) + 1
         self._keep(LOAD_POLICIES, {**before, "metadata": metadata, "spec": spec})
+
+    def secret(self, name: str, **labels: str) -> None:
+        """Create or label a Secret in the target namespace."""
+        metadata = {"name": name, "namespace": self.platform.target_namespace}
+        found = {key.replace("_", "-"): value for key, value in labels.items()}
+        prefixed = {f"{names.PREFIX}/{key}": value for key, value in found.items()}
+        self._keep(SECRETS, {"metadata": {**metadata, "labels": prefixed}})
 
     def remove(self, name: str = NAME) -> set[str]:
         """Delete a LoadPolicy and collect garbage; returns what was collected, as `KIND NAME`."""

@@ -18,6 +18,9 @@ FILE = "/etc/kubernetes/scheduler.conf"
         ("authentication-skip-lookup", "true", "the cluster decides whom the scheduler trusts"),
         ("authentication-skip-lookup", "1", "the cluster decides whom the scheduler trusts"),
         ("master", "https://evil.example", "would send its credentials"),
+        ("master", "https://localhost@evil.example", "would send its credentials"),
+        ("master", "https://localhost.evil.example", "would send its credentials"),
+        ("master", "http://localhost:6443", "would send its credentials"),
         ("master", "", "would send its credentials"),
         ("client-ca-file", "/etc/kubernetes/x", "the cluster decides whom the scheduler trusts"),
         ("requestheader-username-headers", "X", "the cluster decides"),
@@ -41,6 +44,8 @@ def test_an_unsafe_flag_is_reported_with_its_reason(flag: str, value: str, messa
     [
         ("authorization-always-allow-paths", "/healthz,/livez,/readyz,/metrics"),
         ("authorization-always-allow-paths", ""),
+        ("master", "https://localhost:6443"),
+        ("master", "https://[::1]:6443/"),
         ("authentication-skip-lookup", "false"),
         ("authentication-skip-lookup", "not a boolean"),
         ("authentication-kubeconfig", FILE),

@@ -26,6 +26,7 @@ class AnnotatedNode:
         uid: its uid.
         version: its resourceVersion, the precondition of a PATCH.
         address: address of its exporter and kubelet; "" if unknown.
+        kubelet_port: port of its kubelet; 0 if unknown.
         capacities: millicores and bytes; 0 if unknown.
         foreign: keys of other families that it has.
         written: the load in the operator's annotation.
@@ -41,12 +42,13 @@ class AnnotatedNode:
 
     __slots__ = (
         "_text", "address", "capacities", "due", "error", "failures", "foreign", "history", "hot",
-        "load", "name", "patched_at", "requested", "uid", "version", "written",
+        "kubelet_port", "load", "name", "patched_at", "requested", "uid", "version", "written",
     )  # fmt: skip
 
     def __init__(self, name: str, uid: str) -> None:
         self.name, self.uid = name, uid
         self.version = self.address = self.error = ""
+        self.kubelet_port = 0
         self.capacities = (0.0, 0.0)
         self.foreign: frozenset[str] = frozenset()
         self.written: Load | None = None
@@ -65,6 +67,7 @@ class AnnotatedNode:
         self.version = str(metadata.get("resourceVersion") or "")
         if status:
             self.address = _address(status.get("addresses") or ())
+            self.kubelet_port = _kubelet_port(status)
             found = amounts(status.get("capacity"))
             self.capacities = (found.get("cpu", 0.0), found.get("memory", 0.0))
         annotations = metadata.get("annotations") or {}
@@ -122,6 +125,12 @@ class NodeRegistry:
         node = self._nodes.pop(name, None)
         if node is not None:
             self._left(node)
+
+
+def _kubelet_port(status: Mapping[str, Any]) -> int:
+    endpoint = (status.get("daemonEndpoints") or {}).get("kubeletEndpoint") or {}
+    port = endpoint.get("Port")  # capitalized in the API
+    return port if isinstance(port, int) else 0
 
 
 def _address(addresses: Any) -> str:

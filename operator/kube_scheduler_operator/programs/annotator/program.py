@@ -137,7 +137,7 @@ class AnnotatorProgram:
             annotator = Annotator(
                 api,
                 policy,
-                make_source(policy, api),
+                make_source(policy, api, self._options.namespace),
                 bindings=bindings,
                 counters=self._counters,
             )
@@ -196,7 +196,7 @@ class AnnotatorProgram:
             annotator.use(policy)
             return True
         before = annotator.source
-        annotator.use(policy, make_source(policy, api))
+        annotator.use(policy, make_source(policy, api, self._options.namespace))
         await before.close()
         return True
 

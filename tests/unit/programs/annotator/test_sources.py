@@ -27,13 +27,14 @@ from kube_scheduler_operator.programs.exporter.usage_source import Reading
 NOW = 1_700_000_000.0
 
 
-def node(name="a", address="127.0.0.1", cpu="4", memory="1000"):
+def node(name="a", address="127.0.0.1", cpu="4", memory="1000", kubelet=0):
     found = AnnotatedNode(name, "uid")
     addresses = [{"type": "Hostname", "address": name}]
     if address:
         addresses.append({"type": "InternalIP", "address": address})
     capacity = {"cpu": cpu, "memory": memory}
-    status = {"addresses": addresses, "capacity": capacity}
+    endpoints = {"kubeletEndpoint": {"Port": kubelet}} if kubelet else {}
+    status = {"addresses": addresses, "capacity": capacity, "daemonEndpoints": endpoints}
     found.update({"metadata": {"name": name, "uid": "uid"}, "status": status})
     return found
 
@@ -55,7 +56,7 @@ async def serving(handler, tls=None):
 @asynccontextmanager
 async def source(kind, api=None, cycle=60.0, **fields):
     policy = LoadPolicy(source=SourceSpec(type=kind, timeout=fields.pop("timeout", 5.0), **fields))
-    made = make_source(replace(policy, cycle=cycle), api)
+    made = make_source(replace(policy, cycle=cycle), api, "ns")
     try:
         yield made
     finally:
@@ -125,10 +126,13 @@ def test_usage_is_capped_at_capacity():
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
-        (lambda: web.Response(status=503, text="no sample: starting"), "503: no sample"),
+        (
+            lambda: web.Response(status=503, text="no sample: starting"),
+            "the response has status 503$",
+        ),
         (lambda: web.Response(text="<html>"), "not JSON"),
         (lambda: web.Response(text="1" * 100_000), "larger than"),
-        (lambda: web.HTTPFound("http://169.254.169.254/"), "302"),
+        (lambda: web.HTTPFound("http://169.254.169.254/"), "status 302$"),
         (lambda: web.Response(text=""), "not JSON"),
     ],
 )
@@ -183,6 +187,15 @@ class Api:
     def __init__(self, *items):
         self.items, self.asked, self.error = items, 0, None
         self.credentials = None
+        self.tokens = []
+
+    async def create_in(self, ref, subresource, body):
+        assert (subresource, body["kind"]) == ("token", "TokenRequest")
+        await asyncio.sleep(0.01)
+        if self.error:
+            raise self.error
+        self.tokens.append(str(ref))
+        return {"status": {"token": "weak"}}
 
     async def get_path(self, path):
         assert path == "/apis/metrics.k8s.io/v1beta1/nodes"
@@ -274,32 +287,116 @@ SUMMARY = {
 }
 
 
-async def test_kubelet_receives_the_token(served, first_certificate):
+def kubelet_tls(served):
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(served.certificate, served.key)
+    return tls
+
+
+def annotators_api(ca=None):
+    """An API server that knows the annotator, whose own token may patch nodes."""
+    api = Api()
+    access = Access("https://api.example", authorization="Bearer powerful", ca_file=ca)
+    api.credentials = Credentials(lambda: access)
+    return api
+
+
+async def test_kubelets_receive_a_token_for_nothing_else(served, first_certificate):
     seen = []
 
     async def handler(request):
         seen.append((request.path_qs, request.headers["Authorization"]))
         return web.json_response(SUMMARY)
 
-    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    tls.load_cert_chain(served.certificate, served.key)
-    api = Api()
-    ca = str(first_certificate.certificate)
-    access = Access("https://api.example", authorization="Bearer secret", ca_file=ca)
-    api.credentials = Credentials(lambda: access)
-    async with serving(handler, tls) as port:
+    api = annotators_api(str(first_certificate.certificate))
+    async with serving(handler, kubelet_tls(served)) as port:
+        a = node(kubelet=port)
         async with source("KubeletSummary", api, port=port) as kubelet:
-            found = await kubelet.measure(node())
+            found, _ = await asyncio.gather(kubelet.measure(a), kubelet.measure(a))
             assert found.active == {"cpu": 0.25, "mem": 0.25}
             assert found.at == 1_699_999_980
-        api.credentials = Credentials(lambda: replace(access, ca_file=None))
-        async with source("KubeletSummary", api, port=port) as kubelet:
+        assert api.tokens == ["ServiceAccount ns/load-kubelet-stats"], "one for all nodes"
+        async with source("KubeletSummary", annotators_api(), port=port) as kubelet:
             with pytest.raises(MeasurementError):
-                await kubelet.measure(node())
-        async with source("KubeletSummary", api, port=port, insecure_skip_verify=True) as kubelet:
-            assert await kubelet.measure(node())
-    assert seen[0] == ("/stats/summary?only_cpu_and_memory=true", "Bearer secret")
-    assert len(seen) == 2
+                await kubelet.measure(a)
+        unverified = annotators_api()
+        async with source(
+            "KubeletSummary", unverified, port=port, insecure_skip_verify=True
+        ) as kubelet:
+            assert await kubelet.measure(a)
+    assert seen == [("/stats/summary?only_cpu_and_memory=true", "Bearer weak")] * 3
+
+
+@pytest.mark.parametrize("known", [10250, 0], ids=["kubelet at 10250", "unknown"])
+async def test_no_other_port_of_a_node_receives_a_token(served, known):
+    seen = []
+
+    async def handler(request):
+        seen.append(request.path)
+        return web.json_response(SUMMARY)
+
+    api = annotators_api()
+    async with (
+        serving(handler, kubelet_tls(served)) as port,
+        source("KubeletSummary", api, port=port, insecure_skip_verify=True) as kubelet,
+    ):
+        with pytest.raises(MeasurementError, match="is not that of its kubelet, 10250; correct"):
+            await kubelet.measure(node(kubelet=known))
+    assert (seen, api.tokens) == ([], [])
+
+
+async def test_a_refused_token_for_kubelets_is_explained(served):
+    api = annotators_api()
+    api.error = NotFound(ApiRequest("create", "/token"), status=404)
+    async with source("KubeletSummary", api, port=10250) as kubelet:
+        with pytest.raises(MeasurementError, match="no token for kubelets"):
+            await kubelet.measure(node())
+
+
+SECRET_TEXT = "root:x:0:0"
+
+
+async def raw_server(answer):
+    """A server that answers every connection with these bytes, HTTP or not."""
+
+    async def connected(_, writer):
+        writer.write(answer)
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(connected, "127.0.0.1", 0)
+    return server, server.sockets[0].getsockname()[1]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        SECRET_TEXT.encode(),
+        b"HTTP/1.1 200 " + SECRET_TEXT.encode() + b"\r\n\r\n" + SECRET_TEXT.encode(),
+        b"HTTP/1.1 403 no\r\nContent-Length: 10\r\n\r\n" + SECRET_TEXT.encode(),
+        b"HTTP/1.1 500 " + SECRET_TEXT.encode() + b"\r\nContent-Length: 0\r\n\r\n",
+        b"HTTP/1.1 302 no\r\nLocation: http://" + SECRET_TEXT.encode() + b"\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\n" + SECRET_TEXT.encode() + b" \x00\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + SECRET_TEXT.encode(),
+        *(
+            b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body.encode())
+            for body in (
+                json.dumps({"status": "error", "error": SECRET_TEXT}),
+                json.dumps({"status": "success", "data": {"resultType": SECRET_TEXT}}),
+                json.dumps({"status": "success", "data": {"resultType": "vector"},
+                            "warnings": [SECRET_TEXT]}),
+            )
+        ),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("kind", ["Prometheus", "NodeMetrics"])
+async def test_an_error_has_nothing_of_the_answer_but_its_status(kind, answer):
+    server, port = await raw_server(answer)
+    fields = {"url": f"http://127.0.0.1:{port}"} if kind == "Prometheus" else {"port": port}
+    async with server, source(kind, **fields) as found:
+        with pytest.raises(MeasurementError) as raised:
+            await found.measure(node())
+        assert "root" not in f"{raised.value} {found.warning}"
 
 
 @pytest.mark.parametrize(
@@ -410,7 +507,7 @@ async def test_warning_is_reported_and_values_are_used():
         source("Prometheus", url=f"http://127.0.0.1:{port}") as found,
     ):
         assert len((await found.measure(node("a", "10.0.0.1"))).usage) == 6
-        assert found.warning.endswith("remote read failed")
+        assert found.warning.endswith("try the query in Prometheus, which shows them")
 
 
 async def test_failed_query_does_not_affect_the_others():
@@ -463,10 +560,10 @@ async def test_prometheus_over_https(served, first_certificate):
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
-        (None, "no reason given"),
-        ({"status": "error", "error": "parse error"}, "parse error"),
-        ({"status": "success", "data": {"resultType": "matrix"}}, "a matrix, not a vector"),
-        ({"status": "success"}, "not a vector"),
+        (None, "the query failed"),
+        ({"status": "error", "error": "parse error"}, "the query failed"),
+        ({"status": "success", "data": {"resultType": "matrix"}}, "not return an instant vector"),
+        ({"status": "success"}, "not return an instant vector"),
     ],
 )
 def test_invalid_query_responses_are_explained(answer, message):

@@ -26,8 +26,8 @@ class LoadSource(Protocol):
         """Close connections."""
 
 
-def make_source(policy: LoadPolicy, api: ApiClient) -> LoadSource:
-    """The source that a policy configures.
+def make_source(policy: LoadPolicy, api: ApiClient, namespace: str) -> LoadSource:
+    """The source that a policy configures; `namespace` has the account that kubelets see.
 
     Each import is deferred: it loads dependencies of one source only.
     """
@@ -39,7 +39,7 @@ def make_source(policy: LoadPolicy, api: ApiClient) -> LoadSource:
     if kind == KUBELET_SUMMARY:
         from .kubelet_summary import KubeletSummary
 
-        return KubeletSummary(policy, api)
+        return KubeletSummary(policy, api, namespace)
     if kind == PROMETHEUS:
         from .prometheus import Prometheus
 

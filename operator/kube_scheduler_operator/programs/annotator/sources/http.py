@@ -43,7 +43,8 @@ async def get_json(
     """GET the JSON of a URL, or POST `data` as a form.
 
     Raises:
-        MeasurementError: no response, a status other than 200, too large, or not JSON.
+        MeasurementError: no response, a status other than 200, too large, or not JSON; the message
+            has nothing of the response but its status code.
     """
     method = "GET" if data is None else "POST"
     try:
@@ -52,21 +53,40 @@ async def get_json(
         ) as response:
             body = await _read(response, limit)
             if response.status != 200:
-                text = " ".join(body[:200].decode("utf-8", "replace").split())
-                raise MeasurementError(f"{url}: {response.status}: {text}")
+                # Never its body: the URL may lead anywhere, and the message to a status.
+                raise MeasurementError(f"{url}: the response has status {response.status}")
     except TimeoutError:
         raise MeasurementError(f"{url}: request timed out") from None
+    except (aiohttp.ClientSSLError, ssl.SSLError) as error:
+        raise MeasurementError(f"{url}: {_tls_error(error)}") from None
     except aiohttp.ClientConnectorError as error:
         number = error.os_error.errno  # asyncio's message has the address instead of the cause
         why = os.strerror(number) if number else str(error.os_error) or "no connection"
         raise MeasurementError(f"{url}: {why}") from None
-    except (aiohttp.ClientError, OSError, ValueError, RuntimeError) as error:
-        # RuntimeError: the session was closed because the policy switched to another source.
-        raise MeasurementError(f"{url}: {str(error) or type(error).__name__}") from None
+    except RuntimeError:  # the policy has switched to another source
+        raise MeasurementError(f"{url}: the session is closed") from None
+    except (aiohttp.ClientError, OSError, ValueError) as error:
+        # The text of these errors may quote the response.
+        raise MeasurementError(f"{url}: {_connection_error(error)}") from None
     try:
         return orjson.loads(body)
     except orjson.JSONDecodeError:
         raise MeasurementError(f"{url}: the response is not JSON") from None
+
+
+def _tls_error(error: Exception) -> str:
+    cause = getattr(error, "certificate_error", None) or getattr(error, "os_error", error)
+    why = getattr(cause, "verify_message", "") or getattr(cause, "reason", "") or "TLS failed"
+    return str(why)
+
+
+def _connection_error(error: Exception) -> str:
+    if isinstance(error, aiohttp.ServerDisconnectedError | aiohttp.ClientPayloadError):
+        return "the connection was closed before the end of the response"
+    if isinstance(error, aiohttp.ClientResponseError):
+        return "the response is not HTTP"
+    number = getattr(error, "errno", None)
+    return os.strerror(number) if number else type(error).__name__
 
 
 async def _read(response: aiohttp.ClientResponse, limit: int) -> bytes:

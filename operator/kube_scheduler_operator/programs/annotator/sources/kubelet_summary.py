@@ -1,4 +1,4 @@
-"""Source KubeletSummary: `/stats/summary` of every kubelet, with the annotator's credentials.
+"""Source KubeletSummary: `/stats/summary` of every kubelet, with a token for nothing else.
 
 Kubelets authorize `get` on `nodes/stats` through the API server. Like metrics-server, they provide
 no history.
@@ -20,37 +20,49 @@ from ....policies.pods import seconds
 from ..measurement import Measurement, MeasurementError
 from ..nodes import AnnotatedNode
 from .http import at_host, get_json, session
+from .kubelet_token import KubeletToken
 from .metrics_server import instant
 
+DEFAULT_PORT: Final = 10250
 PATH: Final = "/stats/summary?only_cpu_and_memory=true"
 
 
 class KubeletSummary:
-    """Polls each kubelet, with the credentials and the CA of the API client."""
+    """Polls each kubelet at its port, with the CA of the API client."""
 
     warning = ""
     per_node = True
 
     def __init__(
-        self, policy: LoadPolicy, api: ApiClient, now: Callable[[], float] = time.time
+        self,
+        policy: LoadPolicy,
+        api: ApiClient,
+        namespace: str,
+        now: Callable[[], float] = time.time,
     ) -> None:
         self._source, self._credentials, self._now = policy.source, api.credentials, now
         self._client = session(policy.source.timeout)
+        self._token = KubeletToken(api, namespace, time.monotonic)
         self._tls: tuple[Access, ssl.SSLContext] | None = None
 
     async def measure(self, node: AnnotatedNode) -> Measurement:
         """The load of one node. Raises MeasurementError."""
         if not node.address:
             raise MeasurementError("the node has no address")
+        if self._source.port != (node.kubelet_port or DEFAULT_PORT):
+            raise MeasurementError(
+                f"port {self._source.port} is not that of its kubelet, "
+                f"{node.kubelet_port or DEFAULT_PORT}; correct source.kubeletSummary.port"
+            )
         try:
-            access = await self._credentials.access()
-            tls = self._context(access)
+            tls = self._context(await self._credentials.access())
         except CredentialsError as error:
             raise MeasurementError(str(error)) from error
+        token = await self._token.get()
         summary = await get_json(
             self._client,
             at_host("https", node.address, self._source.port, PATH),
-            headers={"Authorization": access.authorization} if access.authorization else {},
+            headers={"Authorization": f"Bearer {token}"},
             tls=tls,
         )
         return read_summary(summary, node.capacities, self._now())
@@ -60,11 +72,12 @@ class KubeletSummary:
         await self._client.close()
 
     def _context(self, access: Access) -> ssl.SSLContext:
-        """TLS context for kubelets: the cluster's CA and the client certificate, if any."""
+        """TLS context for kubelets: the cluster's CA, without a client certificate."""
         transport = access.transport
         if self._tls is None or self._tls[0] != transport:
             verify = not self._source.insecure_skip_verify
-            context = replace(transport, server="https://", verify=verify).ssl_context()
+            bare = replace(transport, cert_file=None, key_file=None)
+            context = replace(bare, server="https://", verify=verify).ssl_context()
             if context is None:
                 raise CredentialsError("no TLS is configured")
             self._tls = (transport, context)

@@ -98,11 +98,10 @@ class Prometheus(BulkSource[Samples]):
 def read_vector(response: Any) -> tuple[dict[str, tuple[float, float]], list[str]]:
     """(Samples by instance, warnings) of an instant query. Raises MeasurementError."""
     if not isinstance(response, Mapping) or response.get("status") != "success":
-        reason = response.get("error") if isinstance(response, Mapping) else None
-        raise MeasurementError(f"the query failed: {reason or 'no reason given'}")
+        raise MeasurementError("the query failed; try it in Prometheus, which shows the reason")
     data = response.get("data") or {}
     if data.get("resultType") != "vector":
-        raise MeasurementError(f"the query returns a {data.get('resultType')}, not a vector")
+        raise MeasurementError("the query does not return an instant vector; correct it")
     found: dict[str, tuple[float, float]] = {}
     for series in data.get("result") or ():
         instance = (series.get("metric") or {}).get("instance")
@@ -113,7 +112,8 @@ def read_vector(response: Any) -> tuple[dict[str, tuple[float, float]], list[str
         host, colon, port = instance.rpartition(":")
         if colon and port.isdecimal():
             found[f":{host.strip('[]')}"] = sample
-    return found, [str(warning) for warning in response.get("warnings") or ()]
+    warned = "the response has warnings; try the query in Prometheus, which shows them"
+    return found, [warned] if response.get("warnings") else []
 
 
 def _sample(pair: Any) -> tuple[float, float]:

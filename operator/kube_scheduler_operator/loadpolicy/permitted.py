@@ -1,0 +1,93 @@
+"""What users may set in a LoadPolicy beyond its rules: arguments of node-metrics, and a token.
+
+node-metrics runs as root on every node and the annotator may patch nodes, so their arguments are an
+allow-list. A token is sent only to the host that the label of its Secret names: whoever may write
+LoadPolicies could otherwise have any Secret of the namespace sent anywhere. Only the current spec
+is checked; a version that was accepted before stays in use.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from ..base import names
+from ..base.findings import Problem, listing
+from ..base.objects import Object, label, mapping
+
+NOT_ALLOWED: Final = "NotAllowed"
+
+WITH_VALUE: Final = (
+    "--cgroup", "--cpu-capacity", "--interval", "--memory-capacity", "--moments-window", "-v",
+)  # fmt: skip
+WITHOUT_VALUE: Final = ("--max-of-samples",)
+"""The arguments of node-metrics that users may set; all others belong to the operator."""
+
+_VALUE: Final = re.compile(r"[A-Za-z0-9@:._/\\$()-]+")
+_HOST: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
+"""Hosts that fit into a label's value."""
+
+
+def refused_settings(
+    spec: Mapping[str, Any], secrets: Mapping[str, Object], namespace: str
+) -> Iterator[Problem]:
+    """The settings that are not permitted.
+
+    Args:
+        spec: the spec of a LoadPolicy.
+        secrets: the Secrets with the label TOKEN_FOR_LABEL, by name.
+        namespace: the target namespace, which has them.
+    """
+    source = mapping(spec.get("source"))
+    arguments = mapping(source.get("nodeMetrics")).get("args")
+    for index, argument in enumerate(arguments if isinstance(arguments, list) else ()):
+        if not _is_allowed(str(argument)):
+            path = ("spec", "source", "nodeMetrics", "args", index)
+            allowed = listing((*(f"{flag}=VALUE" for flag in WITH_VALUE), *WITHOUT_VALUE))
+            message = f'"{argument}" is not an argument that can be set here; use {allowed}'
+            yield Problem(NOT_ALLOWED, path, message)
+    prometheus = mapping(source.get("prometheus"))
+    token = mapping(prometheus.get("tokenSecret"))
+    if token.get("name"):
+        yield from _token(str(token["name"]), str(prometheus.get("url") or ""), secrets, namespace)
+
+
+def _is_allowed(argument: str) -> bool:
+    flag, equals, value = argument.partition("=")
+    if not equals:
+        return flag in WITHOUT_VALUE
+    return flag in WITH_VALUE and bool(_VALUE.fullmatch(value)) and ".." not in value
+
+
+def _token(name: str, url: str, secrets: Mapping[str, Object], namespace: str) -> Iterator[Problem]:
+    path = ("spec", "source", "prometheus", "tokenSecret", "name")
+    host = _host(url)
+    if not host:
+        message = (
+            "a token is sent only to a host of at most 63 letters, digits, dots and dashes; "
+            "correct url"
+        )
+        yield Problem(NOT_ALLOWED, ("spec", "source", "prometheus", "url"), message)
+    elif label(secrets.get(name) or {"metadata": {}}, names.TOKEN_FOR_LABEL).lower() != host:
+        labelled = f"{names.TOKEN_FOR_LABEL}={host}"
+        message = (
+            f'Secret "{name}" does not permit that its token is sent to {host}; run kubectl -n '
+            f"{namespace} label secret {name} {labelled}"
+        )
+        yield Problem(NOT_ALLOWED, path, message)
+
+
+def _host(url: str) -> str:
+    """The host of a URL in lower case; empty if it is ambiguous or cannot be a label's value."""
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname or ""
+        port = parts.port
+    except ValueError:
+        return ""
+    plain = f"{host}:{port}" if port is not None else host
+    if parts.netloc.lower() != plain or parts.query or parts.fragment or not _HOST.fullmatch(host):
+        return ""
+    return host
