@@ -42,9 +42,11 @@ class _Connection(http.client.HTTPSConnection):
 
 
 class Api:
-    """The API server of a sandbox, as its administrator."""
+    """The API server of a sandbox, as its administrator, or as `user` in `groups`."""
 
-    def __init__(self, sandbox: Sandbox) -> None:
+    def __init__(self, sandbox: Sandbox, user: str = "", groups: tuple[str, ...] = ()) -> None:
+        self._identity = {"Impersonate-User": user} if user else {}
+        self._groups = groups
         pki = sandbox.state / "pki"
         self._port = sandbox.api_port
         self._context = ssl.create_default_context(cafile=str(pki / "ca.crt"))
@@ -72,7 +74,7 @@ class Api:
             server = self._connection(fresh=fresh)
             reused = server.sock is not None
             try:
-                server.request(method, path, content, {"Content-Type": kind})
+                self._send(server, method, path, content, kind)
                 answer = server.getresponse()
                 text = answer.read().decode(errors="replace")
                 break
@@ -85,6 +87,19 @@ class Api:
             message = _object(text).get("message", text[:500])
             raise ApiError(answer.status, f"{method} {path}: {answer.status} {message}")
         return text
+
+    def _send(
+        self, server: _Connection, method: str, path: str, content: str | None, kind: str
+    ) -> None:
+        server.putrequest(method, path)
+        headers = {"Content-Type": kind, **self._identity}
+        if content is not None:
+            headers["Content-Length"] = str(len(content.encode()))
+        for name, value in headers.items():
+            server.putheader(name, value)
+        for group in self._groups:
+            server.putheader("Impersonate-Group", group)
+        server.endheaders(content.encode() if content is not None else None)
 
     def watch(self, path: str, accept: str = "application/json") -> Iterator[Object]:
         """The events of one watch request, until the server ends it.

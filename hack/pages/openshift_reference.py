@@ -461,6 +461,11 @@ REASONS: tuple[Reason, ...] = (
     ),
     Reason(
         _OBJECTS,
+        "ServiceAccount load-kubelet-stats",
+        "what kubelets see of the annotator, whose own token goes to the API server only",
+    ),
+    Reason(
+        _OBJECTS,
         "Role* prometheus-k8s",
         "monitoring is a separate component, deploy/monitoring/openshift",
     ),

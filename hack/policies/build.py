@@ -13,10 +13,12 @@ from typing import Final
 
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import PLATFORMS
+from kube_scheduler_operator.programs.annotator.annotation import KEYS
 from kube_scheduler_operator.schedulerconfig.in_tree_plugins import NEWEST, OLDEST
 from kube_scheduler_operator.schedulerconfig.schema import CONFIGURATION, List, Struct, Type
+from kube_scheduler_operator.secondary.confinement import OWN_VOLUMES
 
-from . import arguments, profiles, settings
+from . import arguments, confinement, profiles, settings
 from .cel import LONGEST, decode, get, let, restart, text, wrapped
 
 GROUP: Final = "kube-scheduler-operator.dev"
@@ -44,6 +46,8 @@ class Policy:
         changed: name and expression of the condition under which the policy applies.
         variables: name -> expression, in order of their dependencies.
         versioned: whether it needs the operand's version.
+        failure: the result of an expression that fails.
+        operations: those that it validates.
     """
 
     kind: str
@@ -53,6 +57,8 @@ class Policy:
     changed: tuple[str, str]
     variables: Mapping[str, str]
     versioned: bool = True
+    failure: str = "Ignore"
+    operations: str = "CREATE, UPDATE"
 
     @property
     def name(self) -> str:
@@ -63,7 +69,14 @@ class Policy:
 def policies() -> list[Policy]:
     """All of them."""
     restart()
-    return [_kube_scheduler(), _scheduler(), _scheduler_profile(), _secondary_scheduler()]
+    return [
+        _kube_scheduler(),
+        _scheduler(),
+        _scheduler_profile(),
+        _secondary_scheduler(),
+        _secondary_scheduler_pods(),
+        _annotated_nodes(),
+    ]
 
 
 def files() -> dict[str, str]:
@@ -75,7 +88,7 @@ _SPEC: Final = "dyn(object).spec"
 """Dynamically typed, so that the stored value counts and not its definition's type."""
 
 
-# --- the four policies ---------------------------------------------------------------------------
+# --- the policies --------------------------------------------------------------------------------
 
 
 def _kube_scheduler() -> Policy:
@@ -158,6 +171,61 @@ def _secondary_scheduler() -> Policy:
             **_settings(root, {}, _KUBE, beside=_SPEC),
             **_profiles(text("spec.profiles"), first_is_named=True),
         },
+    )  # fmt: skip
+
+
+def _secondary_scheduler_pods() -> Policy:
+    """What a SecondaryScheduler adds to its Pods, and how it starts them."""
+    root = text("spec")
+    named = f"{get(_SPEC, 'volumes', '[]')}.map(v, v.name)"
+    own = text(sorted(OWN_VOLUMES))
+    return Policy(
+        "secondaryscheduler-pods", GROUP, "v1alpha1", "secondaryschedulers",
+        ("spec-changed", "oldObject == null || oldObject.spec != object.spec"),
+        {
+            "indices": _INDICES,
+            "volumeNames": f"{named}.filter(v, !(v in {own}))",
+            f"sidecar{_MISTAKES}": confinement.sidecars(_SPEC, root),
+            f"volume{_MISTAKES}": confinement.volumes(_SPEC, root),
+            f"command{_MISTAKES}": confinement.command(_SPEC, root),
+            f"flag{_MISTAKES}": confinement.extra_arguments(_SPEC, root),
+        },
+        versioned=False,
+    )  # fmt: skip
+
+
+def _annotated_nodes() -> Policy:
+    """RBAC cannot restrict the annotator's PATCH to its annotations.
+
+    Nothing else validates it, so an expression that fails refuses the request.
+    """
+    accounts = [
+        f"system:serviceaccount:{platform.target_namespace}:{names.LOAD_ANNOTATOR}"
+        for platform in PLATFORMS.values()
+    ]
+    keys = text(sorted(key for family in KEYS.values() for key in family))
+    metadata = [
+        f"{get('m', key, default)} == {get('o', key, default)}"
+        for key, default in (("labels", "{}"), ("finalizers", "[]"), ("ownerReferences", "[]"))
+    ]
+    same = " && ".join(("object.?spec == oldObject.?spec", *metadata))
+    changed = f"n.all(k, k in {keys} || k in b && b[k] == n[k]) && b.all(k, k in {keys} || k in n)"
+    notes = let(
+        get("m", "annotations", "{}"), "n", let(get("o", "annotations", "{}"), "b", changed)
+    )
+    rule = let(
+        "dyn(object).metadata",
+        "m",
+        let("dyn(oldObject).metadata", "o", f"{same} && {notes}"),
+    )
+    message = text("metadata: the annotator may change its annotations of nodes only")
+    return Policy(
+        "node", "", "v1", "nodes",
+        ("is-the-annotator", f"request.userInfo.username in {text(list(dict.fromkeys(accounts)))}"),
+        {"indices": _INDICES, f"node{_MISTAKES}": f'({rule} ? "" : {message})'},
+        versioned=False,
+        failure="Fail",
+        operations="UPDATE",
     )  # fmt: skip
 
 
@@ -291,10 +359,13 @@ def rendered(policy: Policy) -> str:
         "kind: ValidatingAdmissionPolicy",
         *_metadata(policy.name),
         "spec:",
-        "  # The operator validates everything again, and a failing policy must not block the",
-        "  # repair of a scheduler.",
-        "  failurePolicy: Ignore",
     ]
+    if policy.failure == "Ignore":
+        out += [
+            "  # The operator validates everything again, and a failing policy must not block the",
+            "  # repair of a scheduler.",
+        ]
+    out.append(f"  failurePolicy: {policy.failure}")
     if policy.versioned:
         out += [
             "  # The operator reports the version of all schedulers there.",
@@ -305,9 +376,9 @@ def rendered(policy: Policy) -> str:
     out += [
         "  matchConstraints:",
         "    resourceRules:",
-        f"      - apiGroups: [{policy.group}]",
+        f"      - apiGroups: [{policy.group or text('')}]",
         f"        apiVersions: [{policy.version}]",
-        "        operations: [CREATE, UPDATE]",
+        f"        operations: [{policy.operations}]",
         f"        resources: [{policy.resource}]",
         "  matchConditions:",
         f"    - name: {name}",

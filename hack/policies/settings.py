@@ -14,6 +14,7 @@ from kube_scheduler_operator.schedulerconfig.flags import ON_RECORD, flag_names
 from kube_scheduler_operator.schedulerconfig.schema import API_VERSION, KIND
 
 from .cel import at, each, get, joined, let, lines, problem, text, when
+from .confinement import unsafe
 
 _TIMINGS: Final = ("leaseDuration", "renewDeadline", "retryPeriod")
 _DEFAULTS: Final = ("15s", "10s", "2s")  # kube-scheduler's, for null and zero
@@ -203,6 +204,7 @@ def flags(overrides: str, path: str) -> str:
         f'a.map(f, {normal} in {text(OPERATOR_FLAGS)}, {why}).join("\\n")',
         f'a.map(f, !{typed}, {wrong}).join("\\n")',
     ])  # fmt: skip
+    arguments = lines([arguments, unsafe(where, _of_platforms("scheduler_kubeconfig"))])
     no_map = problem(where, "arguments must be a map from flags to values")
     serving = at(path, "servingInfo")
     fields = list(SERVING)

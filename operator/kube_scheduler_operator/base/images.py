@@ -1,6 +1,6 @@
 """Which images objects of the API may name.
 
-Whoever may write such an object chooses what runs under accounts of the operator, so only the
+A user who may write such an object chooses what runs under accounts of the operator, so only the
 operator's own settings extend the list.
 """
 

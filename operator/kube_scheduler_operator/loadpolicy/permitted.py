@@ -1,9 +1,9 @@
 """What users may set in a LoadPolicy beyond its rules: arguments of node-metrics, and a token.
 
 node-metrics runs as root on every node and the annotator may patch nodes, so their arguments are an
-allow-list. A token is sent only to the host that the label of its Secret names: whoever may write
-LoadPolicies could otherwise have any Secret of the namespace sent anywhere. Only the current spec
-is checked; a version that was accepted before stays in use.
+allow-list. A token is sent only to the host that the label of its Secret names: a user
+who may write LoadPolicies could otherwise have any Secret of the namespace sent anywhere. Only the
+current spec is checked; a version that was accepted before stays in use.
 """
 
 from __future__ import annotations

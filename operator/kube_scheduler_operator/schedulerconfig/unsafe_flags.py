@@ -1,7 +1,7 @@
 """Flags with which a scheduler would trust, or show its state to, more than the cluster decides.
 
-kube-scheduler accepts them on its command line. In an object of the API they would give whoever may
-write it the credentials or the endpoints of a scheduler, so they are refused there.
+kube-scheduler accepts them on its command line. In an object of the API they would give its
+author the credentials or the endpoints of a scheduler, so they are refused there.
 """
 
 from __future__ import annotations
@@ -58,7 +58,9 @@ def unsafe_flags(flags: Mapping[str, Sequence[str]], kubeconfig: str = "") -> It
             yield _problem(name, f"this must stay {kubeconfig}: the Pod has no other; remove it")
         for path in _paths(values) if name == ALWAYS_ALLOWED else ():
             if path not in PUBLIC_PATHS:
-                message = f'"{path}" would be served to everybody; use {listing(PUBLIC_PATHS)}'
+                message = (
+                    f'"{path}" would be served without authorization; use {listing(PUBLIC_PATHS)}'
+                )
                 yield _problem(name, message)
         if any(_CONTROL.search(value) for value in values):
             yield _problem(name, "the value has a line break or control character; remove it")

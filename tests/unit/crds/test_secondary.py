@@ -87,6 +87,6 @@ def test_every_rule_names_the_fix() -> None:
     messages = [
         rule["message"] for node in nodes for rule in node.get("x-kubernetes-validations", ())
     ]
-    assert len(messages) == 8
+    assert len(messages) == 10
     for message in messages:
         assert re.search(r"\b(use|remove|write|create)\b", message), message

@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from kube_scheduler_operator.base import names
+from kube_scheduler_operator.base.platform import PLATFORMS
 from kube_scheduler_operator.controlplane.overrides import SERVING_FLAGS
 from kube_scheduler_operator.schedulerconfig.in_tree_plugins import NEWEST, OLDEST, PLUGINS
 from kube_scheduler_operator.schedulerconfig.schema import (
@@ -38,6 +39,7 @@ ON = "admissionPolicy.enabled=true"
 
 # The first test that needs Helm may build it.
 pytestmark = pytest.mark.timeout(60, func_only=True)
+NODES = "node.kube-scheduler-operator.dev"
 each_policy = pytest.mark.parametrize("policy", POLICIES, ids=lambda one: one["metadata"]["name"])
 
 
@@ -79,6 +81,15 @@ def test_the_fields_are_those_of_the_schema() -> None:
 @each_policy
 def test_a_policy_never_blocks_a_repair(policy: Object) -> None:
     spec = policy["spec"]
+    if policy["metadata"]["name"] == NODES:
+        # It limits one account of the operator, and nothing else does.
+        assert spec["failurePolicy"] == "Fail"
+        (condition,) = spec["matchConditions"]
+        for platform in PLATFORMS.values():
+            account = f"{platform.target_namespace}:{names.LOAD_ANNOTATOR}"
+            assert f'"system:serviceaccount:{account}"' in condition["expression"]
+        assert condition["expression"].startswith("request.userInfo.username in")
+        return
     assert spec["failurePolicy"] == "Ignore"
     (condition,) = spec["matchConditions"]
     assert "oldObject" in condition["expression"], "existing errors are accepted"
@@ -158,4 +169,6 @@ def test_the_chart_sets_extra_plugins_by_image(
         for variable in spec.get("variables", ())
         if variable["name"] == EXTRA_PLUGINS
     ]
-    assert found == [plugins] * (len(POLICIES) - 1)
+    versioned = [p for p in POLICIES if p["spec"]["variables"][0]["name"] == EXTRA_PLUGINS]
+    assert found == [plugins] * len(versioned)
+    assert len(versioned) >= 3

@@ -1,4 +1,4 @@
-"""docs/rights.md lists the rights of every ServiceAccount; it is generated from the manifests.
+"""docs/rights.md lists the rights of every ServiceAccount, generated from the manifests.
 
 `pytest tests/unit/deploy --update` regenerates it.
 """
@@ -10,15 +10,20 @@ from pathlib import Path
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import PLATFORMS, Platform
 
+from .overlays import DEPLOY, build
 from .test_overlays import bound
 
 DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "rights.md"
-HEAD = """\
-# RBAC: rights of every account
+ACCOUNTS_HEAD = """\
+## Accounts
 
-What every ServiceAccount may do; a test generates this page from `deploy/`. OpenShift's own
+What every ServiceAccount may do; a test generates this part from `deploy/`. OpenShift's own
 operator, its installer and a token on every control-plane disk are bound to `cluster-admin`: every
 cell would be "everything".
+
+With the admission policies, `patch` of nodes by `load-annotator` is limited to its annotations. The
+operator lists Secrets with the label `kube-scheduler-operator.dev/token-for` and keeps their labels
+only; it creates Pods in that namespace, and could read them anyway.
 
 The hook of the Helm chart has additional rights while `helm uninstall` runs it:
 `deploy/helm/templates/uninstall.yaml`.
@@ -58,14 +63,14 @@ def rows(platform: Platform, account: str, namespace: str) -> list[str]:
 
 
 def section(platform: Platform) -> str:
-    text = f"\n## {platform.name}\n"
+    text = f"\n### {platform.name}\n"
     for account, what in ACCOUNTS.items():
         operators = account == names.PROGRAM
         namespace = platform.operator_namespace if operators else platform.target_namespace
         found = rows(platform, account, namespace)
         if not found and account not in (names.PROGRAM, names.INSTALLER_SERVICE_ACCOUNT):
             continue  # the platform does not have it
-        text += f"\n### `{account}`: {what}\n\n"
+        text += f"\n#### `{account}`: {what}\n\n"
         if found:
             head = "| Where | What | Names | Verbs |\n|---|---|---|---|\n"
             text += head + "\n".join(found) + "\n"
@@ -75,7 +80,27 @@ def section(platform: Platform) -> str:
 
 
 def test_the_page_lists_what_the_manifests_grant(golden) -> None:
-    golden(DOCUMENT, HEAD + "".join(section(platform) for platform in PLATFORMS.values()))
+    by_hand = DOCUMENT.read_text(encoding="utf-8").partition("## Accounts\n")[0]
+    generated = "".join(section(platform) for platform in PLATFORMS.values())
+    golden(DOCUMENT, by_hand + ACCOUNTS_HEAD + generated)
+
+
+def test_the_roles_for_people_are_those_of_the_page() -> None:
+    text = DOCUMENT.read_text(encoding="utf-8").partition("\n## What")[0]
+    for platform in PLATFORMS.values():
+        roles = {
+            obj["metadata"]["name"]: obj["metadata"]["labels"]
+            for obj in build(DEPLOY / platform.name)
+            if obj["kind"] == "ClusterRole" and f"| `{obj['metadata']['name']}` |" in text
+        }
+        assert {
+            name: [key.rpartition("-")[2] for key in labels if "aggregate-to" in key]
+            for name, labels in roles.items()
+        } == {
+            f"{names.PROGRAM}-view": ["view"],
+            f"{names.PROGRAM}-edit-profiles": ["edit"],
+            f"{names.PROGRAM}-admin": [],
+        }
 
 
 def test_installer_pods_have_no_rights() -> None:

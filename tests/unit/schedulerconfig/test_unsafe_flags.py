@@ -12,9 +12,9 @@ FILE = "/etc/kubernetes/scheduler.conf"
 @pytest.mark.parametrize(
     ("flag", "value", "message"),
     [
-        ("authorization-always-allow-paths", "/*", "would be served to everybody"),
+        ("authorization-always-allow-paths", "/*", "would be served without authorization"),
         ("authorization-always-allow-paths", "/healthz,/debug/*", '"/debug/*" would be served'),
-        ("authorization-always-allow-paths", "/configz", "would be served to everybody"),
+        ("authorization-always-allow-paths", "/configz", "would be served without authorization"),
         ("authentication-skip-lookup", "true", "the cluster decides whom the scheduler trusts"),
         ("authentication-skip-lookup", "1", "the cluster decides whom the scheduler trusts"),
         ("master", "https://evil.example", "would send its credentials"),
