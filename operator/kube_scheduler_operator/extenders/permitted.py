@@ -10,13 +10,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from ..base.findings import Problem, listing
+from ..base.findings import Path, Problem, listing
 from ..base.images import AllowedImages
 from ..base.objects import mapping
+from .agent import LOAD_DIRECTORY, LOAD_KEY
 from .agent_policies import policy_name
 from .entry import agent_of
 
 NOT_ALLOWED: Final = "NotAllowed"
+POLICY_FILE: Final = "policyFile"
+"""The only argument of a policy that names a file."""
 
 _COMMON: Final = ("HTTP_PORT", "LOG_LEVEL", "TZ")
 _RUNTIME: Final = ("PYTHON", "LD_", "KUBERNETES_", "KUBE", "SSL", "GLIBC_", "MALLOC_", "OPENSSL")
@@ -32,6 +35,12 @@ def refused_settings(spec: Mapping[str, Any], images: AllowedImages) -> Iterator
     image = str(agent.get("image") or "")
     if image and not images.allows(image):
         yield Problem(NOT_ALLOWED, ("agent", "image"), images.refusal(image))
+    for index, each in enumerate(agent.get("policies") or ()):
+        file = mapping(mapping(each).get("arguments")).get(POLICY_FILE)
+        if file is not None and not image and not _is_mounted(str(file), agent):
+            path: Path = ("agent", "policies", index, "arguments", POLICY_FILE)
+            message = f'an agent does not have file "{file}"; remove this and set agent.loadPolicy'
+            yield Problem(NOT_ALLOWED, path, message)
     known = _known_variables(agent)
     for name in mapping(agent.get("env")):
         path = ("agent", "env", str(name))
@@ -43,6 +52,10 @@ def refused_settings(spec: Mapping[str, Any], images: AllowedImages) -> Iterator
         elif name not in known:
             message = f'no policy of the agent reads variable "{name}"; use {listing(known)}'
             yield Problem(NOT_ALLOWED, path, message)
+
+
+def _is_mounted(file: str, agent: Mapping[str, Any]) -> bool:
+    return bool(agent.get("loadPolicy")) and file == f"{LOAD_DIRECTORY}/{LOAD_KEY}"
 
 
 def _known_variables(agent: Mapping[str, Any]) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""What users may set in a LoadPolicy beyond its rules: arguments of node-metrics, and a token.
+"""What users may set in a LoadPolicy beyond its rules: settings of node-metrics, and a token.
 
 node-metrics runs as root on every node and the annotator may patch nodes, so their arguments are an
 allow-list. A token is sent only to the host that the label of its Secret names: a user
@@ -14,8 +14,9 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from ..base import names
-from ..base.findings import Problem, listing
+from ..base.findings import Path, Problem, listing
 from ..base.objects import Object, label, mapping
+from ..extenders.entry import TAKEN_PORTS
 
 NOT_ALLOWED: Final = "NotAllowed"
 
@@ -25,6 +26,8 @@ WITH_VALUE: Final = (
 WITHOUT_VALUE: Final = ("--max-of-samples",)
 """The arguments of node-metrics that users may set; all others belong to the operator."""
 
+_FIRST_PORT: Final = 1024
+"""The first that needs no privileges."""
 _VALUE: Final = re.compile(r"[A-Za-z0-9@:._/\\$()-]+")
 _HOST: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 """Hosts that fit into a label's value."""
@@ -44,10 +47,18 @@ def refused_settings(
     arguments = mapping(source.get("nodeMetrics")).get("args")
     for index, argument in enumerate(arguments if isinstance(arguments, list) else ()):
         if not _is_allowed(str(argument)):
-            path = ("spec", "source", "nodeMetrics", "args", index)
+            path: Path = ("spec", "source", "nodeMetrics", "args", index)
             allowed = listing((*(f"{flag}=VALUE" for flag in WITH_VALUE), *WITHOUT_VALUE))
             message = f'"{argument}" is not an argument that can be set here; use {allowed}'
             yield Problem(NOT_ALLOWED, path, message)
+    port = mapping(source.get("nodeMetrics")).get("port")
+    if isinstance(port, int) and (0 < port < _FIRST_PORT or port in TAKEN_PORTS):
+        path = ("spec", "source", "nodeMetrics", "port")
+        message = (
+            f"port {port} of nodes belongs to Kubernetes or needs privileges; use another from "
+            f"{_FIRST_PORT} on"
+        )
+        yield Problem(NOT_ALLOWED, path, message)
     prometheus = mapping(source.get("prometheus"))
     token = mapping(prometheus.get("tokenSecret"))
     if token.get("name"):

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..base import names
 from ..base.findings import Problem
+from ..base.images import EVERY_IMAGE
 from ..base.objects import mapping
 from ..schedulerconfig.crd_schema import validate_object
 from ..schedulerconfig.warnings import ConfiguredScheduler
@@ -147,6 +148,8 @@ def _check_one(
     checked: Checked,
 ) -> None:
     """Check one SecondaryScheduler; add the schedulerNames that it serves to `served`."""
+    from ..secondary.permitted import refused_settings
+
     if next(validate_object(item.value, DEFINITION, VERSION), None) is not None:
         return  # reported separately; composition needs a valid object
     objects = [each.value for each in profiles.values()]
@@ -158,7 +161,9 @@ def _check_one(
         checked.problems += problems_of(profile_result, profiles)
     for one in result.extenders.chosen.results:
         checked.problems += problems_of(one, extenders)
-    checked.problems += [(item, problem_of(finding)) for finding in composition.findings]
+    refused = refused_settings(result.request, "", EVERY_IMAGE, EVERY_IMAGE)
+    findings = (*composition.findings, *refused)
+    checked.problems += [(item, problem_of(finding)) for finding in findings]
     for name in dict.fromkeys(composition.scheduler_names):
         if name in served:
             message = (

@@ -27,6 +27,10 @@ ATTACKS: list[tuple[dict[str, Any], str]] = [
     ({"env": {"POLICY_OBJECTIVE": "x"}}, "agent.env.POLICY_OBJECTIVE"),
     ({"image": f"{MINE}:v1", "env": {"LD_PRELOAD": "/x.so"}}, "agent.env.LD_PRELOAD"),
     ({"image": f"{MINE}:v1", "env": {"https_proxy": "http://192.0.2.1"}}, "agent.env.https_proxy"),
+    (
+        {"policies": [{"name": "load-aware", "arguments": {"policyFile": "/proc/self/environ"}}]},
+        "agent.policies[0].arguments.policyFile",
+    ),
 ]
 IDS = [f"{path} {sorted(agent)}" for agent, path in ATTACKS]
 

@@ -60,6 +60,8 @@ def test_the_examples_would_start(path: Path) -> None:
         ((secondary(replicas="three"),), ("InvalidType", "spec.replicas")),
         ((secondary(extraArguments={"kubeconfig": "/k"}),),
          ("ReservedArgument", "spec.extraArguments.kubeconfig")),
+        ((secondary(volumes=[{"name": "x", "hostPath": {"path": "/"}}]),),
+         ("NotAllowed", "spec.volumes[0].hostPath")),
         ((secondary("kube-scheduler"),), ("LeaseTaken", "metadata.name")),
         ((secondary(profiles=[{"schedulerName": "default-scheduler"}]),),
          ("SchedulerNameTaken", "spec.profiles")),
