@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Final
 
 from ..base import names
@@ -18,6 +19,7 @@ from ..schedulerconfig.feature_gates import FLAG as FEATURE_GATES
 from ..schedulerconfig.feature_gates import Gates, parse_gates
 from ..schedulerconfig.flags import UNKNOWN_ARGUMENT, flag_names, validate_flags, void_flags
 from ..schedulerconfig.presets import PROFILES, default_config, profile_fragment
+from ..schedulerconfig.unsafe_flags import unsafe_flags
 from ..schedulerconfig.validation import Target
 from .feature_gates import SchedulerFeatureGates, choose, own_path
 from .ineffective_settings import ineffective_settings
@@ -175,7 +177,11 @@ def _check_flags(
     # OpenShift's kube-scheduler is a fork with flags and gates of its own, so its image decides.
     forked = inputs.platform.cluster_config
     stock = inputs.stock_image and not forked
-    for problem in validate_flags(flags, inputs.operand_version, stock=stock):
+    problems = chain(
+        validate_flags(flags, inputs.operand_version, stock=stock),
+        unsafe_flags(flags, inputs.platform.scheduler_kubeconfig),
+    )
+    for problem in problems:
         name = str(problem.path[0])
         if name in overrides.arguments:
             yield override_finding(problem, (ARGUMENTS, name))

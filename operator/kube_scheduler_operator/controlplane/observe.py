@@ -15,7 +15,7 @@ from ..base import names
 from ..base.findings import Finding, format_path
 from ..base.objects import mapping
 from ..model.inputs import Inputs
-from ..schedulerconfig.command_line import CONFIG_PATH, parse
+from ..schedulerconfig.command_line import CONFIG_PATH, FLAG_NAME, normalized_name, parse
 from ..schedulerconfig.flags import VOID_WITH_CONFIG
 from ..schedulerconfig.merge import merge_process
 from .overrides import ARGUMENTS, SERVING_INFO
@@ -113,9 +113,8 @@ def observe_stock_arguments(inputs: Inputs) -> Observation:
     kept = {
         name: values
         for name, values in flags.items()
-        if name not in _OURS
+        if _is_users(name)
         and name not in platform.dropped_arguments
-        and not name.startswith("leader-elect")
         and values != defaults.get(name)
     }
     findings = [
@@ -137,11 +136,20 @@ def _remembered(previous: Any) -> dict[str, list[str]]:
     arguments = previous.get(ARGUMENTS) if isinstance(previous, Mapping) else None
     if not isinstance(arguments, Mapping):
         return {}
+    # Another writer may have added what the operator never stores.
     return {
         name: list(values)
         for name, values in arguments.items()
-        if isinstance(values, list) and values and all(isinstance(value, str) for value in values)
+        if isinstance(values, list)
+        and values
+        and all(isinstance(value, str) for value in values)
+        and FLAG_NAME.fullmatch(name)
+        and _is_users(normalized_name(name))
     }
+
+
+def _is_users(name: str) -> bool:
+    return name not in _OURS and not name.startswith("leader-elect")
 
 
 def _fragment(flags: Mapping[str, list[str]]) -> dict[str, Any]:

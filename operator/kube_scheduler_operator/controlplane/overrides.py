@@ -20,7 +20,6 @@ from ..schedulerconfig.command_line import FLAG_NAME, Flags, flag_text, normaliz
 from ..schedulerconfig.go_values import boolean
 from ..schedulerconfig.merge import TypeMetaError, normalized_json, validate_type_meta
 from ..schedulerconfig.schema import API_VERSION, KIND
-from ..schedulerconfig.unsafe_flags import unsafe_flags
 
 ROOT: Final[Path] = ("spec", "unsupportedConfigOverrides")
 
@@ -94,10 +93,6 @@ def read_overrides(value: Any, platform: Platform) -> Overrides:
     findings += problems
     findings += _owned_settings(config, platform)
     findings += _owned_flags(arguments, platform)
-    findings += [
-        _malformed((ARGUMENTS, *problem.path), problem.sentence, problem.reason)
-        for problem in unsafe_flags({**serving, **arguments}, platform.scheduler_kubeconfig)
-    ]
     return Overrides(config, arguments, serving, tuple(findings))
 
 

@@ -380,6 +380,51 @@ def test_an_invalid_observed_flag_is_reported_at_its_field() -> None:
     ]
 
 
+UNSAFE = [
+    ("master", "https://evil.example"),
+    ("authentication-skip-lookup", "true"),
+    ("authorization-always-allow-paths", "/*"),
+    ("client-ca-file", "/tmp/x"),
+    ("requestheader-client-ca-file", "/tmp/x"),
+    ("vmodule", "a=1\n--master=x"),
+    ("vmodule", "a=1\x00"),
+]
+
+
+@pytest.mark.parametrize(
+    ("flag", "value"), [*UNSAFE, ("authentication-kubeconfig", "/tmp/x")], ids=str
+)
+def test_an_override_cannot_choose_whom_a_scheduler_trusts(flag: str, value: str) -> None:
+    path = f"spec.unsupportedConfigOverrides.arguments.{flag}"
+    for name in (flag, flag.replace("-", "_")):
+        assert blocking(overridden({"arguments": {name: value}})) == [
+            (names.OVERRIDES_DEGRADED, "UnsafeArgument", path)
+        ]
+
+
+@pytest.mark.parametrize(("flag", "value"), UNSAFE, ids=str)
+def test_neither_can_observed_flags_that_another_writer_added(flag: str, value: str) -> None:
+    composition = composition_of(observedConfig={"arguments": {flag: [value]}})
+    assert blocking(composition) == [
+        (
+            names.CONFIG_OBSERVATION_DEGRADED,
+            "UnsafeArgument",
+            f"spec.observedConfig.arguments.{flag}",
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    "flag",
+    ["config", "kubeconfig", "authentication-kubeconfig", "write-config-to", "version",
+     "leader-elect", "leader_elect", "leader-elect-resource-name", "v=2 --config", "--config"],
+)  # fmt: skip
+def test_flags_of_the_operator_are_never_taken_from_the_observed_configuration(flag: str) -> None:
+    composition = composition_of(observedConfig={"arguments": {flag: ["false"]}})
+    assert composition.arguments == composition_of().arguments
+    assert not composition.blocking
+
+
 words = st.sampled_from(
     ["profiles", "plugins", "score", "enabled", "disabled", "name", "pluginConfig", "args",
      "weight", "schedulerName", "extenders", "leaderElection", "leaderElect", "arguments",

@@ -24,26 +24,6 @@ def degraded(overrides: Overrides) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(
-    ("flag", "value"),
-    [
-        ("master", "https://evil.example"),
-        ("authentication-kubeconfig", "/tmp/x"),
-        ("authentication-skip-lookup", True),
-        ("authorization-always-allow-paths", "/*"),
-        ("authorization_always_allow_paths", ["/healthz", "/*"]),
-        ("client-ca-file", "/tmp/x"),
-        ("vmodule", "a=1\n--master=x"),
-        ("vmodule", "a=1\x00"),
-    ],
-)
-def test_flags_that_choose_whom_a_scheduler_trusts_cannot_be_overridden(
-    flag: str, value: Any
-) -> None:
-    path = f".arguments.{flag.replace('_', '-')}"
-    assert degraded(read({"arguments": {flag: value}})) == [("UnsafeArgument", path)]
-
-
-@pytest.mark.parametrize(
     ("value", "keys"),
     [
         (None, []),
