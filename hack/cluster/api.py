@@ -89,17 +89,18 @@ class Api:
         return text
 
     def _send(
-        self, server: _Connection, method: str, path: str, content: str | None, kind: str
+        self, server: _Connection, method: str, path: str, content: str | bytes | None, kind: str
     ) -> None:
+        body = content.encode() if isinstance(content, str) else content
         server.putrequest(method, path)
         headers = {"Content-Type": kind, **self._identity}
-        if content is not None:
-            headers["Content-Length"] = str(len(content.encode()))
+        if body is not None:
+            headers["Content-Length"] = str(len(body))
         for name, value in headers.items():
             server.putheader(name, value)
         for group in self._groups:
             server.putheader("Impersonate-Group", group)
-        server.endheaders(content.encode() if content is not None else None)
+        server.endheaders(body)
 
     def watch(self, path: str, accept: str = "application/json") -> Iterator[Object]:
         """The events of one watch request, until the server ends it.
