@@ -41,7 +41,7 @@ def confinement_problems(
 ) -> Iterator[Problem]:
     """The settings of sidecars and their volumes that are not allowed; paths are in the spec."""
     for index, volume in enumerate(volumes):
-        if volume.get("name") in OWN_VOLUMES:
+        if str(volume.get("name")) in OWN_VOLUMES:
             message = "the operator has a volume of this name; use another one"
             yield Problem(NOT_ALLOWED, ("volumes", index, "name"), message)
         yield from _volume(volume, ("volumes", index))
@@ -161,7 +161,7 @@ def _secret(path: Path) -> Problem:
 
 
 def _objects(value: Any) -> Iterator[Mapping[str, Any]]:
-    yield from (mapping(each) for each in value or () if isinstance(value, list))
+    yield from map(mapping, value if isinstance(value, list) else ())
 
 
 def _strings(value: Any) -> Iterable[str]:

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from kube_scheduler_operator.base import names
+from kube_scheduler_operator.base.images import EVERY_IMAGE
 from kube_scheduler_operator.base.limits import DEPTH
 from kube_scheduler_operator.base.platform import KUBEADM
 from kube_scheduler_operator.engine.reconcile import reconcile
@@ -239,6 +240,7 @@ def test_the_profiles_of_a_secondary_scheduler_have_the_same_limit(cluster: Clus
 
 
 def test_a_secondary_scheduler_whose_content_is_too_large_is_degraded(cluster: Cluster) -> None:
+    cluster.allowed_images = EVERY_IMAGE
     args = {"text": "x" * 300_000}
     cluster.secondary("mine", profiles=[{"pluginConfig": [{"name": "C", "args": args}]}])
     sidecar = {"name": "s", "image": "i", "env": [{"name": "A", "value": "y" * 200_000}]}

@@ -6,10 +6,13 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.images import AllowedImages
 from kube_scheduler_operator.kube.resource import CONFIG_MAPS, DEPLOYMENTS
+from kube_scheduler_operator.secondary.confinement import confinement_problems
 
 from .world import NAMESPACE, World
 
@@ -207,3 +210,27 @@ def test_an_image_that_is_no_longer_allowed_keeps_running() -> None:
     world.run()
     assert world.running() == good
     assert "ALLOWED_IMAGES" in world.condition(names.DEGRADED)[2]
+
+
+keys = st.sampled_from(
+    ["name", "image", "securityContext", "capabilities", "add", "drop", "seccompProfile", "type",
+     "volumeMounts", "ports", "hostPort", "env", "valueFrom", "secretKeyRef", "envFrom",
+     "livenessProbe", "lifecycle", "preStop", "httpGet", "host", "projected", "sources", "secret",
+     "hostPath", "runAsUser", "privileged", "seLinuxOptions", "windowsOptions", "procMount"]
+)  # fmt: skip
+values = st.recursive(
+    st.none() | st.booleans() | st.integers(-1, 1) | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(keys, inner, max_size=5),
+    max_leaves=25,
+)
+
+
+objects = st.lists(st.dictionaries(keys, values, max_size=6), max_size=2)
+
+
+@settings(max_examples=150, deadline=None)
+@given(objects, objects)
+def test_any_value_is_reported_or_allowed_and_never_raises(sidecars: Any, volumes: Any) -> None:
+    for problem in confinement_problems(sidecars, volumes, AllowedImages()):
+        assert problem.path[0] in ("sidecars", "volumes")
+        assert problem.sentence
