@@ -17,9 +17,11 @@ from cluster.console import SandboxError, run, say
 from cluster.model import Sandbox
 from cluster.observe import CLUSTEROPERATOR, KUBESCHEDULER, SCHEDULER, edit, until
 from cluster.releases import DEFAULT
+from pages import openshift_requests
 from pages.comparison import Comparison, compare, table
 from pages.openshift_facts import NAMESPACE, OURS, facts
 from pages.openshift_reference import KNOWN_ONLY, REASONS, REFERENCE
+from pages.proofs import tests
 from pages.stage import at_rest
 from pages.text import Keep, fenced, shorten, without_places
 
@@ -202,7 +204,9 @@ def complaints(comparison: Comparison) -> list[str]:
 def written(comparison: Comparison, shown: Mapping[str, str]) -> str:
     """The page."""
     same, different = comparison.counts
+    # This part needs no cluster: hack/openshift-docs --requests.
     parts = [_TEXT.format(version=DEFAULT, profile=PROFILE, same=same, different=different)]
+    parts.append(openshift_requests.section(openshift_requests.load(), tests(paths.REPOSITORY)))
     for group, rows in comparison.groups.items():
         parts += [f"## {group}", table(rows)]
     parts.append("## As kubectl shows it")

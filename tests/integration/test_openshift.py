@@ -8,100 +8,31 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
-from cluster import lifecycle, model, openshift, teardown
-from cluster.api import Api, ApiError
-from cluster.console import run
+from cluster import openshift
+from cluster.api import ApiError
 from cluster.observe import KUBESCHEDULER, until
-from kube_scheduler_operator.base.platform import OPENSHIFT
 
 from .conftest import REPOSITORY
-from .harness import Operator, Proxy
+from .openshift_world import CLUSTER, TARGET, World, opened
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cluster.model import Sandbox
-
 NAME = f"oc-{hashlib.sha256(str(REPOSITORY).encode()).hexdigest()[:6]}"
-TARGET = f"/api/v1/namespaces/{OPENSHIFT.target_namespace}"
 MANAGED = "/api/v1/namespaces/openshift-config-managed"
-CLUSTER = "/apis/config.openshift.io/v1"
 CERTIFICATE = openshift.CLIENT_CERTIFICATE
 
 pytestmark = pytest.mark.timeout(180, func_only=True)
 
 
-@dataclass
-class World:
-    """A control plane with OpenShift's objects, and the operator on it."""
-
-    sandbox: Sandbox
-    api: Api
-
-    @property
-    def latest(self) -> int:
-        """The newest revision that is complete."""
-        status = self.api.request("GET", KUBESCHEDULER).get("status", {})
-        return int(status.get("latestAvailableRevision", 0))
-
-    def data(self, name: str) -> dict[str, str]:
-        """The data of a ConfigMap of the newest revision."""
-        path = f"{TARGET}/configmaps/{name}-{self.latest}"
-        return dict(self.api.request("GET", path)["data"])
-
-    @property
-    def arguments(self) -> list[str]:
-        """The command line of the newest revision."""
-        pod = json.loads(self.data("kube-scheduler-pod")["pod.yaml"])
-        return list(pod["spec"]["containers"][0]["args"])
-
-    def condition(self, kind: str) -> str:
-        """The message of a condition of the KubeScheduler; empty if it is False."""
-        conditions = self.api.request("GET", KUBESCHEDULER).get("status", {}).get("conditions", [])
-        found = next((c for c in conditions if c["type"] == kind), {})
-        return str(found.get("message", "")) if found.get("status") == "True" else ""
-
-    def next_revision(self, method: str, path: str, body: dict[str, Any]) -> None:
-        """Make an edit and wait for the revision that it leads to."""
-        before = self.latest
-        self.api.request(method, path, body)
-        until(lambda: self.latest > before, 30, f"no revision after {method} {path}")
-
-
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    teardown.down(NAME)
-    sandbox = lifecycle.up(NAME, 0, 0, with_operator=False, platform=model.OPENSHIFT)
-    proxy = None
-    operator = None
-    try:
-        kubectl = [str(sandbox.state / "bin/kubectl"), f"--kubeconfig={sandbox.kubeconfig}"]
-        run(*kubectl, "apply", "--server-side", "-k", REPOSITORY / "crds")
-        run(*kubectl, "wait", "--for=condition=Established", "--timeout=30s", "crd", "--all")
-        run(*kubectl, "apply", "-f", REPOSITORY / "deploy/base/cluster/cluster.yaml")
-        for namespace in (OPENSHIFT.target_namespace, OPENSHIFT.operator_namespace):
-            run(*kubectl, "create", "namespace", namespace)
-        proxy = Proxy(sandbox)
-        operator = Operator(proxy, tmp_path_factory.mktemp("operator"))
-        operator.start(
-            "--platform=openshift",
-            "--operand-image=quay.example/openshift/hyperkube@sha256:0123",
-            f"--release-version={openshift.VERSION}",
-        )
-        found = World(sandbox, Api(sandbox))
-        until(lambda: found.latest == 1, 30, lambda: f"no revision: {operator.text()[-3000:]}")
+    with opened(NAME, tmp_path_factory.mktemp("operator")) as found:
         yield found
-    finally:
-        if operator is not None:
-            operator.kill()
-        if proxy is not None:
-            proxy.close()
-        teardown.down(NAME)
 
 
 def test_a_revision_has_openshifts_parts(world: World) -> None:

@@ -23,7 +23,8 @@ from kube_scheduler_operator.schedulerconfig.canonical import config_text
 from kube_scheduler_operator.schedulerconfig.versions import Version
 from kube_scheduler_operator.status.cluster_operator import plan_cluster_operator
 from pages import comparison as comparing
-from pages import openshift
+from pages import openshift, proofs
+from pages import openshift_requests as requests
 from pages.comparison import MISSING, Reason, Row
 from pages.openshift_facts import facts
 from pages.openshift_reference import KNOWN_ONLY, REASONS, REFERENCE
@@ -268,9 +269,44 @@ def test_an_unexpected_difference_is_found(observed: dict[str, Any]) -> None:
 
 def test_the_page_has_every_group_and_the_output_of_kubectl(observed: dict[str, Any]) -> None:
     page = openshift.written(openshift.compared(observed), {"kubectl get nodes": "NAME\ncp-1"})
-    assert page.count("\n## ") == len(REFERENCE) + 1
+    assert page.count("\n## ") == len(REFERENCE) + 2
     assert "```console\n$ kubectl get nodes\nNAME\ncp-1\n```" in page
     assert "openshift-differences.md" in page
+
+
+def test_every_request_has_a_result_and_tests_that_exist() -> None:
+    assert requests.mistakes(requests.load(), proofs.tests(ROOT)) == []
+    titles = [group["title"] for group in requests.load()]
+    assert titles == [
+        "End-to-end specifications",
+        "Unit tables of the operator",
+        "Unit tables of the operator's framework",
+        "Habits",
+    ]
+    assert len(requests.load()[-1]["rows"]) >= 30
+
+
+def test_mistakes_in_the_table_of_requests_are_found() -> None:
+    rows = [
+        {"item": "a", "here": "", "tests": ["test_that_exists"]},
+        {"item": "b", "here": "", "tests": []},
+        {"item": "c", "here": "", "tests": ["test_of_nothing"]},
+        {"item": "d", "here": "perhaps", "tests": ["test_that_exists"]},
+        {"item": "e", "here": "different", "tests": ["test_that_exists"]},
+    ]
+    known = {"test_that_exists": Path("tests/test_x.py")}
+    assert requests.mistakes([{"title": "g", "rows": rows}], known) == [
+        "g: b: no test",
+        "g: c: no test test_of_nothing",
+        "g: d: neither the same nor different",
+        "g: e: no reason",
+    ]
+
+
+def test_the_part_about_requests_is_up_to_date() -> None:
+    """Stale? Run `hack/openshift-docs --requests`."""
+    page = (ROOT / "docs" / "openshift-comparison.md").read_text()
+    assert requests.replaced(page, requests.section(requests.load(), proofs.tests(ROOT))) == page
 
 
 def test_reasons_refer_to_existing_groups() -> None:
