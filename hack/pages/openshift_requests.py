@@ -75,9 +75,9 @@ def _group(group: Mapping[str, Any], known: Mapping[str, Path]) -> Iterator[str]
     yield "| Request | | Why | Tests |"
     yield "|---|---|---|---|"
     for row in group["rows"]:
-        verdict, _, why = (row["here"] or "same").partition(": ")
-        if not why and verdict != "same":
-            verdict, why = "same", verdict.removeprefix("same").lstrip(", ")
+        outcome, _, why = (row["here"] or "same").partition(": ")
+        if not why and outcome != "same":
+            outcome, why = "same", outcome.removeprefix("same").lstrip(", ")
         links = ", ".join(f"[`{name}`](../{known[name]})" for name in row["tests"])
         item = row["item"].replace("|", "\\|")
-        yield f"| {item} | {verdict} | {why} | {links} |"
+        yield f"| {item} | {outcome} | {why} | {links} |"

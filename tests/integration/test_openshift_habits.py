@@ -256,11 +256,11 @@ def test_events_say_what_was_decided(world: World) -> None:
             "-p", '{"spec":{"forceRedeploymentReason":"for an event"}}')  # fmt: skip
     latest = f"new revision {world.latest} triggered by"
 
-    def told() -> bool:
+    def reported() -> bool:
         shown = world.oc("-n", "openshift-kube-scheduler-operator", "get", "events")
         return bool(re.search(rf"StartingNewRevision.*{latest}", shown))
 
-    until(told, 20, "no event reports the revision")
+    until(reported, 20, "no event reports the revision")
 
 
 def test_oc_explain_describes_the_fields(world: World) -> None:

@@ -404,6 +404,7 @@ def test_relevant_objects_are_distinguished_by_namespace() -> None:
     for resource, obj in (
         (CONFIG_MAPS, kept("kube-apiserver-server-ca")),
         (CONFIG_MAPS, kept("config", target)),
+        (CONFIG_MAPS, kept("my-policy", "openshift-config")),
         (SECRETS, kept("kube-scheduler-client-cert-key")),
         (SECRETS, kept("serving-cert", target)),
         (API_SERVERS, {"metadata": {"name": "cluster"}}),
@@ -415,6 +416,7 @@ def test_relevant_objects_are_distinguished_by_namespace() -> None:
     seen = harness.snapshot()
     assert set(seen.source_config_maps) == {"kube-apiserver-server-ca"}
     assert set(seen.config_maps) == {"config"}
+    assert set(seen.user_config_maps) == {"my-policy"}
     assert set(seen.source_secrets) == {"kube-scheduler-client-cert-key"}
     assert set(seen.secrets) == {"serving-cert"}
     assert None not in (seen.apiserver, seen.feature_gate, seen.infrastructure)
@@ -423,3 +425,4 @@ def test_relevant_objects_are_distinguished_by_namespace() -> None:
 def test_platform_without_credentials_has_no_source_objects(harness: Harness) -> None:
     harness.event(CONFIG_MAPS, "ADDED", config_map("a"))
     assert harness.snapshot().source_config_maps == {}
+    assert harness.snapshot().user_config_maps == {}
