@@ -40,6 +40,13 @@ COMPOSED_BYTES: Final = CONFIG_MAP_BYTES - 32 * 1024
 EXTENDERS_BYTES: Final = 256 * 1024
 """Size of the extenders of one scheduler in its configuration."""
 
+PLUGINS_BYTES: Final = 256 * 1024
+"""Size of the effective plugins in the status of a SecondaryScheduler, which may have hundreds of
+profiles of 3 KiB each."""
+
+LISTED_EXTENDERS: Final = 256
+"""URLs of extenders in the status of a SecondaryScheduler, as in its schema."""
+
 FLAGS: Final = 256
 """Flags in the overrides; kube-scheduler has about 100."""
 

@@ -9,8 +9,10 @@ from typing import Any, Final
 
 from ..base import names
 from ..base.findings import Finding
+from ..base.limits import LISTED_EXTENDERS, PLUGINS_BYTES
 from ..base.objects import Object
 from ..kube.resource import SECONDARY_SCHEDULERS
+from ..model.limits import json_bytes
 from ..model.plan import Event, soonest
 from ..model.snapshot import Snapshot
 from ..schedulerconfig.command_line import parse
@@ -115,7 +117,8 @@ def _called(state: SchedulerState, before: Mapping[str, Any]) -> list[str]:
     """The URLs of the extenders that come from SchedulerExtenders."""
     if state.content is None:
         return list(before.get("extenders") or ())
-    return [str(entry.get("urlPrefix", "")) for entry in state.desired.request.called]
+    called = state.desired.request.called[:LISTED_EXTENDERS]
+    return [str(entry.get("urlPrefix", "")) for entry in called]
 
 
 # --- conditions -------------------------------------------------------------------------------
@@ -244,26 +247,31 @@ def _profiles(content: SecondaryContent, version: Version) -> list[dict[str, Any
 
 @lru_cache(maxsize=512)
 def _effective(items: tuple[tuple[str, str], ...], version: Version) -> list[dict[str, Any]]:
-    """The plugins of each profile by extension point, in order; score plugins with weights."""
+    """The plugins of each profile by extension point, in order; score plugins with weights.
+
+    Beyond PLUGINS_BYTES only the names of profiles.
+    """
     content = SecondaryContent(dict(items))
     profiles = content.config.get("profiles") or []
     gates = Gates(version, parse_gates(parse(content.arguments).get(FEATURE_GATES, ())))
-    return [
-        {
-            "schedulerName": str(profile.get("schedulerName") or "default-scheduler"),
-            "plugins": {
-                point: [
-                    {"name": entry.name, "weight": entry.weight or 1}
-                    if point == "score"
-                    else {"name": entry.name}
-                    for entry in entries
-                ]
-                for point, entries in effective_plugins(profile, gates).points.items()
-                if entries
-            },
+    found: list[dict[str, Any]] = []
+    size = 0
+    for profile in profiles:
+        name = str(profile.get("schedulerName") or "default-scheduler")
+        plugins = {
+            point: [
+                {"name": entry.name, "weight": entry.weight or 1}
+                if point == "score"
+                else {"name": entry.name}
+                for entry in entries
+            ]
+            for point, entries in effective_plugins(profile, gates).points.items()
+            if entries
         }
-        for profile in profiles
-    ]
+        size += json_bytes(plugins)
+        fits = size <= PLUGINS_BYTES
+        found.append({"schedulerName": name, **({"plugins": plugins} if fits else {})})
+    return found
 
 
 # --- events -----------------------------------------------------------------------------------

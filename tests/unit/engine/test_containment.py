@@ -9,6 +9,8 @@ import os
 import random
 import re
 import time
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,6 +20,7 @@ from kube_scheduler_operator.base.images import EVERY_IMAGE
 from kube_scheduler_operator.base.limits import DEPTH
 from kube_scheduler_operator.base.platform import KUBEADM
 from kube_scheduler_operator.engine.reconcile import reconcile
+from kube_scheduler_operator.kube.errors import ApiRequest, from_response
 from kube_scheduler_operator.kube.resource import (
     CONFIG_MAPS,
     KUBE_SCHEDULERS,
@@ -40,11 +43,28 @@ SEED = int(os.environ.get("KSO_SEED", "") or time.time_ns() % 1_000_000)
 
 
 class Cluster(FakeCluster):
-    """One that can have objects of any depth; plans are executed and must be JSON."""
+    """One that can have objects of any depth; plans are executed and must be JSON.
+
+    Attributes:
+        refused: names of objects whose status the API server refuses.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.refused: set[str] = set()
 
     def reconcile(self) -> Plan:
-        snapshot = self.snapshot()
-        return reconcile(snapshot)
+        return reconcile(replace(self.snapshot(), write_errors=self._executor.write_errors))
+
+    async def replace(
+        self, resource: Resource, obj: Mapping[str, Any], *, subresource: str | None = None
+    ) -> Any:
+        name = obj["metadata"]["name"]
+        if name in self.refused and subresource:
+            request = ApiRequest("update", f"/{resource.plural}/{name}")
+            status = {"kind": "Status", "message": "etcdserver: request is too large"}
+            raise from_response(request, 500, status)
+        return await super().replace(resource, obj, subresource=subresource)
 
     def step(self) -> Plan:
         plan = self.reconcile()
@@ -304,6 +324,39 @@ def test_overrides_with_thousands_of_keys_leave_room_in_the_status(cluster: Clus
     assert all(len(one.get("message", "")) < 8_300 for one in status["conditions"])
     text = cluster.condition(KUBE_SCHEDULERS, "cluster", names.OVERRIDES_DEGRADED)["message"]
     assert text.endswith(" more characters)")
+
+
+def test_the_status_of_a_scheduler_with_hundreds_of_profiles_can_be_written(
+    cluster: Cluster,
+) -> None:
+    for number in range(400):
+        cluster.profile(f"team-{number}", "mine", percentageOfNodesToScore=10)
+    for number in range(300):
+        url = f"http://10.0.{number // 250}.{number % 250}"
+        cluster.extender(f"url-{number}", scheduler="mine", url=url, verbs={"filter": "f"})
+    for _ in range(4):
+        cluster.step()
+    status = cluster.get(SECONDARY_SCHEDULERS, "mine")["status"]
+    assert len(status["profiles"]) == 402
+    assert len(json.dumps(status)) < 400_000
+    assert len(status["extenders"]) == 256, "as the schema allows"
+
+
+def test_a_status_that_the_api_server_refuses_is_reported_by_kubescheduler(
+    cluster: Cluster,
+) -> None:
+    cluster.refused.add("odd")
+    cluster.profile("odd", percentageOfNodesToScore=15)
+    edit_others(cluster, 10)
+    first = cluster.step()
+    expect_others(cluster, 10, first)
+    condition = cluster.condition(KUBE_SCHEDULERS, "cluster", names.SCHEDULER_PROFILES_DEGRADED)
+    assert (condition["status"], condition["reason"]) == ("True", "StatusRefused")
+    assert condition["message"].startswith("SchedulerProfile/odd status: ")
+    cluster.refused.clear()
+    cluster.settle()
+    condition = cluster.condition(KUBE_SCHEDULERS, "cluster", names.SCHEDULER_PROFILES_DEGRADED)
+    assert condition["status"] == "False"
 
 
 # --- overrides ------------------------------------------------------------------------------------

@@ -101,6 +101,21 @@ async def test_replace_of_a_changed_object_is_a_conflict(api, client):
         await client.replace(CONFIG_MAPS, old)
 
 
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), object()])
+async def test_an_object_that_is_not_json_is_invalid_and_never_sent(api, client, value):
+    with pytest.raises(errors.Invalid, match="the object cannot be written as JSON"):
+        await client.create(CONFIG_MAPS, body(data={"a": value}))
+    assert api.seen == []
+
+
+async def test_an_object_that_is_nested_too_deep_is_invalid_and_never_sent(api, client):
+    deep: Any = {}
+    for _ in range(5_000):
+        deep = {"a": deep}
+    with pytest.raises(errors.Invalid, match="the object cannot be written as JSON"):
+        await client.create(CONFIG_MAPS, body(data=deep))
+
+
 async def test_create_of_an_existing_object(api, client):
     api.put(CONFIG_MAPS, "config", "ops")
     with pytest.raises(errors.AlreadyExists):

@@ -44,6 +44,13 @@ def test_each_response_becomes_one_error(status, reason, expected):
     assert "because" in str(error)
 
 
+def test_an_object_above_etcds_limit_is_invalid_because_no_retry_helps():
+    body = {"kind": "Status", "message": "etcdserver: request is too large"}
+    error = errors.from_response(ASKED, 500, body)
+    assert type(error) is errors.Invalid
+    assert "500: etcdserver: request is too large" in str(error)
+
+
 def test_forbidden_names_the_missing_rule():
     asked = errors.ApiRequest(
         "patch",

@@ -1,0 +1,83 @@
+"""JSON of any depth and with any number, read and cut."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+import pytest
+
+from kube_scheduler_operator.base.json_text import bounded, exceeds_depth, parse_json, read_json
+from kube_scheduler_operator.base.limits import DOCUMENT_DEPTH
+
+from ...odd_json import DEPTHS, nested, odd_json
+from ...odd_objects import unlimited
+
+
+def depth(value: Any) -> int:
+    level, levels = [value], 0
+    while level := [one for one in level if isinstance(one, (dict, list))]:
+        levels += 1
+        level = [
+            child for one in level for child in (one.values() if isinstance(one, dict) else one)
+        ]
+    return levels
+
+
+def test_ordinary_json_is_read_like_pythons_own_decoder_reads_it() -> None:
+    text = '{"a": [1, 2.5, "x", null, true, {"b": "\\u00e9\\ud83d\\ude00"}], "a": {}}'
+    assert read_json(text) == read_json(text.encode()) == json.loads(text)
+
+
+@pytest.mark.parametrize("levels", DEPTHS)
+@pytest.mark.parametrize("lists", [True, False])
+def test_what_surrounds_a_deep_value_is_read(levels: int, lists: bool) -> None:
+    deep = nested(levels, '"]}\\""', key='"[{', lists=lists)
+    found = read_json(f'[{{"name": "a"}}, {{"x": {deep}, "y": 1}}, {{"name": "b"}}]')
+    assert [one.get("name") for one in found] == ["a", None, "b"]
+    assert found[1]["y"] == 1
+    assert depth(found[1]["x"]) == levels or depth(found) == DOCUMENT_DEPTH
+
+
+def test_any_generated_value_is_read_in_a_list() -> None:
+    rng = random.Random(1)
+    for _ in range(300):
+        value = odd_json(rng)
+        found = read_json(f'{{"items":[1,{value},2]}}')["items"]
+        assert (found[0], found[2], len(found)) == (1, 2, 3)
+
+
+def test_an_integer_with_more_digits_than_python_converts_is_a_number() -> None:
+    assert read_json(f'{{"a":1,"n":{"9" * 5_000}}}') == {"a": 1, "n": float("inf")}
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "[", "{", "[" * 3_000, "{" * 3_000, "[" * 3_000 + "]" * 2_999, '"' + "[" * 3_000, b"\xff"],
+)
+def test_what_is_not_json_is_a_value_error(text: str | bytes) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011 - its subclasses differ
+        read_json(text)
+
+
+def test_text_of_other_clients_that_is_too_deep_is_a_value_error() -> None:
+    with pytest.raises(ValueError, match="nested too deep"):
+        parse_json(nested(5_000))
+    assert parse_json(nested(100)) == json.loads(nested(100))
+
+
+@pytest.mark.parametrize("levels", DEPTHS)
+def test_an_object_keeps_as_many_levels_as_allowed(levels: int) -> None:
+    value = unlimited(nested(levels))
+    kept = bounded(value, 70)
+    assert depth(kept) == min(levels, 70)
+    assert (kept is value) == (levels <= 70)
+    assert exceeds_depth(value, 70) == (levels > 70)
+    assert depth(value) == levels, "the argument is not changed"
+
+
+@pytest.mark.parametrize("value", [None, 1, "x", [], {}])
+def test_a_value_without_levels_exceeds_no_limit(value: Any) -> None:
+    assert not exceeds_depth(value, 1)
+    assert bounded(value, 1) is value
