@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ...base import names
+from ...base.json_text import bounded, exceeds_depth, read_json
+from ...base.limits import OBJECT_DEPTH
 from ...base.platform import Platform
 from ...kube import resource as kinds
 from ...kube.api import Object
@@ -209,7 +211,7 @@ def files(resource: Resource, objects: Iterable[Mapping[str, Any]]) -> dict[str,
     group = resource.group or "core"
     tree: dict[str, str] = {}
     lists: dict[str, list[Any]] = {}
-    for obj in objects:
+    for obj in map(bounded, objects):
         shown = secret_summary(obj) if resource == kinds.SECRETS else redacted(_without_noise(obj))
         name, namespace = obj["metadata"]["name"], obj["metadata"].get("namespace", "")
         if not resource.namespaced:
@@ -297,9 +299,11 @@ def _redacted_json(text: str) -> str:
     if not text.startswith("{"):
         return text
     try:
-        document = json.loads(text)
+        document = read_json(text)
     except ValueError:
         return text
+    if exceeds_depth(document, OBJECT_DEPTH):
+        return REDACTED  # too deep to be searched
     clean = redacted(document)
     if clean == document:
         return text  # unchanged, because hashes depend on it

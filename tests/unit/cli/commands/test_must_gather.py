@@ -36,6 +36,8 @@ from kube_scheduler_operator.kube.resource import (
     SERVICE_ACCOUNTS,
 )
 
+from ....odd_json import nested
+from ....odd_objects import unlimited
 from ..conftest import NAMESPACE, Cluster, content, scheduler_pod
 
 KEY = "-----BEGIN EC PRIVATE KEY-----\nMHcCAQEEII\n-----END EC PRIVATE KEY-----"
@@ -110,6 +112,18 @@ def test_paths_are_those_that_tools_know() -> None:
         f"namespaces/{NAMESPACE}/core/pods.yaml",
     ]
     assert files(PODS, []) == {}
+
+
+@pytest.mark.parametrize("levels", [80, 600, 5_000])
+def test_an_object_that_is_nested_too_deep_is_gathered_without_its_depth(levels: int) -> None:
+    deep = unlimited(nested(levels, '"Bearer abcdefghijk"'))
+    text = nested(levels, '"Bearer abcdefghijk"')
+    objects = [named("deep", data={"x": deep, "y": text}), named("other", data={"x": "1"})]
+    (tree,) = files(CONFIG_MAPS, objects).values()
+    found = yaml.safe_load(tree)["items"]
+    assert [one["metadata"]["name"] for one in found] == ["deep", "other"]
+    assert found[0]["data"]["y"] == REDACTED
+    assert "abcdefghijk" not in tree
 
 
 def test_which_logs_there_are() -> None:
