@@ -141,6 +141,7 @@ BAD: dict[str, dict[str, Any]] = {
     "lease not longer than deadline": election(leaseDuration="10s"),
     "negative retry": election(retryPeriod="-1s"),
     "second profile without name": {"profiles": [{"schedulerName": "a"}, {}]},
+    "a name with a control character": profile(schedulerName="a\x7f"),
     "profile with an empty name": profile(schedulerName=""),
     "same name twice": {"profiles": [{"schedulerName": "a"}, {"schedulerName": "a"}]},
     "no queue sort": plugins("queueSort", disabled=("*",)),

@@ -40,7 +40,7 @@ def read_policy(text: str) -> LoadedPolicy:
     Raises:
         LoadPolicyError: the text is invalid; every problem has the field and the fix.
     """
-    from ..schedulerconfig.source import read  # deferred: it loads PyYAML
+    from ..schedulerconfig.source import read  # deferred: policies are mostly JSON
 
     documents, error = read(text)
     if error is not None:

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ..base import names
-from ..base.findings import ERROR, WARNING, Problem, Severity, format_path, listing
+from ..base.findings import ERROR, WARNING, Path, Problem, Severity, format_path, listing
 from ..load.policy_files import CRANE_GROUP, CRANE_KIND, OWN_KIND
 from ..schedulerconfig.crd_schema import validate_object
 from ..schedulerconfig.decode import INVALID_TYPE, UNKNOWN_FIELD
-from ..schedulerconfig.schema import API_VERSION, KIND
-from ..schedulerconfig.source import Position, read
+from ..schedulerconfig.schema import API_VERSION, KIND, args_struct
+from ..schedulerconfig.source import Document, Position, read
 from ..schedulerconfig.warnings import warnings_between
 from .checks import Checked, Checker, CheckOptions, Item, Kind
 from .control_plane import EXTENDER, PROFILE, check_configurations
@@ -113,7 +113,7 @@ def validate(
     known: list[tuple[Item, Kind]] = []
     others: list[tuple[Item, Problem]] = []
     for file, text in files:
-        items, found = _read(file, text)
+        items, found, first = _read(file, text, options.gates.version.minor)
         findings += found
         has_configuration = bool(items) and _is_mounted(items[0])
         for item in items:
@@ -128,7 +128,7 @@ def validate(
                     findings.append(_diagnosis(item, kind))
             else:
                 known.append((item, kind))
-        findings += [_diagnosis(item, problem) for item, problem in _refused(items)]
+        findings += [_diagnosis(item, problem) for item, problem in _refused(items, first)]
     if not (known or findings):  # nothing else was to be checked
         findings += [_diagnosis(item, problem) for item, problem in others]
     findings += [_diagnosis(item, problem) for item, problem in _check(known, options)]
@@ -163,8 +163,18 @@ def _is_for_kube_scheduler(item: Item) -> bool:
     )
 
 
-def _read(file: str, content: str | bytes) -> tuple[list[Item], list[Diagnosis]]:
-    """(the documents that are objects, problems of the text)."""
+def _is_not_decoded(document: Document, path: Path, minor: int) -> bool:
+    """Whether a path is in arguments that kube-scheduler passes on as they are, in JSON."""
+    if path[:1] + path[2:3] + path[4:5] != ("profiles", "pluginConfig", "args"):
+        return False
+    name = document.data((*path[:4], "name"))
+    return isinstance(name, str) and args_struct(name, minor) is None
+
+
+def _read(
+    file: str, content: str | bytes, minor: int
+) -> tuple[list[Item], list[Diagnosis], Document | None]:
+    """(the documents that are objects, problems of the text, the first nonempty document)."""
     documents, error = read(content)
     objects = [each for document in documents for each in document.objects()]
     items: list[Item] = []
@@ -188,7 +198,8 @@ def _read(file: str, content: str | bytes) -> tuple[list[Item], list[Diagnosis]]
     for document in documents:
         for flaw in document.flaws:
             wrong, _, fix = flaw.message.rpartition("; ")
-            report(flaw.position, document.index, NOT_STRICT, wrong or fix, fix)
+            if not _is_not_decoded(document, flaw.path, minor):
+                report(flaw.position, document.index, NOT_STRICT, wrong or fix, fix)
     if error is not None:
         wrong, _, fix = error.message.rpartition("; ")
         index = documents[-1].index + 1 if documents else 0
@@ -196,7 +207,7 @@ def _read(file: str, content: str | bytes) -> tuple[list[Item], list[Diagnosis]]
     elif not documents:
         message = "the file does not contain a document"
         report(Position(1, 1), 0, NO_DOCUMENT, message, f"add a {KIND}")
-    return items, found
+    return items, found, documents[0] if documents else None
 
 
 def _kind(item: Item, kinds: Kinds) -> Kind | Problem:
@@ -242,26 +253,33 @@ def _never_read(item: Item) -> Problem:
     return Problem(NEVER_READ, (), message, fix, WARNING)
 
 
-def _refused(items: Sequence[Item]) -> Iterator[tuple[Item, Problem]]:
-    """The configurations that kube-scheduler does not find because of another document."""
-    if not items or _is_mounted(items[0]):
+def _refused(items: Sequence[Item], first: Document | None) -> Iterator[tuple[Item, Problem]]:
+    """The configurations that kube-scheduler does not find because of another document.
+
+    `first` is the first nonempty document of the file.
+    """
+    if first is None or not items or _is_mounted(items[0]):
         return
-    first = items[0]
+    fix = "move the configuration to a file of its own"
+    if first.index:
+        what, fix = "empty", "remove everything above the --- that precedes this configuration"
+    elif not isinstance(first.root.data, Mapping):
+        what = f"not an object (line {first.root.position.line})"
+    else:
+        kind = first.root.data.get("kind")
+        what = f"a {kind}" if kind else "an object without kind"
+        what += f" (line {first.root.position.line})"
     for item in items:
         if item.kind != KIND:
             continue
         if item.document.is_listed:
-            message = "kube-scheduler reads no List"
-            fix = "write the configuration without the List, to a file of its own"
-        elif first.document.index:
-            message = f"{_FIRST_ONLY}, which is empty or not an object"
-            fix = "remove everything before the --- that precedes this configuration"
+            message = "kube-scheduler reads no List and exits with an error"
         else:
-            line = first.document.root.position.line
-            what = f"a {first.kind}" if first.kind else "an object without kind"
-            message = f"{_FIRST_ONLY}, which is {what} (line {line})"
-            fix = "move the configuration to a file of its own"
-        yield item, Problem(NEVER_READ, (), f"{message}; it exits with an error", fix)
+            message = (
+                f"{_FIRST_ONLY}, which is {what}, and exits with an error; this one is document "
+                f"{item.document.index + 1}"
+            )
+        yield item, Problem(NEVER_READ, (), message, fix)
 
 
 def _check(

@@ -69,6 +69,16 @@ class Document:
         """Position of a path's key or list entry, or of its deepest existing parent."""
         return self._walk(path)[0]
 
+    def data(self, path: Path) -> Any:
+        """The value at a path; None if the document does not contain it."""
+        node = self.root
+        for part in path:
+            step = node.child(part)
+            if step is None:
+                return None
+            node = step[1]
+        return node.data
+
     def depth(self, path: Path) -> int:
         """Number of leading parts of a path that the document contains."""
         return self._walk(path)[1]

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from dataclasses import dataclass, field
 from json.decoder import JSONDecodeError, scanstring  # type: ignore[attr-defined]  # not in stubs
 from typing import Any, Final, NoReturn
 
+from ..base.findings import Path
 from .source_tree import DEEPEST, TOO_DEEP, Flaw, ParseError, Position, SourceNode
 
 _SPACE: Final = re.compile(r"[ \t\r\n]*")
@@ -26,7 +28,7 @@ def parse(text: str) -> tuple[SourceNode, list[Flaw]]:
     """
     parser = _Parser(text)
     parser.skip()
-    root = parser.value(0)
+    root = parser.value(())
     parser.skip()
     if parser.at < len(text):
         parser.fail("text follows the JSON document; keep one document in the file")
@@ -59,24 +61,27 @@ class _Parser:
     def peek(self) -> str:
         return self.text[self.at : self.at + 1]
 
-    def value(self, depth: int) -> SourceNode:
-        if depth > DEEPEST:
+    def value(self, path: Path) -> SourceNode:
+        if len(path) > DEEPEST:
             self.fail(TOO_DEEP)
         where, first = self.position(self.at), self.peek()
         if first == "{":
-            return self._object(where, depth)
+            return self._object(where, path)
         if first == "[":
-            return self._array(where, depth)
+            return self._array(where, path)
         if first == '"':
             return SourceNode(where, self._string())
-        return SourceNode(where, self._literal())
+        return SourceNode(where, self._literal(path))
 
-    def _literal(self) -> Any:
+    def _literal(self, path: Path) -> Any:
         number = _NUMBER.match(self.text, self.at)
         if number:
             whole, fraction, exponent = number.groups()
             if math.isinf(float(number[0])):
-                self.fail("the number does not fit into a float64; use a smaller number")
+                message = "the number does not fit into a float64; use a smaller number"
+                self.flaws.append(Flaw(self.position(self.at), path, message))
+                self.at = number.end()
+                return math.copysign(sys.float_info.max, float(number[0]))
             self.at = number.end()
             return float(number[0]) if fraction or exponent else int(whole)
         for word in _WORDS:
@@ -93,7 +98,7 @@ class _Parser:
         # Like Go, replace halves of a surrogate pair, which no encoding can represent.
         return str(value).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
-    def _object(self, where: Position, depth: int) -> SourceNode:
+    def _object(self, where: Position, path: Path) -> SourceNode:
         fields: dict[str, tuple[Position, SourceNode]] = {}
         self.at += 1
         self.skip()
@@ -105,19 +110,19 @@ class _Parser:
             self._expect(":", "expected a colon after the key")
             if key in fields:
                 message = f'duplicate key "{key}", first in line {fields[key][0].line}; remove one'
-                self.flaws.append(Flaw(at, (), message))
-            fields[key] = (at, self.value(depth + 1))
+                self.flaws.append(Flaw(at, (*path, key), message))
+            fields[key] = (at, self.value((*path, key)))
             self._separator("}")
         self.at += 1
         data: dict[str, Any] = {key: node.data for key, (_, node) in fields.items()}
         return SourceNode(where, data, fields)
 
-    def _array(self, where: Position, depth: int) -> SourceNode:
+    def _array(self, where: Position, path: Path) -> SourceNode:
         items: list[SourceNode] = []
         self.at += 1
         self.skip()
         while self.peek() != "]":
-            items.append(self.value(depth + 1))
+            items.append(self.value((*path, len(items))))
             self._separator("]")
         self.at += 1
         return SourceNode(where, [item.data for item in items], items=items)

@@ -7,13 +7,14 @@ decides.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from ..base.findings import Path, Problem
 from .decode import INVALID, UNKNOWN_FIELD, decode_problems, decoded
 from .go_values import duration_text, nanoseconds
-from .in_tree_plugins import on_record
+from .in_tree_plugins import PLUGINS, on_record
 from .result_cache import prefixed
 from .schema import API_VERSION, CONFIGURATION, KIND
 from .target_scheduler import Target
@@ -47,6 +48,7 @@ INVALID_LEADER_ELECTION: Final = "InvalidLeaderElection"
 
 TIMINGS: Final = {"leaseDuration": "15s", "renewDeadline": "10s", "retryPeriod": "2s"}
 """Timings of leader election, with their defaults."""
+_UNPRINTABLE: Final = re.compile("[\x7f-\x84\x86-\x9f\ufffe\uffff]")
 _JITTER: Final = 1.2  # client-go requires renewDeadline > 1.2 * retryPeriod
 
 
@@ -63,7 +65,7 @@ def validate_config(
         validate_profile({} if profile is None else profile, target, ignores=ignores)
         for profile in (profiles if isinstance(profiles, list) else ())
     ]
-    problems = [*_type_meta(config), *_types(config, read, target)]
+    problems = [*_type_meta(config), *_unprintable(config), *_types(config, read, target)]
     for index, profile in enumerate(read):
         problems += prefixed(profile.arguments, ("profiles", index))
     if any(problem.reason != UNKNOWN_FIELD for problem in problems):
@@ -134,6 +136,23 @@ def _leader_election(election: Mapping[str, Any]) -> Iterator[Problem]:
             f"{duration_text(renew)} must be greater than 1.2 times retryPeriod "
             f"({duration_text(retry)}); raise it",
         )
+
+
+def _unprintable(value: Any, path: Path = ()) -> Iterator[Problem]:
+    """Characters with which kube-scheduler cannot log or write its configuration: it exits."""
+    if isinstance(value, str):
+        if found := _UNPRINTABLE.search(value):
+            message = f"contains the control character U+{ord(found[0]):04X}; remove it"
+            yield Problem(INVALID, path, message)
+    elif isinstance(value, Mapping):
+        if path[-2:-1] == ("pluginConfig",) and str(value.get("name")) not in PLUGINS:
+            return  # kube-scheduler drops it, or does not start without such a plugin
+        for key, item in value.items():
+            yield from _unprintable(key, (*path, key))
+            yield from _unprintable(item, (*path, key))
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _unprintable(item, (*path, index))
 
 
 def _type_meta(config: Mapping[str, Any]) -> Iterator[Problem]:

@@ -170,9 +170,10 @@ def test_objects_for_the_api_server_behind_a_configuration_are_checked() -> None
 @pytest.mark.parametrize(
     ("first", "message"),
     [
-        ("---\n# Source: chart/templates/rbac.yaml\n---\n", "which is empty or not an object"),
-        ("---\n---\n", "which is empty or not an object"),
-        ("null\n---\n", "which is empty or not an object"),
+        ("---\n# Source: chart/templates/rbac.yaml\n---\n", "which is empty"),
+        ("---\n---\n", "which is empty"),
+        ("null\n---\n", "which is empty"),
+        ("- a\n---\n", "which is not an object (line 1)"),
         ("apiVersion: v1\nkind: Pod\n---\n", "which is a Pod (line 1)"),
         ("# a comment\n---\na: 1\n---\n", "which is an object without kind (line 3)"),
         (f"{SCHEDULER}  profile: NoScoring\n---\n", "which is a Scheduler (line 1)"),
@@ -212,6 +213,26 @@ def test_what_is_not_a_document_may_precede_a_configuration(first: str) -> None:
 def test_a_field_without_value_is_refused_as_kube_scheduler_does(text: str, path: str) -> None:
     finding = one(f"{HEAD}{text}")
     assert (finding.path, finding.severity) == (path, "error")
+
+
+def test_a_control_character_that_kube_scheduler_cannot_log_is_refused() -> None:
+    for text in ('profiles: [{schedulerName: "a\\x7f"}]\n', 'leaderElection: {"\\u009f": }\n'):
+        findings = look(f"{HEAD}{text}").findings
+        assert any("control character U+00" in each.message for each in findings)
+    assert look(f'{HEAD}profiles: [{{schedulerName: "a\\x01\\x85"}}]\n').starts
+
+
+@pytest.mark.parametrize(("plugin", "starts"), [("ImageLocality", True), ("NodeAffinity", False)])
+def test_a_key_given_twice_matters_where_kube_scheduler_decodes(plugin: str, starts: bool) -> None:
+    entry = f'{{"name": "{plugin}", "args": {{"a": 1, "a": 2}}}}'
+    head = '"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"'
+    assert look(f'{{{head}, "profiles": [{{"pluginConfig": [{entry}]}}]}}').starts is starts
+
+
+def test_a_list_given_twice_hides_the_first_one() -> None:
+    entry = '{"name": "ImageLocality", "args": {"a": 1, "a": 2}}'
+    profiles = f'"profiles": [{{"pluginConfig": [{entry}]}}], "profiles": []'
+    assert not look(f'{{"kind": "KubeSchedulerConfiguration", {profiles}}}').starts
 
 
 def test_a_known_field_without_value_is_accepted() -> None:

@@ -169,9 +169,16 @@ def test_values_that_python_does_not_represent_are_as_in_go(text: str, expected:
     assert value(text)["a"] == expected
 
 
-@pytest.mark.parametrize(
-    "text", [f'{{"a": {DIGITS}}}', '{"a": 1e999}', "a: !!binary \u00e9", "a: !!binary ="]
-)
+@pytest.mark.parametrize("number", [DIGITS, "1e999", "-1e999"])
+def test_numbers_in_json_that_no_float64_has_are_flaws_with_their_path(number: str) -> None:
+    ((document,), error) = read(f'{{"a": [{number}]}}')
+    assert error is None
+    (flaw,) = document.flaws
+    assert (flaw.position, flaw.path) == (Position(1, 8), ("a", 0))
+    assert "float64" in flaw.message
+
+
+@pytest.mark.parametrize("text", ["a: !!binary \u00e9", "a: !!binary ="])
 def test_values_that_go_cannot_read_are_errors_with_a_position(text: str) -> None:
     documents, error = read(text)
     assert documents == []
