@@ -199,6 +199,7 @@ def installer_pod(
             "labels": {"app": "installer", names.INSTALLER_REVISION_LABEL: str(revision)},
             "annotations": {} if permission is None else {names.PERMISSION_ANNOTATION: permission},
             "creationTimestamp": created,
+            "ownerReferences": [{"kind": "ConfigMap", "uid": f"uid-{revision}"}],
             **metadata,
         },
         "spec": {"nodeName": node},

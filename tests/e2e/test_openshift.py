@@ -138,3 +138,31 @@ def test_the_lease_goes_from_the_bootstrap_machine_to_the_control_plane(ocp: Clu
     ocp.schedules()
     status, message = ocp.cluster_operator("Available")
     assert status == "True", message
+
+
+def test_a_hand_edit_that_keeps_the_label_stays_reported_until_the_next_revision(
+    ocp: Cluster,
+) -> None:
+    """The documented way to enable profiling: the configuration, and a blank in the manifest."""
+    number = ocp.current
+    manifest = f"{OPENSHIFT.manifest_dir}/{OPENSHIFT.manifest_file}"
+    config = f"{OPENSHIFT.resource_dir}/kube-scheduler-pod-{number}/configmaps/config/config.yaml"
+    guard = f"{TARGET}/pods/openshift-kube-scheduler-guard-{ocp.node.name}"
+    until(lambda: ocp.api.request("GET", guard)["status"]["phase"] == "Running", 60, "no guard")
+    ocp.on_node("sed", "-i", 's/"enableProfiling":false/"enableProfiling":true/', config)
+    ocp.on_node("sh", "-c", f"echo ' ' >> {manifest}")
+    edited = ocp.on_node("cat", manifest)
+    until(lambda: config in ocp.condition("HandEdits")[1], 60, "the file is not reported")
+    until(lambda: manifest in ocp.condition("HandEdits")[1], 60, "the manifest is not reported")
+    time.sleep(60)
+    status, message = ocp.condition("HandEdits")
+    assert status == "True"
+    assert "stays until the next revision" in message
+    assert ocp.on_node("cat", manifest) == edited
+    assert '"enableProfiling":true' in ocp.on_node("cat", config)
+    assert ocp.condition("StaticPodsDegraded")[0] == "False"
+    assert ocp.scheduler()[0]
+    assert ocp.current == number
+    line = ocp.edit(SCHEDULER, {"profile": ""})
+    assert line.outcome == "installed", line.message
+    until(lambda: ocp.condition("HandEdits")[0] == "False", 60, "still reported")

@@ -1,4 +1,4 @@
-"""A guard pod on its node: it runs, and reports a changed kubeconfig."""
+"""A guard pod on its node: it looks at the disk, runs, and reports what changes."""
 
 from __future__ import annotations
 
@@ -22,21 +22,43 @@ def run(machine: Machine, pod: Object) -> Generator[float, None, None]:
 
     It ends when there is nothing more to do; the kubelet looks again when something changes.
     """
-    known = _known(pod)
+    known, uid = _flag(pod, "known"), pod["metadata"]["uid"]
+    if uid not in machine.reported_edits:  # otherwise the kubelet only starts it again
+        yield START
+        machine.reported_edits[uid] = machine.report().edit
+        looked = {"exitCode": 0, "message": report(machine), "finishedAt": machine.clock.stamp()}
+        show_look(machine, pod, {"name": "look", "state": {"terminated": looked}})
     while True:
         yield START
         show(machine, pod, {"running": {"startedAt": machine.clock.stamp()}})
-        if known == machine.kubeconfig:
+        if _is_known(machine, known, uid):
             return
         yield LOOKS
-        if known != machine.kubeconfig:
+        if not _is_known(machine, known, uid):
+            machine.reported_edits[uid] = machine.report().edit
             ended = {
                 "exitCode": EXIT_CHANGED,
-                "message": machine.kubeconfig,
+                "message": report(machine),
                 "finishedAt": machine.clock.stamp(),
             }
             show(machine, pod, {"waiting": {"reason": "CrashLoopBackOff"}}, {"terminated": ended})
         yield BACK_OFF
+
+
+def _is_known(machine: Machine, known: str, uid: str) -> bool:
+    return known == machine.kubeconfig and machine.reported_edits[uid] == machine.report().edit
+
+
+def report(machine: Machine) -> str:
+    """The termination message of a guard on this machine."""
+    return machine.report().serialise()
+
+
+def show_look(machine: Machine, pod: Object, look: Object) -> None:
+    """Write the state of the init container."""
+    live = machine.pod(pod)
+    if live is not None:
+        machine.write_status(live, {**live["status"], "initContainerStatuses": [look]})
 
 
 def show(machine: Machine, pod: Object, state: Object, last: Object | None = None) -> None:
@@ -52,10 +74,11 @@ def show(machine: Machine, pod: Object, state: Object, last: Object | None = Non
         "state": state,
         "lastState": last or before.get("lastState") or {},
     }
-    machine.write_status(live, {"phase": "Running", "containerStatuses": [container]})
+    status = {**live["status"], "phase": "Running", "containerStatuses": [container]}
+    machine.write_status(live, status)
 
 
-def _known(pod: Object) -> str:
+def _flag(pod: Object, name: str) -> str:
     arguments = pod["spec"]["containers"][0]["args"]
-    found = [a.partition("=")[2] for a in arguments if a.startswith("--known=")]
+    found = [a.partition("=")[2] for a in arguments if a.startswith(f"--{name}=")]
     return str(found[0]) if found else ""

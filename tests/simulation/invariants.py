@@ -273,7 +273,7 @@ class Invariants:
 
     def _advertises_only_complete_revisions(self, old: Status, new: Status) -> None:
         latest = new.get("latestAvailableRevision", 0)
-        if latest != old.get("latestAvailableRevision", 0):
+        if latest and latest != old.get("latestAvailableRevision", 0):
             self._is_complete(latest, "only a complete revision is advertised")
 
     def _current_means_healthy(self, old: Status, new: Status) -> None:

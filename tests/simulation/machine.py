@@ -11,12 +11,14 @@ import json
 import math
 import random
 from collections.abc import Generator
+from dataclasses import replace
 from typing import Any
 
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import Platform
 from kube_scheduler_operator.kube.resource import CONFIG_MAPS, NODES, PODS, ObjectRef
-from kube_scheduler_operator.programs.node.result import Result
+from kube_scheduler_operator.programs.node.disk_report import DiskReport
+from kube_scheduler_operator.programs.node.result import InstallerOutcome, Result
 
 from . import guard
 from .apiserver import ApiServer, Object
@@ -55,6 +57,9 @@ class Machine:
         self.process: Process | None = None
         self.proven: set[int] = set()
         self.staged: set[int] = set()
+        self.directories: dict[int, str] = {}  # revision -> its content on the disk
+        self.reported_edits: dict[str, str] = {}  # uid of a guard -> the edit that it reported last
+        self.edited_file = ""  # in the directory of the revision that was installed last
         self.swapping = False
         self.evicted: dict[int, int] = {}
         self.kubeconfig = "first"
@@ -124,6 +129,10 @@ class Machine:
         if self.manifest is not None:
             self._start_static_pod(self.manifest)
         self._see_all()
+
+    def look_again(self) -> None:
+        """Let guards notice that the disk has changed."""
+        self.clock.after(0.1, self._see_all)
 
     def _see_all(self) -> None:
         for pod in self._server.list(PODS, self._platform.target_namespace):
@@ -198,6 +207,48 @@ class Machine:
             self._server.replace(
                 "kubelet", NODES, {**node, "status": self._node_status(ready=ready)}
             )
+
+    # --- the disk -------------------------------------------------------------------------------
+    @property
+    def active(self) -> int:
+        """The revision that was installed last and stayed healthy; 0: none."""
+        return self.last_good.revision if self.last_good is not None else 0
+
+    @property
+    def newest(self) -> int:
+        """The highest number of a directory that is as it was written."""
+        edited = {self.active} if self.edited_file else set()
+        return max(self.directories.keys() - edited, default=0)
+
+    def report(self) -> DiskReport:
+        """What a guard finds on the disk."""
+        edits = []
+        if self.active and self.journal is None:
+            if self.manifest != self.last_good:
+                edits.append("/etc/kubernetes/manifests/kube-scheduler.yaml")
+            if self.edited_file:
+                edits.append("configmaps/config/config.yaml")
+        label = 0 if self.manifest is None else _label(self.manifest)
+        return DiskReport(
+            revision=self.active,
+            content=self.directories.get(self.active, ""),
+            newest=self.newest,
+            kubeconfig=self.kubeconfig,
+            edits=tuple(edits),
+            edit=f"{self.manifest} {self.edited_file}" if edits else "",
+            labelled=label,
+        )
+
+    def edit_by_hand(self, text: str, label: int | None = None) -> None:
+        """A person edits the manifest in place, and keeps its label unless `label` is given."""
+        if self.manifest is not None:
+            self.overwrite(replace(self.manifest, edit=text, label=label))
+            self._see_all()
+
+    def edit_a_file(self, text: str) -> None:
+        """A person edits a file of the revision; the scheduler does not notice."""
+        self.edited_file = text
+        self._see_all()
 
     # --- the static pod -------------------------------------------------------------------------
     @property
@@ -337,7 +388,7 @@ class Machine:
         labels = dict(self._platform.static_pod_labels)
         annotations = {"hash": str(id(process))}
         if manifest.revision:
-            labels[names.REVISION_LABEL] = str(manifest.revision)
+            labels[names.REVISION_LABEL] = str(_label(manifest))
             annotations[names.CONTENT_HASH_ANNOTATION] = manifest.hash
             annotations[names.KUBECONFIG_ANNOTATION] = manifest.kubeconfig
         pod = {
@@ -510,6 +561,14 @@ class Machine:
         uid = pod["metadata"]["uid"]
         self.clock.after(1.0, lambda: self._relist(uid, pod, passed, running))
         yield self._rng.choice((0.05, 0.05, 3.0))
+        if (
+            self.directories.setdefault(revision, arguments["content-hash"])
+            != (arguments["content-hash"])
+        ):
+            reason = f"the node has revision {revision} with other content"
+            taken = self._superseded(revision, retry, reason)
+            self._set_pod(pod, "Succeeded", passed, {"state": self._terminated(0, taken)})
+            return
         self.staged.add(revision)
         if self.manifest is None and not self.swapping and self.last_good is not None:
             self.place(self.last_good)  # a swap that lost its power may have left none
@@ -529,6 +588,14 @@ class Machine:
         result = yield from Swap(self, target, retry, float(arguments["health-timeout"])).run()
         installed = {"state": self._terminated(0, result.serialise())}
         self._set_pod(pod, "Succeeded", passed, installed)
+
+    def _superseded(self, revision: int, retry: int, reason: str) -> str:
+        """The termination message of an installer that changed nothing."""
+        outcome = InstallerOutcome.SUPERSEDED
+        result = Result(
+            outcome, revision, self.name, self.active, retry, reason, newest=self.newest
+        )
+        return result.serialise()
 
     def _is_permitted(self, pod: Object) -> bool:
         if self._server.away:
@@ -556,6 +623,10 @@ class Machine:
     def _behavior_of(self, config_map: Object) -> Behavior:
         config = json.loads(config_map["data"][names.CONFIG_KEY])
         return self._script.get(config.get("percentageOfNodesToScore", -1), GOOD)
+
+
+def _label(manifest: Manifest) -> int:
+    return manifest.revision if manifest.label is None else manifest.label
 
 
 def _flags(pod: Object) -> dict[str, str]:

@@ -55,6 +55,8 @@ class Manifest:
 
     Attributes:
         kubeconfig: what the node's kubeconfig was when the installer wrote it.
+        edit: what a person changed in the file by hand.
+        label: the revision in its label, if a person changed it.
     """
 
     revision: int
@@ -63,6 +65,8 @@ class Manifest:
     arguments: tuple[str, ...]
     behavior: Behavior
     kubeconfig: str = ""
+    edit: str = ""
+    label: int | None = None
 
 
 STOCK_ARGUMENTS = (

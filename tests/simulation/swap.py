@@ -34,11 +34,12 @@ class Swap:
         self._target = target
         self._retry = retry
         self._patience = patience
+        self._restarted = False
 
     def run(self) -> Generator[float, None, Result]:
         """Go to the target, or back; the result."""
         machine, target, retry = self._machine, self._target, self._retry
-        newest = max(machine.shown, machine.journal.revision if machine.journal else 0)
+        newest = max(machine.active, machine.journal.revision if machine.journal else 0)
         if newest > target.revision:
             return self._result(InstallerOutcome.SUPERSEDED, f"revision {newest} is here")
         if machine.manifest is not None and machine.manifest.revision == 0:
@@ -46,6 +47,9 @@ class Swap:
         known = machine.outcomes.get(target.revision)
         if known is not None and known.failed and retry <= known.retry:
             return known
+        repaired = bool(machine.edited_file) and machine.active == target.revision
+        if repaired:
+            machine.edited_file = ""
         journal = machine.journal
         if journal is None or journal.revision != target.revision or journal.retry < retry:
             journal = Journal(target.revision, retry)
@@ -53,9 +57,9 @@ class Swap:
         machine.swapping = True
         try:
             if not journal.rolling_back:
-                journal.reason = yield from self._activate(target, journal)
+                journal.reason = yield from self._activate(target, journal, restart=repaired)
                 if not journal.reason:
-                    machine.last_good = target
+                    machine.last_good, machine.edited_file = target, ""
                     machine.proven.add(target.revision)
                     return self._finish(self._result(InstallerOutcome.INSTALLED))
                 journal.rolling_back, journal.placed_at = True, None
@@ -74,9 +78,13 @@ class Swap:
                 if machine.manifest is None:
                     machine.place(machine.last_good or target)
 
-    def _activate(self, target: Manifest, journal: Journal) -> Generator[float, None, str]:
+    def _activate(
+        self, target: Manifest, journal: Journal, *, restart: bool = False
+    ) -> Generator[float, None, str]:
         machine, patience = self._machine, self._patience
-        if machine.manifest is None or machine.manifest != target:
+        self._restarted = self._restarted or journal.placed_at is not None
+        if machine.manifest is None or machine.manifest != target or restart:
+            self._restarted = True
             machine.withdraw()
             while machine.process is not None:
                 yield 0.1
@@ -104,6 +112,7 @@ class Swap:
         machine = self._machine
         machine.outcomes[result.revision] = result
         machine.journal = None
+        machine.look_again()
         return result
 
     def _result(self, outcome: InstallerOutcome, reason: str = "") -> Result:
@@ -118,6 +127,8 @@ class Swap:
             last_error="boom" if reason else "",
             steps={"ready": 1.5, "settle": 2.0},
             kubeconfig=self._target.kubeconfig if outcome is InstallerOutcome.INSTALLED else "",
+            newest=machine.newest,
+            restarted=self._restarted,
         )
 
 
@@ -142,6 +153,7 @@ class Restore(Swap):
             if not reason:
                 machine.adopted = machine.last_good = None
                 machine.outcomes.clear()
+                machine.directories.clear()
                 return self._result(InstallerOutcome.RESTORED)
             good, outcome = machine.last_good, InstallerOutcome.UNHEALTHY
             if good is not None and good != self._target:

@@ -29,10 +29,12 @@ def test_another_manifest_is_named_and_replaced() -> None:
     world = adopted()
     machine = world.machines["node-a"]
     machine.overwrite(STOCK)
-    world.run(5)
-    message = world.full_condition(names.STATIC_PODS_DEGRADED)["message"]
-    assert 'node "node-a" runs a manifest that is not the operator\'s' in message
-    assert "revision 1, which will be put back" in message
+    text = "kube-scheduler.yaml changed since revision 1 was installed, and will be put back"
+
+    def message() -> str:
+        return str(world.full_condition(names.STATIC_PODS_DEGRADED).get("message", ""))
+
+    world.run_until(lambda: text in message(), 10, "named")
     world.run_until(lambda: is_back(world, machine), 40)
     assert world.current() == {"node-a": 1}
     assert len(world.revisions) == 1, "the same revision, not a new one"

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kube_scheduler_operator.base import names
-from kube_scheduler_operator.base.platform import KUBEADM
+from kube_scheduler_operator.base.platform import KUBEADM, Platform
 from kube_scheduler_operator.base.settings import Rollout, Settings
 from kube_scheduler_operator.controlplane.revision.history import Revision, read
 from kube_scheduler_operator.kube.resource import (
@@ -42,6 +42,7 @@ class World:
         lag: longest delay of a watch event, seconds.
         script: `percentageOfNodesToScore` of a configuration -> how a scheduler behaves with it.
         start: whether the operator is started.
+        platform: the kind of cluster.
     """
 
     def __init__(
@@ -52,10 +53,11 @@ class World:
         script: dict[int, Behavior] | None = None,
         start: bool = True,
         secondary: bool = False,
+        platform: Platform = KUBEADM,
     ) -> None:
         self.clock = Clock()
         self.rng = random.Random(seed)
-        self.platform = KUBEADM
+        self.platform = platform
         self.script = script or {}
         self.server = ApiServer(self.clock, self.rng)
         # Without secondary schedulers, watches without events only take time.

@@ -4,11 +4,15 @@ Everything is first written next to its destination, on the same file system, an
 rename puts it in place. An existing directory with other content is exchanged with the new one in
 one step (renameat2 with RENAME_EXCHANGE): a reader sees the old files or the new ones, never a
 mixture, and a crash leaves one of the two.
+
+Programs on a node run as root in directories of the host. A symbolic link in place of a file or of
+a directory is never written through: it is replaced, or an error names it.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import shutil
 import stat
@@ -22,6 +26,14 @@ _RENAME_EXCHANGE: Final = 2
 
 DIRECTORY_MODE: Final = 0o755
 PRIVATE: Final = 0o600
+
+
+LARGEST_FILE: Final = 8 * 2**20
+"""Bytes of a file that is read; a ConfigMap has at most one MiB."""
+
+
+class FileTooLargeError(OSError):
+    """A file that is larger than any file of the operator."""
 
 
 class UnsafeNameError(ValueError):
@@ -40,8 +52,18 @@ class Disk:
     """The operations that change the disk, one method each, so that tests can inject failures."""
 
     def mkdir(self, path: Path) -> None:
-        """Create a directory; it may exist."""
-        path.mkdir(mode=DIRECTORY_MODE, exist_ok=True)
+        """Create a directory; it may exist.
+
+        Raises:
+            NotADirectoryError: something else has its name, for example a symbolic link.
+        """
+        try:
+            path.mkdir(mode=DIRECTORY_MODE)
+        except FileExistsError:
+            if not stat.S_ISDIR(path.lstat().st_mode):
+                raise NotADirectoryError(
+                    errno.ENOTDIR, "must be a directory, not a link; remove it", str(path)
+                ) from None
 
     def write(self, path: Path, file: File) -> None:
         """Write a file that has no readers yet, and sync its content."""
@@ -95,17 +117,41 @@ class Disk:
         path.symlink_to(target)
 
     def remove_tree(self, path: Path) -> None:
-        """Remove a directory and its content; it may not exist."""
+        """Remove a directory and its content, or what has its name; it may not exist."""
         with contextlib.suppress(FileNotFoundError):
-            shutil.rmtree(path)
+            if stat.S_ISDIR(path.lstat().st_mode):
+                shutil.rmtree(path)
+            else:
+                path.unlink()
 
 
-def read(path: Path) -> bytes | None:
-    """The content of a file; None if it does not exist."""
+def read(path: Path, *, follow: bool = True) -> bytes | None:
+    """The content of a regular file; None if it does not exist.
+
+    Args:
+        path: the file; a pipe or a device in its place is not opened for long and not read.
+        follow: whether a symbolic link may be in its place.
+
+    Raises:
+        FileTooLargeError: the file is larger than LARGEST_FILE.
+    """
+    flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | (0 if follow else os.O_NOFOLLOW)
     try:
-        return path.read_bytes()
+        descriptor = os.open(path, flags)
     except (FileNotFoundError, NotADirectoryError):
         return None
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENXIO):  # a link, or a socket
+            return None
+        raise
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        return None
+    with os.fdopen(descriptor, "rb") as file:
+        data = file.read(LARGEST_FILE + 1)
+    if len(data) > LARGEST_FILE:
+        raise FileTooLargeError(errno.EFBIG, f"is larger than {LARGEST_FILE} bytes", str(path))
+    return data
 
 
 def mounted(directory: Path) -> dict[str, dict[str, bytes]]:
@@ -114,13 +160,15 @@ def mounted(directory: Path) -> dict[str, dict[str, bytes]]:
     In a mount, keys are links into a hidden directory, which is left out. The mount of an optional
     object that does not exist is empty.
     """
+    return {mount.name: mounted_keys(mount) for mount in sorted(directory.iterdir())}
+
+
+def mounted_keys(mount: Path) -> dict[str, bytes]:
+    """The keys of one mounted ConfigMap or Secret, and their content."""
     return {
-        mount.name: {
-            path.name: path.read_bytes()
-            for path in sorted(mount.iterdir())
-            if not path.name.startswith("..")
-        }
-        for mount in sorted(directory.iterdir())
+        path.name: path.read_bytes()
+        for path in sorted(mount.iterdir())
+        if not path.name.startswith("..")
     }
 
 
@@ -164,7 +212,7 @@ def replace_directory(disk: Disk, target: Path, files: Mapping[str, File], stagi
     for directory in reversed(_directories(files)):
         disk.sync(staging / directory)
     disk.sync(staging)
-    if target.exists():
+    if os.path.lexists(target):
         disk.exchange(staging, target)
     else:
         disk.rename(staging, target)
@@ -176,12 +224,15 @@ def replace_directory(disk: Disk, target: Path, files: Mapping[str, File], stagi
 
 
 def holds(target: Path, files: Mapping[str, File]) -> bool:
-    """Whether `target` contains exactly `files`, including their modes."""
-    if not target.is_dir() or set(_present(target)) != set(files):
+    """Whether `target` contains exactly `files`, including their modes; no link counts."""
+    if target.is_symlink() or not target.is_dir() or set(_present(target)) != set(files):
         return False
     for name, file in files.items():
         path = target / name
-        if stat.S_IMODE(path.stat().st_mode) != file.mode or path.read_bytes() != file.data:
+        status = path.lstat()
+        if not stat.S_ISREG(status.st_mode) or stat.S_IMODE(status.st_mode) != file.mode:
+            return False
+        if read(path, follow=False) != file.data:
             return False
     return True
 
@@ -190,6 +241,9 @@ def _present(directory: Path) -> Iterator[str]:
     for root, directories, names in os.walk(directory):
         relative = Path(root).relative_to(directory)
         yield from ((relative / name).as_posix() for name in names)
+        yield from (
+            (relative / name).as_posix() for name in directories if Path(root, name).is_symlink()
+        )
         if not directories and not names and root != str(directory):
             yield relative.as_posix() + "/"  # an empty directory is a difference as well
 

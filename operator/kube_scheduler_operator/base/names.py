@@ -133,6 +133,7 @@ PODS_WITHOUT_SCHEDULER: Final = "PodsWithoutScheduler"
 INEFFECTIVE_SETTINGS: Final = "IneffectiveSettings"
 UNKNOWN_SCHEDULER: Final = "UnknownScheduler"  # an unmanaged one binds the same pods
 UNKNOWN_LEASE_HOLDER: Final = "UnknownLeaseHolder"  # an unmanaged one holds the Lease
+HAND_EDITS: Final = "HandEdits"  # files on a node or labels of mirror pods were edited by hand
 CONFIGURATION_WARNINGS: Final = "ConfigurationWarnings"  # accepted with warnings
 
 # --- conditions on SecondaryScheduler; some on SchedulerProfile and SchedulerExtender as well --

@@ -89,6 +89,8 @@ class Platform:
         pod_log_dir: the kubelet's directory of container logs.
         kubelet_pod_dir: the kubelet's directory of pods.
         probe_host: the host of health probes unless `bind-address` is set.
+        keeps_hand_edits: whether hand edits of a node's manifest that keep its revision, and of the
+            revision's files, stay until the next revision. They are reported everywhere.
         cluster_config: APIServer, FeatureGate and Infrastructure of config.openshift.io exist, and
             another operator handles those fields of the Scheduler that do not configure
             kube-scheduler.
@@ -116,6 +118,7 @@ class Platform:
     pod_log_dir: str = "/var/log/pods"
     kubelet_pod_dir: str = "/var/lib/kubelet/pods"
     probe_host: str = "127.0.0.1"
+    keeps_hand_edits: bool = False
     cluster_config: bool = False
     config_namespace: str = ""
     kubelet_mark: str = ""
@@ -202,6 +205,8 @@ OPENSHIFT = Platform(
         directory="/etc/kubernetes/static-pod-resources/kube-scheduler-certs",
         mounted="/etc/kubernetes/static-pod-certs",
     ),
+    # The documented way to enable profiling is to edit these files.
+    keeps_hand_edits=True,
     cluster_config=True,
     config_namespace="openshift-config",
 )

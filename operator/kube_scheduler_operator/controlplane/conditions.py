@@ -21,7 +21,7 @@ from ..status.scheduler_lease import control_plane_lease, lease_holder
 from ..status.warnings import warnings_condition
 from .revision.history import Revision
 from .revision.inputs import read_inputs
-from .rollout.drift import has_drifted
+from .rollout.deviations import hand_edits, has_drifted, has_edited_label, keeps_hand_edits
 from .rollout.installer_pods import Installer, Stage
 from .rollout.node_statuses import NodeStatus
 from .rollout.observe import Observation
@@ -108,9 +108,9 @@ def failure_conditions(
 
 
 def revision_conditions(error: str, note: str) -> list[Condition]:
-    """Conditions of the revise step."""
+    """Conditions of the revise step; `error` is about numbers that do not count."""
     if error:
-        return [Condition(names.REVISION_DEGRADED, "True", "SyncError", error)]
+        return [Condition(names.REVISION_DEGRADED, "True", "ImplausibleRevision", error)]
     return [Condition(names.REVISION_DEGRADED, "False", AS_EXPECTED, note)]
 
 
@@ -132,6 +132,7 @@ def rollout_conditions(
         _available(snapshot, observation, _healthy(snapshot, observation, result, desired)),
         lease_holder(snapshot),
         _static_pods(snapshot, observation, result),
+        _hand_edits(snapshot, observation, result),
         _nodes(snapshot, observation),
     ]
 
@@ -354,7 +355,7 @@ def _static_pods(snapshot: Snapshot, observation: Observation, result: RolloutRe
             problems.append(f'no scheduler pod on node "{node}"')
         elif not pod.ready:
             problems.append((pod.trouble or f"pod/{pod.name} is not Ready") + _last_line(pod))
-        elif has_drifted(statuses.get(node), pod):
+        elif has_drifted(statuses.get(node), pod, observation.disks.get(node)):
             runs = (
                 f"revision {pod.revision}" if pod.ours else "a manifest that is not the operator's"
             )
@@ -362,7 +363,50 @@ def _static_pods(snapshot: Snapshot, observation: Observation, result: RolloutRe
                 f'node "{node}" runs {runs} instead of revision {statuses[node].current}, which '
                 "will be put back: find out who changed the manifest"
             )
+    problems += [
+        f"{edited}, and will be put back; set managementState to Unmanaged to keep an edit"
+        for edited in _edited(snapshot, observation, result, kept=False)
+    ]
     return _collected(names.STATIC_PODS_DEGRADED, "Error", problems)
+
+
+def _edited(
+    snapshot: Snapshot, observation: Observation, result: RolloutResult, *, kept: bool
+) -> list[str]:
+    """One sentence for each node whose files were edited by hand."""
+    found = []
+    for status in result.node_statuses:
+        disk = observation.disks.get(status.node)
+        edits = hand_edits(status, disk)
+        if edits and disk is not None and keeps_hand_edits(snapshot, status, disk) is kept:
+            files = ", ".join(edits)
+            found.append(
+                f'node "{status.node}": {files} changed since revision {status.current} was '
+                "installed"
+            )
+    return found
+
+
+def _hand_edits(snapshot: Snapshot, observation: Observation, result: RolloutResult) -> Condition:
+    """Informational: edits that stay until the next revision, and labels that do not count."""
+    problems = [
+        ("FilesEdited", f"{edited}; the edit stays until the next revision")
+        for edited in _edited(snapshot, observation, result, kept=True)
+    ]
+    problems += [
+        ("FilesEdited", f"{edited}, and will be put back")
+        for edited in _edited(snapshot, observation, result, kept=False)
+    ]
+    for status in result.node_statuses:
+        pod = observation.operands.get(status.node)
+        if pod is not None and has_edited_label(status, pod, observation.disks.get(status.node)):
+            message = (
+                f'node "{status.node}" has revision {status.current} on its disk; the label '
+                f"{names.REVISION_LABEL} of pod/{pod.name} was edited and does not count. Delete "
+                "the Pod: the kubelet creates it again, and the scheduler keeps running"
+            )
+            problems.append(("LabelEdited", message))
+    return problem_condition(names.HAND_EDITS, problems)
 
 
 def _last_line(pod: OperandPod) -> str:

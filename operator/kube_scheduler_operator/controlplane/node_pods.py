@@ -164,10 +164,22 @@ def render_guard_pod(
         known=known,
         owner_uid=owner_uid,
         # A kubeconfig that is part of the revision changes only with the revision.
-        kubeconfig_directory=""
-        if platform.credentials
-        else posixpath.dirname(platform.scheduler_kubeconfig),
+        watches_kubeconfig=not platform.credentials,
+        directories=_guarded_directories(platform),
         names=names,
+    )
+
+
+def _guarded_directories(platform: Platform) -> list[str]:
+    """The directories that a guard reads, without those inside of others.
+
+    Directories, because replacing a file creates a new inode.
+    """
+    wanted = {platform.manifest_dir, platform.resource_dir}
+    if not platform.credentials:
+        wanted.add(posixpath.dirname(platform.scheduler_kubeconfig))
+    return sorted(
+        path for path in wanted if not any(path.startswith(f"{other}/") for other in wanted)
     )
 
 

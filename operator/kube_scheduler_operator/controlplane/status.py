@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..base.objects import Object
+from ..base.revision_number import revision_number
 from ..kube.resource import KUBE_SCHEDULERS
 from ..model.plan import Action, Event, Replace
 from ..model.snapshot import Snapshot
@@ -26,7 +27,11 @@ def status_of(
     """The desired status."""
     before = snapshot.status
     status = dict(before)
-    if revised.latest:
+    before_number = before.get("latestAvailableRevision")
+    if before_number and not revision_number(before_number):
+        # The API does not let a number decrease; it is written again without this one before it.
+        status.pop("latestAvailableRevision")
+    elif revised.latest:
         status["latestAvailableRevision"] = revised.latest
     status["nodeStatuses"] = [write_node_status(node) for node in result.node_statuses]
     status["readyReplicas"] = sum(pod.ready for pod in observation.operands.values())

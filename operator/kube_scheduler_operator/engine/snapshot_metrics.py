@@ -11,9 +11,10 @@ from ..base.objects import Object, annotation
 from ..base.times import timestamp
 from ..controlplane.conditions import REVISION_FAILED
 from ..controlplane.revision.history import Revision, read
-from ..controlplane.rollout.drift import has_drifted
+from ..controlplane.rollout.deviations import hand_edits, has_drifted
 from ..controlplane.rollout.node_statuses import NodeStatus, read_node_status, readiness
-from ..model import operand_pods as operands
+from ..controlplane.rollout.observe import observe
+from ..model.node_disks import NodeDisk
 from ..model.operand_pods import OperandPod
 from ..model.snapshot import Snapshot
 from ..status.scheduler_lease import lease_allowance
@@ -76,12 +77,15 @@ def _state(
     lease = _lease_state(snapshot)
     if snapshot.kubescheduler is None:
         return MetricsState(scheduler, lease=lease)
-    pods = {node: operands.read(pod) for node, pod in snapshot.operand_pods.items()}
+    observation = observe(snapshot)
+    pods, disks = observation.operands, observation.disks
     conditions = {c["type"]: c for c in snapshot.status.get("conditions") or ()}
     return MetricsState(
         scheduler,
         latest_available_revision=int(snapshot.status.get("latestAvailableRevision") or 0),
-        nodes=tuple(_node(snapshot, entry, pods.get(entry.node)) for entry in entries),
+        nodes=tuple(
+            _node(snapshot, entry, pods.get(entry.node), disks.get(entry.node)) for entry in entries
+        ),
         lease=lease,
         conditions={
             type_: (str(c.get("reason", "")), c.get("status") == "True")
@@ -94,7 +98,9 @@ def _state(
     )
 
 
-def _node(snapshot: Snapshot, entry: NodeStatus, pod: OperandPod | None) -> NodeState:
+def _node(
+    snapshot: Snapshot, entry: NodeStatus, pod: OperandPod | None, disk: NodeDisk | None
+) -> NodeState:
     node = snapshot.nodes.get(entry.node)
     reachable = node is not None and readiness(node)[0]
     # A node still drifts while its revision is being restored.
@@ -105,7 +111,9 @@ def _node(snapshot: Snapshot, entry: NodeStatus, pod: OperandPod | None) -> Node
         target=entry.target,
         running=pod.revision if pod is not None else 0,
         ready=pod is not None and pod.ready,
-        drifted=reachable and settled and (pod is None or has_drifted(entry, pod)),
+        drifted=reachable
+        and settled
+        and (pod is None or has_drifted(entry, pod, disk) or bool(hand_edits(entry, disk))),
     )
 
 

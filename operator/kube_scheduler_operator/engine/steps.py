@@ -241,7 +241,7 @@ def revise(snapshot: Snapshot, draft: Draft) -> Draft:
         draft,
         findings=(*draft.findings, *too_large),
         targets=_targets(snapshot, content) if content is not None else (),
-        revised=decide_revision(snapshot, content, observation.swapping),
+        revised=decide_revision(snapshot, content, observation.swapping, observation.disks),
         observation=observation,
     )
 
@@ -260,7 +260,7 @@ def report(snapshot: Snapshot, draft: Draft) -> Draft:
     observation = result_of(draft.observation)
     conditions = (
         *from_findings(draft.findings),
-        *revision_conditions("", revised.note),
+        *revision_conditions(revised.problem, revised.note),
         Condition(names.STATIC_RESOURCES_DEGRADED, "False", "AsExpected"),
         *constant_conditions(snapshot),
         *rollout_conditions(
@@ -287,7 +287,7 @@ def report(snapshot: Snapshot, draft: Draft) -> Draft:
     actions = _in_order(snapshot, work, conditions, status, rolled, afterwards)
     if not actions:
         # Guards and old revisions can wait until everything else is done.
-        actions = plan_guards(snapshot, observation, rolled) or prune(
+        actions = plan_guards(snapshot, observation, rolled, revised.known) or prune(
             snapshot, revised.history, observation, rolled
         )
     reports: tuple[Action, ...] = ()
@@ -300,6 +300,7 @@ def report(snapshot: Snapshot, draft: Draft) -> Draft:
         )
     requeue_after = soonest(
         rolled.requeue_after,
+        revised.requeue_after,
         cluster_operator.requeue_after,
         control_plane_lease(snapshot)[1],
         draft.agents.requeue_after,

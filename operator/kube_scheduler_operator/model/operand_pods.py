@@ -9,6 +9,7 @@ from typing import Any
 
 from ..base import names
 from ..base.objects import Object, annotation, label
+from ..base.revision_number import revision_number
 from ..base.times import timestamp
 
 
@@ -19,7 +20,8 @@ class OperandPod:
     Attributes:
         node: the node that it runs on.
         name: name of the mirror pod.
-        revision: from its label; 0 for a scheduler that is not the operator's, e.g. the platform's.
+        revision: from its label, a hint only (rollout/disk_reports.py); 0 for a scheduler that is
+            not the operator's, e.g. the platform's.
         content_hash: from its annotation.
         kubeconfig: fingerprint of the kubeconfig that it started with, from its annotation.
         kubeconfig_expires: expiry of the certificate in that kubeconfig; None if unknown.
@@ -82,11 +84,10 @@ def read(pod: Object) -> OperandPod:
         None,
     )
     name = pod["metadata"]["name"]
-    digits = label(pod, names.REVISION_LABEL)
     return OperandPod(
         node=spec.get("nodeName", ""),
         name=name,
-        revision=int(digits) if digits.isdecimal() else 0,
+        revision=revision_number(label(pod, names.REVISION_LABEL)),
         content_hash=annotation(pod, names.CONTENT_HASH_ANNOTATION),
         kubeconfig=annotation(pod, names.KUBECONFIG_ANNOTATION),
         kubeconfig_expires=timestamp(annotation(pod, names.KUBECONFIG_EXPIRES_ANNOTATION)),
@@ -96,13 +97,18 @@ def read(pod: Object) -> OperandPod:
         trouble=_trouble(name, waiting, terminated),
         termination_message=str(ended.get("message") or "").strip(),
         ended=timestamp(ended.get("finishedAt")),
-        created=timestamp(pod["metadata"].get("creationTimestamp")),
+        created=created(pod),
         started=timestamp(((seen.get("state") or {}).get("running") or {}).get("startedAt")),
         ready_since=timestamp((ready or {}).get("lastTransitionTime")),
         image=str(container.get("image", "")),
         arguments=(*container.get("command", ()), *container.get("args", ())),
         probe=(container.get("readinessProbe") or {}).get("httpGet") or {},
     )
+
+
+def created(obj: Object) -> datetime | None:
+    """The creation time of an object; None if it is unknown."""
+    return timestamp((obj.get("metadata") or {}).get("creationTimestamp"))
 
 
 def _trouble(pod: str, waiting: Mapping[str, Any], terminated: Mapping[str, Any]) -> str:

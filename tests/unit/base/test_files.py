@@ -12,10 +12,14 @@ from pathlib import Path
 
 import pytest
 
+from kube_scheduler_operator.base import files
 from kube_scheduler_operator.base.files import (
     Disk,
     File,
+    FileTooLargeError,
     UnsafeNameError,
+    holds,
+    read,
     replace_directory,
     replace_file,
     replace_link,
@@ -195,3 +199,152 @@ def test_a_link_is_replaced_in_one_step(tmp_path):
     replace_link(Disk(), tmp_path / "link", "two", tmp_path / "scratch")
     assert str((tmp_path / "link").readlink()) == "two"
     assert [path.name for path in tmp_path.iterdir()] == ["link"]
+
+
+# --- symbolic links and other things in place of files --------------------------------------------
+
+
+@pytest.fixture
+def victim(tmp_path: Path) -> Path:
+    """Another directory, with a file that has the same content as ours."""
+    path = tmp_path / "victim"
+    fill(path, PAIR)
+    return path
+
+
+FILES = {name: File(data) for name, (data, _) in PAIR.items()}
+
+
+def plant(target: Path, victim: Path, where: str) -> None:
+    """Put a link to the victim in place of the target, of a directory in it, or of a file."""
+    match where:
+        case "target":
+            target.symlink_to(victim)
+        case "dangling target":
+            target.symlink_to(victim / "nothing")
+        case "file":
+            fill(target, PAIR)
+            (target / "tls.key").unlink()
+            (target / "tls.key").symlink_to(victim / "tls.key")
+        case "staging":
+            (target.parent / "staging").symlink_to(victim)
+
+
+@pytest.mark.parametrize("where", ["target", "dangling target", "file", "staging"])
+def test_a_planted_link_is_replaced_and_nothing_is_written_through_it(tmp_path, victim, where):
+    target = tmp_path / "target"
+    plant(target, victim, where)
+    before = content(victim)
+    assert replace_directory(Disk(), target, FILES, tmp_path / "staging")
+    assert content(victim) == before
+    assert content(target) == PAIR
+    assert not any(path.is_symlink() for path in (target, *target.rglob("*")))
+    assert not (tmp_path / "staging").is_symlink()
+
+
+@pytest.mark.parametrize("where", ["target", "file"])
+def test_a_link_to_the_same_content_does_not_count_as_the_content(tmp_path, victim, where):
+    plant(tmp_path / "target", victim, where)
+    assert not holds(tmp_path / "target", FILES)
+
+
+def test_a_linked_subdirectory_does_not_count(tmp_path, victim):
+    target = tmp_path / "target"
+    target.mkdir()
+    (target / "sub").symlink_to(victim)
+    assert not holds(target, {f"sub/{name}": file for name, file in FILES.items()})
+    assert not holds(target, {})
+
+
+def test_a_directory_is_not_made_through_a_link(tmp_path, victim):
+    (tmp_path / "link").symlink_to(victim)
+    with pytest.raises(NotADirectoryError, match="must be a directory, not a link"):
+        Disk().mkdir(tmp_path / "link")
+
+
+def test_a_file_is_not_written_through_a_link(tmp_path, victim):
+    before = content(victim)
+    (tmp_path / "scratch").symlink_to(victim / "tls.key")
+    (tmp_path / "file").symlink_to(victim / "tls.crt")
+    replace_file(Disk(), tmp_path / "file", File(b"new"), tmp_path / "scratch")
+    assert content(victim) == before
+    assert (tmp_path / "file").read_bytes() == b"new"
+    assert not (tmp_path / "file").is_symlink()
+
+
+@pytest.mark.parametrize("follow", [True, False])
+def test_only_regular_files_are_read(tmp_path, follow):
+    os.mkfifo(tmp_path / "pipe")  # opening it would wait for a writer
+    (tmp_path / "zero").symlink_to("/dev/zero")
+    (tmp_path / "directory").mkdir()
+    for name in ("pipe", "zero", "directory", "nothing", "pipe/below"):
+        assert read(tmp_path / name, follow=follow) is None
+
+
+def test_a_link_to_a_file_is_read_only_where_links_are_expected(tmp_path, victim):
+    (tmp_path / "link").symlink_to(victim / "tls.key")
+    assert read(tmp_path / "link") == KEY
+    assert read(tmp_path / "link", follow=False) is None
+
+
+def test_a_huge_file_is_not_read_into_memory(tmp_path):
+    with (tmp_path / "huge").open("wb") as file:
+        file.truncate(files.LARGEST_FILE + 1)
+    with pytest.raises(FileTooLargeError, match="is larger than"):
+        read(tmp_path / "huge")
+
+
+class Recorder(Disk):
+    """Records what is renamed and what was synced before."""
+
+    def __init__(self) -> None:
+        self.synced: set[Path] = set()
+        self.problems: list[str] = []
+        self.open: set[Path] = set()
+
+    def write(self, path: Path, file: File) -> None:
+        super().write(path, file)  # which syncs the content
+        self.open.add(path.parent)
+
+    def sync(self, directory: Path) -> None:
+        super().sync(directory)
+        self.synced.add(directory)
+        self.open.discard(directory)
+
+    def _check(self, source: Path) -> None:
+        left = [path for path in self.open if path == source or source in path.parents]
+        self.problems += [f"{path} is not synced before {source} counts" for path in left]
+        self.open.add(source.parent)
+
+    def rename(self, source: Path, target: Path) -> None:
+        self._check(source)
+        super().rename(source, target)
+
+    def exchange(self, first: Path, second: Path) -> None:
+        self._check(first)
+        super().exchange(first, second)
+
+
+@pytest.mark.parametrize("exists", [True, False])
+def test_files_and_directories_are_synced_before_a_rename_counts_and_it_after(tmp_path, exists):
+    if exists:
+        fill(tmp_path / "target", {"old": (b"old", 0o600)})
+    disk = Recorder()
+    nested = {f"a/b/{name}": file for name, file in FILES.items()}
+    replace_directory(disk, tmp_path / "target", nested, tmp_path / "staging")
+    replace_file(disk, tmp_path / "file", File(b"x"), tmp_path / "scratch")
+    assert disk.problems == []
+    assert disk.open == set(), "the entries of every changed directory are synced in the end"
+
+
+def test_the_content_of_a_file_is_synced(tmp_path, monkeypatch):
+    synced: list[bytes] = []
+    real = os.fsync
+
+    def fsync(descriptor: int) -> None:
+        synced.append(Path(f"/proc/self/fd/{descriptor}").read_bytes())
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    Disk().write(tmp_path / "file", File(b"content"))
+    assert synced == [b"content"]

@@ -27,6 +27,7 @@ from kube_scheduler_operator.controlplane.rollout.node_statuses import NodeStatu
 from kube_scheduler_operator.controlplane.rollout.observe import Observation
 from kube_scheduler_operator.controlplane.rollout.result import RolloutResult
 from kube_scheduler_operator.model import operand_pods as operands
+from kube_scheduler_operator.model.node_disks import NodeDisk
 from kube_scheduler_operator.model.snapshot import Snapshot
 from kube_scheduler_operator.status.conditions import Condition
 from kube_scheduler_operator.status.scheduler_lease import control_plane_lease
@@ -344,6 +345,45 @@ def test_problems_of_a_scheduler(pod: operands.OperandPod | None, message: str) 
     condition = conditions_of(shown)[PODS_DEGRADED]
     assert condition.message == message
     assert condition.status == ("True" if message else "False")
+
+
+EDITED = NodeDisk(NOW, 1, edits=("/m", "/c"), edit="e", labelled=1)
+HAND_EDIT = 'node "a": /m, /c changed since revision 1 was installed'
+
+
+@pytest.mark.parametrize(
+    ("disk", "keeps", "hand_edits", "degraded"),
+    [
+        (EDITED, False, f"{HAND_EDIT}, and will be put back", True),
+        (EDITED, True, f"{HAND_EDIT}; the edit stays until the next revision", False),
+        (replace(EDITED, labelled=99), True, f"{HAND_EDIT}, and will be put back", True),
+        (replace(EDITED, edits=()), True, "", False),
+    ],
+    ids=["put back", "kept", "with another label", "none"],
+)
+def test_a_hand_edit_is_reported(
+    disk: NodeDisk, keeps: bool, hand_edits: str, degraded: bool
+) -> None:
+    found = conditions_of(
+        cluster(1, disks={"a": disk}), platform=replace(KUBEADM, keeps_hand_edits=keeps)
+    )
+    assert found[names.HAND_EDITS].message == hand_edits
+    assert found[names.HAND_EDITS].status == ("True" if hand_edits else "False")
+    assert found[PODS_DEGRADED].status == ("True" if degraded else "False")
+    assert not degraded or HAND_EDIT in found[PODS_DEGRADED].message
+
+
+def test_an_edited_label_is_reported_with_the_way_to_repair_it() -> None:
+    running = {"running": {"startedAt": "2025-01-01T00:00:00Z"}}
+    shown = cluster(
+        1, operands={"a": operand("a", 99, state=running)}, disks={"a": NodeDisk(NOW, 1)}
+    )
+    found = conditions_of(shown)
+    assert found[PODS_DEGRADED].status == "False"
+    assert (
+        "the label revision of pod/kube-scheduler-a was edited" in found[names.HAND_EDITS].message
+    )
+    assert "Delete the Pod" in found[names.HAND_EDITS].message
 
 
 @pytest.mark.parametrize(

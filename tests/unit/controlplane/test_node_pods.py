@@ -99,7 +99,11 @@ def test_guard_has_a_controller_so_that_kubectl_drain_evicts_it():
 
 def test_guard_has_no_write_access_and_no_api_access():
     spec = guard_pod()["spec"]
-    assert all(mount["readOnly"] for c in spec["containers"] for mount in c["volumeMounts"])
+    host = {volume["name"] for volume in spec["volumes"] if "hostPath" in volume}
+    containers = (*spec["initContainers"], *spec["containers"])
+    mounts = [mount for c in containers for mount in c["volumeMounts"] if mount["name"] in host]
+    assert len(mounts) == 2 * len(host)
+    assert all(mount["readOnly"] for mount in mounts)
     assert spec["automountServiceAccountToken"] is False
     assert "hostPID" not in spec
 

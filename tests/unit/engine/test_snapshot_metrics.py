@@ -13,10 +13,18 @@ from kube_scheduler_operator.base.platform import KUBEADM, OPENSHIFT
 from kube_scheduler_operator.base.settings import Settings
 from kube_scheduler_operator.engine.snapshot_metrics import SnapshotMetrics
 from kube_scheduler_operator.model.snapshot import Snapshot
+from kube_scheduler_operator.programs.node.disk_report import DiskReport
 from kube_scheduler_operator.telemetry.cluster_metrics import LeaseState, MetricsState, NodeState
 from kube_scheduler_operator.telemetry.metrics import OperatorMetrics
 
-from ...builders import condition, kubescheduler, node, operand_pod, ready_condition
+from ...builders import (
+    condition,
+    kubescheduler,
+    node,
+    operand_pod,
+    ready_condition,
+    terminated,
+)
 
 if TYPE_CHECKING:
     from ..conftest import CertificateFiles
@@ -182,3 +190,28 @@ def test_without_a_kubescheduler_only_metrics_of_other_objects_remain() -> None:
     seen = state(snapshot(kubescheduler=None, scheduler={"spec": {"mastersSchedulable": True}}))
     assert seen.scheduler is not None
     assert (seen.latest_available_revision, seen.nodes, seen.quarantined) == (None, (), {})
+
+
+def test_a_hand_edit_that_keeps_the_label_is_drift() -> None:
+    report = DiskReport(revision=3, edits=("/m",), edit="e", labelled=3)
+    guard = {
+        "metadata": {
+            "name": "kube-scheduler-guard-a",
+            "ownerReferences": [{"uid": "uid-cluster"}],
+        },
+        "spec": {"nodeName": "a"},
+        "status": {
+            "containerStatuses": [
+                {"name": "guard", "lastState": terminated(3, report.serialise())},
+            ]
+        },
+    }
+    seen = state(
+        snapshot(
+            {"nodeStatuses": [{"nodeName": "a", "currentRevision": 3}]},
+            nodes={"a": node("a")},
+            operand_pods={"a": pod(3)},
+            guard_pods={guard["metadata"]["name"]: guard},
+        )
+    )
+    assert seen.nodes[0].drifted

@@ -38,8 +38,8 @@ def add_parser(subparsers: Any) -> None:
         subparsers.add_parser(
             "guard",
             description=(
-                "Watches the scheduler's kubeconfig on this node. Exits with code 3 when it "
-                "changes; the termination message is its new fingerprint."
+                "Watches the scheduler's kubeconfig, manifest and revision on this node. Exits "
+                "with code 3 when one of them changes; the termination message is a JSON report."
             ),
         )
     )
@@ -97,7 +97,12 @@ def _add_guard(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--kubeconfig", type=Path, help="file to watch (default: none)")
     add("--known", default="", help="fingerprint to compare with (default: the current one)")
-    add("--interval", type=float, default=5.0, help="seconds between checks (default: 5)")
+    add("--resource-dir", type=Path, help="directory of revisions to watch (default: none)")
+    add("--manifest-path", type=Path, help="static-pod manifest to watch (default: none)")
+    add("--static-pod-name", default="kube-scheduler", help="name of the static pod")
+    add("--reported", type=Path, help="file with the hand edit that was reported last")
+    add("--look", action="store_true", help="report once and exit with code 0")
+    add("--interval", type=float, default=2.0, help="seconds between checks (default: 2)")
     _add_output(parser)
     parser.set_defaults(run=run_guard)
 

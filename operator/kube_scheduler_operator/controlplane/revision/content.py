@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+
+from ...programs.node.revision_directory import content_hash
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +23,7 @@ class RevisionContent:
     @property
     def hash(self) -> str:
         """SHA-256 over names, keys and values in a canonical order, 64 hex digits."""
-        canonical = json.dumps(self.parts, sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(canonical.encode()).hexdigest()
+        return content_hash(self.parts)
 
     def differences(self, other: RevisionContent | None) -> tuple[str, ...]:
         """The parts that differ in `other`, a sentence each, sorted by name."""

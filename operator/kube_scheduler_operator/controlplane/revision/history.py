@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ...base import names
 from ...base.json_text import parse_json
 from ...base.objects import Object, annotation
+from ...base.revision_number import revision_number
 from ...model.attachment import Refusal
 from ...model.snapshot import Snapshot
 from .content import RevisionContent
@@ -71,6 +72,11 @@ class Revision:
         return str((self.status.get("data") or {}).get(names.INPUTS_KEY, ""))
 
     @property
+    def was_ready(self) -> bool:
+        """Whether it was complete once: it is sealed then, whatever its annotations are now."""
+        return self.ready or (bool(self.status.get("immutable")) and self.intact)
+
+    @property
     def intact(self) -> bool:
         """Whether every copy exists and is unchanged since the revision was made."""
         return self.complete and self.content.hash == self.hash
@@ -91,10 +97,9 @@ def read(config_maps: Mapping[str, Object], parts: tuple[str, ...]) -> tuple[Rev
     found = []
     prefix = f"{names.REVISION_STATUS}-"
     for name, obj in config_maps.items():
-        digits = name.removeprefix(prefix)
-        if not name.startswith(prefix) or not digits.isdecimal():
+        number = revision_number(name.removeprefix(prefix)) if name.startswith(prefix) else 0
+        if not number:
             continue
-        number = int(digits)
         copies = {
             part: config_maps[copy_name(part, number)]
             for part in parts

@@ -10,19 +10,24 @@ incomplete is ever advertised.
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from ...base import names
 from ...base.objects import Object, annotation, label
+from ...base.revision_number import LARGEST, revision_number
 from ...base.times import rfc3339
 from ...kube.resource import CONFIG_MAPS
+from ...model.node_disks import Disks
 from ...model.plan import Action, Create, Delete, Event, Replace
 from ...model.snapshot import Snapshot
 from .content import RevisionContent
-from .history import Revision, last_good, read
+from .history import Revision, last_good
+from .proof import known_numbers, unseen_nodes
 from .write import make_copies, mark_ready, record_outcome, status_object
 
 _NOTHING: Object = {"metadata": {}}
+_NO_DISKS: Disks = MappingProxyType({})
 
 _FAILED_BEFORE = (
     "this content failed after it was installed and is not retried until an input changes; the "
@@ -41,7 +46,10 @@ class RevisionResult:
         blocked: why the desired content is not rolled out; empty if it is.
         rejected: the latest revision, if it was refused or failed and is still desired.
         note: information that is not a failure.
-        history: all revisions, oldest first.
+        history: all revisions that count, oldest first.
+        problem: numbers that do not count, and what to do about them; empty without any.
+        known: the highest number that the API knows.
+        requeue_after: seconds until a wait ends.
     """
 
     actions: tuple[Action, ...]
@@ -51,6 +59,9 @@ class RevisionResult:
     rejected: Revision | None
     note: str
     history: tuple[Revision, ...]
+    problem: str = ""
+    known: int = 0
+    requeue_after: float | None = None
 
     def revision(self, number: int) -> Revision | None:
         """The revision with that number."""
@@ -58,24 +69,37 @@ class RevisionResult:
 
 
 def revise(
-    snapshot: Snapshot, content: RevisionContent | None, swapping: Container[int] = ()
+    snapshot: Snapshot,
+    content: RevisionContent | None,
+    swapping: Container[int] = (),
+    disks: Disks = _NO_DISKS,
 ) -> RevisionResult:
     """One step towards a complete revision with `content`; None if a finding blocks it.
 
-    `swapping` has the revisions that are replacing a node's scheduler.
+    `swapping` has the revisions that are replacing a node's scheduler; `disks` is what programs on
+    the nodes have read there.
     """
-    history = read(snapshot.config_maps, snapshot.platform.parts)
+    numbers = known_numbers(snapshot, disks)
+    history = numbers.history
     ready = tuple(revision for revision in history if revision.ready)
     newest = ready[-1] if ready else None
     bad = newest if newest is not None and newest.bad else None
-    running = _running(snapshot)
+    running = _running(snapshot, numbers.in_api)
     # A crash between "ready" and the status write leaves the status behind, and a deleted
-    # revision-status leaves it ahead; if both are lost, the nodes still show the number that they
-    # run. Numbers only ever grow, so the largest one counts.
-    advertised = int(snapshot.status.get("latestAvailableRevision") or 0)
+    # revision-status leaves it ahead; if both are lost, as after a restore of an older backup of
+    # etcd, the nodes' disks still have the revisions. Numbers only ever grow, so the largest one
+    # counts.
+    advertised = numbers.advertised
     latest = max(advertised, newest.number if newest and newest.complete else 0)
-    used = max(advertised, newest.number if newest else 0, *running.values(), 0)
-    whole = newest is not None and newest.number == used
+    used = max(
+        advertised,
+        newest.number if newest else 0,
+        *running.values(),
+        *(revision.number for revision in history if revision.was_ready),
+        numbers.newest_on_disk,
+    )
+    taken = newest is not None and any(disk.taken == newest.number for disk in disks.values())
+    whole = newest is not None and newest.number == used and not taken
     installable = _installable(snapshot, ready, running) if whole else None
     note = _missing_copies(ready[:-1])
 
@@ -85,15 +109,36 @@ def revise(
         blocked: str = "",
         rejected: Revision | None = None,
     ) -> RevisionResult:
-        return RevisionResult(actions, latest, desired, blocked, rejected, note, history)
+        return RevisionResult(
+            actions,
+            latest,
+            desired,
+            blocked,
+            rejected,
+            note,
+            history,
+            problem=numbers.problem,
+            known=numbers.in_api,
+        )
 
+    unseen = unseen_nodes(snapshot, disks, max(used, numbers.in_api))
+    if unseen:
+        # A number must not be used a second time, with other content.
+        listed = ", ".join(sorted(unseen))
+        blocked = (
+            f"looking at the disk of {listed}: a revision that the API does not know runs there"
+        )
+        return replace(result(blocked=blocked), requeue_after=min(unseen.values()))
+    if used >= LARGEST:
+        return result(blocked="no revision number is left")
     if newest is None or not whole:
-        remade = _remake(snapshot, content, used, history)
+        remade = () if taken else _remake(snapshot, content, used, history, disks)
         if remade:
             return result(remade)
         if content is None:
             return result(rejected=bad)
-        return result(_cut(snapshot, content, used + 1, newest, history))
+        reason = f"a node has another revision {used} on its disk" if taken else ""
+        return result(_cut(snapshot, content, used + 1, newest, history, reason))
 
     fallen = _fallen(history, running)
     if fallen is not None and bad is not None:
@@ -155,15 +200,19 @@ def _go_back(
     )
 
 
-def _running(snapshot: Snapshot) -> dict[str, int]:
-    """Node -> the revision that it runs, as far as the API shows it; 0: not the operator's."""
+def _running(snapshot: Snapshot, known: int) -> dict[str, int]:
+    """Node -> the revision that it runs, as far as the API shows it; 0: not the operator's.
+
+    A label counts only up to `known`: it never makes a number.
+    """
     entries = {entry["nodeName"]: entry for entry in snapshot.status.get("nodeStatuses") or ()}
     found: dict[str, int] = {}
     for node in {*entries, *snapshot.operand_pods}:
         entry = entries.get(node, {})
-        current = int(entry.get("currentRevision") or 0)
-        digits = label(snapshot.operand_pods.get(node, _NOTHING), names.REVISION_LABEL)
-        shown = int(digits) if digits.isdecimal() else 0
+        current = revision_number(entry.get("currentRevision"))
+        text = label(snapshot.operand_pods.get(node, _NOTHING), names.REVISION_LABEL)
+        shown = revision_number(text)
+        shown = shown if shown <= known else 0
         # The mirror pod of a scheduler that was just rolled back can lag behind.
         rolled_back = (
             entry.get("lastFailedReason") == names.REASON_OPERAND_FALLBACK
@@ -187,7 +236,7 @@ def _last_installed(
 ) -> Revision | None:
     """The newest installed revision, unless some node runs a newer one."""
     entries = snapshot.status.get("nodeStatuses") or ()
-    reached = max((int(entry.get("currentRevision") or 0) for entry in entries), default=0)
+    reached = max((revision_number(e.get("currentRevision")) for e in entries), default=0)
     reached = max(reached, *running.values(), 0)
     good = next((r for r in reversed(ready) if r.outcome == names.OUTCOME_INSTALLED), None)
     return good if good is not None and good.number >= reached else None
@@ -217,11 +266,16 @@ def _missing_copies(older: tuple[Revision, ...]) -> str:
 
 
 def _remake(
-    snapshot: Snapshot, content: RevisionContent | None, number: int, history: tuple[Revision, ...]
+    snapshot: Snapshot,
+    content: RevisionContent | None,
+    number: int,
+    history: tuple[Revision, ...],
+    disks: Disks,
 ) -> tuple[Action, ...]:
     """Restore the latest revision after its revision-status was deleted or changed.
 
-    Only with content that it provably had: by its own record, or by a running scheduler's.
+    Only with content that it provably had: by its own record, by the record on a node's disk, or,
+    for a number that the operator advertised itself, by a running scheduler's annotation.
     """
     if not number:
         return ()
@@ -231,10 +285,16 @@ def _remake(
         if known is None:
             return ()
         return make_copies(snapshot, damaged, known) or mark_ready(damaged)
-    for pod in snapshot.operand_pods.values():
-        content_hash = annotation(pod, names.CONTENT_HASH_ANNOTATION)
+    hashes = [disk.content for disk in disks.values() if disk.revision == number]
+    if number == revision_number(snapshot.status.get("latestAvailableRevision")):
+        hashes += [
+            annotation(pod, names.CONTENT_HASH_ANNOTATION)
+            for pod in snapshot.operand_pods.values()
+            if label(pod, names.REVISION_LABEL) == str(number)
+        ]
+    for content_hash in hashes:
         known = _known(content_hash, content, history) if content_hash else None
-        if known is None or label(pod, names.REVISION_LABEL) != str(number):
+        if known is None:
             continue
         quarantined = (
             frozenset()

@@ -1,8 +1,12 @@
 """Nodes whose revision must be installed again although they have already reached it.
 
 Their manifest was changed, for example by `kubeadm upgrade`: the revision is put back, and the
-installer keeps what it finds, so that it can be restored when the operator is removed. Or their
-kubeconfig changed, which a scheduler reads only when it starts.
+installer keeps what it finds, so that it can be restored when the operator is removed. Or a file of
+the revision was edited, or their kubeconfig changed, which a scheduler reads only when it starts.
+
+What a node runs is known by content, from its disk (disk_reports.py). The label of a mirror pod
+only suggests to look: an installer of the same revision, which restarts nothing if everything is as
+it was installed.
 """
 
 from __future__ import annotations
@@ -12,19 +16,11 @@ from datetime import datetime
 
 from ...base import names
 from ...base.times import timestamp
-from ...model.operand_pods import OperandPod
 from ...model.snapshot import Snapshot
+from .deviations import hand_edits, has_drifted, keeps_hand_edits
 from .guards import changed_kubeconfig
-from .node_statuses import NodeStatus
 from .observe import Observation
 from .result import RolloutResult
-
-
-def has_drifted(status: NodeStatus | None, pod: OperandPod) -> bool:
-    """Whether a node runs something else; the mirror pod of a failed attempt may lag behind."""
-    if status is None or not status.current:
-        return False
-    return pod.revision not in (status.current, status.failed_revision or status.current)
 
 
 def find_drift(
@@ -36,12 +32,18 @@ def find_drift(
     """
     drifted = {}
     for status in result.node_statuses:
-        pod = observation.operands.get(status.node)
+        pod, disk = observation.operands.get(status.node), observation.disks.get(status.node)
         if status.node in observation.not_ready or status.target or not status.current:
+            continue
+        edits = hand_edits(status, disk)
+        if edits and disk is not None and not keeps_hand_edits(snapshot, status, disk):
+            # The guard has read the files twice.
+            changed = f"{', '.join(edits)} changed: putting revision {status.current} back"
+            drifted[status.node] = changed
             continue
         if pod is None:
             since = _missing_since(snapshot)
-        elif has_drifted(status, pod):
+        elif has_drifted(status, pod, disk):
             since = pod.created
         else:
             if changed_kubeconfig(snapshot, pod):

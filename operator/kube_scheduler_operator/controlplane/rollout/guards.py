@@ -1,8 +1,9 @@
 """Guard pods: one for each node, Ready when its scheduler is, counted by a PodDisruptionBudget.
 
 `kubectl drain` evicts a guard pod, and waits if more than one scheduler would then be missing. A
-guard also reports a change of its node's kubeconfig (programs/node/guard.py). A cordoned node gets
-no new guard; otherwise its drain would never end.
+guard also reports what its node's disk has, and a change of the kubeconfig, the manifest or the
+revision's files (programs/node/guard.py). A cordoned node gets no new guard; otherwise its drain
+would never end.
 """
 
 from __future__ import annotations
@@ -19,21 +20,28 @@ from ...base.times import timestamp
 from ...kube.resource import DISRUPTION_BUDGETS, PODS
 from ...manifests.templates import canonical_json
 from ...model.apply import apply
+from ...model.node_disks import NodeDisk
 from ...model.operand_pods import OperandPod
 from ...model.plan import Action, Create, Delete
 from ...model.snapshot import Snapshot
+from ...programs.node.disk_report import DiskReport
 from ...programs.node.exit_codes import EXIT_CHANGED
 from ..node_pods import guard_pod_name, render_guard_pod
 from ..target_config_maps import guard_disruption_budget
+from .disk_reports import guard_report
 from .observe import Observation
 from .result import RolloutResult
 
 
 def plan_guards(
-    snapshot: Snapshot, observation: Observation, result: RolloutResult
+    snapshot: Snapshot, observation: Observation, result: RolloutResult, known: int
 ) -> tuple[Action, ...]:
-    """Writes that correct the guard pods and their budget."""
-    return (*_budget(snapshot), *_obsolete(snapshot), *_pods(snapshot, observation, result))
+    """Writes that correct the guard pods and their budget.
+
+    `known` is the highest revision number that the API knows. A node whose mirror pod shows a
+    higher one gets a new guard, which looks at its disk.
+    """
+    return (*_budget(snapshot), *_obsolete(snapshot), *_pods(snapshot, observation, result, known))
 
 
 def changed_kubeconfig(snapshot: Snapshot, pod: OperandPod) -> bool:
@@ -42,12 +50,13 @@ def changed_kubeconfig(snapshot: Snapshot, pod: OperandPod) -> bool:
     for status in ((guard or {}).get("status") or {}).get("containerStatuses") or ():
         for state in (status.get("state") or {}, status.get("lastState") or {}):
             ended = state.get("terminated") or {}
-            if ended.get("exitCode") != EXIT_CHANGED:
+            report = DiskReport.parse(str(ended.get("message") or ""))
+            if ended.get("exitCode") != EXIT_CHANGED or report is None:
                 continue
             seen = timestamp(ended.get("finishedAt"))
             if seen is None or pod.started is None or seen <= pod.started:
                 continue  # the scheduler has been restarted since
-            if ended.get("message") not in ("", pod.kubeconfig):
+            if report.kubeconfig not in ("", pod.kubeconfig):
                 return True
     return False
 
@@ -71,15 +80,20 @@ def _obsolete(snapshot: Snapshot) -> list[Action]:
     ]
 
 
-def _pods(snapshot: Snapshot, observation: Observation, result: RolloutResult) -> list[Action]:
+def _pods(
+    snapshot: Snapshot, observation: Observation, result: RolloutResult, known: int
+) -> list[Action]:
+    statuses = {status.node: status for status in result.node_statuses}
     moving = {status.node for status in result.node_statuses if status.target}
     actions: list[Action] = []
     for name, node in sorted(snapshot.nodes.items()):
         pod = observation.operands.get(name)
         if name in observation.not_ready or name in moving or _is_cordoned(node):
             continue
-        if pod is None or not pod.ours or not pod.probe:
+        status = statuses.get(name)
+        if pod is None or not pod.probe or not (pod.ours or (status and status.current)):
             continue  # no scheduler to guard
+        disk = observation.disks.get(name)
         desired = _desired_pod(
             snapshot.platform,
             name,
@@ -87,11 +101,14 @@ def _pods(snapshot: Snapshot, observation: Observation, result: RolloutResult) -
             json.dumps(pod.probe),
             pod.kubeconfig,
             str((snapshot.kubescheduler or {})["metadata"]["uid"]),
+            str(pod.revision) if pod.revision > known else "",
         )
         found = snapshot.guard_pods.get(desired["metadata"]["name"])
         if found is None:
             actions.append(Create(PODS, desired))
-        elif not _is_deleting(found) and (_has_ended(found) or not _same(found, desired)):
+        elif not _is_deleting(found) and (
+            _has_ended(found) or not _same(found, desired) or _is_done(snapshot, name, disk)
+        ):
             actions.append(Delete(PODS, found))
     return actions
 
@@ -99,13 +116,19 @@ def _pods(snapshot: Snapshot, observation: Observation, result: RolloutResult) -
 # Every reconcile renders the same pods again.
 @lru_cache(maxsize=64)
 def _desired_pod(
-    platform: Platform, node: str, image: str, probe: str, known: str, owner_uid: str
+    platform: Platform,
+    node: str,
+    image: str,
+    probe: str,
+    known: str,
+    owner_uid: str,
+    hint: str,
 ) -> dict[str, Any]:
     desired = render_guard_pod(
         platform, node, image, json.loads(probe), known=known, owner_uid=owner_uid
     )
     # The API adds defaults to a pod, so an annotation records what was requested.
-    digest = sha256(canonical_json(desired).encode()).hexdigest()[:16]
+    digest = sha256(f"{canonical_json(desired)}{hint}".encode()).hexdigest()[:16]
     metadata = desired["metadata"]
     annotations = {**metadata.get("annotations", {}), names.CONTENT_HASH_ANNOTATION: digest}
     return {**desired, "metadata": {**metadata, "annotations": annotations}}
@@ -114,6 +137,14 @@ def _desired_pod(
 def _same(found: Object, desired: Object) -> bool:
     key = names.CONTENT_HASH_ANNOTATION
     return annotation(found, key) == annotation(desired, key)
+
+
+def _is_done(snapshot: Snapshot, node: str, disk: NodeDisk | None) -> bool:
+    """Whether an installer has dealt with what the guard reported: a new guard looks again."""
+    own = guard_report(snapshot, node)
+    if own is None or disk is None:
+        return False
+    return (own.reported or bool(own.edits)) and disk.at > own.at
 
 
 def _has_ended(pod: Object) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 
 from ...base import names
 from ...base.objects import Object, annotation, label
+from ...base.revision_number import revision_number
 from ...base.times import timestamp
 from ...programs.node.exit_codes import EXIT_RETRY
 from ...programs.node.result import Result
@@ -101,7 +102,7 @@ def read(pod: Object) -> Installer:
     return Installer(
         name=pod["metadata"]["name"],
         node=(pod.get("spec") or {}).get("nodeName", ""),
-        revision=int(digits) if digits.isdecimal() else 0,
+        revision=revision_number(digits),
         stage=stage,
         message=message,
         problem=_problem(installer),

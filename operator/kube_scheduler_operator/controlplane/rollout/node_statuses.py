@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from ...base.objects import Object
+from ...base.revision_number import LARGEST, revision_number
 from ...base.times import timestamp
 from ...model.operand_pods import OperandPod
 from ...model.snapshot import Snapshot
@@ -96,6 +97,9 @@ def read_node_status(raw: Mapping[str, Any]) -> NodeStatus:
     if "failed_errors" in known:
         known["failed_errors"] = tuple(known["failed_errors"])
     other = {key: value for key, value in raw.items() if key not in _FIELDS and key != "nodeName"}
+    for key in ("target", "failed_revision"):
+        if key in known and not revision_number(known[key]):
+            known.pop(key)
     if raw.get("currentRevision") == 0:
         other["currentRevision"] = 0  # OpenShift writes it, and the API does not let it be unset
     return NodeStatus(node=raw["nodeName"], other=other, **known)
@@ -138,13 +142,16 @@ def match_nodes(
     """Statuses for exactly the nodes that exist, known ones first and in their order.
 
     A node that was replaced under the same name loses its status here and gets a new one in the
-    next reconcile: the API does not let a revision be unset, and the new machine has none.
+    next reconcile: the API does not let a revision be unset, and the new machine has none. So does
+    a node whose current revision is not plausible.
     """
     uids = {name: str(node["metadata"].get("uid", "")) for name, node in nodes.items()}
     matching = [
         replace(status, uid=status.uid or uids[status.node])
         for status in statuses
-        if status.node in uids and status.uid in ("", uids[status.node])
+        if status.node in uids
+        and status.uid in ("", uids[status.node])
+        and status.current <= LARGEST
     ]
     known = {status.node for status in statuses}
     added = [NodeStatus(node=name, uid=uids[name]) for name in sorted(uids) if name not in known]

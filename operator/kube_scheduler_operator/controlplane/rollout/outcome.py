@@ -88,6 +88,10 @@ def _installed(
         and pod.revision == target
         and (not started_with or pod.kubeconfig == started_with)
     )
+    # The installer found everything in place and restarted nothing: the label was edited.
+    unchanged = found.result is not None and not found.result.restarted
+    if pod is not None and unchanged and pod.started is not None and found.ended_at is not None:
+        shown = shown or pod.started <= found.ended_at
     if pod is not None and shown and pod.ready:
         steps = found.result.steps if found.result else {}
         took = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in steps.items())
@@ -190,13 +194,17 @@ def acknowledge(
     """Record a revision that a node runs although no installer pod is awaited.
 
     This happens after KubeScheduler was deleted and recreated, and after an installer was stopped
-    when it had already replaced the scheduler.
+    when it had already replaced the scheduler. A program on the node must have found the revision
+    on the disk; without such a report an installer of the revision looks, and restarts nothing.
     """
     pod = observation.operands.get(status.node)
     if status.target or status.node in observation.not_ready or pod is None or not pod.ready:
         return result
     known = revised.revision(pod.revision)
     if known is None or not known.ready or known.bad or known.hash != pod.content_hash:
+        return result
+    disk = observation.disks.get(status.node)
+    if disk is None or not disk.is_current(pod) or disk.revision != known.number or disk.edits:
         return result
     if known.number <= status.current:
         return result

@@ -82,13 +82,20 @@ class Activator:
         self._timeouts = timeouts
         self.steps: dict[str, float] = {}
 
-    def activate(self, target: Manifest, journal: Journal, prefix: str) -> tuple[str, Journal]:
-        """Run `target`; returns why it is not healthy ("" if it is) and the updated journal."""
+    def activate(
+        self, target: Manifest, journal: Journal, prefix: str, *, restart: bool = False
+    ) -> tuple[str, Journal]:
+        """Run `target`; returns why it is not healthy ("" if it is) and the updated journal.
+
+        With `restart`, the scheduler is replaced even if its manifest is in place.
+        """
         layout, host = self._layout, self._host
         current = layout.current()
-        if current is None or current.data != target.data:
+        if current is None or current.data != target.data or restart:
             with self.timed(f"{prefix}remove"):
                 layout.prepare(target)
+                if restart:
+                    layout.withdraw()  # a journal beside this manifest means that it is new
                 layout.write_journal(replace(journal, placed=None))
                 layout.withdraw()
             with self.timed(f"{prefix}release"):

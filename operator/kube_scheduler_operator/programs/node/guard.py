@@ -1,9 +1,13 @@
-"""The guard: exits when the scheduler's kubeconfig on this node changes.
+"""The guard: exits when what its node's scheduler was started from changes.
 
 `kubeadm certs renew` writes a new kubeconfig, and a scheduler that keeps running with the old one
-loses access when its certificate expires. The guard has no API access: its termination message is
-the new fingerprint, which the operator reads from the Pod's status. The operator then restarts the
-schedulers one at a time and creates a guard for the new file.
+loses access when its certificate expires. And a person can edit the manifest, or a file of the
+revision, without any trace in the API. The guard has no API access: its termination message is a
+report (disk_report.py), which the operator reads from the Pod's status.
+
+With `--look`, in an init container, it reports once and exits with code 0. So every new guard pod
+begins with what is on the disk, and the operator can request another look with another Pod. A file
+in the Pod has the hand edit that was reported last: one that stays is reported once.
 """
 
 from __future__ import annotations
@@ -17,13 +21,14 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
-from .exit_codes import EXIT_CHANGED
-from .kubeconfig import fingerprint
+from ...base import files
+from .disk_report import DiskReport, WatchedFiles, look
+from .exit_codes import EXIT_CHANGED, EXIT_DEFINITIVE
 
 log = logging.getLogger(__name__)
 
 
-INTERVAL: Final = 5.0
+INTERVAL: Final = 2.0
 """Seconds between reads; two equal reads exclude a file that is being written."""
 
 
@@ -33,35 +38,56 @@ class GuardOptions:
 
     kubeconfig: Path | None = None
     known: str = ""
+    resource_dir: Path | None = None
+    manifest_path: Path | None = None
+    static_pod_name: str = "kube-scheduler"
+    reported: Path | None = None
+    look: bool = False
     interval: float = INTERVAL
     termination_log: Path = Path("/dev/termination-log")
 
+    @property
+    def watched(self) -> WatchedFiles:
+        """What it reads."""
+        return WatchedFiles(
+            self.kubeconfig, self.resource_dir, self.manifest_path, self.static_pod_name
+        )
+
 
 def main(options: GuardOptions) -> int:
-    """Watch until the kubeconfig changes or SIGTERM; returns the exit code."""
+    """Watch until a file changes or SIGTERM; returns the exit code."""
+    if options.look:
+        _report(options, look(options.watched))
+        return EXIT_DEFINITIVE
     signal.signal(signal.SIGTERM, _end)
-    if options.kubeconfig is None:
-        log.info("No kubeconfig to watch on this platform; waiting for SIGTERM")
-        while True:
-            signal.pause()
-    log.info("Watching %s", options.kubeconfig)
-    found = wait_for_change(options.kubeconfig, options.known, options.interval)
-    log.info("%s changed; new fingerprint: %s", options.kubeconfig, found)
-    options.termination_log.write_text(found)
+    watched = (options.kubeconfig, options.manifest_path, options.resource_dir)
+    log.info("Watching %s", ", ".join(str(path) for path in watched if path is not None))
+    _report(options, wait_for_change(options))
     return EXIT_CHANGED
 
 
-def wait_for_change(path: Path, known: str, interval: float) -> str:
-    """Wait until the fingerprint differs from `known` (or, if empty, the current one)."""
-    known = known or fingerprint(path)
-    before = known
+def _report(options: GuardOptions, found: DiskReport) -> None:
+    text = found.serialise()
+    log.info("Found: %s", text)
+    options.termination_log.write_text(text)
+    if options.reported is not None:
+        options.reported.write_text(found.edit)
+
+
+def wait_for_change(options: GuardOptions) -> DiskReport:
+    """Wait until the disk is not what the operator knows; an empty kubeconfig is not a change."""
+    known = options.known
+    data = files.read(options.reported) if options.reported is not None else None
+    known_edit = (data or b"").decode()
+    before: DiskReport | None = None
     while True:
-        found = fingerprint(path)
-        if found and found == before != known:
+        found = look(options.watched)
+        known = known or found.kubeconfig
+        renewed = bool(found.kubeconfig) and found.kubeconfig != known
+        if (renewed or found.edit != known_edit) and found == before:
             return found
         before = found
-        known = known or found
-        time.sleep(interval)
+        time.sleep(options.interval)
 
 
 def _end(_signal: int, _frame: FrameType | None) -> None:

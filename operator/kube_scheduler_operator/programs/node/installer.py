@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from ...base.files import Disk, mounted
-from ...base.names import KUBECONFIG, KUBECONFIG_KEY, POD_KEY
+from ...base.files import Disk, mounted, mounted_keys
+from ...base.names import KUBECONFIG, KUBECONFIG_KEY, POD, POD_KEY
 from ...base.times import rfc3339
 from . import kubeconfig, manifest, preflight, program, rollout_permission
 from .certificates import Certificates
@@ -18,6 +18,7 @@ from .host import NodeHost
 from .layout import CONFIGMAPS, Layout
 from .manifest import ManifestError, Probe
 from .result import Result
+from .revision_directory import content_hash
 from .swap import Swap, SwapRequest
 
 PROC: Final = Path("/proc")
@@ -64,6 +65,7 @@ def install(
     if options.staged is not None:
         options.staged.unlink(missing_ok=True)  # from an earlier run of this container
     disk = disk or Disk()
+    _verify(options)
     pod = _read_pod(options.pod_dir / POD_KEY)
     layout = options.layout(disk)
     host = make_host(pod) if make_host else _node_host(options, pod, layout)
@@ -72,13 +74,35 @@ def install(
     _provide_certificates(options, disk)
     if options.permission is not None and not rollout_permission.is_granted(options.permission):
         with program.alone(layout):
-            Swap(_request(options, pod, checked), layout, host).stage()
+            superseded = Swap(_request(options, pod, checked), layout, host).stage()
             layout.leave_running()  # a power cut during a swap may have left no manifest
+        if superseded is not None:
+            return superseded
         if options.staged is not None:
             options.staged.touch()
         rollout_permission.wait(options.permission)
     with program.alone(layout):
         return Swap(_request(options, pod, checked), layout, host).run()
+
+
+def _verify(options: InstallerOptions) -> None:
+    """Check that the mounted ConfigMaps are those that the operator made.
+
+    Raises:
+        ManifestError: they were deleted and created with other content before they were mounted.
+    """
+    if not options.content_hash:
+        return
+    parts = {**mounted(options.configmaps_dir), POD: mounted_keys(options.pod_dir)}
+    texts = {
+        name: {key: data.decode(errors="replace") for key, data in keys.items()}
+        for name, keys in parts.items()
+    }
+    if content_hash(texts) != options.content_hash:
+        raise ManifestError(
+            f"the ConfigMaps of revision {options.revision} do not have its content; delete the "
+            "installer Pod, and the operator repairs them and creates it again"
+        )
 
 
 def _provide_certificates(options: InstallerOptions, disk: Disk) -> None:
@@ -108,6 +132,7 @@ def _request(options: InstallerOptions, pod: dict[str, Any], effective: bytes) -
         node=options.node,
         target=manifest.parse(data, options.static_pod_name),
         kubeconfig=found,
+        content_hash=options.content_hash,
         content=_read_configmaps(options.configmaps_dir),
         effective=effective,
         health_timeout=options.health_timeout,

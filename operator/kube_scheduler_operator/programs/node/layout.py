@@ -3,8 +3,10 @@
     R/kube-scheduler-pod-N/configmaps/NAME/KEY             files that revision N's scheduler reads
     R/kube-scheduler-pod-N/kube-scheduler-pod.yaml         manifest of revision N
     R/kube-scheduler-pod-N/effective-config.yaml           config.yaml as completed by the preflight
+    R/kube-scheduler-pod-N/hashes.json                     the hash of each of these files
     R/kube-scheduler-pod-N/outcome.json                    result of its installation
     R/kube-scheduler-stock/kube-scheduler.yaml             the manifest from before the operator
+    R/kube-scheduler-stock/edited-HASH.yaml                a revision's manifest that was edited
     R/kube-scheduler-last-known-good                       link to the last healthy manifest
     R/kube-scheduler-swap.json                             the journal of a swap in progress
     R/.kube-scheduler.lock                                 allows one installer at a time
@@ -19,7 +21,6 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
-import re
 import sys
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -30,20 +31,17 @@ from typing import Final
 
 from ...base import files
 from ...base.files import Disk, File
-from . import manifest
+from . import disk_report, manifest, revision_directory
 from .manifest import Manifest
 from .result import STOCK, Result
+from .revision_directory import HASHES_FILE, OUTCOME_FILE, POD_FILE, PREFIX, Hashes
 
 log = logging.getLogger(__name__)
 
 CONFIGMAPS: Final = "configmaps"
 """Subdirectory of a revision with one directory for each ConfigMap of its scheduler."""
 
-_REVISION_PREFIX: Final = "kube-scheduler-pod-"
-_REVISION_DIRECTORY: Final = re.compile(rf"^{_REVISION_PREFIX}([1-9][0-9]*)$")
-_POD_FILE: Final = "kube-scheduler-pod.yaml"
 _EFFECTIVE_FILE: Final = "effective-config.yaml"
-_OUTCOME_FILE: Final = "outcome.json"
 _STOCK_DIRECTORY: Final = "kube-scheduler-stock"
 _STOCK_FILE: Final = "kube-scheduler.yaml"
 
@@ -108,6 +106,10 @@ class Journal:
             return None
 
 
+class OtherContentError(Exception):
+    """The node has a revision of this number with other content: the API forgot that one."""
+
+
 class Layout:
     """The files of one node, and the operations on them."""
 
@@ -128,7 +130,7 @@ class Layout:
 
     def revision_dir(self, revision: int) -> Path:
         """The directory of a revision."""
-        return self.resource_dir / f"{_REVISION_PREFIX}{revision}"
+        return revision_directory.directory_of(self.resource_dir, revision)
 
     # --- the active manifest -----------------------------------------------------------------
     def current(self) -> Manifest | None:
@@ -137,7 +139,7 @@ class Layout:
 
     def prepare(self, target: Manifest) -> None:
         """Write a copy of `target` that the kubelet ignores, ready to be renamed."""
-        if files.read(self._prepared) != target.data:
+        if files.read(self._prepared, follow=False) != target.data:
             self._disk.write(self._prepared, File(target.data))
 
     def place(self, target: Manifest) -> None:
@@ -173,43 +175,71 @@ class Layout:
 
     # --- available manifests -----------------------------------------------------------------
     def stage(
-        self, target: Manifest, revision: int, content: Mapping[str, bytes], effective: bytes
+        self,
+        target: Manifest,
+        revision: int,
+        content: Mapping[str, bytes],
+        effective: bytes,
+        content_hash: str = "",
     ) -> bool:
-        """Write the directory of `revision` atomically; returns whether it changed."""
+        """Write the directory of `revision` atomically; returns whether it changed.
+
+        Raises:
+            OtherContentError: the node has this revision with other content.
+        """
         directory = self.revision_dir(revision)
-        desired = {path: File(data) for path, data in content.items()}
-        desired[_POD_FILE] = File(target.data)
+        known = revision_directory.read_hashes(directory)
+        other = known is not None and content_hash not in ("", known.content)
+        if known is not None and known.content and other:
+            active = disk_report.active_revision(self.resource_dir) == revision
+            if active or revision_directory.is_verified(self.resource_dir, revision):
+                raise OtherContentError(f"the node has revision {revision} with other content")
+        data = {**content, POD_FILE: target.data}
         if effective:
-            desired[_EFFECTIVE_FILE] = File(effective)
+            data[_EFFECTIVE_FILE] = effective
+        desired = {path: File(text) for path, text in data.items()}
+        hashes = Hashes.of(revision, content_hash, data)
         present = {
-            name: File(data)
-            for name in (_OUTCOME_FILE, _POD_FILE)
-            if (data := files.read(directory / name)) is not None
+            name: File(text)
+            for name in (OUTCOME_FILE, POD_FILE, HASHES_FILE)
+            if (text := files.read(directory / name, follow=False)) is not None
         }
+        if POD_FILE in present:
+            hashes = hashes.replacing(known, present[POD_FILE].data)
+        desired[HASHES_FILE] = File(hashes.serialise())
         if files.holds(directory, {**present, **desired}):
             return False
-        if files.holds(directory, {**desired, **present}):
-            # Only the manifest differs. The directory must stay: the running scheduler is
-            # identified by this mount.
-            self._disk.unlink(directory / _OUTCOME_FILE)
-            files.replace_file(self._disk, directory / _POD_FILE, File(target.data), self._scratch)
-            return True
+        like_present = {**desired, **present}
+        if HASHES_FILE not in present:  # written by an older operator
+            like_present.pop(HASHES_FILE)
+        if files.holds(directory, like_present):
+            # Only the manifest or the hashes differ. The directory must stay: the running scheduler
+            # is identified by this mount.
+            changed = present.get(POD_FILE) != desired[POD_FILE]
+            if changed:
+                self._disk.unlink(directory / OUTCOME_FILE)
+            for name in (HASHES_FILE, POD_FILE):
+                files.replace_file(self._disk, directory / name, desired[name], self._scratch)
+            return changed
         return files.replace_directory(self._disk, directory, desired, self._staging)
 
     def adopt(self, found: Manifest) -> None:
         """Save a manifest that the operator did not write, byte for byte.
 
         The first one is the stock manifest, and the last known good one until a revision is
-        healthy. Later ones (from kubeadm upgrade) are saved beside it under their hash.
+        healthy. Later ones (from kubeadm upgrade) are saved beside it under their hash. A manifest
+        of a revision that a person edited is saved as well, but never restored by a removal.
         """
-        stock = files.read(self.stock)
+        stock = files.read(self.stock, follow=False)
         if stock == found.data:
             self._adopt_as_last_known_good()
             return
         path = self.stock
-        if stock is not None or not manifest.is_plausible(found.data):
+        if found.mounts_revision:
+            path = path.with_name(f"edited-{sha256(found.data).hexdigest()[:12]}.yaml")
+        elif stock is not None or not manifest.is_plausible(found.data):
             path = path.with_name(f"kube-scheduler-{sha256(found.data).hexdigest()[:12]}.yaml")
-        if files.read(path) != found.data:
+        if files.read(path, follow=False) != found.data:
             self._disk.mkdir(path.parent)
             self._disk.sync(path.parent.parent)
             files.replace_file(self._disk, path, File(found.data), self._scratch)
@@ -220,7 +250,7 @@ class Layout:
         """The newest adopted manifest that is plausible; None without one."""
         found = []
         for path in self.stock.parent.glob("kube-scheduler*.yaml"):
-            one = self._manifest(path)
+            one = self._manifest(path, follow=False)
             if one is not None and manifest.is_plausible(one.data):
                 found.append((path.stat().st_mtime_ns, path.name, one))
         return max(found)[2] if found else None
@@ -231,20 +261,60 @@ class Layout:
 
     def last_good(self) -> Manifest | None:
         """The last healthy manifest, else the stock one, else None."""
-        for path in (self.last_known_good, self.stock):
-            found = self._manifest(path)
+        for path in (self._linked(), self.stock):
+            found = self._manifest(path, follow=False) if path is not None else None
             if found is not None and manifest.is_plausible(found.data):
                 return found
         return None
+
+    def _linked(self) -> Path | None:
+        """The target of the link, unless it leads elsewhere."""
+        try:
+            target = self.last_known_good.readlink()
+        except OSError:
+            return None
+        path = self.resource_dir / target
+        inside = len(target.parts) == 2 and not target.is_absolute() and ".." not in target.parts
+        return path if inside and not path.parent.is_symlink() else None
 
     def last_good_revision(self) -> int:
         """The revision of the last good manifest; 0 for the stock manifest or none."""
         good = self.last_good()
         return STOCK if good is None or good.revision is None else good.revision
 
+    def active_revision(self) -> int:
+        """The revision that the node runs or is being brought to, by its disk; 0: none.
+
+        The label of the manifest in place does not count: it can be edited.
+        """
+        journal = self.journal()
+        good = disk_report.active_revision(self.resource_dir)
+        verified = revision_directory.is_verified(self.resource_dir, good)
+        known = good if verified or self._is_in_place(good) else 0
+        return max(known, journal.revision if journal else 0)
+
+    def _is_in_place(self, revision: int) -> bool:
+        """Whether the manifest in place is that of a revision, byte for byte."""
+        current, staged = self.current(), self.staged(revision)
+        return current is not None and staged is not None and current.data == staged.data
+
+    def is_ours(self, found: Manifest) -> bool:
+        """Whether an installer wrote the manifest: it is that of the revision in its label."""
+        if not found.revision:
+            return False
+        hashes = revision_directory.read_hashes(self.revision_dir(found.revision))
+        staged = self.staged(found.revision)
+        return (hashes is not None and hashes.has_manifest(found.data)) or (
+            staged is not None and staged.data == found.data
+        )
+
+    def newest_verified(self) -> int:
+        """The highest number of a verified revision on the node."""
+        return revision_directory.newest_verified(self.resource_dir)
+
     def make_last_good(self, revision: int) -> None:
         """Make `revision` the node's last known good."""
-        self._link(self.revision_dir(revision) / _POD_FILE)
+        self._link(self.revision_dir(revision) / POD_FILE)
 
     def _link(self, path: Path) -> None:
         target = path.relative_to(self.resource_dir).as_posix()
@@ -255,7 +325,10 @@ class Layout:
 
     def staged(self, revision: int) -> Manifest | None:
         """The manifest of a staged revision."""
-        return self._manifest(self.revision_dir(revision) / _POD_FILE)
+        directory = self.revision_dir(revision)
+        return (
+            None if directory.is_symlink() else self._manifest(directory / POD_FILE, follow=False)
+        )
 
     def prune(self, keep: Collection[int], below: int) -> list[str]:
         """Remove the directories of unneeded revisions below `below`.
@@ -273,10 +346,10 @@ class Layout:
         strangers = []
         self._disk.remove_tree(self._staging)  # left by an interrupted predecessor
         for path in sorted(self.resource_dir.iterdir()):
-            match = _REVISION_DIRECTORY.match(path.name)
-            if match is None and path.name.startswith(_REVISION_PREFIX):
+            number = revision_directory.number_of(path.name)
+            if not number and path.name.startswith(PREFIX):
                 strangers.append(path.name)
-            elif match is not None and int(match[1]) < below and int(match[1]) not in needed:
+            elif number and number < below and number not in needed:
                 # Rename first: a directory under a revision's name is always complete.
                 self._disk.rename(path, self._staging)
                 self._disk.sync(self.resource_dir)
@@ -285,12 +358,8 @@ class Layout:
 
     def newest_staged(self) -> Manifest | None:
         """The manifest of the highest staged revision: the last resort."""
-        numbers = [
-            int(match[1])
-            for path in self.resource_dir.iterdir()
-            if (match := _REVISION_DIRECTORY.match(path.name))
-        ]
-        for number in sorted(numbers, reverse=True):
+        numbers = {revision_directory.number_of(path.name) for path in self.resource_dir.iterdir()}
+        for number in sorted(numbers - {0}, reverse=True):
             found = self.staged(number)
             if found is not None:
                 return found
@@ -299,19 +368,19 @@ class Layout:
     # --- outcomes and journal ----------------------------------------------------------------
     def outcome(self, revision: int) -> Result | None:
         """The result of installing `revision` on this node; None if it has not finished."""
-        data = files.read(self.revision_dir(revision) / _OUTCOME_FILE)
+        data = files.read(self.revision_dir(revision) / OUTCOME_FILE, follow=False)
         return None if data is None else Result.parse(data)
 
     def write_outcome(self, result: Result) -> None:
         """Save the result of an installation."""
-        path = self.revision_dir(result.revision) / _OUTCOME_FILE
+        path = self.revision_dir(result.revision) / OUTCOME_FILE
         data = (result.serialise() + "\n").encode()
-        if files.read(path) != data:
+        if files.read(path, follow=False) != data:
             files.replace_file(self._disk, path, File(data), self._scratch)
 
     def journal(self) -> Journal | None:
         """The journal of the swap in progress; None without one."""
-        return Journal.parse(files.read(self._journal))
+        return Journal.parse(files.read(self._journal, follow=False))
 
     def write_journal(self, journal: Journal) -> None:
         """Save the journal of a swap in progress."""
@@ -339,6 +408,6 @@ class Layout:
             self.resource_dir.rmdir()
         return strangers
 
-    def _manifest(self, path: Path) -> Manifest | None:
-        data = files.read(path)
+    def _manifest(self, path: Path, *, follow: bool = True) -> Manifest | None:
+        data = files.read(path, follow=follow)
         return None if data is None else manifest.parse(data, self._static_pod_name)

@@ -13,6 +13,7 @@ import re
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 from typing import Any, Final
 
 from ...base.names import (
@@ -21,6 +22,8 @@ from ...base.names import (
     KUBECONFIG_EXPIRES_ANNOTATION,
     REVISION_LABEL,
 )
+from ...base.revision_number import revision_number
+from .revision_directory import PREFIX, number_of
 
 PLACEHOLDER: Final = "REVISION"
 """Placeholder for the revision number in a pod that is not yet part of a revision."""
@@ -29,6 +32,7 @@ RESOURCE_VOLUME: Final = "resource-dir"
 """The hostPath volume with the revision's directory on the node."""
 
 _STOCK_PORT: Final = 10259
+_DIRECTORY_IN_TEXT: Final = re.compile(rb"/" + PREFIX.encode() + rb"[1-9][0-9]*\b")
 
 
 class ManifestError(ValueError):
@@ -52,11 +56,16 @@ class Manifest:
         data: content of the file.
         revision: the revision; None for a manifest that the operator did not write.
         probe: readiness probe of its scheduler.
+        labelled: the revision in its label, whatever else it contains; 0 without one.
+        mounts_revision: whether it mounts the directory of a revision: the operator wrote it, or a
+            person who edited what the operator wrote.
     """
 
     data: bytes
     revision: int | None
     probe: Probe
+    labelled: int = 0
+    mounts_revision: bool = False
 
     @property
     def name(self) -> str:
@@ -121,8 +130,15 @@ def parse(data: bytes, static_pod_name: str) -> Manifest:
     """Parse a manifest; never fails: anything else counts as a manifest without a revision."""
     pod = _json_pod(data)
     if pod is None:
-        return Manifest(data, None, _probe_of_text(data))
-    return Manifest(data, _revision_of(pod, static_pod_name), _probe_of_pod(pod))
+        mounts = _DIRECTORY_IN_TEXT.search(data) is not None
+        return Manifest(data, None, _probe_of_text(data), mounts_revision=mounts)
+    return Manifest(
+        data,
+        _revision_of(pod, static_pod_name),
+        _probe_of_pod(pod),
+        _labelled(pod),
+        _mounts_revision(pod),
+    )
 
 
 def is_plausible(data: bytes) -> bool:
@@ -152,11 +168,25 @@ def _revision_of(pod: Mapping[str, Any], static_pod_name: str) -> int | None:
     try:
         if pod["metadata"]["name"] != static_pod_name:
             return None
-        revision = int(pod["metadata"]["labels"][REVISION_LABEL])
         path = str(_resource_host_path(pod)["path"])
     except (KeyError, TypeError, ValueError):
         return None
-    return revision if revision > 0 and path.endswith(f"-{revision}") else None
+    revision = _labelled(pod)
+    return revision if revision and path.endswith(f"-{revision}") else None
+
+
+def _labelled(pod: Mapping[str, Any]) -> int:
+    try:
+        return revision_number(pod["metadata"]["labels"][REVISION_LABEL])
+    except (KeyError, TypeError):
+        return 0
+
+
+def _mounts_revision(pod: Mapping[str, Any]) -> bool:
+    try:
+        return number_of(PurePosixPath(str(_resource_host_path(pod)["path"])).name) > 0
+    except (KeyError, TypeError, ValueError):
+        return False
 
 
 def _probe_of_pod(pod: Mapping[str, Any]) -> Probe:

@@ -97,7 +97,9 @@ def run(work: Callable[[], Result], termination_log: Path) -> int:
 @contextlib.contextmanager
 def alone(layout: Layout) -> Iterator[None]:
     """Hold the node's lock; every exit leaves a manifest in place."""
-    layout.resource_dir.mkdir(mode=files.DIRECTORY_MODE, parents=True, exist_ok=True)
+    if not layout.resource_dir.is_dir():
+        layout.resource_dir.mkdir(mode=files.DIRECTORY_MODE, parents=True, exist_ok=True)
+        Disk().sync(layout.resource_dir.parent)
     with _locked(layout.lock):
         try:
             yield
@@ -110,7 +112,10 @@ def alone(layout: Layout) -> Iterator[None]:
 @contextlib.contextmanager
 def _locked(path: Path) -> Iterator[None]:
     """Wait for the lock; the kernel releases that of a killed installer."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, files.PRIVATE)
+    if path.is_symlink():
+        path.unlink()  # opening it would create a file elsewhere
+    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+    descriptor = os.open(path, flags, files.PRIVATE)
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

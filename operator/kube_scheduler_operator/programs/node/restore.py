@@ -59,7 +59,7 @@ class Restore:
         """Restore the adopted manifest; if it does not become healthy, roll back."""
         layout = self._layout
         current = layout.current()
-        ours = current is None or current.revision is not None
+        ours = current is None or current.revision is not None or current.mounts_revision
         target = layout.adopted() if ours else current
         if target is None:
             layout.leave_running()

@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from ...base.json_text import parse_json
+from ...base.revision_number import revision_number
 
 MESSAGE_LIMIT: Final = 4096
 """Bytes of a termination message that the kubelet keeps."""
@@ -22,6 +23,7 @@ STOCK: Final = 0
 """The "revision" of the manifest that the node had before the operator."""
 
 _SHORTEST_TEXT: Final = 64
+_MOST_RETRIES: Final = 1_000_000
 _NO_STEPS: Final[Mapping[str, float]] = MappingProxyType({})
 
 
@@ -62,6 +64,8 @@ class Result:
         steps: duration of each step in seconds, in order.
         strangers: names that look like revision directories but are not; they are not removed.
         kubeconfig: fingerprint of the kubeconfig that the revision was started with.
+        newest: the highest number of a verified revision on the node; 0 without one.
+        restarted: whether the scheduler was replaced; otherwise the revision already ran.
     """
 
     result: InstallerOutcome
@@ -74,6 +78,8 @@ class Result:
     steps: Mapping[str, float] = field(default_factory=lambda: _NO_STEPS)
     strangers: tuple[str, ...] = ()
     kubeconfig: str = ""
+    newest: int = 0
+    restarted: bool = True
 
     @property
     def failed(self) -> bool:
@@ -109,6 +115,8 @@ class Result:
             "steps": {name: round(seconds, 3) for name, seconds in self.steps.items()},
             "strangers": list(self.strangers),
             "kubeconfig": self.kubeconfig,
+            "newest": self.newest,
+            "restarted": self.restarted,
         }
         return json.dumps(document, separators=(",", ":"), ensure_ascii=False)
 
@@ -123,18 +131,28 @@ class Result:
             document = parse_json(text)
             return cls(
                 result=InstallerOutcome(document["result"]),
-                revision=int(document["revision"]),
+                revision=_number(document["revision"]),
                 node=str(document["node"]),
-                last_good_revision=int(document["lastGoodRevision"]),
-                retry=int(document.get("retry", 0)),
+                last_good_revision=_number(document["lastGoodRevision"]),
+                retry=max(0, min(int(document.get("retry", 0)), _MOST_RETRIES)),
                 reason=str(document.get("reason", "")),
                 last_error=str(document.get("lastWords", "")),
                 steps={str(k): float(v) for k, v in dict(document.get("steps") or {}).items()},
                 strangers=tuple(str(name) for name in document.get("strangers") or ()),
                 kubeconfig=str(document.get("kubeconfig", "")),
+                newest=revision_number(document.get("newest", 0)),
+                restarted=document.get("restarted") is not False,
             )
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
             return None
+
+
+def _number(value: object) -> int:
+    """A revision number, or 0 for the scheduler before the operator."""
+    number = revision_number(value)
+    if number or value == STOCK:
+        return number
+    raise ValueError(value)
 
 
 def _shortened(text: str, length: int) -> str:

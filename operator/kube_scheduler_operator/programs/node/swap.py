@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from .activate import Activator, HealthTimeouts
 from .health_watch import Host
-from .layout import Journal, Layout, Phase
+from .layout import Journal, Layout, OtherContentError, Phase
 from .manifest import Manifest
 from .result import InstallerOutcome, Result
 
@@ -36,6 +36,7 @@ class SwapRequest:
         content: files of the revision: their paths in its directory and their content.
         effective: the configuration as completed by the preflight; may be empty.
         kubeconfig: fingerprint of the node's kubeconfig.
+        content_hash: the hash of the revision's ConfigMaps; empty if unknown.
         health_timeout: seconds within which the scheduler must become ready.
         settling_time: seconds for which it must stay ready without a restart.
         rollback: whether it may replace a newer revision.
@@ -49,6 +50,7 @@ class SwapRequest:
     content: Mapping[str, bytes]
     effective: bytes = b""
     kubeconfig: str = ""
+    content_hash: str = ""
     health_timeout: float = 60.0
     settling_time: float = 2.0
     rollback: bool = False
@@ -65,18 +67,42 @@ class Swap:
         timeouts = HealthTimeouts(request.health_timeout, request.settling_time)
         self._activator = Activator(layout, host, timeouts)
         self._steps = self._activator.steps
+        self._restart = False
 
-    def stage(self) -> None:
+    def stage(self) -> Result | None:
         """Write the revision's files to disk without affecting the running scheduler.
+
+        Returns:
+            The definitive result if the node has a newer revision, or other content under this
+            number; nothing was written then.
 
         Raises:
             PortTakenError: another program uses the revision's port.
             OSError: writing failed.
         """
         request = self._request
+        newest = self._layout.active_revision()
+        if newest > request.revision and not request.rollback:
+            return self._superseded(
+                f"the node already has revision {newest}, which is newer than {request.revision}"
+            )
         self._check_port()
-        with self._activator.timed("stage"):
-            self._layout.stage(request.target, request.revision, request.content, request.effective)
+        try:
+            with self._activator.timed("stage"):
+                self._layout.stage(
+                    request.target,
+                    request.revision,
+                    request.content,
+                    request.effective,
+                    request.content_hash,
+                )
+        except OtherContentError as error:
+            return self._superseded(f"{error}; a higher number is needed")
+        return None
+
+    def _superseded(self, reason: str) -> Result:
+        self._layout.leave_running()
+        return self._result(InstallerOutcome.SUPERSEDED, reason)
 
     def run(self) -> Result:
         """Install the revision or resume its installation; roll back if it fails.
@@ -87,19 +113,15 @@ class Swap:
         request, layout = self._request, self._layout
         current = layout.current()
         journal = layout.journal()
-        newest = max(
-            (current.revision if current else None) or 0, journal.revision if journal else 0
-        )
-        if newest > request.revision and not request.rollback:
-            layout.leave_running()
-            return self._result(
-                InstallerOutcome.SUPERSEDED,
-                f"the node already has revision {newest}, which is newer than {request.revision}",
-            )
-        if current is not None and current.revision is None:
+        if current is not None and not layout.is_ours(current):
             layout.adopt(current)
-        self.stage()
+        superseded = self.stage()
+        if superseded is not None:
+            return superseded
         known = layout.outcome(request.revision)
+        # A revision that is in place and has no outcome was repaired: its scheduler must restart.
+        in_place = current is not None and current.data == request.target.data
+        self._restart = in_place and known is None and journal is None
         if known is not None and known.failed and request.retry <= known.retry:
             log.info("Revision %d has already failed on this node", request.revision)
             layout.leave_running()
@@ -122,7 +144,9 @@ class Swap:
     def _proceed(self, journal: Journal) -> Result:
         request, layout = self._request, self._layout
         if journal.phase is Phase.INSTALL:
-            reason, journal = self._activator.activate(request.target, journal, "")
+            reason, journal = self._activator.activate(
+                request.target, journal, "", restart=self._restart
+            )
             if not reason:
                 layout.make_last_good(request.revision)
                 return replace(
@@ -201,4 +225,6 @@ class Swap:
             last_error=last_error,
             steps=dict(self._steps),
             kubeconfig=self._request.kubeconfig if outcome is InstallerOutcome.INSTALLED else "",
+            newest=self._layout.newest_verified(),
+            restarted="write" in self._steps,
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -13,10 +13,14 @@ from hypothesis import strategies as st
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import KUBEADM
 from kube_scheduler_operator.base.settings import Settings
+from kube_scheduler_operator.base.times import rfc3339
 from kube_scheduler_operator.controlplane.revision.content import RevisionContent
 from kube_scheduler_operator.controlplane.revision.revise import RevisionResult, revise
+from kube_scheduler_operator.model.node_disks import NodeDisk
 from kube_scheduler_operator.model.plan import Action, Create, Delete, Replace
 from kube_scheduler_operator.model.snapshot import Snapshot
+
+from ....builders import node
 
 INSTALLED, REFUSED, FAILED = names.OUTCOME_INSTALLED, names.OUTCOME_REFUSED, names.OUTCOME_FAILED
 FALLBACK = names.REASON_OPERAND_FALLBACK
@@ -35,6 +39,8 @@ class Cluster:
         self.entries: dict[str, dict[str, Any]] = {}
         self.pods: dict[str, Any] = {}
         self.latest = 0
+        self.disks: dict[str, NodeDisk] = {}
+        self.nodes: dict[str, Any] = {}
         self.writes: list[str] = []
         self._uid = 0
 
@@ -87,6 +93,12 @@ class Cluster:
         self.pods[node] = {"metadata": metadata}
         return self
 
+    def disk(self, node: str, revision: int, text: str = "", **fields: Any) -> Cluster:
+        """What a program on a node found on its disk."""
+        known = {"revision": revision, "newest": revision, "content": content(text).hash}
+        self.disks[node] = NodeDisk(NOW, **{**known, **fields})
+        return self
+
     def step(
         self, content: RevisionContent | None, swapping: Container[int] = ()
     ) -> RevisionResult:
@@ -101,8 +113,9 @@ class Cluster:
             kubescheduler={"metadata": {"name": "cluster"}, "spec": {}, "status": status},
             config_maps=self.config_maps,
             operand_pods=self.pods,
+            nodes=self.nodes,
         )
-        return revise(snapshot, content, swapping)
+        return revise(snapshot, content, swapping, self.disks)
 
     def settle(self, content: RevisionContent | None, limit: int = 12) -> RevisionResult:
         """Reconcile until nothing is written."""
@@ -264,17 +277,158 @@ def test_a_deleted_latest_revision_status_is_restored_if_a_scheduler_proves_its_
     assert numbers(cluster) == [1, 2]
 
 
-def test_numbers_that_only_nodes_show_are_not_reused() -> None:
-    cluster = Cluster().pod("n", 7, "x")
+def test_numbers_that_only_disks_have_are_not_reused() -> None:
+    cluster = Cluster().disk("n", 7, "x")
     revised = cluster.settle(content("y"))
     assert numbers(cluster) == [8]
     assert revised.latest == 8
 
 
-def test_content_that_only_nodes_show_is_recognized() -> None:
-    cluster = Cluster().pod("n", 7, "x")
+def test_content_that_only_disks_have_is_recognized() -> None:
+    cluster = Cluster().disk("n", 7, "x")
     cluster.settle(content("x"))
     assert numbers(cluster) == [7]
+
+
+@pytest.mark.parametrize("label", ["2", "99", "1000000000", "9223372036854775807", "9" * 63, "٣"])
+def test_a_label_never_makes_a_number(label: str) -> None:
+    cluster = Cluster().revision(1, "a", INSTALLED).node("n", 1).pod("n", 1, "a")
+    cluster.pods["n"]["metadata"]["labels"][names.REVISION_LABEL] = label
+    cluster.settle(content("b"))
+    assert numbers(cluster) == [1, 2]
+    assert cluster.latest == 2
+
+
+def test_revisions_that_the_api_forgot_are_not_cut_again() -> None:
+    # Etcd was restored: nodes have run revisions 3 to 5 since.
+    cluster = Cluster().revision(2, "b", INSTALLED).node("n", 2).disk("n", 5, "e")
+    cluster.settle(content("c"))
+    assert numbers(cluster) == [2, 6]
+
+
+def test_a_number_that_a_node_has_with_other_content_is_replaced_by_a_higher_one() -> None:
+    cluster = Cluster().revision(2, "b", INSTALLED).revision(3, "c").node("n", 2)
+    cluster.disk("n", 2, newest=3, taken=3)
+    revised = cluster.step(content("c"))
+    assert revised.desired is None, "no node moves to the number that is taken"
+    cluster.settle(content("c"))
+    assert numbers(cluster) == [2, 3, 4]
+    reason = cluster.config_maps["revision-status-4"]["data"]["reason"]
+    assert reason == "a node has another revision 3 on its disk"
+
+
+def looking(age: float) -> Cluster:
+    """A cluster whose node shows a revision that the API does not know."""
+    cluster = Cluster().revision(2, "b", INSTALLED).node("n", 2).pod("n", 7)
+    cluster.pods["n"]["metadata"]["creationTimestamp"] = rfc3339(NOW - timedelta(seconds=age))
+    cluster.nodes["n"] = node("n")
+    return cluster
+
+
+def test_no_number_is_cut_before_a_look_at_a_disk_that_may_have_it() -> None:
+    cluster = looking(20)
+    revised = cluster.step(content("c"))
+    assert revised.actions == ()
+    assert "looking at the disk of n" in revised.blocked
+    assert revised.requeue_after == pytest.approx(40.0)
+
+
+def test_a_label_delays_a_revision_for_a_minute_at_most() -> None:
+    cluster = looking(61)
+    cluster.settle(content("c"))
+    assert numbers(cluster) == [2, 3]
+
+
+def test_a_disk_that_contradicts_the_label_ends_the_wait() -> None:
+    cluster = looking(20)
+    at = rfc3339(NOW - timedelta(seconds=10))
+    state = {"running": {"startedAt": at}}
+    cluster.pods["n"]["status"] = {"containerStatuses": [{"name": names.OPERAND, "state": state}]}
+    cluster.disk("n", 2, "b").settle(content("c"))
+    assert numbers(cluster) == [2, 3]
+
+
+def test_a_cordoned_node_is_not_waited_for() -> None:
+    cluster = looking(20)
+    cluster.nodes["n"] = node("n", unschedulable=True)
+    cluster.settle(content("c"))
+    assert numbers(cluster) == [2, 3]
+
+
+def test_an_implausible_number_on_a_disk_is_reported_and_does_not_count() -> None:
+    cluster = Cluster().revision(2, "b", INSTALLED).node("n", 2).disk("n", 2, newest=2003)
+    revised = cluster.settle(content("c"))
+    assert numbers(cluster) == [2, 3]
+    assert 'node "n" has revision 2003' in revised.problem
+    assert "remove its directory" in revised.problem
+
+
+def test_a_sealed_revision_without_annotations_and_without_a_record_keeps_its_content() -> None:
+    # KubeScheduler was created again, and the annotations were removed.
+    cluster = Cluster().revision(1, "a", INSTALLED).revision(2, "b", ready=False)
+    cluster.config_maps["revision-status-2"]["immutable"] = True
+    cluster.latest = 0
+    cluster.settle(content("c"))
+    assert cluster.config_maps["config-2"]["data"] == {"key": "config b"}
+    assert numbers(cluster) == [1, 2, 3]
+
+
+def forged(cluster: Cluster, number: int, text: str, *, complete: bool = False) -> Cluster:
+    """A ready revision that the operator did not advertise."""
+    latest, copies = cluster.latest, KUBEADM.parts if complete else ()
+    cluster.revision(number, text, copies=copies)
+    cluster.latest = latest
+    return cluster
+
+
+@pytest.mark.parametrize("number", [9, 4000, 1_000_000_000, 2**63 - 1, 10**30])
+def test_a_revision_status_without_its_parts_makes_no_number(number: int) -> None:
+    cluster = forged(Cluster().revision(2, "b", INSTALLED).node("n", 2), number, "x")
+    revised = cluster.settle(content("c"))
+    assert cluster.latest == 3
+    assert f"revision-status-{number} in" in revised.problem
+    assert "delete it" in revised.problem
+
+
+def test_a_forged_hash_makes_no_number() -> None:
+    cluster = forged(Cluster().revision(2, "b", INSTALLED).node("n", 2), 9, "x", complete=True)
+    cluster.config_maps["revision-status-9"]["data"]["hash"] = content("y").hash
+    cluster.settle(content("c"))
+    assert cluster.latest == 3
+
+
+def test_a_whole_revision_counts_up_to_a_plausible_jump() -> None:
+    cluster = forged(Cluster().revision(2, "b", INSTALLED).node("n", 2), 9, "x", complete=True)
+    cluster.settle(content("c"))
+    assert cluster.latest == 10
+    cluster = forged(Cluster().revision(2, "b", INSTALLED).node("n", 2), 1003, "x", complete=True)
+    assert "revision-status-1003" in cluster.settle(content("c")).problem
+    assert cluster.latest == 3
+
+
+def test_without_any_record_whole_revisions_count() -> None:
+    # KubeScheduler was created again.
+    cluster = forged(Cluster(), 4000, "x", complete=True)
+    cluster.settle(content("c"))
+    assert numbers(cluster) == [4000, 4001]
+
+
+def test_a_cluster_that_has_an_impossible_number_recovers() -> None:
+    cluster = Cluster().revision(5, "e", INSTALLED).node("n", 2**63 - 1).pod("n", 5, "e")
+    cluster.revision(2**63 - 1, "x")
+    revised = cluster.step(content("c"))
+    assert f"status.latestAvailableRevision {2**63 - 1} is larger than" in revised.problem
+    cluster.latest = 0  # the status is written without it
+    cluster.settle(content("c"))
+    assert cluster.latest == 6
+
+
+def test_the_last_number_is_not_exceeded() -> None:
+    cluster = Cluster().revision(1_000_000_000, "b", INSTALLED).node("n", 1_000_000_000)
+    revised = cluster.settle(content("c"))
+    assert cluster.writes == []
+    assert "no revision number is left" in revised.blocked
+    assert "set managementState to Removed" in revised.problem
 
 
 # --- refused, failed, put back --------------------------------------------------------------------

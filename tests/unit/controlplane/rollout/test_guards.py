@@ -12,6 +12,7 @@ from kube_scheduler_operator.base.settings import Settings
 from kube_scheduler_operator.controlplane.rollout.guards import changed_kubeconfig
 from kube_scheduler_operator.model import operand_pods
 from kube_scheduler_operator.model.snapshot import Snapshot
+from kube_scheduler_operator.programs.node.disk_report import DiskReport
 from kube_scheduler_operator.programs.node.exit_codes import EXIT_CHANGED
 
 from ....builders import operand_pod
@@ -19,7 +20,8 @@ from ....builders import operand_pod
 STARTED, BEFORE, AFTER = (f"2026-11-21T10:00:{s}Z" for s in ("30", "29", "31"))
 
 
-def reported(message="new", when=AFTER, code=EXIT_CHANGED):
+def reported(kubeconfig="new", when=AFTER, code=EXIT_CHANGED):
+    message = DiskReport(kubeconfig=kubeconfig).serialise()
     return {"terminated": {"exitCode": code, "message": message, "finishedAt": when}}
 
 

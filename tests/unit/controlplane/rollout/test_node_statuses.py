@@ -122,3 +122,16 @@ def test_node_statuses_follow_the_nodes(
 )
 def test_readiness(conditions: list[dict[str, Any]], ready: bool, why: str) -> None:
     assert readiness({**node("a"), "status": {"conditions": conditions}}) == (ready, why)
+
+
+def test_a_current_revision_that_cannot_be_begins_a_new_element() -> None:
+    # The API lets it neither decrease nor be unset.
+    largest = read_node_status({"nodeName": "a", "currentRevision": 2**63 - 1})
+    assert match_nodes((largest,), {"a": node("a")}) == ()
+    assert [status.node for status in match_nodes((), {"a": node("a")})] == ["a"]
+
+
+@pytest.mark.parametrize("key", ["targetRevision", "lastFailedRevision"])
+def test_other_revisions_that_cannot_be_are_dropped(key: str) -> None:
+    status = read_node_status({"nodeName": "a", "currentRevision": 3, key: 2**63 - 1})
+    assert write_node_status(status) == {"nodeName": "a", "currentRevision": 3}

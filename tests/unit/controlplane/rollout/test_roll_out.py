@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kube_scheduler_operator.base import names
-from kube_scheduler_operator.base.platform import KUBEADM
+from kube_scheduler_operator.base.platform import KUBEADM, OPENSHIFT, Platform
 from kube_scheduler_operator.base.settings import Settings
 from kube_scheduler_operator.base.times import ALWAYS, rfc3339
 from kube_scheduler_operator.controlplane.node_pods import installer_pod_name
@@ -23,8 +23,10 @@ from kube_scheduler_operator.controlplane.rollout.observe import observe
 from kube_scheduler_operator.controlplane.rollout.result import RolloutResult, describe
 from kube_scheduler_operator.controlplane.rollout.roll_out import roll_out
 from kube_scheduler_operator.kube.resource import CONFIG_MAPS
+from kube_scheduler_operator.model.node_disks import Disks, NodeDisk
 from kube_scheduler_operator.model.plan import Create, Delete, Replace
 from kube_scheduler_operator.model.snapshot import Snapshot
+from kube_scheduler_operator.programs.node.disk_report import DiskReport
 from kube_scheduler_operator.programs.node.result import InstallerOutcome, Result
 
 from ....builders import (
@@ -135,8 +137,15 @@ def step(
     nodes: Mapping[str, Any] | None = None,
     answered_since: datetime | None = ALWAYS,
     recovered_at: datetime | None = None,
+    disks: Disks | None = None,
+    guards: list[dict[str, Any]] | None = None,
+    platform: Platform = KUBEADM,
 ) -> RolloutResult:
-    """One rollout step of a cluster whose nodes have these statuses."""
+    """One rollout step of a cluster whose nodes have these statuses.
+
+    Args:
+        disks: what is known of disks besides the results of installers.
+    """
     history = tuple(revisions or [revision(1, names.OUTCOME_INSTALLED), revision(2)])
     chosen = next((r for r in history if r.number == desired), None)
     raw = [{"nodeUID": f"node-{entry['nodeName']}", **entry} for entry in entries]
@@ -150,20 +159,29 @@ def step(
     }
     snapshot = Snapshot(
         now=NOW,
-        platform=KUBEADM,
+        platform=platform,
         settings=Settings(),
         kubescheduler=kubescheduler({"nodeStatuses": raw}),
+        config_maps={r.status["metadata"]["name"]: r.status for r in history},
         nodes=found if nodes is None else nodes,
         operand_pods=dict(pods or {}),
         installer_pods={pod["metadata"]["name"]: pod for pod in installers or []},
+        guard_pods={pod["metadata"]["name"]: pod for pod in guards or []},
         operand_lease={"spec": {"holderIdentity": holder}},
         answered_since=answered_since,
         recovered_at=recovered_at,
     )
     latest = max(r.number for r in history)
-    return roll_out(
-        snapshot, RevisionResult((), latest, chosen, "", None, "", history), observe(snapshot)
-    )
+    observation = observe(snapshot)
+    observation = replace(observation, disks={**observation.disks, **(disks or {})})
+    revised = RevisionResult((), latest, chosen, "", None, "", history)
+    return roll_out(snapshot, revised, observation)
+
+
+def on_disk(*nodes: str, number: int, ago: float = 1.0, **fields: Any) -> dict[str, NodeDisk]:
+    """What guards found on disks after their schedulers had started."""
+    at = NOW - timedelta(seconds=ago)
+    return {name: NodeDisk(at, number, labelled=number, **fields) for name in nodes}
 
 
 def ready(*nodes: str, number: int = 1) -> dict[str, dict[str, Any]]:
@@ -544,9 +562,9 @@ def test_order_of_a_whole_rollout(
     assert drive(*rollout) == (order, attempts)
 
 
-def test_a_node_that_evidently_runs_the_revision_does_not_move() -> None:
-    # Theirs: row 6, in which it is installed once more.
-    assert drive(2, [1, 1, 1], READY, {"lastFailedRevision": 2}, 2) == ("ac", [0, 0])
+def test_a_label_alone_spares_a_node_no_installer() -> None:
+    # As theirs, row 6. The installer finds the revision on the disk and restarts nothing.
+    assert drive(2, [1, 1, 1], READY, {"lastFailedRevision": 2}, 2) == ("abc", [0, 0, 0])
 
 
 # --- a moving node (as TestNewNodeStateForInstallInProgress) ---------------------------------
@@ -638,7 +656,8 @@ def test_an_installed_revision_counts_only_when_the_api_agrees(pods: dict[str, A
 def test_an_installed_revision_that_is_ready_becomes_current_and_good() -> None:
     fields = {"lastFailedRevision": 2, "lastFailedCount": 1, "lastFailedTime": BEFORE}
     pods = ready("a", number=2)
-    result = on_its_way(installer("a", 2, INSTALLED, retry=1), pods=pods, fields=fields)
+    done = replace(INSTALLED, retry=1)
+    result = on_its_way(installer("a", 2, done, retry=1), pods=pods, fields=fields)
     assert written(result) == (2, 0, 0, 0, 0, "")
     assert outcomes(result) == {"revision-status-2": names.OUTCOME_INSTALLED}
     assert result.afterwards, "after the status"
@@ -968,9 +987,32 @@ def test_two_crashing_nodes_record_one_outcome() -> None:
     assert len(result.actions) == 1
 
 
-def test_a_node_that_runs_a_known_revision_is_acknowledged() -> None:
-    result = step([node_status("a")], pods=ready("a", number=2))
+def started(node: str, number: int, ago: float = 60.0) -> dict[str, dict[str, Any]]:
+    """A Ready scheduler that has run for some time."""
+    at = rfc3339(NOW - timedelta(seconds=ago))
+    pod = operand(node, number)
+    pod["status"]["containerStatuses"][0]["state"] = {"running": {"startedAt": at}}
+    return {node: pod}
+
+
+def test_a_node_that_has_a_known_revision_on_its_disk_is_acknowledged() -> None:
+    result = step([node_status("a")], pods=started("a", 2), disks=on_disk("a", number=2))
     assert written(result)[:2] == (2, 0)
+
+
+@pytest.mark.parametrize(
+    "disks",
+    [
+        {},
+        on_disk("a", number=1),
+        on_disk("a", number=2, ago=61),
+        on_disk("a", number=2, edits=("/x",), edit="e"),
+    ],
+    ids=["no report", "another revision", "older than the scheduler", "edited"],
+)
+def test_a_label_alone_is_not_acknowledged(disks: Disks) -> None:
+    result = step([node_status("a")], desired=None, pods=started("a", 2), disks=disks)
+    assert written(result)[:2] == (0, 0)
 
 
 @pytest.mark.parametrize(
@@ -985,14 +1027,21 @@ def test_a_node_that_runs_a_known_revision_is_acknowledged() -> None:
     ids=["not Ready", "other content", "failed", "not complete", "unknown"],
 )
 def test_nothing_else_is_acknowledged(pod: dict[str, Any], history: list[Revision] | None) -> None:
-    result = step([node_status("a")], desired=None, pods={"a": pod}, revisions=history)
+    pod["status"]["containerStatuses"][0]["state"] = {"running": {"startedAt": BEFORE}}
+    disks = on_disk("a", number=pod_number(pod))
+    result = step([node_status("a")], desired=None, pods={"a": pod}, revisions=history, disks=disks)
     assert written(result)[:2] == (0, 0)
 
 
+def pod_number(pod: dict[str, Any]) -> int:
+    return int(pod["metadata"]["labels"][names.REVISION_LABEL])
+
+
 def test_a_scheduler_is_acknowledged_only_after_the_settling_time() -> None:
-    pod = operand("a", 2)
+    pod = started("a", 2)["a"]
     pod["status"]["conditions"][0]["lastTransitionTime"] = rfc3339(NOW - timedelta(seconds=1))
-    result = step([node_status("a")], desired=None, pods={"a": pod})
+    disks = on_disk("a", number=2)
+    result = step([node_status("a")], desired=None, pods={"a": pod}, disks=disks)
     assert written(result)[:2] == (0, 0)
     assert result.requeue_after == pytest.approx(4.0)
 
@@ -1050,3 +1099,121 @@ def test_description_in_the_references_words(
 
 def test_a_fixture_has_the_content_of_a_revision() -> None:
     assert set(RevisionContent(PARTS).parts) == {names.CONFIG, names.POD}
+
+
+# --- what is on a node's disk -----------------------------------------------------------------
+
+AT_2 = [revision(1, names.OUTCOME_INSTALLED), revision(2, names.OUTCOME_INSTALLED)]
+
+
+def at_2(**kwargs: Any) -> RolloutResult:
+    """A node that has reached revision 2."""
+    kwargs.setdefault("pods", started("a", 2))
+    return step([node_status("a", 2)], revisions=AT_2, **kwargs)
+
+
+MANIFEST, CONFIG = "/etc/kubernetes/manifests/kube-scheduler.yaml", "/r/configmaps/config"
+
+
+@pytest.mark.parametrize("edited", [MANIFEST, CONFIG])
+def test_a_hand_edit_that_keeps_the_label_is_put_back(edited: str) -> None:
+    result = at_2(disks=on_disk("a", number=2, edits=(edited,), edit="e"))
+    assert targets(result) == {"a": 2}
+    assert created(result) == ["installer-2-a"]
+    assert f"{edited} changed: putting revision 2 back" in result.events[0].message
+
+
+def test_where_the_platform_keeps_hand_edits_nothing_is_put_back() -> None:
+    disks = on_disk("a", number=2, edits=(MANIFEST,), edit="e")
+    result = at_2(disks=disks, platform=replace(KUBEADM, keeps_hand_edits=True))
+    assert (targets(result), created(result)) == ({}, [])
+
+
+@pytest.mark.parametrize("label", [0, 1, 99])
+def test_an_edit_that_changes_the_label_is_put_back_everywhere(label: int) -> None:
+    found = {**on_disk("a", number=2, edits=(MANIFEST,), edit="e")}
+    disks = {"a": replace(found["a"], labelled=label)}
+    result = at_2(disks=disks, platform=replace(KUBEADM, keeps_hand_edits=True))
+    assert targets(result) == {"a": 2}
+
+
+def test_only_openshift_keeps_hand_edits() -> None:
+    assert (KUBEADM.keeps_hand_edits, OPENSHIFT.keeps_hand_edits) == (False, True)
+
+
+def test_an_installer_that_ended_later_overrides_the_report_of_an_edit() -> None:
+    report = terminated(
+        3,
+        DiskReport(revision=2, edits=(MANIFEST,), edit="e", labelled=2).serialise(),
+        rfc3339(NOW - timedelta(seconds=30)),
+    )
+    done = installer("a", 2, ended(InstallerOutcome.INSTALLED, "a", 2))
+    assert targets(at_2(guards=[guard("a", report)], installers=[done])) == {}
+    assert targets(at_2(guards=[guard("a", report)])) == {"a": 2}
+
+
+def guard(node: str, state: dict[str, Any], uid: str = "uid-cluster") -> dict[str, Any]:
+    """A guard pod whose container was in this state before."""
+    return {
+        "metadata": {
+            "name": f"kube-scheduler-guard-{node}",
+            "uid": "guard",
+            "ownerReferences": [{"kind": "KubeScheduler", "uid": uid}],
+        },
+        "spec": {"nodeName": node},
+        "status": {"containerStatuses": [{"name": "guard", "state": RUNNING, "lastState": state}]},
+    }
+
+
+def test_the_report_of_a_guard_of_another_owner_does_not_count() -> None:
+    report = terminated(3, DiskReport(revision=2, edits=(MANIFEST,), edit="e").serialise(), BEFORE)
+    assert targets(at_2(guards=[guard("a", report, uid="another")])) == {}
+    assert targets(at_2(guards=[guard("a", report)])) == {"a": 2}
+
+
+@pytest.mark.parametrize("label", [1, 3, 99])
+def test_a_label_that_the_disk_contradicts_moves_no_node(label: int) -> None:
+    assert targets(at_2(pods=started("a", label), disks=on_disk("a", number=2))) == {}
+
+
+@pytest.mark.parametrize("label", [1, 3, 99])
+def test_a_label_that_nothing_contradicts_makes_an_installer_look(label: int) -> None:
+    pods = started("a", label)
+    pods["a"]["metadata"]["creationTimestamp"] = BEFORE
+    assert targets(at_2(pods=pods)) == {"a": 2}
+    older = on_disk("a", number=2, ago=61)  # than the scheduler
+    assert targets(at_2(pods=pods, disks=older)) == {"a": 2}
+
+
+def test_an_installer_that_restarted_nothing_counts_whatever_the_label() -> None:
+    done = ended(InstallerOutcome.INSTALLED, "a", 2, restarted=False)
+    result = on_its_way(installer("a", 2, done), pods=started("a", 99))
+    assert written(result)[:2] == (2, 0)
+    done = replace(done, restarted=True)
+    result = on_its_way(installer("a", 2, done), pods=started("a", 99))
+    assert written(result)[:2] == (1, 2), "the old scheduler may still be shown"
+
+
+FOREIGN: Mapping[str, Mapping[str, Any]] = {
+    "another owner": {"ownerReferences": [{"kind": "ConfigMap", "uid": "another"}]},
+    "no owner": {"ownerReferences": []},
+    "another name": {"name": "installer-2-b"},
+    "another attempt": {"name": "installer-2-retry-1-a"},
+}
+
+
+@pytest.mark.parametrize("metadata", FOREIGN.values(), ids=FOREIGN)
+def test_the_result_of_a_pod_that_the_operator_did_not_create_does_not_count(
+    metadata: Mapping[str, Any],
+) -> None:
+    forged = installer("a", 2, INSTALLED)
+    forged["metadata"].update(metadata)
+    result = on_its_way(forged, pods=started("a", 2))
+    assert written(result)[0] == 1
+
+
+@pytest.mark.parametrize(
+    "forged", [replace(INSTALLED, revision=99), replace(INSTALLED, node="b")], ids=repr
+)
+def test_a_result_about_something_else_does_not_count(forged: Result) -> None:
+    assert written(on_its_way(installer("a", 2, forged), pods=started("a", 2)))[0] == 1

@@ -16,6 +16,7 @@ import pytest
 
 from kube_scheduler_operator.base.files import Disk
 from kube_scheduler_operator.cli.programs import node as command
+from kube_scheduler_operator.controlplane.revision.content import RevisionContent
 from kube_scheduler_operator.programs.node import installer, program, rollout_permission
 from kube_scheduler_operator.programs.node.installer import InstallerOptions, install, main
 from kube_scheduler_operator.programs.node.layout import Journal
@@ -82,6 +83,7 @@ def test_revision_is_written_to_disk(options, node, tmp_path):
     assert sorted(files) == [
         "configmaps/config/config.yaml",
         "effective-config.yaml",
+        "hashes.json",
         "kube-scheduler-pod.yaml",
         "outcome.json",
     ]
@@ -331,3 +333,36 @@ def test_node_programs_import_only_the_standard_library():
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert set(done.stdout.split()) <= {"kube_scheduler_operator", "__main__"}
+
+
+def content_of(options):
+    parts = {
+        "config": {"config.yaml": (options.configmaps_dir / "config/config.yaml").read_text()},
+        "kube-scheduler-pod": {"pod.yaml": (options.pod_dir / "pod.yaml").read_text()},
+    }
+    return RevisionContent(parts).hash
+
+
+def test_configmaps_with_the_recorded_content_are_installed(options, node):
+    assert main(dataclasses.replace(options, content_hash=content_of(options))) == 0
+
+
+@pytest.mark.parametrize("part", ["configmaps/config/config.yaml", "pod/pod.yaml", "pod/more"])
+def test_configmaps_that_were_forged_are_never_installed(options, node, tmp_path, part):
+    changed = dataclasses.replace(options, content_hash=content_of(options))
+    with (tmp_path / part).open("a") as file:
+        file.write(" ")
+    assert main(changed) == 1
+    assert "do not have its content" in options.termination_log.read_text()
+    assert options.manifest_path.read_bytes() == STOCK
+    assert not list(options.resource_dir.glob("kube-scheduler-pod-*"))
+
+
+@pytest.mark.parametrize("target", ["elsewhere", "nothing"])
+def test_a_planted_lock_creates_no_file_elsewhere(options, node, tmp_path, target):
+    (tmp_path / "elsewhere").write_text("of another program")
+    options.resource_dir.mkdir()
+    (options.resource_dir / ".kube-scheduler.lock").symlink_to(tmp_path / target)
+    assert main(options) == 0
+    assert (tmp_path / "elsewhere").read_text() == "of another program"
+    assert not (tmp_path / "nothing").exists()

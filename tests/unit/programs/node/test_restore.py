@@ -40,6 +40,15 @@ def upgrade(world):
     world.path.write_bytes(UPGRADED)
 
 
+@pytest.mark.parametrize("label", [b"2", b"99"])
+def test_an_edited_manifest_of_the_operator_is_not_the_scheduler_before_the_operator(world, label):
+    edited = world.path.read_bytes().replace(b'"revision": "2"', b'"revision": "%s"' % label)
+    world.foreign.append(edited + b" ")
+    world.path.write_bytes(edited + b" ")
+    assert restored(world).result is InstallerOutcome.RESTORED
+    assert world.path.read_bytes() == STOCK
+
+
 def test_early_exit_leaves_a_scheduler(world):
     def interrupted():
         with program.alone(world.layout):

@@ -66,6 +66,12 @@ def test_shortening_keeps_both_ends():
         '{"result":"Perhaps","revision":1,"node":"n","lastGoodRevision":0}',
         '{"result":"Installed","revision":"x","node":"n","lastGoodRevision":0}',
         '{"result":"Installed","revision":1,"node":"n","lastGoodRevision":0,"steps":[1]}',
+        '{"result":"Installed","revision":Infinity,"node":"n","lastGoodRevision":0}',
+        '{"result":"Installed","revision":9223372036854775807,"node":"n","lastGoodRevision":0}',
+        '{"result":"Installed","revision":-1,"node":"n","lastGoodRevision":0}',
+        '{"result":"Installed","revision":1,"node":"n","lastGoodRevision":0,"retry":Infinity}',
+        '{"result":"Installed","revision":' + "9" * 5000 + ',"node":"n","lastGoodRevision":0}',
+        "[" * 100_000,
     ],
 )
 def test_other_text_is_not_a_result(text):

@@ -447,3 +447,129 @@ def test_repeatedly_killed_watch_does_not_restart_its_timeout(tmp_path):
         assert world.node.time - begin < 200
     assert world.current is None
     assert world.node.running() == [None]
+
+
+# --- what the disk proves -------------------------------------------------------------------------
+
+
+def labelled(data: bytes, revision: int) -> bytes:
+    """The manifest of revision 2 with another revision in its label and in its path."""
+    text = data.replace(b'"revision": "2"', b'"revision": "%d"' % revision)
+    return text.replace(b"kube-scheduler-pod-2", b"kube-scheduler-pod-%d" % revision)
+
+
+@pytest.mark.parametrize("label", [1, 99, 2**63 - 1])
+def test_a_label_edited_by_hand_supersedes_nothing(world, label):
+    world.install(2)
+    edited = labelled(world.path.read_bytes(), label)
+    world.foreign.append(edited)
+    world.path.write_bytes(edited)
+    assert world.install(3).result is InstallerOutcome.INSTALLED
+    assert world.current == 3
+
+
+def test_a_newer_revision_on_the_disk_supersedes_whatever_the_label(world):
+    """The API has forgotten revision 2, and the label in the manifest is 1."""
+    world.install(2)
+    edited = labelled(world.path.read_bytes(), 1)
+    world.foreign.append(edited)
+    world.path.write_bytes(edited)
+    result = world.install(1, retry=1)
+    assert (result.result, result.newest) == (InstallerOutcome.SUPERSEDED, 2)
+
+
+@pytest.mark.parametrize("method", ["stage", "run"])
+def test_a_number_with_other_content_is_refused_before_anything_is_written(world, method):
+    world.install(2, content_hash="one")
+    world.node.settle(10)
+    directory = world.resources / "kube-scheduler-pod-2"
+    before = {path: path.read_bytes() for path in directory.rglob("*") if path.is_file()}
+    request = {"retry": 1, "content_hash": "another", "content": {"configmaps/x/y": b"other"}}
+    result = getattr(world.swap(2, **request), method)()
+    assert (result.result, result.newest) == (InstallerOutcome.SUPERSEDED, 2)
+    assert "other content" in result.reason
+    assert {path: path.read_bytes() for path in directory.rglob("*") if path.is_file()} == before
+    assert world.current == 2
+
+
+def test_an_edited_manifest_of_the_operator_is_saved_but_never_restored_by_a_removal(world):
+    world.install(2)
+    edited = world.path.read_bytes() + b" "
+    world.foreign.append(edited)
+    world.path.write_bytes(edited)
+    world.install(2, retry=1)
+    (kept,) = (world.resources / "kube-scheduler-stock").glob("edited-*.yaml")
+    assert kept.read_bytes() == edited
+    assert world.layout.adopted().data == STOCK
+
+
+def test_a_repaired_directory_restarts_the_scheduler_even_if_the_installer_is_killed(tmp_path):
+    """The directory is repaired while staging; the restart must not be forgotten after that."""
+    for step in range(1, 200):
+        folder = tmp_path / str(step)
+        folder.mkdir()
+        world = World(folder)
+        world.install(1)
+        process = [pod.process for pod in world.node.pods if pod.process]
+        (world.resources / "kube-scheduler-pod-1/configmaps/config/config.yaml").write_text("x")
+        killed = world.install_killed_at(step, 1, retry=1)
+        result = world.install(1, retry=1)
+        assert result.result is InstallerOutcome.INSTALLED
+        assert [pod.process for pod in world.node.pods if pod.process] != process
+        assert world.layout.journal() is None
+        if not killed:
+            return
+    raise AssertionError("the installer never ended")
+
+
+# --- links that something with fewer rights planted -----------------------------------------------
+
+
+@pytest.fixture
+def victim(tmp_path):
+    path = tmp_path / "victim"
+    path.mkdir()
+    (path / "file").write_bytes(b"of another program")
+    return path
+
+
+PLANTED = [
+    "kube-scheduler-pod-2",
+    ".kube-scheduler-staging",
+    ".kube-scheduler-scratch",
+    "kube-scheduler-swap.json",
+    "kube-scheduler-last-known-good",
+    "kube-scheduler-pod-2/configmaps",
+    "kube-scheduler-pod-2/outcome.json",
+]
+
+
+@pytest.mark.parametrize("name", PLANTED)
+@pytest.mark.parametrize("target", ["victim", "victim/file", "victim/nothing"])
+def test_nothing_is_written_through_a_planted_link(world, victim, name, target):
+    path = world.resources / name
+    path.parent.mkdir(exist_ok=True)
+    path.unlink(missing_ok=True)
+    path.symlink_to(victim.parent / target)
+    assert world.install(2).result is InstallerOutcome.INSTALLED
+    assert [path.name for path in victim.iterdir()] == ["file"]
+    assert (victim / "file").read_bytes() == b"of another program"
+    directory = world.resources / "kube-scheduler-pod-2"
+    assert not any(path.is_symlink() for path in (directory, *directory.rglob("*")))
+
+
+def test_a_link_in_place_of_the_prepared_manifest_is_replaced(world, victim):
+    (world.manifests / ".kube-scheduler.yaml").symlink_to(victim / "file")
+    assert world.install(2).result is InstallerOutcome.INSTALLED
+    assert (victim / "file").read_bytes() == b"of another program"
+    assert not world.path.is_symlink()
+
+
+def test_a_link_out_of_the_directory_is_not_a_last_good_manifest(world, victim):
+    world.install(2)
+    (victim / "kube-scheduler-pod.yaml").write_bytes(revision_manifest(99))
+    link = world.layout.last_known_good
+    for target in (str(victim / "kube-scheduler-pod.yaml"), "../victim/kube-scheduler-pod.yaml"):
+        link.unlink()
+        link.symlink_to(target)
+        assert world.layout.last_good().data == STOCK

@@ -49,7 +49,8 @@ class World:
         if files:
             data = self.path.read_bytes()
             revision = revision_of(data)
-            whole = self.foreign if revision is None else [revision_manifest(revision)]
+            ours = [] if revision is None else [revision_manifest(revision)]
+            whole = [*self.foreign, *ours]
             assert data in whole
 
     def swap(self, revision, **changes):
