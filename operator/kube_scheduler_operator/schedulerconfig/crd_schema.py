@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import cache
 from typing import Any, Final
 
@@ -27,6 +28,7 @@ _TYPES: Final[Mapping[str, tuple[type, ...]]] = {
     "number": (int, float),
 }
 _ARTICLES: Final = {"object": "an object", "array": "a list", "integer": "an integer"}
+_REMOVE: Final = "remove it"
 _META: Final = ("apiVersion", "kind", "metadata")
 _STRINGS: Final = {"type": "object", "additionalProperties": {"type": "string"}}
 _METADATA: Final[Mapping[str, Any]] = {
@@ -55,7 +57,31 @@ def validate_object(value: Mapping[str, Any], definition: str, version: str) -> 
     schema = _schema(definition, version)
     fields = {key: item for key, item in value.items() if key not in _META and key != "status"}
     known = {**schema, "required": [k for k in schema.get("required", ()) if k not in _META]}
-    yield from _check(fields, known, ())
+    for problem in _check(fields, known, ()):
+        places = _places(definition, version) if problem.fix == _REMOVE else {}
+        key = str(problem.path[-1]) if problem.path else ""
+        place = places.get(key)
+        if problem.reason == UNKNOWN_FIELD and place:
+            problem = replace(problem, fix=f"move it to {place}")
+        yield problem
+
+
+@cache
+def _places(definition: str, version: str) -> Mapping[str, str]:
+    """Field -> the only path at which the schema has it."""
+    found: dict[str, list[str]] = {}
+
+    def walk(schema: Mapping[str, Any], path: str) -> None:
+        for key, item in schema.get("properties", {}).items():
+            place = f"{path}.{key}" if path else key
+            found.setdefault(key, []).append(place)
+            walk(item, place)
+        if "items" in schema:
+            walk(schema["items"], f"{path}[]")
+
+    spec = _schema(definition, version).get("properties", {}).get("spec", {})
+    walk(spec, "spec")
+    return {key: places[0] for key, places in found.items() if len(places) == 1}
 
 
 @cache
@@ -106,9 +132,7 @@ def _fields(value: Mapping[str, Any], schema: Mapping[str, Any], path: Path) -> 
             yield from _check(item, others, (*path, key))
         elif not open_ and not others:
             hint = did_you_mean(key, known).removeprefix("; ")
-            yield Problem(
-                UNKNOWN_FIELD, (*path, key), f'unknown field "{key}"', hint or "remove it"
-            )
+            yield Problem(UNKNOWN_FIELD, (*path, key), f'unknown field "{key}"', hint or _REMOVE)
 
 
 def _scalar(value: Any, schema: Mapping[str, Any], path: Path) -> Iterator[Problem]:

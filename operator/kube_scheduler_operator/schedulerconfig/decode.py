@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from ..base.findings import Path, Problem, did_you_mean
 from .go_values import nanoseconds
+from .relocations import field_fix
 from .schema import BOOL, DURATION, INT32, INT64, STRING, List, Map, Scalar, Struct, Type
 from .source_culprit import first_culprit
 
@@ -41,7 +42,7 @@ def decode_problems(
         for key, item in value.items():
             if key not in known:
                 if strict:
-                    yield _unknown_field(key, kind, known, path, minor)
+                    yield _unknown_field(key, item, kind, path, minor)
             elif item is not None:
                 yield from decode_problems(
                     item, kind.fields[key], (*path, key), minor, strict=strict
@@ -105,16 +106,17 @@ def zero(kind: Type) -> Any:
     return 0 if kind in (INT32, INT64, "float") else "0s" if kind == DURATION else ""
 
 
-def _unknown_field(key: str, kind: Struct, known: Sequence[str], path: Path, minor: int) -> Problem:
+def _unknown_field(key: str, value: Any, kind: Struct, path: Path, minor: int) -> Problem:
+    message = f'kube-scheduler 1.{minor} has no field "{key}" here'
     if kind.since and key in kind.since:
-        hint = f", which was added in 1.{kind.since[key]}; remove it"
+        fix = f", which was added in 1.{kind.since[key]}; remove it"
     elif culprit := first_culprit(key):
-        hint = f": the name contains {culprit}"
+        fix = f": the name contains {culprit}"
+    elif place := field_fix(key, value, kind, path, minor):
+        return Problem(UNKNOWN_FIELD, (*path, key), message, place)
     else:
-        hint = did_you_mean(key, known) or "; remove it"
-    return Problem(
-        UNKNOWN_FIELD, (*path, key), f'kube-scheduler 1.{minor} has no field "{key}" here{hint}'
-    )
+        fix = did_you_mean(key, kind.known(minor)) or "; remove it"
+    return Problem(UNKNOWN_FIELD, (*path, key), f"{message}{fix}")
 
 
 def _decode_scalar(value: Any, kind: Scalar, path: Path) -> Iterator[Problem]:

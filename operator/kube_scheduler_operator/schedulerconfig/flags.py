@@ -166,6 +166,35 @@ _TYPES: Final[Mapping[str, Callable[[str], object]]] = {
 }
 
 
+_LOGS: Final = "remove it: logs go to stderr, and a redirection writes them to a file"
+_POLICY: Final = "convert the Policy with kube-scheduler-operator convert, and set --config"
+REMOVED_FLAGS: Final[Mapping[str, str]] = {
+    "address": "use --bind-address",
+    "port": "use --secure-port, which serves HTTPS only",
+    "algorithm-provider": f"use --config with a profile: {_POLICY}",
+    "policy-config-file": _POLICY,
+    "policy-configmap": _POLICY,
+    "policy-configmap-namespace": _POLICY,
+    "use-legacy-policy-config": _POLICY,
+    "experimental-encryption-provider-config": "it is a flag of kube-apiserver",
+    "hard-pod-affinity-symmetric-weight": "use --config and set hardPodAffinityWeight in the "
+    "arguments of InterPodAffinity",
+    "lock-object-name": "use --config and set leaderElection.resourceName",
+    "lock-object-namespace": "use --config and set leaderElection.resourceNamespace",
+    "scheduler-name": "use --config and set schedulerName in a profile",
+    "failure-domains": "remove it: topologyKey of a rule names the domain",
+    **dict.fromkeys(
+        (
+            "add-dir-header", "alsologtostderr", "log-backtrace-at", "log-dir", "log-file",
+            "log-file-max-size", "logtostderr", "one-output", "skip-headers", "skip-log-headers",
+            "stderrthreshold",
+        ),
+        _LOGS,
+    ),
+}  # fmt: skip
+"""Flags that no supported kube-scheduler has -> the fix."""
+
+
 def flag_names(minor: int) -> frozenset[str]:
     """The flags of kube-scheduler 1.`minor`, without dashes."""
     return frozenset(name for name in _TYPES if _SINCE.get(name, 0) <= minor)
@@ -182,9 +211,8 @@ def validate_flags(
     known = flag_names(version.minor)
     for name, values in flags.items():
         if recorded and name not in known:
-            since = _SINCE.get(name)
-            hint = f"; it was added in 1.{since}" if since else did_you_mean(name, sorted(known))
-            message = f"kube-scheduler {version.short} has no flag --{name}{hint or '; remove it'}"
+            fix = _unknown_flag(name, known)
+            message = f"kube-scheduler {version.short} has no flag --{name}; {fix}"
             yield Problem(UNKNOWN_ARGUMENT, (name,), message)
             continue
         check = _TYPES.get(name, _anything)
@@ -195,6 +223,15 @@ def validate_flags(
                 yield Problem(INVALID_ARGUMENT, (name,), f"--{name}: {error}")
     yield from _http2(flags)
     yield from _feature_gates(flags.get("feature-gates", ()), version, stock=stock)
+
+
+def _unknown_flag(name: str, known: Iterable[str]) -> str:
+    """The fix for a flag that this kube-scheduler does not have."""
+    if name in _SINCE:
+        return f"it was added in 1.{_SINCE[name]}"
+    if name in REMOVED_FLAGS:
+        return REMOVED_FLAGS[name]
+    return did_you_mean(name, sorted(known)).removeprefix("; ") or "remove it"
 
 
 def void_flags(names: Iterable[str], where: str) -> Iterator[Problem]:

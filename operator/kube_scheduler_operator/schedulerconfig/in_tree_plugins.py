@@ -178,3 +178,47 @@ def default_plugins(gates: Gates) -> list[tuple[str, int]]:
             weight = 2
         enabled.append((name, weight))
     return enabled
+
+
+_FIT: Final = "scoringStrategy in the arguments of NodeResourcesFit"
+
+
+def _fit(strategy: str) -> str:
+    return (
+        f"use {_FIT}: {{name: NodeResourcesFit, args: {{scoringStrategy: {{type: {strategy}}}}}}}"
+    )
+
+
+OLD_PLUGINS: Final[Mapping[str, str]] = {
+    "NodeResourcesLeastAllocated": _fit("LeastAllocated"),
+    "NodeResourcesMostAllocated": _fit("MostAllocated"),
+    "RequestedToCapacityRatio": _fit("RequestedToCapacityRatio"),
+    "NodeLabel": "use addedAffinity in the arguments of NodeAffinity",
+    "ServiceAffinity": "use defaultConstraints in the arguments of PodTopologySpread",
+    "SelectorSpread": "use PodTopologySpread, which spreads Pods by default",
+    "DefaultPodTopologySpread": "use PodTopologySpread, which spreads Pods by default",
+    "NodePreferAvoidPods": "use a taint with effect PreferNoSchedule",
+    "EvenPodsSpread": "use PodTopologySpread",
+    "GeneralPredicates": "use NodeResourcesFit, NodeName, NodePorts and NodeAffinity",
+    "PodFitsResources": "use NodeResourcesFit",
+    "PodFitsHostPorts": "use NodePorts",
+    "HostName": "use NodeName",
+    "MatchNodeSelector": "use NodeAffinity",
+    "PodToleratesNodeTaints": "use TaintToleration",
+    "CheckNodeUnschedulable": "use NodeUnschedulable",
+    "MatchInterPodAffinity": "use InterPodAffinity",
+    "InterPodAffinityPriority": "use InterPodAffinity",
+    "NodeAffinityPriority": "use NodeAffinity",
+    "TaintTolerationPriority": "use TaintToleration",
+    "ImageLocalityPriority": "use ImageLocality",
+    "LeastRequestedPriority": _fit("LeastAllocated"),
+    "MostRequestedPriority": _fit("MostAllocated"),
+    "BalancedResourceAllocation": "use NodeResourcesBalancedAllocation",
+    "SelectorSpreadPriority": "use PodTopologySpread, which spreads Pods by default",
+    "EvenPodsSpreadPriority": "use PodTopologySpread",
+    "CheckVolumeBinding": "use VolumeBinding",
+    "NoVolumeZoneConflict": "use VolumeZone",
+    "NoDiskConflict": "use VolumeRestrictions",
+    "MaxCSIVolumeCountPred": "use NodeVolumeLimits",
+}
+"""Plugins of API versions before v1, and predicates and priorities of Policy -> the fix."""

@@ -17,7 +17,14 @@ from ..base.findings import Path, Problem, did_you_mean, listing
 from ..base.objects import mapping
 from .decode import INVALID, UNKNOWN_FIELD, decode_problems, decoded
 from .effective_plugins import EffectivePlugins, effective_plugins
-from .in_tree_plugins import INVALID_PLUGINS, INVALID_PLUGINS_SINCE, PLUGINS, on_record, plugins
+from .in_tree_plugins import (
+    INVALID_PLUGINS,
+    INVALID_PLUGINS_SINCE,
+    OLD_PLUGINS,
+    PLUGINS,
+    on_record,
+    plugins,
+)
 from .result_cache import CACHE_SIZE, CacheKey, prefixed
 from .schema import API_VERSION, GROUP, PROFILE, args_struct
 from .target_scheduler import Target
@@ -231,6 +238,8 @@ def _unknown_plugin(name: str, target: Target) -> str:
     if other is not None and other.since > minor:
         since = f"added in Kubernetes 1.{other.since}, and this is 1.{minor}"
         return f'plugin "{name}" was {since}; remove it'
+    if name in OLD_PLUGINS:
+        return f'kube-scheduler 1.{minor} has no plugin "{name}"; {OLD_PLUGINS[name]}'
     hint = did_you_mean(name, plugins(target.gates.version))
     return f'kube-scheduler 1.{minor} has no plugin "{name}"{hint or "; remove it"}'
 

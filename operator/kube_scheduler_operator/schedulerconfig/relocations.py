@@ -1,0 +1,242 @@
+"""Where an unknown field belongs in KubeSchedulerConfiguration v1.
+
+People write fields of old API versions, flags as fields, and fields of a profile above it. For
+these, "remove it" is the wrong advice: the fix names the place and shows the lines.
+
+Sources: the conversions of k8s.io/kubernetes/pkg/scheduler/apis/config of v1alpha1 to v1beta3, and
+the release notes of Kubernetes 1.19 to 1.26.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, Final
+
+from ..base.findings import Path
+from .flags import VOID_WITH_CONFIG, flag_names
+from .schema import ARGS, CONFIGURATION, List, Struct, Type
+
+Place = tuple[str, ...]
+"""A field of the configuration; `[]` stands for an entry of a list."""
+
+_LONGEST: Final = 100
+"""Characters of a value that is shown."""
+
+_ENTRY: Final = "[]"
+_PLAIN: Final = re.compile(r"[A-Za-z/][A-Za-z0-9_./-]*")
+_KEYWORDS: Final = ("y", "n", "yes", "no", "on", "off", "true", "false", "null")
+
+_MOVED: Final[Mapping[str, str]] = {
+    "lockObjectName": "leaderElection.resourceName",
+    "lockObjectNamespace": "leaderElection.resourceNamespace",
+    "hardPodAffinitySymmetricWeight": "InterPodAffinity.hardPodAffinityWeight",
+    "unreserve": "profiles.[].plugins.reserve",
+    "leader-elect": "leaderElection.leaderElect",
+    "leader-elect-lease-duration": "leaderElection.leaseDuration",
+    "leader-elect-renew-deadline": "leaderElection.renewDeadline",
+    "leader-elect-retry-period": "leaderElection.retryPeriod",
+    "leader-elect-resource-lock": "leaderElection.resourceLock",
+    "leader-elect-resource-name": "leaderElection.resourceName",
+    "leader-elect-resource-namespace": "leaderElection.resourceNamespace",
+    "lock-object-name": "leaderElection.resourceName",
+    "lock-object-namespace": "leaderElection.resourceNamespace",
+    "hard-pod-affinity-symmetric-weight": "InterPodAffinity.hardPodAffinityWeight",
+    "scheduler-name": "profiles.[].schedulerName",
+    "kubeconfig": "clientConnection.kubeconfig",
+    **VOID_WITH_CONFIG,
+}
+"""Old fields and flags -> the field that replaces them; a plugin's name stands for its args."""
+
+_SERVING: Final = (
+    "v1 serves health and metrics with HTTPS only: remove it, and use --bind-address and "
+    "--secure-port"
+)
+_CONVERT: Final = "it belongs to an old API: kube-scheduler-operator convert -f FILE"
+_REMOVED: Final[Mapping[str, str]] = {
+    "healthzBindAddress": _SERVING,
+    "metricsBindAddress": _SERVING,
+    "algorithmSource": _CONVERT,
+    "predicates": _CONVERT,
+    "priorities": _CONVERT,
+    "alwaysCheckAllPredicates": _CONVERT,
+    "extenderConfigs": _CONVERT,
+    "disablePreemption": "disable the plugin: profiles: [{plugins: {postFilter: {disabled: "
+    "[{name: DefaultPreemption}]}}}]",
+    "failureDomains": "remove it: topologyKey of a rule names the domain",
+}
+"""Old fields without a successor that has the same value -> the fix."""
+
+
+def field_fix(key: str, value: Any, kind: Struct, path: Path, minor: int) -> str:
+    """The fix for an unknown field that belongs elsewhere; empty if no place is known.
+
+    Args:
+        key: the field.
+        value: its value.
+        kind: the type of the object that has it.
+        path: of this object.
+        minor: of kube-scheduler.
+    """
+    here = _here(kind, path)
+    if here is None:
+        return ""
+    if key in _REMOVED:
+        return _REMOVED[key]
+    flag = _kebab(key)
+    target = _MOVED.get(key) or (_MOVED.get(flag) if not here else None)
+    if target is not None:
+        return _moved(_expanded(target), value)
+    if key in ("enabled", "disabled") and here[:2] == _PROFILE:
+        point = lines((*_PROFILE, "plugins", "multiPoint", key), value)
+        return f"list it at an extension point: {point}"
+    if key == "weight" and "args" in here:
+        entry = lines((*_PROFILE, "plugins", "score", "enabled", _ENTRY, "weight"), value)
+        entry = entry.replace("weight:", f"name: {here[here.index('args') + 1]}, weight:")
+        return f"move it to the list of plugins: {entry}"
+    if place := _related(key, here, minor):
+        return _moved(place, value)
+    if not here and flag in flag_names(minor) and not isinstance(value, list):
+        return f"it is a flag, set it on the command line: --{flag}={_flag_value(value)}"
+    return ""
+
+
+def _here(kind: Struct, path: Path) -> Place | None:
+    """The place of an object of the configuration; None for other documents.
+
+    The path may be relative to a profile, so the type decides, and the end of the path only between
+    places of one type.
+    """
+    places = [place for struct, place in _structs() if struct is kind]
+    names = [part for part in path if isinstance(part, str)]
+    places.sort(key=lambda place: names[-1:] != [part for part in place if part != _ENTRY][-1:])
+    return places[0] if places else None
+
+
+_PROFILE: Final = ("profiles", _ENTRY)
+_ARGS: Final = (*_PROFILE, "pluginConfig", _ENTRY, "args")
+
+
+@cache
+def _structs() -> tuple[tuple[Struct, Place], ...]:
+    """All objects of the configuration with their places."""
+    roots: list[tuple[Type, Place]] = [(CONFIGURATION, ())]
+    roots += [(struct, (*_ARGS, plugin)) for plugin, struct in ARGS.items()]
+    found: list[tuple[Struct, Place]] = []
+    while roots:
+        kind, place = roots.pop()
+        if isinstance(kind, Struct):
+            found.append((kind, place))
+            roots += [(item, (*place, key)) for key, item in kind.fields.items()]
+        elif isinstance(kind, List):
+            roots.append((kind.item, (*place, _ENTRY)))
+    return tuple(found)
+
+
+def _related(key: str, here: Place, minor: int) -> Place | None:
+    """The nearest place of a field with this name: in an object that contains `here`, or is in it.
+
+    Otherwise the only place of that name.
+    """
+    places = [place for place in _places(minor).get(key, ()) if place[:-1] != here]
+    if "args" not in here:  # deeper fields of arguments have common names: key, type
+        places = [place for place in places if len(place) <= len(_ARGS) + 2]
+    near = [place for place in places if _nested(here, place[:-1])]
+    near.sort(key=lambda place: abs(len(place) - 1 - len(here)))
+    if near and (len(near) == 1 or len(near[0]) != len(near[1])):
+        return near[0]
+    return places[0] if len(places) == 1 else None
+
+
+def _nested(one: Place, other: Place) -> bool:
+    shorter = min(len(one), len(other))
+    return one[:shorter] == other[:shorter]
+
+
+@cache
+def _places(minor: int) -> Mapping[str, tuple[Place, ...]]:
+    """All places of each field name in 1.`minor`."""
+    found: dict[str, list[Place]] = {}
+    for struct, place in _structs():
+        for key in struct.known(minor):
+            if place[-2:-1] != ("args",) or key not in ("apiVersion", "kind"):
+                found.setdefault(key, []).append((*place, key))
+    return {key: tuple(dict.fromkeys(places)) for key, places in found.items()}
+
+
+def _expanded(target: str) -> Place:
+    first, _, rest = target.partition(".")
+    if first in ARGS:
+        return (*_ARGS, first, *rest.split("."))
+    return tuple(target.split("."))
+
+
+def _moved(place: Place, value: Any) -> str:
+    where = place_text(place) if len(place) > 1 else "the top level"
+    return f"move it to {where}: {lines(place, value)}"
+
+
+def place_text(place: Place) -> str:
+    """A place as text: `profiles[].plugins`, or `scoringStrategy in the args of …`."""
+    if "args" in place and place[-1] != "args":
+        at = place.index("args") + 1
+        return f"{_joined(place[at + 1 :])} in the args of {place[at]}"
+    return _joined(place)
+
+
+def _joined(place: Place) -> str:
+    return ".".join(place).replace(f".{_ENTRY}", _ENTRY)
+
+
+def lines(place: Place, value: Any) -> str:
+    """The field at a place as YAML in one line: `leaderElection: {leaderElect: true}`."""
+    if "args" in place:
+        at = place.index("args")
+        plugin = place[at + 1] if at + 1 < len(place) else "PLUGIN"
+        args = _within(place[at + 2 :], _flow(value))
+        entry = f"[{{name: {plugin}, args: {args if plugin == 'PLUGIN' else f'{{{args}}}'}}}]"
+        return _within(place[: at - 1], entry)
+    return _within(place, _flow(value))
+
+
+def _within(place: Place, text: str) -> str:
+    """A field of nested objects; the outermost one without braces."""
+    for position, part in reversed(list(enumerate(place))):
+        if part == _ENTRY:
+            text = f"[{text}]"
+        else:
+            text = f"{part}: {text}"
+            if position:
+                text = f"{{{text}}}"
+    return text
+
+
+def _flow(value: Any) -> str:
+    text = _flow_of(value)
+    if len(text) <= _LONGEST:
+        return text
+    return "{…}" if isinstance(value, Mapping) else "[…]" if isinstance(value, list) else "…"
+
+
+def _flow_of(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{_flow_of(str(k))}: {_flow_of(v)}' for k, v in value.items())}}}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_flow_of, value))}]"
+    if isinstance(value, str) and _PLAIN.fullmatch(value) and value.lower() not in _KEYWORDS:
+        return value
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _kebab(key: str) -> str:
+    """A flag's name that is written as a field: leaderElect, leader_elect, --leader-elect."""
+    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", key.lstrip("-"))
+    return words.replace("_", "-").lower()
+
+
+def _flag_value(value: Any) -> str:
+    if isinstance(value, Mapping):  # feature gates
+        return ",".join(f"{name}={_flow(each)}" for name, each in value.items())
+    return value if isinstance(value, str) else _flow(value)
