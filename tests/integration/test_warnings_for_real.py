@@ -22,6 +22,7 @@ from kube_scheduler_operator.schedulerconfig.plugin_warnings import (
     IMAGES_ALONE,
     NEEDS,
     NOT_PREPARED,
+    OUTVOTED_STRATEGY,
     SAFETY_FILTER_OFF,
 )
 from kube_scheduler_operator.schedulerconfig.validation import Target
@@ -37,6 +38,11 @@ SECONDS = 40
 SOUND = "sound"
 TAINTED = "without-nodeunschedulable-alone"
 IMAGES = "images-alone"
+PACKING = {
+    "packing-outvoted": {},
+    "packing-by-weight": {"weight": 10},
+    "packing-alone": {"list": 1},
+}
 UNPREPARED = [(point, before, name) for point, (before, names) in NEEDS.items() for name in names]
 
 SAFETY: dict[str, dict[str, Any]] = {
@@ -68,6 +74,12 @@ def configuration(kubeconfig: Path) -> dict[str, Any]:
     profiles.append(profile(TAINTED, filter=off("NodeUnschedulable")))
     images = {**off("*"), "enabled": [{"name": "ImageLocality", "weight": 10}]}
     profiles.append(profile(IMAGES, score=images))
+    for name, alone in PACKING.items():
+        args: dict[str, Any] = {"NodeResourcesFit": {"scoringStrategy": {"type": "MostAllocated"}}}
+        if alone:
+            args["PodTopologySpread"] = {"defaultingType": "List"}
+        arguments = [{"name": plugin, "args": each} for plugin, each in args.items()]
+        profiles.append({"schedulerName": name, "pluginConfig": arguments})
     profiles += [
         profile(f"{before}-{name}", **{before: off(name)}) for _, before, name in UNPREPARED
     ]
@@ -126,6 +138,7 @@ def make_pod(
     selector: dict[str, str] | None = None,
     node: str = "",
     image: str = "none",
+    app: str = "",
 ) -> None:
     container: dict[str, Any] = {
         "name": "c", "image": image, "resources": {"requests": {"cpu": cpu}},
@@ -142,7 +155,8 @@ def make_pod(
     }
     if node:
         spec["nodeName"] = node
-    api.request("POST", PODS, {"metadata": {"name": name}, "spec": spec})
+    labels = {"app": app} if app else {}
+    api.request("POST", PODS, {"metadata": {"name": name, "labels": labels}, "spec": spec})
 
 
 def outcome(api: ApiServer, name: str) -> tuple[str, str]:
@@ -253,6 +267,25 @@ def test_only_large_images_distinguish_nodes(
     assert scores(scheduler, "large") == {"has": of_large, "has-not": 0}
     assert outcome(api_server, "large")[0] == "has"
     assert warned(config, IMAGES, api_server) == {IMAGES_ALONE}
+
+
+@pytest.mark.parametrize("name", PACKING)
+def test_spreading_outvotes_packing(
+    name: str, nodes: Any, api_server: ApiServer, config: dict[str, Any]
+) -> None:
+    nodes("one", "two", "three")
+    spec = {"selector": {"app": name}, "ports": [{"port": 80}]}
+    service = {"metadata": {"name": name}, "spec": spec}
+    api_server.request("POST", f"/api/v1/namespaces/{NAMESPACE}/services", service)
+    time.sleep(1)  # until the scheduler knows the Service
+    used = []
+    for number in range(4):
+        make_pod(api_server, f"{name}-{number}", name, cpu="500m", app=name)
+        used.append(outcome(api_server, f"{name}-{number}")[0])
+    outvoted = not PACKING[name]  # by 7 points of a Pod of 500m against 100 of spreading
+    assert (len(set(used)) == 3) is outvoted, used
+    assert (len(set(used)) == 1) is not outvoted, used
+    assert (OUTVOTED_STRATEGY in warned(config, name, api_server)) is outvoted
 
 
 @pytest.mark.parametrize(("point", "before", "name"), UNPREPARED)

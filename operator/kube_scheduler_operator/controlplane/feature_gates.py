@@ -25,6 +25,9 @@ _DRA: Final = "DynamicResourceAllocation"
 _DRA_ON: Final = 34
 _DRA_LOCKED: Final = 35
 _DRA_PATH: Final = "spec.profileCustomizations.dynamicResourceAllocation"
+NOT_FOUND: Final = "FeatureGatesNotFound"
+"""The cluster has no FeatureGate for its version yet."""
+
 _WISHES: Final = ("Enabled", "Disabled")
 
 Chosen = tuple[dict[str, bool], list[Finding]]
@@ -127,7 +130,7 @@ def _of_payload(inputs: Inputs) -> Chosen:
         message = f"it has no entry for version {version or '(unset)'}{only}"
     finding = Finding(
         names.CONFIG_OBSERVATION_DEGRADED,
-        "FeatureGatesNotFound",
+        NOT_FOUND,
         path,
         f"{message}; the scheduler keeps its current feature gates",
         blocking=False,

@@ -11,7 +11,7 @@ from ..base.objects import mapping
 from ..schedulerconfig.crd_schema import validate_object
 from ..schedulerconfig.feature_gates import Gates, parse_gates
 from ..schedulerconfig.validation import Target, validate_config
-from ..schedulerconfig.warnings import ConfiguredScheduler, config_warnings
+from ..schedulerconfig.warnings import ConfiguredScheduler, file_warnings
 from .checks import NOT_READ, Checked, CheckOptions, Item, by_name, problem_of, problems_of
 
 PROFILE: Final = "SchedulerProfile"
@@ -28,7 +28,7 @@ def check_configurations(items: Sequence[Item], options: CheckOptions) -> Checke
         # With its nulls: kube-scheduler refuses an unknown field also if it has no value.
         problems = validate_config(item.document.root.data, options.target)
         if not problems:
-            problems = config_warnings(item.value, options.target)
+            problems = file_warnings(item.value, options.target)
             process = ConfiguredScheduler(item.file, item.value, options.target)
             checked.processes.append((item, process))
         checked.problems += [(item, problem) for problem in problems]
@@ -49,6 +49,7 @@ def check_control_plane(items: Sequence[Item], options: CheckOptions) -> Checked
     """
     # Loaded here because composition is slow to import and configurations do not need it.
     from ..controlplane.compose import Inputs, compose
+    from ..controlplane.feature_gates import NOT_FOUND
     from ..schedulerconfig.command_line import parse
 
     checked = Checked()
@@ -90,8 +91,8 @@ def check_control_plane(items: Sequence[Item], options: CheckOptions) -> Checked
     for one in composition.extenders:
         checked.problems += problems_of(one, extenders)
     for finding in composition.findings:
-        if finding.condition in _REPORTED_ELSEWHERE:
-            continue  # reported above, or relevant to upgrades only
+        if finding.condition in _REPORTED_ELSEWHERE or finding.reason == NOT_FOUND:
+            continue  # reported above, relevant to upgrades only, or an object of the cluster
         problem = problem_of(finding)
         checked.problems.append((_owner(problem.path, chosen, others), problem))
     if composition.config is not None and not composition.blocking:

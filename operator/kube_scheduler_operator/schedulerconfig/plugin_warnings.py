@@ -11,6 +11,7 @@ from .effective_plugins import WEIGHTED, WILDCARD, EffectivePlugins, effective_p
 from .in_tree_plugins import (
     INVALID_PLUGINS,
     INVALID_PLUGINS_SINCE,
+    OLD_PLUGINS,
     PLUGINS,
     Plugin,
     default_plugins,
@@ -27,6 +28,8 @@ WEIGHT_RESET: Final = "WeightReset"
 USELESS_WEIGHT: Final = "UselessWeight"
 USELESS_DISABLED: Final = "UselessDisabled"
 UNUSED_ARGUMENTS: Final = "UnusedArguments"
+UNNAMED_ARGUMENTS: Final = "UnnamedArguments"
+OUTVOTED_STRATEGY: Final = "OutvotedStrategy"
 REMOVED_LATER: Final = "RemovedLater"
 IMAGES_ALONE: Final = "ImagesAlone"
 
@@ -65,18 +68,6 @@ _IMAGES: Final = "ImageLocality"  # its thresholds: 23 MiB, and 1000 MiB for eac
 _REACHES: Final = {"filter": "has a candidate node", "score": "fits on more than one node"}
 
 _WEIGHTED_LISTS: Final = (*WEIGHTED, "multiPoint")
-
-_FIT: Final = "use scoringStrategy in the arguments of NodeResourcesFit"
-_OLD_NAMES: Final[Mapping[str, str]] = {
-    "NodeResourcesLeastAllocated": _FIT,
-    "NodeResourcesMostAllocated": _FIT,
-    "RequestedToCapacityRatio": _FIT,
-    "NodeLabel": "use addedAffinity in the arguments of NodeAffinity",
-    "ServiceAffinity": "use defaultConstraints in the arguments of PodTopologySpread",
-    "SelectorSpread": "use PodTopologySpread",
-    "NodePreferAvoidPods": "use taints",
-}
-"""Plugins of API versions before v1, and what replaces them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +124,7 @@ def plugin_warnings(
     yield from _unprepared(profile)
     yield from _weights(profile)
     yield from _outvoted(profile, extenders)
+    yield from _strategy(profile)
     yield from _disabled(profile)
     yield from _arguments(profile)
     yield from _removed_later(profile)
@@ -242,6 +234,38 @@ def _outvoted(
     )
 
 
+def _strategy(profile: ExpandedProfile) -> Iterator[Problem]:
+    """Bin packing that PodTopologySpread outvotes.
+
+    Of a workload's Pods, PodTopologySpread scores the emptiest node 100 and the fullest 0, and by
+    default it spreads the Pods of every Service, ReplicaSet and StatefulSet. A Pod that requests an
+    eighth of a node's CPU changes the score of MostAllocated by seven points.
+    """
+    weights = {entry.name: entry.weight or 1 for entry in profile.effective.points["score"]}
+    fit, spread = weights.get("NodeResourcesFit"), weights.get("PodTopologySpread")
+    if fit is None or spread is None or not 0 < fit <= spread:
+        return
+    arguments = {
+        entry.get("name"): (index, entry.get("args") or {})
+        for index, entry in enumerate(profile.document.get("pluginConfig") or ())
+    }
+    index, args = arguments.get("NodeResourcesFit", (0, {}))
+    strategy = (args.get("scoringStrategy") or {}).get("type")
+    _, spreading = arguments.get("PodTopologySpread", (0, {}))
+    if strategy != "MostAllocated" or (
+        spreading.get("defaultingType") == "List" and not spreading.get("defaultConstraints")
+    ):
+        return
+    yield _warning(
+        OUTVOTED_STRATEGY,
+        (*profile.path, "pluginConfig", index, "args", "scoringStrategy", "type"),
+        f"MostAllocated hardly packs Pods: PodTopologySpread, with weight {spread} against {fit} "
+        "of NodeResourcesFit, spreads the Pods of each Service, ReplicaSet and StatefulSet",
+        "give PodTopologySpread the args {defaultingType: List}, so that it spreads only Pods with "
+        "topologySpreadConstraints",
+    )
+
+
 def _disabled(profile: ExpandedProfile) -> Iterator[Problem]:
     """Entries of `disabled` without effect.
 
@@ -278,8 +302,8 @@ def _disabled(profile: ExpandedProfile) -> Iterator[Problem]:
 def _missing(name: str, target: Target) -> tuple[str, str]:
     """(why the target has no such plugin, the fix)."""
     minor = target.minor
-    if name in _OLD_NAMES:
-        return f"API version v1 has no plugin {name}", f"remove this entry and {_OLD_NAMES[name]}"
+    if name in OLD_PLUGINS:
+        return f"API version v1 has no plugin {name}", f"remove this entry and {OLD_PLUGINS[name]}"
     other = PLUGINS.get(name)
     if other is not None and other.until is not None and other.until < minor:
         return f"{name} was removed in Kubernetes 1.{other.until + 1}", "remove this entry"
@@ -301,11 +325,10 @@ def _arguments(profile: ExpandedProfile) -> Iterator[Problem]:
     for index, entry in enumerate(profile.document.get("pluginConfig") or ()):
         name = entry.get("name") or ""
         path = (*profile.path, "pluginConfig", index)
-        if (
-            not name
-            or name in running
-            or (name in INVALID_PLUGINS and target.minor >= INVALID_PLUGINS_SINCE)
-        ):
+        if not name:
+            yield _unnamed(entry, path)
+            continue
+        if name in running or (name in INVALID_PLUGINS and target.minor >= INVALID_PLUGINS_SINCE):
             continue  # the last case is an error
         why = f"{name} is not enabled in this profile"
         fix = f"enable {name}, or remove its arguments"
@@ -315,6 +338,18 @@ def _arguments(profile: ExpandedProfile) -> Iterator[Problem]:
         elif name in known and not known[name].points_at(target.minor):
             continue
         yield _warning(UNUSED_ARGUMENTS, path, f"these arguments have no effect: {why}", fix)
+
+
+def _unnamed(entry: Mapping[str, Any], path: Path) -> Problem:
+    args = entry.get("args")
+    inner = args.get("name") if isinstance(args, Mapping) else None
+    if isinstance(inner, str) and inner:
+        why = f'name "{inner}" is inside of args, one level too deep'
+        fix = f"move it beside args: {{name: {inner}, args: …}}"
+    else:
+        why, fix = "the entry has no name", "add the name of the plugin: {name: PLUGIN, args: …}"
+    message = f"kube-scheduler ignores these arguments: {why}"
+    return _warning(UNNAMED_ARGUMENTS, path, message, fix)
 
 
 def _removed_later(profile: ExpandedProfile) -> Iterator[Problem]:

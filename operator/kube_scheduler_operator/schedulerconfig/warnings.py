@@ -5,6 +5,7 @@ A warning never rejects a configuration. It states the consequence and the fix.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -20,11 +21,19 @@ from .schema import DEFAULT_SCHEDULER
 from .target_scheduler import Target
 
 SHARED_LEASE: Final = "SharedLease"
+INVALID_LEASE: Final = "InvalidLease"
+NO_KUBECONFIG: Final = "NoKubeconfig"
 SECOND_DEFAULT_SCHEDULER: Final = "SecondDefaultScheduler"
 SAMPLED_TOO_FEW: Final = "SampledTooFew"
 SAME_SCHEDULER_NAME: Final = "SameSchedulerName"
 SAME_NODES: Final = "SameNodes"
 NO_DEFAULT_SCHEDULER: Final = "NoDefaultScheduler"
+
+_LABEL: Final = re.compile(r"(?=.{1,63}\Z)[a-z0-9]([a-z0-9-]*[a-z0-9])?")
+_SUBDOMAIN: Final = re.compile(
+    r"(?=.{1,253}\Z)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*"
+)
+"""RFC 1123, as k8s.io/apimachinery/pkg/util/validation checks names of namespaces and Leases."""
 
 _LEASE: Final = ("kube-system", "kube-scheduler")  # kube-scheduler's defaults
 CONTROL_PLANE_LEASES: Final = frozenset(
@@ -45,6 +54,26 @@ def config_warnings(
     """Warnings about a valid configuration without nulls; `election` as for `validate_config`."""
     found = [*_leader_election(config, election or config.get("leaderElection") or {})]
     return found + standalone_warnings(config, target)
+
+
+def file_warnings(config: Mapping[str, Any], target: Target) -> list[Problem]:
+    """`config_warnings` of a file that a user writes for --config."""
+    return [*config_warnings(config, target), *_connection(config)]
+
+
+def _connection(config: Mapping[str, Any]) -> Iterator[Problem]:
+    """Only for the default scheduler: others usually run in Pods with a ServiceAccount."""
+    connection = config.get("clientConnection") or {}
+    if not connection.get("kubeconfig") and DEFAULT_SCHEDULER in scheduler_names(config):
+        yield _warning(
+            NO_KUBECONFIG,
+            ("clientConnection", "kubeconfig"),
+            "without clientConnection.kubeconfig kube-scheduler starts only in a Pod with a "
+            "ServiceAccount, which a static Pod does not have, and it ignores --kubeconfig when "
+            "--config is set",
+            "outside of such a Pod, set clientConnection: {kubeconfig: "
+            "/etc/kubernetes/scheduler.conf}",
+        )
 
 
 def standalone_warnings(config: Mapping[str, Any], target: Target) -> list[Problem]:
@@ -104,13 +133,16 @@ def _leader_election(config: Mapping[str, Any], election: Mapping[str, Any]) -> 
     path: Path = ("leaderElection",)
     lease = lease_of(election)
     names = scheduler_names(config)
+    if lease is not None:
+        yield from _lease_names(lease)
     if lease in CONTROL_PLANE_LEASES and DEFAULT_SCHEDULER not in names:
         yield _warning(
             SHARED_LEASE,
             path,
             f"no profile is named {DEFAULT_SCHEDULER}, but the Lease {'/'.join(lease)} is that of "
             "the control plane's scheduler: only one of the two is ever active",
-            f"set leaderElection.resourceName to {names[0]} and resourceNamespace to its namespace",
+            f"set leaderElection.resourceName to {object_name(names[0])} and resourceNamespace to "
+            "its namespace",
         )
     elif lease not in CONTROL_PLANE_LEASES and DEFAULT_SCHEDULER in names:
         how = f"with the Lease {'/'.join(lease)}" if lease else "without leader election"
@@ -122,6 +154,28 @@ def _leader_election(config: Mapping[str, Any], election: Mapping[str, Any]) -> 
             "give the profile its own schedulerName, or use the default leaderElection in the "
             "control plane's scheduler",
         )
+
+
+def _lease_names(lease: tuple[str, str]) -> Iterator[Problem]:
+    for key, value, pattern in (
+        ("resourceNamespace", lease[0], _LABEL),
+        ("resourceName", lease[1], _SUBDOMAIN),
+    ):
+        if not pattern.fullmatch(value):
+            what = "Lease" if key == "resourceName" else "namespace"
+            yield _warning(
+                INVALID_LEASE,
+                ("leaderElection", key),
+                f'the API server rejects "{value}" as the name of a {what}: the scheduler never '
+                "becomes leader, and its pods stay Pending",
+                f"use lowercase letters, digits and hyphens, for example {object_name(value)}",
+            )
+
+
+def object_name(text: str) -> str:
+    """A text as the name of an object: a lowercase RFC 1123 subdomain (My_Name -> my-name)."""
+    name = re.sub(r"[^a-z0-9.-]+", "-", text.lower())
+    return re.sub(r"(^|\.)[.-]+|[.-]+(\.|$)", r"\1\2", name)[:253].strip("-.") or "my-scheduler"
 
 
 def lease_of(election: Mapping[str, Any]) -> tuple[str, str] | None:

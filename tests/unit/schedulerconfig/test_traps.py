@@ -49,6 +49,7 @@ def test_the_demos_plugin_set_starts_with_warnings(minor: int) -> None:
     assert Counter(each.reason for each in result.findings) == {
         "SafetyFilterOff": len(SAFETY_FILTERS) - 1,  # TaintToleration is enabled
         "ImagesAlone": 1,
+        "NoKubeconfig": 1,
     }
     full = next(each for each in result.findings if "NodeResourcesFit" in each.message)
     assert "OutOfcpu" in full.message

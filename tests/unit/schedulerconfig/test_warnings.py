@@ -21,7 +21,7 @@ from kube_scheduler_operator.schedulerconfig.presets import (
 )
 from kube_scheduler_operator.schedulerconfig.validation import Target, validate_config
 from kube_scheduler_operator.schedulerconfig.versions import Version
-from kube_scheduler_operator.schedulerconfig.warnings import config_warnings
+from kube_scheduler_operator.schedulerconfig.warnings import config_warnings, file_warnings
 
 Found = list[tuple[str, str]]
 
@@ -391,3 +391,93 @@ def test_a_minimal_extender_has_three_warnings() -> None:
         (ext.NOT_IGNORABLE, "extenders[0].ignorable"),
         (ext.WHOLE_NODES, "extenders[0].nodeCacheCapable"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("entry", "fix"),
+    [
+        ({"args": {"name": "NodeResourcesFit"}}, "move it beside args: {name: NodeResourcesFit"),
+        ({"args": {"x": 1}}, "add the name of the plugin"),
+        ({"name": "", "args": {"name": 3}}, "add the name of the plugin"),
+        ({}, "add the name of the plugin"),
+    ],
+)
+def test_arguments_without_a_plugin_have_no_effect(entry: dict[str, Any], fix: str) -> None:
+    (problem,) = warnings_of(profile(pluginConfig=[entry]))
+    assert (problem.reason, format_path(problem.path)) == (
+        plug.UNNAMED_ARGUMENTS, "profiles[0].pluginConfig[0]",
+    )  # fmt: skip
+    assert problem.fix.startswith(fix)
+
+
+def packing(fit: int | None, strategy: str = "MostAllocated", **spread: Any) -> dict[str, Any]:
+    arguments = [{"name": "NodeResourcesFit", "args": {"scoringStrategy": {"type": strategy}}}]
+    if spread:
+        arguments.append({"name": "PodTopologySpread", "args": spread})
+    weights = {} if fit is None else {"score": {"enabled": on(NodeResourcesFit=fit)}}
+    return profile(plugins=weights, pluginConfig=arguments)
+
+
+@pytest.mark.parametrize(
+    ("document", "outvoted"),
+    [
+        (packing(None), True),
+        (packing(2), True),
+        (packing(3), False),
+        (packing(None, "LeastAllocated"), False),
+        (packing(None, defaultingType="List"), False),
+        (packing(None, defaultingType="System"), True),
+    ],
+)
+def test_packing_with_a_low_weight_is_outvoted_by_spreading(
+    document: dict[str, Any], outvoted: bool
+) -> None:
+    found = [problem.reason for problem in warnings_of(document)]
+    assert (plug.OUTVOTED_STRATEGY in found) is outvoted
+
+
+@pytest.mark.parametrize(
+    ("election", "field", "example"),
+    [
+        ({"resourceName": "Peaks"}, "resourceName", "peaks"),
+        ({"resourceName": "My_Scheduler"}, "resourceName", "my-scheduler"),
+        ({"resourceName": "-a.-b-"}, "resourceName", "a.b"),
+        ({"resourceName": "x", "resourceNamespace": "a.b"}, "resourceNamespace", "a.b"),
+        ({"resourceName": "a..b"}, "resourceName", "a.b"),
+        ({"resourceName": "é"}, "resourceName", "my-scheduler"),
+    ],
+)
+def test_a_lease_name_that_the_api_server_rejects(
+    election: dict[str, Any], field: str, example: str
+) -> None:
+    found = warnings_of(config(leaderElection=election, profiles=[{"schedulerName": "x"}]))
+    (problem,) = [problem for problem in found if problem.reason == top.INVALID_LEASE]
+    assert format_path(problem.path) == f"leaderElection.{field}"
+    assert problem.fix.endswith(f"for example {example}")
+
+
+@pytest.mark.parametrize("name", ["Peaks", "My_Scheduler", "a/b", "x" * 300, "..", "-"])
+def test_the_fix_of_a_shared_lease_is_a_valid_name(name: str) -> None:
+    (problem,) = warnings_of(config(profiles=[{"schedulerName": name}]))
+    assert problem.reason == top.SHARED_LEASE
+    proposed = problem.fix.split()[3]
+    followed = config(leaderElection={"resourceName": proposed}, profiles=[{"schedulerName": name}])
+    assert warnings_of(followed) == []
+
+
+@pytest.mark.parametrize(
+    ("document", "reasons"),
+    [
+        (config(), [top.NO_KUBECONFIG]),
+        (config(clientConnection={"kubeconfig": ""}), [top.NO_KUBECONFIG]),
+        (config(clientConnection={"kubeconfig": "/x"}), []),
+        (
+            config(leaderElection={"leaderElect": False}, profiles=[{"schedulerName": "a"}]),
+            [],
+        ),
+    ],
+)
+def test_a_file_of_the_default_scheduler_needs_a_kubeconfig(
+    document: dict[str, Any], reasons: list[str]
+) -> None:
+    assert [problem.reason for problem in file_warnings(document, target())] == reasons
