@@ -421,16 +421,14 @@ class Invariants:
 
 
 def _only_gets_permission(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
-    """Whether only the permission to roll out, or the known hand edit, of a pod was changed."""
+    """Whether only the permission to roll out of a pod was changed."""
     annotations = {
         key: value
         for key, value in new["metadata"].get("annotations", {}).items()
-        if key not in (names.PERMISSION_ANNOTATION, names.KNOWN_EDIT_ANNOTATION)
+        if key != names.PERMISSION_ANNOTATION
     }
-    before = dict(old["metadata"].get("annotations", {}))
-    before.pop(names.KNOWN_EDIT_ANNOTATION, None)
     return bool(
-        annotations == before
+        annotations == old["metadata"].get("annotations", {})
         and new["spec"] == old["spec"]
         and new.get("status") == old.get("status")
     )

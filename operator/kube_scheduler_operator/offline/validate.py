@@ -7,7 +7,16 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ..base import names
-from ..base.findings import ERROR, WARNING, Path, Problem, Severity, format_path, listing
+from ..base.findings import (
+    ERROR,
+    WARNING,
+    Path,
+    Problem,
+    Severity,
+    did_you_mean,
+    format_path,
+    listing,
+)
 from ..load.policy_files import CRANE_GROUP, CRANE_KIND, OWN_KIND
 from ..schedulerconfig.crd_schema import validate_object
 from ..schedulerconfig.decode import INVALID_TYPE, UNKNOWN_FIELD
@@ -44,6 +53,8 @@ KINDS: Final[Kinds] = {
 """The kinds that can be checked, by API group and kind."""
 
 _GROUP: Final = API_VERSION.partition("/")[0]
+_OURS: Final = frozenset((_GROUP, names.PREFIX, CRANE_GROUP))
+"""API groups whose kinds are all known here; the others belong to OpenShift."""
 _OLD_GROUPS: Final = (_GROUP, "componentconfig")
 
 _REMEDIES: Final[Mapping[str, str]] = {UNKNOWN_FIELD: "remove it"}
@@ -142,11 +153,21 @@ def validate(
 
 
 def _of_others(item: Item, kinds: Kinds) -> bool:
-    """Whether it is a Deployment, a Role or the like, and not a misspelt kind of this operator."""
-    group = str(item.value.get("apiVersion") or "").rpartition("/")[0]
-    ours = {group for group, _ in kinds} | set(_OLD_GROUPS)
-    named = {name for _, name in kinds} | {"Policy", ""}
-    return group not in ours and item.kind not in named and "apiVersion" in item.value
+    """Whether it is an object of another API, and not a misspelt kind of this operator.
+
+    Other products have kinds of the same names: Kyverno a Policy, Volcano a Scheduler.
+    """
+    api_version = str(item.value.get("apiVersion") or "")
+    group = api_version.rpartition("/")[0]
+    ours = {group for group, _ in kinds} | {_GROUP}
+    if not item.kind or "apiVersion" not in item.value or item.kind == KIND:
+        return False
+    if (group, item.kind) in kinds or _is_policy(item):
+        return False
+    if group in ours:
+        of_group = {name for other, name in kinds if other == group}
+        return group not in _OURS and not did_you_mean(item.kind, of_group)
+    return not (item.kind in {name for _, name in kinds} and did_you_mean(group, ours))
 
 
 def _is_mounted(item: Item) -> bool:
@@ -157,10 +178,15 @@ def _is_mounted(item: Item) -> bool:
 
 def _is_for_kube_scheduler(item: Item) -> bool:
     """Whether it is a configuration, or not an object that the API server would accept."""
-    group = str(item.value.get("apiVersion") or "").rpartition("/")[0]
-    return (
-        item.kind in (KIND, "Policy", "") or group in _OLD_GROUPS or "apiVersion" not in item.value
-    )
+    api_version = str(item.value.get("apiVersion") or "")
+    if not api_version or item.kind in (KIND, "") or _is_policy(item):
+        return True
+    return api_version.rpartition("/")[0] in _OLD_GROUPS
+
+
+def _is_policy(item: Item) -> bool:
+    """Whether it is a Policy of kube-scheduler; other products have a Policy in their own group."""
+    return item.kind == "Policy" and item.value.get("apiVersion") in ("v1", "", None)
 
 
 def _is_not_decoded(document: Document, path: Path, minor: int) -> bool:
@@ -218,7 +244,7 @@ def _kind(item: Item, kinds: Kinds) -> Kind | Problem:
     if kind is not None and kind.version == version:
         return kind
     old = item.kind == KIND and group in _OLD_GROUPS
-    if (old and kind is None) or (old and version.startswith("v1")) or item.kind == "Policy":
+    if (old and kind is None) or (old and version.startswith("v1")) or _is_policy(item):
         return Problem(
             OLD_API_VERSION,
             ("apiVersion",),
@@ -233,7 +259,7 @@ def _kind(item: Item, kinds: Kinds) -> Kind | Problem:
     for other, name in kinds:
         if name == item.kind:
             supported = f"{other}/{kinds[other, name].version}"
-            message = f'apiVersion "{api_version}" does not have the kind {item.kind}'
+            message = f'{item.kind} of "{api_version}" is not the kind that is checked here'
             return Problem(UNKNOWN_KIND, ("apiVersion",), message, f"write {supported}")
     if not item.kind:
         return Problem(UNKNOWN_KIND, (), "kind is missing", f"set it to {known}")

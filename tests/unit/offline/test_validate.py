@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from kube_scheduler_operator.base.findings import format_path
+from kube_scheduler_operator.base.platform import OPENSHIFT
 from kube_scheduler_operator.offline.checks import CheckOptions, parse_path
 from kube_scheduler_operator.offline.validate import (
     KIND,
@@ -17,6 +19,7 @@ from kube_scheduler_operator.offline.validate import (
 )
 from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
 from kube_scheduler_operator.schedulerconfig.versions import Version
+from kube_scheduler_operator.schedulerconfig.warnings import NO_KUBECONFIG
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 KUBESCHEDULER = """\
@@ -34,8 +37,11 @@ spec:
 
 
 def look(*texts: str, minor: int = 35, stock: bool = True) -> ValidationReport:
+    """The report without the warning that hardly any of these texts has a kubeconfig."""
     files = [(f"{index}.yaml", text) for index, text in enumerate(texts)]
-    return validate(files, CheckOptions(Gates(Version(1, minor)), stock=stock))
+    report = validate(files, CheckOptions(Gates(Version(1, minor)), stock=stock))
+    findings = tuple(each for each in report.findings if each.reason != NO_KUBECONFIG)
+    return replace(report, findings=findings)
 
 
 def short(finding: Diagnosis) -> tuple[str, str, int, int]:
@@ -119,6 +125,49 @@ def test_other_objects_are_skipped_unless_there_is_nothing_else() -> None:
     assert one(f"{HEAD}---\n{misspelt}").reason == "UnknownKind"
     group = "apiVersion: config.openshift.example/v1\nkind: Scheduler\n"
     assert one(f"{HEAD}---\n{group}").path == "apiVersion"
+
+
+@pytest.mark.parametrize(
+    ("api_version", "kind"),
+    [
+        ("operator.knative.dev/v1", "Scheduler"),
+        ("scheduling.volcano.sh/v1beta1", "LoadPolicy"),
+        ("kyverno.io/v1", "Policy"),
+        ("operator.openshift.io/v1", "SecondaryScheduler"),
+        ("operator.openshift.io/v1", "KubeControllerManager"),
+        ("config.openshift.io/v1", "APIServer"),
+    ],
+)
+def test_kinds_of_other_products_are_not_errors(api_version: str, kind: str) -> None:
+    result = look(f"{HEAD}---\napiVersion: {api_version}\nkind: {kind}\n")
+    assert (result.findings, result.others) == ((), (("0.yaml", kind),))
+    alone = one(f"apiVersion: {api_version}\nkind: {kind}\n")
+    assert alone.reason == "UnknownKind"
+    assert "does not" not in alone.message
+
+
+def test_what_oc_prints_is_valid_on_openshift() -> None:
+    scheduler = """\
+apiVersion: v1
+kind: List
+metadata: {resourceVersion: ""}
+items:
+- apiVersion: config.openshift.io/v1
+  kind: Scheduler
+  metadata:
+    annotations: {release.openshift.io/create-only: "true"}
+    creationTimestamp: "2026-01-01T00:00:00Z"
+    generation: 1
+    name: cluster
+    ownerReferences:
+    - {apiVersion: config.openshift.io/v1, kind: ClusterVersion, name: version, uid: x}
+    resourceVersion: "629"
+    uid: y
+  spec: {mastersSchedulable: false, policy: {name: ""}, profile: ""}
+  status: {}
+"""
+    options = CheckOptions(Gates(Version(1, 35)), OPENSHIFT)
+    assert validate([("oc.yaml", scheduler)], options).findings == ()
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,11 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="YAML or JSON, - for standard input; can be repeated",
     )
     add_check_flags(parser)
+    parser.add_argument(
+        "--platform",
+        default="kubeadm",
+        help="kind of cluster: kubeadm, openshift or rke2 (default: %(default)s)",
+    )
     parser.add_argument("--strict", action="store_true", help="treat warnings as errors")
     parser.add_argument("-o", "--output", choices=FORMATS, default="text", help="default: text")
     parser.set_defaults(run=run)
@@ -45,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
     from ..lib.findings_output import FORMATS
 
     try:
-        chosen = check_options(args)
+        chosen = check_options(args, args.platform)
         result = validate([(display_name(name), read_bytes(name)) for name in args.files], chosen)
     except UsageError as error:
         sys.stderr.write(f"error: {error}\n")

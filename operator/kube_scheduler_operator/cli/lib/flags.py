@@ -60,12 +60,14 @@ def add_check_flags(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def check_options(args: argparse.Namespace) -> CheckOptions:
-    """The value of these flags.
+def check_options(args: argparse.Namespace, platform_name: str = "kubeadm") -> CheckOptions:
+    """The value of these flags, for a platform.
 
     Raises:
         UsageError: a value is invalid.
     """
+    from ...base.findings import listing
+    from ...base.platform import PLATFORMS
     from ...offline.checks import CheckOptions
     from ...schedulerconfig.feature_gates import Gates, parse_gates
     from ...schedulerconfig.in_tree_plugins import NEWEST, OLDEST, on_record
@@ -84,4 +86,7 @@ def check_options(args: argparse.Namespace) -> CheckOptions:
             f"note: Kubernetes {version.short} is not a known version ({OLDEST.short} to "
             f"{NEWEST.short}), so unknown fields and plugins are accepted\n"
         )
-    return CheckOptions(gates, stock=not args.custom_image)
+    platform = PLATFORMS.get(platform_name)
+    if platform is None:
+        raise UsageError(f'--platform: "{platform_name}" is not {listing(PLATFORMS)}')
+    return CheckOptions(gates, platform, stock=not args.custom_image)

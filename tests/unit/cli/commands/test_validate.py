@@ -18,7 +18,9 @@ from kube_scheduler_operator.cli.commands.validate import add_parser
 from kube_scheduler_operator.cli.lib.findings_output import FORMATS
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
-WARNED = f"{HEAD}percentageOfNodesToScore: 1\n"
+KUBECONFIG = "clientConnection: {kubeconfig: /etc/kubernetes/scheduler.conf}\n"
+GOOD = HEAD + KUBECONFIG
+WARNED = f"{HEAD}percentageOfNodesToScore: 1\n{KUBECONFIG}"
 BAD = f"{HEAD}parallelism: 0\nunknown, % field: 1\n"
 
 
@@ -45,8 +47,8 @@ def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 @pytest.mark.parametrize(
     ("text", "flags", "code"),
     [
-        (HEAD, (), 0),
-        (HEAD, ("--strict",), 0),
+        (GOOD, (), 0),
+        (GOOD, ("--strict",), 0),
         (WARNED, (), 0),
         (WARNED, ("--strict",), 1),
         (BAD, (), 1),
@@ -106,7 +108,7 @@ def test_standard_input(monkeypatch: Any, capsys: Any) -> None:
 
 def test_json(file: Any, capsys: Any) -> None:
     shown = json.loads(
-        printed(capsys, "-f", file(WARNED), "-f", file(HEAD, "b.yaml"), "-o", "json")
+        printed(capsys, "-f", file(WARNED), "-f", file(GOOD, "b.yaml"), "-o", "json")
     )
     assert shown["kubernetesVersion"] == "1.35"
     assert (shown["starts"], shown["errors"], shown["warnings"]) == (True, 0, 2)
@@ -130,7 +132,7 @@ def test_github_annotations_are_escaped(file: Any, capsys: Any) -> None:
     )
     assert "%25 field" in lines[1]
     assert all(re.fullmatch(r"::error [^:]*::[^\r\n]+", line) for line in lines)
-    assert printed(capsys, "-f", file(HEAD), "-o", "github") == ""
+    assert printed(capsys, "-f", file(GOOD), "-o", "github") == ""
     assert printed(capsys, "-f", file(WARNED), "-o", "github").startswith("::warning ")
 
 
@@ -160,7 +162,7 @@ def test_sarif_is_what_its_schema_demands(file: Any, capsys: Any) -> None:
     assert sarif_run["results"][0]["locations"][0]["logicalLocations"] == [
         {"fullyQualifiedName": "parallelism"}
     ]
-    nothing = json.loads(printed(capsys, "-f", file(HEAD), "-o", "sarif"))
+    nothing = json.loads(printed(capsys, "-f", file(GOOD), "-o", "sarif"))
     assert nothing["runs"][0]["results"] == []
 
 
