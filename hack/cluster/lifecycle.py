@@ -268,8 +268,9 @@ def scheduler_runs(sandbox: Sandbox, api: Api, node: Node) -> bool:
     """Whether a node's scheduler runs, or its manifest was taken away on purpose."""
     if not list((node_files.root(sandbox, node) / "etc/kubernetes/manifests").glob("*")):
         return True
+    namespace, name = sandbox.scheduler_pod(node)
     try:
-        pod = api.request("GET", f"/api/v1/namespaces/kube-system/pods/kube-scheduler-{node.name}")
+        pod = api.request("GET", f"/api/v1/namespaces/{namespace}/pods/{name}")
     except ApiError:
         return False
     return bool(pod.get("status", {}).get("phase") == "Running")

@@ -134,8 +134,22 @@ class Sandbox:
     @property
     def operator_namespace(self) -> str:
         """Where the operator runs."""
-        prefix = "openshift-" if self.platform == OPENSHIFT else ""
-        return f"{prefix}kube-scheduler-operator"
+        return f"{self._prefix}kube-scheduler-operator"
+
+    @property
+    def operator_deployment(self) -> str:
+        """The operator's Deployment."""
+        return self.operator_namespace
+
+    def scheduler_pod(self, node: Node) -> tuple[str, str]:
+        """Namespace and name of the mirror pod of a control-plane node's scheduler."""
+        namespace = "openshift-kube-scheduler" if self.platform == OPENSHIFT else "kube-system"
+        return namespace, f"{self._prefix}kube-scheduler-{node.name}"
+
+    @property
+    def _prefix(self) -> str:
+        """The beginning of OpenShift's names."""
+        return "openshift-" if self.platform == OPENSHIFT else ""
 
     @property
     def bootstrap(self) -> Node:

@@ -1,0 +1,41 @@
+"""Waiting for a node: whose mirror pod shows that its scheduler runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cluster import lifecycle, model, node_files
+from cluster.api import ApiError
+from kube_scheduler_operator.base.platform import PLATFORMS
+
+
+class OnePod:
+    """An API server that has the mirror pod of one platform's scheduler, and no other pod."""
+
+    def __init__(self, namespace: str, name: str) -> None:
+        self._path = f"/api/v1/namespaces/{namespace}/pods/{name}"
+
+    def request(self, method: str, path: str) -> dict[str, Any]:
+        if (method, path) != ("GET", self._path):
+            raise ApiError(404, f"{path} not found")
+        return {"status": {"phase": "Running"}}
+
+
+@pytest.mark.parametrize("name", model.PLATFORMS)
+def test_a_started_node_waits_for_the_scheduler_of_its_own_platform(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(node_files, "root", lambda *_: tmp_path)
+    box = model.Sandbox("dev", 0, model.make_nodes("dev", 1, 0), name)
+    (node,) = box.nodes
+    platform = PLATFORMS[name]
+    pod = OnePod(platform.operand_namespace, platform.mirror_pod_name(node.name))
+    assert lifecycle.scheduler_runs(box, pod, node), "without a manifest nothing has to run"
+    manifests = tmp_path / "etc/kubernetes/manifests"
+    manifests.mkdir(parents=True)
+    (manifests / platform.manifest_file).touch()
+    assert lifecycle.scheduler_runs(box, pod, node)
+    assert not lifecycle.scheduler_runs(box, OnePod("elsewhere", "other"), node)
