@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from cluster.model import Sandbox
 
-_NAME = "kube-scheduler-operator"
 _TIMEOUT = 120.0
 
 
@@ -53,7 +52,7 @@ def _overlay(sandbox: Sandbox) -> Path:
         "kind": "Kustomization",
         "resources": [os.path.relpath(base.resolve(), folder.resolve())],
         # No standby where there is no second control-plane node for it.
-        "replicas": [{"name": _NAME, "count": min(control_planes, 2)}],
+        "replicas": [{"name": sandbox.operator_deployment, "count": min(control_planes, 2)}],
     }
     if sandbox.platform == OPENSHIFT:
         # No scheduler runs on the nodes, from which these could be seen.
@@ -64,7 +63,7 @@ def _overlay(sandbox: Sandbox) -> Path:
             {"op": "add", "path": path, "value": {"name": name, "value": value}}
             for name, value in variables.items()
         ]
-        target = {"kind": "Deployment", "name": _NAME}
+        target = {"kind": "Deployment", "name": sandbox.operator_deployment}
         document["patches"] = [{"target": target, "patch": json.dumps(patch)}]
     paths.write_atomically(folder / "kustomization.yaml", json.dumps(document, indent=2))
     return folder
@@ -82,9 +81,9 @@ def load_image(sandbox: Sandbox) -> None:
 
 
 def _available(sandbox: Sandbox, api: Api) -> bool:
-    path = f"/apis/apps/v1/namespaces/{sandbox.operator_namespace}/deployments/{_NAME}"
+    deployments = f"/apis/apps/v1/namespaces/{sandbox.operator_namespace}/deployments"
     try:
-        deployment = api.request("GET", path)
+        deployment = api.request("GET", f"{deployments}/{sandbox.operator_deployment}")
     except ApiError:
         return False
     current = deployment["metadata"]["generation"] == deployment.get("status", {}).get(

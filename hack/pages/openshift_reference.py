@@ -433,11 +433,6 @@ REASONS: tuple[Reason, ...] = (
     ),
     Reason(
         _OBJECTS,
-        "NetworkPolicy installer-pruner",
-        "all Pods of the operator there use the host network",
-    ),
-    Reason(
-        _OBJECTS,
         "Role* kube-scheduler-operator-extender",
         "agents of SchedulerExtenders; OpenShift's operator has no extenders",
     ),
@@ -619,5 +614,4 @@ REASONS: tuple[Reason, ...] = (
     Reason(_EVENTS, "CertificateUpdated", "the certificate syncer, which works independently"),
     Reason(_EVENTS, "RevisionsPruned", "deletions are reported"),
     Reason(_EVENT_MESSAGES, "ConfigMapUpdated", "the same in one line; `diff` shows the changes"),
-    Reason(_ABOUT, "involved object", "the operator's Deployment has another name here"),
 )

@@ -39,3 +39,11 @@ def test_a_started_node_waits_for_the_scheduler_of_its_own_platform(
     (manifests / platform.manifest_file).touch()
     assert lifecycle.scheduler_runs(box, pod, node)
     assert not lifecycle.scheduler_runs(box, OnePod("elsewhere", "other"), node)
+
+
+@pytest.mark.parametrize("name", model.PLATFORMS)
+def test_the_names_of_a_sandbox_are_those_of_its_platform(name: str) -> None:
+    box = model.Sandbox("dev", 0, (), name)
+    platform = PLATFORMS[name]
+    assert box.operator_namespace == platform.operator_namespace
+    assert box.operator_deployment == platform.operator.deployment

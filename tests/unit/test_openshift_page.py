@@ -18,6 +18,7 @@ from kube_scheduler_operator.controlplane.conditions import CONSTANT
 from kube_scheduler_operator.controlplane.target_config_maps import (
     config_map,
     installer_service_account,
+    network_policies,
 )
 from kube_scheduler_operator.schedulerconfig.canonical import config_text
 from kube_scheduler_operator.schedulerconfig.versions import Version
@@ -200,6 +201,7 @@ def observed() -> dict[str, Any]:
         {"kind": "ConfigMap", "metadata": {"name": "kube-root-ca.crt"}, "data": {"ca.crt": ""}},
         {"kind": "ServiceAccount", "metadata": {"name": "default"}},
         installer_service_account(OPENSHIFT),
+        *network_policies(OPENSHIFT),
     ]
     conditions = raw(CONDITIONS)
     rolling = raw({**CONDITIONS, **ROLLING})
@@ -233,7 +235,7 @@ def observed() -> dict[str, Any]:
         ],
         "events": [
             {"reason": reason, "message": message, "source": {"component": names.PROGRAM},
-             "involvedObject": {"kind": "Deployment", "name": names.PROGRAM}}
+             "involvedObject": {"kind": "Deployment", "name": OPENSHIFT.operator.deployment}}
             for reason, message in EVENTS.items()
         ] + [
             {"reason": "Pulled", "message": "", "source": {"component": "kubelet"},

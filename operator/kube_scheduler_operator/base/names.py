@@ -45,6 +45,10 @@ INSTALLER: Final = "installer"  # pods installer-N-NODE, their app label and the
 RESTORE: Final = "restore"  # pods restore-NODE, which undo the adoption on a node
 GUARD: Final = "guard"  # pods guard-NODE, their app label and their container
 PREFLIGHT: Final = "preflight"  # container of the installer pod
+CLIENT_CA: Final = (
+    "extension-apiserver-authentication"  # ConfigMap of kube-system, the API server's
+)
+CLIENT_CA_KEY: Final = "client-ca-file"  # in it: the CA of its clients' certificates, PEM
 INSTALLER_SERVICE_ACCOUNT: Final = "installer-sa"
 
 # --- labels and annotations -------------------------------------------------------------------

@@ -59,12 +59,29 @@ class SchedulerCredentials:
 
 
 @dataclass(frozen=True, slots=True)
+class OperatorNames:
+    """The names of the operator's own objects, all in the operator's namespace.
+
+    Attributes:
+        deployment: its Deployment.
+        account: its ServiceAccount.
+        lease: the Lease of its leader election.
+    """
+
+    deployment: str = names.PROGRAM
+    account: str = names.PROGRAM
+    lease: str = names.LEASE
+
+
+@dataclass(frozen=True, slots=True)
 class Platform:
     """A kind of cluster: where things are and what they are called there.
 
     Attributes:
         name: the value of `--platform`.
         operator_namespace: the namespace of the operator, its Lease and its events.
+        operator: the names of the operator's own objects.
+        former_operator: their names in earlier releases; an operator under them is replaced.
         target_namespace: the namespace of configuration, revisions and installer pods.
         operand_namespace: the namespace of the scheduler's static pods.
         operand_lease_namespace: the namespace of kube-scheduler's leader election Lease.
@@ -86,6 +103,10 @@ class Platform:
         dropped_arguments: flags of the adopted scheduler that are dropped because they name files
             that are not mounted.
         node_selectors: labels of control-plane nodes; one of them, with any value, is enough.
+        network_policies: NetworkPolicies of bindata/static that the operator keeps in the target
+            namespace; elsewhere the manifests have them.
+        client_certificates: clients of the operator's port may identify themselves by a certificate
+            of the cluster's CA, as the cluster's own Prometheus does.
         pod_log_dir: the kubelet's directory of container logs.
         kubelet_pod_dir: the kubelet's directory of pods.
         probe_host: the host of health probes unless `bind-address` is set.
@@ -115,6 +136,10 @@ class Platform:
     scheduler_kubeconfig: str
     default_arguments: tuple[tuple[str, str], ...]
     node_selectors: tuple[str, ...]
+    operator: OperatorNames = OperatorNames()
+    former_operator: OperatorNames | None = None
+    network_policies: tuple[str, ...] = ()
+    client_certificates: bool = False
     pod_log_dir: str = "/var/log/pods"
     kubelet_pod_dir: str = "/var/lib/kubelet/pods"
     probe_host: str = "127.0.0.1"
@@ -175,6 +200,15 @@ KUBEADM = Platform(
 OPENSHIFT = Platform(
     name="openshift",
     operator_namespace="openshift-kube-scheduler-operator",
+    operator=OperatorNames(
+        deployment="openshift-kube-scheduler-operator",
+        account="openshift-kube-scheduler-operator",
+        # OpenShift's own operator has the same Lease, so the two never lead at the same time.
+        lease="openshift-cluster-kube-scheduler-operator-lock",
+    ),
+    former_operator=OperatorNames(),
+    network_policies=("default-deny-all", "installer-pruner"),
+    client_certificates=True,
     target_namespace="openshift-kube-scheduler",
     operand_namespace="openshift-kube-scheduler",
     operand_lease_namespace="openshift-kube-scheduler",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Any
 
@@ -85,6 +85,12 @@ def installer_service_account(
     if pull_secrets:
         account["imagePullSecrets"] = [{"name": name} for name in pull_secrets]
     return account
+
+
+def network_policies(platform: Platform) -> Iterator[dict[str, Any]]:
+    """The NetworkPolicies of the target namespace (bindata/static/networkpolicy-NAME.yaml)."""
+    for name in platform.network_policies:
+        yield {**_static(f"networkpolicy-{name}.yaml"), "metadata": _metadata(platform, name)}
 
 
 @cache

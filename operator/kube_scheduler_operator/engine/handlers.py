@@ -56,6 +56,7 @@ async def finish(memo: Session, **_: Any) -> None:
 @kopf.on.event("apps/v1", "deployments", registry=registry)
 @kopf.on.event("apps/v1", "daemonsets", registry=registry)
 @kopf.on.event("batch/v1", "jobs", registry=registry)
+@kopf.on.event("networking.k8s.io/v1", "networkpolicies", registry=registry)
 @kopf.on.event("policy/v1", "poddisruptionbudgets", registry=registry)
 @kopf.on.event("rbac.authorization.k8s.io/v1", "roles", registry=registry)
 @kopf.on.event("rbac.authorization.k8s.io/v1", "rolebindings", registry=registry)

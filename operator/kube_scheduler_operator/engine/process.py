@@ -36,7 +36,7 @@ from ..kube.events import EventRecorder, Involved
 from ..kube.kopf.watcher import Watcher
 from ..kube.lease import LeaderElector
 from ..kube.queue import ShutDown, WorkQueue
-from ..kube.resource import Stream
+from ..kube.resource import DEPLOYMENTS, ObjectRef, Stream
 from ..kube.store import Store
 from ..kube.throttle import Throttle
 from ..telemetry.authorize import cached, delegated
@@ -44,6 +44,7 @@ from ..telemetry.certificate import ServingCertificate
 from ..telemetry.metrics import OperatorMetrics
 from ..telemetry.server import TelemetryServer
 from .executor import Executor
+from .former_operator import replace_former_operator
 from .handlers import registry
 from .intake import Intake
 from .polling import Poller
@@ -125,7 +126,7 @@ class Operator:
             elector = LeaderElector(
                 api,
                 self._platform.operator_namespace,
-                names.LEASE,
+                self._platform.operator.lease,
                 self._identity,
                 labels=names.OWN_LABELS,
             )
@@ -189,14 +190,14 @@ class Operator:
     ) -> int:
         elector = self._elector
         assert elector is not None  # noqa: S101 - set by run()
-        self._metrics.leading(names.LEASE, leads=False)
+        self._metrics.leading(self._platform.operator.lease, leads=False)
         if not await _or_stop(stop, acquiring) or not await _or_stop(stop, discovering):
             return 0
-        self._metrics.leading(names.LEASE, leads=True)
+        self._metrics.leading(self._platform.operator.lease, leads=True)
         involved = Involved(
             "apps/v1",
             "Deployment",
-            names.PROGRAM,
+            self._platform.operator.deployment,
             self._platform.operator_namespace,
             discovering.result(),
         )
@@ -221,7 +222,7 @@ class Operator:
         holding.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await holding
-        self._metrics.leading(names.LEASE, leads=False)
+        self._metrics.leading(self._platform.operator.lease, leads=False)
         return 1 if lost else 0
 
     async def _work(
@@ -231,6 +232,9 @@ class Operator:
         stop: asyncio.Event,
         watching: asyncio.Task[None],
     ) -> None:
+        replaced = replace_former_operator(api, self._platform, recorder)
+        if not await _or_stop(stop, replaced):
+            return
         executor = Executor(api, self._store, recorder)
         self._queue.add(_KEY)  # for objects listed before this process led
         reconciling = asyncio.create_task(self._run_queue(executor, recorder), name="reconcile")
@@ -254,7 +258,7 @@ class Operator:
 
     async def _discover(self, api: ApiClient, stop: asyncio.Event) -> str:
         """Read the server's version and the uid of the operator's Deployment, which is returned."""
-        uid = asyncio.create_task(_deployment_uid(api, self._platform.operator_namespace))
+        uid = asyncio.create_task(_deployment_uid(api, self._platform))
         try:
             self._server_version = await self._read_version(api, stop)
             return await uid
@@ -415,22 +419,25 @@ async def _or_stop(stop: asyncio.Event, work: Awaitable[object]) -> bool:
     """Await `work`; False if `stop` is set first."""
     task = asyncio.ensure_future(work)
     stopped = asyncio.create_task(stop.wait())
-    await asyncio.wait({task, stopped}, return_when=asyncio.FIRST_COMPLETED)
-    if task.done():
+    try:
+        await asyncio.wait({task, stopped}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
         stopped.cancel()
+        if not task.done():
+            task.cancel()
+    if task.done():
         task.result()
         return True
-    task.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await task
     return False
 
 
-async def _deployment_uid(api: ApiClient, namespace: str) -> str:
+async def _deployment_uid(api: ApiClient, platform: Platform) -> str:
     """The uid with which `kubectl describe deployment` shows events; empty out of cluster."""
-    path = f"/apis/apps/v1/namespaces/{namespace}/deployments/{names.PROGRAM}"
+    ref = ObjectRef(DEPLOYMENTS, platform.operator_namespace, platform.operator.deployment)
     try:
-        return str((await api.get_path(path))["metadata"]["uid"])
+        return str((await api.get(ref))["metadata"]["uid"])
     except (KubeError, KeyError):
         return ""
 

@@ -87,6 +87,7 @@ def take_snapshot(
         disruption_budgets=_by_name(
             _control_plane_objects(view.list(kinds.DISRUPTION_BUDGETS, target))
         ),
+        network_policies=_by_name(view.list(kinds.NETWORK_POLICIES, target)),
         operand_lease=view.get(
             kinds.LEASES, platform.operand_lease_name, platform.operand_lease_namespace
         ),

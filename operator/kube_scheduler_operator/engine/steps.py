@@ -47,7 +47,11 @@ from ..controlplane.rollout.prune import prune
 from ..controlplane.rollout.removal import remove as remove_from_nodes
 from ..controlplane.rollout.result import RolloutResult
 from ..controlplane.status import removal_status, status_of, write_error, write_status
-from ..controlplane.target_config_maps import config_map, installer_service_account
+from ..controlplane.target_config_maps import (
+    config_map,
+    installer_service_account,
+    network_policies,
+)
 from ..diagnostics import unknown_scheduler_names, unmanaged_schedulers
 from ..extenders.agents import control_plane_agents, removed_agents
 from ..extenders.attribution import attribute_extenders
@@ -56,6 +60,7 @@ from ..extenders.validate import ExtenderResult
 from ..kube.resource import (
     CONFIG_MAPS,
     KUBE_SCHEDULERS,
+    NETWORK_POLICIES,
     SCHEDULER_EXTENDERS,
     SCHEDULER_PROFILES,
     SERVICE_ACCOUNTS,
@@ -396,7 +401,15 @@ def _static_resources(snapshot: Snapshot) -> tuple[Action, ...]:
     account = installer_service_account(snapshot.platform, snapshot.settings.image_pull_secrets)
     # Fields that the settings do not mention keep what others have set.
     fields = [f for f in ("automountServiceAccountToken", "imagePullSecrets") if f in account]
-    return apply(SERVICE_ACCOUNTS, snapshot.service_accounts, account, fields)
+    policies = network_policies(snapshot.platform)
+    return (
+        *apply(SERVICE_ACCOUNTS, snapshot.service_accounts, account, fields),
+        *(
+            action
+            for policy in policies
+            for action in apply(NETWORK_POLICIES, snapshot.network_policies, policy, ("spec",))
+        ),
+    )
 
 
 def _object_reports(

@@ -64,6 +64,14 @@ def watches(platform: Platform, secondary: Sequence[str] | None = None) -> tuple
         specs.append(
             WatchSpec(kinds.LEASES, platform.operand_lease_namespace, field_selector=lease)
         )
+    if platform.client_certificates and AUTHENTICATION_NAMESPACE not in namespaces:
+        client_ca = f"metadata.name={names.CLIENT_CA}"
+        specs.append(
+            WatchSpec(kinds.CONFIG_MAPS, AUTHENTICATION_NAMESPACE, field_selector=client_ca)
+        )
+    if platform.network_policies:
+        # Without a selector: earlier releases applied them with other labels.
+        specs.append(WatchSpec(kinds.NETWORK_POLICIES, target))
     specs += _secondary_watches(namespaces, {spec.stream for spec in specs})
     specs += _load_watches(
         target, {spec.stream for spec in specs}, credentials=platform.credentials is not None

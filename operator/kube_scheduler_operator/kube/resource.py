@@ -166,6 +166,9 @@ DEPLOYMENTS: Final = _namespaced("apps/v1", "Deployment")
 DAEMON_SETS: Final = _namespaced("apps/v1", "DaemonSet")
 JOBS: Final = _namespaced("batch/v1", "Job")
 LEASES: Final = _namespaced("coordination.k8s.io/v1", "Lease")
+NETWORK_POLICIES: Final = Resource(
+    "networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy", namespaced=True
+)
 DISRUPTION_BUDGETS: Final = _namespaced("policy/v1", "PodDisruptionBudget")
 ROLES: Final = _namespaced(_RBAC, "Role")
 ROLE_BINDINGS: Final = _namespaced(_RBAC, "RoleBinding")

@@ -111,6 +111,8 @@ class Snapshot:
         installer_pods: by pod name.
         guard_pods: by pod name.
         disruption_budgets: the operator's PodDisruptionBudgets in the target namespace, by name.
+        network_policies: all NetworkPolicies in the target namespace, by name, on platforms where
+            the operator keeps some there.
         operand_lease: kube-scheduler's own election Lease.
         lease_seen: when this process last saw the Lease renewed, by its own clock.
         node_left: when this process last saw a control-plane node being taken away; None: never.
@@ -149,6 +151,7 @@ class Snapshot:
     installer_pods: Mapping[str, Object] = field(default_factory=dict)
     guard_pods: Mapping[str, Object] = field(default_factory=dict)
     disruption_budgets: Mapping[str, Object] = field(default_factory=dict)
+    network_policies: Mapping[str, Object] = field(default_factory=dict)
     operand_lease: Object | None = None
     lease_seen: datetime | None = None
     node_left: datetime | None = None

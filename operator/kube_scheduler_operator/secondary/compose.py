@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from ..base import names
 from ..base.findings import Finding, Path, Problem, did_you_mean, format_path, listing
-from ..base.objects import mapping
+from ..base.objects import NamespacedName, mapping
 from ..base.platform import Platform
 from ..schedulerconfig.canonical import without_empty_values
 from ..schedulerconfig.command_line import (
@@ -212,7 +212,7 @@ def _election(request: SchedulerRequest, platform: Platform) -> Iterator[Finding
             f'"{request.name}" is the Lease of the control plane\'s scheduler, and only one of the '
             "schedulers that share a Lease schedules; use another name",
         )
-    if (request.namespace, request.name) == (platform.operator_namespace, names.LEASE):
+    if (request.namespace, request.name) in _operator_leases(platform):
         yield _finding(
             "LeaseTaken",
             "metadata.name",
@@ -222,6 +222,11 @@ def _election(request: SchedulerRequest, platform: Platform) -> Iterator[Finding
         if key not in SETTINGS:
             hint = did_you_mean(key, SETTINGS) or f"; use one of {listing(SETTINGS)}"
             yield _finding("UnknownField", f"spec.config.{key}", f"this cannot be set here{hint}")
+
+
+def _operator_leases(platform: Platform) -> set[NamespacedName]:
+    known = filter(None, (platform.operator, platform.former_operator))
+    return {(platform.operator_namespace, operator.lease) for operator in known}
 
 
 def _flags(request: SchedulerRequest) -> tuple[dict[str, list[str]], list[Finding]]:

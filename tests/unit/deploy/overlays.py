@@ -58,7 +58,10 @@ def build(directory: Path) -> list[Object]:
         if not matching:
             raise ValueError(f"{directory}: {patch} is for nothing")
         for obj in matching:
-            _patch(obj, operations)
+            if isinstance(operations, list):
+                _patch(obj, operations)
+            else:
+                _annotate(obj, operations)
     if "namespace" in overlay:
         _move(objects, overlay["namespace"])
     for labels in overlay.get("labels", ()):
@@ -71,9 +74,23 @@ def build(directory: Path) -> list[Object]:
 
 
 def _matches(obj: Object, target: Object) -> bool:
-    return obj["kind"] == target["kind"] and all(
-        obj["metadata"].get(key) == value for key, value in target.items() if key != "kind"
+    return all(
+        (obj if key == "kind" else obj["metadata"]).get(key) == value
+        for key, value in target.items()
     )
+
+
+def _annotate(obj: Object, patch: Object) -> None:
+    """The only merge patch in use: annotations."""
+    if set(patch) != {"apiVersion", "kind", "metadata"} or set(patch["metadata"]) != {
+        "name", "annotations",
+    }:  # fmt: skip
+        raise ValueError(f"another merge patch: {patch}")
+    metadata = obj["metadata"]
+    metadata["annotations"] = {
+        **metadata.get("annotations", {}),
+        **patch["metadata"]["annotations"],
+    }
 
 
 def _patch(obj: Object, operations: list[Object]) -> None:
@@ -84,6 +101,9 @@ def _patch(obj: Object, operations: list[Object]) -> None:
         place: Any = obj
         for part in parents:
             place = place[part]
+        if operation["op"] == "remove":
+            del place[last]
+            continue
         value = deepcopy(operation["value"])
         if last == "-":
             place.append(value)
@@ -134,13 +154,13 @@ def _follow_image(objects: list[Object], replacement: Object) -> None:
     (target,) = replacement["targets"]
     (path,) = target["fieldPaths"]
     source = replacement["source"]
-    prefix = "spec.template.spec.containers.[name=operator]."
+    (workload,) = (obj for obj in objects if _matches(obj, target["select"]))
+    (container,) = _containers([workload])
+    prefix = f"spec.template.spec.containers.[name={container['name']}]."
     if (source["fieldPath"], path) != (
         f"{prefix}image",
         f"{prefix}env.[name=OPERATOR_IMAGE].value",
     ):
         raise ValueError(f"another replacement: {replacement}")
-    (workload,) = (obj for obj in objects if _matches(obj, target["select"]))
-    (container,) = _containers([workload])
     (variable,) = (env for env in container["env"] if env["name"] == "OPERATOR_IMAGE")
     variable["value"] = container["image"]

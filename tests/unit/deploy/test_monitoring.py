@@ -156,23 +156,41 @@ def test_on_openshift_the_same_alerts_are_in_its_namespaces() -> None:
     ids=lambda value: value.name if isinstance(value, Platform) else "",
 )
 def test_prometheus_finds_the_operator(platform: Platform, objects: list[Object]) -> None:
-    deployment = found(build(DEPLOY / platform.name), "Deployment", names.PROGRAM)
+    everything = [*build(DEPLOY / platform.name), *objects]
+    deployment = found(everything, "Deployment", platform.operator.deployment)
     template = deployment["spec"]["template"]
-    service, monitor = found(objects, "Service", "metrics"), found_monitor(objects, names.PROGRAM)
+    service, monitor = (
+        found(everything, "Service", "metrics"),
+        found_monitor(objects, names.PROGRAM),
+    )
     for obj in (service, monitor):
         assert obj["metadata"]["namespace"] == platform.operator_namespace
     assert set(service["spec"]["selector"].items()) <= set(template["metadata"]["labels"].items())
     (port,) = service["spec"]["ports"]
     (offered,) = template["spec"]["containers"][0]["ports"]
-    assert port["targetPort"] == offered["name"]
+    assert port["targetPort"] in (offered["name"], offered["containerPort"])
     selected = monitor["spec"]["selector"]["matchLabels"].items()
     assert set(selected) <= set(service["metadata"]["labels"].items())
     (endpoint,) = monitor["spec"]["endpoints"]
     assert (endpoint["port"], endpoint["path"]) == (port["name"], "/metrics")
-    assert (endpoint["scheme"], bool(endpoint["bearerTokenFile"])) == ("https", True)
+    assert endpoint["scheme"] == "https"
+    assert_identifies_itself(platform, monitor)
     job = service["metadata"]["labels"][monitor["spec"]["jobLabel"]]
     (down,) = (rule for rule in ALL_RULES if rule["alert"] == "KubeSchedulerOperatorDown")
-    assert f'job="{job}"' in down["expr"]
+    (pattern,) = re.findall(r'job=~"([^"]*)"', down["expr"])
+    assert re.fullmatch(pattern, job)
+
+
+def assert_identifies_itself(platform: Platform, monitor: Object) -> None:
+    """By a token, or by the client certificate of OpenShift's scrape class; and verifies."""
+    for endpoint in monitor["spec"]["endpoints"]:
+        if platform.client_certificates:
+            assert monitor["spec"]["scrapeClass"] == "tls-client-certificate-auth"
+            assert endpoint["tlsConfig"].keys() == {"serverName"}, "the class has the rest"
+            service, namespace = endpoint["tlsConfig"]["serverName"].removesuffix(".svc").split(".")
+            assert found(build(DEPLOY / platform.name), "Service", service)
+            assert namespace == monitor["metadata"]["namespace"]
+        assert ("bearerTokenFile" in endpoint) is not platform.client_certificates
 
 
 def found_monitor(objects: list[Object], name: str) -> Object:
@@ -185,11 +203,11 @@ def test_prometheus_finds_the_schedulers() -> None:
         assert service["metadata"]["namespace"] == platform.operand_namespace
         assert set(service["spec"]["selector"].items()) <= set(platform.static_pod_labels)
     overlay = build(DEPLOY / "openshift")
-    pairs: list[tuple[Any, Any]] = [
-        (found(SCHEDULERS, "Service", "scheduler"), SCHEDULERS),
-        (found(overlay, "Service", "scheduler"), ON_OPENSHIFT),
+    pairs: list[tuple[Any, Any, Platform]] = [
+        (found(SCHEDULERS, "Service", "scheduler"), SCHEDULERS, KUBEADM),
+        (found(overlay, "Service", "scheduler"), ON_OPENSHIFT, OPENSHIFT),
     ]
-    for service, objects in pairs:
+    for service, objects, platform in pairs:
         monitor = found_monitor(objects, "kube-scheduler")
         assert monitor["metadata"]["namespace"] == service["metadata"]["namespace"]
         wanted = monitor["spec"]["selector"]["matchLabels"]
@@ -199,7 +217,7 @@ def test_prometheus_finds_the_schedulers() -> None:
         assert port["targetPort"] == 10259
         for endpoint in monitor["spec"]["endpoints"]:
             assert endpoint["port"] == port["name"]
-            assert endpoint["bearerTokenFile"]
+        assert_identifies_itself(platform, monitor)
 
 
 @pytest.mark.parametrize(
@@ -228,6 +246,12 @@ def test_prometheus_may_read_metrics_and_discover_pods(objects: list[Object], ac
     assert verbs == {"get", "list", "watch"}
     places = {obj["metadata"]["namespace"] for obj in monitors}
     assert places == {r["metadata"]["namespace"] for r in roles if r["kind"] == "Role"}
+
+
+def test_on_openshift_monitoring_is_part_of_the_release_payload() -> None:
+    for obj in ON_OPENSHIFT:
+        annotations = obj["metadata"]["annotations"]
+        assert annotations["include.release.openshift.io/self-managed-high-availability"] == "true"
 
 
 def test_no_overlay_requires_prometheus_operator() -> None:

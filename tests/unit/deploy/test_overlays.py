@@ -19,6 +19,7 @@ from kube_scheduler_operator.base.platform import (
     Platform,
 )
 from kube_scheduler_operator.controlplane import node_pods as pods
+from kube_scheduler_operator.controlplane.target_config_maps import network_policies
 from kube_scheduler_operator.engine.watches import watches
 from kube_scheduler_operator.kube.resource import WatchSpec
 from kube_scheduler_operator.programs.node.cert_syncer import SecretRef
@@ -77,7 +78,7 @@ def may(
     name: str = "",
 ) -> bool:
     """Whether the operator has all of these rights."""
-    account = bound(platform, names.PROGRAM, platform.operator_namespace)
+    account = bound(platform, platform.operator.account, platform.operator_namespace)
     granted = {
         verb
         for place, rule in account
@@ -108,7 +109,7 @@ def test_there_is_an_overlay_for_every_platform() -> None:
 
 @each_platform
 def test_the_operator_is_started_for_its_platform(platform: Platform) -> None:
-    deployment = found(platform, "Deployment", names.PROGRAM)
+    deployment = found(platform, "Deployment", platform.operator.deployment)
     assert deployment["metadata"]["namespace"] == platform.operator_namespace
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
     line = arguments(container)
@@ -142,7 +143,7 @@ def test_one_image_everywhere(platform: Platform) -> None:
 
 @each_platform
 def test_the_operator_runs_on_a_control_plane_node(platform: Platform) -> None:
-    spec = found(platform, "Deployment", names.PROGRAM)["spec"]["template"]["spec"]
+    spec = found(platform, "Deployment", platform.operator.deployment)["spec"]["template"]["spec"]
     ((label, value),) = spec["nodeSelector"].items()
     assert label in platform.node_selectors
     assert value == ("true" if platform == RKE2 else "")
@@ -156,7 +157,7 @@ def test_scheduler_and_kubescheduler_are_included_without_a_namespace(
 ) -> None:
     for kind in ("Scheduler", "KubeScheduler"):
         metadata = found(platform, kind, names.CLUSTER)["metadata"]
-        assert metadata.keys() == {"name", "labels"}
+        assert metadata.keys() - {"annotations"} == {"name", "labels"}
 
 
 def test_openshifts_typed_client_can_update_the_shipped_kubescheduler() -> None:
@@ -196,7 +197,7 @@ def test_the_operator_can_grant_three_roles_and_no_others(platform: Platform) ->
     """The API server's roles for a secondary scheduler; by name, and with the verb bind only."""
     granted = {
         (place, resource, name)
-        for place, rule in bound(platform, names.PROGRAM, platform.operator_namespace)
+        for place, rule in bound(platform, platform.operator.account, platform.operator_namespace)
         if "bind" in rule["verbs"]
         for resource in rule["resources"]
         for name in rule["resourceNames"]
@@ -303,8 +304,80 @@ def test_the_operator_may_write_everything_that_it_writes(platform: Platform) ->
 
 @each_platform
 def test_events_refer_to_the_deployment(platform: Platform) -> None:
-    one = {"group": "apps", "namespace": platform.operator_namespace, "name": names.PROGRAM}
-    assert may(platform, {"get"}, "deployments", **one)
+    one = {"group": "apps", "namespace": platform.operator_namespace}
+    assert may(platform, {"get"}, "deployments", name=platform.operator.deployment, **one)
+
+
+@each_platform
+def test_the_operator_may_replace_one_of_former_names_and_delete_no_other_deployment(
+    platform: Platform,
+) -> None:
+    one: Any = {"group": "apps", "namespace": platform.operator_namespace}
+    assert not may(platform, {"delete"}, "deployments", name=platform.operator.deployment, **one)
+    former = platform.former_operator
+    name = former.deployment if former else "any"
+    assert may(platform, {"get", "delete"}, "deployments", name=name, **one) is (former is not None)
+
+
+def test_on_openshift_the_operator_has_the_names_by_which_it_is_looked_for() -> None:
+    """By must-gather, by alerts, and by the tests of OpenShift's operator."""
+    name = "openshift-kube-scheduler-operator"
+    assert OPENSHIFT.operator.lease == "openshift-cluster-kube-scheduler-operator-lock"
+    deployment = found(OPENSHIFT, "Deployment", name, name)
+    assert deployment["metadata"]["labels"]["app"] == name
+    # The selector is immutable: with any other, one operator could not replace the other in place.
+    assert deployment["spec"]["selector"] == {"matchLabels": {"app": name}}
+    pod = deployment["spec"]["template"]
+    assert pod["metadata"]["labels"]["app"] == name
+    assert pod["spec"]["serviceAccountName"] == name
+    assert [one["name"] for one in pod["spec"]["containers"]] == [
+        "kube-scheduler-operator-container"
+    ]
+    assert found(OPENSHIFT, "ServiceAccount", name, name)["metadata"]["labels"]["app"] == name
+    service = found(OPENSHIFT, "Service", "metrics", name)
+    assert service["metadata"]["labels"]["app"] == name
+    assert service["spec"]["selector"] == {"app": name}
+    assert found(OPENSHIFT, "ConfigMap", f"{name}-config", name)
+
+
+def test_on_openshift_certificate_and_configuration_of_the_port_are_the_clusters() -> None:
+    name = OPENSHIFT.operator.deployment
+    spec = found(OPENSHIFT, "Deployment", name)["spec"]["template"]["spec"]
+    (container,) = spec["containers"]
+    line = arguments(container)
+    options = _parser("x", "x", COMMANDS, line).parse_args(line)
+    mounted = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
+    volumes = {volume["name"]: volume for volume in spec["volumes"]}
+    config = found(OPENSHIFT, "ConfigMap", volumes["config"]["configMap"]["name"])
+    assert config["metadata"]["annotations"]["config.openshift.io/inject-tls"] == "true"
+    assert str(options.config) == f"{mounted['config']}/{next(iter(config['data']))}"
+    service = found(OPENSHIFT, "Service", "metrics")
+    requested = "service.beta.openshift.io/serving-cert-secret-name"
+    secret = volumes["serving-cert"]["secret"]
+    assert service["metadata"]["annotations"][requested] == secret["secretName"]
+    pair = (str(options.tls_cert_file), str(options.tls_private_key_file))
+    assert pair == tuple(f"{mounted['serving-cert']}/tls.{end}" for end in ("crt", "key"))
+    for source in (secret, volumes["config"]["configMap"]):
+        assert source["optional"] is True, "it may be missing when the operator starts"
+
+
+def test_on_openshift_every_object_is_part_of_the_release_payload() -> None:
+    prefix = "include.release.openshift.io"
+    profiles = {f"{prefix}/self-managed-high-availability", f"{prefix}/single-node-developer"}
+    create_only = set()
+    for obj in OVERLAYS[OPENSHIFT.name]:
+        annotations = obj["metadata"]["annotations"]
+        assert {key for key in annotations if key.startswith(prefix)} == profiles
+        assert {annotations[key] for key in profiles} == {"true"}
+        if annotations.get("release.openshift.io/create-only") == "true":
+            create_only.add(obj["kind"])
+    assert create_only == {"Scheduler", "KubeScheduler"}, "they are the administrator's"
+
+
+@pytest.mark.parametrize("platform", [p for p in PLATFORMS.values() if p != OPENSHIFT])
+def test_elsewhere_nothing_is_annotated_for_openshift(platform: Platform) -> None:
+    for obj in OVERLAYS[platform.name]:
+        assert "openshift.io" not in str(obj["metadata"].get("annotations", {}))
 
 
 @each_platform
@@ -334,7 +407,7 @@ def test_only_the_schedulers_secrets_can_be_read(platform: Platform) -> None:
     """And labels of those in the target namespace, whose Pods the operator creates anyway."""
     secrets = [
         (place, rule.get("resourceNames"))
-        for place, rule in bound(platform, names.PROGRAM, platform.operator_namespace)
+        for place, rule in bound(platform, platform.operator.account, platform.operator_namespace)
         if "secrets" in rule["resources"]
     ]
     expected: list[Any] = [(platform.target_namespace, None)]
@@ -353,11 +426,12 @@ def test_every_container_requests_cpu_and_memory(platform: Platform) -> None:
 
 @each_platform
 def test_pods_without_host_access_are_restricted(platform: Platform) -> None:
-    spec = found(platform, "Deployment", names.PROGRAM)["spec"]["template"]["spec"]
+    spec = found(platform, "Deployment", platform.operator.deployment)["spec"]["template"]["spec"]
     assert "hostNetwork" not in spec
     assert spec["securityContext"]["runAsNonRoot"] is True
     assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
-    assert all("emptyDir" in volume for volume in spec["volumes"])
+    allowed = {"emptyDir", "configMap", "secret"}
+    assert all(set(volume) - {"name"} <= allowed for volume in spec["volumes"])
     for container in spec["containers"]:
         assert container["securityContext"] == {
             "allowPrivilegeEscalation": False,
@@ -438,19 +512,54 @@ def test_the_service_selects_the_schedulers() -> None:
 def test_network_policies_allow_the_operators_connections(platform: Platform) -> None:
     namespace = platform.operator_namespace
     policy: Any = found(platform, "NetworkPolicy", names.PROGRAM, namespace)["spec"]
-    template = found(platform, "Deployment", names.PROGRAM)["spec"]["template"]
+    template = found(platform, "Deployment", platform.operator.deployment)["spec"]["template"]
     selected = policy["podSelector"]["matchLabels"].items()
     assert set(selected) <= set(template["metadata"]["labels"].items())
     (port,) = template["spec"]["containers"][0]["ports"]
     assert policy["ingress"] == [{"ports": [{"protocol": "TCP", "port": port["containerPort"]}]}]
-    assert policy["egress"] == [{}]
+    assert {} in policy["egress"]
 
 
 @each_platform
 def test_network_policies_isolate_all_other_pods(platform: Platform) -> None:
+    kept = {policy["metadata"]["name"]: policy for policy in network_policies(platform)}
     for namespace in {platform.operator_namespace, platform.target_namespace}:
-        policy = found(platform, "NetworkPolicy", "default-deny-all", namespace)
+        if namespace == platform.target_namespace and kept:
+            policy: Any = kept["default-deny-all"]
+        else:
+            policy = found(platform, "NetworkPolicy", "default-deny-all", namespace)
         assert policy["spec"] == {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}
+
+
+@each_platform
+def test_every_network_policy_has_one_owner(platform: Platform) -> None:
+    """Two would undo each other's changes: the manifests', and those that the operator keeps."""
+    shipped = {
+        (obj["metadata"]["namespace"], obj["metadata"]["name"])
+        for obj in OVERLAYS[platform.name]
+        if obj["kind"] == "NetworkPolicy"
+    }
+    for policy in network_policies(platform):
+        metadata = policy["metadata"]
+        assert (metadata["namespace"], metadata["name"]) not in shipped
+        assert may(
+            platform, ALL_WRITES, "networkpolicies",
+            group="networking.k8s.io", namespace=metadata["namespace"],
+        )  # fmt: skip
+
+
+def test_on_openshift_the_network_policies_are_the_ones_that_its_tests_restore() -> None:
+    kept = {policy["metadata"]["name"]: policy["spec"] for policy in network_policies(OPENSHIFT)}
+    assert kept.keys() == {"default-deny-all", "installer-pruner"}
+    own = found(OPENSHIFT, "NetworkPolicy", "kube-scheduler-operator", OPENSHIFT.operator_namespace)
+    (expression,) = kept["installer-pruner"]["podSelector"]["matchExpressions"]
+    assert expression == {"key": "app", "operator": "In", "values": ["installer", "pruner"]}
+    for spec in (kept["installer-pruner"], own["spec"]):
+        dns, anything = spec["egress"]
+        assert {(port["protocol"], port["port"]) for port in dns["ports"]} == {
+            ("TCP", 5353), ("UDP", 5353),
+        }  # fmt: skip
+        assert anything == {}
 
 
 def node_pods(platform: Platform) -> list[dict[str, Any]]:

@@ -65,10 +65,11 @@ def rows(platform: Platform, account: str, namespace: str) -> list[str]:
 def section(platform: Platform) -> str:
     text = f"\n### {platform.name}\n"
     for account, what in ACCOUNTS.items():
-        operators = account == names.PROGRAM
-        namespace = platform.operator_namespace if operators else platform.target_namespace
+        namespace = platform.target_namespace
+        if account == names.PROGRAM:
+            account, namespace = platform.operator.account, platform.operator_namespace
         found = rows(platform, account, namespace)
-        if not found and account not in (names.PROGRAM, names.INSTALLER_SERVICE_ACCOUNT):
+        if not found and account != names.INSTALLER_SERVICE_ACCOUNT:
             continue  # the platform does not have it
         text += f"\n#### `{account}`: {what}\n\n"
         if found:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kube_scheduler_operator.base import names
-from kube_scheduler_operator.base.platform import KUBEADM
+from kube_scheduler_operator.base.platform import KUBEADM, OPENSHIFT
 from kube_scheduler_operator.base.settings import Settings
 from kube_scheduler_operator.controlplane.desired import desired_content
 from kube_scheduler_operator.controlplane.operand_image import operand_image, operand_version
@@ -20,6 +20,7 @@ from kube_scheduler_operator.kube.resource import (
     CLUSTER_OPERATORS,
     CONFIG_MAPS,
     KUBE_SCHEDULERS,
+    NETWORK_POLICIES,
     SERVICE_ACCOUNTS,
 )
 from kube_scheduler_operator.model.plan import Action, Create, Delete, Plan, Replace
@@ -376,6 +377,43 @@ def test_the_token_of_the_installer_account_is_disabled_again() -> None:
     (action,) = first(reconcile(start(service_accounts={"installer-sa": account})), "installer-sa")
     assert action.resource == SERVICE_ACCOUNTS
     assert action.obj["automountServiceAccountToken"] is False
+
+
+def policies_written(found: dict[str, dict[str, Any]]) -> list[Action]:
+    snapshot = replace(start(), platform=OPENSHIFT, network_policies=found)
+    (observing,) = reconcile(snapshot).actions  # observedConfig is written first
+    snapshot = replace(snapshot, kubescheduler=observing.obj)
+    return [a for a in reconcile(snapshot).actions if a.resource == NETWORK_POLICIES]
+
+
+def test_network_policies_of_the_target_namespace_are_put_back_on_openshift() -> None:
+    missing = policies_written({})
+    names_of = [action.obj["metadata"]["name"] for action in missing]
+    assert names_of == ["default-deny-all", "installer-pruner"]
+    assert all(isinstance(action, Create) for action in missing)
+    kept = {
+        action.obj["metadata"]["name"]: {
+            **action.obj, "metadata": {**action.obj["metadata"], "resourceVersion": "1", "uid": "u"}
+        }
+        for action in missing
+    }  # fmt: skip
+    assert policies_written(kept) == []
+    for name, policy in kept.items():
+        selector = {"matchLabels": {"np": "mutated"}}
+        mutated = {**policy, "spec": {**policy["spec"], "podSelector": selector}}
+        (action,) = policies_written({**kept, name: mutated})
+        assert isinstance(action, Replace)
+        assert action.obj["spec"] == policy["spec"]
+    assert not [a for a in reconcile(start()).actions if a.resource == NETWORK_POLICIES]
+
+
+def test_a_network_policy_that_an_earlier_release_applied_becomes_the_operators() -> None:
+    labels = {names.MANAGED_BY_LABEL: "kustomize"}
+    metadata = {"name": "default-deny-all", "labels": labels, "resourceVersion": "1"}
+    spec = {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}
+    action, _ = policies_written({"default-deny-all": {"metadata": metadata, "spec": spec}})
+    assert isinstance(action, Replace)
+    assert action.obj["metadata"]["labels"] == dict(names.OWN_LABELS)
 
 
 def test_a_force_redeployment_reason_is_part_of_the_revision() -> None:

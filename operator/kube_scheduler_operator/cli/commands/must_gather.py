@@ -114,6 +114,7 @@ class _Gatherer:
                 kinds.JOBS,
                 kinds.LEASES,
                 kinds.DISRUPTION_BUDGETS,
+                kinds.NETWORK_POLICIES,
                 kinds.ROLES,
                 kinds.ROLE_BINDINGS,
             ):

@@ -13,6 +13,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any, Final
 
 from ...base import names
@@ -109,8 +110,12 @@ class Uninstall:
         self._keep_crds = keep_crds
         namespace = platform.operator_namespace
         self._kubescheduler = kinds.ObjectRef(kinds.KUBE_SCHEDULERS, None, names.CLUSTER)
-        self._deployment = kinds.ObjectRef(kinds.DEPLOYMENTS, namespace, names.PROGRAM)
-        self._lease = kinds.ObjectRef(kinds.LEASES, namespace, names.LEASE)
+        known = [operator for operator in (platform.former_operator, platform.operator) if operator]
+        self._deployments = [
+            kinds.ObjectRef(kinds.DEPLOYMENTS, namespace, operator.deployment) for operator in known
+        ]
+        self._leases = [kinds.ObjectRef(kinds.LEASES, namespace, one.lease) for one in known]
+        self._lease = self._leases[-1]
 
     async def run(self) -> None:
         """Perform all steps; start over if the API server was unavailable.
@@ -243,6 +248,8 @@ class Uninstall:
             kinds.DISRUPTION_BUDGETS,
             kinds.DAEMON_SETS,
         ]
+        if self._platform.network_policies:
+            resources.append(kinds.NETWORK_POLICIES)
         if self._platform.credentials is not None:
             resources.append(kinds.SECRETS)
         target = self._platform.target_namespace
@@ -255,24 +262,28 @@ class Uninstall:
     # --- the operator -------------------------------------------------------------------------
 
     async def _stop(self) -> None:
-        """Delete the Deployment and its pods, and wait until no operator holds the Lease."""
-        deployment = await find_object(self._api, self._deployment)
-        if deployment is not None:
-            uid = deployment["metadata"]["uid"]
-            await self._delete(self._deployment, uid, foreground=True)
-            await self._until(lambda: self._deleting(self._deployment, "its pods are terminating"))
-            self._report("the operator has stopped")
-        lease_watch = _LeaseWatch()
+        """Delete the Deployment and its pods, and wait until no operator holds the Lease.
 
-        async def leader() -> str:
-            lease = await find_object(self._api, self._lease)
-            holder = lease_watch.holder(lease)
-            return f"another operator is running as {holder}; stop it" if holder else ""
+        An operator of former names is included: it would lead as soon as this one has stopped.
+        """
+        for ref in self._deployments:
+            deployment = await find_object(self._api, ref)
+            if deployment is not None:
+                await self._delete(ref, deployment["metadata"]["uid"], foreground=True)
+                await self._until(partial(self._deleting, ref, "its pods are terminating"))
+                self._report("the operator has stopped")
+        for ref in self._leases:
+            await self._until(partial(self._leading, ref, _LeaseWatch()))
+            lease = await find_object(self._api, ref)
+            if lease is not None:
+                await self._delete(ref, lease["metadata"]["uid"])
 
-        await self._until(leader)
-        lease = await find_object(self._api, self._lease)
-        if lease is not None:
-            await self._delete(self._lease, lease["metadata"]["uid"])
+    async def _leading(self, ref: ObjectRef, watch: _LeaseWatch) -> str:
+        """Who leads with the Lease; empty: no process (the operator keeps its former Lease)."""
+        holder = watch.holder(await find_object(self._api, ref))
+        if not holder or holder == self._platform.operator.deployment:
+            return ""
+        return f"another operator is running as {holder}; stop it"
 
     async def _deleting(self, ref: ObjectRef, why: str) -> str:
         return "" if await find_object(self._api, ref) is None else f"{ref}: {why}"

@@ -15,6 +15,7 @@ from ...kube.resource import (
     CONFIG_MAPS,
     DISRUPTION_BUDGETS,
     KUBE_SCHEDULERS,
+    NETWORK_POLICIES,
     PODS,
     SECRETS,
     SERVICE_ACCOUNTS,
@@ -234,6 +235,11 @@ def _delete_objects(snapshot: Snapshot) -> list[Action]:
         *((SERVICE_ACCOUNTS, obj) for _, obj in sorted(snapshot.service_accounts.items())),
         *((PODS, obj) for _, obj in sorted(snapshot.installer_pods.items())),
         *((PODS, obj) for _, obj in sorted(snapshot.guard_pods.items())),
+        *(
+            (NETWORK_POLICIES, obj)
+            for _, obj in sorted(snapshot.network_policies.items())
+            if _is_ours(obj)
+        ),
         *((DISRUPTION_BUDGETS, obj) for _, obj in sorted(snapshot.disruption_budgets.items())),
     ]
     actions: list[Action] = [

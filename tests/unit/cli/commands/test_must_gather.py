@@ -28,6 +28,7 @@ from kube_scheduler_operator.kube.resource import (
     EVENTS,
     JOBS,
     LEASES,
+    NETWORK_POLICIES,
     NODES,
     PODS,
     ROLE_BINDINGS,
@@ -150,6 +151,7 @@ def test_logs_of_healthy_exporters_are_not_collected(app: str, ready: str, left_
 def serve(cluster: Cluster) -> None:
     cluster.api.served |= {
         SECRETS, DEPLOYMENTS, DAEMON_SETS, JOBS, DISRUPTION_BUDGETS, ROLES, ROLE_BINDINGS,
+        NETWORK_POLICIES,
         SERVICE_ACCOUNTS,
     }  # fmt: skip
     cluster.kubescheduler({"a": 1})
