@@ -13,7 +13,8 @@ from typing import Any, Final
 
 from ..base import names
 from ..base.findings import Finding, format_path
-from ..base.objects import mapping
+from ..base.objects import Object, mapping
+from ..base.platform import Platform
 from ..model.inputs import Inputs
 from ..schedulerconfig.command_line import CONFIG_PATH, FLAG_NAME, normalized_name, parse
 from ..schedulerconfig.flags import VOID_WITH_CONFIG
@@ -66,10 +67,17 @@ class TLSSource:
 
 def tls_source(inputs: Inputs) -> TLSSource | None:
     """The TLS security profile in use; None if none is set."""
-    if inputs.platform.cluster_config:
-        profile = mapping(mapping(inputs.apiserver).get("spec")).get("tlsSecurityProfile")
+    return tls_profile(inputs.platform, inputs.apiserver, inputs.spec)
+
+
+def tls_profile(
+    platform: Platform, apiserver: Object | None, spec: Mapping[str, Any]
+) -> TLSSource | None:
+    """APIServer's TLS security profile, or KubeScheduler's in its `spec`; None if none is set."""
+    if platform.cluster_config:
+        profile = mapping(mapping(apiserver).get("spec")).get("tlsSecurityProfile")
         return TLSSource(profile, "APIServer/cluster ", names.CONFIG_OBSERVATION_DEGRADED, False)
-    profile = inputs.spec.get("tlsSecurityProfile")
+    profile = spec.get("tlsSecurityProfile")
     if profile is None:
         return None
     return TLSSource(profile, "", names.TARGET_CONFIG_DEGRADED, True)

@@ -2,9 +2,8 @@
 
 The profiles are those of openshift/api (config/v1/types_tlssecurityprofile.go), which follow
 Mozilla's (https://wiki.mozilla.org/Security/Server_Side_TLS) and name cipher suites as OpenSSL
-does. Go wants IANA's names: the table is that of openshift/library-go (pkg/crypto/crypto.go,
-openSSLToIANACiphersMap), less the suites that Go's crypto/tls does not have, with which
-kube-scheduler would not start.
+does. Go wants IANA's names, and without a suite that its crypto/tls does not have: kube-scheduler
+would not start.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from ..base.cipher_suites import IANA, OPENSSL
 from ..base.findings import Path, Problem, did_you_mean, listing
 from ..base.objects import mapping
 
@@ -20,33 +20,6 @@ MALFORMED: Final = "Malformed"
 UNSUPPORTED_SUITE: Final = "UnsupportedCipherSuite"
 NO_SUITE: Final = "NoCipherSuite"
 
-IANA: Final[Mapping[str, str]] = {
-    "TLS_AES_128_GCM_SHA256": "TLS_AES_128_GCM_SHA256",
-    "TLS_AES_256_GCM_SHA384": "TLS_AES_256_GCM_SHA384",
-    "TLS_CHACHA20_POLY1305_SHA256": "TLS_CHACHA20_POLY1305_SHA256",
-    "ECDHE-ECDSA-AES128-GCM-SHA256": "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256",
-    "ECDHE-RSA-AES128-GCM-SHA256": "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
-    "ECDHE-ECDSA-AES256-GCM-SHA384": "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384",
-    "ECDHE-RSA-AES256-GCM-SHA384": "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384",
-    "ECDHE-ECDSA-CHACHA20-POLY1305": "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256",
-    "ECDHE-RSA-CHACHA20-POLY1305": "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256",
-    "ECDHE-ECDSA-AES128-SHA256": "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA256",
-    "ECDHE-RSA-AES128-SHA256": "TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA256",
-    "ECDHE-ECDSA-AES128-SHA": "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA",
-    "ECDHE-RSA-AES128-SHA": "TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA",
-    "ECDHE-ECDSA-AES256-SHA": "TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA",
-    "ECDHE-RSA-AES256-SHA": "TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA",
-    "AES128-GCM-SHA256": "TLS_RSA_WITH_AES_128_GCM_SHA256",
-    "AES256-GCM-SHA384": "TLS_RSA_WITH_AES_256_GCM_SHA384",
-    "AES128-SHA256": "TLS_RSA_WITH_AES_128_CBC_SHA256",
-    "AES128-SHA": "TLS_RSA_WITH_AES_128_CBC_SHA",
-    "AES256-SHA": "TLS_RSA_WITH_AES_256_CBC_SHA",
-    "DES-CBC3-SHA": "TLS_RSA_WITH_3DES_EDE_CBC_SHA",
-    "ECDHE-RSA-DES-CBC3-SHA": "TLS_ECDHE_RSA_WITH_3DES_EDE_CBC_SHA",
-}
-"""OpenSSL's name -> IANA's, in the order of preference of the profiles."""
-
-_OPENSSL: Final = {iana: openssl for openssl, iana in IANA.items()}
 _SUITES: Final = tuple(IANA.values())
 
 OLD, INTERMEDIATE, MODERN, CUSTOM = "Old", "Intermediate", "Modern", "Custom"
@@ -116,8 +89,8 @@ def _custom(custom: Any) -> tuple[dict[str, Any], list[Problem]]:
 
 def _unsupported(name: str) -> str:
     """Why a cipher suite is not used, and the fix."""
-    if name in _OPENSSL:
+    if name in OPENSSL:
         return (
-            f'"{name}" is not used, because this field has OpenSSL\'s names; write {_OPENSSL[name]}'
+            f'"{name}" is not used, because this field has OpenSSL\'s names; write {OPENSSL[name]}'
         )
     return f'kube-scheduler has no cipher suite "{name}"{did_you_mean(name, IANA) or "; remove it"}'

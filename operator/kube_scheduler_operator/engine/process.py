@@ -49,6 +49,7 @@ from .handlers import registry
 from .intake import Intake
 from .polling import Poller
 from .reconcile import reconcile
+from .serving import Serving
 from .snapshot_metrics import SnapshotMetrics
 from .snapshots import take_snapshot
 from .watches import watches
@@ -74,6 +75,7 @@ class OperatorOptions:
         port: port of the HTTPS server; 0 lets the system choose.
         tls_cert_file: serving certificate; None: a self-signed one.
         tls_key_file: key of the serving certificate.
+        config_file: OpenShift's GenericOperatorConfig, of which servingInfo is followed.
     """
 
     kubeconfig: str | None
@@ -83,6 +85,7 @@ class OperatorOptions:
     port: int = 8443
     tls_cert_file: Path | None = None
     tls_key_file: Path | None = None
+    config_file: Path | None = None
 
 
 class Operator:
@@ -155,12 +158,14 @@ class Operator:
         options = self._options
         certificate = ServingCertificate(options.tls_cert_file, options.tls_key_file)
         self._metrics.certificate_expires = lambda: certificate.expires
+        serving = Serving(certificate, options.config_file, self._store, self._platform)
         return TelemetryServer(
             render=self._metrics.render,
             authorize=cached(delegated(api)),
             alive=self._alive,
             ready=self._ready,
             certificate=certificate,
+            refresh=serving.refresh,
             host=options.host,
             port=options.port,
         )

@@ -1,7 +1,8 @@
-"""Delegated authentication and authorization of bearer tokens, with a cache.
+"""Delegated authentication and authorization of clients, with a cache.
 
-TokenReview and SubjectAccessReview decide. A client that scrapes metrics needs the verb "get" on
-the nonResourceURL "/metrics".
+A client has a bearer token, which TokenReview decides on, or a certificate, which TLS has verified.
+SubjectAccessReview decides what it may read: one that scrapes metrics needs the verb "get" on the
+nonResourceURL "/metrics".
 """
 
 from __future__ import annotations
@@ -21,8 +22,24 @@ _CACHE_SIZE: Final = 1024  # any client that reaches the port can send tokens
 
 
 @dataclass(frozen=True, slots=True)
+class User:
+    """The user of a client certificate: its common name and organizations."""
+
+    name: str
+    groups: tuple[str, ...]
+
+    @classmethod
+    def of_certificate(cls, certificate: Mapping[str, Any] | None) -> User | None:
+        """The user of a verified certificate, as `ssl` returns it; None without one."""
+        subject = [pair for part in (certificate or {}).get("subject", ()) for pair in part]
+        name = next((value for key, value in subject if key == "commonName"), "")
+        groups = tuple(value for key, value in subject if key == "organizationName")
+        return cls(name, (*groups, "system:authenticated")) if name else None
+
+
+@dataclass(frozen=True, slots=True)
 class AuthorizationResult:
-    """The result for one token and path.
+    """The result for one client and path.
 
     Attributes:
         authenticated: whether the token is valid.
@@ -35,8 +52,11 @@ class AuthorizationResult:
     reason: str = ""
 
 
-Authorize: TypeAlias = Callable[[str, str], Awaitable[AuthorizationResult]]
-"""(token, path) -> result. Raises the errors of the API client."""
+Client: TypeAlias = str | User
+"""A bearer token, or the user of a client certificate."""
+
+Authorize: TypeAlias = Callable[[Client, str], Awaitable[AuthorizationResult]]
+"""(client, path) -> result. Raises the errors of the API client."""
 
 
 class Reviewer(Protocol):
@@ -49,17 +69,20 @@ class Reviewer(Protocol):
 def delegated(api: Reviewer) -> Authorize:
     """An `Authorize` that requests both reviews for every call."""
 
-    async def authorize(token: str, path: str) -> AuthorizationResult:
-        review = await api.create(TOKEN_REVIEWS, _object(TOKEN_REVIEWS, {"token": token}))
-        status = review.get("status") or {}
-        if not status.get("authenticated"):
-            return AuthorizationResult(
-                authenticated=False,
-                allowed=False,
-                reason="the bearer token is not valid in this cluster: create a new one, for "
-                "example with kubectl create token",
-            )
-        user = status.get("user") or {}
+    async def authorize(client: Client, path: str) -> AuthorizationResult:
+        if isinstance(client, User):
+            user: Mapping[str, Any] = {"username": client.name, "groups": list(client.groups)}
+        else:
+            review = await api.create(TOKEN_REVIEWS, _object(TOKEN_REVIEWS, {"token": client}))
+            status = review.get("status") or {}
+            if not status.get("authenticated"):
+                return AuthorizationResult(
+                    authenticated=False,
+                    allowed=False,
+                    reason="the bearer token is not valid in this cluster: create a new one, for "
+                    "example with kubectl create token",
+                )
+            user = status.get("user") or {}
         spec = {
             "user": user.get("username", ""),
             "groups": user.get("groups") or [],
@@ -81,19 +104,22 @@ def delegated(api: Reviewer) -> Authorize:
 
 
 def cached(authorize: Authorize, clock: Callable[[], float] = time.monotonic) -> Authorize:
-    """`authorize` with a cache by token and path.
+    """`authorize` with a cache by client and path.
 
     A result is valid for ALLOWED_SECONDS or REFUSED_SECONDS. Errors are not cached. The cache has
     hashes of tokens only.
     """
-    results: OrderedDict[tuple[bytes, str], tuple[float, AuthorizationResult]] = OrderedDict()
+    results: OrderedDict[tuple[bytes | User, str], tuple[float, AuthorizationResult]] = (
+        OrderedDict()
+    )
 
-    async def lookup(token: str, path: str) -> AuthorizationResult:
-        key = (hashlib.sha256(token.encode()).digest(), path)
+    async def lookup(client: Client, path: str) -> AuthorizationResult:
+        hashed = hashlib.sha256(client.encode()).digest() if isinstance(client, str) else client
+        key = (hashed, path)
         entry = results.get(key)
         if entry and clock() < entry[0]:
             return entry[1]
-        result = await authorize(token, path)
+        result = await authorize(client, path)
         seconds = ALLOWED_SECONDS if result.allowed else REFUSED_SECONDS
         results[key] = (clock() + seconds, result)
         results.move_to_end(key)

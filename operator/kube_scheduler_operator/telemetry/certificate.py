@@ -1,4 +1,7 @@
-"""The serving certificate: from files, reloaded when they change, or self-signed.
+"""The TLS contexts of the operator's port: its certificate, its settings and the clients' CA.
+
+The certificate comes from files, and is reloaded when they change, or is self-signed until they
+exist.
 
 A rotated certificate is first loaded into a TLS context of its own, and then used for new
 handshakes. An invalid pair, such as a new certificate with the old key in the middle of a rotation,
@@ -19,6 +22,7 @@ from typing import Final
 
 from ..base import x509
 from ..base.klog import kv
+from .tls_settings import TLSSettings
 
 log = logging.getLogger(__name__)
 
@@ -49,16 +53,27 @@ class ServingCertificate:
 
         Args:
             certificate_file: PEM, the server's own certificate first.
-            key_file: PEM. If both are None, or neither exists, a self-signed one is created.
+            key_file: PEM. If both are None, or while neither exists, a self-signed one is used.
 
         Raises:
             CertificateError: only one is set or exists, they do not match, or a self-signed one
                 cannot be created.
         """
         self._files = _files(certificate_file, key_file)
-        self._loaded = _read(*self._files) if self._files else _self_signed()
+        self._self_signed = self._files is None or not _exist(self._files)
+        if self._files is None or self._self_signed:
+            self._loaded = _self_signed()
+        else:
+            self._loaded = _read(*self._files)
+        if self._files is not None and self._self_signed:
+            log.info(
+                "Serving certificate not found, using a self-signed one until it exists",
+                extra=kv(file=str(certificate_file)),
+            )
         self._refused: _Pair | None = None
-        self._current = _context(self._loaded)
+        self._settings = TLSSettings()
+        self._client_ca = ""
+        self._current = self._context(self._loaded)
         self.context = _bare_context()
         self.context.sni_callback = self._choose
 
@@ -69,12 +84,14 @@ class ServingCertificate:
         """
         if self._files is None:
             return False
+        if self._self_signed and not _exist(self._files):
+            return False
         pair: _Pair | None = None
         try:
             pair = _read(*self._files)
             if pair in (self._loaded, self._refused):
                 return False
-            self._current = _context(pair)
+            self._current = self._context(pair)
         except CertificateError as error:
             if pair is not None:
                 self._refused = pair
@@ -83,8 +100,24 @@ class ServingCertificate:
                 extra=kv(err=str(error)),
             )
             return False
-        self._loaded = pair
+        self._loaded, self._self_signed = pair, False
         log.info("Serving certificate reloaded", extra=kv(file=str(self._files[0])))
+        return True
+
+    def use(self, settings: TLSSettings, client_ca: str = "") -> bool:
+        """Set TLS versions, cipher suites and the CA of client certificates for new handshakes.
+
+        Clients need no certificate. Returns whether something changed; a CA that cannot be loaded
+        is logged and means that no client certificate is accepted.
+        """
+        if (settings, client_ca) == (self._settings, self._client_ca):
+            return False
+        self._settings, self._client_ca = settings, client_ca
+        # OpenSSL takes versions and the request for a certificate from the context of the
+        # connection's start, cipher suites and CAs from the one that is chosen below.
+        self._current = self._context(self._loaded)
+        settings.apply(self.context)
+        self.context.verify_mode = self._current.verify_mode
         return True
 
     @property
@@ -98,20 +131,30 @@ class ServingCertificate:
         # Called in every handshake, also without a server name, before a certificate is chosen.
         connection.context = self._current
 
+    def _context(self, pair: _Pair) -> ssl.SSLContext:
+        """A context with `pair`; OpenSSL loads files only, so `pair` is written to private ones."""
+        context = _bare_context()
+        self._settings.apply(context)
+        if self._client_ca:
+            try:
+                context.load_verify_locations(cadata=self._client_ca)
+                context.verify_mode = ssl.CERT_OPTIONAL
+            except (ssl.SSLError, ValueError) as error:
+                log.warning("Cannot load the CA of client certificates: %s", error)
+        _load_pair(context, pair)
+        return context
+
 
 def _files(certificate_file: Path | None, key_file: Path | None) -> tuple[Path, Path] | None:
     if certificate_file is None and key_file is None:
         return None
     if certificate_file is None or key_file is None:
         raise CertificateError("set both --tls-cert-file and --tls-private-key-file, or neither")
-    present = [file for file in (certificate_file, key_file) if file.exists()]
-    if not present:
-        log.info(
-            "Serving certificate not found, using a self-signed one until the next start",
-            extra=kv(file=str(certificate_file)),
-        )
-        return None
     return certificate_file, key_file
+
+
+def _exist(files: tuple[Path, Path]) -> bool:
+    return any(file.exists() for file in files)
 
 
 def _read(certificate_file: Path, key_file: Path) -> _Pair:
@@ -130,9 +173,7 @@ def _bare_context() -> ssl.SSLContext:
     return context
 
 
-def _context(pair: _Pair) -> ssl.SSLContext:
-    """A context with `pair`; OpenSSL loads files only, so `pair` is written to private ones."""
-    context = _bare_context()
+def _load_pair(context: ssl.SSLContext, pair: _Pair) -> None:
     with tempfile.TemporaryDirectory(prefix="serving-cert-") as directory:
         certificate, key = Path(directory, "tls.crt"), Path(directory, "tls.key")
         certificate.write_bytes(pair.certificate)
@@ -146,7 +187,6 @@ def _context(pair: _Pair) -> ssl.SSLContext:
                 f"cannot load the serving certificate and its key: {error}: they must be "
                 "unencrypted PEM and belong together"
             ) from error
-    return context
 
 
 def _self_signed() -> _Pair:

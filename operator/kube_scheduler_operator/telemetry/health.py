@@ -78,6 +78,11 @@ class HealthServer:
         await self._listener.start(host, port)
         return self._listener.address
 
+    def close_connections(self) -> None:
+        """Close all connections, of which most are idle; clients repeat an unanswered request."""
+        for connection in self._runner.server.connections if self._runner.server else ():
+            connection.force_close()
+
     async def stop(self) -> None:
         """Stop listening and give requests in progress two seconds."""
         if self._listener is not None:

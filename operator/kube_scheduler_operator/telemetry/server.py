@@ -16,7 +16,7 @@ from typing import Final, TypeAlias
 from aiohttp import web
 
 from ..base.klog import kv
-from .authorize import Authorize
+from .authorize import Authorize, Client, User
 from .certificate import ServingCertificate
 from .health import Checks, HealthServer
 
@@ -25,7 +25,10 @@ log = logging.getLogger(__name__)
 MAX_IN_FLIGHT: Final = 64
 REQUEST_SECONDS: Final = 10.0  # Prometheus gives up after 10 s by default
 KEEP_ALIVE_SECONDS: Final = 90.0  # longer than the usual scrape interval: one handshake is enough
-RELOAD_SECONDS: Final = 5.0
+REFRESH_SECONDS: Final = 2.0
+
+Refresh: TypeAlias = Callable[[], Awaitable[bool]]
+"""Updates the certificate and its context; whether open connections have outdated settings."""
 
 Render: TypeAlias = Callable[[str], tuple[bytes, str]]
 """Accept header -> body and Content-Type; see `metrics.OperatorMetrics.render`."""
@@ -48,6 +51,7 @@ class TelemetryServer:
         alive: Checks,
         ready: Checks,
         certificate: ServingCertificate | None,
+        refresh: Refresh | None = None,
         host: str = "0.0.0.0",
         port: int = 8443,
     ) -> None:
@@ -55,13 +59,14 @@ class TelemetryServer:
 
         `authorize` applies to /metrics; `alive` has the checks of /healthz and /livez, `ready`
         those of /readyz. Without a certificate it serves plain HTTP, for tests and for a proxy in
-        the same Pod.
+        the same Pod. `refresh` is called every REFRESH_SECONDS.
         """
         self.port = port
         self._host = host
         self._render = render
         self._authorize = authorize
         self._certificate = certificate
+        self._refresh = refresh
         self._in_flight = 0
         self._server = HealthServer(
             self._metrics,
@@ -70,29 +75,32 @@ class TelemetryServer:
             middlewares=[self._limit],
             keep_alive=KEEP_ALIVE_SECONDS,
         )
-        self._reloader: asyncio.Task[None] | None = None
+        self._refresher: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         """Open the port. Raises OSError if it is in use."""
         context: ssl.SSLContext | None = None
         if self._certificate is not None:
             context = self._certificate.context
-            self._reloader = asyncio.create_task(self._reload(self._certificate))
+        if self._refresh is not None:
+            await self._refresh()
+            self._refresher = asyncio.create_task(self._keep_fresh(self._refresh))
         _, self.port = await self._server.start(self._host, self.port, context)
         log.info("Serving metrics and health", extra=kv(host=self._host, port=self.port))
 
     async def stop(self) -> None:
         """Close the port; requests in progress have two seconds to end."""
-        if self._reloader is not None:
-            self._reloader.cancel()
+        if self._refresher is not None:
+            self._refresher.cancel()
             with contextlib.suppress(asyncio.CancelledError):
-                await self._reloader
+                await self._refresher
         await self._server.stop()
 
-    async def _reload(self, certificate: ServingCertificate) -> None:
+    async def _keep_fresh(self, refresh: Refresh) -> None:
         while True:
-            await asyncio.sleep(RELOAD_SECONDS)
-            await asyncio.to_thread(certificate.reload)
+            await asyncio.sleep(REFRESH_SECONDS)
+            if await refresh():
+                self._server.close_connections()
 
     @web.middleware
     async def _limit(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
@@ -111,12 +119,11 @@ class TelemetryServer:
             self._in_flight -= 1
 
     async def _metrics(self, request: web.Request) -> web.Response:
-        scheme, _, token = request.headers.get("Authorization", "").partition(" ")
-        token = token.strip()
-        if scheme.lower() != "bearer" or not token:
+        client = _client(request)
+        if not client:
             return _unauthorized("a bearer token is required, for example of a ServiceAccount")
         try:
-            result = await self._authorize(token, request.path)
+            result = await self._authorize(client, request.path)
         except Exception as error:  # refuse the request and keep serving
             log.warning(
                 "Cannot authorize a request for metrics", extra=kv(err=type(error).__name__)
@@ -130,6 +137,16 @@ class TelemetryServer:
         response = web.Response(body=body, headers={"Content-Type": content_type})
         response.enable_compression()
         return response
+
+
+def _client(request: web.Request) -> Client:
+    """The client of a request: by its certificate, else by its token; empty: neither."""
+    connection = request.get_extra_info("ssl_object")
+    user = User.of_certificate(connection.getpeercert()) if connection is not None else None
+    if user is not None:
+        return user
+    scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else ""
 
 
 def _unauthorized(reason: str) -> web.Response:

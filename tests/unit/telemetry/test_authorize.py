@@ -8,7 +8,7 @@ import pytest
 
 from kube_scheduler_operator.kube.resource import SUBJECT_ACCESS_REVIEWS, TOKEN_REVIEWS, Resource
 from kube_scheduler_operator.telemetry import authorize
-from kube_scheduler_operator.telemetry.authorize import AuthorizationResult, cached, delegated
+from kube_scheduler_operator.telemetry.authorize import AuthorizationResult, User, cached, delegated
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -124,3 +124,38 @@ async def test_cache_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     await ask("c", "/")
     await ask("a", "/")
     assert [token for token, _ in asked.calls] == ["a", "b", "c", "a"]
+
+
+async def test_the_user_of_a_certificate_needs_no_token_review() -> None:
+    api = FakeApi()
+    user = User(PROMETHEUS, ("system:authenticated",))
+    decision = await cached(delegated(api))(user, "/metrics")
+    assert decision == AuthorizationResult(authenticated=True, allowed=True)
+    ((resource, review),) = api.created
+    assert resource == SUBJECT_ACCESS_REVIEWS
+    assert (review["spec"]["user"], review["spec"]["groups"]) == (
+        PROMETHEUS, ["system:authenticated"],
+    )  # fmt: skip
+    other = await delegated(api)(User("other", ()), "/metrics")
+    assert (other.authenticated, other.allowed) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("certificate", "user"),
+    [
+        (None, None),
+        ({}, None),
+        ({"subject": ((("organizationName", "g"),),)}, None),
+        (
+            {
+                "subject": (
+                    (("organizationName", "g"), ("organizationName", "h")),
+                    (("commonName", "u"),),
+                )
+            },
+            User("u", ("g", "h", "system:authenticated")),
+        ),
+    ],
+)
+def test_the_subject_of_a_certificate_is_the_user(certificate: Any, user: User | None) -> None:
+    assert User.of_certificate(certificate) == user

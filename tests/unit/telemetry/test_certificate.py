@@ -10,43 +10,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kube_scheduler_operator.telemetry.certificate import CertificateError, ServingCertificate
+from kube_scheduler_operator.telemetry.tls_settings import TLSSettings
+
+from ..conftest import CertificateFiles
+from .handshakes import handshake
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from ..conftest import CertificateFiles
-
-
-def handshake(
-    server: ssl.SSLContext,
-    *,
-    server_name: str | None = "localhost",
-    maximum: ssl.TLSVersion = ssl.TLSVersion.MAXIMUM_SUPPORTED,
-) -> bytes:
-    """The certificate (DER) that a client gets, without a network in between."""
-    client_context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    client_context.check_hostname = False
-    client_context.verify_mode = ssl.CERT_NONE
-    client_context.minimum_version = ssl.TLSVersion.MINIMUM_SUPPORTED
-    client_context.maximum_version = maximum
-    client_context.set_ciphers("ALL:@SECLEVEL=0")  # otherwise the client refuses old versions
-    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
-    client = client_context.wrap_bio(to_client, to_server, server_hostname=server_name)
-    peer = server.wrap_bio(to_server, to_client, server_side=True)
-    pending = [client, peer]
-    for _ in range(10):
-        for side in list(pending):
-            try:
-                side.do_handshake()
-            except ssl.SSLWantReadError:
-                continue
-            pending.remove(side)
-        if not pending:
-            break
-    assert not pending
-    der = client.getpeercert(binary_form=True)
-    assert der is not None
-    return der
 
 
 def der(files: CertificateFiles) -> bytes:
@@ -64,14 +34,15 @@ def test_certificate_from_files_is_served(
     served: CertificateFiles, server_name: str | None, version: ssl.TLSVersion
 ) -> None:
     serving = ServingCertificate(served.certificate, served.key)
-    assert handshake(serving.context, server_name=server_name, maximum=version) == der(served)
+    agreed = handshake(serving.context, server_name=server_name, version=version)
+    assert agreed.certificate == der(served)
 
 
 @pytest.mark.filterwarnings("ignore:ssl.TLSVersion.TLSv1_1 is deprecated")
 def test_old_tls_is_refused(served: CertificateFiles) -> None:
     serving = ServingCertificate(served.certificate, served.key)
     with pytest.raises(ssl.SSLError, match="UNSUPPORTED_PROTOCOL"):
-        handshake(serving.context, maximum=ssl.TLSVersion.TLSv1_1)
+        handshake(serving.context, version=ssl.TLSVersion.TLSv1_1)
 
 
 def test_rotated_certificate_is_used_by_the_next_handshake(
@@ -82,7 +53,7 @@ def test_rotated_certificate_is_used_by_the_next_handshake(
     assert serving.reload() is False
     copy(second_certificate, served)
     assert serving.reload() is True
-    assert handshake(context) == der(second_certificate)
+    assert handshake(context).certificate == der(second_certificate)
     assert serving.reload() is False
 
 
@@ -98,10 +69,10 @@ def test_incomplete_rotation_changes_nothing(
         assert serving.reload() is False
         assert serving.reload() is False
     assert len(caplog.records) == 1, "the same invalid pair is reported once"
-    assert handshake(serving.context) == der(first_certificate)
+    assert handshake(serving.context).certificate == der(first_certificate)
     served.key.write_bytes(second_certificate.key.read_bytes())
     assert serving.reload() is True
-    assert handshake(serving.context) == der(second_certificate)
+    assert handshake(serving.context).certificate == der(second_certificate)
 
 
 def test_removed_files_change_nothing(
@@ -110,7 +81,7 @@ def test_removed_files_change_nothing(
     serving = ServingCertificate(served.certificate, served.key)
     served.certificate.unlink()
     assert serving.reload() is False
-    assert handshake(serving.context) == der(first_certificate)
+    assert handshake(serving.context).certificate == der(first_certificate)
 
 
 def test_self_signed_certificate_without_files() -> None:
@@ -119,9 +90,16 @@ def test_self_signed_certificate_without_files() -> None:
     assert serving.reload() is False
 
 
-def test_self_signed_certificate_until_the_files_exist(tmp_path: Path) -> None:
-    serving = ServingCertificate(tmp_path / "tls.crt", tmp_path / "tls.key")
+def test_self_signed_certificate_until_the_files_exist(
+    tmp_path: Path, first_certificate: CertificateFiles
+) -> None:
+    files = CertificateFiles(tmp_path / "tls.crt", tmp_path / "tls.key")
+    serving = ServingCertificate(files.certificate, files.key)
     assert handshake(serving.context, server_name=None)
+    assert serving.reload() is False
+    copy(first_certificate, files)
+    assert serving.reload() is True
+    assert handshake(serving.context, server_name=None).certificate == der(first_certificate)
 
 
 @pytest.mark.parametrize(
@@ -160,3 +138,46 @@ def test_error_of_openssl_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path:
     monkeypatch.setattr(shutil, "which", lambda _name: str(fake))
     with pytest.raises(CertificateError, match="unknown option -addext"):
         ServingCertificate(None, None)
+
+
+def test_a_rotated_certificate_keeps_settings_and_client_ca(
+    served: CertificateFiles,
+    first_certificate: CertificateFiles,
+    second_certificate: CertificateFiles,
+) -> None:
+    serving = ServingCertificate(served.certificate, served.key)
+    serving.use(TLSSettings("VersionTLS13"), first_certificate.certificate.read_text())
+    copy(second_certificate, served)
+    assert serving.reload() is True
+    with pytest.raises(ssl.SSLError):
+        handshake(serving.context, version=ssl.TLSVersion.TLSv1_2)
+    agreed = handshake(serving.context, client=first_certificate)
+    assert agreed.certificate == der(second_certificate)
+    assert "first" in str(agreed.client)
+
+
+def test_a_client_certificate_is_verified_and_none_is_required(
+    served: CertificateFiles,
+    first_certificate: CertificateFiles,
+    second_certificate: CertificateFiles,
+) -> None:
+    serving = ServingCertificate(served.certificate, served.key)
+    assert handshake(serving.context, client=second_certificate).client is None, "not requested"
+    serving.use(TLSSettings(), second_certificate.certificate.read_text())
+    assert "second" in str(handshake(serving.context, client=second_certificate).client)
+    assert not handshake(serving.context).client
+    with pytest.raises(ssl.SSLError):
+        handshake(serving.context, client=first_certificate)
+    serving.use(TLSSettings(), first_certificate.certificate.read_text())
+    with pytest.raises(ssl.SSLError):
+        handshake(serving.context, client=second_certificate)
+
+
+def test_an_invalid_client_ca_accepts_no_client_certificate(
+    served: CertificateFiles, second_certificate: CertificateFiles, caplog: pytest.LogCaptureFixture
+) -> None:
+    serving = ServingCertificate(served.certificate, served.key)
+    assert serving.use(TLSSettings(), "no certificate") is True
+    assert serving.use(TLSSettings(), "no certificate") is False, "it is reported once"
+    assert "Cannot load the CA of client certificates" in caplog.text
+    assert handshake(serving.context, client=second_certificate).client is None

@@ -11,10 +11,11 @@ import aiohttp
 import pytest
 
 from kube_scheduler_operator.telemetry import server as server_module
-from kube_scheduler_operator.telemetry.authorize import AuthorizationResult
+from kube_scheduler_operator.telemetry.authorize import AuthorizationResult, User
 from kube_scheduler_operator.telemetry.certificate import ServingCertificate
 from kube_scheduler_operator.telemetry.metrics import OperatorMetrics
 from kube_scheduler_operator.telemetry.server import TelemetryServer
+from kube_scheduler_operator.telemetry.tls_settings import TLSSettings
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -186,8 +187,12 @@ async def test_certificate_is_reloaded_while_serving(
     served: CertificateFiles,
     second_certificate: CertificateFiles,
 ) -> None:
-    monkeypatch.setattr(server_module, "RELOAD_SECONDS", 0.01)
+    monkeypatch.setattr(server_module, "REFRESH_SECONDS", 0.01)
     certificate = ServingCertificate(served.certificate, served.key)
+
+    async def refresh() -> bool:
+        certificate.reload()
+        return False
 
     async def served_certificate(port: int) -> bytes:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -202,7 +207,7 @@ async def test_certificate_is_reloaded_while_serving(
         assert isinstance(der, bytes)
         return der
 
-    async with running(certificate=certificate) as server:
+    async with running(certificate=certificate, refresh=refresh) as server:
         first = ssl.PEM_cert_to_DER_cert(served.certificate.read_text())
         assert await served_certificate(server.port) == first
         served.key.write_bytes(second_certificate.key.read_bytes())
@@ -219,3 +224,54 @@ async def test_port_is_free_after_stop() -> None:
         port = first.port
     async with running(port=port) as second:
         assert second.port == port
+
+
+async def test_outdated_settings_end_open_connections(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(server_module, "REFRESH_SECONDS", 0.01)
+    outdated = False
+
+    async def refresh() -> bool:
+        nonlocal outdated
+        changed, outdated = outdated, False
+        return changed
+
+    async with running(refresh=refresh) as server:
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        for _ in range(2):  # the connection is kept open
+            writer.write(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert (await reader.readline()).startswith(b"HTTP/1.1 200")
+            await reader.readuntil(b"ok\nok\n")
+        outdated = True
+        assert await asyncio.wait_for(reader.read(), 5) == b"", "the server closes it"
+        writer.close()
+
+
+@pytest.mark.parametrize(
+    ("client_ca", "status"), [("second", 200), ("", 401)], ids=["requested", "not-requested"]
+)
+async def test_a_client_certificate_identifies_a_client_without_a_token(
+    served: CertificateFiles,
+    second_certificate: CertificateFiles,
+    client_ca: str,
+    status: int,
+) -> None:
+    certificate = ServingCertificate(served.certificate, served.key)
+    certificate.use(TLSSettings(), second_certificate.certificate.read_text() if client_ca else "")
+    seen: list[object] = []
+
+    async def allow(client: object, _path: str) -> AuthorizationResult:
+        seen.append(client)
+        return DECISIONS["good"]
+
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    context.load_cert_chain(second_certificate.certificate, second_certificate.key)
+    async with (
+        running(certificate=certificate, authorize=allow) as server,
+        aiohttp.ClientSession() as session,
+        session.get(f"https://127.0.0.1:{server.port}/metrics", ssl=context) as response,
+    ):
+        assert response.status == status
+    assert seen == ([User("second", ("system:authenticated",))] if client_ca else [])

@@ -1,0 +1,42 @@
+"""The file of `--config`: OpenShift's GenericOperatorConfig, of which `servingInfo` is used."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from ..base.objects import mapping
+
+KIND = "GenericOperatorConfig"
+
+
+class OperatorConfigError(ValueError):
+    """A file that cannot be used; the message has the problem and the fix."""
+
+
+def read_serving_info(path: Path) -> Mapping[str, Any]:
+    """`servingInfo` of the file; empty if the field or the file does not exist.
+
+    Raises:
+        OperatorConfigError: the file is not a GenericOperatorConfig.
+        OSError: the file cannot be read.
+    """
+    try:
+        text = path.read_text()
+    except FileNotFoundError:
+        return {}
+    try:
+        document = yaml.safe_load(text)
+    except (yaml.YAMLError, ValueError) as error:
+        raise OperatorConfigError(f"it is not YAML: {str(error).splitlines()[0]}") from error
+    if document is None:
+        return {}
+    if not isinstance(document, Mapping) or document.get("kind") != KIND:
+        raise OperatorConfigError(f"it must be an object of kind {KIND}")
+    serving_info = document.get("servingInfo")
+    if serving_info is not None and not isinstance(serving_info, Mapping):
+        raise OperatorConfigError("servingInfo must be an object, such as {minTLSVersion: …}")
+    return mapping(serving_info)
