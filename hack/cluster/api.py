@@ -53,22 +53,38 @@ class Api:
         self._context.load_cert_chain(pki / "admin.crt", pki / "admin.key")
         self._kept = threading.local()
 
-    def request(self, method: str, path: str, body: Object | str | None = None) -> Object:
+    def request(
+        self,
+        method: str,
+        path: str,
+        body: Object | str | None = None,
+        *,
+        content_type: str = "",
+    ) -> Object:
         """Make one request and return the object of the response; see `text`."""
-        return _object(self.text(method, path, body))
+        return _object(self.text(method, path, body, content_type=content_type))
 
-    def text(self, method: str, path: str, body: Object | str | None = None) -> str:
+    def text(
+        self,
+        method: str,
+        path: str,
+        body: Object | str | None = None,
+        *,
+        content_type: str = "",
+    ) -> str:
         """Make one request and return the text of the response.
 
         Args:
             method: of HTTP.
             path: with its query.
             body: an object, or JSON that Python has no value for.
+            content_type: of the body; empty: JSON, in a PATCH a merge patch.
 
         Raises:
             ApiError: It was refused, or there was no answer.
         """
-        kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
+        usual = "application/merge-patch+json" if method == "PATCH" else "application/json"
+        kind = content_type or usual
         content = json.dumps(body) if isinstance(body, dict) else body and body.encode()
         for fresh in (False, True):
             server = self._connection(fresh=fresh)

@@ -103,6 +103,12 @@ def parser() -> argparse.ArgumentParser:
     logs.add_argument("component", nargs="?", help="for example etcd or dev-worker-kubelet")
     logs.set_defaults(run=_logs)
 
+    release = commands.add_parser(
+        "release", parents=[named], help="keep an OpenShift sandbox at its release; up starts it"
+    )
+    release.add_argument("--render", metavar="OVERLAY", help="only render its manifests")
+    release.set_defaults(run=_release)
+
     node = commands.add_parser("node", parents=[named, on_node], help="break and mend a node")
     node.add_argument("action", choices=["start", "stop", "kill-kubelet"])
     node.set_defaults(run=_node)
@@ -172,6 +178,17 @@ def _logs(options: argparse.Namespace) -> None:
         known = ", ".join(lifecycle.daemons(sandbox))
         raise SandboxError(f"there is no log of {options.component}; there may be of: {known}")
     sys.stdout.write(file.read_text(errors="replace"))
+
+
+def _release(options: argparse.Namespace) -> None:
+    # What needs libraries is imported only here: the other commands need none.
+    from cluster import release
+
+    sandbox = model.require(options.name)
+    if options.render:
+        release.render(sandbox, options.render)
+    else:
+        release.keep(sandbox)
 
 
 def _node(options: argparse.Namespace) -> None:

@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cluster import images, node_files, nodes, paths, pki
+from cluster import images, node_files, nodes, paths, pki, processes
 from cluster.api import Api, ApiError, wait
 from cluster.console import SandboxError, run, step
 
@@ -25,8 +25,18 @@ VERSION = "4.20.0-sandbox"
 
 CLIENT_CERTIFICATE = "kube-scheduler-client-cert-key"
 _MANAGED = "openshift-config-managed"
+MONITORING = "openshift-monitoring"
+_NAMESPACES = (
+    "openshift-config", _MANAGED, "openshift-dns", "openshift-etcd", MONITORING,
+    "openshift-user-workload-monitoring",
+)  # fmt: skip
+"""Those of other operators, to which this one's manifests and the tests of OpenShift's refer."""
 _GROUP = "/apis/config.openshift.io/v1"
 _TEMPLATES = paths.TEMPLATES / "openshift"
+VERSION_OPERATOR = "version-operator"
+"""The daemon that keeps the release applied."""
+
+_PYTHON = paths.REPOSITORY / ".venv/bin/python"
 _PROGRAM = paths.REPOSITORY / ".venv/bin/kube-scheduler-operator"
 _GATES = {
     "enabled": ["NodeInclusionPolicyInPodTopologySpread", "AdminNetworkPolicy"],
@@ -42,8 +52,10 @@ def create_objects(sandbox: Sandbox, api: Api) -> None:
     kubectl = (sandbox.state / "bin/kubectl", f"--kubeconfig={sandbox.kubeconfig}")
     run(*kubectl, "apply", "--server-side", "-f", _TEMPLATES / "crds.yaml")
     run(*kubectl, "wait", "--for=condition=Established", "--timeout=30s", "crd", "--all")
-    for namespace in ("openshift-config", _MANAGED):
+    for namespace in _NAMESPACES:
         api.create("/api/v1/namespaces", {"metadata": {"name": namespace}})
+    accounts = f"/api/v1/namespaces/{MONITORING}/serviceaccounts"
+    api.create(accounts, {"metadata": {"name": "prometheus-k8s"}})
     single = sum(node.control_plane for node in sandbox.nodes) == 1
     topology = "SingleReplica" if single else "HighlyAvailable"
     gates = {kind: [{"name": name} for name in found] for kind, found in _GATES.items()}
@@ -92,6 +104,20 @@ def _create(api: Api, plural: str, kind: str, name: str, status: Object) -> None
     api.create(f"{_GROUP}/{plural}", {**base, "spec": {}})
     if status:
         api.request("PATCH", f"{_GROUP}/{plural}/{name}/status", {"status": status})
+
+
+def install_release(sandbox: Sandbox, overlay: Path) -> None:
+    """Render the release's manifests, and keep them applied from now on.
+
+    Raises:
+        SandboxError: the operator's program is not there yet, or a manifest cannot be rendered.
+    """
+    if not _PYTHON.exists():
+        raise SandboxError("a release is rendered with the operator's libraries: run hack/setup")
+    program = (_PYTHON, paths.REPOSITORY / "hack/sandbox", "release", "--name", sandbox.name)
+    run(*program, "--render", overlay)
+    processes.terminate(sandbox, VERSION_OPERATOR)  # it may have the code of before
+    processes.spawn(sandbox, VERSION_OPERATOR, program)
 
 
 def write_bootstrap(sandbox: Sandbox) -> None:

@@ -29,11 +29,14 @@ def deploy(sandbox: Sandbox) -> None:
     load_image(sandbox)
     api = Api(sandbox)
     with step("operator Available"):
-        kubectl = (sandbox.state / "bin/kubectl", f"--kubeconfig={sandbox.kubeconfig}")
-        apply = ("apply", "--server-side", "--force-conflicts")
-        run(*kubectl, *apply, "-k", paths.REPOSITORY / "crds")
-        run(*kubectl, "wait", "--for=condition=Established", "--timeout=30s", "crd", "--all")
-        run(*kubectl, *apply, "-k", _overlay(sandbox))
+        if sandbox.platform == OPENSHIFT:
+            openshift.install_release(sandbox, _overlay(sandbox))
+        else:
+            kubectl = (sandbox.state / "bin/kubectl", f"--kubeconfig={sandbox.kubeconfig}")
+            apply = ("apply", "--server-side", "--force-conflicts")
+            run(*kubectl, *apply, "-k", paths.REPOSITORY / "crds")
+            run(*kubectl, "wait", "--for=condition=Established", "--timeout=30s", "crd", "--all")
+            run(*kubectl, *apply, "-k", _overlay(sandbox))
         wait(
             lambda: _available(sandbox, api),
             _TIMEOUT,
@@ -65,6 +68,8 @@ def _overlay(sandbox: Sandbox) -> Path:
         ]
         target = {"kind": "Deployment", "name": sandbox.operator_deployment}
         document["patches"] = [{"target": target, "patch": json.dumps(patch)}]
+        monitoring = paths.REPOSITORY / "deploy/monitoring/openshift"
+        document["components"] = [os.path.relpath(monitoring.resolve(), folder.resolve())]
     paths.write_atomically(folder / "kustomization.yaml", json.dumps(document, indent=2))
     return folder
 

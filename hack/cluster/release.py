@@ -1,0 +1,28 @@
+"""The release of an OpenShift sandbox: rendering its manifests, and keeping them applied."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import yaml
+
+from cluster import openshift, paths, payload
+from cluster.console import run
+from cluster.version_operator import VersionOperator
+
+if TYPE_CHECKING:
+    from cluster.model import Sandbox
+
+
+def render(sandbox: Sandbox, overlay: str) -> None:
+    """Write the release's manifests, from the kinds in crds/ and an overlay of deploy/."""
+    kubectl = sandbox.state / "bin/kubectl"
+    texts = [run(kubectl, "kustomize", folder) for folder in (paths.REPOSITORY / "crds", overlay)]
+    manifests = [one for text in texts for one in yaml.safe_load_all(text) if one]
+    folder = VersionOperator(sandbox, openshift.VERSION).folder
+    payload.write(folder, manifests, openshift.VERSION, sandbox.kubernetes)
+
+
+def keep(sandbox: Sandbox) -> None:
+    """Keep them applied until the process is ended."""
+    VersionOperator(sandbox, openshift.VERSION).run()
