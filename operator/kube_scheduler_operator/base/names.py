@@ -45,6 +45,7 @@ INSTALLER: Final = "installer"  # pods installer-N-NODE, their app label and the
 RESTORE: Final = "restore"  # pods restore-NODE, which undo the adoption on a node
 GUARD: Final = "guard"  # pods guard-NODE, their app label and their container
 PREFLIGHT: Final = "preflight"  # container of the installer pod
+OPERATOR_CONFIG_KEY: Final = "config.yaml"  # of the ConfigMap that configures the operator
 CLIENT_CA: Final = (
     "extension-apiserver-authentication"  # ConfigMap of kube-system, the API server's
 )

@@ -66,11 +66,13 @@ class OperatorNames:
         deployment: its Deployment.
         account: its ServiceAccount.
         lease: the Lease of its leader election.
+        config: the ConfigMap in which the cluster configures it; empty: there is none.
     """
 
     deployment: str = names.PROGRAM
     account: str = names.PROGRAM
     lease: str = names.LEASE
+    config: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,6 +207,7 @@ OPENSHIFT = Platform(
         account="openshift-kube-scheduler-operator",
         # OpenShift's own operator has the same Lease, so the two never lead at the same time.
         lease="openshift-cluster-kube-scheduler-operator-lock",
+        config="openshift-kube-scheduler-operator-config",
     ),
     former_operator=OperatorNames(),
     network_policies=("default-deny-all", "installer-pruner"),

@@ -75,7 +75,6 @@ class OperatorOptions:
         port: port of the HTTPS server; 0 lets the system choose.
         tls_cert_file: serving certificate; None: a self-signed one.
         tls_key_file: key of the serving certificate.
-        config_file: OpenShift's GenericOperatorConfig, of which servingInfo is followed.
     """
 
     kubeconfig: str | None
@@ -85,7 +84,6 @@ class OperatorOptions:
     port: int = 8443
     tls_cert_file: Path | None = None
     tls_key_file: Path | None = None
-    config_file: Path | None = None
 
 
 class Operator:
@@ -158,7 +156,7 @@ class Operator:
         options = self._options
         certificate = ServingCertificate(options.tls_cert_file, options.tls_key_file)
         self._metrics.certificate_expires = lambda: certificate.expires
-        serving = Serving(certificate, options.config_file, self._store, self._platform)
+        serving = Serving(certificate, self._store, self._platform)
         return TelemetryServer(
             render=self._metrics.render,
             authorize=cached(delegated(api)),

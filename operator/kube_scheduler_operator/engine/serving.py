@@ -1,7 +1,8 @@
 """Keeps the operator's port up to date: its certificate, TLS settings and the clients' CA.
 
-The TLS settings are those of the file of `--config`, where the cluster writes them; otherwise the
-TLS security profile that the schedulers follow. Standby replicas follow them, too.
+The TLS settings are those of the ConfigMap in which the cluster configures the operator; otherwise
+the TLS security profile that the schedulers follow. The ConfigMap is watched instead of mounted: a
+kubelet takes more than a minute to update a file. Standby replicas follow all of it, too.
 """
 
 from __future__ import annotations
@@ -9,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from ..base import names
@@ -22,7 +22,7 @@ from ..kube import resource as kinds
 from ..kube.resource import ObjectRef
 from ..kube.store import Store
 from ..telemetry.certificate import ServingCertificate
-from ..telemetry.operator_config import OperatorConfigError, read_serving_info
+from ..telemetry.operator_config import OperatorConfigError, parse_serving_info
 from ..telemetry.tls_settings import TLSSettings, TLSSettingsError
 
 log = logging.getLogger(__name__)
@@ -40,12 +40,13 @@ class Serving:
     def __init__(
         self,
         certificate: ServingCertificate,
-        config_file: Path | None,
         store: Store,
         platform: Platform,
     ) -> None:
         self.certificate = certificate
-        self._config_file = config_file
+        self._config = ObjectRef(
+            kinds.CONFIG_MAPS, platform.operator_namespace, platform.operator.config
+        )
         self._store = store
         self._platform = platform
         self._settings = TLSSettings()
@@ -67,10 +68,11 @@ class Serving:
     def _current(self) -> TLSSettings:
         """The settings of the first source that has any; after an error, those in use."""
         try:
-            info = read_serving_info(self._config_file) if self._config_file else {}
+            data = mapping(mapping(self._store.get(self._config)).get("data"))
+            info = parse_serving_info(str(data.get(names.OPERATOR_CONFIG_KEY) or ""))
             settings, unknown = TLSSettings.parse(info or self._profile())
-        except (OperatorConfigError, TLSSettingsError, OSError) as error:
-            self._report(f"Cannot use the TLS settings of {self._config_file}: {error}")
+        except (OperatorConfigError, TLSSettingsError) as error:
+            self._report(f"Cannot use the TLS settings of {self._config}: {error}")
             return self._settings
         ignored = f"Cipher suites that the operator's port cannot have: {', '.join(unknown)}"
         self._report(ignored if unknown else "")

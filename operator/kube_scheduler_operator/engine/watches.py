@@ -69,6 +69,11 @@ def watches(platform: Platform, secondary: Sequence[str] | None = None) -> tuple
         specs.append(
             WatchSpec(kinds.CONFIG_MAPS, AUTHENTICATION_NAMESPACE, field_selector=client_ca)
         )
+    if platform.operator.config and platform.operator_namespace not in namespaces:
+        config = f"metadata.name={platform.operator.config}"
+        specs.append(
+            WatchSpec(kinds.CONFIG_MAPS, platform.operator_namespace, field_selector=config)
+        )
     if platform.network_policies:
         # Without a selector: earlier releases applied them with other labels.
         specs.append(WatchSpec(kinds.NETWORK_POLICIES, target))

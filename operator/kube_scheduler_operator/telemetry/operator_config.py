@@ -1,9 +1,8 @@
-"""The file of `--config`: OpenShift's GenericOperatorConfig, of which `servingInfo` is used."""
+"""OpenShift's GenericOperatorConfig, of which `servingInfo` is used."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import yaml
@@ -14,23 +13,18 @@ KIND = "GenericOperatorConfig"
 
 
 class OperatorConfigError(ValueError):
-    """A file that cannot be used; the message has the problem and the fix."""
+    """A text that cannot be used; the message has the problem and the fix."""
 
 
-def read_serving_info(path: Path) -> Mapping[str, Any]:
-    """`servingInfo` of the file; empty if the field or the file does not exist.
+def parse_serving_info(text: str) -> Mapping[str, Any]:
+    """`servingInfo` of a configuration in YAML; empty if the text or the field is empty.
 
     Raises:
-        OperatorConfigError: the file is not a GenericOperatorConfig.
-        OSError: the file cannot be read.
+        OperatorConfigError: the text is not a GenericOperatorConfig.
     """
     try:
-        text = path.read_text()
-    except FileNotFoundError:
-        return {}
-    try:
         document = yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError) as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise OperatorConfigError(f"it is not YAML: {str(error).splitlines()[0]}") from error
     if document is None:
         return {}

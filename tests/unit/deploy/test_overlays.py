@@ -26,6 +26,7 @@ from kube_scheduler_operator.programs.node.cert_syncer import SecretRef
 from kube_scheduler_operator.secondary.compose import PORT
 from kube_scheduler_operator.secondary.objects import _objects
 from kube_scheduler_operator.secondary.request import SchedulerRequest
+from kube_scheduler_operator.telemetry.operator_config import parse_serving_info
 
 from .overlays import DEPLOY, Object, build
 
@@ -348,17 +349,16 @@ def test_on_openshift_certificate_and_configuration_of_the_port_are_the_clusters
     options = _parser("x", "x", COMMANDS, line).parse_args(line)
     mounted = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
     volumes = {volume["name"]: volume for volume in spec["volumes"]}
-    config = found(OPENSHIFT, "ConfigMap", volumes["config"]["configMap"]["name"])
+    config = found(OPENSHIFT, "ConfigMap", OPENSHIFT.operator.config, OPENSHIFT.operator_namespace)
     assert config["metadata"]["annotations"]["config.openshift.io/inject-tls"] == "true"
-    assert str(options.config) == f"{mounted['config']}/{next(iter(config['data']))}"
+    assert parse_serving_info(config["data"][names.OPERATOR_CONFIG_KEY]) == {}
     service = found(OPENSHIFT, "Service", "metrics")
     requested = "service.beta.openshift.io/serving-cert-secret-name"
     secret = volumes["serving-cert"]["secret"]
     assert service["metadata"]["annotations"][requested] == secret["secretName"]
     pair = (str(options.tls_cert_file), str(options.tls_private_key_file))
     assert pair == tuple(f"{mounted['serving-cert']}/tls.{end}" for end in ("crt", "key"))
-    for source in (secret, volumes["config"]["configMap"]):
-        assert source["optional"] is True, "it may be missing when the operator starts"
+    assert secret["optional"] is True, "it may be missing when the operator starts"
 
 
 def test_on_openshift_every_object_is_part_of_the_release_payload() -> None:
@@ -430,7 +430,7 @@ def test_pods_without_host_access_are_restricted(platform: Platform) -> None:
     assert "hostNetwork" not in spec
     assert spec["securityContext"]["runAsNonRoot"] is True
     assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
-    allowed = {"emptyDir", "configMap", "secret"}
+    allowed = {"emptyDir", "secret"}
     assert all(set(volume) - {"name"} <= allowed for volume in spec["volumes"])
     for container in spec["containers"]:
         assert container["securityContext"] == {

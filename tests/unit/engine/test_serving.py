@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ssl
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -29,13 +28,17 @@ def config(text: str) -> str:
 
 
 class World:
-    """A port, the store of its process and the file of `--config`."""
+    """A port, and the store of its process."""
 
-    def __init__(self, platform: Platform, files: CertificateFiles, folder: Path) -> None:
-        self.store, self.file = Store(), folder / "config.yaml"
-        self.version = 0
+    def __init__(self, platform: Platform, files: CertificateFiles) -> None:
+        self.store, self.version = Store(), 0
         certificate = ServingCertificate(files.certificate, files.key)
-        self.serving = Serving(certificate, self.file, self.store, platform)
+        self.serving = Serving(certificate, self.store, platform)
+
+    def configure(self, text: str) -> None:
+        """Write the ConfigMap in which the cluster configures the operator."""
+        name, namespace = OPENSHIFT.operator.config, OPENSHIFT.operator_namespace
+        self.put(kinds.CONFIG_MAPS, name, namespace, data={"config.yaml": text})
 
     def put(self, resource: kinds.Resource, name: str, namespace: str = "", **fields: Any) -> None:
         self.version += 1
@@ -61,8 +64,8 @@ class World:
 
 
 @pytest.fixture
-def world(request: pytest.FixtureRequest, served: CertificateFiles, tmp_path: Path) -> World:
-    return World(getattr(request, "param", OPENSHIFT), served, tmp_path)
+def world(request: pytest.FixtureRequest, served: CertificateFiles) -> World:
+    return World(getattr(request, "param", OPENSHIFT), served)
 
 
 PLAIN = pytest.mark.parametrize("world", [KUBEADM, RKE2], indirect=True, ids=["kubeadm", "rke2"])
@@ -104,19 +107,21 @@ async def test_kubeschedulers_own_profile_has_no_effect_on_openshift(world: Worl
     assert world.versions == (True, True)
 
 
-async def test_serving_info_of_the_file_comes_first(world: World) -> None:
+async def test_serving_info_of_the_config_map_comes_first(world: World) -> None:
     world.put(kinds.API_SERVERS, "cluster", spec={"tlsSecurityProfile": MODERN})
-    world.file.write_text(config("servingInfo: {minTLSVersion: VersionTLS12}"))
+    world.configure(config("servingInfo: {minTLSVersion: VersionTLS12}"))
     await world.serving.refresh()
     assert world.versions == (True, True)
-    world.file.write_text(config(""))
+    world.configure(config(""))
     assert await world.serving.refresh() is True
     assert world.versions == (False, True)
     world.put(kinds.API_SERVERS, "cluster", spec={})
-    world.file.write_text(config("servingInfo: {minTLSVersion: VersionTLS13}"))
+    world.configure(config("servingInfo: {minTLSVersion: VersionTLS13}"))
     await world.serving.refresh()
     assert world.versions == (False, True)
-    world.file.unlink()
+    world.store.forget(
+        kinds.ObjectRef(kinds.CONFIG_MAPS, OPENSHIFT.operator_namespace, OPENSHIFT.operator.config)
+    )
     await world.serving.refresh()
     assert world.versions == (True, True)
 
@@ -134,24 +139,24 @@ async def test_serving_info_of_the_file_comes_first(world: World) -> None:
         ),
     ],
 )
-async def test_a_malformed_file_is_reported_once_and_the_settings_stay(
+async def test_a_malformed_config_map_is_reported_once_and_the_settings_stay(
     world: World, text: str, problem: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    world.file.write_text(config("servingInfo: {minTLSVersion: VersionTLS13}"))
+    world.configure(config("servingInfo: {minTLSVersion: VersionTLS13}"))
     await world.serving.refresh()
-    world.file.write_text(text)
+    world.configure(text)
     assert await world.serving.refresh() is False
     assert await world.serving.refresh() is False
     assert world.versions == (False, True)
     assert len([r for r in caplog.records if problem in r.getMessage()]) == 1
-    assert str(world.file) in caplog.text
+    assert OPENSHIFT.operator.config in caplog.text
 
 
 async def test_cipher_suites_that_the_port_cannot_have_are_reported(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     suites = "[TLS_X, TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384]"
-    world.file.write_text(config(f"servingInfo: {{cipherSuites: {suites}}}"))
+    world.configure(config(f"servingInfo: {{cipherSuites: {suites}}}"))
     assert await world.serving.refresh() is True
     assert world.gets(SUITE)
     assert "cannot have: TLS_X" in caplog.text

@@ -83,12 +83,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     parser.add_argument("--tls-private-key-file", type=Path)
     parser.add_argument(
-        "--config",
-        type=Path,
-        help="GenericOperatorConfig whose servingInfo the HTTPS server follows (default: the TLS "
-        "security profile of the schedulers)",
-    )
-    parser.add_argument(
         "--health-timeout",
         type=_seconds,
         default=60.0,
@@ -173,7 +167,6 @@ def run(args: argparse.Namespace) -> int:
             port=int(port),
             tls_cert_file=args.tls_cert_file,
             tls_key_file=args.tls_private_key_file,
-            config_file=args.config,
         )
         return process.run(options)
     except (KubeError, CertificateError, UnsupportedCluster, OSError) as error:
