@@ -321,7 +321,7 @@ def main() -> None:
     from kube_scheduler_operator.telemetry.metrics import OperatorMetrics
     from kube_scheduler_operator.telemetry.server import TelemetryServer
 
-    async def authorize(_token: str, _path: str) -> AuthorizationResult:
+    async def authorize(_client: object, _path: str) -> AuthorizationResult:
         return AuthorizationResult(authenticated=False, allowed=False, reason="refused")
 
     async def serve() -> None:

@@ -214,6 +214,6 @@ class VersionOperator:
 
 
 def _state(found: Object) -> tuple[str, ...]:
-    """What changes when somebody else edits an object; not when its status is written."""
+    """What changes with an edit of an object by any client, and not with a write of its status."""
     metadata = found["metadata"]
     return metadata["uid"], str(metadata.get("generation") or metadata["resourceVersion"])

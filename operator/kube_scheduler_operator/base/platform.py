@@ -66,7 +66,7 @@ class OperatorNames:
         deployment: its Deployment.
         account: its ServiceAccount.
         lease: the Lease of its leader election.
-        config: the ConfigMap in which the cluster configures it; empty: there is none.
+        config: the ConfigMap in which the cluster configures it; empty: none does.
     """
 
     deployment: str = names.PROGRAM
