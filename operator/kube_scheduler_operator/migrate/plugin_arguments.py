@@ -65,7 +65,9 @@ def convert_arguments(
     former: dict[str, Argument] = {}
     known = listable_plugins(gates.version)
     for argument in arguments:
-        if argument.name in (*STRATEGIES, NODE_LABEL, SERVICE_AFFINITY):
+        if not argument.name:
+            _report_unnamed(argument, report)
+        elif argument.name in (*STRATEGIES, NODE_LABEL, SERVICE_AFFINITY):
             former[argument.name] = argument
         elif is_in_tree(argument.name) and argument.name not in known:
             _report_removed(argument, gates, report)
@@ -110,6 +112,15 @@ def _entry(argument: Argument, report: ConversionLog) -> dict[str, Any]:
                 "configuration",
             )
     return {"name": argument.name, "args": args}
+
+
+def _report_unnamed(argument: Argument, report: ConversionLog) -> None:
+    inner = argument.args.get("name") if isinstance(argument.args, Mapping) else None
+    where = ""
+    if isinstance(inner, str) and inner:
+        where = f' (name "{inner}" is inside of args, one level too deep: move it beside args)'
+    why = f"the entry has no name, so kube-scheduler has always ignored it{where}"
+    report.same(argument.path[:-1], "dropped", why)
 
 
 def _report_removed(argument: Argument, gates: Gates, report: ConversionLog) -> None:

@@ -174,6 +174,8 @@ def _expanded(target: str) -> Place:
 
 
 def _moved(place: Place, value: Any) -> str:
+    if value is None:
+        return f"remove it, or set {place_text(place)}"
     where = place_text(place) if len(place) > 1 else "the top level"
     return f"move it to {where}: {lines(place, value)}"
 

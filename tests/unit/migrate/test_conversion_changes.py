@@ -281,6 +281,26 @@ def test_arguments_of_an_out_of_tree_plugin_are_kept_and_their_version_reported(
     assert change.path == ("profiles", 0, "pluginConfig", 0, "args", "apiVersion")
 
 
+@pytest.mark.parametrize(
+    ("args", "part"),
+    [
+        ({"name": "NodeResourcesFit"}, 'name "NodeResourcesFit" is inside of args'),
+        ({"x": 1}, "has always ignored it"),
+        (None, "has always ignored it"),
+    ],
+)
+def test_arguments_without_a_plugin_are_dropped(args: Any, part: str) -> None:
+    entry = {} if args is None else {"args": args}
+    document = component("v1beta2", profiles=[{"schedulerName": "a", "pluginConfig": [entry]}])
+    result = conversion(document)
+    (change,) = [
+        change for change in result.changes if change.path == ("profiles", 0, "pluginConfig", 0)
+    ]
+    assert (change.what, change.severity) == ("dropped", SAME)
+    assert part in change.why
+    assert "pluginConfig" not in result.config["profiles"][0]
+
+
 def test_the_version_of_in_tree_arguments_is_changed() -> None:
     args = {"apiVersion": f"{GROUP}/v1beta2", "kind": "VolumeBindingArgs"}
     made = conversion(profile("v1beta2", config={"VolumeBinding": args}))

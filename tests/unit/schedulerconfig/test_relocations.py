@@ -133,6 +133,11 @@ def test_other_unknown_fields_are_to_be_removed(config: dict[str, Any], fix: str
     assert fixes(config) == [fix]
 
 
+def test_a_field_without_value_is_removed_or_set_elsewhere() -> None:
+    config = {"leaderElection": {"lockObjectName": None, "resourceName": "a"}}
+    assert fixes(config) == ["remove it, or set leaderElection.resourceName"]
+
+
 def test_a_long_value_is_not_repeated() -> None:
     (fix,) = fixes({"plugins": {"score": {"enabled": [{"name": "x" * 200}]}}})
     assert fix == "move it to profiles[].plugins: profiles: [{plugins: {…}}]"
@@ -157,7 +162,7 @@ def test_every_field_of_every_object_may_be_written_at_the_top() -> None:
         for key in struct.fields:
             if key in CONFIGURATION.fields:
                 continue
-            (fix,) = fixes({key: None})
+            (fix,) = fixes({key: {}})
             assert fix, (name, key)
             if fix.startswith("move it to"):
                 lines = yaml.safe_load(fix.partition(": ")[2])
