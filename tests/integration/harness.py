@@ -145,6 +145,22 @@ class Proxy:
         body = await request.read()
         if counted:
             self.bodies.append(body.decode(errors="replace"))
+        try:
+            return await self._forward(request, url, headers, body, strike=strike)
+        except aiohttp.ClientConnectorError:
+            if request.transport is not None:  # as if there were no proxy
+                request.transport.abort()
+            raise
+
+    async def _forward(
+        self,
+        request: web.Request,
+        url: str,
+        headers: dict[str, str],
+        body: bytes,
+        *,
+        strike: bool,
+    ) -> web.StreamResponse:
         async with self._session.request(
             request.method, url, headers=headers, data=body or None
         ) as answer:
@@ -186,7 +202,8 @@ def _status(code: int, request: web.Request) -> dict[str, Any]:
 class Operator:
     """The operator as a process on this machine."""
 
-    def __init__(self, proxy: Proxy, folder: Path) -> None:
+    def __init__(self, proxy: Proxy, folder: Path, identity: str = "the-one") -> None:
+        self.identity = identity
         self.kubeconfig = folder / "kubeconfig"
         self.log = folder / "operator.log"
         self.kubeconfig.write_text(
@@ -203,8 +220,11 @@ class Operator:
         )
         self.process: subprocess.Popen[bytes] | None = None
 
-    def start(self, *arguments: str) -> None:
-        """Start it and wait for its first pass; its identity stays, so it leads at once."""
+    def start(self, *arguments: str, wait: bool = True) -> None:
+        """Start it and wait for its first pass; its identity stays, so it leads at once.
+
+        A standby is not waited for.
+        """
         seen = len(self.text())
         command = [sys.executable, "-m", "kube_scheduler_operator", "operator"]
         options = [f"--kubeconfig={self.kubeconfig}", "--listen=127.0.0.1:0", *arguments]
@@ -213,9 +233,10 @@ class Operator:
                 [*command, *options],
                 stdout=log,
                 stderr=log,
-                env={**os.environ, "POD_UID": "the-one", "POD_NAME": "operator"},
+                env={**os.environ, "POD_UID": self.identity, "POD_NAME": "operator"},
             )
-        until(lambda: "First reconcile complete" in self.text()[seen:], 60, "no pass")
+        if wait:
+            until(lambda: "First reconcile complete" in self.text()[seen:], 60, "no pass")
 
     def kill(self) -> None:
         """SIGKILL, and wait until it is dead."""

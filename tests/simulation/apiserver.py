@@ -143,6 +143,8 @@ class ApiServer:
             }
             if resource in WITH_STATUS and obj.get("spec") != old.get("spec"):
                 obj["metadata"]["generation"] += 1
+        if resource == PODS and actor == "operator":
+            obj["status"] = old["status"]  # only the kubelet's requests change it
         obj["metadata"] = {
             **obj["metadata"],
             "resourceVersion": old["metadata"]["resourceVersion"],

@@ -64,6 +64,7 @@ class Machine:
         self.evicted: dict[int, int] = {}
         self.kubeconfig = "first"
         self._was_ready = True
+        self.skew = 0.0
         self._turned = clock.stamp()
         self.probe: Object = {"port": 10259, "path": "/readyz"}
         self._server = server
@@ -90,6 +91,10 @@ class Machine:
         if manifest is not None:
             self.place(manifest)
         clock.after(0.5, self._see_all)
+
+    def stamp(self, moment: float | None = None) -> str:
+        """A moment (now, if none is given) by the clock of this machine."""
+        return self.clock.stamp((self.clock.now if moment is None else moment) + self.skew)
 
     @property
     def healthy(self) -> bool:
@@ -187,7 +192,7 @@ class Machine:
 
     def _node_status(self, *, ready: bool) -> Object:
         if ready != self._was_ready:
-            self._was_ready, self._turned = ready, self.clock.stamp()
+            self._was_ready, self._turned = ready, self.stamp() if ready else self.clock.stamp()
         return {
             "conditions": [
                 {
@@ -195,7 +200,7 @@ class Machine:
                     "status": "True" if ready else "Unknown",
                     "reason": "KubeletReady" if ready else "NodeStatusUnknown",
                     "message": "kubelet is posting ready status" if ready else "stopped posting",
-                    "lastHeartbeatTime": self.clock.stamp(),
+                    "lastHeartbeatTime": self.stamp(),
                     "lastTransitionTime": self._turned,
                 }
             ]
@@ -352,10 +357,10 @@ class Machine:
             "exitCode": 1,
             "reason": "Error",
             "message": 'E1121 10:03:00.0 1 run.go:72] "command failed" err="boom"',
-            "finishedAt": self.clock.stamp(process.ended),
+            "finishedAt": self.stamp(process.ended),
         }
         if process.alive:
-            state: Object = {"running": {"startedAt": self.clock.stamp(process.started)}}
+            state: Object = {"running": {"startedAt": self.stamp(process.started)}}
         elif process.run > 1:
             state = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off restarting"}}
         else:
@@ -370,7 +375,7 @@ class Machine:
             container["lastState"] = {"terminated": ended}
         ready: Object = {"type": "Ready", "status": "False"}
         if process.ready_since is not None:
-            since = self.clock.stamp(process.ready_since)
+            since = self.stamp(process.ready_since)
             ready = {"type": "Ready", "status": "True", "lastTransitionTime": since}
         status = {
             "phase": "Running",
@@ -432,6 +437,16 @@ class Machine:
                 and "deletionTimestamp" in change.new["metadata"]
             ):
                 self.clock.after(0.2, self._restore_mirror)
+
+    def find_other_objects(self) -> None:
+        """The API has another state than before: end what is not there, and report again."""
+        known = {pod["metadata"]["uid"] for pod in self._server.list(PODS)}
+        for uid in set(self._jobs) - known:
+            self._jobs.pop(uid)[1].close()
+        if self.up:
+            self.heartbeat()
+            self._publish()
+            self._see_all()
 
     def _restore_mirror(self) -> None:
         """A user deleted the mirror pod; the kubelet creates it again."""
@@ -513,7 +528,7 @@ class Machine:
                 "exitCode": code,
                 "reason": "Completed" if code == 0 else "Error",
                 "message": message[-2048:],
-                "finishedAt": self.clock.stamp(),
+                "finishedAt": self.stamp(),
             }
         }
 
@@ -543,7 +558,7 @@ class Machine:
                 yield 5.0
         restarts, last = 0, {}
         while True:
-            running = {"state": {"running": {"startedAt": self.clock.stamp()}}}
+            running = {"state": {"running": {"startedAt": self.stamp()}}}
             preflight = {**running, "lastState": last, "restartCount": restarts}
             self._set_pod(pod, "Running", preflight, running)
             yield behavior.preflight_for
@@ -608,7 +623,7 @@ class Machine:
         """What the kubelet does with a restore pod."""
         arguments = _flags(pod)
         yield 0.5
-        running = {"state": {"running": {"startedAt": self.clock.stamp()}}}
+        running = {"state": {"running": {"startedAt": self.stamp()}}}
         self._set_pod(pod, "Running", installer=running)
         patience = float(arguments["health-timeout"])
         result = yield from Restore(self, int(arguments["retry"]), patience).run()

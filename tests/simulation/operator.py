@@ -15,10 +15,18 @@ from kube_scheduler_operator.engine.intake import Intake
 from kube_scheduler_operator.engine.reconcile import reconcile
 from kube_scheduler_operator.engine.snapshots import take_snapshot
 from kube_scheduler_operator.engine.watches import watches
+from kube_scheduler_operator.engine.write_guard import WriteGuard
 from kube_scheduler_operator.kube.api import ListResult, PatchType, Propagation
-from kube_scheduler_operator.kube.errors import ApiError, ApiRequest, KubeError, Unavailable
+from kube_scheduler_operator.kube.errors import (
+    ApiError,
+    ApiRequest,
+    HistoryRewoundError,
+    KubeError,
+    Unavailable,
+)
 from kube_scheduler_operator.kube.resource import ObjectRef, Resource
 from kube_scheduler_operator.kube.store import Store
+from kube_scheduler_operator.model.plan import soonest
 
 from .apiserver import ApiServer, Change, Object
 from .clock import Clock, Timer
@@ -26,6 +34,7 @@ from .clock import Clock, Timer
 ACTOR = "operator"
 DEBOUNCE = 0.02
 RETRY_PERIOD, RENEW_DEADLINE = 2.0, 10.0
+QUIET = 150.0
 
 
 class Killed(BaseException):
@@ -168,8 +177,11 @@ class Informer:
         clock: Clock,
         lag: Callable[[], float],
         deliver: Callable[[Resource, str | None, Object], None],
+        rewound: Callable[[], None],
     ) -> None:
         self.listed = False
+        self._rewound = rewound
+        self._version = 0
         self._watch = watch
         self._server = server
         self._clock = clock
@@ -197,13 +209,41 @@ class Informer:
         self._server.listeners.append(self._changed)
         self.relist()
 
+    def resume(self) -> None:
+        """It is back, and the watch continues at its version, which may have been taken back."""
+        self._server.listeners.append(self._changed)
+        self._epoch += 1
+        self._schedule_relist(QUIET)
+
+    def start_over(self) -> None:
+        """Forget what was delivered and list again."""
+        self._epoch += 1
+        self.listed, self._known, self._version = False, {}, 0
+        if self._changed not in self._server.listeners:
+            self._server.listeners.append(self._changed)
+        self._list()
+
+    def _schedule_relist(self, delay: float) -> None:
+        """A watch that stays silent is listed again."""
+        epoch = self._epoch
+
+        def quiet() -> None:
+            if epoch == self._epoch and not self._server.away:
+                self.relist()
+
+        self._clock.after(delay, quiet)
+
     def relist(self) -> None:
         """The watch broke: what was under way is lost, everything is listed again."""
         self._epoch += 1
         self._list()
 
     def _list(self) -> None:
+        self._version = self._server.version
         found = [obj for obj in self._server.objects.items() if self._selects(obj[0], obj[1])]
+        if any(_version(obj) < _version(self._known.get(ref)) for ref, obj in found):
+            self._clock.after(0.0, self._rewound)
+            return
         refs = {ref for ref, _ in found}
         for ref, obj in list(self._known.items()):
             if ref not in refs:
@@ -222,8 +262,9 @@ class Informer:
 
     def _changed(self, change: Change) -> None:
         ref = change.ref
-        if ref.resource != self._watch.resource:
-            return
+        if ref.resource != self._watch.resource or _version(change.new) <= self._version:
+            return  # the API server sends nothing up to the version at which a watch began
+        self._version = _version(change.new)
         before = change.old is not None and self._selects(ref, change.old)
         after = change.kind != "DELETED" and self._selects(ref, change.new)
         if after:
@@ -300,10 +341,14 @@ class OperatorProcess:
         self._later: tuple[float, Timer] | None = None
         self._store = Store()
         places = self._settings.secondary_namespaces
-        self.intake = Intake(self._store, self._platform, self.wake, self._now, places)
-        self._executor = Executor(self.connection, self._store, self.recorder)
+        self.intake = Intake(
+            self._store, self._platform, self.wake, self._now, places, self._is_calm
+        )
+        guard = WriteGuard(lambda: self._clock.now)
+        self._executor = Executor(self.connection, self._store, self.recorder, guard)
+        self.restored_at: datetime | None = None
         self.informers = [
-            Informer(watch, self._server, self._clock, self._lag, self._event)
+            Informer(watch, self._server, self._clock, self._lag, self._event, self.start_over)
             for watch in watches(self._platform, places)
         ]
 
@@ -342,6 +387,7 @@ class OperatorProcess:
     def _renew(self) -> None:
         if self.alive and not self._server.away and self.answered_since is None:
             self.answered_since = self.recovered_at = self._now()
+            self.wake()
 
     def wake(self, *, urgent: bool = True) -> None:
         """Ask for a pass, as the queue does: soon, and once. Storms are not part of this."""
@@ -379,6 +425,8 @@ class OperatorProcess:
         self._pass = None
         if not self.alive or not all(informer.listed for informer in self.informers):
             return
+        if self.answered_since is None:
+            return
         self.passes += 1
         snapshot = take_snapshot(
             self._store,
@@ -393,13 +441,20 @@ class OperatorProcess:
             now=self._now(),
             leases_seen=self.intake.leases_seen,
             write_errors=self._executor.write_errors,
+            futile_writes=self._executor.futile,
+            restored_at=self.restored_at,
+            clocks=self.intake.clocks.differences,
         )
+        futile = self._executor.futile
         try:
             plan = reconcile(snapshot)
             again = _finish(self._executor.execute(plan))
         except Killed:
             self.connection.kill_at = None
             self.kill()
+            return
+        except HistoryRewoundError:
+            self.start_over()
             return
         except KubeError as error:
             self._failed(str(error))
@@ -408,11 +463,24 @@ class OperatorProcess:
             self.defects.append(error)
             raise
         recovered, self.trouble, self._failures = self.trouble != "", "", 0
-        if again or recovered:
+        if again or recovered or futile != self._executor.futile:
             self.wake()
         resync = self._settings.resync
-        after = resync if plan.requeue_after is None else min(plan.requeue_after, resync)
-        self._wake_after(after)
+        self._wake_after(soonest(plan.requeue_after, self._executor.wait(), resync) or 0.0)
+
+    def _is_calm(self) -> bool:
+        since = self.answered_since
+        return since is not None and (self._now() - since).total_seconds() > 60.0
+
+    def start_over(self, *, restored: bool = True) -> None:
+        """Etcd was restored, or may have been: list everything again, as the process does."""
+        if restored:
+            self.restored_at = self._now()
+        self._store.clear()
+        self.intake.forget()
+        self._executor.forget()
+        for informer in self.informers:
+            informer.start_over()
 
     def _failed(self, trouble: str) -> None:
         self.trouble = trouble
@@ -428,6 +496,10 @@ def _finish(coroutine: Any) -> Any:
     except StopIteration as done:
         return done.value
     raise AssertionError("the operator waited for something that is not there")
+
+
+def _version(obj: Object | None) -> int:
+    return int(((obj or {}).get("metadata") or {}).get("resourceVersion") or 0)
 
 
 def _selector(text: str | None) -> dict[str, tuple[str, ...]]:

@@ -19,11 +19,15 @@ from kube_scheduler_operator.controlplane.revision.history import Revision
 from kube_scheduler_operator.controlplane.rollout import observe, outcome, prune, roll_out
 from kube_scheduler_operator.controlplane.rollout.installer_pods import Installer
 from kube_scheduler_operator.engine.executor import Executor
+from kube_scheduler_operator.engine.node_clocks import NodeClocks
+from kube_scheduler_operator.engine.write_guard import WriteGuard
+from kube_scheduler_operator.kube.store import Known
 from kube_scheduler_operator.model import api_outage
 from kube_scheduler_operator.model.plan import Create, Plan, Replace
 
 from . import operator as process
 from .histories import play
+from .troubles import Troubles
 
 HISTORIES = 200
 """The histories within which a bug must be found; most are found within ten."""
@@ -45,12 +49,12 @@ def writes_are_unconditional(patch: Patch) -> None:
     """The resourceVersion of what was read is left out: the last writer wins."""
     original = Executor._perform
 
-    async def careless(self: Executor, action: Any) -> bool:
+    async def careless(self: Executor, action: Any, recreate: bool) -> Any:
         if isinstance(action, Replace):
             metadata = {**action.obj["metadata"]}
             metadata.pop("resourceVersion", None)
             action = replace(action, obj={**action.obj, "metadata": metadata})
-        return await original(self, action)
+        return await original(self, action, recreate)
 
     patch.setattr(Executor, "_perform", careless)
 
@@ -125,6 +129,44 @@ def outages_count_as_failed_revisions(patch: Patch) -> None:
     long_ago = timedelta(days=1)
     for module in (api_outage, outcome):
         patch.setattr(module, "accountable_since", lambda snapshot: snapshot.now - long_ago)
+
+
+def versions_are_trusted(patch: Patch) -> None:
+    """A restore of etcd is not recognized: not by the Lease, an answer or a list."""
+    patch.setattr(process.OperatorProcess, "start_over", lambda self, **_: None)
+    patch.setattr(Known, "contradiction", lambda self, obj: "")
+
+
+def writes_are_repeated_at_once(patch: Patch) -> None:
+    """What the API server drops, or another client reverts, is written again without a delay."""
+    patch.setattr(WriteGuard, "allows", lambda self, action, stored: True)
+
+
+def clocks_of_nodes_are_trusted(patch: Patch) -> None:
+    """Times that kubelets write are compared with the operator's clock."""
+    patch.setattr(NodeClocks, "differences", property(lambda self: {}))
+
+
+@pytest.mark.parametrize(
+    "bug",
+    [versions_are_trusted, writes_are_repeated_at_once, clocks_of_nodes_are_trusted],
+    ids=lambda bug: bug.__name__,
+)
+@pytest.mark.timeout(600)
+def test_a_planted_bug_is_caught_among_troubles(
+    bug: Callable[[Patch], None],
+    monkeypatch: Patch,
+    record_property: Callable[[str, object], None],
+) -> None:
+    bug(monkeypatch)
+    for seed in range(HISTORIES):
+        try:
+            Troubles(seed).play()
+        except AssertionError as error:
+            print(f"{bug.__name__}: history {seed}: {str(error).splitlines()[0]}")
+            record_property("planted bugs caught", 1)
+            return
+    raise AssertionError(f"{HISTORIES} histories did not notice it")
 
 
 LIKELY = {numbers_start_again_at_one: 1, nodes_that_are_not_ready_get_permission: 170}

@@ -291,7 +291,7 @@ class World:
             spec = {
                 "holderIdentity": f"{holder}_{self.machines[holder].uid}",
                 "leaseDurationSeconds": int(LEASE_SECONDS),
-                "renewTime": self.clock.stamp().replace("Z", ".000000Z"),
+                "renewTime": self.machines[holder].stamp().replace("Z", ".000000Z"),
             }
             if lease is None:
                 metadata = {"name": ref.name, "namespace": ref.namespace}

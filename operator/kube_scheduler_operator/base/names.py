@@ -133,6 +133,7 @@ SCHEDULER_EXTENDERS_DEGRADED: Final = "SchedulerExtendersDegraded"  # added: lik
 PREFLIGHT_DEGRADED: Final = "PreflightDegraded"  # added: kube-scheduler rejected a revision
 SECONDARY_DEGRADED: Final = "SecondarySchedulersDegraded"  # added
 LOAD_POLICIES_DEGRADED: Final = "LoadPoliciesDegraded"  # added
+WRITES_DEGRADED: Final = "WritesDegraded"  # added: writes without a lasting effect
 # Added, informational: without a suffix, so that ClusterOperator ignores them.
 PODS_WITHOUT_SCHEDULER: Final = "PodsWithoutScheduler"
 INEFFECTIVE_SETTINGS: Final = "IneffectiveSettings"
@@ -140,6 +141,7 @@ UNKNOWN_SCHEDULER: Final = "UnknownScheduler"  # an unmanaged one binds the same
 UNKNOWN_LEASE_HOLDER: Final = "UnknownLeaseHolder"  # an unmanaged one holds the Lease
 HAND_EDITS: Final = "HandEdits"  # files on a node or labels of mirror pods were edited by hand
 CONFIGURATION_WARNINGS: Final = "ConfigurationWarnings"  # accepted with warnings
+ETCD_RESTORED: Final = "EtcdRestored"  # from a backup, within the last hour
 
 # --- conditions on SecondaryScheduler; some on SchedulerProfile and SchedulerExtender as well --
 AVAILABLE: Final = "Available"

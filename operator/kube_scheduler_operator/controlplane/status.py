@@ -56,8 +56,11 @@ def removal_status(
 
 
 def write_error(snapshot: Snapshot, conditions: Sequence[Condition]) -> tuple[Action, ...]:
-    """The write of new conditions only, after a failed reconcile; empty if nothing changed."""
-    if not snapshot.last_error:
+    """The write of new conditions only; empty if nothing changed.
+
+    It comes first after a failed reconcile, and while a delayed write ends plans early.
+    """
+    if not snapshot.last_error and not snapshot.futile_writes:
         return ()
     before = snapshot.status
     old = before.get("conditions") or ()

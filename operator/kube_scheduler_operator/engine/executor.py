@@ -2,20 +2,46 @@
 
 Every answer goes into the store at once, so the next reconcile sees its own writes however far the
 watches lag behind. The first conflict ends the plan, because the snapshot is out of date. The
-object is then read again for the next reconcile.
+object is then read again for the next reconcile. A write without a lasting effect is delayed
+(`WriteGuard`). An answer that is older than what was known before the request shows that etcd was
+restored from a backup: the plan ends with an error, and everything has to be listed again.
 """
 
 from __future__ import annotations
 
 import contextlib
+import logging
+from enum import Enum, auto
 
+from ..base import names
 from ..base.objects import Object
+from ..diagnostics.writes import message
 from ..kube.api import Api
-from ..kube.errors import AlreadyExists, Conflict, Invalid, KubeError, NotFound, OtherOwner
+from ..kube.errors import (
+    AlreadyExists,
+    Conflict,
+    HistoryRewoundError,
+    Invalid,
+    KubeError,
+    NotFound,
+    OtherOwner,
+    Unavailable,
+)
 from ..kube.events import EventRecorder
 from ..kube.resource import CLUSTER_OPERATORS, ObjectRef, Resource
-from ..kube.store import Store
+from ..kube.store import Known, Store
 from ..model.plan import Action, Create, Delete, Event, Plan, Replace
+from ..model.snapshot import FutileWrite, Futility
+from .write_guard import WriteGuard
+
+log = logging.getLogger(__name__)
+
+
+class _Result(Enum):
+    DONE = auto()
+    STALE = auto()  # the snapshot was out of date
+    DELAYED = auto()  # what follows does not depend on it
+    WITHHELD = auto()  # what follows depends on it
 
 
 class Executor:
@@ -24,13 +50,26 @@ class Executor:
     Attributes:
         write_errors: object -> the error that ended its write set in the last plan, or the refusal
             of its status.
+        futile: objects whose writes have no lasting effect.
     """
 
-    def __init__(self, api: Api, store: Store, recorder: EventRecorder) -> None:
+    def __init__(
+        self, api: Api, store: Store, recorder: EventRecorder, guard: WriteGuard | None = None
+    ) -> None:
         self._api = api
         self._store = store
         self._recorder = recorder
+        self._guard = guard or WriteGuard()
         self.write_errors: dict[ObjectRef, str] = {}
+        self.futile: tuple[FutileWrite, ...] = ()
+
+    def forget(self) -> None:
+        """Forget earlier writes: etcd was restored from a backup."""
+        self._guard.clear()
+
+    def wait(self) -> float | None:
+        """Seconds until a delayed write may be tried again; None: none is delayed."""
+        return self._guard.wait()
 
     async def execute(self, plan: Plan) -> bool:
         """Perform the plan.
@@ -42,88 +81,146 @@ class Executor:
         Raises:
             KubeError: the API refused a write or could not be reached; earlier writes
                 remain, and a later reconcile continues from there.
+            HistoryRewoundError: etcd was restored from a backup.
         """
         self._send(plan.events)
-        action_error = await self._perform_all(plan.actions)
-        refused, report_error = await self._report(plan.reports)
-        failures = [error for error in (action_error, report_error) if error is not None]
-        errors = {
-            owner: error
-            for owner, writes in plan.write_sets.items()
-            if (error := await self._perform_all(writes)) is not None
-        }
-        self.write_errors = {owner: str(error) for owner, error in {**refused, **errors}.items()}
+        failures: list[KubeError] = []
+        errors: dict[ObjectRef, str] = {}
+        again = await self._perform_all(plan.actions, failures)
+        again |= await self._perform_reports(plan.reports, failures, errors)
+        for owner, writes in plan.write_sets.items():
+            own: list[KubeError] = []
+            written = await self._perform_all(writes, own)
+            if own:
+                errors[owner] = str(own[0])
+            else:
+                again |= written
+        self.write_errors = errors
+        await self._note_futile()
         if failures:
             raise failures[0]
-        done = [
-            writes for owner, writes in plan.write_sets.items() if writes and owner not in errors
-        ]
-        return bool(plan.actions or plan.reports or done)
+        return again
 
-    async def _report(
-        self, reports: tuple[Action, ...]
-    ) -> tuple[dict[ObjectRef, KubeError], KubeError | None]:
-        """Write statuses: (object -> why the API server refuses it, the error that ended it).
+    async def _perform_reports(
+        self,
+        reports: tuple[Action, ...],
+        failures: list[KubeError],
+        refused: dict[ObjectRef, str],
+    ) -> bool:
+        """Write statuses; whether there is more to do.
 
-        A refusal is about one object, and any other error about all.
+        `refused` gets the objects whose status the API server refuses. Any other error ends the
+        reports and is added to `failures`.
         """
-        refused: dict[ObjectRef, KubeError] = {}
+        again = False
         for action in reports:
-            error = await self._perform_all((action,))
-            if isinstance(error, Invalid) and action.resource != CLUSTER_OPERATORS:
-                refused[action.resource.ref(action.obj)] = error
-            elif error is not None:
-                return refused, error
-        return refused, None
+            own: list[KubeError] = []
+            again |= await self._perform_all((action,), own)
+            if own and isinstance(own[0], Invalid) and action.resource != CLUSTER_OPERATORS:
+                refused[action.resource.ref(action.obj)] = str(own[0])
+            elif own:
+                failures += own
+                break
+        return again
 
-    async def _perform_all(self, writes: tuple[Action, ...]) -> KubeError | None:
-        """Perform writes in order until one fails or is out of date."""
+    async def _perform_all(self, writes: tuple[Action, ...], failures: list[KubeError]) -> bool:
+        """Perform writes in order until one fails or is out of date; whether there is more to do.
+
+        An error is added to `failures`.
+        """
+        again = False
         try:
-            for action in writes:
-                if not await self._perform(action):
+            for index, action in enumerate(writes):
+                result = await self._perform(action, _created_later(writes[index + 1 :], action))
+                again |= result in (_Result.DONE, _Result.STALE)
+                if result in (_Result.STALE, _Result.WITHHELD):
                     break
-                self._send(action.events)
+        except HistoryRewoundError:
+            raise
         except KubeError as error:
-            return error
-        return None
+            failures.append(error)
+        return again
 
     def _send(self, events: tuple[Event, ...]) -> None:
         for event in events:
             self._recorder.event(event.type, event.reason, event.message)
 
-    async def _perform(self, action: Action) -> bool:
-        """One write; False if the plan is out of date."""
+    async def _note_futile(self) -> None:
+        """Note which writes have no lasting effect; name the other client, once."""
+        self._guard.end_plan()
+        for ref in tuple(self._guard.unnamed()):
+            live: Object = {"metadata": {}}
+            with contextlib.suppress(KubeError):
+                live = await self._api.get(ref)
+            self._guard.name(ref, live, names.FIELD_MANAGER)
+        before, self.futile = self.futile, self._guard.futile()
+        known = {(write.ref, write.why) for write in before}
+        for write in self.futile:
+            if (write.ref, write.why) not in known:
+                log.warning("Writes have no lasting effect and are delayed: %s", message(write))
+
+    async def _perform(self, action: Action, recreate: bool) -> _Result:
+        """One write; `recreate`: a later one creates the deleted object again."""
         resource = action.resource
         ref = resource.ref(action.obj)
+        stored, known = self._store.get(ref), self._store.known(ref)
+        if not self._guard.allows(action, stored):
+            whys = {write.why for write in self._guard.futile() if write.ref == ref}
+            status = getattr(action, "subresource", None) == "status"
+            alone = whys == {Futility.DROPPED} or (isinstance(action, Replace) and not status)
+            return _Result.DELAYED if alone else _Result.WITHHELD
         try:
             match action:
                 case Create():
-                    self._store.put(resource, await self._api.create(resource, action.obj))
+                    answer = await self._api.create(resource, action.obj)
+                    self._put(resource, answer, known)
+                    lasting = self._guard.wrote(action, stored, answer)
                 case Replace():
                     answer = await self._api.replace(
                         resource, action.obj, subresource=action.subresource
                     )
-                    self._store.put(resource, answer)
+                    self._put(resource, answer, known)
+                    lasting = self._guard.wrote(action, stored, answer)
                 case Delete():
                     await self._api.delete(ref, uid=action.obj["metadata"]["uid"])
                     # Deleted or still terminating: the next reconcile must see which.
                     await self._refresh(action)
+                    if not recreate:
+                        self._guard.forget(ref)
+                    lasting = True
         except AlreadyExists:
             if isinstance(action, Create) and action.exclusive:
                 await self._claim(resource, action.obj)
-                return False
-            if not await self._refresh(action):
+            elif not await self._refresh(action):
                 await self._unseen(action)
-            return False
+            else:
+                self._guard.conflicted(action)
+            return _Result.STALE
         except Conflict:
+            self._guard.conflicted(action)
             await self._refresh(action)
-            return False
+            return _Result.STALE
+        except Unavailable:
+            self._guard.forget(ref)  # the write may have been performed
+            raise
         except NotFound:
             if isinstance(action, Create):
                 raise  # the namespace, or the kind
             self._store.forget(ref)
-            return isinstance(action, Delete)
-        return True
+            return _Result.DONE if isinstance(action, Delete) else _Result.STALE
+        if lasting:  # what is done again and again is not announced again and again
+            self._send(action.events)
+        return _Result.DONE
+
+    def _put(self, resource: Resource, answer: Object, known: Known) -> None:
+        """Store an answer.
+
+        Raises:
+            HistoryRewoundError: it is older than what was known before the request.
+        """
+        if evidence := known.contradiction(answer):
+            raise HistoryRewoundError(evidence)
+        self._store.put(resource, answer)
 
     async def _claim(self, resource: Resource, wanted: Object) -> None:
         """Store the existing object with the name of `wanted`, if it has the same owner.
@@ -133,6 +230,7 @@ class Executor:
         """
         ref = resource.ref(wanted)
         with contextlib.suppress(NotFound):
+            known = self._store.known(ref)
             found = await self._api.get(ref)
             if not _owners(found) & _owners(wanted):
                 raise OtherOwner(ref)
@@ -141,7 +239,7 @@ class Executor:
             if merged != labels:  # the watch selects by them
                 metadata = {**found["metadata"], "labels": merged}
                 found = await self._api.replace(resource, {**found, "metadata": metadata})
-            self._store.put(resource, found)
+            self._put(resource, found, known)
 
     async def _unseen(self, action: Action) -> None:
         """Delete an object that exists although the watch reported its deletion.
@@ -156,12 +254,18 @@ class Executor:
     async def _refresh(self, action: Action) -> bool:
         """Read the current object; whether it is in the store or does not exist."""
         ref = action.resource.ref(action.obj)
+        known = self._store.known(ref)
         try:
-            self._store.put(action.resource, await self._api.get(ref))
+            self._put(action.resource, await self._api.get(ref), known)
         except NotFound:
             self._store.forget(ref)
             return True
         return ref in self._store.view()
+
+
+def _created_later(writes: tuple[Action, ...], action: Action) -> bool:
+    ref = action.resource.ref(action.obj)
+    return any(isinstance(w, Create) and w.resource.ref(w.obj) == ref for w in writes)
 
 
 def _owners(obj: Object) -> set[tuple[str, str]]:

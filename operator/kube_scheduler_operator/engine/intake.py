@@ -9,10 +9,10 @@ from typing import Any, Final, Protocol
 from ..base import names
 from ..base.objects import NamespacedName, Object, label
 from ..base.platform import Platform
-from ..base.times import timestamp
 from ..kube import resource as kinds
 from ..kube.resource import ObjectRef, Resource
 from ..kube.store import Store
+from .node_clocks import NodeClocks
 from .watches import is_control_plane
 
 _USER_KINDS: Final = (
@@ -41,8 +41,10 @@ class Intake:
         wake: requests a reconcile.
         now: wall clock, UTC.
         secondary: namespaces that may run secondary schedulers; None: the target namespace.
+        calm: whether nothing delays the reports of kubelets.
 
     Attributes:
+        clocks: how far the clocks of nodes are from `now`.
         leases_seen: time of the last observed renewal of each scheduler's Lease.
         node_left: time at which a control-plane node was last deleted.
     """
@@ -54,9 +56,11 @@ class Intake:
         wake: Wake,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         secondary: Sequence[str] | None = None,
+        calm: Callable[[], bool] = lambda: True,
     ) -> None:
         self.leases_seen: dict[NamespacedName, datetime] = {}
         self.node_left: datetime | None = None
+        self.clocks = NodeClocks(now, calm)
         # Leases that may turn out to belong to a SecondaryScheduler that is listed later.
         self._unclaimed_leases: dict[NamespacedName, Mapping[str, Any]] = {}
         self._store = store
@@ -70,6 +74,11 @@ class Intake:
     def lease_seen(self) -> datetime | None:
         """Time of the last observed renewal of the control plane's scheduler Lease."""
         return self.leases_seen.get(self._operand_lease)
+
+    def forget(self) -> None:
+        """Forget objects outside of the store: etcd was restored from a backup."""
+        self._unclaimed_leases.clear()
+        self.leases_seen.clear()
 
     def event(self, resource: Resource, kind: str | None, obj: Mapping[str, Any]) -> None:
         """Take one watch event; `kind` is ADDED, MODIFIED, DELETED or None for a listed object."""
@@ -88,6 +97,9 @@ class Intake:
             return  # a large cluster has thousands of workers; none of them matters here
         if resource == kinds.NODES and kind == "DELETED":
             self.node_left = self._now()
+            self.clocks.forget(obj["metadata"]["name"])
+        elif kind != "DELETED":
+            self.clocks.observe(resource, before, obj)
         update = self._store.remove if kind == "DELETED" else self._store.put
         changed = update(resource, obj)
         if resource == kinds.SECONDARY_SCHEDULERS and kind != "DELETED":
@@ -142,11 +154,9 @@ class Intake:
         seen = self.leases_seen.get(key)
         gap = (now - seen).total_seconds() if seen else None
         self.leases_seen[key] = now
+        # Not `renewTime`, which is by the holder's clock: a Lease whose holder is long gone counts
+        # as expired one lease duration after the start of this process.
         spec = obj.get("spec") or {}
-        renewed = timestamp(spec.get("renewTime"))
-        if before is None and renewed is not None:
-            # The Lease is older than this process, and its holder may be long gone.
-            self.leases_seen[key] = min(now, renewed)
         duration = float(spec.get("leaseDurationSeconds") or 15)
         if deleted or gap is None or gap > duration or _holder(before) != _holder(obj):
             self._wake(urgent=False)

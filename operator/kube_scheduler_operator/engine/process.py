@@ -17,9 +17,9 @@ import signal
 import socket
 import time
 import uuid
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
@@ -31,14 +31,16 @@ from ..base.platform import Platform
 from ..base.settings import Settings
 from ..kube.client import ApiClient
 from ..kube.credentials import Credentials, find
-from ..kube.errors import KubeError
+from ..kube.errors import HistoryRewoundError, KubeError
 from ..kube.events import EventRecorder, Involved
 from ..kube.kopf.watcher import Watcher
 from ..kube.lease import LeaderElector
 from ..kube.queue import ShutDown, WorkQueue
 from ..kube.resource import DEPLOYMENTS, ObjectRef, Stream
+from ..kube.server_clock import ServerClock
 from ..kube.store import Store
 from ..kube.throttle import Throttle
+from ..model.plan import soonest
 from ..telemetry.authorize import cached, delegated
 from ..telemetry.certificate import ServingCertificate
 from ..telemetry.metrics import OperatorMetrics
@@ -57,6 +59,7 @@ from .watches import watches
 log = logging.getLogger(__name__)
 
 _KEY = "cluster"  # the queue's only key: one reconcile covers the whole cluster
+_CALM = timedelta(seconds=60)  # kubelets have reported what an outage delayed
 _STALE_SECONDS = 600.0  # without a reconcile for this long, /healthz fails
 FAILING_SECONDS: Final = 120.0
 """Without a successful reconcile for this long, /readyz fails; a rollout of an API server takes
@@ -99,13 +102,24 @@ class Operator:
         self._queue: WorkQueue[str] = WorkQueue(observer=self._metrics.queue("reconcile"))
         self._throttle = Throttle()
         namespaces = options.settings.secondary_namespaces
-        self._intake = Intake(self._store, options.platform, self._wake, secondary=namespaces)
+        self._clock = ServerClock()
+        self._intake = Intake(
+            self._store,
+            options.platform,
+            self._wake,
+            self._clock.now,
+            secondary=namespaces,
+            calm=self._calm,
+        )
         observe_defects(self._metrics.defect_contained)
-        self._metrics.lease_seen = lambda: self._intake.lease_seen
+        self._metrics.lease_seen = self._lease_seen
         self._poller = Poller(options.settings.pending_interval, lambda: self._wake(urgent=False))
         # A container that restarts in its Pod keeps its identity and need not wait for the Lease.
         self._identity = f"{socket.gethostname()}_{os.environ.get('POD_UID') or uuid.uuid4()}"
         self._last_error = ""
+        self._restored_at: datetime | None = None
+        self._executor: Executor | None = None
+        self._recorder: EventRecorder | None = None
         self._log_level = ""
         self._server_version = ""
         self._failing = ""
@@ -120,16 +134,20 @@ class Operator:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stop.set)
-        api = ApiClient(
-            self._credentials, field_manager=names.FIELD_MANAGER, observer=self._metrics.requested
-        )
-        async with api:
+        api = self._make_client(lambda: True)
+        # A process that was stopped, and wakes after its Lease is lost, must not write: neither the
+        # rest of a plan nor a request that it repeats.
+        leading = self._make_client(lambda: self._elector is not None and self._elector.is_leader)
+        async with api, leading:
             elector = LeaderElector(
                 api,
                 self._platform.operator_namespace,
                 self._platform.operator.lease,
                 self._identity,
                 labels=names.OWN_LABELS,
+                now=self._clock.now,
+                rewound=self._rewound,
+                recovered=lambda: self._start_over("the API server was away"),
             )
             self._elector = elector
             unwatch = asyncio.Event()
@@ -141,7 +159,7 @@ class Operator:
             try:
                 server = await asyncio.to_thread(self._make_server, api)
                 await server.start()
-                return await self._lead(api, stop, acquiring, discovering, watching)
+                return await self._lead(leading, stop, acquiring, discovering, watching)
             finally:
                 unwatch.set()
                 acquiring.cancel()
@@ -150,6 +168,15 @@ class Operator:
                 await asyncio.gather(acquiring, discovering, watching, return_exceptions=True)
                 if server is not None:
                     await server.stop()
+
+    def _make_client(self, may_write: Callable[[], bool]) -> ApiClient:
+        return ApiClient(
+            self._credentials,
+            field_manager=names.FIELD_MANAGER,
+            observer=self._metrics.requested,
+            clock=self._clock,
+            may_write=may_write,
+        )
 
     def _make_server(self, api: ApiClient) -> TelemetryServer:
         """The HTTPS server. Blocks while it generates a certificate."""
@@ -170,11 +197,13 @@ class Operator:
 
     async def _watch(self, unwatch: asyncio.Event) -> None:
         """Keep the store up to date, also on a standby, so that it takes over without delay."""
+        await self._clock.known()
         watcher = Watcher(
             watches(self._platform, self._options.settings.secondary_namespaces),
             registry,
             on_event=self._intake.event,
             on_listed=self._listed,
+            on_rewound=self._rewound,
         )
         self._watcher = watcher
         self._metrics.watch_ages = lambda: {
@@ -239,6 +268,7 @@ class Operator:
         if not await _or_stop(stop, replaced):
             return
         executor = Executor(api, self._store, recorder)
+        self._executor, self._recorder = executor, recorder
         self._queue.add(_KEY)  # for objects listed before this process led
         reconciling = asyncio.create_task(self._run_queue(executor, recorder), name="reconcile")
         polling = asyncio.create_task(self._poller.run(api), name="polling")
@@ -287,6 +317,47 @@ class Operator:
     def _synced(self) -> bool:
         return self._watcher is not None and self._store.synced(self._watcher.streams)
 
+    def _calm(self) -> bool:
+        """Whether no outage of the API server delays what kubelets report."""
+        since = self._elector.answered_since if self._elector is not None else None
+        return since is not None and self._clock.now() - since > _CALM
+
+    def _lease_seen(self) -> datetime | None:
+        """The last observed renewal of the schedulers' Lease by this machine's clock."""
+        seen = self._intake.lease_seen
+        return None if seen is None else seen + (datetime.now(UTC) - self._clock.now())
+
+    def _rewound(self, evidence: str) -> None:
+        """Report a restore of etcd, and start over with its state as a new process would."""
+        if self._watcher is None or not self._store.listed:
+            return  # everything is being listed already
+        self._restored_at = self._clock.now()
+        self._metrics.rewound()
+        log.warning("%s; listing everything again", HistoryRewoundError(evidence))
+        if self._recorder is not None:
+            message = f"{HistoryRewoundError(evidence)}; everything is listed again"
+            self._recorder.event("Warning", "EtcdRestored", message)
+        self._start_over("etcd was restored from a backup")
+
+    def _start_over(self, reason: str) -> None:
+        """List everything again before the next reconcile.
+
+        Also after every outage, because it may have been a restore of etcd: a version that was
+        taken back is used again, for other content, and a write at it would not conflict.
+        """
+        if self._watcher is None or not self._store.listed:
+            return
+        self._store.clear()
+        self._intake.forget()
+        if self._executor is not None:
+            self._executor.forget()
+        self._watcher.start_over(reason)
+
+    @property
+    def _answered(self) -> bool:
+        """Whether the API server answers; if not, everything is listed again when it does."""
+        return self._elector is None or self._elector.answered_since is not None
+
     def _wake(self, *, urgent: bool) -> None:
         self._throttle.event(urgent=urgent)
         self._queue.add(_KEY)
@@ -298,7 +369,7 @@ class Operator:
             except ShutDown:
                 return
             try:
-                if self._synced:
+                if self._synced and self._answered:
                     await self._throttle.wait()
                     await self._reconcile(executor, recorder)
             finally:
@@ -316,13 +387,17 @@ class Operator:
             answered_since=self._elector.answered_since if self._elector else None,
             recovered_at=self._elector.recovered_at if self._elector else None,
             last_error=self._last_error,
-            now=datetime.now(UTC),
+            now=self._clock.now(),
             missing_kinds=self._watcher.missing if self._watcher else (),
             leases_seen=self._intake.leases_seen,
             write_errors=executor.write_errors,
             pending=self._poller.pods,
             bindings=self._poller.bindings,
+            futile_writes=executor.futile,
+            restored_at=self._restored_at,
+            clocks=self._intake.clocks.differences,
         )
+        futile = executor.futile
         write_errors = executor.write_errors
         self._follow_log_level(snapshot.spec, recorder)
         try:
@@ -333,6 +408,10 @@ class Operator:
             plan = reconcile(snapshot)
             self._poller.report(recorder, plan.pods_without_scheduler)
             again = await executor.execute(plan)
+        except HistoryRewoundError as error:
+            self._rewound(error.evidence)
+            self._metrics.passed(time.monotonic() - began, success=False)
+            return
         except KubeError as error:
             self._failed(str(error), began)
             log.warning("Reconcile failed, will retry: %s", error)
@@ -345,7 +424,7 @@ class Operator:
             return
         recovered, self._last_error = self._last_error != "", ""
         self._failing = "; ".join(plan.failures)
-        changed = executor.write_errors != write_errors
+        changed = executor.write_errors != write_errors or executor.futile != futile
         if executor.write_errors or plan.failures:
             # Other write sets succeeded: the next reconcile reports this error, retries back off.
             for owner, text in executor.write_errors.items() if changed else ():
@@ -355,9 +434,8 @@ class Operator:
             self._queue.forget(_KEY)
         if again or recovered or changed:
             self._queue.add(_KEY)
-        after = plan.requeue_after
-        resync = self._options.settings.resync
-        self._queue.add_after(_KEY, min(after, resync) if after is not None else resync)
+        after = soonest(plan.requeue_after, executor.wait(), self._options.settings.resync)
+        self._queue.add_after(_KEY, after if after is not None else 0.0)
         self._throttle.reconciled(idle=not again)
         first, self._reconciled_at = self._reconciled_at is None, time.monotonic()
         if first:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
@@ -92,6 +93,9 @@ def _state(
             for type_, c in conditions.items()
         },
         quarantined=_quarantined(conditions),
+        futile_writes=Counter(
+            (write.ref.resource.plural, write.why.value) for write in snapshot.futile_writes
+        ),
         last_outcomes=_last_outcomes(history),
         rollout_started=_rollout_started(conditions, history),
         certificates=_certificates(snapshot, pods),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from ..base import names
@@ -12,8 +12,16 @@ from ..base.platform import AUTHENTICATION_NAMESPACE, Platform
 from ..base.settings import Settings
 from ..kube import resource as kinds
 from ..kube.resource import ObjectRef, Resource
-from ..kube.store import Store, StoreView
-from ..model.snapshot import BindingScheduler, Loads, PendingPod, Secondaries, Snapshot
+from ..kube.store import Fields, Store, StoreView
+from ..model.snapshot import (
+    BindingScheduler,
+    FutileWrite,
+    Loads,
+    PendingPod,
+    Secondaries,
+    Snapshot,
+)
+from .node_clocks import translated
 from .watches import AGENT_KINDS, LOAD_KINDS, SECONDARY_KINDS, is_control_plane
 
 
@@ -34,12 +42,16 @@ def take_snapshot(
     write_errors: Mapping[ObjectRef, str] | None = None,
     pending: tuple[PendingPod, ...] = (),
     bindings: tuple[BindingScheduler, ...] = (),
+    futile_writes: tuple[FutileWrite, ...] = (),
+    restored_at: datetime | None = None,
+    clocks: Mapping[str, timedelta] | None = None,
 ) -> Snapshot:
     """One immutable view of the cluster for a reconcile.
 
-    A kind in `missing_kinds` becomes None; a kind without objects is empty.
+    A kind in `missing_kinds` becomes None; a kind without objects is empty. `clocks` has what to
+    add to the times that kubelets write, by node.
     """
-    view = store.view()
+    view = _ByOneClock(store.view(), clocks, now) if clocks else store.view()
     target = platform.target_namespace
     source = platform.credentials.namespace if platform.credentials else ""
     users = platform.config_namespace
@@ -97,12 +109,39 @@ def take_snapshot(
         recovered_at=recovered_at,
         last_error=last_error,
         write_errors=write_errors or {},
+        futile_writes=futile_writes,
+        restored_at=restored_at,
         secondaries=_secondaries(view, leases_seen or {}),
         pending_pods=pending,
         binding_schedulers=bindings,
         agents=_agents(view, target),
         loads=_loads(view, target, served=kinds.LOAD_POLICIES not in missing_kinds),
     )
+
+
+class _ByOneClock(StoreView):
+    """A view in which the times of kubelets are by the operator's clock."""
+
+    __slots__ = ("_clocks", "_now", "_view")
+
+    def __init__(self, view: StoreView, clocks: Mapping[str, timedelta], now: datetime) -> None:
+        self._view, self._clocks, self._now = view, clocks, now
+
+    def get(self, resource: Resource, name: str, namespace: str | None = None) -> Fields | None:
+        """One object; None if it does not exist."""
+        return self._view.get(resource, name, namespace)
+
+    def list(
+        self,
+        resource: Resource,
+        namespace: str | None = None,
+        labels: Mapping[str, str] | None = None,
+    ) -> tuple[Fields, ...]:
+        """The objects of a kind, as StoreView.list."""
+        found = self._view.list(resource, namespace, labels)
+        if resource not in (kinds.NODES, kinds.PODS):
+            return found
+        return translated(resource, found, self._clocks, self._now)
 
 
 def _loads(view: StoreView, target: str, *, served: bool) -> Loads:

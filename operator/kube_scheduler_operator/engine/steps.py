@@ -52,7 +52,7 @@ from ..controlplane.target_config_maps import (
     installer_service_account,
     network_policies,
 )
-from ..diagnostics import unknown_scheduler_names, unmanaged_schedulers
+from ..diagnostics import unknown_scheduler_names, unmanaged_schedulers, writes
 from ..extenders.agents import control_plane_agents, removed_agents
 from ..extenders.attribution import attribute_extenders
 from ..extenders.status import report_extenders
@@ -108,6 +108,7 @@ def diagnose(snapshot: Snapshot, draft: Draft) -> Draft:
     found = (
         unknown_scheduler_names.condition(pods),
         unmanaged_schedulers.condition(unmanaged_schedulers.unmanaged(snapshot, served)),
+        *_api_conditions(snapshot),
     )
     return replace(draft, pods_without_scheduler=pods, diagnoses=found)
 
@@ -211,7 +212,8 @@ def run_agents(snapshot: Snapshot, draft: Draft) -> Draft:
 def write_observed_config(snapshot: Snapshot, draft: Draft) -> Draft:
     """Write `spec.observedConfig` first if it changed: the next one continues from there.
 
-    While writes fail, the other steps continue: a refused write must not stop them.
+    While writes fail, the other steps continue: a refused write must not stop them, nor one that
+    does not last.
     """
     observed = result_of(draft.composition).observed_config
     if (snapshot.spec.get("observedConfig") or {}) == observed:
@@ -223,7 +225,7 @@ def write_observed_config(snapshot: Snapshot, draft: Draft) -> Draft:
     text = json.dumps(observed, sort_keys=True)
     event = Event("ObservedConfigChanged", f"Writing updated observed config: {text}")
     write = Replace(KUBE_SCHEDULERS, {**kubescheduler, "spec": spec}, events=(event,))
-    if snapshot.last_error:
+    if snapshot.last_error or KUBE_SCHEDULERS in {w.ref.resource for w in snapshot.futile_writes}:
         return replace(draft, observing=(write,))
     composition = result_of(draft.composition)
     reports = _object_reports(snapshot, draft, composition.results, composition.extenders)
@@ -336,7 +338,7 @@ def remove(snapshot: Snapshot, draft: Draft) -> Draft:
     """Restore the earlier scheduler of every node, then delete the operator's objects."""
     removal = remove_from_nodes(snapshot)
     rolled = removal.result
-    conditions = removal_conditions(snapshot, removal)
+    conditions = (*removal_conditions(snapshot, removal), *_api_conditions(snapshot))
     status = removal_status(snapshot, rolled, conditions)
     cluster_operator = report_cluster_operator(snapshot, status["conditions"], removal.progress)
     needed = () if removal.done else _static_resources(snapshot)
@@ -363,6 +365,14 @@ def _refused_statuses(snapshot: Snapshot) -> Iterator[Finding]:
     for ref, error in snapshot.write_errors.items():
         if ref.resource == SCHEDULER_PROFILES:
             yield PROFILE.finding(ref.name, STATUS_REFUSED, "status", error)
+
+
+def _api_conditions(snapshot: Snapshot) -> tuple[Condition, ...]:
+    """What the operator noticed about its writes and about etcd."""
+    return (
+        writes.futile_writes(snapshot.futile_writes),
+        writes.restored(snapshot.restored_at, snapshot.now),
+    )
 
 
 def _in_order(

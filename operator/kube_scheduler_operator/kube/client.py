@@ -29,12 +29,14 @@ from .errors import (
     ApiRequest,
     Gone,
     Invalid,
+    NotLeadingError,
     TooManyRequests,
     Unauthorized,
     Unavailable,
     from_response,
 )
 from .resource import ObjectRef, Resource
+from .server_clock import ServerClock
 
 T = TypeVar("T")
 
@@ -69,6 +71,8 @@ class ApiClient:
         dry_run: let the server validate every write without persisting it.
         observer: receives every request.
         backoff: delays before retries; their number is the number of retries.
+        clock: set from the Date header of responses.
+        may_write: checked right before each attempt to write, also after a pause.
     """
 
     def __init__(
@@ -81,6 +85,8 @@ class ApiClient:
         dry_run: bool = False,
         observer: RequestObserver | None = None,
         backoff: Backoff = BACKOFF,
+        clock: ServerClock | None = None,
+        may_write: Callable[[], bool] = lambda: True,
     ) -> None:
         self.credentials = credentials
         self.dry_run = dry_run
@@ -89,6 +95,8 @@ class ApiClient:
         self._timeout = timeout
         self._observer = observer
         self._backoff = backoff
+        self._clock = clock
+        self._may_write = may_write
         self._session: aiohttp.ClientSession | None = None
         self._tls: tuple[Access, ssl.SSLContext | bool] | None = None
 
@@ -330,6 +338,8 @@ class ApiClient:
         if access.authorization:
             headers = {**headers, "Authorization": access.authorization}
         more: dict[str, Any] = {} if limits is None else {"timeout": limits}
+        if method != "GET" and not self._may_write():
+            raise NotLeadingError(f"{request} was not sent: this process does not lead any more")
         code, started = NO_ANSWER, time.perf_counter()
         try:
             async with self._session.request(
@@ -345,6 +355,9 @@ class ApiClient:
                 **more,
             ) as response:
                 code = str(response.status)
+                if self._clock is not None:
+                    elapsed = time.perf_counter() - started
+                    self._clock.responded(response.headers.get("Date"), elapsed)
                 try:
                     if response.status >= 300:
                         text = _refusal(response.content_type, await response.read())

@@ -42,6 +42,22 @@ class OtherOwner(KubeError):
         super().__init__(f"{ref} exists and has another owner; delete it, or use another name")
 
 
+class HistoryRewoundError(KubeError):
+    """The API server has an older state than it had before: etcd was restored from a backup.
+
+    Versions are reused from there on, so nothing that was read before may be compared with what is
+    read now. Everything has to be listed again.
+    """
+
+    def __init__(self, evidence: str) -> None:
+        self.evidence = evidence
+        super().__init__(f"etcd was restored from a backup: {evidence}")
+
+
+class NotLeadingError(KubeError):
+    """This process does not hold its Lease any more, so it must not write."""
+
+
 @dataclass(frozen=True, slots=True)
 class ApiRequest:
     """A request to the API server, for messages.

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from ..base.times import rfc3339_micro
 from .api import Api, Object
-from .errors import AlreadyExists, Conflict, KubeError, NotFound
+from .errors import AlreadyExists, Conflict, KubeError, NotFound, Unavailable
 from .resource import LEASES, ObjectRef
 
 _log = logging.getLogger(__name__)
@@ -67,6 +67,10 @@ class LeaderElector:
         timings: see Timings.
         labels: labels of a new Lease.
         now: the wall clock, aware; only for timestamps.
+        rewound: called with the evidence when a version of the Lease is older than one before: etcd
+            was restored from a backup. A candidate notices it as well, within `retry_period`.
+        recovered: called when the API server answers again after it did not, before
+            `answered_since` is set: etcd may have been restored meanwhile.
 
     Attributes:
         answered_since: start of the current series of successful requests; None: the last failed.
@@ -83,6 +87,8 @@ class LeaderElector:
         timings: Timings | None = None,
         labels: Mapping[str, str] | None = None,
         now: Callable[[], datetime.datetime] = lambda: datetime.datetime.now(datetime.UTC),
+        rewound: Callable[[str], None] = lambda _: None,
+        recovered: Callable[[], None] = lambda: None,
     ) -> None:
         if not identity:
             raise ValueError("leader election needs an identity: an empty one means no holder")
@@ -92,6 +98,10 @@ class LeaderElector:
         self._timings = timings or Timings()
         self._labels = dict(labels or {})
         self._now = now
+        self._rewound = rewound
+        self._recovered = recovered
+        self._away = False
+        self._version = 0  # the newest observed resourceVersion
         self._lease: Object | None = None  # last observed state
         self._spec: Mapping[str, Any] | None = None  # its spec at the last change
         self._changed_at = 0.0  # monotonic time of that change
@@ -177,8 +187,12 @@ class LeaderElector:
             if message != self._error:
                 _log.warning("lease %s: %s", self._ref, message)
             self._error = message
+            self._away |= isinstance(error, TimeoutError | Unavailable)
             self.answered_since = None
             return False
+        if self._away:
+            self._away = False
+            self._recovered()
         if self.answered_since is None:
             self.answered_since = self._now()
             self.recovered_at = self.answered_since if self._error else None
@@ -241,6 +255,10 @@ class LeaderElector:
 
     def _observe(self, lease: Object) -> None:
         spec = lease.setdefault("spec", {})
+        # Requests follow each other, so each response is as new as the one before.
+        before, self._version = self._version, int(lease["metadata"].get("resourceVersion") or 0)
+        if self._version < before:
+            self._rewound(f"{self._ref} has resourceVersion {self._version} after {before}")
         self._lease = lease
         if spec != self._spec:
             self._spec, self._changed_at = dict(spec), self._time()

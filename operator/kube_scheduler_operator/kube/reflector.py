@@ -1,9 +1,11 @@
 """Follows one kind: one list, then watches without end, as client-go's reflector.
 
 For programs without kopf. Each object is decoded once and passed on; of kinds with thousands of
-changes only the needed fields, from protobuf. A broken watch continues at its resourceVersion. Only
-if the server no longer has that version (410) does a new list replace it, and objects that are
-missing from it are reported as removed. During an outage the last state stays.
+changes only the needed fields, from protobuf. A broken watch continues at its resourceVersion. A
+new list replaces it if the server no longer has that version (410), and where etcd may have been
+restored from a backup, because a version that was taken back stays silent: after an outage, and
+after a silence. Objects that are missing from the list are reported as removed. During an outage
+the last state stays.
 
 Changes are read in batches: after each one the connection rests for a moment while the kernel
 buffers data, so that a busy cluster causes fifty wake-ups a second instead of a thousand.
@@ -52,6 +54,9 @@ WATCH_SECONDS: Final = (300, 600)
 SILENCE: Final = 150.0
 """Seconds without a byte after which a watch counts as dead; bookmarks come every minute."""
 
+OUTAGE: Final = 5.0
+"""Seconds without a connection after which everything is listed again."""
+
 BACKOFF: Final = Backoff.exponential(0.5, 30.0)
 """After failures."""
 
@@ -77,6 +82,7 @@ class ReflectorState:
         events: number of changes.
         lists: number of complete lists.
         failures: number of failed lists and watches.
+        rewinds: number of lists that were older than what had been received.
         problem: the error that it is retrying; empty if it is healthy.
     """
 
@@ -86,6 +92,7 @@ class ReflectorState:
     events: int = 0
     lists: int = 0
     failures: int = 0
+    rewinds: int = 0
     problem: str = ""
 
 
@@ -115,6 +122,7 @@ class ReflectorTuning:
 
     batch: float = BATCH
     silence: float = SILENCE
+    outage: float = OUTAGE
     backoff: Backoff = BACKOFF
     page: int = PAGE
 
@@ -161,6 +169,7 @@ class Reflector:
         self._tuning = tuning or ReflectorTuning()
         self._clock = clock
         self._known: dict[tuple[str, str], str] = {}
+        self._newest = 0  # resourceVersion
         self._synced = asyncio.Event()
         self._request = ApiRequest(
             "list", resource.path(self._selection.namespace), resource, self._selection.namespace
@@ -180,13 +189,18 @@ class Reflector:
     async def run(self) -> None:
         """Follow the kind until cancelled, through all errors of the API."""
         delay = 0.0
+        lost_at: float | None = None
         while True:
+            began = self._clock()
             try:
+                if lost_at is not None and self._clock() - lost_at > self._tuning.outage:
+                    self.state.version = ""
                 if not self.state.version:
                     await self._list()
                     delay = 0.0
+                    lost_at = None
                 if await self._watch():
-                    delay = 0.0
+                    delay, lost_at = 0.0, None
                     continue
                 problem = "the watch ended right after its start"
             except Gone:
@@ -204,6 +218,10 @@ class Reflector:
                 delay, problem = max(delay, error.retry_after), str(error)
             except (KubeError, OSError, ValueError) as error:
                 problem = str(error) or type(error).__name__
+                if self._is_silent():
+                    self.state.version = ""
+            if lost_at is None:
+                lost_at = max(self.state.received_at, began)
             delay = await self._back_off(delay, problem)
 
     async def _back_off(self, delay: float, problem: str) -> float:
@@ -216,6 +234,9 @@ class Reflector:
         delay = self._tuning.backoff.after(delay)
         await asyncio.sleep(delay * random.uniform(0.75, 1.25))  # noqa: S311 - jitter
         return delay
+
+    def _is_silent(self) -> bool:
+        return self._clock() - self.state.received_at >= self._tuning.silence
 
     def _healthy(self) -> None:
         self.state.received_at = self._clock()
@@ -253,8 +274,14 @@ class Reflector:
         for key, uid in self._known.items():
             if key not in seen:
                 self._remove(_tombstone(key, uid))
+        if _number(version) < self._newest:
+            self.state.rewinds += 1
+            values = kv(resource=str(self.resource), version=version, before=self._newest)
+            log.warning(
+                "The API server has an older state than before: etcd was restored", extra=values
+            )
         self._known = seen
-        self.state.version = version
+        self.state.version, self._newest = version, _number(version)
         self.state.lists += 1
         self.state.synced = True
         self._healthy()
@@ -330,6 +357,7 @@ class Reflector:
             self.state.events += 1
         if version:
             self.state.version = version
+            self._newest = max(self._newest, _number(version))
 
     def _set(self, obj: Object) -> None:
         try:
@@ -372,6 +400,11 @@ def _key(obj: Mapping[str, Any]) -> tuple[str, str]:
 
 def _tombstone(key: tuple[str, str], uid: str) -> Object:
     return {"metadata": {"namespace": key[0], "name": key[1], "uid": uid}}
+
+
+def _number(version: str) -> int:
+    """0 for a version that is not a number."""
+    return int(version) if version.isdecimal() else 0
 
 
 def _uid(obj: Mapping[str, Any]) -> str:

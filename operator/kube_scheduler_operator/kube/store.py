@@ -2,13 +2,14 @@
 
 Watches lag behind writes, new lists lag behind watches, and events of an object and its successor
 of the same name come in any order. The resourceVersion decides: it grows across all objects of a
-kind (documented since Kubernetes 1.35, and true long before).
+kind (documented since Kubernetes 1.35, and true long before), until etcd is restored from a backup.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from .resource import ObjectRef, Resource, Stream
@@ -20,6 +21,25 @@ _Objects: TypeAlias = dict[ObjectRef, Fields]
 
 _TOMBSTONES: Final = 1024
 """Number of remembered deletions; late events arrive within seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What was known of an object before a request: its newest version, or its deletion.
+
+    A response that is read from etcd after this was known cannot be older, unless etcd was restored
+    from a backup meanwhile.
+    """
+
+    ref: ObjectRef
+    version: int = -1
+
+    def contradiction(self, obj: Fields) -> str:
+        """Why `obj`, a response to a later request, shows that etcd was restored; or empty."""
+        version = _version(obj)
+        if version < self.version:
+            return f"{self.ref} has resourceVersion {version} after {self.version}"
+        return ""
 
 
 class StoreView:
@@ -120,6 +140,18 @@ class Store:
         stored = self.get(ref)
         return stored is not None and self.remove(ref.resource, stored)
 
+    def known(self, ref: ObjectRef) -> Known:
+        """What is known of `ref` now, to be compared with the response to a request."""
+        if (stored := self.get(ref)) is not None:
+            return Known(ref, _version(stored))
+        return Known(ref, self._deleted.get(ref, ("", -1))[1])
+
+    def clear(self) -> None:
+        """Forget everything, also what was listed: etcd was restored from a backup."""
+        self._by_resource, self._shared = {}, set()
+        self._deleted.clear()
+        self._listed.clear()
+
     def get(self, ref: ObjectRef) -> Fields | None:
         """The object `ref`; None if it is not stored."""
         return self._by_resource.get(ref.resource, {}).get(ref)
@@ -132,6 +164,11 @@ class Store:
     def mark_listed(self, stream: Stream) -> None:
         """Note that all objects of `stream` have been stored once."""
         self._listed.add(stream)
+
+    @property
+    def listed(self) -> bool:
+        """Whether any stream has been listed."""
+        return bool(self._listed)
 
     def synced(self, streams: Iterable[Stream]) -> bool:
         """Whether all `streams` have been listed; before that, an absent object may exist."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from enum import Enum
 
 from ..base.objects import NamespacedName, Object
 from ..base.platform import Platform
@@ -49,6 +50,31 @@ class BindingScheduler:
     scheduler: str
     host: str
     at: datetime
+
+
+class Futility(Enum):
+    """Why writes of an object have no lasting effect; the value is a condition's reason."""
+
+    DROPPED = "FieldsDropped"
+    REVERTED = "RevertedByAnotherClient"
+    CONFLICT = "RepeatedConflicts"
+
+
+@dataclass(frozen=True, slots=True)
+class FutileWrite:
+    """An object whose writes have no lasting effect, and are therefore delayed.
+
+    Attributes:
+        ref: the object.
+        why: the cause.
+        fields: paths of the fields that do not last; empty for conflicts.
+        manager: the other client, from managedFields; "unknown" or empty if it is not known.
+    """
+
+    ref: ObjectRef
+    why: Futility
+    fields: tuple[str, ...] = ()
+    manager: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +147,8 @@ class Snapshot:
         recovered_at: when it last began to answer this process again; None: it always did.
         last_error: the error that ended the previous reconcile; empty if it succeeded.
         write_errors: object -> the error that ended its write set in the previous reconcile.
+        futile_writes: objects whose writes have no lasting effect.
+        restored_at: when this process noticed that etcd was restored from a backup; None: never.
         secondaries: the observed state of secondary schedulers.
         loads: the observed state of load policies.
         pending_pods: pods of all namespaces that no scheduler has attempted, from the last poll.
@@ -159,6 +187,8 @@ class Snapshot:
     recovered_at: datetime | None = None
     last_error: str = ""
     write_errors: Mapping[ObjectRef, str] = field(default_factory=dict)
+    futile_writes: tuple[FutileWrite, ...] = ()
+    restored_at: datetime | None = None
     secondaries: Secondaries = field(default_factory=Secondaries)
     loads: Loads = field(default_factory=Loads)
     pending_pods: tuple[PendingPod, ...] = ()

@@ -79,6 +79,7 @@ class MetricsState:
         last_outcomes: outcome -> time of the last revision with it, seconds since 1970.
         rollout_started: start of the current rollout, seconds since 1970; None: no rollout.
         certificates: (certificate, node or "") -> expiry, seconds since 1970.
+        futile_writes: (resource, reason) -> number of objects whose writes do not last.
     """
 
     scheduler: SchedulerSpec | None = None
@@ -90,6 +91,7 @@ class MetricsState:
     last_outcomes: Mapping[str, float] = field(default_factory=dict)
     rollout_started: float | None = None
     certificates: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    futile_writes: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
 
 def gauge(
@@ -208,6 +210,12 @@ def _rollout(state: MetricsState) -> Iterator[Metric]:
         "Time of the last revision with this outcome",
         ["outcome"],
         (((outcome,), moment) for outcome, moment in state.last_outcomes.items()),
+    )
+    yield gauge(
+        f"{PREFIX}futile_writes",
+        "Objects whose writes do not last and are delayed",
+        ["resource", "reason"],
+        state.futile_writes.items(),
     )
     yield gauge(
         f"{PREFIX}quarantined",

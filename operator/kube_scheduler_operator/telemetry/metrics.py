@@ -113,6 +113,13 @@ class OperatorMetrics:
             ["scope"],
         )
         self._queues = QueueInstruments(self.registry)
+        self._rewinds = counter(
+            f"{PREFIX}etcd_restores", "Times that the API server had an older state than before"
+        )
+
+    def rewound(self) -> None:
+        """Note that etcd was restored from a backup."""
+        self._rewinds.inc()
 
     def first_pass(self) -> None:
         """Note the end of the first complete reconcile; the start time comes from the kernel."""

@@ -11,6 +11,7 @@ from kube_scheduler_operator.engine.executor import Executor
 from kube_scheduler_operator.kube.errors import (
     ApiRequest,
     Forbidden,
+    HistoryRewoundError,
     NotFound,
     Unavailable,
     from_response,
@@ -397,3 +398,24 @@ async def test_an_object_deleted_meanwhile_is_left_to_the_next_reconcile(bench: 
     plan = Plan(write_sets={X: (Create(CONFIG_MAPS, owned("a"), exclusive=True),)})
     assert await bench.executor.execute(plan) is True
     assert bench.executor.write_errors == {}
+
+
+@pytest.mark.parametrize("why", ["conflict", "answer", "exists", "deleted"])
+async def test_an_older_state_than_before_ends_the_plan(bench: Bench, why: str) -> None:
+    """Etcd was restored from a backup: the objects in the store do not exist any more."""
+    obj = known(bench, version=50)
+    action: Any = Replace(CONFIG_MAPS, obj)
+    if why == "conflict":
+        bench.api.put(CONFIG_MAPS, "a", 5)
+        bench.api.errors["replace", "a"] = (409, "Conflict")
+    elif why != "answer":
+        bench.store.remove(CONFIG_MAPS, obj)
+        action = create("a")
+    if why == "exists":
+        bench.api.put(CONFIG_MAPS, "a", 5)
+        bench.api.errors["create", "a"] = (409, "AlreadyExists")
+    for plan in (Plan((action,)), Plan(write_sets={CONFIG_MAPS.ref(obj): (action,)})):
+        bench.api.calls.clear()
+        with pytest.raises(HistoryRewoundError, match="restored from a backup: ConfigMap n/a has"):
+            await bench.executor.execute(plan)
+        assert not any(call.startswith("delete") for call in bench.api.calls)

@@ -60,6 +60,7 @@ class OpenWatch:
     resource: Resource
     queue: asyncio.Queue[tuple[str, Any]]
     request: web.Request
+    since: int = 0
 
 
 @dataclass
@@ -163,6 +164,14 @@ class FakeApi:
         self.version += 1
         self.oldest = self.version
 
+    def back_up(self) -> tuple[Any, ...]:
+        """What a backup of etcd has."""
+        return copy.deepcopy((self.objects, self.version, self.history))
+
+    def restore(self, backup: tuple[Any, ...]) -> None:
+        """Versions after the backup do not exist any more; watches from there stay silent."""
+        self.objects, self.version, self.history = copy.deepcopy(backup)
+
     async def end_watches(self, resource: Resource) -> None:
         """End open watches the way a server does that is about to restart."""
         await self._send(resource, "END", None)
@@ -224,7 +233,8 @@ class FakeApi:
             self.objects.setdefault(resource, {})[key] = obj
         self.history.append((self.version, resource, change, obj))
         for watch in self.watches:
-            if watch.resource == resource:
+            # As the watch cache does; a watch from the future stays silent until then.
+            if watch.resource == resource and self.version > watch.since:
                 watch.queue.put_nowait((change, obj))
         return copy.deepcopy(obj)
 
@@ -367,6 +377,7 @@ class FakeApi:
         if since < self.oldest:
             gone = {"kind": "Status", "code": 410, "message": "too old resource version"}
             watch.queue.put_nowait(("ERROR", gone))
+        watch.since = since
         for version, changed, change, obj in self.history:
             if version > since and changed == resource:
                 watch.queue.put_nowait((change, obj))

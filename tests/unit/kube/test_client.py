@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+import time
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ from kube_scheduler_operator.kube.resource import (
     SERVICE_ACCOUNTS,
     ObjectRef,
 )
+from kube_scheduler_operator.kube.server_clock import ServerClock
 
 CONFIG = ObjectRef(CONFIG_MAPS, "ops", "config")
 
@@ -380,3 +382,25 @@ async def test_watch_of_a_hanging_server_is_aborted_at_once(served):
     gone.set()
     server.close()
     await server.wait_closed()
+
+
+async def test_a_process_that_may_not_write_sends_reads_only(api: Any) -> None:
+    """Also in a retry: it may have been suspended meanwhile."""
+    api.put(CONFIG_MAPS, "a", "ops")
+    allowed = iter([True, False])
+    api.fail(429, method="POST", times=1, headers={"Retry-After": "0"})
+    async with ApiClient(
+        api.credentials(), field_manager="test", may_write=lambda: next(allowed)
+    ) as client:
+        assert await client.get(ObjectRef(CONFIG_MAPS, "ops", "a"))
+        body = {"metadata": {"name": "b", "namespace": "ops"}}
+        with pytest.raises(errors.NotLeadingError, match="was not sent"):
+            await client.create(CONFIG_MAPS, body)
+    assert len(api.requests("POST", "configmaps")) == 1
+
+
+async def test_the_clock_follows_the_header_date(api: Any) -> None:
+    clock = ServerClock(wall=lambda: 0.0)
+    async with ApiClient(api.credentials(), field_manager="test", clock=clock) as client:
+        await client.get_path("/api/v1")
+    assert abs(clock.now().timestamp() - time.time()) < 3.0

@@ -411,3 +411,58 @@ def test_micro_time_is_utc_with_six_decimals():
     new_york = datetime.timezone(datetime.timedelta(hours=-5))
     moment = datetime.datetime(2026, 1, 1, 19, 0, 0, 5, tzinfo=new_york)
     assert rfc3339_micro(moment) == "2026-01-02T00:00:00.000005Z"
+
+
+def test_a_restore_of_etcd_is_noticed_by_the_holder_and_by_a_candidate(virtual_time):
+    async def scenario() -> None:
+        leases = Leases()
+        found: list[str] = []
+        one, two = (
+            LeaderElector(
+                leases.seen_by(who),
+                "ops",
+                "lock",
+                who,
+                rewound=lambda evidence, who=who: found.append(f"{who}: {evidence}"),
+            )
+            for who in ("one", "two")
+        )
+        await one.acquire()
+        backup = copy.deepcopy(leases.lease)
+        holding = asyncio.create_task(one.hold())
+        waiting = asyncio.create_task(two.acquire())
+        await asyncio.sleep(20)
+        assert found == []
+        leases.lease, leases.version = backup, 1
+        await asyncio.sleep(5)
+        await stopped(holding)
+        await stopped(waiting)
+        assert {text.partition(":")[0] for text in found} >= {"one"}
+        assert "has resourceVersion 1 after" in found[0]
+        assert len(found) <= 2, "once each"
+
+    virtual_time.run(scenario())
+
+
+def test_the_end_of_an_outage_is_reported_before_the_server_counts_as_back(virtual_time):
+    async def scenario() -> None:
+        leases = Leases()
+        found: list[object] = []
+        one = LeaderElector(
+            leases.seen_by("one"),
+            "ops",
+            "lock",
+            "one",
+            recovered=lambda: found.append(one.answered_since),
+        )
+        holding = await lead(one)
+        await asyncio.sleep(5)
+        leases.broken.add("one")
+        await asyncio.sleep(5)
+        assert found == []
+        leases.broken.clear()
+        await asyncio.sleep(5)
+        assert found == [None]
+        await stopped(holding)
+
+    virtual_time.run(scenario())

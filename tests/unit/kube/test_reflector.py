@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING, Any
 
@@ -335,3 +336,30 @@ async def test_expired_version_is_recognized_in_protobuf(api: FakeApi) -> None:
         await api.send_error(PODS, 410)
         await until(lambda: reflector.state.lists == 2)
         assert reflector.state.failures == 0
+
+
+@pytest.mark.parametrize("outage", [True, False], ids=["outage", "silence"])
+async def test_objects_after_a_restore_of_etcd_are_seen(api: FakeApi, outage: bool) -> None:
+    """The version of the watch does not exist any more, so the API server sends nothing."""
+    api.put(NODES, "old")
+    backup = api.back_up()
+    copy = Copy()
+    tuning = dataclasses.replace(QUICK, silence=0.3, outage=0.05 if outage else 60.0)
+    async with following(api, copy, tuning) as reflector:
+        await reflector.synced()
+        await api.until_watched(NODES)
+        for number in range(5):
+            api.put(NODES, f"lost-{number}")
+        await until(lambda: len(copy.objects) == 6)
+        if outage:
+            await api.stop()
+            api.restore(backup)
+            await asyncio.sleep(0.2)
+            await api.start()
+        else:
+            api.restore(backup)
+            await api.end_watches(NODES)
+        await api.until_watched(NODES)
+        api.put(NODES, "new")
+        await until(lambda: set(copy.objects) == {"old", "new"})
+        assert reflector.state.rewinds == 1

@@ -25,6 +25,7 @@ def busy_operator() -> OperatorMetrics:
         lease=LeaseState("a", 20),
         conditions={"StaticPodsDegraded": ("AsExpected", False)},
         quarantined={"refused": False, "failed": False},
+        futile_writes={("kubeschedulers", "FieldsDropped"): 1},
         last_outcomes={"installed": 900.0},
         rollout_started=950.0,
         certificates={("client", "a"): 2000.0},

@@ -48,6 +48,7 @@ class Tuning:
         check: interval of health checks of kopf.
         start: deadline for kopf to open every stream.
         silence: kopf restarts if a stream delivers nothing for this long.
+        quiet: a stream that delivers nothing for this long is listed again.
     """
 
     requests: Backoff = _REQUESTS
@@ -62,6 +63,7 @@ class Tuning:
     check: float = 1.0
     start: float = 60.0
     silence: float = 900.0
+    quiet: float = 150.0
 
 
 class NoDiffBase(kopf.DiffBaseStorage):

@@ -13,6 +13,7 @@ import dataclasses
 import logging
 import random
 import time
+from collections import OrderedDict
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
 from contextlib import aclosing
 from typing import Any, Final, Protocol, cast
@@ -24,6 +25,9 @@ from .imports import check_private_names, infinite_watch, kopf, watching
 from .settings import Tuning
 
 _log = logging.getLogger(__name__)
+
+_REMEMBERED: Final = 1024
+"""Number of remembered deletions of one stream."""
 
 TICKET: Final = "ticket"
 """Key in a raw event of a list: the Ticket that `Session.deliver` settles."""
@@ -68,10 +72,23 @@ class StreamState:
         self.opened = False
         self.received_at: float | None = None
         self.known: dict[tuple[str | None, str], Object] = {}
+        self._deleted: OrderedDict[str, int] = OrderedDict()  # uid -> version of the deletion
 
     def received(self) -> None:
         """The server sent an event or a bookmark."""
         self.received_at = time.monotonic()
+
+    def contradiction(self, listed: Object) -> str:
+        """Why an object of a list shows that etcd was restored from a backup; empty otherwise.
+
+        The list was read after all that this stream has delivered.
+        """
+        known, version = self.known.get(_key(listed)), _version(listed)
+        before = self._deleted.get(_uid(listed), 0) if known is None else _version(known)
+        if version >= before:
+            return ""
+        name = listed["metadata"]["name"]
+        return f"{self.spec.stream}: {name} has resourceVersion {version} after {before}"
 
     def follow(self, event: Object) -> list[Object]:
         """Track `event`; returns the events to emit: it, after the end of a replaced object."""
@@ -81,9 +98,15 @@ class StreamState:
         if event["type"] == "DELETED":
             if not other:
                 self.known.pop(key, None)
+            self._bury(slim)
             return [event]
         self.known[key] = slim
         return [_deleted(before), event] if before is not None and other else [event]
+
+    def _bury(self, deleted: Object) -> None:
+        self._deleted[_uid(deleted)] = _version(deleted)
+        if len(self._deleted) > _REMEMBERED:
+            self._deleted.popitem(last=False)
 
     def vanished(self, seen: set[tuple[str | None, str]]) -> list[Object]:
         """DELETED events for all known objects that a complete list does not contain."""
@@ -94,7 +117,7 @@ class Streams:
     """The streams of declared watches, one per kind and namespace, as replacements of kopf's.
 
     `listed` is called when every event of a list was received, `failed` with the error that ended a
-    stream.
+    stream, `rewound` with the evidence that etcd was restored from a backup.
     """
 
     def __init__(
@@ -104,6 +127,7 @@ class Streams:
         tuning: Tuning,
         listed: Callable[[Stream], None],
         failed: Callable[[Stream | None, Exception], None],
+        rewound: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.states = {spec.stream: StreamState(spec) for spec in watches}
         self.namespaces = tuple(
@@ -112,6 +136,7 @@ class Streams:
         self._tuning = tuning
         self._listed = listed
         self._failed = failed
+        self._rewound = rewound
 
     def find(self, group: str, plural: str, namespace: str | None) -> StreamState | None:
         """The declared stream that serves kopf's request for a kind in a namespace, if any."""
@@ -169,7 +194,18 @@ class Streams:
         seen: set[tuple[str | None, str]] = set()
         ticket: Ticket | None = Ticket(lambda: self._listed(state.spec.stream))
         async with aclosing(cast("Any", source)) as raw_events:
-            async for event in raw_events:
+            while True:
+                # kopf continues a silent watch at its version, which may be one that a restore of
+                # etcd has taken back: then nothing comes before it is reached again. A list ends
+                # that.
+                try:
+                    async with asyncio.timeout(self._tuning.quiet):
+                        event = await anext(raw_events, None)
+                except TimeoutError as error:
+                    text = f"no event and no bookmark within {self._tuning.quiet:g} s"
+                    raise TimeoutError(text) from error
+                if event is None:
+                    return
                 state.received()
                 if event is watching.Bookmark.LISTED:
                     for deleted in state.vanished(seen):
@@ -184,6 +220,8 @@ class Streams:
                     event = event_within_limits(event)
                     if event["type"] is None:
                         seen.add(_key(event["object"]))
+                        if evidence := state.contradiction(event["object"]):
+                            self._rewound(evidence)
                     for each in state.follow(event):
                         yield _ticketed(each, ticket)
 
@@ -237,6 +275,10 @@ def _key(obj: Object) -> tuple[str | None, str]:
 
 def _uid(obj: Object) -> str:
     return str(obj["metadata"].get("uid"))
+
+
+def _version(obj: Object) -> int:
+    return int(obj["metadata"].get("resourceVersion") or 0)
 
 
 def _slim(obj: Object) -> Object:

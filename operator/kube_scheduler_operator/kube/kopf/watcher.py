@@ -44,6 +44,7 @@ class Watcher:
         on_event: called for every change. A listed object is "ADDED", also when it is listed
             again. A deleted one may consist of metadata only.
         on_listed: called when a stream was listed, after all its objects were delivered.
+        on_rewound: called with the evidence that etcd was restored from a backup.
         observer: receives errors.
         tuning: delays.
 
@@ -61,6 +62,7 @@ class Watcher:
         *,
         on_event: OnEvent,
         on_listed: OnListed,
+        on_rewound: Callable[[str], None] = lambda _: None,
         observer: WatchObserver | None = None,
         tuning: Tuning | None = None,
     ) -> None:
@@ -69,15 +71,31 @@ class Watcher:
         self._registry = registry
         self._on_event = on_event
         self._on_listed = on_listed
+        self._on_rewound = on_rewound
         self._observer = observer
         self.tuning = tuning or Tuning()
-        self._streams = Streams(
-            self._watches, tuning=self.tuning, listed=self._post_listed, failed=self._failed
-        )
+        self._life = 0  # counts calls of `start_over`
+        self._streams = self._new_streams()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._reported: dict[Stream | None, str] = {}
-        self._appeared = ""
+        self._reason = ""  # to start kopf again
         self.missing: tuple[Resource, ...] = ()
+
+    def start_over(self, reason: str) -> None:
+        """List everything again, as a new process would; what is under way is dropped."""
+        self._life += 1
+        self._streams = self._new_streams()
+        self._reason = reason
+
+    def _new_streams(self) -> Streams:
+        life = self._life
+        return Streams(
+            self._watches,
+            tuning=self.tuning,
+            listed=lambda stream: self._post_listed(stream, life),
+            failed=self._failed,
+            rewound=lambda evidence: self._post(life, self._on_rewound, evidence),
+        )
 
     @property
     def kinds(self) -> frozenset[Resource]:
@@ -107,7 +125,7 @@ class Watcher:
         while not stop.is_set():
             if not await self._kinds_served(credentials, stop):
                 return
-            started = time.monotonic()
+            started, life = time.monotonic(), self._life
             thread = _Thread(lambda flag: self._operate(credentials, flag), self.tuning.check)
             appearing = asyncio.create_task(self._await_optional(credentials))
             try:
@@ -117,7 +135,13 @@ class Watcher:
                 await asyncio.gather(appearing, return_exceptions=True)
             if stop.is_set():
                 return
-            if self._appeared and thread.error is None:
+            if self._life != life:
+                # At once, but not all the time if the members of etcd contradict each other.
+                steady = time.monotonic() - started >= self.tuning.stable
+                delay = 0.0 if steady else self.tuning.restart.after(delay)
+                await _pause(stop, 0.0 if steady else delay)
+                continue
+            if self._reason and thread.error is None:
                 continue
             self._failed(None, thread.error or RuntimeError(thread.reason))
             if time.monotonic() - started >= self.tuning.stable:
@@ -146,16 +170,21 @@ class Watcher:
             name = obj.get("metadata", {}).get("name")
             _log.exception("%s event of %s %s was lost", kind, resource, name)
 
-    def _post_listed(self, stream: Stream) -> None:
+    def _post_listed(self, stream: Stream, life: int) -> None:
         self._reported.pop(stream, None)
         if self._observer:
             self._observer.listed(stream)
-        self._post(self._on_listed, stream)
+        self._post(life, self._on_listed, stream)
 
-    def _post(self, function: Callable[..., None], *arguments: object) -> None:
-        """Call in the caller's loop, after all earlier calls."""
+    def _post(self, life: int, function: Callable[..., None], *arguments: object) -> None:
+        """Call in the caller's loop, after all earlier calls, unless `start_over` comes first."""
+
+        def call() -> None:
+            if life == self._life:
+                function(*arguments)
+
         if self._loop is not None and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(function, *arguments)
+            self._loop.call_soon_threadsafe(call)
 
     def _failed(self, stream: Stream | None, error: Exception) -> None:
         # kopf's errors have the whole Status as a second argument; the first is its message.
@@ -170,8 +199,8 @@ class Watcher:
 
     def _stuck(self, running: float) -> str:
         """Why kopf must restart after `running` seconds; empty if it is healthy."""
-        if self._appeared:
-            return self._appeared
+        if self._reason:
+            return self._reason
         if running < min(self.tuning.start, self.tuning.silence):
             return ""
         for stream in self.streams:
@@ -196,7 +225,7 @@ class Watcher:
                 else:
                     self._report_missing(missing)
                     if self._optional.issuperset(missing):
-                        self._appeared = ""
+                        self._reason = ""
                         return True
                 await _pause(stop, self.tuning.discovery)
         return False
@@ -212,8 +241,8 @@ class Watcher:
                     served = set(self.missing) - set(await _missing(client, self.missing))
                     if served:
                         names = ", ".join(sorted(resource.name for resource in served))
-                        self._appeared = f"the API server now serves {names}"
-                        _log.info("%s", self._appeared)
+                        self._reason = f"the API server now serves {names}"
+                        _log.info("%s", self._reason)
                         return
 
     @property
@@ -244,6 +273,7 @@ class Session:
 
     def __init__(self, watcher: Watcher, credentials: Credentials, stop: asyncio.Event) -> None:
         self._watcher = watcher
+        self._life = watcher._life
         self._login = Login(credentials, failed=lambda error: watcher._failed(None, error))
         self._stop = stop
         self._kinds = {(kind.group, kind.plural): kind for kind in watcher.kinds}
@@ -268,7 +298,7 @@ class Session:
         kind = self._kinds[resource.group, resource.plural]
         try:
             self._watcher._post(
-                self._watcher._deliver, kind, event["type"] or "ADDED", event["object"]
+                self._life, self._watcher._deliver, kind, event["type"] or "ADDED", event["object"]
             )
         finally:
             if (ticket := event.get(TICKET)) is not None:

@@ -48,11 +48,13 @@ class Cluster:
         self.failures: list[tuple[Stream | None, Exception]] = []
         self.waits: list[tuple[str, ...]] = []
         self.lists = 0
+        self.evidence: list[str] = []
         self.watcher = Watcher(
             watches,
             registry,
             on_event=self.on_event,
             on_listed=self.on_listed,
+            on_rewound=self.evidence.append,
             observer=self,
             tuning=tuning,
         )
@@ -474,3 +476,40 @@ def test_overlapping_watches_are_refused(watches, message):
 def test_cluster_scoped_kind_takes_no_namespace():
     with pytest.raises(ValueError, match="cluster-scoped"):
         WatchSpec(SCHEDULERS, "ops")
+
+
+async def test_a_list_that_is_older_than_before_shows_a_restore_of_etcd(five):
+    backup = five.back_up()
+    async with watching(five) as cluster:
+        await five.until_watched(CONFIG_MAPS)
+        await cluster.until(lambda: cluster.marks)
+        five.put(CONFIG_MAPS, "a", "ops")
+        await cluster.until(lambda: len(cluster.events) == 6)
+        five.restore(backup)
+        await five.send_error(CONFIG_MAPS, 410)
+        await cluster.until(lambda: cluster.evidence)
+        assert "a has resourceVersion" in cluster.evidence[0]
+
+
+async def test_everything_is_listed_again_after_a_restore(five):
+    backup = five.back_up()
+    async with watching(five, tuning=dataclasses.replace(QUICK, check=0.01)) as cluster:
+        await five.until_watched(CONFIG_MAPS)
+        await cluster.until(lambda: cluster.marks)
+        five.remove(CONFIG_MAPS, "a", "ops")
+        five.put(CONFIG_MAPS, "lost", "ops")
+        await cluster.until(lambda: cluster.names() == set("bcde") | {"lost"})
+        five.restore(backup)
+        cluster.store.clear()
+        cluster.watcher.start_over("a restore")
+        await cluster.until(lambda: cluster.names() == set("abcde"))
+        await cluster.until(lambda: cluster.store.synced(cluster.watcher.streams))
+        await five.until_watched(CONFIG_MAPS)
+        five.put(CONFIG_MAPS, "new", "ops")
+        await cluster.until(lambda: "new" in cluster.names())
+
+
+async def test_a_silent_stream_is_listed_again(five):
+    async with watching(five, tuning=dataclasses.replace(QUICK, quiet=0.2)) as cluster:
+        await cluster.until(lambda: len(cluster.marks) >= 3)
+        assert "no event and no bookmark within 0.2 s" in str(cluster.failures[0][1])

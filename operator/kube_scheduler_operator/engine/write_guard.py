@@ -1,0 +1,279 @@
+"""Writes that have no lasting effect: recognized, slowed down, and reported.
+
+Three kinds: the API server drops what is written, because its CRD is older than the operator or an
+admission webhook changes it; another client reverts it; every attempt ends in a conflict. The next
+snapshot shows the same difference, so the next reconcile would write again, as fast as the API
+server responds. Here such a write is delayed, from its third failure on by up to five minutes.
+Other fields of the object and other objects are written without a delay.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ..base.backoff import Backoff
+from ..base.limits import DEPTH
+from ..base.objects import Object
+from ..kube.resource import ObjectRef
+from ..kube.token_bucket import TokenBucket
+from ..model.plan import Action, Create, Delete
+from ..model.snapshot import FutileWrite, Futility
+
+_LONG: Final = (1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
+
+DELAYS: Final = {
+    Futility.DROPPED: Backoff((0.0, 0.0, *_LONG)),
+    Futility.REVERTED: Backoff((0.0, 0.0, *_LONG)),
+    # Conflicts are part of normal operation.
+    Futility.CONFLICT: Backoff((0.0, 0.0, 0.0, 0.0, 0.0, *_LONG)),
+}
+"""After the first, second, … failure in a row, seconds: at most 12 writes an hour in the end."""
+
+REPORTED: Final = {Futility.DROPPED: 3, Futility.REVERTED: 3, Futility.CONFLICT: 6}
+"""Failures in a row after which a condition reports them."""
+
+REST: Final = 60.0
+"""Seconds without a need to write after which a dispute is over."""
+
+BURST: Final = 20
+"""Writes of one object over what another client wrote there, before they are limited.
+
+This limits disputes in which every write is a different one.
+"""
+
+REFILL: Final = 60.0
+"""Seconds until one more of them is allowed."""
+
+_REMEMBERED: Final = 2048
+_KEYS: Final = ("type", "nodeName", "name")
+_METADATA: Final = ("annotations", "finalizers", "labels", "ownerReferences")
+
+
+@dataclass(slots=True)
+class _Dispute:
+    fields: frozenset[str]
+    failures: int
+    until: float
+    rest_since: float | None = None
+    manager: str = ""
+
+
+class WriteGuard:
+    """Remembers what was written, and decides when the next attempt may be made.
+
+    `clock` is monotonic, in seconds. The memory is of this process: a new one tries at once.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._written: dict[tuple[ObjectRef, str | None], Mapping[str, Any]] = {}
+        self._disputes: dict[tuple[ObjectRef, Futility], _Dispute] = {}
+        self._buckets: dict[ObjectRef, TokenBucket] = {}
+        self._wanted: set[ObjectRef] = set()
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._written.clear()
+        self._disputes.clear()
+        self._buckets.clear()
+
+    def allows(self, action: Action, stored: Object | None) -> bool:
+        """Whether to write now; `stored` is the object as it is known."""
+        ref = action.resource.ref(action.obj)
+        self._wanted.add(ref)
+        for why in Futility:
+            dispute = self._disputes.get((ref, why))
+            if dispute is None or self._clock() >= dispute.until:
+                continue
+            if why is Futility.CONFLICT or dispute.fields >= self._changes(action, stored):
+                return False
+        if self._disturbed(action, stored):
+            bucket = self._buckets.setdefault(ref, TokenBucket(BURST, REFILL, self._clock))
+            if bucket.left() < 1:
+                fields = self._changes(action, stored)
+                self._fail(ref, Futility.REVERTED, fields, delay=REFILL)
+                return False
+            bucket.spend()
+        return True
+
+    def wrote(self, action: Action, stored: Object | None, answer: Object) -> bool:
+        """Note the answer to a write; whether it is the first, or had an effect that lasted."""
+        ref = action.resource.ref(action.obj)
+        subresource = getattr(action, "subresource", None)
+        body, got = _fields(action.obj, subresource), _fields(answer, subresource)
+        changes = self._changes(action, stored)
+        before = self._written.get((ref, subresource))
+        self._remember(ref, subresource, got)
+        lost = frozenset(field for field in changes if got.get(field) != body.get(field))
+        reverted = frozenset(
+            field
+            for field in changes
+            if before is not None and before.get(field) == body.get(field)
+        )
+        if changes and lost == changes and not isinstance(action, Create):
+            self._fail(ref, Futility.DROPPED, lost)
+            return False
+        if reverted:
+            self._fail(ref, Futility.REVERTED, reverted)
+            return False
+        self._disputes.pop((ref, Futility.CONFLICT), None)
+        dropped = self._disputes.get((ref, Futility.DROPPED))
+        if dropped is not None:
+            # What is dropped together with changes that last, or is not written, stays in dispute.
+            dropped.fields -= changes - lost
+            if not dropped.fields:
+                del self._disputes[ref, Futility.DROPPED]
+        return True
+
+    def conflicted(self, action: Action) -> None:
+        """Note that a write ended in a conflict."""
+        self._fail(action.resource.ref(action.obj), Futility.CONFLICT, frozenset())
+
+    def forget(self, ref: ObjectRef) -> None:
+        """Forget what was written: the object was deleted for good, or a response was lost."""
+        for key in [key for key in self._written if key[0] == ref]:
+            del self._written[key]
+
+    def end_plan(self) -> None:
+        """Note that a plan is complete: what it did not write is at rest."""
+        now = self._clock()
+        for key, dispute in list(self._disputes.items()):
+            if key[0] in self._wanted:
+                dispute.rest_since = None
+            elif dispute.rest_since is None:
+                dispute.rest_since = now
+            elif now - dispute.rest_since >= REST:
+                del self._disputes[key]
+        self._wanted.clear()
+
+    def wait(self) -> float | None:
+        """Seconds until the next attempt, or until a dispute may be over; None: no dispute."""
+        now = self._clock()
+        dues = (
+            dispute.until if dispute.rest_since is None else dispute.rest_since + REST
+            for dispute in self._disputes.values()
+        )
+        return min((max(due - now, 1.0) for due in dues), default=None)
+
+    def unnamed(self) -> Iterator[ObjectRef]:
+        """Objects whose dispute is to be reported, and whose other writer is not known yet."""
+        for (ref, why), dispute in self._disputes.items():
+            if dispute.failures >= REPORTED[why] and not dispute.manager:
+                yield ref
+
+    def name(self, ref: ObjectRef, live: Object, own: str) -> None:
+        """Find the other writer of an object in its managedFields."""
+        for (other, _), dispute in self._disputes.items():
+            if other == ref and not dispute.manager:
+                dispute.manager = other_manager(live, dispute.fields, own) or "unknown"
+
+    def futile(self) -> tuple[FutileWrite, ...]:
+        """The disputes to report, sorted."""
+        return tuple(
+            FutileWrite(ref, why, tuple(sorted(dispute.fields)), dispute.manager)
+            for (ref, why), dispute in sorted(
+                self._disputes.items(), key=lambda item: (str(item[0][0]), item[0][1].value)
+            )
+            if dispute.failures >= REPORTED[why]
+        )
+
+    def _changes(self, action: Action, stored: Object | None) -> frozenset[str]:
+        """The fields that a write changes; without times, which differ in every attempt."""
+        if isinstance(action, Delete):
+            return frozenset({""})
+        subresource = getattr(action, "subresource", None)
+        body = _fields(action.obj, subresource)
+        known = _fields(stored, subresource) if stored is not None else {}
+        if isinstance(action, Create):
+            known = {}
+        changed = {f for f in body.keys() | known.keys() if body.get(f) != known.get(f)}
+        lasting = {field for field in changed if not field.endswith("Time")}
+        return frozenset(lasting or changed)
+
+    def _disturbed(self, action: Action, stored: Object | None) -> bool:
+        """Whether another client wrote the fields, or deleted the object, since it was written."""
+        subresource = getattr(action, "subresource", None)
+        before = self._written.get((action.resource.ref(action.obj), subresource))
+        if before is None or isinstance(action, Delete):
+            return False
+        if stored is None:
+            return isinstance(action, Create)
+        found, changes = _fields(stored, subresource), self._changes(action, stored)
+        return any(found.get(field) != before.get(field) for field in changes)
+
+    def _fail(
+        self, ref: ObjectRef, why: Futility, fields: frozenset[str], delay: float = 0.0
+    ) -> None:
+        """Note a failure; the next attempt begins after `delay` seconds, or later."""
+        old = self._disputes.get((ref, why))
+        if old is None:
+            old = _Dispute(frozenset(), REPORTED[why] - 1 if delay else 0, 0.0)
+        failures = old.failures + 1
+        until = self._clock() + max(DELAYS[why].delay(failures - 1), delay)
+        fields |= old.fields
+        self._disputes[ref, why] = _Dispute(fields, failures, until, manager=old.manager)
+
+    def _remember(
+        self, ref: ObjectRef, subresource: str | None, written: Mapping[str, Any]
+    ) -> None:
+        self._written.pop((ref, subresource), None)
+        self._written[ref, subresource] = written
+        if len(self._written) > _REMEMBERED:
+            del self._written[next(iter(self._written))]
+
+
+def other_manager(live: Object, fields: Iterable[str], own: str) -> str:
+    """The manager other than `own` that wrote an object last, if possible one of these fields."""
+    entries = [
+        entry
+        for entry in live["metadata"].get("managedFields") or ()
+        if entry.get("manager") != own
+    ]
+    tops = {f"f:{field.partition('.')[0]}" for field in fields}
+    owners = [entry for entry in entries if tops & set(entry.get("fieldsV1") or {})]
+    newest: Mapping[str, Any] = max(
+        owners or entries, key=lambda entry: str(entry.get("time") or ""), default={}
+    )
+    return str(newest.get("manager") or "")
+
+
+def _fields(obj: Object, subresource: str | None) -> dict[str, Any]:
+    """The fields that a write sets, by path. Empty values are left out, as the API omits them."""
+    if subresource == "status":
+        return dict(_flat("status", obj.get("status") or {}))
+    metadata = {key: obj["metadata"].get(key) for key in _METADATA}
+    ignored = ("apiVersion", "kind", "metadata", "status")
+    spec = {key: value for key, value in obj.items() if key not in ignored}
+    return {
+        field: value
+        for key, part in {"metadata": metadata, **spec}.items()
+        for field, value in _flat(key, part)
+    }
+
+
+def _flat(path: str, value: Any, levels: int = DEPTH) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, Mapping | list | tuple) and not levels:
+        yield path, ""  # what is nested deeper is not compared
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from _flat(f"{path}.{key}", item, levels - 1)
+    elif isinstance(value, list | tuple):
+        key = _key(value)
+        for index, item in enumerate(value):
+            yield from _flat(f"{path}[{item[key] if key else index}]", item, levels - 1)
+    elif value not in (None, ""):
+        yield path, value
+
+
+def _key(items: list[Any] | tuple[Any, ...]) -> str:
+    """The field that identifies the items of a list; empty if no field does."""
+    if not items or not all(isinstance(item, Mapping) for item in items):
+        return ""
+    for key in _KEYS:
+        values = [item.get(key) for item in items]
+        if all(isinstance(value, str) for value in values) and len(set(values)) == len(values):
+            return key
+    return ""

@@ -1,0 +1,83 @@
+"""The clocks of nodes differ from the operator's, and jump."""
+
+from __future__ import annotations
+
+import pytest
+
+from kube_scheduler_operator.base import names
+
+from .scheduler import Behavior
+from .world import World
+
+CRASHES, LATER, UNHEALTHY = 42, 43, 44
+SCRIPT = {
+    CRASHES: Behavior(lifetimes=(4.0, 0.5)),
+    LATER: Behavior(lifetimes=(40.0, 0.5)),
+    UNHEALTHY: Behavior(ready_after=None),
+}
+SKEWS = (-1200.0, -560.0, -20.0, 20.0, 560.0, 1200.0)
+
+
+def failed(world: World, number: int) -> bool:
+    return any(r.number == number and r.outcome == names.OUTCOME_FAILED for r in world.revisions)
+
+
+def recovered(world: World) -> bool:
+    machines = world.machines.values()
+    return all(machine.healthy and machine.shown != 2 for machine in machines)
+
+
+@pytest.mark.parametrize("percentage", SCRIPT)
+@pytest.mark.parametrize("skew", SKEWS)
+def test_a_revision_that_crash_loops_is_failed_whatever_the_clock_of_its_node(
+    skew: float, percentage: int
+) -> None:
+    world = World(nodes=2, script=SCRIPT)
+    for machine in world.machines.values():
+        machine.skew = skew
+    world.settle(60)
+    world.run(90)
+    world.tune(percentage)
+    world.run_until(lambda: failed(world, 2), 400, "revision 2 is failed")
+    world.run_until(lambda: recovered(world), 400, "the last good content runs")
+
+
+@pytest.mark.parametrize("jump", SKEWS)
+@pytest.mark.parametrize("after", [1.0, 8.0, 30.0])
+def test_a_clock_that_jumps_in_a_rollout_changes_nothing(jump: float, after: float) -> None:
+    world = World(nodes=2, script=SCRIPT)
+    world.settle(60)
+    world.run(90)
+    world.tune(LATER)
+    world.run(after)
+    world.machines["node-a"].skew = jump
+    world.run_until(lambda: failed(world, 2), 600, "revision 2 is failed")
+    world.run_until(lambda: recovered(world), 400, "the last good content runs")
+
+
+@pytest.mark.parametrize("skew", SKEWS)
+def test_a_good_revision_is_not_failed_by_a_clock(skew: float) -> None:
+    world = World(nodes=2)
+    world.machines["node-a"].skew = skew
+    world.settle(60)
+    for percentage in (5, 6):
+        world.tune(percentage)
+        world.run(1)
+        world.settle(60)
+        world.outage(20)
+    world.run(60)
+    world.settle(120)
+    assert not any(revision.bad for revision in world.revisions)
+
+
+@pytest.mark.parametrize("skew", SKEWS)
+def test_a_restarted_operator_does_not_call_a_renewed_lease_expired(skew: float) -> None:
+    world = World()
+    world.machines["node-a"].skew = skew
+    world.settle(60)
+    world.operator.kill()
+    world.run(30)
+    world.operator.start()
+    for _ in range(20):
+        world.run(1)
+        assert world.condition(names.STATIC_PODS_AVAILABLE) == "True"
