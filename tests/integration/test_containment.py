@@ -57,6 +57,10 @@ class World(PlayedCluster):
         found: dict[str, Any] = json.loads(config_map["data"]["config.yaml"])
         return found
 
+    def has_revision(self) -> bool:
+        status = self.api.request("GET", KUBESCHEDULER).get("status", {})
+        return bool(status.get("latestAvailableRevision"))
+
     def edit(self, number: int) -> float:
         """Edit a Scheduler and a SchedulerProfile; returns when both have arrived, in seconds."""
         profile = ("HighNodeUtilization", "LowNodeUtilization")[number % 2]
@@ -75,7 +79,9 @@ class World(PlayedCluster):
                 profile == "HighNodeUtilization"
             )
 
-        until(arrived, 30, lambda: f"edit {number} has not arrived: {self.operator.text()[-3000:]}")
+        until(
+            arrived, 30, lambda: f"edit {number} has not arrived: {self.operator.text()[-30000:]}"
+        )
         return time.monotonic() - began
 
 
@@ -89,6 +95,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
             found.api.request("POST", PROFILES, {**of(PROFILES), "metadata": metadata, "spec": {}})
             found.start()
             found.edit(0)
+            until(found.has_revision, 30, found.operator.text)
             yield found
         finally:
             node.stop()
@@ -167,7 +174,7 @@ def reported(world: World, path: str) -> None:
             or world.condition(path, "Degraded").get("status")
         )
 
-    until(has_condition, 15, lambda: f"{path} has no condition: {world.operator.text()[-3000:]}")
+    until(has_condition, 15, lambda: f"{path} has no condition: {world.operator.text()[-30000:]}")
 
 
 @pytest.mark.parametrize("levels", [600, 1_500, 5_000])

@@ -30,9 +30,12 @@ class AcceptedOverrides:
 
 
 def accepted_overrides(snapshot: Snapshot) -> AcceptedOverrides | None:
-    """The overrides of the newest revision that was not refused; None if no revision has them."""
+    """The overrides of the newest revision that was not refused; None if no revision has them.
+
+    It need not be complete: it was validated before it was begun, and is completed with them.
+    """
     for revision in reversed(read(snapshot.config_maps, snapshot.platform.parts)):
-        inputs = read_inputs(revision.inputs) if revision.ready and not revision.bad else None
+        inputs = None if revision.bad else read_inputs(revision.inputs)
         if inputs is not None:
             value = inputs.kubescheduler.get(OVERRIDES)
             known = value if isinstance(value, Mapping) else None

@@ -162,6 +162,7 @@ def test_a_value_that_is_nested_too_deep_is_the_condition_of_its_object(
     assert f"nested in more than {DEPTH} levels" in condition["message"]
 
 
+@pytest.mark.timeout(600 if HISTORIES <= 1_000 else 0)
 def test_any_value_in_any_free_field_delays_no_other_object(
     cluster: Cluster, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -393,6 +394,18 @@ def test_while_overrides_have_an_error_those_of_the_last_revision_stay_in_use(
     )
     cluster.settle()
     assert cluster.configuration()["parallelism"] == 8
+
+
+def test_a_revision_that_has_begun_is_completed_while_overrides_have_an_error() -> None:
+    fresh = Cluster()
+    while "create ConfigMap revision-status-1" not in fresh.writes:
+        fresh.step()
+    status = fresh.get(CONFIG_MAPS, "revision-status-1", KUBEADM.target_namespace)
+    assert status["metadata"]["annotations"][names.REVISION_READY_ANNOTATION] == "false"
+    fresh.put(KUBE_SCHEDULERS, "cluster", unsupportedConfigOverrides={"parallelism": 0})
+    fresh.settle()
+    status = fresh.get(CONFIG_MAPS, "revision-status-1", KUBEADM.target_namespace)
+    assert status["metadata"]["annotations"][names.REVISION_READY_ANNOTATION] == "true"
 
 
 def test_without_a_revision_invalid_overrides_stop_the_first_one() -> None:

@@ -194,6 +194,7 @@ NEIGHBOURS: tuple[Callable[[Cluster, random.Random], None], ...] = (
 )  # fmt: skip
 
 
+@pytest.mark.timeout(600 if NUMBER <= 1_000 else 0)
 @pytest.mark.parametrize("change", NEIGHBOURS, ids=lambda one: one.__name__.strip("_"))
 def test_odd_contents_of_an_object_that_others_change_stop_nothing(
     cluster: Cluster,
