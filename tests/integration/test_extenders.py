@@ -224,7 +224,7 @@ def test_a_refused_write_is_reported_and_stops_nothing_else(world: World) -> Non
         ({"agent": {"policies": [{"name": "a"}, {"name": "a"}]}}, "Duplicate"),
         ({"agent": SAFE, "timeout": "0s"}, "1ms to 1m"),
         ({"agent": SAFE, "timeout": "61s"}, "1ms to 1m"),
-        ({"agent": SAFE, "weight": 0}, "greater than or equal to 1"),
+        ({"agent": SAFE, "weight": -1}, "greater than or equal to 0"),
         ({"agent": SAFE, "managedResources": [{"name": "cpu"}]}, "extended resource"),
         ({"agent": SAFE, "tls": {"insecure": True}}, "begins with https"),
         (

@@ -114,7 +114,6 @@ def test_a_profile_is_kept_as_it_was_written(profiles: Kind, spec: dict[str, Any
         ),
         pytest.param({"schedulerName": "team a"}, "use letters, digits", id="scheduler-name"),
         pytest.param({"schedulerName": "-a"}, "use letters, digits", id="scheduler-name-end"),
-        pytest.param({"schedulerName": ""}, "spec.schedulerName", id="empty-scheduler-name"),
         pytest.param({"schedulerName": "a" * 64}, "spec.schedulerName", id="long-scheduler-name"),
         pytest.param({"base": "HighUtilization"}, "spec.base: Unsupported value", id="base"),
         pytest.param({"percentageOfNodesToScore": 101}, "percentageOfNodesToScore", id="over-100"),
