@@ -530,3 +530,48 @@ def test_scheduler_profiles_are_accepted_rejected_and_deleted_and_their_kind_is_
     until(lambda: "team" in served() and world.calm(), 60, world.why)
     world.api.request("DELETE", f"{profiles}/team")
     until(lambda: "team" not in served() and world.calm(), 60, world.why)
+
+
+LARGEST = 2**63 - 1
+MIRROR = f"/api/v1/namespaces/kube-system/pods/kube-scheduler-{NODE}"
+
+
+@pytest.mark.parametrize("number", [99, LARGEST])
+def test_a_label_of_the_mirror_pod_makes_no_revision(world: World, number: int) -> None:
+    latest = world.latest
+    label = {"metadata": {"labels": {"revision": str(number)}}}
+    world.api.request("PATCH", MIRROR, label)
+    world.patch(SCHEDULER, {"profile": "NoScoring"})
+    until(lambda: world.profile() == "NoScoring" and world.calm(), 60, world.why)
+    assert world.latest == latest + 1
+    assert not world.condition("InstallerControllerDegraded")[1], "nothing was refused"
+
+
+@pytest.mark.parametrize("number", [99_999, LARGEST])
+def test_a_forged_revision_status_makes_no_revision(world: World, number: int) -> None:
+    latest, name = world.latest, f"revision-status-{number}"
+    metadata = {
+        "name": name,
+        "labels": {"app.kubernetes.io/managed-by": "kube-scheduler-operator"},
+        "annotations": {"operator.openshift.io/revision-ready": "true"},
+    }
+    world.api.request("POST", CONFIG_MAPS, {"metadata": metadata, "data": {"hash": "x"}})
+    try:
+        until(lambda: name in world.condition("RevisionControllerDegraded")[1], 20, world.why)
+        world.patch(SCHEDULER, {"profile": "NoScoring"})
+        until(lambda: world.profile() == "NoScoring" and world.calm(), 60, world.why)
+        assert world.latest == latest + 1
+    finally:
+        world.api.request("DELETE", f"{CONFIG_MAPS}/{name}")
+    until(lambda: world.condition("RevisionControllerDegraded")[0] == "False", 20, world.why)
+
+
+def test_the_api_server_refuses_a_revision_number_that_cannot_be(world: World) -> None:
+    for status in (
+        {"latestAvailableRevision": LARGEST},
+        {"latestAvailableRevision": 2**31},
+        {"nodeStatuses": [{"nodeName": NODE, "currentRevision": 2**31}]},
+    ):
+        with pytest.raises(ApiError) as refusal:
+            world.api.request("PATCH", f"{KUBESCHEDULER}/status", {"status": status})
+        assert refusal.value.code == 422

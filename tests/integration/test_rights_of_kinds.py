@@ -316,6 +316,30 @@ def may(api: Api, verb: str, group: str, resource: str, name: str = "") -> bool:
     return bool(api.request("POST", path, review)["status"]["allowed"])
 
 
+def dry_run(world: World, spec: dict[str, Any]) -> str:
+    """Why the API server refuses a SecondaryScheduler; empty if it does not."""
+    path = PATHS["SecondaryScheduler"]
+    version = path.removeprefix("/apis/").rpartition("/")[0]
+    body = {
+        "apiVersion": version, "kind": "SecondaryScheduler", "metadata": {"name": "tried"},
+        "spec": secondary(**spec),
+    }  # fmt: skip
+    try:
+        world.only("SecondaryScheduler").request("POST", f"{path}?dryRun=All", body)
+    except ApiError as error:
+        return str(error)
+    return ""
+
+
+def test_the_api_server_refuses_what_the_operator_refuses_except_images(world: World) -> None:
+    missed = [path for spec, path in ATTACKS if not dry_run(world, spec) and "image" not in path]
+    assert missed == []
+
+
+def test_the_api_server_accepts_what_the_operator_accepts(world: World) -> None:
+    assert [reason for spec in ALLOWED if (reason := dry_run(world, spec))] == []
+
+
 # --- objects from before the policies ---------------------------------------------------------
 
 

@@ -6,6 +6,7 @@ from collections.abc import Generator
 from typing import TYPE_CHECKING
 
 from kube_scheduler_operator.base import names
+from kube_scheduler_operator.base.objects import annotation
 from kube_scheduler_operator.programs.node.exit_codes import EXIT_CHANGED
 
 if TYPE_CHECKING:
@@ -23,19 +24,18 @@ def run(machine: Machine, pod: Object) -> Generator[float, None, None]:
     It ends when there is nothing more to do; the kubelet looks again when something changes.
     """
     known, uid = _flag(pod, "known"), pod["metadata"]["uid"]
-    if uid not in machine.reported_edits:  # otherwise the kubelet only starts it again
+    if uid not in machine.looked:  # otherwise the kubelet only starts it again
         yield START
-        machine.reported_edits[uid] = machine.report().edit
+        machine.looked.add(uid)
         looked = {"exitCode": 0, "message": report(machine), "finishedAt": machine.clock.stamp()}
         show_look(machine, pod, {"name": "look", "state": {"terminated": looked}})
     while True:
         yield START
         show(machine, pod, {"running": {"startedAt": machine.clock.stamp()}})
-        if _is_known(machine, known, uid):
+        if _is_known(machine, pod, known):
             return
         yield LOOKS
-        if not _is_known(machine, known, uid):
-            machine.reported_edits[uid] = machine.report().edit
+        if not _is_known(machine, pod, known):
             ended = {
                 "exitCode": EXIT_CHANGED,
                 "message": report(machine),
@@ -45,8 +45,10 @@ def run(machine: Machine, pod: Object) -> Generator[float, None, None]:
         yield BACK_OFF
 
 
-def _is_known(machine: Machine, known: str, uid: str) -> bool:
-    return known == machine.kubeconfig and machine.reported_edits[uid] == machine.report().edit
+def _is_known(machine: Machine, pod: Object, known: str) -> bool:
+    live = machine.pod(pod) or pod
+    known_edit = annotation(live, names.KNOWN_EDIT_ANNOTATION)
+    return known == machine.kubeconfig and known_edit == machine.report().edit
 
 
 def report(machine: Machine) -> str:

@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable
 from typing import Any
 
+from kube_scheduler_operator.base import names
 from kube_scheduler_operator.kube.errors import ApiError, ApiRequest, from_response
 from kube_scheduler_operator.kube.resource import (
     CONFIG_MAPS,
@@ -49,6 +50,7 @@ class History:
         self.rng = random.Random(seed)
         # Of their own, so that what else happens in a history does not depend on them.
         self.other_rng = random.Random(f"profiles {seed}")
+        self.hand_rng = random.Random(f"hands {seed}")
         self.log: list[str] = []
         nodes = self.rng.choice((1, 1, 1, 2, 3))
         lag = self.rng.choice((0.02, 0.2, 1.0))
@@ -74,6 +76,8 @@ class History:
             action()
             if self.other_rng.random() < 0.1:
                 self._edit_a_profile()
+            if self.hand_rng.random() < 0.15:
+                self._edit_by_hand()
             self._pass_time()
         self._heal()
         self._check_the_end()
@@ -330,6 +334,30 @@ class History:
             machine.journal = machine.journal or Journal(machine.shown, 0)  # not the operator's
             machine.withdraw()
 
+    def _edit_by_hand(self) -> None:
+        """A person edits files on a node, or the label of a mirror pod."""
+        machine = self.hand_rng.choice(sorted(self.world.machines.values(), key=lambda m: m.name))
+        what = self.hand_rng.choice(("manifest", "manifest and label", "file", "mirror pod"))
+        number = self.hand_rng.choice((1, 2, 99, 2**31, 2**63 - 1))
+        mirror = self.world.server.objects.get(machine.mirror_ref)
+        if what == "mirror pod" and mirror is not None:
+            self.note(f"the label of {machine.name}'s mirror pod becomes {number}")
+            labels = {names.REVISION_LABEL: str(number)}
+            namespace = self.world.platform.operand_namespace
+            self.world.server.edit(
+                "user",
+                PODS,
+                mirror["metadata"]["name"],
+                lambda pod: pod["metadata"]["labels"].update(labels),
+                namespace,
+            )
+        elif machine.up and not machine.swapping and machine.shown > 0 and what != "mirror pod":
+            self.note(f"a hand edit of the {what} on {machine.name}")
+            if what == "file":
+                machine.edit_a_file("edited")
+            else:
+                machine.edit_by_hand("edited", number if "label" in what else None)
+
     # --- the end --------------------------------------------------------------------------------
     def _heal(self) -> None:
         self.note("everything heals")
@@ -353,6 +381,11 @@ class History:
         served = sorted({"default-scheduler", *offered}) if offered else []
         assert world.served == served, "the profiles that there are, and no others"
         world.run_until(world.is_guarded, 200, "guards stand, and every kubeconfig is taken up")
+        if self.hand_rng.random() < 0.3:
+            machine = min(world.machines.values(), key=lambda m: m.name)
+            self.note(f"a last hand edit on {machine.name}")
+            machine.edit_by_hand("edited at the end")
+        world.run_until(self._is_as_installed, 300, "every hand edit is put back")
         world.settle(120)
         world.run(5.0)
         connection, events = world.operator.connection, len(world.operator.recorder.events)
@@ -363,6 +396,12 @@ class History:
         for type_, good in (("Available", "True"), ("Degraded", "False"), ("Progressing", "False")):
             condition = world.operator_condition(type_)
             assert condition["status"] == good, condition
+
+    def _is_as_installed(self) -> bool:
+        return all(
+            machine.manifest == machine.last_good and not machine.edited_file
+            for machine in self.world.machines.values()
+        )
 
 
 def play(seed: int) -> History:

@@ -421,14 +421,16 @@ class Invariants:
 
 
 def _only_gets_permission(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
-    """Whether only the permission to roll out of a pod was changed."""
+    """Whether only the permission to roll out, or the known hand edit, of a pod was changed."""
     annotations = {
         key: value
         for key, value in new["metadata"].get("annotations", {}).items()
-        if key != names.PERMISSION_ANNOTATION
+        if key not in (names.PERMISSION_ANNOTATION, names.KNOWN_EDIT_ANNOTATION)
     }
+    before = dict(old["metadata"].get("annotations", {}))
+    before.pop(names.KNOWN_EDIT_ANNOTATION, None)
     return bool(
-        annotations == old["metadata"].get("annotations", {})
+        annotations == before
         and new["spec"] == old["spec"]
         and new.get("status") == old.get("status")
     )

@@ -58,7 +58,7 @@ class Machine:
         self.proven: set[int] = set()
         self.staged: set[int] = set()
         self.directories: dict[int, str] = {}  # revision -> its content on the disk
-        self.reported_edits: dict[str, str] = {}  # uid of a guard -> the edit that it reported last
+        self.looked: set[str] = set()  # uids of guards that have looked at the disk
         self.edited_file = ""  # in the directory of the revision that was installed last
         self.swapping = False
         self.evicted: dict[int, int] = {}

@@ -16,13 +16,13 @@ import pytest
 from kube_scheduler_operator.base.settings import Rollout
 from kube_scheduler_operator.controlplane.revision import revise
 from kube_scheduler_operator.controlplane.revision.history import Revision
-from kube_scheduler_operator.controlplane.rollout import observe, outcome, prune, roll_out
+from kube_scheduler_operator.controlplane.rollout import drift, observe, outcome, prune, roll_out
 from kube_scheduler_operator.controlplane.rollout.installer_pods import Installer
 from kube_scheduler_operator.engine.executor import Executor
 from kube_scheduler_operator.engine.node_clocks import NodeClocks
 from kube_scheduler_operator.engine.write_guard import WriteGuard
 from kube_scheduler_operator.kube.store import Known
-from kube_scheduler_operator.model import api_outage
+from kube_scheduler_operator.model import api_outage, operand_pods
 from kube_scheduler_operator.model.plan import Create, Plan, Replace
 
 from . import operator as process
@@ -131,6 +131,23 @@ def outages_count_as_failed_revisions(patch: Patch) -> None:
         patch.setattr(module, "accountable_since", lambda snapshot: snapshot.now - long_ago)
 
 
+def hand_edits_are_overlooked(patch: Patch) -> None:
+    """What a node runs is known by its label alone."""
+    patch.setattr(drift, "hand_edits", lambda *_: ())
+
+
+def a_label_makes_a_number(patch: Patch) -> None:
+    """The label of a mirror pod counts as a revision number."""
+    original = revise.known_numbers
+
+    def gullible(snapshot: Any, disks: Any) -> Any:
+        numbers = original(snapshot, disks)
+        shown = [operand_pods.read(pod).revision for pod in snapshot.operand_pods.values()]
+        return replace(numbers, newest_on_disk=max([numbers.newest_on_disk, *shown]))
+
+    patch.setattr(revise, "known_numbers", gullible)
+
+
 def versions_are_trusted(patch: Patch) -> None:
     """A restore of etcd is not recognized: not by the Lease, an answer or a list."""
     patch.setattr(process.OperatorProcess, "start_over", lambda self, **_: None)
@@ -187,6 +204,8 @@ LIKELY = {numbers_start_again_at_one: 1, nodes_that_are_not_ready_get_permission
         (the_installers_word_is_enough, "currentRevision means healthy"),
         (outages_count_as_failed_revisions, "only a bad revision is marked as failed"),
         (pruning_looks_at_numbers_only, "only unused revisions are pruned"),
+        (hand_edits_are_overlooked, "every hand edit is put back"),
+        (a_label_makes_a_number, "revisions have no gaps"),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )

@@ -63,6 +63,7 @@ INSTALLER_NODE_LABEL: Final = f"{PREFIX}/node"
 CONTENT_HASH_ANNOTATION: Final = f"{PREFIX}/content-hash"
 KUBECONFIG_ANNOTATION: Final = f"{PREFIX}/kubeconfig"  # on static pods: its fingerprint at start
 KUBECONFIG_EXPIRES_ANNOTATION: Final = f"{PREFIX}/kubeconfig-expires"  # and its expiry
+KNOWN_EDIT_ANNOTATION: Final = f"{PREFIX}/known-edit"  # on guards: a hand edit that stays
 PERMISSION_ANNOTATION: Final = f"{PREFIX}/go-ahead"  # words: allow go-ahead - public
 PERMISSION_GRANTED: Final = "true"  # its value
 OWNING_COMPONENT_ANNOTATION: Final = "openshift.io/owning-component"  # the owner of a CA bundle

@@ -48,6 +48,7 @@ GRACE: Final = 300.0
 CRANE_ZONE: Final = "Asia/Shanghai"
 """crane's default for TZ; the Z at the end of its times is literal and not a time zone."""
 
+_ZONE: Final = re.compile(r"[A-Za-z0-9_+-]{1,32}(/[A-Za-z0-9_+-]{1,32}){0,2}", re.ASCII)
 _OFFSET: Final = re.compile(r"([+-])(\d\d):?(\d\d)")
 
 
@@ -294,6 +295,8 @@ def time_zone(text: str) -> datetime.tzinfo:
         sign, hours, minutes = match.groups()
         delta = datetime.timedelta(hours=int(hours), minutes=int(minutes))
         return datetime.timezone(-delta if sign == "-" else delta)
+    if not _ZONE.fullmatch(text):  # zoneinfo imports a package for each part of any name
+        raise ValueError(f'"{text[:80]}" is not the name of a time zone')
     import zoneinfo  # deferred: it searches for files
 
     try:

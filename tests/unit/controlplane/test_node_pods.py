@@ -103,6 +103,7 @@ def test_guard_has_no_write_access_and_no_api_access():
     containers = (*spec["initContainers"], *spec["containers"])
     mounts = [mount for c in containers for mount in c["volumeMounts"] if mount["name"] in host]
     assert len(mounts) == 2 * len(host)
+    assert not any("emptyDir" in volume for volume in spec["volumes"]), "a drain would refuse it"
     assert all(mount["readOnly"] for mount in mounts)
     assert spec["automountServiceAccountToken"] is False
     assert "hostPID" not in spec

@@ -520,6 +520,15 @@ def test_time_zones(text: str, hours: float) -> None:
     assert moment.utcoffset() == datetime.timedelta(hours=hours)
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["Mars/Olympus", "a" * 1000, "a/" * 600 + "a", "a." * 600, "../../etc/passwd", "+99:00", "é"],
+)
+def test_what_is_not_a_time_zone_is_an_error(text: str) -> None:
+    with pytest.raises(ValueError, match=r"time zone|timedelta"):
+        time_zone(text)
+
+
 def test_imports_are_small() -> None:
     code = (
         "import sys, kube_scheduler_operator.load.policy_files as f\n"

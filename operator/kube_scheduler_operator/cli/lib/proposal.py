@@ -101,11 +101,9 @@ def read_objects(files: Sequence[str]) -> InputObjects:
     many: dict[str, dict[str, Mapping[str, Any]]] = {kind: {} for kind in _MANY}
     for name in files:
         for value in read_documents(name):
-            for problem in wrong_types(mapping(value)):
-                path = format_path(problem.path)
-                what = f"{display_name(name)}: {path}: {problem.message}; {problem.fix}"
-                raise CommandError(what)
             kind = str(value.get("kind")) if isinstance(value, Mapping) else ""
+            if kind in _API_VERSIONS:
+                _refuse_malformed(value, _API_VERSIONS[kind], display_name(name))
             named = str(mapping(value.get("metadata")).get("name") or "") if kind else ""
             if kind in many and named and named not in many[kind]:
                 many[kind][named] = value
@@ -122,12 +120,32 @@ def read_objects(files: Sequence[str]) -> InputObjects:
     return InputObjects(single, many[_PROFILE], many[_EXTENDER])
 
 
+def _refuse_malformed(obj: Mapping[str, Any], api_version: str, name: str) -> None:
+    if obj.get("apiVersion", api_version) != api_version:
+        what = f"{obj['kind']} has apiVersion {obj['apiVersion']}; use {api_version}"
+        raise CommandError(f"{name}: {what}")
+    for problem in wrong_types({**obj, "apiVersion": api_version}):
+        path = format_path(problem.path)
+        raise CommandError(f"{name}: {path}: {problem.message}; {problem.fix}")
+
+
 SECONDARY: Final = "SecondaryScheduler"
 _PROFILE: Final = "SchedulerProfile"
 _EXTENDER: Final = "SchedulerExtender"
 _MANY: Final = (_PROFILE, _EXTENDER)
 LOAD: Final = "LoadPolicy"
 _NAMED: Final = (SECONDARY, LOAD)
+_API_VERSIONS: Final = {
+    resource.kind: resource.api_version
+    for resource in (
+        kinds.SCHEDULERS,
+        kinds.KUBE_SCHEDULERS,
+        kinds.SCHEDULER_PROFILES,
+        kinds.SCHEDULER_EXTENDERS,
+        kinds.SECONDARY_SCHEDULERS,
+        kinds.LOAD_POLICIES,
+    )
+}
 _KINDS: Final = ("KubeSchedulerConfiguration", "Scheduler", "KubeScheduler", SECONDARY, LOAD)
 _SUPPORTED: Final = (
     "specify a KubeSchedulerConfiguration, or a Scheduler, a KubeScheduler, SchedulerProfiles and "

@@ -100,7 +100,7 @@ def _add_guard(parser: argparse.ArgumentParser) -> None:
     add("--resource-dir", type=Path, help="directory of revisions to watch (default: none)")
     add("--manifest-path", type=Path, help="static-pod manifest to watch (default: none)")
     add("--static-pod-name", default="kube-scheduler", help="name of the static pod")
-    add("--reported", type=Path, help="file with the hand edit that was reported last")
+    add("--known-edit", type=Path, help="file with the fingerprint of a hand edit that stays")
     add("--look", action="store_true", help="report once and exit with code 0")
     add("--interval", type=float, default=2.0, help="seconds between checks (default: 2)")
     _add_output(parser)

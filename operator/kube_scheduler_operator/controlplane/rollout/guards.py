@@ -22,12 +22,13 @@ from ...manifests.templates import canonical_json
 from ...model.apply import apply
 from ...model.node_disks import NodeDisk
 from ...model.operand_pods import OperandPod
-from ...model.plan import Action, Create, Delete
+from ...model.plan import Action, Create, Delete, Replace
 from ...model.snapshot import Snapshot
 from ...programs.node.disk_report import DiskReport
 from ...programs.node.exit_codes import EXIT_CHANGED
 from ..node_pods import guard_pod_name, render_guard_pod
 from ..target_config_maps import guard_disruption_budget
+from .deviations import keeps_hand_edits
 from .disk_reports import guard_report
 from .observe import Observation
 from .result import RolloutResult
@@ -110,7 +111,18 @@ def _pods(
             _has_ended(found) or not _same(found, desired) or _is_done(snapshot, name, disk)
         ):
             actions.append(Delete(PODS, found))
+        elif status is not None and disk is not None and not _is_deleting(found):
+            known_edit = disk.edit if keeps_hand_edits(snapshot, status, disk) else ""
+            if annotation(found, names.KNOWN_EDIT_ANNOTATION) != known_edit:
+                actions.append(Replace(PODS, _with_known_edit(found, known_edit)))
     return actions
+
+
+def _with_known_edit(pod: Object, edit: str) -> dict[str, Any]:
+    """The guard pod that does not report a hand edit again which stays."""
+    metadata = pod["metadata"]
+    annotations = {**(metadata.get("annotations") or {}), names.KNOWN_EDIT_ANNOTATION: edit}
+    return {**pod, "metadata": {**metadata, "annotations": annotations}}
 
 
 # Every reconcile renders the same pods again.

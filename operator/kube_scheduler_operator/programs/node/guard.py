@@ -6,8 +6,8 @@ revision, without any trace in the API. The guard has no API access: its termina
 report (disk_report.py), which the operator reads from the Pod's status.
 
 With `--look`, in an init container, it reports once and exits with code 0. So every new guard pod
-begins with what is on the disk, and the operator can request another look with another Pod. A file
-in the Pod has the hand edit that was reported last: one that stays is reported once.
+begins with what is on the disk, and the operator can request another look with another Pod. A hand
+edit that stays is known from an annotation of the Pod, which the kubelet projects into a file.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class GuardOptions:
     resource_dir: Path | None = None
     manifest_path: Path | None = None
     static_pod_name: str = "kube-scheduler"
-    reported: Path | None = None
+    known_edit: Path | None = None
     look: bool = False
     interval: float = INTERVAL
     termination_log: Path = Path("/dev/termination-log")
@@ -70,18 +70,16 @@ def _report(options: GuardOptions, found: DiskReport) -> None:
     text = found.serialise()
     log.info("Found: %s", text)
     options.termination_log.write_text(text)
-    if options.reported is not None:
-        options.reported.write_text(found.edit)
 
 
 def wait_for_change(options: GuardOptions) -> DiskReport:
     """Wait until the disk is not what the operator knows; an empty kubeconfig is not a change."""
     known = options.known
-    data = files.read(options.reported) if options.reported is not None else None
-    known_edit = (data or b"").decode()
     before: DiskReport | None = None
     while True:
         found = look(options.watched)
+        data = files.read(options.known_edit) if options.known_edit is not None else None
+        known_edit = (data or b"").decode(errors="replace").strip()
         known = known or found.kubeconfig
         renewed = bool(found.kubeconfig) and found.kubeconfig != known
         if (renewed or found.edit != known_edit) and found == before:

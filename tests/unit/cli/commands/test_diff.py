@@ -151,6 +151,13 @@ async def test_a_configuration_file_is_compared_with_the_configuration(
         ("a: 1\na: 1\n", ':2:1: duplicate key "a"'),
         ("kind: Pod\n", "Pod; specify a KubeSchedulerConfiguration"),
         ("kind: Scheduler\n---\nkind: Scheduler\n", "a second Scheduler"),
+        (
+            "kind: Scheduler\napiVersion: v1\n",
+            "Scheduler has apiVersion v1; use config.openshift.io/v1",
+        ),
+        ("kind: KubeScheduler\nspec: text\n", "spec: must be an object; write an object"),
+        ("kind: LoadPolicy\nmetadata: 1\n", "LoadPolicy without a name"),
+        ("kind: LoadPolicy\n", "LoadPolicy without a name"),
         ("kind: KubeScheduler\nspec: {logLevel: Debg}\n", "no revision would be rolled out: "),
         ("kind: KubeSchedulerConfiguration\n", "kube-scheduler would not start: "),
     ],

@@ -226,15 +226,18 @@ def test_an_installer_that_only_looks_restarts_nothing(world):
     assert [pod.process for pod in world.node.pods] == process
 
 
-def test_a_hand_edit_is_reported_once(monkeypatch, world, tmp_path):
+def test_a_hand_edit_that_is_known_to_stay_is_not_reported_again(monkeypatch, world, tmp_path):
     monkeypatch.setattr(guard.signal, "signal", lambda *_: None)
-    reported, log = tmp_path / "reported", tmp_path / "log"
-    options = watched(world, reported=reported, termination_log=log)
+    known, log = tmp_path / "known", tmp_path / "log"
+    options = watched(world, known_edit=known, termination_log=log)
     assert guard.main(dataclasses.replace(options, look=True)) == EXIT_DEFINITIVE
     assert DiskReport.parse(log.read_text()).edits == ()
     play(monkeypatch, [nothing, lambda: edit_manifest(world), nothing])
     assert guard.main(options) == EXIT_CHANGED
     assert DiskReport.parse(log.read_text()).edits == (str(world.path),)
+    play(monkeypatch, [nothing] * 5)
+    assert guard.main(options) == EXIT_CHANGED, "until the operator knows that it stays"
+    known.write_text(DiskReport.parse(log.read_text()).edit)
     play(monkeypatch, [nothing] * 5)
     with pytest.raises(StoppedError):  # the kubelet has started it again
         guard.main(options)
