@@ -14,6 +14,10 @@ from datetime import UTC, datetime, timedelta
 from cluster import model, processes
 from cluster.api import Api, Object
 from cluster.model import Sandbox
+from kube_scheduler_operator.base.platform import PLATFORMS
+
+OPERATORS = {platform.operator.account for platform in PLATFORMS.values()}
+"""The names of the operator's account."""
 
 NAMESPACES = {
     "kube-scheduler-operator", "openshift-kube-scheduler", "openshift-kube-scheduler-operator",
@@ -45,9 +49,12 @@ class Right:
 
     @property
     def kind(self) -> tuple[str, ...]:
-        """What is the same on every platform: our namespaces, one or two, are all ours."""
+        """What is the same on every platform: our namespaces, one or two, and the operator."""
         place = "ours" if self.namespace in NAMESPACES else self.namespace
-        return self.account.partition(":")[2], place, self.group, self.resource, self.verb
+        account = self.account.partition(":")[2]
+        if account in OPERATORS:
+            account = "the operator"
+        return account, place, self.group, self.resource, self.verb
 
     def __str__(self) -> str:
         kind = f"{self.resource}.{self.group}" if self.group else self.resource

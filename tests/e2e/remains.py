@@ -290,12 +290,12 @@ def objects(sandbox: Sandbox, api: Api) -> Iterator[Place]:
 
 def _metrics(sandbox: Sandbox, api: Api, secrets: list[Secret]) -> Iterator[Place]:
     """What every process of the operator serves to a token, which is a secret as well."""
-    namespace = PLATFORMS[sandbox.platform].operator_namespace
-    selector = "labelSelector=app.kubernetes.io%2Fname%3Dkube-scheduler-operator"
-    pods = api.request("GET", f"/api/v1/namespaces/{namespace}/pods?{selector}")["items"]
+    platform = PLATFORMS[sandbox.platform]
+    found = api.request("GET", f"/api/v1/namespaces/{platform.operator_namespace}/pods")["items"]
+    pods = [pod for pod in found if pod["spec"]["serviceAccountName"] == platform.operator.account]
     token = _reader(api)
-    if found := secret("the token that /metrics was read with", token.encode()):
-        secrets.append(found)
+    if hidden := secret("the token that /metrics was read with", token.encode()):
+        secrets.append(hidden)
     there = False
     for pod in pods:
         status = pod.get("status", {})

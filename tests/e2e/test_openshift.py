@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from cluster import model, openshift
-from cluster.observe import SCHEDULER, until
+from cluster.observe import CLUSTEROPERATOR, SCHEDULER, until
 from kube_scheduler_operator.base.platform import OPENSHIFT
 
 from .conftest import NAME_OF_OPENSHIFT, Cluster, up
@@ -77,6 +77,64 @@ def test_an_edit_rolls_out(ocp: Cluster) -> None:
     assert line.outcome == "installed", line.message
     files = ocp.on_node("ls", "/etc/kubernetes/manifests").split()
     assert files == ["kube-scheduler-pod.yaml"]
+
+
+def test_the_cluster_operator_has_the_versions_of_the_release(ocp: Cluster) -> None:
+    status = ocp.api.request("GET", CLUSTEROPERATOR)["status"]
+    assert {one["name"]: one["version"] for one in status["versions"]} == {
+        "operator": openshift.VERSION,
+        "raw-internal": openshift.VERSION,
+        "kube-scheduler": ocp.sandbox.kubernetes.removeprefix("v"),
+    }
+
+
+def test_the_upgrade_of_the_cluster_completes(ocp: Cluster) -> None:
+    def completed() -> bool:
+        path = "/apis/config.openshift.io/v1/clusterversions/version"
+        history = ocp.api.request("GET", path)["status"]["history"]
+        return (history[0]["state"], history[0]["version"]) == ("Completed", openshift.VERSION)
+
+    until(completed, 120, "the release is not complete")
+
+
+def test_pods_and_lease_are_found_by_their_usual_names(ocp: Cluster) -> None:
+    namespace = OPENSHIFT.target_namespace
+    for label in ("openshift-kube-scheduler", "installer", "guard"):
+        assert ocp.kubectl("-n", namespace, "get", "pods", "-l", f"app={label}", "-o", "name")
+    shown = ocp.kubectl(
+        "-n", namespace, "get", "lease", "kube-scheduler", "-o", "jsonpath={.spec.holderIdentity}"
+    )
+    assert shown
+    pod = f"openshift-kube-scheduler-{ocp.node.name}"
+    assert ocp.kubectl("-n", namespace, "logs", pod, "-c", "kube-scheduler", "--tail=5")
+
+
+def test_the_policy_config_map_is_mirrored_with_the_rights_of_the_operator(ocp: Cluster) -> None:
+    users = "/api/v1/namespaces/openshift-config/configmaps"
+    latest = ocp.latest
+    ocp.api.create(users, {"metadata": {"name": "my-policy"}, "data": {"policy.cfg": "1"}})
+    ocp.api.request("PATCH", SCHEDULER, {"spec": {"policy": {"name": "my-policy"}}})
+
+    def copied() -> bool:
+        found = ocp.api.request("GET", f"{TARGET}/configmaps")["items"]
+        return any(one["metadata"]["name"] == "policy-configmap" for one in found)
+
+    until(copied, 30, "no copy")
+    ocp.api.request("PATCH", SCHEDULER, {"spec": {"policy": None}})
+    until(lambda: not copied(), 30, "the copy stays")
+    ocp.api.request("DELETE", f"{users}/my-policy")
+    assert ocp.latest == latest
+
+
+def test_a_flag_of_openshifts_fork_is_refused_by_a_stock_image(ocp: Cluster) -> None:
+    before = ocp.scheduler()
+    line = ocp.override({"arguments": {"unsupported-kube-api-over-localhost": "true"}})
+    assert line.outcome == "rejected"
+    status, message = ocp.condition("PreflightDegraded")
+    assert status == "True"
+    assert "unknown flag: --unsupported-kube-api-over-localhost" in message
+    assert ocp.scheduler() == before
+    ocp.override(None)
 
 
 def test_a_renewed_certificate_arrives_and_no_scheduler_is_disturbed(ocp: Cluster) -> None:

@@ -15,10 +15,13 @@ pytestmark = pytest.mark.audit
 SELDOM = {
     **{(written, "get"): CONFLICT for written in (
         "clusteroperators", "clusterrolebindings", "daemonsets", "kubeschedulers", "loadpolicies",
-        "poddisruptionbudgets", "rolebindings", "roles", "schedulerextenders",
+        "networkpolicies", "poddisruptionbudgets", "rolebindings", "roles", "schedulerextenders",
         "schedulerprofiles", "secondaryschedulers", "secrets", "serviceaccounts", "services",
     )},
     ("daemonsets", "update"): "test_changed_or_deleted_objects_are_restored",
+    ("networkpolicies", "update"): (
+        "test_network_policies_of_the_target_namespace_are_put_back_on_openshift"
+    ),
     ("poddisruptionbudgets", "delete"): "test_the_budget_allows_one_eviction_at_a_time",
     ("poddisruptionbudgets", "update"): "test_the_budget_allows_one_eviction_at_a_time",
     ("secrets", "delete"): "test_a_secret_of_another_type_is_recreated",
@@ -27,6 +30,10 @@ SELDOM = {
 """Rights that are used only after rare failures, and the tests that provoke those."""
 
 SELDOM_OF = {
+    # In an upgrade from the release in which the operator's objects had other names.
+    ("openshift-kube-scheduler-operator", "deployments", "delete"): (
+        "test_its_deployment_is_deleted_and_its_lease_claimed"
+    ),
     # A repeated event is patched only after a minute.
     **{(account, "events", "patch"): "test_events_of_a_pod_are_rate_limited"
        for account in ("scheduler-extender", "scheduler-extender-binder")},
