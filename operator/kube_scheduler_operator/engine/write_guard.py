@@ -73,16 +73,20 @@ class WriteGuard:
         self._disputes: dict[tuple[ObjectRef, Futility], _Dispute] = {}
         self._buckets: dict[ObjectRef, TokenBucket] = {}
         self._wanted: set[ObjectRef] = set()
+        self._uids: dict[ObjectRef, str] = {}
 
     def clear(self) -> None:
         """Forget everything."""
         self._written.clear()
         self._disputes.clear()
         self._buckets.clear()
+        self._uids.clear()
 
     def allows(self, action: Action, stored: Object | None) -> bool:
         """Whether to write now; `stored` is the object as it is known."""
         ref = action.resource.ref(action.obj)
+        if not isinstance(action, Create):
+            self._forget_if_replaced(ref, stored)
         self._wanted.add(ref)
         for why in Futility:
             dispute = self._disputes.get((ref, why))
@@ -106,6 +110,7 @@ class WriteGuard:
         body, got = _fields(action.obj, subresource), _fields(answer, subresource)
         changes = self._changes(action, stored)
         before = self._written.get((ref, subresource))
+        self._uids[ref] = _uid(answer)
         self._remember(ref, subresource, got)
         lost = frozenset(field for field in changes if got.get(field) != body.get(field))
         reverted = frozenset(
@@ -136,6 +141,17 @@ class WriteGuard:
         """Forget what was written: the object was deleted for good, or a response was lost."""
         for key in [key for key in self._written if key[0] == ref]:
             del self._written[key]
+
+    def _forget_if_replaced(self, ref: ObjectRef, stored: Object | None) -> None:
+        """A user who deletes an object and creates another one does not dispute what it says."""
+        known = self._uids.get(ref)
+        if known is None or stored is None or _uid(stored) == known:
+            return
+        del self._uids[ref]
+        self.forget(ref)
+        self._buckets.pop(ref, None)
+        for why in Futility:
+            self._disputes.pop((ref, why), None)
 
     def end_plan(self) -> None:
         """Note that a plan is complete: what it did not write is at rest."""
@@ -222,7 +238,9 @@ class WriteGuard:
         self._written.pop((ref, subresource), None)
         self._written[ref, subresource] = written
         if len(self._written) > _REMEMBERED:
-            del self._written[next(iter(self._written))]
+            oldest = next(iter(self._written))
+            del self._written[oldest]
+            self._uids.pop(oldest[0], None)
 
 
 def other_manager(live: Object, fields: Iterable[str], own: str) -> str:
@@ -238,6 +256,10 @@ def other_manager(live: Object, fields: Iterable[str], own: str) -> str:
         owners or entries, key=lambda entry: str(entry.get("time") or ""), default={}
     )
     return str(newest.get("manager") or "")
+
+
+def _uid(obj: Object) -> str:
+    return str(obj["metadata"].get("uid") or "")
 
 
 def _fields(obj: Object, subresource: str | None) -> dict[str, Any]:

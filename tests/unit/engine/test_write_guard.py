@@ -20,11 +20,12 @@ class Bench:
         self.now = 0.0
         self.guard = WriteGuard(lambda: self.now)
         self.version = 1
+        self.uid = "first"
         self.stored = self.object({})
 
     def object(self, status: dict[str, Any]) -> dict[str, Any]:
         self.version += 1
-        metadata = {"name": "cluster", "resourceVersion": str(self.version)}
+        metadata = {"name": "cluster", "uid": self.uid, "resourceVersion": str(self.version)}
         return {"metadata": metadata, "status": status}
 
     def write(self, status: dict[str, Any], kept: dict[str, Any] | None = None) -> bool:
@@ -57,6 +58,15 @@ def test_a_dropped_field_is_delayed_and_other_fields_are_not(bench: Bench) -> No
     assert bench.write({"a": 2, "new": 1}, {"a": 2}), "another field does not wait"
     assert not bench.write({"a": 2, "new": 1}, {"a": 2})
     assert bench.reported == [("FieldsDropped", ("status.new",))]
+
+
+def test_an_object_that_its_user_replaces_is_not_in_dispute(bench: Bench) -> None:
+    for number in range(20):
+        assert bench.write({"a": 1})
+        bench.uid = f"of {number}"
+        bench.stored = bench.object({})
+        bench.now += 1.0
+    assert bench.reported == []
 
 
 def test_a_field_that_is_stored_again_ends_the_report(bench: Bench) -> None:
