@@ -25,7 +25,7 @@ def test_an_overwritten_manifest_is_restored(cluster: Cluster) -> None:
     until(lambda: cluster.condition("StaticPodsDegraded")[0] == "True", 90, "unsaid")
     until(lambda: cluster.calm() and cluster.scheduler()[1] == command, 120, "it is not back")
     assert (cluster.current, cluster.latest) == (current, latest), "the same revision"
-    assert any("putting it back" in event for event in cluster.events())
+    assert any("putting" in event and " back" in event for event in cluster.events())
     cluster.schedules()
 
 
