@@ -27,11 +27,11 @@ def run(machine: Machine, pod: Object) -> Generator[float, None, None]:
     if uid not in machine.looked:  # otherwise the kubelet only starts it again
         yield START
         machine.looked.add(uid)
-        looked = {"exitCode": 0, "message": report(machine), "finishedAt": machine.clock.stamp()}
+        looked = {"exitCode": 0, "message": report(machine), "finishedAt": machine.stamp()}
         show_look(machine, pod, {"name": "look", "state": {"terminated": looked}})
     while True:
         yield START
-        show(machine, pod, {"running": {"startedAt": machine.clock.stamp()}})
+        show(machine, pod, {"running": {"startedAt": machine.stamp()}})
         if _is_known(machine, pod, known):
             return
         yield LOOKS
@@ -39,7 +39,7 @@ def run(machine: Machine, pod: Object) -> Generator[float, None, None]:
             ended = {
                 "exitCode": EXIT_CHANGED,
                 "message": report(machine),
-                "finishedAt": machine.clock.stamp(),
+                "finishedAt": machine.stamp(),
             }
             show(machine, pod, {"waiting": {"reason": "CrashLoopBackOff"}}, {"terminated": ended})
         yield BACK_OFF

@@ -46,6 +46,9 @@ LAST = 33
 class History:
     """One history, written down as it happens."""
 
+    patience = 300.0
+    """Seconds within which a hand edit is put back in the end."""
+
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)
         # Of their own, so that what else happens in a history does not depend on them.
@@ -370,12 +373,17 @@ class History:
         self.world.spec(managementState="Managed")
         self.world.tune(LAST)
 
+    def _has_the_last_edit(self) -> bool:
+        latest = self.world.status.get("latestAvailableRevision") or 0
+        return latest > 0 and f'"percentageOfNodesToScore":{LAST}' in self.world.config(latest)
+
     def _check_the_end(self) -> None:
         world = self.world
         world.run(3.0)  # a late watch has not shown the last edit yet
         world.settle(900)
-        latest = world.status["latestAvailableRevision"]
-        assert f'"percentageOfNodesToScore":{LAST}' in world.config(latest), "the last edit counts"
+        # The operator writes nothing while it waits for a look at the disk of a node.
+        world.run_until(self._has_the_last_edit, 120, "the last edit counts")
+        world.settle(900)
         offered = sorted(o["metadata"]["name"] for o in world.server.list(SCHEDULER_PROFILES))
         assert [world.accepted(name) for name in offered] == ["True"] * len(offered)
         served = sorted({"default-scheduler", *offered}) if offered else []
@@ -385,7 +393,7 @@ class History:
             machine = min(world.machines.values(), key=lambda m: m.name)
             self.note(f"a last hand edit on {machine.name}")
             machine.edit_by_hand("edited at the end")
-        world.run_until(self._is_as_installed, 300, "every hand edit is put back")
+        world.run_until(self._is_as_installed, self.patience, "every hand edit is put back")
         world.settle(120)
         world.run(5.0)
         connection, events = world.operator.connection, len(world.operator.recorder.events)

@@ -94,7 +94,6 @@ def revise(
     used = max(
         advertised,
         newest.number if newest else 0,
-        *running.values(),
         *(revision.number for revision in history if revision.was_ready),
         numbers.newest_on_disk,
     )
