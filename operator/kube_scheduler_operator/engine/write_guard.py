@@ -143,7 +143,7 @@ class WriteGuard:
             del self._written[key]
 
     def _forget_if_replaced(self, ref: ObjectRef, stored: Object | None) -> None:
-        """A user who deletes an object and creates another one does not dispute what it says."""
+        """Forget a replaced object: its user has deleted it and created another one."""
         known = self._uids.get(ref)
         if known is None or stored is None or _uid(stored) == known:
             return
