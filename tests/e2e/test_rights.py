@@ -19,6 +19,9 @@ SELDOM = {
         "schedulerprofiles", "secondaryschedulers", "secrets", "serviceaccounts", "services",
     )},
     ("daemonsets", "update"): "test_changed_or_deleted_objects_are_restored",
+    ("networkpolicies", "delete"): (
+        "test_removed_deletes_the_network_policies_of_the_operator_only"
+    ),
     ("networkpolicies", "update"): (
         "test_network_policies_of_the_target_namespace_are_put_back_on_openshift"
     ),

@@ -15,6 +15,7 @@ from kube_scheduler_operator.base.settings import Settings
 from kube_scheduler_operator.controlplane.desired import desired_content
 from kube_scheduler_operator.controlplane.operand_image import operand_image, operand_version
 from kube_scheduler_operator.controlplane.revision.inputs import RecordedInputs, read_inputs
+from kube_scheduler_operator.controlplane.rollout.removal import _delete_objects
 from kube_scheduler_operator.engine.reconcile import reconcile
 from kube_scheduler_operator.kube.resource import (
     CLUSTER_OPERATORS,
@@ -414,6 +415,23 @@ def test_a_network_policy_that_an_earlier_release_applied_becomes_the_operators(
     action, _ = policies_written({"default-deny-all": {"metadata": metadata, "spec": spec}})
     assert isinstance(action, Replace)
     assert action.obj["metadata"]["labels"] == dict(names.OWN_LABELS)
+
+
+def test_removed_deletes_the_network_policies_of_the_operator_only() -> None:
+    kept = {
+        action.obj["metadata"]["name"]: {
+            **action.obj, "metadata": {**action.obj["metadata"], "resourceVersion": "1", "uid": "u"}
+        }
+        for action in policies_written({})
+    }  # fmt: skip
+    theirs = {"metadata": {"name": "theirs", "namespace": "x", "resourceVersion": "1", "uid": "v"}}
+    removed = _delete_objects(replace(start(), network_policies={**kept, "theirs": theirs}))
+    deleted = [
+        action.obj["metadata"]["name"]
+        for action in removed
+        if isinstance(action, Delete) and action.resource == NETWORK_POLICIES
+    ]
+    assert deleted == ["default-deny-all", "installer-pruner"]
 
 
 def test_a_force_redeployment_reason_is_part_of_the_revision() -> None:
