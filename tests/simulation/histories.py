@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.kube.errors import ApiError, ApiRequest, from_response
@@ -45,6 +45,9 @@ LAST = 33
 
 class History:
     """One history, written down as it happens."""
+
+    seed_variable = "KSO_SEED"
+    """The environment variable that repeats one history."""
 
     patience = 300.0
     """Seconds within which a hand edit is put back in the end."""
@@ -412,12 +415,16 @@ class History:
         )
 
 
-def play(seed: int) -> History:
+H = TypeVar("H", bound=History)
+
+
+def play(seed: int, kind: type[H] = History) -> H:  # type: ignore[assignment] # the default
     """Run one history; a failure prints how to repeat it."""
-    history = History(seed)
+    history = kind(seed)
     try:
         history.play()
-    except (AssertionError, Exception) as error:
+    except Exception as error:
         log = "\n".join(history.log)
-        raise AssertionError(f"history {seed} (again: KSO_SEED={seed}):\n{log}\n{error}") from error
+        again = f"{kind.seed_variable}={seed}"
+        raise AssertionError(f"history {seed} (again: {again}):\n{log}\n{error}") from error
     return history

@@ -10,24 +10,13 @@ from collections.abc import Callable
 
 import pytest
 
+from .histories import play
 from .troubles import Troubles
 
 COUNT = int(os.environ.get("KSO_HISTORIES", "2000")) // 10
-SEED = os.environ.get("KSO_TROUBLE")
+SEED = os.environ.get(Troubles.seed_variable)
 CHUNK = 10
 CHUNKS = [range(first, min(first + CHUNK, COUNT)) for first in range(0, COUNT, CHUNK)]
-
-
-def play(seed: int) -> Troubles:
-    """Run one history; a failure prints how to repeat it."""
-    history = Troubles(seed)
-    try:
-        history.play()
-    except (AssertionError, Exception) as error:
-        log = "\n".join(history.log)
-        text = f"history {seed} (again: KSO_TROUBLE={seed}):\n{log}\n{error}"
-        raise AssertionError(text) from error
-    return history
 
 
 @pytest.mark.parametrize(
@@ -38,7 +27,7 @@ def play(seed: int) -> Troubles:
 def test_every_history_with_troubles_ends_well_with_bounded_writes(
     seeds: list[int], record_property: Callable[[str, object], None]
 ) -> None:
-    played = [play(seed) for seed in seeds]
+    played = [play(seed, Troubles) for seed in seeds]
     record_property("histories", len(played))
     record_property("disturbances", sum(history.disturbances for history in played))
     record_property("checks", sum(history.world.invariants.checks for history in played))

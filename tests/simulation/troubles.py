@@ -45,6 +45,8 @@ DROPPED: tuple[tuple[Resource, tuple[str, ...]], ...] = (
 class Troubles(History):
     """A history in which these things happen as well."""
 
+    seed_variable = "KSO_TROUBLE"
+
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
         self._backups: list[Backup] = []
