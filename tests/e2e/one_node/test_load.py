@@ -91,6 +91,7 @@ def _spec(cluster: Cluster, text: str) -> dict[str, Any]:
 def load(one_node_cluster: Cluster, workers: tuple[str, str]) -> Iterator[Cluster]:
     """The cluster with one worker that is busy and requests little, and crane-scheduler."""
     one_node_cluster.rest()
+    one_node_cluster.profile("LowNodeUtilization")  # tests before these leave another one
     busy, idle = workers
     container = {
         "name": "main",
