@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from ..base import names
 from ..base.findings import WARNING, Path, Problem
 from ..base.objects import mapping
+from ..kube.resource import SCHEDULER_EXTENDERS
 from ..schedulerconfig.crd_schema import validate_object
 from ..schedulerconfig.decode import INVALID, decode_problems
 from ..schedulerconfig.extender_warnings import extender_warnings
@@ -25,7 +26,6 @@ from ..schedulerconfig.validate_extenders import INVALID_EXTENDER, validate_exte
 from .agent_policies import ability, check_policies
 
 DEFINITION: Final = f"{names.SCHEDULEREXTENDERS}.yaml"
-VERSION: Final = "v1alpha1"
 LOOPBACK: Final = "127.0.0.1"
 VERBS: Final = ("filter", "prioritize", "bind", "preempt")
 DEFAULT_TIMEOUT: Final = "500ms"
@@ -99,7 +99,10 @@ class _Case:
 @lru_cache(maxsize=256)
 def _check(case: _Case) -> EntryCheck:
     spec = case.spec
-    problems = [_in_spec(each) for each in validate_object({"spec": spec}, DEFINITION, VERSION)]
+    problems = [
+        _in_spec(each)
+        for each in validate_object({"spec": spec}, DEFINITION, SCHEDULER_EXTENDERS.version)
+    ]
     if problems:
         return EntryCheck({}, tuple(problems))
     problems = [*_name(case.name), *_rules(spec)]

@@ -189,3 +189,21 @@ SCHEDULER_EXTENDERS: Final = _cluster_scoped(_OWN, "SchedulerExtender")
 LOAD_POLICIES: Final = _cluster_scoped(_OWN, "LoadPolicy", plural="loadpolicies")
 KUBE_SCHEDULERS: Final = _cluster_scoped("operator.openshift.io/v1", "KubeScheduler")
 SECONDARY_SCHEDULERS: Final = _cluster_scoped(_OWN, "SecondaryScheduler")
+
+CONFIGURED: Final[Mapping[str, Resource]] = {
+    resource.kind: resource
+    for resource in (
+        SCHEDULERS,
+        KUBE_SCHEDULERS,
+        SCHEDULER_PROFILES,
+        SCHEDULER_EXTENDERS,
+        SECONDARY_SCHEDULERS,
+        LOAD_POLICIES,
+    )
+}
+"""The kinds in which users configure schedulers and their load, by name."""
+
+OBSERVED: Final[Mapping[str, Resource]] = {
+    resource.kind: resource for resource in (API_SERVERS, FEATURE_GATES, INFRASTRUCTURES)
+}
+"""The kinds of OpenShift that configure other components as well, by name."""

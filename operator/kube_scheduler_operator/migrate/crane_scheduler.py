@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from ..base.findings import Path, Problem
+from ..kube.resource import LOAD_POLICIES, SCHEDULER_EXTENDERS
 from ..load.policy import LoadPolicy, LoadPolicyError, Rules
 from ..load.policy_files import CRANE_GROUP, CRANE_KIND, LoadedPolicy, from_document
 from ..schedulerconfig.go_values import duration_text
@@ -76,7 +77,7 @@ def load_policy_object(policy: LoadPolicy, *, prometheus: str = "") -> dict[str,
             {"timeRange": _duration(hot.seconds), "count": hot.count} for hot in rules.hot_values
         ],
     }
-    return operator_object("LoadPolicy", POLICY_NAME, spec)
+    return operator_object(LOAD_POLICIES, POLICY_NAME, spec)
 
 
 def convert_dynamic(
@@ -167,7 +168,7 @@ def _extender(
             report.lost((*use.path, "pluginConfig"), f"{use.policy_path} removed", why)
     spec: dict[str, Any] = {"scheduler": second} if second is not None else {}
     spec |= {"agent": agent, "weight": first.weight}
-    return operator_object("SchedulerExtender", EXTENDER_NAME, spec)
+    return operator_object(SCHEDULER_EXTENDERS, EXTENDER_NAME, spec)
 
 
 def _for_control_plane(

@@ -14,13 +14,14 @@ from urllib.parse import urlsplit
 
 from ..base import names
 from ..base.findings import Path, format_path, listing
+from ..kube.resource import SCHEDULER_EXTENDERS
 from ..schedulerconfig.crd_schema import validate_object
 from ..schedulerconfig.go_values import nanoseconds
 from .changes import ConversionLog
 from .extenders import duration
-from .objects import OBJECT_VERSION, operator_object
+from .objects import operator_object
 
-KIND: Final = "SchedulerExtender"
+KIND: Final = SCHEDULER_EXTENDERS.kind
 DEFAULT_TIMEOUT: Final = 5_000_000_000
 """Nanoseconds; kube-scheduler's DefaultExtenderTimeout, for 0 as well."""
 
@@ -81,8 +82,8 @@ def extender_objects(
             continue
         if scheduler is not None:
             spec = {"scheduler": scheduler, **spec}
-        candidate = operator_object(KIND, extender_name(entry, used), spec)
-        problem = next(validate_object(candidate, _DEFINITION, OBJECT_VERSION), None)
+        candidate = operator_object(SCHEDULER_EXTENDERS, extender_name(entry, used), spec)
+        problem = next(validate_object(candidate, _DEFINITION, SCHEDULER_EXTENDERS.version), None)
         if problem is not None:
             where = format_path(problem.path)
             why = f"{KIND} does not allow it: {where}: {problem.message}; change the old field"

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 from ..base.findings import Path, Problem
 from ..base.objects import mapping
+from ..kube.resource import SCHEDULER_EXTENDERS
 from ..policies.arguments import described
 from ..policies.policy import UnknownPolicyError, policy_class
 from .changes import Change, ConversionLog
@@ -192,7 +193,7 @@ def _extender(
     if not container.weights:
         del spec["weight"]
     _behaviour(path, report)
-    return operator_object("SchedulerExtender", name, spec)
+    return operator_object(SCHEDULER_EXTENDERS, name, spec)
 
 
 def _name(container: AgentContainer, used: set[str]) -> str:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
-from ..base import names
 from ..base.findings import Problem
+from ..kube.resource import Resource
 from .changes import Change
-
-OBJECT_VERSION: Final = "v1alpha1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +26,12 @@ class ConvertedObjects:
     problems: tuple[Problem, ...] = ()
 
 
-def operator_object(kind: str, name: str, spec: Mapping[str, Any]) -> dict[str, Any]:
+def operator_object(resource: Resource, name: str, spec: Mapping[str, Any]) -> dict[str, Any]:
     """An object of the operator's API group."""
     metadata = {"name": name}
     return {
-        "apiVersion": f"{names.PREFIX}/{OBJECT_VERSION}",
-        "kind": kind,
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
         "metadata": metadata,
         "spec": dict(spec),
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any, Final
 
+from ..kube.resource import SCHEDULER_PROFILES, SECONDARY_SCHEDULERS
 from ..schedulerconfig.schema import DEFAULT_SCHEDULER
 from .changes import ConversionLog
 from .extender_objects import extender_objects
@@ -13,7 +14,7 @@ from .objects import operator_object
 DEFAULT_NAME: Final = "my-scheduler"
 """Name of a SecondaryScheduler for a configuration of default-scheduler."""
 
-_KIND: Final = "SchedulerProfile"
+_KIND: Final = SCHEDULER_PROFILES.kind
 _ELECTION: Final = ("leaseDuration", "renewDeadline", "retryPeriod")
 _SECOND_FIELDS: Final = (
     "parallelism", "percentageOfNodesToScore", "podInitialBackoffSeconds", "podMaxBackoffSeconds",
@@ -36,7 +37,7 @@ def control_plane_objects(
     for profile in config.get("profiles") or [{}]:
         name = profile.get("schedulerName") or DEFAULT_SCHEDULER
         spec = {key: value for key, value in profile.items() if key != "schedulerName"}
-        objects.append(operator_object(_KIND, name, {"base": "None", **spec}))
+        objects.append(operator_object(SCHEDULER_PROFILES, name, {"base": "None", **spec}))
     objects += extender_objects(config, None, used, report).objects
     for name in config:
         if name in _OPERATOR_FIELDS:
@@ -112,5 +113,5 @@ def secondary_objects(
     spec: dict[str, Any] = {"namespace": namespace}
     if settings:
         spec["config"] = settings
-    scheduler = operator_object("SecondaryScheduler", name, {**spec, "profiles": profiles})
+    scheduler = operator_object(SECONDARY_SCHEDULERS, name, {**spec, "profiles": profiles})
     return [scheduler, *extenders.objects]

@@ -8,15 +8,15 @@ from typing import Final
 from ..base import names
 from ..base.findings import WARNING, Path, Problem
 from ..base.objects import mapping
+from ..kube.resource import SCHEDULER_EXTENDERS, SCHEDULER_PROFILES
 from ..schedulerconfig.crd_schema import validate_object
 from ..schedulerconfig.feature_gates import Gates, parse_gates
 from ..schedulerconfig.validation import Target, validate_config
 from ..schedulerconfig.warnings import ConfiguredScheduler, file_warnings
 from .checks import NOT_READ, Checked, CheckOptions, Item, by_name, problem_of, problems_of
 
-PROFILE: Final = "SchedulerProfile"
-
-EXTENDER: Final = "SchedulerExtender"
+PROFILE: Final = SCHEDULER_PROFILES.kind
+EXTENDER: Final = SCHEDULER_EXTENDERS.kind
 
 _MANY: Final = (PROFILE, EXTENDER)
 
@@ -116,7 +116,7 @@ def valid_extenders(
     return by_name(
         item
         for item in extenders
-        if next(validate_object(item.value, definition, "v1alpha1"), None) is None
+        if next(validate_object(item.value, definition, SCHEDULER_EXTENDERS.version), None) is None
     )
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..base import names
 from ..base.findings import Problem
+from ..kube.resource import LOAD_POLICIES
 from ..load.policy import LoadPolicyError
 from ..load.policy_files import CRANE_KIND, OWN_KIND, from_document
 from ..schedulerconfig.crd_schema import validate_object
@@ -15,7 +16,6 @@ from .checks import Checked, CheckOptions, Item, by_name
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-VERSION: Final = "v1alpha1"
 DEFINITION: Final = f"{names.LOADPOLICIES}.yaml"
 ANOTHER: Final = "AnotherPolicy"
 
@@ -49,7 +49,7 @@ def _own(value: Mapping[str, Any]) -> Iterator[Problem]:
         found = error.problems
         yield from found
     reported = {problem.path for problem in found}
-    for problem in validate_object(value, DEFINITION, VERSION):
+    for problem in validate_object(value, DEFINITION, LOAD_POLICIES.version):
         if problem.path not in reported:
             yield problem
 

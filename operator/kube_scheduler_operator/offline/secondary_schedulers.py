@@ -15,6 +15,7 @@ from ..base import names
 from ..base.findings import Problem
 from ..base.images import EVERY_IMAGE
 from ..base.objects import mapping
+from ..kube.resource import SECONDARY_SCHEDULERS
 from ..schedulerconfig.crd_schema import validate_object
 from ..schedulerconfig.warnings import ConfiguredScheduler
 from .checks import Checked, CheckOptions, Item, by_name, problem_of, problems_of
@@ -33,8 +34,7 @@ if TYPE_CHECKING:
     from ..secondary.compose import SecondaryComposition
     from ..secondary.request import SchedulerRequest
 
-SECONDARY: Final = "SecondaryScheduler"
-VERSION: Final = "v1alpha1"
+SECONDARY: Final = SECONDARY_SCHEDULERS.kind
 NAME_TAKEN: Final = "SchedulerNameTaken"
 DEFINITION: Final = f"{names.SECONDARYSCHEDULERS}.yaml"
 
@@ -150,7 +150,8 @@ def _check_one(
     """Check one SecondaryScheduler; add the schedulerNames that it serves to `served`."""
     from ..secondary.permitted import refused_settings
 
-    if next(validate_object(item.value, DEFINITION, VERSION), None) is not None:
+    violations = validate_object(item.value, DEFINITION, SECONDARY_SCHEDULERS.version)
+    if next(violations, None) is not None:
         return  # reported separately; composition needs a valid object
     objects = [each.value for each in profiles.values()]
     result = compose_secondary(

@@ -17,17 +17,17 @@ from ..base.findings import (
     format_path,
     listing,
 )
-from ..load.policy_files import CRANE_GROUP, CRANE_KIND, OWN_KIND
+from ..kube.resource import CONFIGURED, LOAD_POLICIES
+from ..load.policy_files import CRANE_GROUP, CRANE_KIND
 from ..schedulerconfig.crd_schema import validate_object
 from ..schedulerconfig.decode import INVALID_TYPE, UNKNOWN_FIELD
 from ..schedulerconfig.schema import API_VERSION, KIND, args_struct
 from ..schedulerconfig.source import Document, Position, read
 from ..schedulerconfig.warnings import warnings_between
 from .checks import Checked, Checker, CheckOptions, Item, Kind
-from .control_plane import EXTENDER, PROFILE, check_configurations
-from .load_policies import VERSION as LOAD_VERSION
+from .control_plane import check_configurations
 from .load_policies import check_load_policies
-from .secondary_schedulers import DEFINITION, SECONDARY, VERSION, check_objects
+from .secondary_schedulers import check_objects
 
 SYNTAX: Final = "Syntax"
 NOT_STRICT: Final = "NotStrict"
@@ -40,15 +40,12 @@ Kinds = Mapping[tuple[str, str], Kind]
 
 KINDS: Final[Kinds] = {
     ("kubescheduler.config.k8s.io", KIND): Kind("v1", check_configurations),
-    ("config.openshift.io", "Scheduler"): Kind("v1", check_objects, f"{names.SCHEDULERS}.yaml"),
-    ("operator.openshift.io", "KubeScheduler"): Kind(
-        "v1", check_objects, f"{names.KUBESCHEDULERS}.yaml"
-    ),
-    (names.PREFIX, EXTENDER): Kind("v1alpha1", check_objects, f"{names.SCHEDULEREXTENDERS}.yaml"),
-    (names.PREFIX, PROFILE): Kind("v1alpha1", check_objects, f"{names.SCHEDULERPROFILES}.yaml"),
-    (names.PREFIX, SECONDARY): Kind(VERSION, check_objects, DEFINITION),
-    (names.PREFIX, OWN_KIND): Kind(LOAD_VERSION, check_load_policies),
-    (CRANE_GROUP, CRANE_KIND): Kind(LOAD_VERSION, check_load_policies),
+    **{
+        (each.group, each.kind): Kind(each.version, check_objects, f"{each.name}.yaml")
+        for each in CONFIGURED.values()
+    },
+    (LOAD_POLICIES.group, LOAD_POLICIES.kind): Kind(LOAD_POLICIES.version, check_load_policies),
+    (CRANE_GROUP, CRANE_KIND): Kind("v1alpha1", check_load_policies),
 }
 """The kinds that can be checked, by API group and kind."""
 

@@ -24,7 +24,6 @@ from ...model.inputs import Inputs
 from ...offline.checks import CheckOptions
 from ...offline.secondary_schedulers import (
     DEFINITION,
-    VERSION,
     ComposedSecondary,
     compose_secondary,
 )
@@ -51,24 +50,11 @@ _DEFAULT_OBJECTS: Final[dict[str, dict[str, Any]]] = {
         (kinds.KUBE_SCHEDULERS, {"managementState": "Managed"}),
     )
 }
-_API_VERSIONS: Final = {
-    resource.kind: resource.api_version
-    for resource in (
-        kinds.SCHEDULERS,
-        kinds.KUBE_SCHEDULERS,
-        kinds.SCHEDULER_PROFILES,
-        kinds.SCHEDULER_EXTENDERS,
-        kinds.SECONDARY_SCHEDULERS,
-        kinds.LOAD_POLICIES,
-        kinds.API_SERVERS,
-        kinds.FEATURE_GATES,
-        kinds.INFRASTRUCTURES,
-    )
-}
-_PROFILE: Final = "SchedulerProfile"
-_SECONDARY: Final = "SecondaryScheduler"
-_LOAD: Final = "LoadPolicy"
-_EXTENDER: Final = "SchedulerExtender"
+_KINDS: Final = {**kinds.CONFIGURED, **kinds.OBSERVED}
+_PROFILE: Final = kinds.SCHEDULER_PROFILES.kind
+_SECONDARY: Final = kinds.SECONDARY_SCHEDULERS.kind
+_LOAD: Final = kinds.LOAD_POLICIES.kind
+_EXTENDER: Final = kinds.SCHEDULER_EXTENDERS.kind
 _MANY: Final = (_PROFILE, _EXTENDER, _SECONDARY, _LOAD)
 _EMPTY: Final = {
     _PROFILE: "spec: {} for kube-scheduler's defaults",
@@ -196,7 +182,7 @@ def _secondary(obj: dict[str, Any], inputs: Inputs) -> ComposedSecondary:
         UsageError: the API server would reject it.
     """
     name = obj["metadata"]["name"]
-    for problem in validate_object(obj, DEFINITION, VERSION):
+    for problem in validate_object(obj, DEFINITION, kinds.SECONDARY_SCHEDULERS.version):
         raise UsageError(f'{_SECONDARY} "{name}": {format_path(problem.path)}: {problem.message}')
     setting = CheckOptions(Gates(inputs.operand_version), inputs.platform)
     profiles, extenders = inputs.scheduler_profiles or (), inputs.scheduler_extenders or ()
@@ -285,7 +271,7 @@ def _kind(document: Any, platform: Platform) -> str:
         UsageError: the document is not supported.
     """
     kind = document.get("kind") if isinstance(document, dict) else None
-    if not isinstance(kind, str) or kind not in _API_VERSIONS:
+    if not isinstance(kind, str) or kind not in _KINDS:
         what = f"unsupported kind {kind}" if kind else "not a Kubernetes object"
         more = f" (also {', '.join(_INSTEAD)})" if platform.cluster_config else ""
         raise UsageError(
@@ -296,7 +282,7 @@ def _kind(document: Any, platform: Platform) -> str:
         raise UsageError(
             f"platform {platform.name} does not have the kind {kind}; {_INSTEAD[kind]}"
         )
-    got, wanted = document.get("apiVersion"), _API_VERSIONS[kind]
+    got, wanted = document.get("apiVersion"), _KINDS[kind].api_version
     if got != wanted:
         raise UsageError(f"{kind} has apiVersion {got}; use {wanted}")
     metadata = document.get("metadata")

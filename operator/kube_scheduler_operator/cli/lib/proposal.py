@@ -29,7 +29,7 @@ from ...kube.resource import ObjectRef, Resource
 from ...model.attachment import ValidationResult
 from ...model.inputs import Inputs
 from ...offline.checks import CheckOptions
-from ...offline.secondary_schedulers import DEFINITION, VERSION, compose_secondary
+from ...offline.secondary_schedulers import DEFINITION, compose_secondary
 from ...offline.validate import wrong_types
 from ...schedulerconfig.crd_schema import validate_object
 from ...schedulerconfig.feature_gates import Gates
@@ -102,8 +102,8 @@ def read_objects(files: Sequence[str]) -> InputObjects:
     for name in files:
         for value in read_documents(name):
             kind = str(value.get("kind")) if isinstance(value, Mapping) else ""
-            if kind in _API_VERSIONS:
-                _refuse_malformed(value, _API_VERSIONS[kind], display_name(name))
+            if kind in kinds.CONFIGURED:
+                _refuse_malformed(value, kinds.CONFIGURED[kind].api_version, display_name(name))
             named = str(mapping(value.get("metadata")).get("name") or "") if kind else ""
             if kind in many and named and named not in many[kind]:
                 many[kind][named] = value
@@ -129,24 +129,13 @@ def _refuse_malformed(obj: Mapping[str, Any], api_version: str, name: str) -> No
         raise CommandError(f"{name}: {path}: {problem.message}; {problem.fix}")
 
 
-SECONDARY: Final = "SecondaryScheduler"
-_PROFILE: Final = "SchedulerProfile"
-_EXTENDER: Final = "SchedulerExtender"
+SECONDARY: Final = kinds.SECONDARY_SCHEDULERS.kind
+_PROFILE: Final = kinds.SCHEDULER_PROFILES.kind
+_EXTENDER: Final = kinds.SCHEDULER_EXTENDERS.kind
 _MANY: Final = (_PROFILE, _EXTENDER)
-LOAD: Final = "LoadPolicy"
+LOAD: Final = kinds.LOAD_POLICIES.kind
 _NAMED: Final = (SECONDARY, LOAD)
-_API_VERSIONS: Final = {
-    resource.kind: resource.api_version
-    for resource in (
-        kinds.SCHEDULERS,
-        kinds.KUBE_SCHEDULERS,
-        kinds.SCHEDULER_PROFILES,
-        kinds.SCHEDULER_EXTENDERS,
-        kinds.SECONDARY_SCHEDULERS,
-        kinds.LOAD_POLICIES,
-    )
-}
-_KINDS: Final = ("KubeSchedulerConfiguration", "Scheduler", "KubeScheduler", SECONDARY, LOAD)
+_KINDS: Final = (KIND, kinds.SCHEDULERS.kind, kinds.KUBE_SCHEDULERS.kind, SECONDARY, LOAD)
 _SUPPORTED: Final = (
     "specify a KubeSchedulerConfiguration, or a Scheduler, a KubeScheduler, SchedulerProfiles and "
     "SchedulerExtenders, or a SecondaryScheduler, SchedulerProfiles and SchedulerExtenders, or a "
@@ -243,7 +232,7 @@ def _apart(content: SecondaryContent) -> ParsedRevision:
 
 
 def _refuse_unknown(obj: Mapping[str, Any]) -> None:
-    for problem in validate_object(obj, DEFINITION, VERSION):
+    for problem in validate_object(obj, DEFINITION, kinds.SECONDARY_SCHEDULERS.version):
         path = format_path(problem.path)
         raise CommandError(f"the API server would reject it: {path}: {problem.message}; {_ALL}")
 
