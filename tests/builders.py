@@ -315,3 +315,39 @@ def _user_object(resource: Resource, name: str, accepted: Any, fields: Object) -
     if accepted is not None:
         given["status"] = {**given.get("status", {}), "accepted": accepted}
     return of_kind(resource, name, fields, **given)
+
+
+# --- Files of crane-scheduler ---------------------------------------------------------------------
+
+
+CRANE_POLICY: Object = {
+    "apiVersion": "scheduler.policy.crane.io/v1alpha1",
+    "kind": "DynamicSchedulerPolicy",
+    "spec": {
+        "syncPolicy": [{"name": "cpu_usage_avg_5m", "period": "3m"}],
+        "predicate": [{"name": "cpu_usage_avg_5m", "maxLimitPecent": 0.65}],
+        "priority": [{"name": "cpu_usage_avg_5m", "weight": 0.2}],
+        "hotValue": [{"timeRange": "5m", "count": 5}],
+    },
+}
+
+
+def crane_configuration(name: str = "default-scheduler", **fields: Any) -> Object:
+    """A configuration with one profile that enables crane's plugin Dynamic."""
+    return {
+        "apiVersion": "kubescheduler.config.k8s.io/v1beta2",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [
+            {
+                "schedulerName": name,
+                "plugins": {
+                    "filter": {"enabled": [{"name": "Dynamic"}]},
+                    "score": {"enabled": [{"name": "Dynamic", "weight": 3}]},
+                },
+                "pluginConfig": [
+                    {"name": "Dynamic", "args": {"policyConfigPath": "/etc/kubernetes/policy.yaml"}}
+                ],
+            }
+        ],
+        **fields,
+    }

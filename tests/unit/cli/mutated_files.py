@@ -39,6 +39,7 @@ from kube_scheduler_operator.load.policy_files import read_policy
 from kube_scheduler_operator.programs.annotator import program as annotator
 from kube_scheduler_operator.programs.extender import program as extender
 
+from ...builders import CRANE_POLICY, crane_configuration
 from ...configurations.damage import DIRECTORY, MISSING, DamagedFile
 from ...configurations.seeds import seeds
 from ..migrate.conversion_cases import CASES
@@ -104,31 +105,10 @@ _LOAD = _own(
     priorities=[{"name": "cpu_usage_avg_5m", "weight": 0.2}],
     hotValues=[{"timeRange": "5m", "count": 5}],
 )
-_CRANE = {
-    "apiVersion": "scheduler.policy.crane.io/v1alpha1",
-    "kind": "DynamicSchedulerPolicy",
-    "spec": {
-        "syncPolicy": [{"name": "cpu_usage_avg_5m", "period": "3m"}],
-        "predicate": [{"name": "cpu_usage_avg_5m", "maxLimitPecent": 0.65}],
-        "priority": [{"name": "cpu_usage_avg_5m", "weight": 0.2}],
-        "hotValue": [{"timeRange": "5m", "count": 5}],
-    },
-}
-_DYNAMIC = {
-    "apiVersion": "kubescheduler.config.k8s.io/v1beta2",
-    "kind": "KubeSchedulerConfiguration",
-    "profiles": [
-        {
-            "schedulerName": "crane-scheduler",
-            "plugins": {
-                "filter": {"enabled": [{"name": "Dynamic"}]},
-                "score": {"enabled": [{"name": "Dynamic", "weight": 3}]},
-            },
-            "pluginConfig": [{"name": "Dynamic", "args": {"policyConfigPath": "/etc/policy.yaml"}}],
-        }
-    ],
-    "extenders": [{"urlPrefix": "http://a.example/x", "filterVerb": "f", "httpTimeout": "1s"}],
-}
+_DYNAMIC = crane_configuration(
+    "crane-scheduler",
+    extenders=[{"urlPrefix": "http://a.example/x", "filterVerb": "f", "httpTimeout": "1s"}],
+)
 _SCHEDULER = {
     "apiVersion": "config.openshift.io/v1",
     "kind": "Scheduler",
@@ -143,7 +123,7 @@ _KUBE_SCHEDULER = {
         "managementState": "Managed",
         "logLevel": "Debug",
         "featureGates": {"enabled": [], "disabled": []},
-        "unsupportedConfigOverrides": {"parallelism": 4, "extenders": [_CRANE]},
+        "unsupportedConfigOverrides": {"parallelism": 4, "extenders": [CRANE_POLICY]},
     },
 }
 _AGENTS = [
@@ -184,7 +164,7 @@ _EXTENDER_CONFIG = {
     "podSelector": {"schedulerNames": ["mine"], "matchLabels": {"app": "web"}},
     "logLevel": "TRACE", "watch": False, "decisions": 7,
 }  # fmt: skip
-_POLICY_FILE = read_policy(yaml.safe_dump(_CRANE)).policy.document()
+_POLICY_FILE = read_policy(yaml.safe_dump(CRANE_POLICY)).policy.document()
 
 
 def corpus() -> list[tuple[str, Sequence[Any]]]:
@@ -198,8 +178,8 @@ def corpus() -> list[tuple[str, Sequence[Any]]]:
     own: list[tuple[str, Sequence[Any]]] = [
         ("Policy", [CLASSIC]),
         ("agents", _AGENTS),
-        ("crane", [_CRANE, _DYNAMIC]),
-        ("DynamicSchedulerPolicy", [_CRANE]),
+        ("crane", [CRANE_POLICY, _DYNAMIC]),
+        ("DynamicSchedulerPolicy", [CRANE_POLICY]),
         ("LoadPolicy", [_LOAD]),
         ("objects", [_SCHEDULER, _KUBE_SCHEDULER, _PROFILE, _URL_EXTENDER, _AGENT]),
         ("KubeScheduler", [_KUBE_SCHEDULER]),

@@ -109,18 +109,21 @@ def test_guard_has_no_write_access_and_no_api_access():
     assert "hostPID" not in spec
 
 
-@pytest.mark.parametrize("platform", PLATFORMS.values(), ids=lambda each: each.name)
-def test_no_mount_creates_missing_paths(platform):
-    """A misspelt path must fail; the kubelet would make an empty file or folder in its place."""
-    pods = [
+def pods_of_a_node(platform):
+    return (
         render_static_pod(platform, IMAGE, ARGUMENTS, ("127.0.0.1", 10259)),
         installer_pod(platform=platform),
         render_restore_pod(platform, "cp-1", 1, "operator:v1"),
         guard_pod(platform=platform),
-    ]
+    )
+
+
+@pytest.mark.parametrize("platform", PLATFORMS.values(), ids=lambda each: each.name)
+def test_no_mount_creates_missing_paths(platform):
+    """A misspelt path must fail; the kubelet would make an empty file or folder in its place."""
     kinds = {
         volume["hostPath"].get("type", "")
-        for pod in pods
+        for pod in pods_of_a_node(platform)
         for volume in pod["spec"].get("volumes", ())
         if "hostPath" in volume
     }
@@ -129,13 +132,7 @@ def test_no_mount_creates_missing_paths(platform):
 
 @pytest.mark.parametrize("platform", PLATFORMS.values(), ids=lambda each: each.name)
 def test_every_container_requests_cpu_and_memory(platform):
-    pods = [
-        render_static_pod(platform, IMAGE, ARGUMENTS, ("127.0.0.1", 10259)),
-        installer_pod(platform=platform),
-        render_restore_pod(platform, "cp-1", 1, "operator:v1"),
-        guard_pod(platform=platform),
-    ]
-    for pod in pods:
+    for pod in pods_of_a_node(platform):
         spec = pod["spec"]
         for container in (*spec["containers"], *spec.get("initContainers", ())):
             assert {"cpu", "memory"} <= container["resources"]["requests"].keys()

@@ -15,7 +15,6 @@ from kube_scheduler_operator.base.settings import Settings
 from kube_scheduler_operator.controlplane.desired import desired_content
 from kube_scheduler_operator.controlplane.operand_image import operand_image, operand_version
 from kube_scheduler_operator.controlplane.revision.inputs import RecordedInputs, read_inputs
-from kube_scheduler_operator.controlplane.rollout.removal import _delete_objects
 from kube_scheduler_operator.engine.reconcile import reconcile
 from kube_scheduler_operator.kube.resource import (
     CLUSTER_OPERATORS,
@@ -425,10 +424,12 @@ def test_removed_deletes_the_network_policies_of_the_operator_only() -> None:
         for action in policies_written({})
     }  # fmt: skip
     theirs = {"metadata": {"name": "theirs", "namespace": "x", "resourceVersion": "1", "uid": "v"}}
-    removed = _delete_objects(replace(start(), network_policies={**kept, "theirs": theirs}))
+    removed = start(kubescheduler=kubescheduler(managementState="Removed"))
     deleted = [
         action.obj["metadata"]["name"]
-        for action in removed
+        for action in reconcile(
+            replace(removed, network_policies={**kept, "theirs": theirs})
+        ).actions
         if isinstance(action, Delete) and action.resource == NETWORK_POLICIES
     ]
     assert deleted == ["default-deny-all", "installer-pruner"]

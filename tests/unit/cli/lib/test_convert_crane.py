@@ -11,32 +11,9 @@ import yaml
 
 from kube_scheduler_operator.__main__ import main
 
-POLICY = {
-    "apiVersion": "scheduler.policy.crane.io/v1alpha1",
-    "kind": "DynamicSchedulerPolicy",
-    "spec": {
-        "syncPolicy": [{"name": "cpu_usage_avg_5m", "period": "3m"}],
-        "predicate": [{"name": "cpu_usage_avg_5m", "maxLimitPecent": 0.65}],
-        "priority": [{"name": "cpu_usage_avg_5m", "weight": 0.2}],
-        "hotValue": [{"timeRange": "5m", "count": 5}],
-    },
-}
-CONFIG = {
-    "apiVersion": "kubescheduler.config.k8s.io/v1beta2",
-    "kind": "KubeSchedulerConfiguration",
-    "profiles": [
-        {
-            "schedulerName": "default-scheduler",
-            "plugins": {
-                "filter": {"enabled": [{"name": "Dynamic"}]},
-                "score": {"enabled": [{"name": "Dynamic", "weight": 3}]},
-            },
-            "pluginConfig": [
-                {"name": "Dynamic", "args": {"policyConfigPath": "/etc/kubernetes/policy.yaml"}}
-            ],
-        }
-    ],
-}
+from ....builders import CRANE_POLICY, crane_configuration
+
+CONFIG = crane_configuration()
 
 
 @pytest.fixture
@@ -63,7 +40,7 @@ BOTH = ["LoadPolicy default", "SchedulerProfile default-scheduler", "SchedulerEx
 
 
 def test_policy_from_the_same_directory(folder: Path, capsys: Any) -> None:
-    write(folder / "policy.yaml", POLICY)
+    write(folder / "policy.yaml", CRANE_POLICY)
     assert run("-f", str(folder / "config.yaml")) == 0
     printed = capsys.readouterr()
     objects = list(yaml.safe_load_all(printed.out))
@@ -73,19 +50,19 @@ def test_policy_from_the_same_directory(folder: Path, capsys: Any) -> None:
 
 
 def test_the_policy_from_the_same_file(folder: Path, capsys: Any) -> None:
-    assert run("-f", write(folder / "all.yaml", CONFIG, POLICY)) == 0
+    assert run("-f", write(folder / "all.yaml", CONFIG, CRANE_POLICY)) == 0
     assert kinds(capsys) == BOTH
 
 
 def test_the_policy_from_the_config_map_that_has_the_name(folder: Path, capsys: Any) -> None:
-    other = {**POLICY, "spec": {**POLICY["spec"], "predicate": []}}  # type: ignore[dict-item]
+    other = {**CRANE_POLICY, "spec": {**CRANE_POLICY["spec"], "predicate": []}}  # type: ignore[dict-item]
     maps = {
         "kind": "ConfigMap",
         "apiVersion": "v1",
         "metadata": {"name": "scheduler-config"},
         "data": {
             "scheduler-config.yaml": json.dumps(CONFIG),
-            "policy.yaml": json.dumps(POLICY),
+            "policy.yaml": json.dumps(CRANE_POLICY),
             "old.yaml": json.dumps(other),
             "README": "no document: {",
         },
@@ -97,7 +74,7 @@ def test_the_policy_from_the_config_map_that_has_the_name(folder: Path, capsys: 
 
 
 def test_the_policy_by_flag(folder: Path, capsys: Any) -> None:
-    path = write(folder / "anything.yaml", POLICY)
+    path = write(folder / "anything.yaml", CRANE_POLICY)
     assert run("-f", str(folder / "config.yaml"), "--load-policy", path) == 0
     assert kinds(capsys) == BOTH
 
@@ -113,7 +90,7 @@ def test_missing_policy_is_reported_with_its_path(folder: Path, capsys: Any) -> 
 
 
 def test_two_policies_are_rejected(folder: Path, capsys: Any) -> None:
-    path = write(folder / "two.yaml", CONFIG, POLICY, POLICY)
+    path = write(folder / "two.yaml", CONFIG, CRANE_POLICY, CRANE_POLICY)
     assert run("-f", path) == 1
     assert "the file contains several policies" in capsys.readouterr().err
     assert run("-f", str(folder / "config.yaml"), "--load-policy", path) == 1
@@ -121,7 +98,7 @@ def test_two_policies_are_rejected(folder: Path, capsys: Any) -> None:
 
 
 def test_a_policy_that_is_wrong(folder: Path, capsys: Any) -> None:
-    wrong = {**POLICY, "spec": {"hotValue": [{"timeRange": "5m", "count": 0}]}}
+    wrong = {**CRANE_POLICY, "spec": {"hotValue": [{"timeRange": "5m", "count": 0}]}}
     path = write(folder / "policy.yaml", wrong)
     assert run("-f", str(folder / "config.yaml")) == 1
     output = capsys.readouterr().err
@@ -129,7 +106,7 @@ def test_a_policy_that_is_wrong(folder: Path, capsys: Any) -> None:
 
 
 def test_a_second_scheduler(folder: Path, capsys: Any) -> None:
-    write(folder / "policy.yaml", POLICY)
+    write(folder / "policy.yaml", CRANE_POLICY)
     path = str(folder / "config.yaml")
     assert run("-f", path, "--as", "second", "--namespace", "batch") == 0
     objects = list(yaml.safe_load_all(capsys.readouterr().out))
@@ -147,7 +124,7 @@ def test_a_second_scheduler(folder: Path, capsys: Any) -> None:
 
 def test_a_second_scheduler_keeps_its_own_name(folder: Path, capsys: Any) -> None:
     own = {**CONFIG, "profiles": [{**CONFIG["profiles"][0], "schedulerName": "loaded"}]}  # type: ignore[index,dict-item]
-    assert run("-f", write(folder / "own.yaml", own, POLICY), "--as", "second") == 0
+    assert run("-f", write(folder / "own.yaml", own, CRANE_POLICY), "--as", "second") == 0
     assert "SecondaryScheduler loaded" in kinds(capsys)
 
 
@@ -159,14 +136,14 @@ def test_an_image_that_has_the_plugin_keeps_it(folder: Path, capsys: Any) -> Non
 
 
 def test_a_policy_alone(folder: Path, capsys: Any) -> None:
-    assert run("-f", write(folder / "policy.yaml", POLICY)) == 0
+    assert run("-f", write(folder / "policy.yaml", CRANE_POLICY)) == 0
     assert kinds(capsys) == ["LoadPolicy default"]
-    assert run("-f", write(folder / "bad.yaml", {**POLICY, "spec": 7})) == 1
+    assert run("-f", write(folder / "bad.yaml", {**CRANE_POLICY, "spec": 7})) == 1
     assert "error: spec: this is required" in capsys.readouterr().err
 
 
 def test_what_else_is_wrong_with_the_configuration(folder: Path, capsys: Any) -> None:
-    write(folder / "policy.yaml", POLICY)
+    write(folder / "policy.yaml", CRANE_POLICY)
     wrong = {**CONFIG, "parallelism": "many"}
     assert run("-f", write(folder / "wrong.yaml", wrong)) == 1
     assert "error: parallelism:" in capsys.readouterr().err
