@@ -1,7 +1,8 @@
 """Bytes of a file as the characters that kube-scheduler's YAML decoder reads.
 
 It recognizes UTF-16 and UTF-8 by their byte order marks, and decodes 512 bytes at a time: a
-character that YAML does not allow is an error only if a document needs its block.
+character that YAML does not allow is an error only if a document needs its block. A character of
+which the file lacks bytes is an error only if a document needs more than what precedes it.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ _MARKS: Final = (
 )
 _BLOCK: Final = 512
 """Bytes that the decoder reads at a time."""
+_WIDTHS: Final = ((0x80, 0x00, 1), (0xE0, 0xC0, 2), (0xF0, 0xE0, 3), (0xF8, 0xF0, 4))
+"""(mask, value, bytes): the length of a UTF-8 character by its first byte, as in go-yaml."""
 _FORBIDDEN: Final = re.compile(
     "[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 )
@@ -32,8 +35,8 @@ class Characters:
     """The characters of a file.
 
     Attributes:
-        text: the characters up to the block with the error.
-        error: of the block that follows; None: the text is complete.
+        text: the characters that can be read without the error.
+        error: of what follows the text; None: the text is complete.
     """
 
     text: str
@@ -55,7 +58,7 @@ def characters(data: bytes) -> Characters:
         if data.startswith(mark):
             encoding, marker = name, len(mark)
             break
-    reason, length = "", 0
+    reason, length, is_cut_off = "", 0, False
     try:
         text = data[marker:].decode(encoding)
     except UnicodeDecodeError as error:
@@ -63,13 +66,26 @@ def characters(data: bytes) -> Characters:
         shown = " ".join(f"0x{byte:02x}" for byte in error.object[error.start : error.end])
         reason = f"{shown} is not {encoding.removesuffix('-le').removesuffix('-be').upper()}"
         length = len(text)
+        rest = data[marker + error.start :]
+        is_cut_off = _width(rest, encoding) > len(rest)
     if found := _FORBIDDEN.search(text):
         reason = f"YAML does not allow the control character U+{ord(found[0]):04X}"
-        length = found.start()
+        length, is_cut_off = found.start(), False
     if not reason:
         return Characters(text)
+    if is_cut_off:
+        return Characters(text, ParseError(position_of(text, length), reason))
     before = marker + len(text[:length].encode(encoding))
     block = before - before % _BLOCK
     # A character that crosses the end of a block belongs to the next one.
     readable = data[marker : max(block, marker)].decode(encoding, errors="ignore")
     return Characters(readable, ParseError(position_of(text, length), reason))
+
+
+def _width(data: bytes, encoding: str) -> int:
+    """The bytes of the character that begins here, by its first unit; 0 if none begins so."""
+    first = data[0]
+    if encoding == "utf-8":
+        return next((width for mask, lead, width in _WIDTHS if first & mask == lead), 0)
+    high = data[1:2] if encoding == "utf-16-le" else data[:1]
+    return 4 if len(data) > 1 and high[0] & 0xFC == 0xD8 else 2

@@ -305,6 +305,27 @@ def test_a_forbidden_character_matters_if_the_first_document_needs_its_block() -
     assert read(b"a: 1\n---\n\x01")[0] == []
 
 
+@pytest.mark.parametrize(
+    ("encoding", "tail"),
+    [
+        ("utf-8", b"\xe7"),
+        ("utf-8", b"\xf21\n"),
+        ("utf-8", b"\xc1"),
+        ("utf-8-sig", b"\xf0\x9f\x98"),
+        ("utf-16", b"x"),
+        ("utf-16", b"\x00\xd8x"),
+    ],
+)
+def test_a_cut_off_character_matters_if_the_first_document_reaches_it(
+    encoding: str, tail: bytes
+) -> None:
+    (document,), error = read("a: 1\n---\nb: ".encode(encoding) + tail)
+    assert (document.index, document.root.data) == (0, {"a": 1})
+    assert error is not None
+    assert error.position == Position(3, 4)
+    assert read("a: ".encode(encoding) + tail)[0] == []
+
+
 def test_documents_are_numbered_with_the_empty_ones() -> None:
     documents, _ = read("---\n# empty\n---\na: 1\n---\n~\n---\nb: 2\n")
     assert [each.index for each in documents] == [1, 3]
