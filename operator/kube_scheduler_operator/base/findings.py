@@ -17,6 +17,9 @@ ERROR: Final = "error"
 WARNING: Final = "warning"
 """kube-scheduler starts, but may not behave as intended."""
 
+NOT_ALLOWED: Final = "NotAllowed"
+"""The reason of what an object may not set: it would give its author more than a scheduler."""
+
 _SIMPLE_KEY: Final = re.compile(r"[A-Za-z0-9_*-]+")
 
 

@@ -6,8 +6,11 @@ operator's own settings extend the list.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Final
+
+from .findings import NOT_ALLOWED, WARNING, Path, Problem
 
 SETTING: Final = "ALLOWED_IMAGES of the operator's Deployment (Helm: allowedImages)"
 _BELOW: Final = "/*"
@@ -21,9 +24,16 @@ class AllowedImages:
     Attributes:
         entries: repositories (all tags and digests of it), images with a tag or digest, prefixes
             that end with `/*`, or `*` for every image.
+        is_complete: False if the operator may allow further images, as for files.
     """
 
     entries: tuple[str, ...] = ()
+    is_complete: bool = True
+
+    def extended_by(self, text: str) -> AllowedImages:
+        """The list, and the entries of a flag or an environment variable, with commas between."""
+        entries = filter(None, map(str.strip, text.split(",")))
+        return replace(self, entries=tuple(dict.fromkeys((*self.entries, *entries))))
 
     def allows(self, image: str) -> bool:
         """Whether the list has an image."""
@@ -31,18 +41,27 @@ class AllowedImages:
 
     def with_repositories_of(self, *images: str) -> AllowedImages:
         """The list, and all tags and digests of these images' repositories."""
-        return AllowedImages((*map(repository, filter(None, images)), *self.entries))
+        return replace(self, entries=(*map(repository, filter(None, images)), *self.entries))
 
-    def refusal(self, image: str) -> str:
-        """What is wrong with an image that the list does not have, and the fix."""
-        return (
-            f'image "{image}" is not allowed, because it would run under an account of the '
-            f'operator; add "{repository(image)}" to {SETTING}'
-        )
+    def problems(self, path: Path, image: str) -> Iterator[Problem]:
+        """The error at `path` if the list does not have an image; a warning if others may be."""
+        if self.allows(image):
+            return
+        add = f'add "{repository(image)}" to {SETTING}'
+        if self.is_complete:
+            message = (
+                f'image "{image}" is not allowed, because it would run under an account of the '
+                f"operator; {add}"
+            )
+            yield Problem(NOT_ALLOWED, path, message)
+        else:
+            message = f'the operator runs image "{image}" only if its settings allow it; {add}'
+            yield Problem(NOT_ALLOWED, path, message, severity=WARNING)
 
 
 EVERY_IMAGE: Final = AllowedImages((_EVERY,))
-"""For files, where the operator's settings are unknown."""
+ALLOWED_BY_DEFAULT: Final = AllowedImages(("registry.k8s.io/kube-scheduler",), is_complete=False)
+"""For files, where the operator's settings and the images of its release are unknown."""
 
 
 def repository(image: str) -> str:

@@ -10,14 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from ..base.findings import Path, Problem, listing
+from ..base.findings import NOT_ALLOWED, Path, Problem, listing
 from ..base.images import AllowedImages
 from ..base.objects import mapping
 from .agent import LOAD_DIRECTORY, LOAD_KEY
 from .agent_policies import policy_name
 from .entry import agent_of
 
-NOT_ALLOWED: Final = "NotAllowed"
 POLICY_FILE: Final = "policyFile"
 """The only argument of a policy that names a file."""
 
@@ -33,8 +32,8 @@ def refused_settings(spec: Mapping[str, Any], images: AllowedImages) -> Iterator
     if agent is None:
         return
     image = str(agent.get("image") or "")
-    if image and not images.allows(image):
-        yield Problem(NOT_ALLOWED, ("agent", "image"), images.refusal(image))
+    if image:
+        yield from images.problems(("agent", "image"), image)
     for index, each in enumerate(agent.get("policies") or ()):
         file = mapping(mapping(each).get("arguments")).get(POLICY_FILE)
         if file is not None and not image and not _is_mounted(str(file), agent):

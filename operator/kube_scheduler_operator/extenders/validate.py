@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from ..base.findings import WARNING, Finding, Problem
+from ..base.findings import ERROR, WARNING, Finding, Problem
 from ..base.images import EVERY_IMAGE, AllowedImages
 from ..base.limits import EXTENDERS_BYTES
 from ..base.objects import mapping
@@ -196,11 +196,12 @@ def _choose(
     for root, spec in versions_for(scheduler, obj):
         try:
             problems = tuple(_problems(obj, spec, target, profiles, taken))
-            if root == SPEC and not problems:
-                problems = tuple(refused_settings(spec, images))
+            refused = tuple(refused_settings(spec, images)) if root == SPEC and not problems else ()
+            problems = (*problems, *(each for each in refused if each.severity == ERROR))
             if not problems:
                 before = tuple(findings.values())
-                settled = ExtenderResult(name, root == SPEC, before, spec)
+                warnings = tuple(EXTENDER.warning(name, root, each) for each in refused)
+                settled = ExtenderResult(name, root == SPEC, before, spec, warnings)
                 return _in_use(
                     settled, obj, scheduler, taken, reserved, target, profiles, planned=planned
                 )
@@ -241,7 +242,10 @@ def _in_use(
     is_called = planned or not port or known
     return replace(
         settled,
-        warnings=tuple(EXTENDER.warning(name, settled.root, each) for each in surprises),
+        warnings=(
+            *settled.warnings,
+            *(EXTENDER.warning(name, settled.root, each) for each in surprises),
+        ),
         port=port,
         entry=entry if is_called else None,
     )

@@ -14,11 +14,9 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from ..base import names
-from ..base.findings import Path, Problem, listing
+from ..base.findings import NOT_ALLOWED, WARNING, Path, Problem, listing
 from ..base.objects import Object, label, mapping
 from ..extenders.entry import TAKEN_PORTS
-
-NOT_ALLOWED: Final = "NotAllowed"
 
 WITH_VALUE: Final = (
     "--cgroup", "--cpu-capacity", "--interval", "--memory-capacity", "--moments-window", "-v",
@@ -34,13 +32,14 @@ _HOST: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 
 
 def refused_settings(
-    spec: Mapping[str, Any], secrets: Mapping[str, Object], namespace: str
+    spec: Mapping[str, Any], secrets: Mapping[str, Object] | None, namespace: str
 ) -> Iterator[Problem]:
     """The settings that are not permitted.
 
     Args:
         spec: the spec of a LoadPolicy.
-        secrets: the Secrets with the label TOKEN_FOR_LABEL, by name.
+        secrets: the Secrets with the label TOKEN_FOR_LABEL, by name; None if they are not known,
+            as for files: a warning names the label.
         namespace: the target namespace, which has them.
     """
     source = mapping(spec.get("source"))
@@ -72,7 +71,9 @@ def _is_allowed(argument: str) -> bool:
     return flag in WITH_VALUE and bool(_VALUE.fullmatch(value)) and ".." not in value
 
 
-def _token(name: str, url: str, secrets: Mapping[str, Object], namespace: str) -> Iterator[Problem]:
+def _token(
+    name: str, url: str, secrets: Mapping[str, Object] | None, namespace: str
+) -> Iterator[Problem]:
     path = ("spec", "source", "prometheus", "tokenSecret", "name")
     host = _host(url)
     if not host:
@@ -81,13 +82,14 @@ def _token(name: str, url: str, secrets: Mapping[str, Object], namespace: str) -
             "correct url"
         )
         yield Problem(NOT_ALLOWED, ("spec", "source", "prometheus", "url"), message)
+        return
+    fix = f"run kubectl -n {namespace} label secret {name} {names.TOKEN_FOR_LABEL}={host}"
+    if secrets is None:
+        message = f'the token is sent to {host} only if a label of Secret "{name}" permits it'
+        yield Problem(NOT_ALLOWED, path, message, fix, WARNING)
     elif label(secrets.get(name) or {"metadata": {}}, names.TOKEN_FOR_LABEL).lower() != host:
-        labelled = f"{names.TOKEN_FOR_LABEL}={host}"
-        message = (
-            f'Secret "{name}" does not permit that its token is sent to {host}; run kubectl -n '
-            f"{namespace} label secret {name} {labelled}"
-        )
-        yield Problem(NOT_ALLOWED, path, message)
+        message = f'Secret "{name}" does not permit that its token is sent to {host}'
+        yield Problem(NOT_ALLOWED, path, message, fix)
 
 
 def _host(url: str) -> str:

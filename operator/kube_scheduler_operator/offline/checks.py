@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from ..base.findings import ERROR, WARNING, Finding, Path, Problem, Severity
+from ..base.images import ALLOWED_BY_DEFAULT, AllowedImages
 from ..base.platform import KUBEADM, Platform
 from ..schedulerconfig.feature_gates import Gates
 from ..schedulerconfig.source import Document
@@ -59,11 +60,13 @@ class CheckOptions:
         gates: version and feature gates of the kube-scheduler that will read them.
         platform: the kind of cluster.
         stock: False if the image may have plugins that Kubernetes' own does not have.
+        images: the images that the operator is known to allow.
     """
 
     gates: Gates
     platform: Platform = KUBEADM
     stock: bool = True
+    images: AllowedImages = ALLOWED_BY_DEFAULT
 
     @property
     def target(self) -> Target:

@@ -84,6 +84,7 @@ def check_control_plane(items: Sequence[Item], options: CheckOptions) -> Checked
         schedulers=frozenset(scheduler_of(i) for i in (*profiles.values(), *extenders.values()))
         | {""},
         planned=True,
+        agent_images=options.images,
     )
     composition = compose(inputs)
     for result in composition.results:

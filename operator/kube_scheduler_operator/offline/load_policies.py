@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..base import names
 from ..base.findings import Problem
+from ..base.objects import mapping
 from ..kube.resource import LOAD_POLICIES
 from ..load.policy import LoadPolicyError
 from ..load.policy_files import CRANE_KIND, OWN_KIND, from_document
+from ..loadpolicy.permitted import refused_settings
+from ..model.limits import limit_problems
 from ..schedulerconfig.crd_schema import validate_object
 from .checks import Checked, CheckOptions, Item, by_name
 
@@ -22,7 +25,7 @@ ANOTHER: Final = "AnotherPolicy"
 
 def check_load_policies(items: Sequence[Item], options: CheckOptions) -> Checked:
     """Check LoadPolicies and DynamicSchedulerPolicies as the operator does."""
-    del options  # they do not depend on kube-scheduler
+    namespace = options.platform.target_namespace
     checked = Checked()
     own, problems = by_name(item for item in items if item.kind == OWN_KIND)
     checked.problems += problems
@@ -33,21 +36,23 @@ def check_load_policies(items: Sequence[Item], options: CheckOptions) -> Checked
                 "used; remove one of them"
             )
             checked.problems.append((item, Problem(ANOTHER, ("metadata", "name"), message)))
-        checked.problems += [(item, problem) for problem in _own(item.value)]
+        checked.problems += [(item, problem) for problem in _own(item.value, namespace)]
     for item in items:
         if item.kind == CRANE_KIND:
             checked.problems += [(item, problem) for problem in _cranes(item.value)]
     return checked
 
 
-def _own(value: Mapping[str, Any]) -> Iterator[Problem]:
+def _own(value: Mapping[str, Any], namespace: str) -> Iterator[Problem]:
     """The operator's problems, then those that only the CustomResourceDefinition detects."""
     found: tuple[Problem, ...] = ()
     try:
         from_document(value)
     except LoadPolicyError as error:
         found = error.problems
-        yield from found
+    spec = mapping(value.get("spec"))
+    found = found or (*limit_problems(spec), *refused_settings(spec, None, namespace))
+    yield from found
     reported = {problem.path for problem in found}
     for problem in validate_object(value, DEFINITION, LOAD_POLICIES.version):
         if problem.path not in reported:

@@ -12,8 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from ..base import names
-from ..base.findings import Problem
-from ..base.images import EVERY_IMAGE
+from ..base.findings import Finding, Problem
 from ..base.objects import mapping
 from ..kube.resource import SECONDARY_SCHEDULERS
 from ..schedulerconfig.crd_schema import validate_object
@@ -75,6 +74,7 @@ def check_objects(items: Sequence[Item], options: CheckOptions) -> Checked:
             options.target,
             itself=f'SecondaryScheduler "{scheduler}" itself',
             planned=True,
+            images=options.images,
         )
         for one in chosen.results:
             checked.problems += problems_of(one, extenders)
@@ -91,7 +91,8 @@ class ComposedSecondary:
 
     Attributes:
         request: its spec, decoded.
-        composition: its configuration, flags and findings.
+        composition: its configuration and flags.
+        findings: what is wrong with it, including settings that the operator does not permit.
         profile_results: the results of its SchedulerProfiles.
         extenders: the results of its SchedulerExtenders.
         target: its kube-scheduler.
@@ -99,9 +100,15 @@ class ComposedSecondary:
 
     request: SchedulerRequest
     composition: SecondaryComposition
+    findings: Sequence[Finding]
     profile_results: Sequence[ProfileResult]
     extenders: AttachedExtenders
     target: Target
+
+    @property
+    def blocking(self) -> bool:
+        """Whether the operator would not roll it out."""
+        return any(finding.blocking for finding in self.findings)
 
 
 def compose_secondary(
@@ -121,6 +128,7 @@ def compose_secondary(
     from ..secondary.attached import attach_extenders, attach_profiles, with_extenders
     from ..secondary.compose import compose
     from ..secondary.desired import OperandDefaults, target_of
+    from ..secondary.permitted import refused_settings
     from ..secondary.request import read
 
     request = read({**obj, "metadata": mapping(obj.get("metadata"))})
@@ -130,13 +138,17 @@ def compose_secondary(
     target = target_of(request, OperandDefaults(""), version)
     target = replace(target, stock=target.stock and options.stock)
     count = max(len(request.profiles), 1) + len(profiles)
-    called = attach_extenders(request, obj, extenders, target, profiles=count, planned=True)
+    called = attach_extenders(
+        request, obj, extenders, target, profiles=count, planned=True, images=options.images
+    )
     request = with_extenders(request, called)
     given = attach_profiles(request, obj, profiles, target, {})
     composition = compose(
         request, options.platform, version, stock=target.stock, profiles=given.profiles
     )
-    return ComposedSecondary(request, composition, given.results, called, target)
+    refused = refused_settings(request, "", options.images, options.images)
+    findings = (*composition.findings, *refused)
+    return ComposedSecondary(request, composition, findings, given.results, called, target)
 
 
 def _check_one(
@@ -148,8 +160,6 @@ def _check_one(
     checked: Checked,
 ) -> None:
     """Check one SecondaryScheduler; add the schedulerNames that it serves to `served`."""
-    from ..secondary.permitted import refused_settings
-
     violations = validate_object(item.value, DEFINITION, SECONDARY_SCHEDULERS.version)
     if next(violations, None) is not None:
         return  # reported separately; composition needs a valid object
@@ -162,9 +172,7 @@ def _check_one(
         checked.problems += problems_of(profile_result, profiles)
     for one in result.extenders.chosen.results:
         checked.problems += problems_of(one, extenders)
-    refused = refused_settings(result.request, "", EVERY_IMAGE, EVERY_IMAGE)
-    findings = (*composition.findings, *refused)
-    checked.problems += [(item, problem_of(finding)) for finding in findings]
+    checked.problems += [(item, problem_of(finding)) for finding in result.findings]
     for name in dict.fromkeys(composition.scheduler_names):
         if name in served:
             message = (
@@ -173,7 +181,7 @@ def _check_one(
             )
             checked.problems.append((item, Problem(NAME_TAKEN, ("spec", "profiles"), message)))
         served.setdefault(name, f'SecondaryScheduler "{item.name}"')
-    if composition.blocking:
+    if result.blocking:
         return
     checked.processes.append(
         (item, ConfiguredScheduler(item.file, composition.config, result.target))

@@ -11,12 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from ..base.findings import Path, Problem, listing
+from ..base.findings import NOT_ALLOWED, Path, Problem, listing
 from ..base.images import AllowedImages
 from ..base.objects import mapping
 from ..extenders.agent import CONFINEMENT
-
-NOT_ALLOWED: Final = "NotAllowed"
 
 OWN_VOLUMES: Final = frozenset({"api-access", "config", "preflight"})
 """The volumes of the scheduler: its token, its configuration, and the file of the preflight."""
@@ -48,9 +46,7 @@ def confinement_problems(
     known = {str(volume.get("name")) for volume in volumes} - OWN_VOLUMES
     for index, sidecar in enumerate(sidecars):
         path: Path = ("sidecars", index)
-        image = str(sidecar.get("image") or "")
-        if not images.allows(image):
-            yield Problem(NOT_ALLOWED, (*path, "image"), images.refusal(image))
+        yield from images.problems((*path, "image"), str(sidecar.get("image") or ""))
         yield from _container(sidecar, path, known)
 
 

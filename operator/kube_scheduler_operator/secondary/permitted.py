@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from ..base import names
-from ..base.findings import Finding, Problem, format_path
+from ..base.findings import ERROR, NOT_ALLOWED, Finding, Problem, format_path
 from ..base.images import AllowedImages
-from .confinement import NOT_ALLOWED, confinement_problems
+from .confinement import confinement_problems
 from .request import SchedulerRequest
 
 _WORD: Final = re.compile(r"[A-Za-z0-9_./][A-Za-z0-9_./-]*")
@@ -32,8 +32,8 @@ def refused_settings(
     """
     images = allowed.with_repositories_of(operand)
     problems: list[Problem] = []
-    if request.image and not images.allows(request.image):
-        problems.append(Problem(NOT_ALLOWED, ("image",), images.refusal(request.image)))
+    if request.image:
+        problems += images.problems(("image",), request.image)
     for index, word in enumerate(request.command):
         if not _WORD.fullmatch(word):
             message = (
@@ -44,4 +44,6 @@ def refused_settings(
     problems += confinement_problems(request.sidecars, request.volumes, agents)
     for problem in problems:
         path = format_path(("spec", *problem.path))
-        yield Finding(names.DEGRADED, problem.reason, path, problem.sentence, blocking=True)
+        blocking = problem.severity == ERROR
+        condition = names.DEGRADED if blocking else names.WARNINGS
+        yield Finding(condition, problem.reason, path, problem.sentence, blocking=blocking)

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from kube_scheduler_operator.base.images import EVERY_IMAGE, AllowedImages, repository
+from kube_scheduler_operator.base.images import (
+    ALLOWED_BY_DEFAULT,
+    EVERY_IMAGE,
+    AllowedImages,
+    repository,
+)
 
 DIGEST = f"sha256:{'a1' * 32}"
 
@@ -63,6 +68,12 @@ def test_repositories_of_unknown_images_allow_nothing() -> None:
 
 
 def test_a_refusal_names_the_entry_and_the_setting() -> None:
-    message = AllowedImages().refusal("registry.example:5000/team/scheduler:v1")
+    image = "registry.example:5000/team/scheduler:v1"
+    (problem,) = AllowedImages().problems(("image",), image)
+    (warning,) = ALLOWED_BY_DEFAULT.problems(("image",), image)
+    assert (problem.severity, warning.severity) == ("error", "warning")
+    message = problem.sentence
     assert '"registry.example:5000/team/scheduler:v1" is not allowed' in message
     assert 'add "registry.example:5000/team/scheduler" to ALLOWED_IMAGES' in message
+    assert warning.parts[1] == problem.parts[1]
+    assert not list(ALLOWED_BY_DEFAULT.extended_by(f"x, {image}").problems(("image",), image))

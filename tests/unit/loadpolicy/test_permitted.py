@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
 from kube_scheduler_operator.kube.resource import DAEMON_SETS, DEPLOYMENTS
+from kube_scheduler_operator.offline.checks import CheckOptions
+from kube_scheduler_operator.offline.validate import validate
+from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
+from kube_scheduler_operator.schedulerconfig.versions import Version
 
+from ...builders import load_policy
 from .world import World
 
 HOST = "prometheus.monitoring"
 URL = f"https://{HOST}:9090"
+OPTIONS = CheckOptions(Gates(Version(1, 35)))
 LABEL = "kube-scheduler-operator.dev/token-for"
 FIX = f"kubectl -n kube-scheduler-operator label secret prometheus {LABEL}="
 
@@ -72,6 +79,20 @@ def test_a_setting_that_gives_more_than_load_is_refused(spec: dict[str, Any], pa
     assert f"spec.{path}: " in message
     assert "; " in message, "it has a fix"
     assert world.find(DEPLOYMENTS, "load-annotator-default") is None
+
+
+@pytest.mark.parametrize(("spec", "path"), ATTACKS, ids=IDS)
+def test_validate_refuses_it_in_a_file(spec: dict[str, Any], path: str) -> None:
+    finding, *_ = validate([("f", json.dumps(load_policy(**spec)))], OPTIONS).findings
+    assert finding.path == f"spec.{path}"
+    assert finding.fix
+    # Only the cluster has the labels of its Secrets.
+    assert finding.severity == ("warning" if path.endswith("tokenSecret.name") else "error")
+
+
+def test_validate_names_the_label_that_a_token_needs() -> None:
+    (finding,) = validate([("f", json.dumps(load_policy(**token())))], OPTIONS).findings
+    assert (finding.severity, finding.fix) == ("warning", f"run {FIX}{HOST}")
 
 
 @pytest.mark.parametrize(("spec", "path"), ATTACKS, ids=IDS)

@@ -9,12 +9,13 @@ import pytest
 import yaml
 
 from kube_scheduler_operator.base import assets
+from kube_scheduler_operator.base.images import ALLOWED_BY_DEFAULT
 from kube_scheduler_operator.offline.checks import CheckOptions
 from kube_scheduler_operator.offline.validate import KINDS, Diagnosis, ValidationReport, validate
 from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
 from kube_scheduler_operator.schedulerconfig.versions import Version
 
-from ...builders import profile, secondary
+from ...builders import extender, profile, secondary
 
 EXAMPLES = Path(__file__).parents[3] / "docs/examples"
 V1 = "kube-scheduler-operator.dev/v1alpha1"
@@ -26,8 +27,11 @@ def obj(kind: str, name: str, **spec: Any) -> dict[str, Any]:
     return {"apiVersion": V1, "kind": kind, "metadata": {"name": name}, "spec": spec}
 
 
-def look(*documents: dict[str, Any], minor: int = 35, stock: bool = True) -> ValidationReport:
-    setting = CheckOptions(Gates(Version(1, minor)), stock=stock)
+def look(
+    *documents: dict[str, Any], minor: int = 35, stock: bool = True, images: str = ""
+) -> ValidationReport:
+    allowed = ALLOWED_BY_DEFAULT.extended_by(images)
+    setting = CheckOptions(Gates(Version(1, minor)), stock=stock, images=allowed)
     return validate([("f", yaml.safe_dump_all(documents))], setting)
 
 
@@ -135,8 +139,53 @@ def test_image_determines_the_version() -> None:
 
 def test_an_image_of_ones_own_has_the_last_word_about_plugins() -> None:
     own = secondary(profiles=[UNKNOWN], image="example.com/mine:1")
-    assert one(own).severity == "warning"
+    assert reported(one(own, images="example.com/mine")) == (
+        "SecondaryScheduler", "UnknownPlugin", "spec.profiles[0].plugins.score.enabled[0].name",
+        "warning",
+    )  # fmt: skip
     assert look(secondary(profiles=[UNKNOWN]), stock=False).starts
+
+
+AGENT = {"image": "example.com/a:1", "policies": [{"name": "safe-overload"}]}
+IMAGES = [
+    (secondary(image="example.com/a:1"), "spec.image"),
+    (secondary(sidecars=[{"name": "a", "image": "example.com/a:1"}]), "spec.sidecars[0].image"),
+    (extender("a", agent=AGENT), "spec.agent.image"),
+    (extender("a", scheduler="mine", agent=AGENT), "spec.agent.image"),
+]
+
+
+@pytest.mark.parametrize(("document", "path"), IMAGES, ids=[path for _, path in IMAGES])
+def test_an_image_that_only_a_setting_of_the_operator_allows_is_a_warning(
+    document: dict[str, Any], path: str
+) -> None:
+    finding = one(document)
+    assert reported(finding) == (document["kind"], "NotAllowed", path, "warning")
+    assert finding.fix.startswith('add "example.com/a" to ALLOWED_IMAGES')
+    assert look(document, images="example.com/*").findings == ()
+
+
+def test_images_of_kube_scheduler_need_no_setting() -> None:
+    assert look(secondary(image="registry.k8s.io/kube-scheduler:v1.35.4")).findings == ()
+
+
+CONFINED = [
+    ({"command": ["sh", "-c", "exit 1"]}, "spec.command[1]"),
+    ({"volumes": [{"name": "a", "hostPath": {"path": "/"}}]}, "spec.volumes[0].hostPath"),
+    (
+        {"sidecars": [{"name": "a", "image": "registry.k8s.io/kube-scheduler:v1",
+                       "securityContext": {"privileged": True}}]},
+        "spec.sidecars[0].securityContext.privileged",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("spec", "path"), CONFINED, ids=[path for _, path in CONFINED])
+def test_what_a_secondary_scheduler_may_not_have_is_an_error_in_a_file(
+    spec: dict[str, Any], path: str
+) -> None:
+    found = [reported(each) for each in look(secondary(**spec)).findings]
+    assert ("SecondaryScheduler", "NotAllowed", path, "error") in found
 
 
 def test_every_kind_that_is_an_object_has_its_definition() -> None:

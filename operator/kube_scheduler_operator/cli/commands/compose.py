@@ -11,7 +11,7 @@ import sys
 from typing import Any, Final
 
 from ...base import names
-from ...base.findings import Finding, format_path
+from ...base.findings import ERROR, Finding, format_path
 from ...base.platform import PLATFORMS, Platform
 from ...controlplane.compose import compose
 from ...controlplane.conditions import from_findings
@@ -19,6 +19,7 @@ from ...extenders.validate import ExtenderResult
 from ...kube import resource as kinds
 from ...load.policy import LoadPolicyError
 from ...load.policy_files import read_spec
+from ...loadpolicy.permitted import refused_settings
 from ...model.attachment import ValidationResult
 from ...model.inputs import Inputs
 from ...offline.checks import CheckOptions
@@ -133,7 +134,7 @@ def run(args: argparse.Namespace) -> int:
             planned=True,
             schedulers=frozenset({"", *secondary}),
         )
-        loads = [_load_policy(one) for one in many[_LOAD].values()]
+        loads = [_load_policy(one, platform) for one in many[_LOAD].values()]
         secondaries = [_secondary(one, inputs) for one in secondary.values()]
     except (UsageError, ValueError) as error:
         sys.stderr.write(f"error: {error}\n")
@@ -166,7 +167,7 @@ def run(args: argparse.Namespace) -> int:
         document["loadPolicies"] = loads
     print_document(document, args.output)
     accepted = all(one.accepted for one in profile_results) and all(one.accepted for one in called)
-    blocking = composition.blocking or any(each.composition.blocking for each in secondaries)
+    blocking = composition.blocking or any(each.blocking for each in secondaries)
     return 1 if blocking or not accepted else 0
 
 
@@ -197,12 +198,12 @@ def _secondary_document(made: ComposedSecondary) -> dict[str, Any]:
         "args": list(composition.arguments),
         "conditions": [
             {"type": one.condition, "status": "True", "reason": one.reason, "message": one.text}
-            for one in composition.findings
+            for one in made.findings
         ],
     }
 
 
-def _load_policy(obj: dict[str, Any]) -> dict[str, Any]:
+def _load_policy(obj: dict[str, Any], platform: Platform) -> dict[str, Any]:
     """The policy file of a LoadPolicy.
 
     Raises:
@@ -210,9 +211,13 @@ def _load_policy(obj: dict[str, Any]) -> dict[str, Any]:
     """
     name = obj["metadata"]["name"]
     try:
-        return {"name": name, "policy": read_spec(obj["spec"]).policy.document()}
+        document = read_spec(obj["spec"]).policy.document()
+        refused = refused_settings(obj["spec"], None, platform.target_namespace)
+        if errors := [problem for problem in refused if problem.severity == ERROR]:
+            raise LoadPolicyError(errors)
     except LoadPolicyError as error:
         raise UsageError(f'{_LOAD} "{name}": {error}') from error
+    return {"name": name, "policy": document}
 
 
 def _profile(result: ProfileResult) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from dataclasses import replace
 from typing import Final
 
 from ..lib.errors import UsageError
@@ -39,6 +40,13 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         default="kubeadm",
         help="kind of cluster: kubeadm, openshift or rke2 (default: %(default)s)",
     )
+    parser.add_argument(
+        "--allowed-images",
+        default="",
+        metavar="IMAGE,...",
+        help="the images that the operator allows, as in its own flag; images of others have a "
+        "warning",
+    )
     parser.add_argument("--strict", action="store_true", help="treat warnings as errors")
     parser.add_argument("-o", "--output", choices=FORMATS, default="text", help="default: text")
     parser.set_defaults(run=run)
@@ -51,6 +59,7 @@ def run(args: argparse.Namespace) -> int:
 
     try:
         chosen = check_options(args, args.platform)
+        chosen = replace(chosen, images=chosen.images.extended_by(args.allowed_images))
         result = validate([(display_name(name), read_bytes(name)) for name in args.files], chosen)
     except UsageError as error:
         sys.stderr.write(f"error: {error}\n")

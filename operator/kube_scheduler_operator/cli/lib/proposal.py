@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from ...base import names
-from ...base.findings import format_path
+from ...base.findings import Finding, format_path
 from ...base.objects import mapping
 from ...base.platform import Platform
 from ...controlplane.compose import Composition, compose
@@ -196,13 +196,10 @@ async def proposed_secondary(
     version = gates_of(control_plane).version
     setting = CheckOptions(Gates(version), platform)
     made = compose_secondary(changed, profiles, extenders, setting)
-    composition = made.composition
     _refuse(made.profile_results, objects.profiles)
     _refuse(made.extenders.chosen.results, objects.extenders)
-    if composition.blocking:
-        reasons = [finding.text for finding in composition.findings if finding.blocking]
-        raise CommandError(f"no revision would be rolled out: {reasons[0]}; {_ALL}")
-    attached = composition.config["profiles"] if profiles else ()
+    _refuse_blocking(made.findings)
+    attached = made.composition.config["profiles"] if profiles else ()
     # The image of agents is the operator's own, which only the operator knows.
     operand = OperandDefaults(control_plane.image, agent_image=_agent_image(config_map))
     wanted = desired_scheduler(
@@ -311,7 +308,11 @@ async def _inputs(
 
 def _composed(inputs: Inputs) -> Composition:
     composition = compose(inputs)
-    if composition.blocking:
-        reasons = [finding.text for finding in composition.findings if finding.blocking]
-        raise CommandError(f"no revision would be rolled out: {reasons[0]}; {_ALL}")
+    _refuse_blocking(composition.findings)
     return composition
+
+
+def _refuse_blocking(findings: Iterable[Finding]) -> None:
+    for finding in findings:
+        if finding.blocking:
+            raise CommandError(f"no revision would be rolled out: {finding.text}; {_ALL}")

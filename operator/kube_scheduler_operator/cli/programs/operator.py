@@ -154,7 +154,7 @@ def run(args: argparse.Namespace) -> int:
         operand_version=args.operand_version,
         release_version=args.release_version,
         secondary_namespaces=_namespaces(args.secondary_namespaces),
-        allowed_images=AllowedImages(_names(args.allowed_images)),
+        allowed_images=AllowedImages().extended_by(args.allowed_images),
         pending_interval=args.pending_pods_interval,
         rollout=rollout,
     )

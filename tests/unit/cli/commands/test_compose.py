@@ -125,6 +125,32 @@ def test_the_items_of_a_list_are_composed(file: Any, capsys: Any) -> None:
     assert [each["name"] for each in composed["schedulerProfiles"]] == ["a", "b"]
 
 
+OWN = "apiVersion: kube-scheduler-operator.dev/v1alpha1\nmetadata: {name: a}\n"
+PRIVILEGED = f"""{OWN}kind: SecondaryScheduler
+spec:
+  namespace: kube-scheduler-operator
+  sidecars:
+  - {{name: a, image: "example.com/a:1", securityContext: {{privileged: true}}}}
+"""
+
+
+def test_a_secondary_scheduler_with_more_rights_is_not_rolled_out(file: Any, capsys: Any) -> None:
+    assert run("-f", file(PRIVILEGED)) == 1
+    (composed,) = yaml.safe_load(capsys.readouterr().out)["secondarySchedulers"]
+    where = "spec.sidecars[0]"
+    found = [(one["type"], one["message"].partition(": ")[0]) for one in composed["conditions"]]
+    assert found == [
+        ("Warnings", f"{where}.image"),
+        ("Degraded", f"{where}.securityContext.privileged"),
+    ]
+
+
+def test_an_argument_that_node_metrics_may_not_have_is_refused(file: Any, capsys: Any) -> None:
+    spec = "{source: {nodeMetrics: {args: [--root=/]}}}"
+    assert run("-f", file(f"{OWN}kind: LoadPolicy\nspec: {spec}\n")) == 2
+    assert 'spec.source.nodeMetrics.args[0]: "--root=/" is not' in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     "arguments", [("-f", "no-such-file"), ("--platform", "mars"), ("--operand-version", "new")]
 )

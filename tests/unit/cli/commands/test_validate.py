@@ -21,6 +21,12 @@ HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfigura
 KUBECONFIG = "clientConnection: {kubeconfig: /etc/kubernetes/scheduler.conf}\n"
 GOOD = HEAD + KUBECONFIG
 WARNED = f"{HEAD}percentageOfNodesToScore: 1\n{KUBECONFIG}"
+OWN_IMAGE = """
+apiVersion: kube-scheduler-operator.dev/v1alpha1
+kind: SecondaryScheduler
+metadata: {name: mine}
+spec: {namespace: kube-scheduler-operator, image: "example.com/mine:v1.35.4"}
+"""
 BAD = f"{HEAD}parallelism: 0\nunknown, % field: 1\n"
 
 
@@ -53,6 +59,9 @@ def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
         (WARNED, ("--strict",), 1),
         (BAD, (), 1),
         (BAD, ("--strict",), 1),
+        (OWN_IMAGE, (), 0),
+        (OWN_IMAGE, ("--strict",), 1),
+        (OWN_IMAGE, ("--strict", "--allowed-images", "registry.k8s.io/x, example.com/mine"), 0),
         ("a: [", (), 1),
         ("", (), 1),
         (HEAD, ("--kubernetes-version", "new"), 2),
