@@ -291,13 +291,14 @@ def without_rights(stage: Stage) -> list[Section]:
 
     viewing = _section(
         "A user who may only view",
-        f"`{VIEWER}` is that of a ServiceAccount with ClusterRole `view`, which does not cover\n"
-        "this operator's kinds. Each command names the missing right and the rule that grants it.",
+        f"`{VIEWER}` is that of a ServiceAccount with ClusterRole `view`, which includes this\n"
+        "operator's kinds, but not Nodes. A command that needs more names the missing right and "
+        "the rule\nthat grants it.",
         tried("status"),
-        tried("history"),
-        tried("diff", 2),
-        tried("rollout watch"),
-        tried("rollout undo --dry-run"),
+        tried("history", 0),
+        tried("diff"),
+        tried("rollout watch", 0),
+        tried("rollout undo --dry-run", 0),
         tried("pprof heap -o third.pprof"),
         tried("dump-cache"),
     )
