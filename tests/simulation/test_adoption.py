@@ -42,6 +42,46 @@ def test_flags_of_the_stock_scheduler_survive_its_adoption() -> None:
     assert observed["arguments"] == {"tls-min-version": ["VersionTLS13"]}
 
 
+def test_settings_with_an_error_are_left_out_of_the_adoption_and_no_flag_is_lost() -> None:
+    world = World(start=False, nodes=3)
+    arguments = (
+        *STOCK_ARGUMENTS,
+        "--tls-min-version=VersionTLS13",
+        "--feature-gates=AllBeta=false",
+    )
+    for machine in world.machines.values():
+        machine.overwrite(Manifest(0, "", STOCK.image, arguments, STOCK.behavior))
+    world.spec(
+        featureGates={"NoSuchGate": True},
+        tlsSecurityProfile={"type": "Moderne"},
+        unsupportedConfigOverrides={"parallelism": 0},
+    )
+    world.run(5)
+    world.operator.start()
+    world.settle(150)
+    assert set(world.current().values()) == {1}
+    for machine in world.machines.values():
+        assert machine.manifest is not None
+        assert {"--tls-min-version=VersionTLS13", "--feature-gates=AllBeta=false"} <= set(
+            machine.manifest.arguments
+        )
+    degraded = world.full_condition(names.TARGET_CONFIG_DEGRADED)["message"]
+    assert "spec.featureGates.NoSuchGate: " in degraded
+    assert "spec.tlsSecurityProfile.type: " in degraded
+    assert world.condition(names.OVERRIDES_DEGRADED) == "True"
+    assert world.operator_condition("Degraded")["status"] == "True"
+    world.spec(
+        featureGates={"AllBeta": True},
+        tlsSecurityProfile={"type": "Intermediate"},
+        unsupportedConfigOverrides={"parallelism": 7},
+    )
+    world.run(1)
+    world.settle(150)
+    assert set(world.current().values()) == {2}
+    assert configuration(world, 2)["parallelism"] == 7
+    assert world.operator_condition("Degraded")["status"] == "False"
+
+
 def test_an_adopted_image_is_the_one_that_runs() -> None:
     world = World(start=False)
     machine = world.machines["node-a"]

@@ -85,6 +85,31 @@ def test_unknown_profile_stops_before_any_revision() -> None:
     assert world.condition(names.TARGET_CONFIG_DEGRADED) == "False"
 
 
+def test_a_field_with_an_error_stops_no_other_edit_on_its_way_to_the_nodes() -> None:
+    world = adopted(3)
+    world.spec(logLevel="Debug", featureGates={"AllAlpha": True})
+    world.run(1)
+    world.settle(200)
+    world.spec(featureGates={"AllAlfa": True}, unsupportedConfigOverrides={"parallelism": 0})
+    world.run(5)
+    assert len(world.revisions) == 2, "the accepted values stay, so there is nothing to do"
+    world.profile("HighNodeUtilization")
+    world.run(1)
+    world.settle(200)
+    assert set(world.current().values()) == {3}
+    assert "MostAllocated" in world.config(3)
+    for machine in world.machines.values():
+        assert machine.manifest is not None
+        assert {"--feature-gates=AllAlpha=true", "-v=4"} <= set(machine.manifest.arguments)
+    degraded = world.full_condition(names.TARGET_CONFIG_DEGRADED)
+    assert "(the value of revision 3 stays in use)" in degraded["message"]
+    assert world.operator_condition("Degraded")["status"] == "True"
+    world.operator.kill()
+    world.operator.start()
+    world.run(30)
+    assert set(world.current().values()) == {3}, "the API is the only memory"
+
+
 @pytest.mark.parametrize("nodes", [1, 3])
 def test_a_refused_edit_touches_no_node_and_reports_the_schedulers_message(nodes: int) -> None:
     world = adopted(nodes)

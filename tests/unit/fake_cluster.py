@@ -56,6 +56,7 @@ class FakeCluster(Stored):
     Attributes:
         now: the clock; every reconcile advances it.
         allowed_images: the operator's setting.
+        image: the operator's setting of kube-scheduler's image.
         agents_ready: whether the pods of DaemonSets become Ready, one for each.
         writes: writes since the last `settle`, as `VERB KIND NAME`.
     """
@@ -65,6 +66,7 @@ class FakeCluster(Stored):
         self.now = BEGIN
         self.agents_ready = True
         self.allowed_images = AllowedImages()
+        self.image = IMAGE
         self.writes: list[str] = []
         self._executor = Executor(_Api(self), self._store, self)  # type: ignore[arg-type]
         self.put(SCHEDULERS, "cluster")
@@ -124,7 +126,7 @@ class FakeCluster(Stored):
         return take_snapshot(
             self._store,
             KUBEADM,
-            Settings(operand_image=IMAGE, allowed_images=self.allowed_images),
+            Settings(operand_image=self.image, allowed_images=self.allowed_images),
             server_version="v1.35.4",
             lease_seen=None,
             answered_since=BEGIN - timedelta(hours=1),

@@ -50,6 +50,9 @@ LISTED_EXTENDERS: Final = 256
 FLAGS: Final = 256
 """Flags in the overrides; kube-scheduler has about 100."""
 
+REASON_LENGTH: Final = 4096
+"""Characters of a forceRedeploymentReason, as in the schema; OpenShift's has no limit."""
+
 MESSAGE_LENGTH: Final = 8 * 1024
 """Characters of a condition's message; the API's own Condition type has at most 32,768.
 

@@ -12,8 +12,11 @@ from typing import Any, Final
 
 from ..base import names
 from ..base.findings import Finding, Path, Problem, did_you_mean, format_path, listing
+from ..base.klog import LEVELS
+from ..base.limits import REASON_LENGTH
 from ..base.objects import mapping
 from ..model.inputs import Inputs
+from ..model.limits import TOO_LARGE
 from ..schedulerconfig.command_line import BIND_ADDRESS, LOG_LEVELS, Flags, compose_arguments
 from ..schedulerconfig.feature_gates import FLAG as FEATURE_GATES
 from ..schedulerconfig.feature_gates import Gates, parse_gates
@@ -33,6 +36,14 @@ from .overrides import (
     read_flags,
     read_overrides,
     read_serving,
+)
+
+NO_SCHEDULER: Final = "SchedulerNotFound"
+
+# (field, known values, the meaning of others); the same meanings as for OpenShift's operator
+_ENUMERATIONS: Final = (
+    ("managementState", ("Managed", "Force", "Unmanaged", "Removed"), "Managed"),
+    ("operatorLogLevel", tuple(LEVELS), "Normal"),
 )
 
 _SERVING_FIELDS: Final = {flag: key for key, flag in SERVING_FLAGS.items()}
@@ -79,6 +90,7 @@ def base_configuration(inputs: Inputs) -> Base:
         }
     features = choose(inputs, observed_flags.pop(FEATURE_GATES, ()))
     found += [*features.findings, *ineffective_settings(inputs), *_infrastructure(inputs)]
+    found += _other_settings(inputs.spec)
     if features.values:
         observed_flags[FEATURE_GATES] = list(features.values)
     flags = compose_arguments(
@@ -126,7 +138,7 @@ def _fragments(
             '{"apiVersion":"config.openshift.io/v1","kind":"Scheduler",'
             f'"metadata":{{"name":"{names.CLUSTER}"}},"spec":{{}}}}\''
         )
-        return None, [target_finding("SchedulerNotFound", "", message, blocking=True)]
+        return None, [target_finding(NO_SCHEDULER, "", message, blocking=True)]
     spec = mapping(inputs.scheduler.get("spec"))
     findings: list[Finding] = []
     policy = mapping(spec.get("policy")).get("name")
@@ -157,6 +169,29 @@ def _log_level(value: Any) -> tuple[int, list[Finding]]:
     message = f'log level "{value}" is not known; use {listing(LOG_LEVELS)}{hint}'
     finding = target_finding("UnknownLogLevel", "spec.logLevel", message, blocking=True)
     return LOG_LEVELS["Normal"], [finding]
+
+
+def _other_settings(spec: Mapping[str, Any]) -> Iterator[Finding]:
+    """Errors in the settings of the operator itself; the schema of an older release allows them."""
+    for name, known, used in _ENUMERATIONS:
+        value = spec.get(name)
+        if value and value not in known:
+            hint = did_you_mean(str(value), known)
+            message = f'"{value}" is not known; use {listing(known)}{hint} ({used} is in effect)'
+            yield target_finding("UnknownValue", f"spec.{name}", message, blocking=False)
+    for name in ("failedRevisionLimit", "succeededRevisionLimit"):
+        value = spec.get(name)
+        if value is not None and type(value) is not int:
+            message = (
+                "this is not a whole number; write one, or remove it (the default is in effect)"
+            )
+            yield target_finding("Malformed", f"spec.{name}", message, blocking=False)
+    path, reason = "spec.forceRedeploymentReason", spec.get("forceRedeploymentReason") or ""
+    if not isinstance(reason, str):
+        yield target_finding("Malformed", path, "this must be text; quote it", blocking=True)
+    elif len(reason) > REASON_LENGTH:
+        message = f"this has {len(reason)} characters, and the limit is {REASON_LENGTH}; shorten it"
+        yield target_finding(TOO_LARGE, path, message, blocking=True)
 
 
 def _infrastructure(inputs: Inputs) -> Iterator[Finding]:

@@ -22,6 +22,9 @@ from ..schedulerconfig.merge import merge_process
 from .overrides import ARGUMENTS, SERVING_INFO
 from .tls_profiles import UNSUPPORTED_SUITE, serving_info
 
+HAS_CONFIG_FILE: Final = "SchedulerHasConfigFile"
+"""The adopted scheduler reads a file that the API does not show."""
+
 Observation = tuple[dict[str, Any], list[Finding]]
 
 _OURS: Final = frozenset({
@@ -85,6 +88,8 @@ def tls_profile(
 
 def observe_serving(inputs: Inputs) -> Observation:
     """TLS settings: those of the cluster's API servers, otherwise KubeScheduler's own."""
+    if inputs.accepted_serving is not None:
+        return {SERVING_INFO: inputs.accepted_serving}, []
     source = tls_source(inputs)
     if source is None:
         return {}, []
@@ -128,7 +133,7 @@ def observe_stock_arguments(inputs: Inputs) -> Observation:
     findings = [
         Finding(
             names.CONFIG_OBSERVATION_DEGRADED,
-            "SchedulerHasConfigFile",
+            HAS_CONFIG_FILE,
             f"{platform.manifest_path}: --config",
             f"The running scheduler reads {file}, which is not visible through the API: move its "
             "settings to spec.profile of the Scheduler or spec.unsupportedConfigOverrides of the "

@@ -29,9 +29,9 @@ def operand_image(snapshot: Snapshot) -> str:
     pods = [operand_pods.read(pod) for _, pod in sorted(snapshot.operand_pods.items())]
     # Lazy: every reconcile needs this, and nearly always the first candidate has it.
     candidates = chain(
-        (_image_in(revision) for revision in installed),
+        (image_in(revision) for revision in installed),
         (pod.image for pod in pods),
-        (_image_in(revision) for revision in history),
+        (image_in(revision) for revision in history),
     )
     return next((image for image in candidates if image), "")
 
@@ -45,7 +45,7 @@ def operand_version(snapshot: Snapshot, image: str) -> Version:
     return Version(1, 35, 0)
 
 
-def _image_in(revision: Revision) -> str:
+def image_in(revision: Revision) -> str:
     """The image in a revision's pod; empty if that is missing or was edited."""
     try:
         pod = parse_json(revision.copies[names.POD]["data"][names.POD_KEY])

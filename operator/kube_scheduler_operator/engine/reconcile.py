@@ -39,7 +39,7 @@ STEPS: Final[Mapping[str, tuple[Step, ...]]] = {
         steps.validate_extenders,  # SchedulerExtenders of the control plane
         steps.validate_profiles,  # SchedulerProfiles of the control plane
         steps.compose,  # the effective configuration, validated
-        steps.replace_invalid_overrides,  # by those of the last revision
+        steps.replace_refused_settings,  # by those of the last accepted revision
         steps.run_agents,  # extenders that the operator runs on control-plane nodes
         steps.write_observed_config,  # ends the reconcile if spec.observedConfig is out of date
         steps.revise,  # target ConfigMaps, then a numbered revision
@@ -62,7 +62,7 @@ FAILURES: Final[Mapping[Step, tuple[str, bool]]] = {
     steps.validate_extenders: (names.SCHEDULER_EXTENDERS_DEGRADED, True),
     steps.validate_profiles: (names.SCHEDULER_PROFILES_DEGRADED, True),
     steps.compose: (names.TARGET_CONFIG_DEGRADED, True),
-    steps.replace_invalid_overrides: (names.OVERRIDES_DEGRADED, True),
+    steps.replace_refused_settings: (names.TARGET_CONFIG_DEGRADED, True),
     steps.run_agents: (names.SCHEDULER_EXTENDERS_DEGRADED, False),
     steps.write_observed_config: (names.CONFIG_OBSERVATION_DEGRADED, False),
     steps.revise: (names.REVISION_DEGRADED, False),

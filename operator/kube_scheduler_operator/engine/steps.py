@@ -17,10 +17,14 @@ from ..base.findings import Finding
 from ..base.json_text import exceeds_depth
 from ..base.limits import DEPTH
 from ..controlplane import desired
-from ..controlplane.accepted_overrides import (
-    accepted_overrides,
-    is_override_error,
-    with_overrides,
+from ..controlplane.accepted_settings import (
+    AcceptedSettings,
+    Effective,
+    accepted_settings,
+    blocking_findings,
+    effective_settings,
+    noted,
+    unchanged_settings,
 )
 from ..controlplane.base_configuration import base_configuration
 from ..controlplane.cluster_operator import report_cluster_operator, report_without_kubescheduler
@@ -164,38 +168,54 @@ def compose(snapshot: Snapshot, draft: Draft) -> Draft:
     return replace(draft, composition=composition, credentials=credentials, findings=findings)
 
 
-def replace_invalid_overrides(snapshot: Snapshot, draft: Draft) -> Draft:
-    """While the overrides have an error, compose with those of the last accepted revision.
+def replace_refused_settings(snapshot: Snapshot, draft: Draft) -> Draft:
+    """While settings have an error, compose with those of the last accepted revision.
 
-    So an error in them does not delay the edits of other objects.
+    So an error in one field delays neither the edits of the others nor those of other objects.
     """
     composition = result_of(draft.composition)
-    errors = [finding for finding in composition.findings if is_override_error(finding)]
-    accepted = accepted_overrides(snapshot) if errors else None
+    errors = blocking_findings(composition)
+    if not errors:
+        return draft
+    accepted = accepted_settings(snapshot, observe_pods(snapshot).disks)
     if accepted is None:
         return draft
-    inputs = with_overrides(result_of(draft.inputs), accepted.value)
-    base = base_configuration(inputs)
-    extenders = observe_extenders(inputs, base)
-    fallback = combine(base, extenders, observe_profiles(inputs, base, extenders))
-    if any(is_override_error(finding) for finding in fallback.findings):
-        return draft  # kube-scheduler has changed since: no overrides are known to be valid
-    note = f"(those of revision {accepted.revision} stay in use)"
-    reported = (
-        replace(error, message=f"{error.message} {note}", blocking=False) for error in errors
-    )
-    replaced = frozenset(composition.findings)
-    others = [finding for finding in draft.findings if finding not in replaced]
+    image = draft.image
+    effective = effective_settings(result_of(draft.inputs), errors, accepted)
+    if effective is None and accepted.image not in ("", image):
+        # Settings in effect are not valid for another kube-scheduler: it waits for their authors.
+        image = accepted.image
+        effective = _with_image(snapshot, image, errors, accepted)
+    if effective is None:
+        return draft
     type_ = names.OVERRIDES_UPGRADEABLE  # about what users set, not about what is in use
     are_set = (finding for finding in composition.findings if finding.condition == type_)
-    found = (finding for finding in fallback.findings if finding.condition != type_)
+    found = (f for f in effective.composition.findings if f.condition != type_)
+    before = frozenset(composition.findings)
+    others = (finding for finding in draft.findings if finding not in before)
     return replace(
         draft,
-        inputs=inputs,
-        base=base,
-        composition=fallback,
-        findings=(*reported, *are_set, *found, *others),
+        image=image,
+        inputs=effective.inputs,
+        base=effective.base,
+        composition=effective.composition,
+        findings=(*effective.findings, *are_set, *found, *others),
     )
+
+
+def _with_image(
+    snapshot: Snapshot, image: str, errors: Sequence[Finding], accepted: AcceptedSettings
+) -> Effective | None:
+    """A configuration for the kube-scheduler `image` instead; None if it has errors as well."""
+    inputs = desired.inputs_of(snapshot, image)
+    current = unchanged_settings(inputs)
+    remaining = blocking_findings(current.composition)
+    effective = effective_settings(inputs, remaining, accepted) if remaining else current
+    if effective is None:
+        return None
+    note = f"(the schedulers stay at {image} until this is corrected)"
+    reported = tuple(noted(error, note) for error in errors if error not in remaining)
+    return replace(effective, findings=(*reported, *effective.findings))
 
 
 def run_agents(snapshot: Snapshot, draft: Draft) -> Draft:
@@ -239,7 +259,9 @@ def revise(snapshot: Snapshot, draft: Draft) -> Draft:
         credentials = result_of(draft.credentials)
         composition = result_of(draft.composition)
         inputs = result_of(draft.inputs)
-        effective = replace(snapshot, kubescheduler=inputs.kubescheduler)
+        effective = replace(
+            snapshot, scheduler=inputs.scheduler, kubescheduler=inputs.kubescheduler
+        )
         content = desired.content_of(effective, composition, draft.image, credentials.parts)
     too_large = desired.size_findings(content) if content is not None else ()
     content = None if too_large else content

@@ -28,6 +28,7 @@ class Inputs:
         previous_arguments: the command line composed last; it supplies what cannot be observed now.
         payload_version: the release whose feature gates apply, as named in FeatureGate.
         apiserver: the APIServer "cluster": TLS settings.
+        accepted_serving: TLS settings that replace those of an APIServer with an error.
         feature_gate: the FeatureGate "cluster": feature gates per release.
         infrastructure: the Infrastructure "cluster": where the API server is.
         serving_certificate: whether the cluster issued one for the scheduler.
@@ -47,6 +48,7 @@ class Inputs:
     previous_arguments: tuple[str, ...] = ()
     payload_version: str = ""
     apiserver: Mapping[str, Any] | None = None
+    accepted_serving: Mapping[str, Any] | None = None
     feature_gate: Mapping[str, Any] | None = None
     infrastructure: Mapping[str, Any] | None = None
     serving_certificate: bool = False

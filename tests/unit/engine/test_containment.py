@@ -10,7 +10,7 @@ import random
 import re
 import time
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -304,18 +304,6 @@ def test_a_spec_above_its_limit_is_refused(cluster: Cluster) -> None:
     assert "the limit is 524288" in message(cluster, "odd")
 
 
-def test_a_revision_whose_config_map_would_be_too_large_is_not_cut(cluster: Cluster) -> None:
-    cluster.put(KUBE_SCHEDULERS, "cluster", forceRedeploymentReason="x" * 1_048_577)
-    for _ in range(4):
-        cluster.step()
-    condition = cluster.condition(KUBE_SCHEDULERS, "cluster", names.TARGET_CONFIG_DEGRADED)
-    assert (condition["status"], condition["reason"]) == ("True", "TooLarge")
-    assert "the limit is 1048576" in condition["message"]
-    cluster.get(CONFIG_MAPS, "revision-status-1", KUBEADM.target_namespace)
-    found = [one["metadata"]["name"] for one in cluster.list(CONFIG_MAPS)]
-    assert "revision-status-2" not in found
-
-
 def test_overrides_with_thousands_of_keys_leave_room_in_the_status(cluster: Cluster) -> None:
     wide = {f"key-{index}": {"x" * 40: index} for index in range(5_000)}
     cluster.put(KUBE_SCHEDULERS, "cluster", unsupportedConfigOverrides=wide)
@@ -408,12 +396,300 @@ def test_a_revision_that_has_begun_is_completed_while_overrides_have_an_error() 
     assert status["metadata"]["annotations"][names.REVISION_READY_ANNOTATION] == "true"
 
 
-def test_without_a_revision_invalid_overrides_stop_the_first_one() -> None:
-    fresh = Cluster()
-    fresh.put(KUBE_SCHEDULERS, "cluster", unsupportedConfigOverrides={"parallelism": 0})
-    for _ in range(4):
-        fresh.step()
-    assert fresh.list(CONFIG_MAPS) == ()
+# --- fields with an error ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Field:
+    """A field of KubeScheduler or Scheduler.
+
+    Attributes:
+        good: an accepted value.
+        bad: one with an error.
+        path: the path of the error.
+        shown: what the configuration and the flags contain with `good`, and only then.
+        resource: the kind.
+        condition: the condition that reports the error.
+    """
+
+    name: str
+    good: Any
+    bad: Any
+    path: str
+    shown: str
+    resource: Resource = KUBE_SCHEDULERS
+    condition: str = names.TARGET_CONFIG_DEGRADED
+
+
+GATE = "AllAlpha"
+FIELDS = [
+    Field("featureGates", {GATE: True}, {"AllAlfa": True}, "spec.featureGates.AllAlfa", GATE),
+    Field("featureGates", {GATE: True}, {GATE: False, "X": 1}, "spec.featureGates.X", f"{GATE}=tr"),
+    Field("featureGates", {GATE: True}, [GATE], "spec.featureGates", GATE),
+    Field(
+        "tlsSecurityProfile",
+        {"type": "Modern"},
+        {"type": "Moderne"},
+        "spec.tlsSecurityProfile.type",
+        "--tls-min-version=VersionTLS13",
+    ),
+    Field(
+        "tlsSecurityProfile",
+        {"type": "Modern"},
+        {"type": "Custom", "custom": {"minTLSVersion": "TLS13", "ciphers": []}},
+        "spec.tlsSecurityProfile.custom.minTLSVersion",
+        "--tls-min-version=VersionTLS13",
+    ),
+    Field("logLevel", "Trace", "Loud", "spec.logLevel", "-v=6"),
+    Field("bindAddress", "10.0.0.9", "10.0.0.999", "spec.bindAddress", "=10.0.0.9"),
+    Field("forceRedeploymentReason", "again", "x" * 5_000, "spec.forceRedeploymentReason", "again"),
+    Field("forceRedeploymentReason", "again", {"a": 1}, "spec.forceRedeploymentReason", "again"),
+    Field(
+        "unsupportedConfigOverrides",
+        {"parallelism": 7},
+        {"parallelism": 0},
+        "spec.unsupportedConfigOverrides.parallelism",
+        '"parallelism":7',
+        condition=names.OVERRIDES_DEGRADED,
+    ),
+    Field(
+        "unsupportedConfigOverrides",
+        {"arguments": {"feature-gates": f"{GATE}=true"}},
+        {"arguments": {"feature-gates": "AllAlfa=true"}},
+        "spec.unsupportedConfigOverrides.arguments.feature-gates",
+        GATE,
+        condition=names.OVERRIDES_DEGRADED,
+    ),
+    Field(
+        "profile", "NoScoring", "NoScorin", "spec.profile", '"disabled":[{"name":"*"}]', SCHEDULERS
+    ),
+    Field(
+        "profileCustomizations",
+        {"dynamicResourceAllocation": ""},
+        {"dynamicResourceAllocation": "On"},
+        "spec.profileCustomizations.dynamicResourceAllocation",
+        "",
+        SCHEDULERS,
+    ),
+]
+
+
+def edit(cluster: Cluster, resource: Resource, **fields: Any) -> None:
+    """Change these fields; None removes one. The others stay, as with `kubectl patch`."""
+    spec = {**cluster.get(resource, "cluster")["spec"], **fields}
+    cluster.put(resource, "cluster", **{k: v for k, v in spec.items() if v is not None})
+
+
+def effective(cluster: Cluster) -> str:
+    """The configuration and the Pod of the target, as text."""
+    data = [
+        cluster.get(CONFIG_MAPS, name, KUBEADM.target_namespace)["data"]
+        for name in (names.CONFIG, names.POD)
+    ]
+    return "".join(text for one in data for text in one.values())
+
+
+def newest_inputs(cluster: Cluster) -> Any:
+    """What users had set for the newest revision."""
+    found = [
+        one
+        for one in cluster.list(CONFIG_MAPS)
+        if one["metadata"]["name"].startswith(names.REVISION_STATUS)
+    ]
+    newest = max(found, key=lambda one: int(one["metadata"]["name"].rpartition("-")[2]))
+    return json.loads(newest["data"]["inputs"])
+
+
+def expect_error(cluster: Cluster, field: Field, note: str) -> None:
+    condition = cluster.condition(KUBE_SCHEDULERS, "cluster", field.condition)
+    assert condition["status"] == "True"
+    assert field.path in condition["message"]
+    assert note in condition["message"]
+
+
+@pytest.mark.parametrize("field", FIELDS, ids=lambda f: f.path)
+def test_a_field_with_an_error_is_its_condition_and_the_accepted_value_stays(field: Field) -> None:
+    cluster = Cluster()
+    cluster.profile("good", percentageOfNodesToScore=10)
+    cluster.profile("good-mine", "mine", percentageOfNodesToScore=10)
+    cluster.secondary("mine")
+    edit(cluster, field.resource, **{field.name: field.good})
+    cluster.settle()
+    assert field.shown in effective(cluster)
+    recorded = newest_inputs(cluster)[
+        "scheduler" if field.resource == SCHEDULERS else "kubescheduler"
+    ]
+    edit(cluster, field.resource, **{field.name: field.bad})
+    edit(cluster, KUBE_SCHEDULERS, **({"logLevel": "Debug"} if field.name != "logLevel" else {}))
+    cluster.profile("good", percentageOfNodesToScore=29)
+    cluster.profile("good-mine", "mine", percentageOfNodesToScore=29)
+    if field.resource != SCHEDULERS:
+        cluster.put(SCHEDULERS, "cluster", profile="HighNodeUtilization")
+    first = cluster.step()
+    if field.resource != SCHEDULERS:
+        expect_others(cluster, 9, first)
+    cluster.settle()
+    assert '"percentageOfNodesToScore":29' in effective(cluster)
+    assert field.shown in effective(cluster)
+    if field.name != "logLevel":
+        assert "-v=4" in effective(cluster)
+    expect_error(cluster, field, "stay")
+    after = newest_inputs(cluster)["scheduler" if field.resource == SCHEDULERS else "kubescheduler"]
+    assert after[field.name] == recorded[field.name] == field.good, "what undo would restore"
+    edit(cluster, field.resource, **{field.name: None})
+    cluster.settle()
+    condition = cluster.condition(KUBE_SCHEDULERS, "cluster", field.condition)
+    assert condition["status"] == "False"
+    assert not field.shown or field.shown not in effective(cluster)
+
+
+@pytest.mark.parametrize("field", FIELDS, ids=lambda f: f.path)
+def test_the_first_revision_is_made_without_a_field_that_has_an_error(field: Field) -> None:
+    cluster, plain = Cluster(), Cluster()
+    plain.settle()
+    edit(cluster, field.resource, **{field.name: field.bad})
+    for _ in range(12):
+        cluster.step()
+    assert effective(cluster) == effective(plain)
+    expect_error(cluster, field, "(not used: it stays unset, as in revision 1)")
+    edit(cluster, field.resource, **{field.name: field.good})
+    cluster.settle()
+    assert field.shown in effective(cluster)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "shown"),
+    [
+        ("managementState", "unmanaged", "(Managed is in effect)"),
+        ("operatorLogLevel", "debug", 'did you mean "Debug"? (Normal is in effect)'),
+        ("failedRevisionLimit", "many", "not a whole number"),
+        ("succeededRevisionLimit", [3], "not a whole number"),
+    ],
+)
+def test_a_setting_of_the_operator_with_an_error_is_its_condition(
+    cluster: Cluster, name: str, value: Any, shown: str
+) -> None:
+    edit(cluster, KUBE_SCHEDULERS, **{name: value})
+    edit_profile(cluster, 30)
+    condition = cluster.condition(KUBE_SCHEDULERS, "cluster", names.TARGET_CONFIG_DEGRADED)
+    assert condition["status"] == "True"
+    assert condition["message"].startswith(f"spec.{name}: ")
+    assert shown in condition["message"]
+
+
+def edit_profile(cluster: Cluster, percentage: int) -> None:
+    """Edit a SchedulerProfile and expect that the edit takes effect."""
+    cluster.profile("good", percentageOfNodesToScore=percentage)
+    cluster.settle()
+    assert f'"percentageOfNodesToScore":{percentage}' in effective(cluster)
+
+
+def test_flags_in_observed_config_that_have_an_error_are_replaced(cluster: Cluster) -> None:
+    good = {"arguments": {"permit-port-sharing": ["true"]}}
+    edit(cluster, KUBE_SCHEDULERS, observedConfig=good)
+    cluster.settle()
+    assert "--permit-port-sharing=true" in effective(cluster)
+    edit(cluster, KUBE_SCHEDULERS, observedConfig={"arguments": {"permit-port": ["1"]}})
+    edit_profile(cluster, 31)
+    assert "--permit-port-sharing=true" in effective(cluster)
+    observed = cluster.get(KUBE_SCHEDULERS, "cluster")["spec"]["observedConfig"]
+    assert observed["arguments"] == good["arguments"]
+    condition = cluster.condition(KUBE_SCHEDULERS, "cluster", names.CONFIG_OBSERVATION_DEGRADED)
+    assert condition["status"] == "False", "the error is gone"
+
+
+def test_without_a_scheduler_object_its_last_accepted_fields_stay(cluster: Cluster) -> None:
+    cluster.put(SCHEDULERS, "cluster", profile="NoScoring")
+    cluster.settle()
+    cluster.remove(SCHEDULERS, "cluster")
+    edit_profile(cluster, 32)
+    assert '"disabled":[{"name":"*"}]' in effective(cluster)
+    condition = cluster.condition(KUBE_SCHEDULERS, "cluster", names.TARGET_CONFIG_DEGRADED)
+    assert condition["reason"] == "SchedulerNotFound"
+
+
+def test_settings_that_are_valid_only_together_stay_together(cluster: Cluster) -> None:
+    shape = [{"utilization": 0, "score": 0}, {"utilization": 100, "score": 10}]
+    arguments = {"name": "VolumeBinding", "args": {"shape": shape}}
+    overrides = {"profiles": [{"pluginConfig": [arguments]}]}
+    gates = {"StorageCapacityScoring": True}
+    edit(cluster, KUBE_SCHEDULERS, featureGates=gates, unsupportedConfigOverrides=overrides)
+    cluster.settle()
+    edit(cluster, KUBE_SCHEDULERS, featureGates={})
+    edit_profile(cluster, 33)
+    assert "StorageCapacityScoring=true" in effective(cluster)
+    assert '"shape"' in effective(cluster)
+    condition = cluster.condition(KUBE_SCHEDULERS, "cluster", names.OVERRIDES_DEGRADED)
+    assert re.search(r"\(all settings of revision \d stay in use\)", condition["message"])
+
+
+def test_another_kube_scheduler_waits_for_settings_that_it_does_not_have(cluster: Cluster) -> None:
+    edit(cluster, KUBE_SCHEDULERS, featureGates={"SchedulerAsyncPreemption": True})
+    cluster.settle()
+    old = cluster.image
+    cluster.image = "registry.k8s.io/kube-scheduler:v1.30.14"  # without that gate
+    edit_profile(cluster, 34)
+    assert old in effective(cluster)
+    condition = cluster.condition(KUBE_SCHEDULERS, "cluster", names.TARGET_CONFIG_DEGRADED)
+    assert condition["status"] == "True"
+    assert "spec.featureGates.SchedulerAsyncPreemption" in condition["message"]
+    assert f"(the schedulers stay at {old} until this is corrected)" in condition["message"]
+    edit(cluster, KUBE_SCHEDULERS, featureGates=None)
+    cluster.settle()
+    assert cluster.image in effective(cluster)
+
+
+def test_a_withdrawn_edit_does_not_come_back(cluster: Cluster) -> None:
+    edit(cluster, KUBE_SCHEDULERS, logLevel="Debug")
+    cluster.settle()
+    edit(cluster, KUBE_SCHEDULERS, logLevel="Trace")
+    cluster.settle()
+    mark = {names.OUTCOME_ANNOTATION: names.OUTCOME_WITHDRAWN}
+    cluster.annotate(CONFIG_MAPS, "revision-status-3", KUBEADM.target_namespace, **mark)
+    edit(cluster, KUBE_SCHEDULERS, logLevel="Loud")
+    edit_profile(cluster, 35)
+    assert "-v=4" in effective(cluster)
+
+
+def test_without_a_record_of_what_was_accepted_nothing_is_replaced(cluster: Cluster) -> None:
+    edit(cluster, KUBE_SCHEDULERS, logLevel="Debug")
+    cluster.settle()
+    before = effective(cluster)
+    status = cluster.get(CONFIG_MAPS, "revision-status-2", KUBEADM.target_namespace)
+    cluster._keep(CONFIG_MAPS, {**status, "data": {"hash": status["data"]["hash"]}})
+    edit(cluster, KUBE_SCHEDULERS, logLevel="Loud")
+    cluster.profile("good", percentageOfNodesToScore=36)
+    for _ in range(6):
+        cluster.step()
+    assert effective(cluster) == before
+
+
+def test_nodes_with_revisions_that_the_api_has_lost_do_not_lose_settings(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    edit(cluster, KUBE_SCHEDULERS, logLevel="Debug")
+    cluster.settle()
+    before = effective(cluster)
+    found = [o["metadata"]["name"] for o in cluster.list(CONFIG_MAPS)]
+    for name in found:
+        if name.startswith(names.REVISION_STATUS):
+            obj = cluster.get(CONFIG_MAPS, name, KUBEADM.target_namespace)
+            cluster._forget(CONFIG_MAPS, obj)
+    # The mirror Pod of a scheduler that the operator has installed.
+    pod = {"metadata": {"name": "kube-scheduler-a", "labels": {names.REVISION_LABEL: "2"}}}
+    pod["spec"] = {"nodeName": "a"}
+    monkeypatch.setattr(
+        cluster,
+        "snapshot",
+        lambda: replace(type(cluster).snapshot(cluster), operand_pods={"a": pod}),
+    )
+    edit(cluster, KUBE_SCHEDULERS, logLevel="Loud")
+    for _ in range(6):
+        cluster.step()
+    assert effective(cluster) == before
+
+
+# --- more overrides -------------------------------------------------------------------------------
 
 
 def test_a_spec_that_is_not_known_completely_is_not_written(cluster: Cluster) -> None:

@@ -162,14 +162,24 @@ def test_without_a_kubescheduler_the_report_shows_whether_a_scheduler_runs() -> 
     ("fields", "type_", "reason"),
     [
         ({"scheduler": None}, names.TARGET_CONFIG_DEGRADED, "SchedulerNotFound"),
-        (
-            {"scheduler": scheduler(profile="Nope")},
-            names.TARGET_CONFIG_DEGRADED,
-            "UnknownProfile",
-        ),
         ({"operand_pods": {}}, names.TARGET_CONFIG_DEGRADED, "NoOperandImage"),
+        (
+            {
+                "operand_pods": {"a": operand_pod("a", args=("--permit-address-sharin=true",))},
+                "kubescheduler": kubescheduler(
+                    observedConfig={"arguments": {"permit-address-sharin": ["true"]}}
+                ),
+            },
+            names.CONFIG_OBSERVATION_DEGRADED,
+            "UnknownArgument",
+        ),
+        (
+            {"operand_pods": {"a": operand_pod("a", args=("--config=/etc/own.yaml",))}},
+            names.CONFIG_OBSERVATION_DEGRADED,
+            "SchedulerHasConfigFile",
+        ),
     ],
-    ids=["no Scheduler", "unknown profile", "no image"],
+    ids=["no Scheduler", "no image", "adopted flag", "adopted file"],
 )
 def test_an_invalid_configuration_writes_no_target_objects(
     fields: dict[str, Any], type_: str, reason: str

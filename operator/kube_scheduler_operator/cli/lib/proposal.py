@@ -18,9 +18,17 @@ from ...base import names
 from ...base.findings import Finding, format_path
 from ...base.objects import mapping
 from ...base.platform import Platform
+from ...controlplane.accepted_settings import (
+    AcceptedSettings,
+    blocking_findings,
+    effective_settings,
+    kind_of,
+    setting_of,
+)
 from ...controlplane.compose import Composition, compose
 from ...controlplane.revision.content import RevisionContent
 from ...controlplane.revision.history import Revision
+from ...controlplane.revision.inputs import read_inputs
 from ...controlplane.target_config_maps import target_data
 from ...kube import resource as kinds
 from ...kube.api import Api
@@ -159,7 +167,7 @@ async def proposed(
         nothing: dict[str, Any] = {"image": "", "arguments": (), "pod": {}, "other": {}}
         return replace(before, **nothing), ParsedRevision(objects.single[KIND], (), "", {}, {})
     inputs = await _inputs(api, platform, objects, before)
-    composition = _composed(inputs)
+    inputs, composition = _composed(inputs, objects, revision, before.image)
     _refuse(composition.results, objects.profiles)
     _refuse(composition.extenders, objects.extenders)
     reason = str(inputs.spec.get("forceRedeploymentReason") or "")
@@ -306,10 +314,29 @@ async def _inputs(
     )
 
 
-def _composed(inputs: Inputs) -> Composition:
+def _composed(
+    inputs: Inputs, objects: InputObjects, revision: Revision, image: str
+) -> tuple[Inputs, Composition]:
+    """The settings in effect, and their composition; the operator replaces settings with an error.
+
+    Raises:
+        CommandError: the files have the error, or no setting can replace the one that has it.
+    """
     composition = compose(inputs)
-    _refuse_blocking(composition.findings)
-    return composition
+    errors = blocking_findings(composition)
+    if not errors:
+        return inputs, composition
+    own = [error for error in errors if kind_of(setting_of(error)) in objects.single]
+    if own:
+        raise CommandError(f"it would not be accepted: {own[0].text}; {_ALL}")
+    recorded = read_inputs(revision.inputs)
+    effective = None
+    if recorded is not None:
+        accepted = AcceptedSettings(revision.number, recorded, image)
+        effective = effective_settings(inputs, errors, accepted)
+    if effective is None:
+        raise CommandError(f"no revision would be rolled out: {errors[0].text}; {_ALL}")
+    return effective.inputs, effective.composition
 
 
 def _refuse_blocking(findings: Iterable[Finding]) -> None:

@@ -9,7 +9,7 @@ has failed.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Any, Final
 
 from ...kube.resource import CONFIG_MAPS
 from ...model.plan import Action, Delete, Event
@@ -61,14 +61,19 @@ def protected(
     limited = within_limits(
         statuses,
         latest,
-        int(snapshot.spec.get("failedRevisionLimit") or 0),
-        int(snapshot.spec.get("succeededRevisionLimit") or 0),
+        _limit(snapshot.spec.get("failedRevisionLimit")),
+        _limit(snapshot.spec.get("succeededRevisionLimit")),
     )
     if limited is None:
         return numbers
     newer = {number for number in numbers if number >= latest}
     in_use = _in_use(snapshot, history, observation, statuses)
     return numbers & _with_failures(history, limited | newer | in_use)
+
+
+def _limit(value: Any) -> int:
+    """A limit in the spec; 0 for a value that is none, which is reported."""
+    return value if isinstance(value, int) else 0
 
 
 def within_limits(

@@ -93,6 +93,18 @@ async def test_what_the_file_does_not_have_is_taken_from_the_cluster(
     assert any(line.endswith(" off at preScore, score") for line in done.out.splitlines())
 
 
+async def test_an_error_in_another_object_of_the_cluster_does_not_stop_the_comparison(
+    cluster: Cluster, file: Any
+) -> None:
+    cluster.kubescheduler({"a": 2}, logLevel="Loud", featureGates={"NoSuchGate": True})
+    cluster.put(SCHEDULERS, {"metadata": {"name": names.CLUSTER}, "spec": {}})
+    cluster.revision(2, content(logLevel="Debug"))
+    done = await cluster.run("diff", "-f", file("Scheduler", profile="NoScoring"), "-o", "words")
+    assert (done.code, done.err) == (1, "")
+    assert "-v" not in done.out, "the accepted log level stays"
+    assert any(line.endswith(" off at preScore, score") for line in done.out.splitlines())
+
+
 async def test_a_file_against_an_older_revision(running: Cluster, file: Any) -> None:
     name = file("KubeScheduler", logLevel="Debug")
     done = await running.run("diff", "1", "-f", name, "-o", "words")
@@ -158,7 +170,7 @@ async def test_a_configuration_file_is_compared_with_the_configuration(
         ("kind: KubeScheduler\nspec: text\n", "spec: must be an object; write an object"),
         ("kind: LoadPolicy\nmetadata: 1\n", "LoadPolicy without a name"),
         ("kind: LoadPolicy\n", "LoadPolicy without a name"),
-        ("kind: KubeScheduler\nspec: {logLevel: Debg}\n", "no revision would be rolled out: "),
+        ("kind: KubeScheduler\nspec: {logLevel: Debg}\n", "it would not be accepted: "),
         ("kind: KubeSchedulerConfiguration\n", "kube-scheduler would not start: "),
     ],
 )
