@@ -7,7 +7,7 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from cluster import images, nodes, openshift, operator_image, paths
+from cluster import nodes, openshift, operator_image, paths
 from cluster.api import Api, ApiError, condition, wait
 from cluster.console import run, step
 from cluster.model import OPENSHIFT
@@ -58,16 +58,6 @@ def _overlay(sandbox: Sandbox) -> Path:
         "replicas": [{"name": sandbox.operator_deployment, "count": min(control_planes, 2)}],
     }
     if sandbox.platform == OPENSHIFT:
-        # No scheduler runs on the nodes, from which these could be seen.
-        operand = images.hyperkube_name(sandbox.kubernetes)
-        variables = {"OPERAND_IMAGE": operand, "RELEASE_VERSION": openshift.VERSION}
-        path = "/spec/template/spec/containers/0/env/-"
-        patch = [
-            {"op": "add", "path": path, "value": {"name": name, "value": value}}
-            for name, value in variables.items()
-        ]
-        target = {"kind": "Deployment", "name": sandbox.operator_deployment}
-        document["patches"] = [{"target": target, "patch": json.dumps(patch)}]
         monitoring = paths.REPOSITORY / "deploy/monitoring/openshift"
         document["components"] = [os.path.relpath(monitoring.resolve(), folder.resolve())]
     paths.write_atomically(folder / "kustomization.yaml", json.dumps(document, indent=2))

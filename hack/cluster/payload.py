@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cluster import paths
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
     from cluster.api import Object
 
 PROFILE = "include.release.openshift.io/self-managed-high-availability"
+IMAGE_REFERENCES = paths.REPOSITORY / "deploy/openshift/image-references"
 _ORDER = {
     "Namespace": 0, "NetworkPolicy": 1, "Scheduler": 2, "KubeScheduler": 2, "Service": 2,
     "ConfigMap": 3, "Role": 4, "RoleBinding": 4, "ClusterRole": 4, "ClusterRoleBinding": 4,
@@ -39,21 +41,56 @@ def file_name(manifest: Object) -> str:
     return f"0000_{level}_kube-scheduler-operator_{number:02}_{words}.json"
 
 
-def substitute(text: str, version: str, kubernetes: str) -> str:
-    """Put the versions of a release in the place of their placeholders."""
+@dataclass(frozen=True)
+class Release:
+    """What a release puts in the place of placeholders.
+
+    Attributes:
+        version: the release's.
+        kubernetes: kube-scheduler's version.
+        images: by the names that `image-references` gives them.
+    """
+
+    version: str
+    kubernetes: str
+    images: Mapping[str, str]
+
+
+def references(text: str) -> dict[str, str]:
+    """The images in manifests by their names in a release, from a file `image-references`."""
+    import yaml
+
+    return {tag["name"]: tag["from"]["name"] for tag in yaml.safe_load(text)["spec"]["tags"]}
+
+
+def substitute(text: str, release: Release, placeholders: Mapping[str, str]) -> str:
+    """Put images and versions of a release in the place of their placeholders.
+
+    Args:
+        text: a manifest.
+        release: the release.
+        placeholders: the images in manifests by their names in a release.
+
+    Raises:
+        KeyError: the release lacks an image.
+    """
+    for name, placeholder in placeholders.items():
+        text = text.replace(placeholder, release.images[name])
+    version, kubernetes = release.version, release.kubernetes
     text = text.replace("0.0.1-snapshot-kubernetes", kubernetes.removeprefix("v"))
     return text.replace("0.0.1-snapshot", version)
 
 
-def write(folder: Path, manifests: Iterable[Object], version: str, kubernetes: str) -> None:
+def write(folder: Path, manifests: Iterable[Object], release: Release) -> None:
     """Write a payload, and remove the files of an earlier one."""
+    placeholders = references(IMAGE_REFERENCES.read_text())
     files = {}
     for manifest in manifests:
         if manifest["kind"] == "CustomResourceDefinition":
             # Elsewhere these definitions are applied by hand, so they are not annotated in crds/.
             annotations = {**manifest["metadata"].get("annotations", {}), PROFILE: "true"}
             manifest["metadata"]["annotations"] = annotations
-        text = substitute(json.dumps(manifest, indent=1), version, kubernetes)
+        text = substitute(json.dumps(manifest, indent=1), release, placeholders)
         files[file_name(manifest)] = text
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in files.items():

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import yaml
 
-from cluster import openshift, paths, payload
+from cluster import images, openshift, paths, payload
 from cluster.console import run
 from cluster.version_operator import VersionOperator
 
@@ -20,7 +20,16 @@ def render(sandbox: Sandbox, overlay: str) -> None:
     texts = [run(kubectl, "kustomize", folder) for folder in (paths.REPOSITORY / "crds", overlay)]
     manifests = [one for text in texts for one in yaml.safe_load_all(text) if one]
     folder = VersionOperator(sandbox, openshift.VERSION).folder
-    payload.write(folder, manifests, openshift.VERSION, sandbox.kubernetes)
+    payload.write(folder, manifests, contents(sandbox))
+
+
+def contents(sandbox: Sandbox) -> payload.Release:
+    """The versions and images of the release; the operator's image is that of this checkout."""
+    built = {
+        "cluster-kube-scheduler-operator": images.OPERATOR,
+        "hyperkube": images.hyperkube_name(sandbox.kubernetes),
+    }
+    return payload.Release(openshift.VERSION, sandbox.kubernetes, built)
 
 
 def keep(sandbox: Sandbox) -> None:

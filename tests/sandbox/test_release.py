@@ -21,10 +21,14 @@ CRDS = [
 MANIFESTS = [*CRDS, *build(DEPLOY / "openshift"), *build(DEPLOY / "monitoring/openshift")]
 
 
+IMAGES = {"cluster-kube-scheduler-operator": "quay.example/o@sha256:1", "hyperkube": "q.example/h"}
+RELEASE = payload.Release("4.20.0", "v1.35.4", IMAGES)
+
+
 @pytest.fixture
 def written(tmp_path: Path) -> Path:
     (tmp_path / "0000_25_of-an-earlier-release.json").write_text("{}")
-    payload.write(tmp_path, MANIFESTS, "4.20.0", "v1.35.4")
+    payload.write(tmp_path, MANIFESTS, RELEASE)
     return tmp_path
 
 
@@ -49,9 +53,36 @@ def test_placeholders_of_versions_are_replaced(written: Path) -> None:
     assert not any("snapshot" in path.read_text() for path in written.iterdir())
 
 
+def test_the_operator_gets_versions_and_images_of_the_release(written: Path) -> None:
+    """As OpenShift's operator has them; its own image is also that of installers."""
+    name = "openshift-kube-scheduler-operator"
+    (deployment,) = (
+        one
+        for one in payload.read(written)
+        if (one["kind"], one["metadata"]["name"]) == ("Deployment", name)
+    )
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    own = IMAGES["cluster-kube-scheduler-operator"]
+    assert container["image"] == own
+    values = {one["name"]: one.get("value") for one in container["env"]}
+    assert {name: value for name, value in values.items() if value} == {
+        "IMAGE": IMAGES["hyperkube"],
+        "OPERATOR_IMAGE": own,
+        "OPERATOR_IMAGE_VERSION": "4.20.0",
+        "OPERAND_IMAGE_VERSION": "1.35.4",
+    }
+    assert not any("localhost/" in path.read_text() for path in written.iterdir())
+
+
+def test_a_release_without_an_image_of_the_manifests_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(KeyError, match="hyperkube"):
+        payload.write(tmp_path, MANIFESTS, payload.Release("1", "1", {
+            "cluster-kube-scheduler-operator": "x"}))  # fmt: skip
+
+
 def test_an_object_without_the_annotation_of_the_profile_is_left_out(tmp_path: Path) -> None:
     manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}}
-    payload.write(tmp_path, [manifest], "1", "1")
+    payload.write(tmp_path, [manifest], RELEASE)
     assert payload.read(tmp_path) == []
 
 

@@ -52,6 +52,12 @@ CLIENT_CA: Final = (
 CLIENT_CA_KEY: Final = "client-ca-file"  # in it: the CA of its clients' certificates, PEM
 INSTALLER_SERVICE_ACCOUNT: Final = "installer-sa"
 
+# --- deploy/openshift -------------------------------------------------------------------------
+PLACEHOLDERS: Final = frozenset(
+    {"0.0.1-snapshot", "0.0.1-snapshot-kubernetes", "localhost/hyperkube:from-the-release-payload"}
+)
+"""Values of environment variables that the build of a release payload replaces."""
+
 # --- labels and annotations -------------------------------------------------------------------
 PREFIX: Final = "kube-scheduler-operator.dev"
 MANAGED_BY_LABEL: Final = "app.kubernetes.io/managed-by"  # value: PROGRAM; selector of the watches

@@ -159,7 +159,7 @@ def _follow_image(objects: list[Object], replacement: Object) -> None:
     prefix = f"spec.template.spec.containers.[name={container['name']}]."
     if (source["fieldPath"], path) != (
         f"{prefix}image",
-        f"{prefix}env.[name=OPERATOR_IMAGE].value",
+        f"{prefix}env.[name=^OPERATOR_IMAGE$].value",
     ):
         raise ValueError(f"another replacement: {replacement}")
     (variable,) = (env for env in container["env"] if env["name"] == "OPERATOR_IMAGE")

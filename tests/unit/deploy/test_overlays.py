@@ -330,6 +330,7 @@ def test_on_openshift_the_operator_has_the_names_by_which_it_is_looked_for() -> 
     assert deployment["spec"]["selector"] == {"matchLabels": {"app": name}}
     pod = deployment["spec"]["template"]
     assert pod["metadata"]["labels"]["app"] == name
+    assert "target.workload.openshift.io/management" in pod["metadata"]["annotations"]
     assert pod["spec"]["serviceAccountName"] == name
     assert [one["name"] for one in pod["spec"]["containers"]] == [
         "kube-scheduler-operator-container"
@@ -359,6 +360,29 @@ def test_on_openshift_certificate_and_configuration_of_the_port_are_the_clusters
     pair = (str(options.tls_cert_file), str(options.tls_private_key_file))
     assert pair == tuple(f"{mounted['serving-cert']}/tls.{end}" for end in ("crt", "key"))
     assert secret["optional"] is True, "it may be missing when the operator starts"
+
+
+def test_on_openshift_what_no_release_payload_has_replaced_counts_as_unset(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Every placeholder of the manifests; the image that the operator runs in is none."""
+    (container,) = found(OPENSHIFT, "Deployment", OPENSHIFT.operator.deployment)["spec"][
+        "template"
+    ]["spec"]["containers"]
+    values = {one["name"]: one["value"] for one in container["env"] if "value" in one}
+    assert values.pop("OPERATOR_IMAGE") == container["image"]
+    assert set(values.values()) == names.PLACEHOLDERS
+    for name, value in values.items():
+        monkeypatch.setenv(name, value)
+    line = arguments(container)
+    options = _parser("x", "x", COMMANDS, line).parse_args(line)
+    assert (options.operand_image, options.release_version, options.operand_version) == ("", "", "")
+    for name in values:
+        monkeypatch.setenv(name, f"of-{name}")
+    options = _parser("x", "x", COMMANDS, line).parse_args(line)
+    assert (options.operand_image, options.release_version, options.operand_version) == (
+        "of-IMAGE", "of-OPERATOR_IMAGE_VERSION", "of-OPERAND_IMAGE_VERSION",
+    )  # fmt: skip
 
 
 def test_on_openshift_every_object_is_part_of_the_release_payload() -> None:

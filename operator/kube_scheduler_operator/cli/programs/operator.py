@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ...base import names
 from ..lib.flags import add_platform_flag
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     parser.add_argument(
         "--operand-version",
-        default=os.environ.get("OPERAND_IMAGE_VERSION", ""),
+        default=_environment("OPERAND_IMAGE_VERSION"),
         help="kube-scheduler's version in that release, for ClusterOperator (default: "
         "$OPERAND_IMAGE_VERSION, then that of the image)",
     )
@@ -102,8 +103,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def _environment(*variables: str) -> str:
-    """The first of these variables that is set; the later ones are named as on OpenShift."""
-    return next((found for one in variables if (found := os.environ.get(one))), "")
+    """The first of these variables that is set; the later ones are named as on OpenShift.
+
+    A value that the build of a release payload should have replaced counts as unset.
+    """
+    values = (os.environ.get(variable, "") for variable in variables)
+    return next((one for one in values if one and one not in names.PLACEHOLDERS), "")
 
 
 def _seconds(text: str) -> float:
@@ -179,7 +184,7 @@ def _platform(chosen: str, kubeconfig: str | None) -> Platform:
     import asyncio
     import logging
 
-    from ...base import klog, names
+    from ...base import klog
     from ...base.platform import PLATFORMS
     from ...engine.detect_platform import detect
     from ...kube.client import ApiClient
