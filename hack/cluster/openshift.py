@@ -50,7 +50,8 @@ _BOOTSTRAP_TIMEOUT = 180.0
 def create_objects(sandbox: Sandbox, api: Api) -> None:
     """Create the kinds, and everything that the operator takes as given."""
     kubectl = (sandbox.state / "bin/kubectl", f"--kubeconfig={sandbox.kubeconfig}")
-    run(*kubectl, "apply", "--server-side", "-f", _TEMPLATES / "crds.yaml")
+    for crds in (_TEMPLATES / "crds.yaml", paths.TEMPLATES / "prometheus-operator.yaml"):
+        run(*kubectl, "apply", "--server-side", "-f", crds)
     run(*kubectl, "wait", "--for=condition=Established", "--timeout=30s", "crd", "--all")
     for namespace in _NAMESPACES:
         api.create("/api/v1/namespaces", {"metadata": {"name": namespace}})

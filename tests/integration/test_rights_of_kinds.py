@@ -1,8 +1,8 @@
 """What a user obtains who may write one kind only, tried as that user on a real API server.
 
-Everything of deploy/kubeadm and deploy/admission is installed, and the operator runs with the
-rights that it is granted there. Each attack is refused by the API server, or by the operator with a
-condition; docs/rights.md has the table.
+Everything of deploy/ for such a cluster is installed, also what needs the kinds of
+prometheus-operator, and the operator runs with the rights that it is granted there. Each attack is
+refused by the API server, or by the operator with a condition; docs/rights.md has the table.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from cluster import paths
 from cluster.api import Api, ApiError
 from cluster.console import run
 from kube_scheduler_operator.base import names
@@ -40,6 +41,8 @@ PATHS = {
     "KubeScheduler": f"{OPERATOR}/kubeschedulers",
     "Scheduler": f"{CONFIG}/schedulers",
 }
+PROMETHEUS_OPERATOR = paths.TEMPLATES / "prometheus-operator.yaml"
+MONITORING = ("monitoring", "monitoring/schedulers", "monitoring/secondary-schedulers")
 SINGLE = ("KubeScheduler", "Scheduler")
 SAFE = [{"name": "safe-overload"}]
 HOSTILE = "evil.example/anything:v1"
@@ -118,7 +121,10 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         kubectl = [
             str(found.sandbox.state / "bin/kubectl"), f"--kubeconfig={found.sandbox.kubeconfig}"
         ]  # fmt: skip
-        run(*kubectl, "apply", "--server-side", "-k", REPOSITORY / "deploy/admission")
+        run(*kubectl, "apply", "--server-side", "-f", PROMETHEUS_OPERATOR)
+        run(*kubectl, "wait", "--for=condition=Established", "--timeout=30s", "crd", "--all")
+        for folder in (*MONITORING, "admission"):
+            run(*kubectl, "apply", "--server-side", "-k", REPOSITORY / "deploy" / folder)
         found.api.request("POST", "/api/v1/nodes", {"metadata": {"name": NODE}})
         secret = {"metadata": {"name": "valuable"}, "stringData": {"token": "valuable"}}
         found.api.request("POST", f"{CORE}/secrets", secret)
@@ -508,6 +514,27 @@ def test_the_annotator_obtains_a_token_for_kubelets_only(world: World) -> None:
     assert annotator.request("POST", path, body)["status"]["token"]
     with pytest.raises(ApiError, match="forbidden"):
         annotator.request("POST", f"{CORE}/serviceaccounts/{names.PROGRAM}/token", body)
+
+
+def test_prometheus_reads_metrics_and_what_it_finds_their_targets_by(world: World) -> None:
+    account = "system:serviceaccount:monitoring:prometheus-k8s"
+    prometheus = Api(world.sandbox, account, ("system:authenticated",))
+    assert all(may(prometheus, "list", "", kind) for kind in ("services", "endpoints", "pods"))
+    assert may(prometheus, "list", "discovery.k8s.io", "endpointslices")
+    assert [path for path in ("/metrics", "/metrics/resources", "/debug/pprof")
+            if may_get(prometheus, path)] == ["/metrics", "/metrics/resources"]  # fmt: skip
+    assert not any(may(prometheus, verb, group, resource) for verb, group, resource in OTHERS)
+
+
+def may_get(api: Api, path: str) -> bool:
+    """What the API server answers to a user about a path that is not a resource."""
+    review = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SelfSubjectAccessReview",
+        "spec": {"nonResourceAttributes": {"verb": "get", "path": path}},
+    }
+    reviews = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+    return bool(api.request("POST", reviews, review)["status"]["allowed"])
 
 
 # --- roles for people -------------------------------------------------------------------------
