@@ -10,7 +10,10 @@ import asyncio
 import contextlib
 import json
 import os
+import re
 import signal
+import socket
+import ssl
 import subprocess
 import sys
 import threading
@@ -88,8 +91,6 @@ class Proxy:
         self._loop.close()
 
     async def _start(self) -> None:
-        import ssl
-
         pki = self._sandbox.state / "pki"
         tls = ssl.create_default_context(cafile=str(pki / "ca.crt"))
         tls.load_cert_chain(pki / "admin.crt", pki / "admin.key")
@@ -218,6 +219,7 @@ class Operator:
                 }
             )
         )
+        self.program: tuple[str, ...] = ("-m", "kube_scheduler_operator")
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self, *arguments: str, wait: bool = True) -> None:
@@ -226,7 +228,7 @@ class Operator:
         A standby is not waited for.
         """
         seen = len(self.text())
-        command = [sys.executable, "-m", "kube_scheduler_operator", "operator"]
+        command = [sys.executable, *self.program, "operator"]
         options = [f"--kubeconfig={self.kubeconfig}", "--listen=127.0.0.1:0", *arguments]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
@@ -249,6 +251,25 @@ class Operator:
         assert self.process is not None
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(20)
+
+    @property
+    def port(self) -> int:
+        """The port of its latest start; the system has chosen it."""
+        return int(re.findall(r'"Serving metrics and health".* port=(\d+)', self.text())[-1])
+
+    def speaks(self, version: ssl.TLSVersion) -> bool:
+        """Whether its port accepts a client of one TLS version."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        context.minimum_version = context.maximum_version = version
+        try:
+            with (
+                socket.create_connection(("127.0.0.1", self.port), timeout=10) as connection,
+                context.wrap_socket(connection) as secure,
+            ):
+                return secure.version() is not None
+        except ssl.SSLError:
+            return False
 
     def text(self) -> str:
         return self.log.read_text(errors="replace") if self.log.exists() else ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +26,11 @@ if TYPE_CHECKING:
 
 TARGET = f"/api/v1/namespaces/{OPENSHIFT.target_namespace}"
 CLUSTER = "/apis/config.openshift.io/v1"
+FLAGS = (
+    "--platform=openshift",
+    "--operand-image=quay.example/openshift/hyperkube@sha256:0123",
+    f"--release-version={openshift.VERSION}",
+)
 
 
 @dataclass
@@ -91,12 +96,10 @@ class World:
 
 
 @contextmanager
-def opened(name: str, folder: Path) -> Iterator[World]:
-    """A World whose sandbox is called `name`; `folder` is for the operator's log."""
+def control_plane(name: str) -> Iterator[Sandbox]:
+    """A control plane with OpenShift's kinds and the objects that no operator creates."""
     teardown.down(name)
     sandbox = lifecycle.up(name, 0, 0, with_operator=False, platform=model.OPENSHIFT)
-    proxy = None
-    operator = None
     try:
         kubectl = [str(sandbox.state / "bin/kubectl"), f"--kubeconfig={sandbox.kubeconfig}"]
         run(*kubectl, "apply", "--server-side", "-k", REPOSITORY / "crds")
@@ -107,20 +110,20 @@ def opened(name: str, folder: Path) -> Iterator[World]:
         for one in build(DEPLOY / "openshift"):
             if one["kind"] in ("Scheduler", "KubeScheduler"):
                 api.create(f"/apis/{one['apiVersion']}/{one['kind'].lower()}s", one)
-        proxy = Proxy(sandbox)
-        operator = Operator(proxy, folder)
-        operator.start(
-            "--platform=openshift",
-            "--operand-image=quay.example/openshift/hyperkube@sha256:0123",
-            f"--release-version={openshift.VERSION}",
-        )
-        started = operator
-        found = World(sandbox, api, operator)
-        until(lambda: found.latest == 1, 30, lambda: f"no revision: {started.text()[-3000:]}")
-        yield found
+        yield sandbox
     finally:
-        if operator is not None:
-            operator.kill()
-        if proxy is not None:
-            proxy.close()
         teardown.down(name)
+
+
+@contextmanager
+def opened(name: str, folder: Path) -> Iterator[World]:
+    """A World whose sandbox is called `name`; `folder` is for the operator's log."""
+    with control_plane(name) as sandbox, ExitStack() as undone:
+        proxy = Proxy(sandbox)
+        undone.callback(proxy.close)
+        operator = Operator(proxy, folder)
+        undone.callback(operator.kill)
+        operator.start(*FLAGS)
+        found = World(sandbox, Api(sandbox), operator)
+        until(lambda: found.latest == 1, 30, lambda: f"no revision: {operator.text()[-3000:]}")
+        yield found

@@ -8,6 +8,8 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import ssl
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,7 +17,11 @@ import pytest
 from cluster import openshift
 from cluster.api import ApiError
 from cluster.observe import KUBESCHEDULER, until
+from cluster.version_operator import with_tls
+from kube_scheduler_operator.base.platform import OPENSHIFT
+from kube_scheduler_operator.controlplane.tls_profiles import serving_info
 
+from ..unit.deploy.overlays import DEPLOY, build
 from .conftest import REPOSITORY
 from .openshift_world import CLUSTER, TARGET, World, opened
 
@@ -25,6 +31,7 @@ if TYPE_CHECKING:
 NAME = f"oc-{hashlib.sha256(str(REPOSITORY).encode()).hexdigest()[:6]}"
 MANAGED = "/api/v1/namespaces/openshift-config-managed"
 CERTIFICATE = openshift.CLIENT_CERTIFICATE
+TLS12, TLS13 = ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3
 
 pytestmark = pytest.mark.timeout(180, func_only=True)
 
@@ -62,6 +69,37 @@ def test_the_tls_profile_is_followed(world: World) -> None:
     assert observed["servingInfo"]["minTLSVersion"] == "VersionTLS13"
     world.next_revision("PATCH", path, {"spec": {"tlsSecurityProfile": None}})
     assert "--tls-min-version=VersionTLS12" in world.arguments
+
+
+def test_the_operators_port_follows_its_config_map(world: World) -> None:
+    """The cluster-version operator writes the profile there; the process stays the same."""
+    operator, name = world.operator, OPENSHIFT.operator.config
+    path = f"/api/v1/namespaces/{OPENSHIFT.operator_namespace}/configmaps"
+    (shipped,) = (one for one in build(DEPLOY / "openshift") if one["metadata"]["name"] == name)
+    process = operator.process
+    world.api.create(path, shipped)
+    assert (operator.speaks(TLS12), operator.speaks(TLS13)) == (True, True)
+    for profile, speaks in (("Modern", False), ("Intermediate", True)):
+        info = serving_info({"type": profile, profile.lower(): {}})[0]
+        edit = {"data": with_tls(shipped, info)["data"]}
+        world.api.request("PATCH", f"{path}/{name}", edit)
+        until(lambda speaks=speaks: operator.speaks(TLS12) is speaks, 20, profile)
+        assert operator.speaks(TLS13)
+    assert operator.process is process
+    assert process is not None
+    assert process.poll() is None
+
+
+def test_without_serving_info_the_port_follows_the_profile_of_the_api_servers(world: World) -> None:
+    path = f"{CLUSTER}/apiservers/cluster"
+    config = f"/api/v1/namespaces/{OPENSHIFT.operator_namespace}/configmaps"
+    with suppress(ApiError):  # of the test before
+        world.api.request("DELETE", f"{config}/{OPENSHIFT.operator.config}")
+    profile = {"type": "Modern", "modern": {}}
+    world.next_revision("PATCH", path, {"spec": {"tlsSecurityProfile": profile}})
+    until(lambda: not world.operator.speaks(TLS12), 20, "it still accepts TLS 1.2")
+    world.next_revision("PATCH", path, {"spec": {"tlsSecurityProfile": None}})
+    until(lambda: world.operator.speaks(TLS12), 20, "it does not accept TLS 1.2 again")
 
 
 def test_a_renewed_client_certificate_is_copied_and_makes_no_revision(world: World) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import ssl
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -466,6 +467,19 @@ def test_the_operator_log_level_follows_its_field(world: World) -> None:
 
     until(reported, 20, "no event about the log level")
     world.patch(KUBESCHEDULER, {"operatorLogLevel": "Normal"})
+
+
+def test_the_operators_port_follows_the_tls_profile_of_kubescheduler(world: World) -> None:
+    """As the schedulers do, and without a restart."""
+    tls12, process = ssl.TLSVersion.TLSv1_2, world.operator.process
+    assert world.operator.speaks(tls12)
+    for profile, speaks in (({"type": "Modern", "modern": {}}, False), (None, True)):
+        world.patch(KUBESCHEDULER, {"tlsSecurityProfile": profile})
+        until(lambda speaks=speaks: world.operator.speaks(tls12) is speaks, 20, str(profile))
+        assert world.operator.speaks(ssl.TLSVersion.TLSv1_3)
+    assert process is not None
+    assert process.poll() is None
+    world.rest()
 
 
 def test_the_api_shows_one_moving_node_at_a_time(world: World) -> None:
