@@ -369,6 +369,7 @@ def _options(stage: Stage) -> Section:
         "`compose` and `convert` need no cluster; `my-scheduler.yaml` is a Scheduler with "
         "`profile: NoScoring`,\n`old.yaml` a configuration of v1beta1 that packs.",
         [stage.run("compose -f my-scheduler.yaml", _LONG)],
+        [stage.run("compose -f my-scheduler.yaml --for k3s", _LONG)],
         [stage.run("convert -f old.yaml", _LONG)],
         [stage.terminal.run(f"{PREFIX} --version")],
         [stage.terminal.run(f"{PREFIX} --help")],

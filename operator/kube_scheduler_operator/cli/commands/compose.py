@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from ...base import names
 from ...base.findings import ERROR, Finding, format_path
-from ...base.platform import PLATFORMS, Platform
+from ...base.platform import KUBEADM, PLATFORMS, Platform
 from ...controlplane.compose import compose
 from ...controlplane.conditions import from_findings
 from ...extenders.validate import ExtenderResult
@@ -23,6 +23,9 @@ from ...loadpolicy.permitted import refused_settings
 from ...model.attachment import ValidationResult
 from ...model.inputs import Inputs
 from ...offline.checks import CheckOptions
+from ...offline.providers.output import provider_output
+from ...offline.providers.provider import Provider
+from ...offline.providers.table import PROVIDERS, find_provider
 from ...offline.secondary_schedulers import (
     DEFINITION,
     ComposedSecondary,
@@ -37,6 +40,7 @@ from ...status.accepted import state_of
 from ..lib.errors import UsageError
 from ..lib.input_files import read_documents
 from ..lib.output import print_document
+from ..lib.provider_output import show_provider_output
 
 DEFAULT_OPERAND_VERSION: Final = "v1.35.4"
 _DEFAULT_OBJECTS: Final[dict[str, dict[str, Any]]] = {
@@ -78,7 +82,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "KubeScheduler, SchedulerProfiles, SchedulerExtenders and SecondarySchedulers, and the "
         "policy file of LoadPolicies. Does not need a cluster. The exit code is 0 if the result "
         "would be rolled out, 1 if not or if a profile or an extender is not accepted, 2 if the "
-        "files cannot be read.",
+        "files cannot be read. With --for, it writes what a provider of clusters or an autoscaler "
+        "takes instead; the exit code is 1 if the provider does not take all of it.",
     )
     parser.add_argument(
         "-f",
@@ -91,15 +96,26 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     parser.add_argument("-o", "--output", choices=("yaml", "json"), default="yaml")
     parser.add_argument(
+        "--for",
+        dest="provider",
+        metavar="NAME[:RELEASE]",
+        help="write what this provider or autoscaler takes, for one of its releases: "
+        f"{', '.join(PROVIDERS)}",
+    )
+    parser.add_argument(
+        "--directory",
+        metavar="DIR",
+        help="with --for: write the files below this directory instead of printing them",
+    )
+    parser.add_argument(
         "--operand-version",
-        default=DEFAULT_OPERAND_VERSION,
         metavar="VERSION",
-        help="version of kube-scheduler (default: %(default)s)",
+        help="version of kube-scheduler (default: the release of --for, if the provider numbers "
+        f"its releases as Kubernetes does, else {DEFAULT_OPERAND_VERSION})",
     )
     parser.add_argument(
         "--platform",
-        default="kubeadm",
-        help="kind of cluster: kubeadm or openshift (default: %(default)s)",
+        help="kind of cluster: kubeadm or openshift (default: kubeadm)",
     )
     parser.add_argument(
         "--payload-version",
@@ -113,16 +129,18 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace) -> int:
     """Compose and print; returns 0 if it would be rolled out, 1 if not, 2 for invalid input."""
     try:
-        platform = PLATFORMS.get(args.platform)
+        provider, release = _provider(args)
+        name = args.platform or KUBEADM.name
+        platform = PLATFORMS.get(name)
         if platform is None:
             known = ", ".join(PLATFORMS)
-            raise UsageError(f"--platform {args.platform!r} is unknown; use {known}")
+            raise UsageError(f"--platform {name!r} is unknown; use {known}")
         found, many = _read(args.files, platform)
         profiles, secondary, extenders = many[_PROFILE], many[_SECONDARY], many[_EXTENDER]
         objects = {**_DEFAULT_OBJECTS, **found}
         inputs = Inputs(
             platform=platform,
-            operand_version=Version.parse(args.operand_version),
+            operand_version=_operand_version(args.operand_version, provider, release),
             scheduler=objects["Scheduler"],
             kubescheduler=objects["KubeScheduler"],
             payload_version=args.payload_version,
@@ -140,6 +158,11 @@ def run(args: argparse.Namespace) -> int:
         sys.stderr.write(f"error: {error}\n")
         return 2
     composition = compose(inputs)
+    if provider is not None:
+        beside = [f"{_SECONDARY}/{each}" for each in secondary]
+        beside += [f"{_LOAD}/{each}" for each in many[_LOAD]]
+        output = provider_output(provider, release, inputs, composition, beside)
+        return show_provider_output(provider.name, output, args.output, args.directory)
     document: dict[str, Any] = {
         "config": composition.config,
         "args": list(composition.arguments),
@@ -169,6 +192,44 @@ def run(args: argparse.Namespace) -> int:
     accepted = all(one.accepted for one in profile_results) and all(one.accepted for one in called)
     blocking = composition.blocking or any(each.blocking for each in secondaries)
     return 1 if blocking or not accepted else 0
+
+
+def _provider(args: argparse.Namespace) -> tuple[Provider | None, Version | None]:
+    """The provider of `--for` and its release.
+
+    Raises:
+        UsageError: the flags are invalid or exclude each other.
+    """
+    if args.provider is None:
+        if args.directory is not None:
+            raise UsageError("--directory needs --for")
+        return None, None
+    if args.platform is not None:
+        raise UsageError("--for and --platform exclude each other; remove one")
+    try:
+        return find_provider(args.provider)
+    except ValueError as error:
+        raise UsageError(f"--for: {error}") from None
+
+
+def _operand_version(
+    text: str | None, provider: Provider | None, release: Version | None
+) -> Version:
+    """The version of kube-scheduler.
+
+    Raises:
+        UsageError: it differs from the release of the provider.
+        ValueError: not a version.
+    """
+    version = Version.parse(text) if text is not None else None
+    if provider is None or release is None or not provider.kubernetes_releases:
+        return version or Version.parse(DEFAULT_OPERAND_VERSION)
+    if version is not None and version.short != release.short:
+        raise UsageError(
+            f"--operand-version {text} is not the Kubernetes {release.short} of --for "
+            f"{provider.name}; remove one"
+        )
+    return version or release
 
 
 def scheduler_of(obj: dict[str, Any]) -> str:

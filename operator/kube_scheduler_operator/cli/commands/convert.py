@@ -22,6 +22,7 @@ from ...schedulerconfig.in_tree_plugins import NEWEST, OLDEST, on_record
 from ...schedulerconfig.schema import KIND
 from ...schedulerconfig.validation import UNKNOWN_PLUGIN, Target
 from ...schedulerconfig.versions import Version
+from ...schedulerconfig.yaml_text import yaml_text
 from ..lib import convert_crane, convert_objects
 from ..lib.errors import CommandError
 from ..lib.flags import DEFAULT_VERSION
@@ -31,7 +32,6 @@ from ..lib.input_files import (
     embedded_errors,
     read_documents,
 )
-from ..lib.output import yaml_text
 
 _CONFIG_MAP: Final = "ConfigMap"
 _POLICY_KIND: Final = re.compile(r"""kind"?\s*:\s*"?Policy\b""")

@@ -24,10 +24,10 @@ from ...kube import resource as kinds
 from ...kube.api import Object
 from ...kube.errors import ApiError, Invalid, NotFound, Unauthorized, Unavailable
 from ...kube.resource import ObjectRef, Resource
+from ...schedulerconfig.yaml_text import yaml_text
 from ..lib.connection import run_connected
 from ..lib.errors import CommandError, error_message
 from ..lib.flags import add_cluster_flags
-from ..lib.output import yaml_text
 
 if TYPE_CHECKING:
     from ...kube.client import ApiClient

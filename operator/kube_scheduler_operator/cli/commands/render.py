@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from ...schedulerconfig.yaml_text import yaml_text
 from ..lib.errors import UsageError
 from ..lib.input_files import read_documents
-from ..lib.output import yaml_text
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable

@@ -1,0 +1,5 @@
+"""What providers of clusters and autoscalers take of a scheduler: one module for each format.
+
+`table.py` lists them. A format is a pure function from the desired scheduler to files, and to what
+the provider cannot express. May import: offline and below. May be imported by: cli and above.
+"""

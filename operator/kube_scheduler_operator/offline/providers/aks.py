@@ -1,0 +1,118 @@
+"""AKS: a SchedulerConfiguration (preview) with a KubeSchedulerConfiguration inside.
+
+Source: Microsoft's articles "Configure advanced scheduler profiles on AKS (preview)" and "Scheduler
+configuration concepts" (MicrosoftDocs/azure-aks-docs at fb060ab, 2026-08-21). They name the four
+fields that users configure, 18 in-tree plugins, the object's name, the reserved scheduler
+`aks-system`, and Kubernetes 1.33 as the oldest version. The schema of the CRD is not public.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from ...base.findings import Path
+from ...schedulerconfig.versions import Version
+from ...schedulerconfig.yaml_text import BlockText, yaml_text
+from .desired import Desired, scheduler_name
+from .provider import Provider, ProviderFile, ProviderFinding, ProviderOutput
+from .unsupported import (
+    SECONDARY,
+    unsupported_agents,
+    unsupported_extenders,
+    unsupported_flags,
+    unsupported_settings,
+)
+
+_AKS: Final = "AKS"
+OLDEST: Final = Version(1, 33)
+NAME: Final = "upstream"
+RESERVED_PROFILE: Final = "aks-system"
+FIELDS: Final = (
+    "percentageOfNodesToScore",
+    "podInitialBackoffSeconds",
+    "podMaxBackoffSeconds",
+    "profiles",
+)
+PLUGINS: Final = frozenset(
+    {
+        "DefaultBinder", "DefaultPreemption", "ImageLocality", "InterPodAffinity", "NodeAffinity",
+        "NodeName", "NodePorts", "NodeResourcesBalancedAllocation", "NodeResourcesFit",
+        "NodeUnschedulable", "NodeVolumeLimits", "PodTopologySpread", "PrioritySort",
+        "SchedulingGates", "TaintToleration", "VolumeBinding", "VolumeRestrictions", "VolumeZone",
+    }
+)  # fmt: skip
+"""The plugins that AKS documents as configurable."""
+
+
+def write(desired: Desired, _: Version | None) -> ProviderOutput:
+    """The object SchedulerConfiguration "upstream"."""
+    raw = {key: desired.config[key] for key in FIELDS if key in desired.config}
+    raw = desired.document({**raw, "profiles": list(desired.profiles)})
+    document: dict[str, Any] = {
+        "apiVersion": "aks.azure.com/v1alpha1",
+        "kind": "SchedulerConfiguration",
+        "metadata": {"name": NAME},
+        "spec": {"rawConfig": BlockText(yaml_text([raw]))},
+    }
+    file = ProviderFile(
+        "scheduler-configuration.yaml",
+        "after `az aks update --enable-upstream-kubescheduler-user-configuration`: "
+        "kubectl apply -f FILE",
+        document,
+    )
+    return ProviderOutput((file,), tuple(_findings(desired)))
+
+
+def _findings(desired: Desired) -> Iterator[ProviderFinding]:
+    if desired.gates.version < OLDEST:
+        yield ProviderFinding(
+            "VersionNotSupported",
+            "",
+            f"AKS takes scheduler profiles from Kubernetes {OLDEST.short} on, not in "
+            f"{desired.gates.version.short}",
+            "upgrade the cluster",
+        )
+    for index, profile in enumerate(desired.profiles):
+        if scheduler_name(profile) == RESERVED_PROFILE:
+            yield ProviderFinding(
+                "ReservedProfile",
+                desired.profile(index, "schedulerName"),
+                f'AKS reserves the profile "{RESERVED_PROFILE}"',
+                "use another name",
+            )
+        yield from _plugins(desired, index)
+    yield from unsupported_settings(desired, _AKS, FIELDS)
+    yield from unsupported_agents(desired)
+    yield from unsupported_extenders(desired, _AKS)
+    yield from unsupported_flags(desired, _AKS)
+
+
+def _plugins(desired: Desired, index: int) -> Iterator[ProviderFinding]:
+    profile = desired.profiles[index]
+    for point, lists in (profile.get("plugins") or {}).items():
+        for key in ("enabled", "disabled"):
+            for at, each in enumerate(lists.get(key) or ()):
+                path: Path = ("plugins", point, key, at, "name")
+                yield from _plugin(desired, index, str(each.get("name")), path)
+    for at, each in enumerate(profile.get("pluginConfig") or ()):
+        path = ("pluginConfig", at, "name")
+        yield from _plugin(desired, index, str(each.get("name")), path)
+
+
+def _plugin(desired: Desired, index: int, name: str, path: Path) -> Iterator[ProviderFinding]:
+    if name not in PLUGINS and name != "*":
+        yield ProviderFinding(
+            "PluginNotSupported",
+            desired.profile(index, *path),
+            f"{name} is not one of the {len(PLUGINS)} plugins that AKS documents as configurable",
+            f"remove it, or {SECONDARY}",
+        )
+
+
+AKS: Final = Provider(
+    "aks",
+    "an object SchedulerConfiguration (aks.azure.com/v1alpha1, preview)",
+    "MicrosoftDocs/azure-aks-docs at fb060ab, articles/aks/configure-aks-scheduler.md",
+    write,
+)

@@ -1,0 +1,183 @@
+"""The scheduler that a provider should run, and the fields of objects that define it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from ...base.findings import Path, format_path
+from ...base.objects import mapping
+from ...controlplane.compose import Composition, compose
+from ...extenders.validate import ExtenderResult
+from ...model.inputs import Inputs
+from ...schedulerconfig.command_line import Flags, parse
+from ...schedulerconfig.feature_gates import FLAG as FEATURE_GATES
+from ...schedulerconfig.feature_gates import Gates, parse_gates
+from ...schedulerconfig.flags import VOID_WITH_CONFIG
+from ...schedulerconfig.override_paths import override_path
+from ...schedulerconfig.schema import API_VERSION, DEFAULT_SCHEDULER, KIND
+
+_KUBE_SCHEDULER: Final = "KubeScheduler/cluster"
+_OVERRIDES: Final[Path] = ("spec", "unsupportedConfigOverrides")
+_NOT_SETTINGS: Final = ("apiVersion", "kind", "profiles", "extenders")
+_TLS_FILES: Final = ("caFile", "certFile", "keyFile")
+_FLAG_FIELDS: Final = {
+    FEATURE_GATES: "spec.featureGates",
+    "bind-address": "spec.bindAddress",
+    "tls-cipher-suites": "spec.tlsSecurityProfile",
+    "tls-min-version": "spec.tlsSecurityProfile",
+    "v": "spec.logLevel",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Desired:
+    """A composed configuration that is valid for `gates.version`.
+
+    Attributes:
+        config: the effective KubeSchedulerConfiguration on a kubeadm cluster.
+        settings: its fields that users set, without profiles and extenders.
+        flags: the flags that users set, without those that a kube-scheduler with --config ignores.
+        gates: version and feature gates of the kube-scheduler.
+        extenders: the SchedulerExtenders that it calls, in the order of `config.extenders`.
+        profile_objects: the names of its SchedulerProfiles.
+        overrides: `spec.unsupportedConfigOverrides` of the KubeScheduler.
+    """
+
+    config: Mapping[str, Any]
+    settings: Mapping[str, Any]
+    flags: Flags
+    gates: Gates
+    extenders: tuple[ExtenderResult, ...] = ()
+    profile_objects: frozenset[str] = frozenset()
+    overrides: Mapping[str, Any] | None = None
+
+    @property
+    def profiles(self) -> Sequence[Mapping[str, Any]]:
+        """Its profiles; a kube-scheduler without profiles has that of default-scheduler."""
+        profiles: Sequence[Mapping[str, Any]] = self.config.get("profiles") or [
+            {"schedulerName": DEFAULT_SCHEDULER}
+        ]
+        return profiles
+
+    def document(self, keys: Mapping[str, Any]) -> dict[str, Any]:
+        """A KubeSchedulerConfiguration with these fields."""
+        return {"apiVersion": API_VERSION, "kind": KIND, **keys}
+
+    def with_kubeconfig(self, path: str) -> dict[str, Any]:
+        """The whole configuration for a kube-scheduler whose kubeconfig is at `path`.
+
+        A kube-scheduler with `--config` ignores `--kubeconfig` (cmd/kube-scheduler/app/options,
+        Kubernetes 1.36), so the file must have it.
+        """
+        connection = {**mapping(self.config.get("clientConnection")), "kubeconfig": path}
+        return {**self.config, "clientConnection": connection}
+
+    def setting(self, *path: str | int) -> str:
+        """The field that sets a field of `config`."""
+        found = override_path(path, self.config, self.overrides) if self.overrides else None
+        return f"{_KUBE_SCHEDULER} {format_path((*_OVERRIDES, *(found or path)))}"
+
+    def flag(self, name: str) -> str:
+        """The field that sets a flag."""
+        field = _FLAG_FIELDS.get(name)
+        arguments = mapping(mapping(self.overrides).get("arguments"))
+        if field is None or name in arguments:
+            field = format_path((*_OVERRIDES, "arguments", name))
+        return f"{_KUBE_SCHEDULER} {field}"
+
+    def profile(self, index: int, *path: str | int) -> str:
+        """The field that sets a field of a profile."""
+        name = scheduler_name(self.profiles[index])
+        if name in self.profile_objects:
+            return f"SchedulerProfile/{name} {format_path(('spec', *path))}"
+        whole: Path = ("profiles", index, *path)
+        if override_path(whole, self.config, self.overrides) is not None:
+            return self.setting(*whole)
+        return "Scheduler/cluster spec.profile"
+
+    def extender(self, index: int) -> str:
+        """The object that sets an entry of `extenders`."""
+        if index < len(self.extenders):
+            return f"SchedulerExtender/{self.extenders[index].name} spec"
+        return self.setting("extenders", index)
+
+
+def read_desired(inputs: Inputs, composition: Composition) -> Desired:
+    """What users set beyond the defaults of the platform; `composition` is valid."""
+    config = mapping(composition.config)
+    defaults = compose(
+        Inputs(inputs.platform, inputs.operand_version, {"spec": {}}, {"spec": {}}, planned=True)
+    )
+    flags = parse(composition.arguments)
+    usual = parse(defaults.arguments)
+    own = {
+        name: values
+        for name, values in flags.items()
+        if usual.get(name) != values and name not in VOID_WITH_CONFIG
+    }
+    called = tuple(
+        sorted(
+            (
+                each
+                for each in (*composition.extenders, *composition.leaving)
+                if each.entry is not None
+            ),
+            key=lambda each: each.name,
+        )
+    )
+    explicit = parse_gates(flags.get(FEATURE_GATES, ()))
+    return Desired(
+        config,
+        _beyond(config, mapping(defaults.config)),
+        own,
+        Gates(inputs.operand_version, explicit),
+        called,
+        frozenset(each.name for each in composition.results),
+        inputs.spec.get("unsupportedConfigOverrides"),
+    )
+
+
+def named_files(desired: Desired) -> tuple[str, ...]:
+    """The files on the node that the configuration and the flags name, without the kubeconfig."""
+    found = [
+        str(path)
+        for extender in desired.config.get("extenders") or ()
+        for key, path in mapping(extender.get("tlsConfig")).items()
+        if key in _TLS_FILES and path
+    ]
+    for name, values in desired.flags.items():
+        if name.endswith("-file"):
+            found += values
+    return tuple(dict.fromkeys(path for path in found if path.startswith("/")))
+
+
+def without_agents(desired: Desired) -> Desired:
+    """Without the entries of agents, which only the operator starts."""
+    kept = [index for index, each in enumerate(desired.extenders) if each.agent is None]
+    entries = desired.config.get("extenders") or []
+    extenders = [entries[index] for index in kept] + list(entries[len(desired.extenders) :])
+    config = {key: value for key, value in desired.config.items() if key != "extenders"}
+    if extenders:
+        config["extenders"] = extenders
+    return replace(
+        desired, config=config, extenders=tuple(desired.extenders[index] for index in kept)
+    )
+
+
+def scheduler_name(profile: Mapping[str, Any]) -> str:
+    """The schedulerName of a profile."""
+    return str(profile.get("schedulerName") or DEFAULT_SCHEDULER)
+
+
+def _beyond(config: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields that differ from the defaults; objects are compared field by field."""
+    found: dict[str, Any] = {}
+    for key, value in config.items():
+        usual = defaults.get(key)
+        if key in _NOT_SETTINGS or value == usual:
+            continue
+        both = isinstance(value, Mapping) and isinstance(usual, Mapping)
+        found[key] = _beyond(value, mapping(usual)) if both else value
+    return found

@@ -1,0 +1,128 @@
+"""EKS: the scoring strategy of NodeResourcesFit, as a parameter of the cluster.
+
+Source: the model of the EKS API, 2017-11-01, in botocore 1.44.8 (2026-11-20), shapes
+KubeSchedulerConfigRequest, NodeResourcesFitConfig, ScoringStrategy and ResourceWeight. A weight is
+1 to 100, as in kube-scheduler. DescribeClusterVersions returns the resources and weights that one
+version of Kubernetes allows; they are not known here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from ...base.findings import format_path
+from ...base.objects import mapping
+from ...schedulerconfig.schema import DEFAULT_SCHEDULER
+from ...schedulerconfig.versions import Version
+from .desired import Desired, scheduler_name
+from .profile_differences import FIT, plugin_arguments, profile_differences
+from .provider import Provider, ProviderFile, ProviderFinding, ProviderOutput
+from .unsupported import (
+    SECONDARY,
+    unsupported_agents,
+    unsupported_extenders,
+    unsupported_flags,
+    unsupported_profiles,
+    unsupported_settings,
+)
+
+_EKS: Final = "EKS"
+STRATEGIES: Final = ("LeastAllocated", "MostAllocated")
+MOST_RESOURCES: Final = 100
+
+
+def write(desired: Desired, _: Version | None) -> ProviderOutput:
+    """The parameter kubeSchedulerConfig of UpdateClusterConfig and CreateCluster."""
+    taken = default_profile(desired)
+    profile = desired.profiles[taken] if taken >= 0 else {}
+    wanted = mapping(plugin_arguments(profile).get(FIT, {}).get("scoringStrategy"))
+    strategy: dict[str, Any] = {"type": wanted.get("type") or STRATEGIES[0]}
+    if wanted.get("resources"):
+        strategy["resources"] = [
+            {"name": each.get("name"), "weight": each.get("weight") or 1}
+            for each in wanted["resources"]
+        ]
+    findings = list(_strategy(desired, taken, strategy))
+    if any(each.reason == "StrategyNotSupported" for each in findings):
+        strategy = {"type": STRATEGIES[0]}
+    else:
+        findings += _differences(desired, taken, strategy)
+    findings += unsupported_profiles(desired, _EKS, taken)
+    findings += unsupported_settings(desired, _EKS)
+    findings += unsupported_agents(desired)
+    findings += unsupported_extenders(desired, _EKS)
+    findings += unsupported_flags(desired, _EKS)
+    file = ProviderFile(
+        "eks-cluster-config.yaml",
+        "aws eks update-cluster-config --name CLUSTER --cli-input-yaml file://FILE",
+        {"kubeSchedulerConfig": {"nodeResourcesFit": {"scoringStrategy": strategy}}},
+    )
+    return ProviderOutput((file,), tuple(findings))
+
+
+def default_profile(desired: Desired) -> int:
+    """The index of default-scheduler's profile; -1 without one."""
+    for index, profile in enumerate(desired.profiles):
+        if scheduler_name(profile) == DEFAULT_SCHEDULER:
+            return index
+    return -1
+
+
+def _strategy(
+    desired: Desired, index: int, strategy: Mapping[str, Any]
+) -> Iterator[ProviderFinding]:
+    if strategy["type"] not in STRATEGIES:
+        yield _finding(
+            desired,
+            index,
+            "StrategyNotSupported",
+            f"EKS takes the scoring strategies {' and '.join(STRATEGIES)}, not {strategy['type']}",
+            "type",
+        )
+        return
+    resources = strategy.get("resources") or ()
+    if len(resources) > MOST_RESOURCES:
+        yield _finding(
+            desired,
+            index,
+            "ResourcesNotSupported",
+            f"EKS takes {MOST_RESOURCES} resources, and these are {len(resources)}",
+            "resources",
+        )
+
+
+def _finding(
+    desired: Desired, index: int, reason: str, message: str, *below: str | int
+) -> ProviderFinding:
+    configs = desired.profiles[index].get("pluginConfig") or ()
+    at = next(at for at, each in enumerate(configs) if each.get("name") == FIT)
+    path = desired.profile(index, "pluginConfig", at, "args", "scoringStrategy", *below)
+    return ProviderFinding(reason, path, message, f"change it, or {SECONDARY}")
+
+
+def _differences(
+    desired: Desired, index: int, strategy: Mapping[str, Any]
+) -> Iterator[ProviderFinding]:
+    """Everything in the profile besides the scoring strategy."""
+    if index < 0:
+        return
+    profile = desired.profiles[index]
+    args = {"scoringStrategy": strategy}
+    taken = {"pluginConfig": [{"name": FIT, "args": args}]}
+    for each in profile_differences(profile, taken, desired.gates):
+        yield ProviderFinding(
+            "ProfileDiffers",
+            desired.profile(index, *each.path),
+            f"EKS takes the scoring strategy of {FIT} only, so it ignores {format_path(each.path)} "
+            f"({each.text})",
+            f"remove it, or {SECONDARY}",
+        )
+
+
+EKS: Final = Provider(
+    "eks",
+    "the parameter kubeSchedulerConfig of a cluster",
+    "the EKS API 2017-11-01 as in botocore 1.44.8, shape KubeSchedulerConfigRequest",
+    write,
+)

@@ -1,0 +1,92 @@
+"""Karpenter: the default topology spread constraints with which it simulates.
+
+Source: kubernetes-sigs/karpenter at 65fc694 (2026-08-20), SchedulerConfiguration in
+pkg/operator/options/options.go: the flag --scheduler-config, the variable SCHEDULER_CONFIG, and
+settings.schedulerConfig of the chart in kwok/charts. 1.14.1, the newest tag of that source, has
+none of these and simulates without a scheduler configuration. The constraints apply to Pods of
+every schedulerName; nothing else of a scheduler's configuration matters to Karpenter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from ...schedulerconfig.versions import Version
+from .desired import Desired, scheduler_name
+from .profile_differences import SPREAD, filtering_profile, plugin_arguments, profile_differences
+from .provider import Provider, ProviderFile, ProviderFinding, ProviderOutput
+from .unsupported import unsimulated_filters
+
+NEWEST_WITHOUT: Final = Version(1, 14)
+SIMULATED: Final = ("preFilter", "filter")
+_FIELDS: Final = (
+    "maxSkew",
+    "topologyKey",
+    "whenUnsatisfiable",
+    "minDomains",
+    "nodeAffinityPolicy",
+    "nodeTaintsPolicy",
+)
+"""The fields of a constraint that Karpenter takes and kube-scheduler allows here."""
+
+
+def write(desired: Desired, release: Version | None) -> ProviderOutput:
+    """The value of --scheduler-config, from the first profile."""
+    constraints = _constraints(desired.profiles[0])
+    content: dict[str, Any] = {}
+    if constraints:
+        kept = [{key: each[key] for key in _FIELDS if key in each} for each in constraints]
+        content = {"podTopologySpread": {"defaultConstraints": kept}}
+    file = ProviderFile(
+        "karpenter-scheduler-config.yaml",
+        "the value of Karpenter's environment variable SCHEDULER_CONFIG",
+        content,
+    )
+    findings = list(unsimulated_filters(desired, "Karpenter"))
+    if constraints and release is not None and release < Version(1, NEWEST_WITHOUT.minor + 1):
+        findings.insert(0, _too_old(desired, release))
+    return ProviderOutput((file,), (*findings, *_profiles(desired, constraints)))
+
+
+def _constraints(profile: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    constraints: Sequence[Mapping[str, Any]] = (
+        plugin_arguments(profile).get(SPREAD, {}).get("defaultConstraints") or ()
+    )
+    return constraints
+
+
+def _too_old(desired: Desired, release: Version) -> ProviderFinding:
+    return ProviderFinding(
+        "VersionNotSupported",
+        desired.profile(0, "pluginConfig"),
+        f"Karpenter {release.short} takes no default constraints",
+        "upgrade Karpenter, or set topologySpreadConstraints in Pods",
+    )
+
+
+def _profiles(
+    desired: Desired, constraints: Sequence[Mapping[str, Any]]
+) -> Iterator[ProviderFinding]:
+    """Profiles for which a node is feasible under other conditions than in the simulation."""
+    args = {"defaultingType": "List", "defaultConstraints": list(constraints)}
+    simulated = filtering_profile({"pluginConfig": [{"name": SPREAD, "args": args}]})
+    for index, profile in enumerate(desired.profiles):
+        filtering = filtering_profile(profile)
+        for each in profile_differences(filtering, simulated, desired.gates, SIMULATED):
+            yield ProviderFinding(
+                "ProfileNotSimulated",
+                desired.profile(index, *each.path),
+                f'Karpenter simulates Pods of "{scheduler_name(profile)}" with default filters and '
+                f"the constraints of the first profile, which differ: here {each.text}",
+                "use the default filters, and the same constraints in all profiles",
+            )
+
+
+KARPENTER: Final = Provider(
+    "karpenter",
+    "the value of --scheduler-config: default topology spread constraints",
+    "kubernetes-sigs/karpenter at 65fc694, pkg/operator/options/options.go",
+    write,
+    kubernetes_releases=False,
+)

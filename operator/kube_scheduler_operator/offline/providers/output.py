@@ -1,0 +1,62 @@
+"""From objects to what a provider takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from ...base import names
+from ...base.findings import Finding, Problem, Severity
+from ...controlplane.compose import Composition
+from ...model.inputs import Inputs
+from ...schedulerconfig.versions import Version
+from .desired import read_desired
+from .provider import Provider, ProviderFinding, ProviderOutput
+
+_OF_THE_OPERATOR: Final = names.OVERRIDES_UPGRADEABLE
+"""The condition whose message is about the operator's own clusters."""
+
+
+def provider_output(
+    provider: Provider,
+    release: Version | None,
+    inputs: Inputs,
+    composition: Composition,
+    beside: Iterable[str] = (),
+) -> ProviderOutput:
+    """The provider's files and all findings; without files if kube-scheduler would not start.
+
+    `beside` has the objects that the operator runs beside a provider's scheduler, as `Kind/name`.
+    """
+    findings = [*_composed(composition), *_beside(beside, provider)]
+    if composition.blocking:
+        return ProviderOutput((), tuple(findings))
+    output = provider.write(read_desired(inputs, composition), release)
+    return ProviderOutput(output.files, (*findings, *output.findings))
+
+
+def _composed(composition: Composition) -> Iterator[ProviderFinding]:
+    for finding in composition.findings:
+        if finding.condition != _OF_THE_OPERATOR:
+            degraded = finding.blocking or finding.condition.endswith("Degraded")
+            yield _from(finding, error=degraded)
+    for result in (*composition.results, *composition.extenders):
+        for finding in result.warnings:
+            yield _from(finding, error=False)
+
+
+def _from(finding: Finding, *, error: bool) -> ProviderFinding:
+    wrong, fix = Problem(finding.reason, (), finding.message).parts
+    severity: Severity = "error" if error else "warning"
+    return ProviderFinding(finding.reason, finding.path, wrong, fix, severity)
+
+
+def _beside(objects: Iterable[str], provider: Provider) -> Iterator[ProviderFinding]:
+    for each in objects:
+        yield ProviderFinding(
+            "RunsInTheCluster",
+            each,
+            f"the operator runs it in the cluster; it is not a part of what {provider.name} takes",
+            "apply it to the cluster",
+            "warning",
+        )

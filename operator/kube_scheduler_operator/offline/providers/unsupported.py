@@ -1,0 +1,98 @@
+"""Findings about settings that a provider does not take, in one form for all providers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any, Final
+
+from ...base.findings import Path, listing
+from .desired import Desired, scheduler_name
+from .provider import ProviderFinding
+
+SECONDARY: Final = "run the profile in a SecondaryScheduler"
+_REMOVE: Final = "remove it, or use a SecondaryScheduler, which takes it"
+
+
+def unsupported_agents(desired: Desired) -> Iterator[ProviderFinding]:
+    """Agents of SchedulerExtenders: only the operator starts them, beside its own schedulers."""
+    for each in desired.extenders:
+        if each.agent is not None:
+            yield ProviderFinding(
+                "AgentNotSupported",
+                f"SchedulerExtender/{each.name} spec.agent",
+                "the operator runs agents beside its own schedulers only",
+                "set spec.scheduler to a SecondaryScheduler, or use spec.url and run the extender "
+                "yourself",
+            )
+
+
+def unsupported_extenders(desired: Desired, provider: str) -> Iterator[ProviderFinding]:
+    """Extenders, for a provider that takes none; agents have a finding of their own."""
+    for index in range(len(desired.config.get("extenders") or ())):
+        if index < len(desired.extenders) and desired.extenders[index].agent is not None:
+            continue
+        yield ProviderFinding(
+            "ExtenderNotSupported",
+            desired.extender(index),
+            f"{provider} takes no extenders",
+            "set spec.scheduler of the SchedulerExtender to a SecondaryScheduler",
+        )
+
+
+def unsimulated_filters(desired: Desired, autoscaler: str) -> Iterator[ProviderFinding]:
+    """Extenders that filter, for an autoscaler, which calls none; scores do not matter to it."""
+    for index, extender in enumerate(desired.config.get("extenders") or ()):
+        if extender.get("filterVerb"):
+            yield ProviderFinding(
+                "ExtenderNotSimulated",
+                desired.extender(index),
+                f"{autoscaler} calls no extenders, so it counts on nodes that this filter rejects, "
+                "and does not add others",
+                "let the extender score instead of filter",
+            )
+
+
+def unsupported_settings(
+    desired: Desired, provider: str, taken: Collection[str] = ()
+) -> Iterator[ProviderFinding]:
+    """Fields of the configuration other than `taken`."""
+    for path in _leaves(desired.settings, lambda key: key in taken):
+        takes = f"{provider} takes {listing(taken)} only" if taken else f"{provider} does not take"
+        message = takes if taken else f"{takes} this field"
+        yield ProviderFinding("FieldNotSupported", desired.setting(*path), message, _REMOVE)
+
+
+def unsupported_flags(
+    desired: Desired, provider: str, taken: Collection[str] = ()
+) -> Iterator[ProviderFinding]:
+    """Flags other than `taken`."""
+    for name in desired.flags:
+        if name not in taken:
+            yield ProviderFinding(
+                "FlagNotSupported",
+                desired.flag(name),
+                f"{provider} does not take the flag {'-' if len(name) == 1 else '--'}{name}",
+                _REMOVE,
+            )
+
+
+def unsupported_profiles(desired: Desired, provider: str, taken: int) -> Iterator[ProviderFinding]:
+    """All profiles except the one with the index `taken`."""
+    for index, profile in enumerate(desired.profiles):
+        if index != taken:
+            yield ProviderFinding(
+                "ProfileNotSupported",
+                desired.profile(index),
+                f'{provider} does not take the profile "{scheduler_name(profile)}"',
+                SECONDARY,
+            )
+
+
+def _leaves(value: Mapping[str, Any], skip: Callable[[str], bool], at: Path = ()) -> Iterator[Path]:
+    for key, each in value.items():
+        if not at and skip(key):
+            continue
+        if isinstance(each, Mapping) and each:
+            yield from _leaves(each, skip, (*at, key))
+        else:
+            yield (*at, key)

@@ -1,0 +1,39 @@
+"""Values as YAML that kube-scheduler and kubectl read as the same values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+
+class BlockText(str):
+    """A text of several lines that is written as a literal block."""
+
+    __slots__ = ()
+
+
+def yaml_text(documents: Iterable[Any]) -> str:
+    """YAML that kube-scheduler and kubectl read as these values, without anchors.
+
+    PyYAML leaves strings unquoted that are booleans or numbers to them, such as `y` and `1e1`.
+    """
+    import yaml
+
+    from .source_values import scalar
+    from .source_yaml import Scalar
+
+    class Dumper(yaml.SafeDumper):
+        def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002  # PyYAML's signature
+            return True
+
+    def represent(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+        read = scalar(Scalar(0, text))
+        style = None if "\n" in text or read == text else "'"
+        return dumper.represent_scalar("tag:yaml.org,2002:str", text, style)
+
+    def represent_block(dumper: yaml.SafeDumper, text: BlockText) -> yaml.ScalarNode:
+        return dumper.represent_scalar("tag:yaml.org,2002:str", text, "|")
+
+    Dumper.add_representer(str, represent)
+    Dumper.add_representer(BlockText, represent_block)
+    return yaml.dump_all(documents, None, Dumper, sort_keys=False, allow_unicode=True)
