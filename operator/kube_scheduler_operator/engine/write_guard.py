@@ -69,7 +69,7 @@ class WriteGuard:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._written: dict[tuple[ObjectRef, str | None], Mapping[str, Any]] = {}
+        self._written: dict[tuple[ObjectRef, str | None], Object] = {}
         self._disputes: dict[tuple[ObjectRef, Futility], _Dispute] = {}
         self._buckets: dict[ObjectRef, TokenBucket] = {}
         self._wanted: set[ObjectRef] = set()
@@ -109,9 +109,9 @@ class WriteGuard:
         subresource = getattr(action, "subresource", None)
         body, got = _fields(action.obj, subresource), _fields(answer, subresource)
         changes = self._changes(action, stored)
-        before = self._written.get((ref, subresource))
+        before = self._before(ref, subresource)
         self._uids[ref] = _uid(answer)
-        self._remember(ref, subresource, got)
+        self._remember(ref, subresource, answer)
         lost = frozenset(field for field in changes if got.get(field) != body.get(field))
         reverted = frozenset(
             field
@@ -212,7 +212,7 @@ class WriteGuard:
     def _disturbed(self, action: Action, stored: Object | None) -> bool:
         """Whether another client wrote the fields, or deleted the object, since it was written."""
         subresource = getattr(action, "subresource", None)
-        before = self._written.get((action.resource.ref(action.obj), subresource))
+        before = self._before(action.resource.ref(action.obj), subresource)
         if before is None or isinstance(action, Delete):
             return False
         if stored is None:
@@ -232,9 +232,17 @@ class WriteGuard:
         fields |= old.fields
         self._disputes[ref, why] = _Dispute(fields, failures, until, manager=old.manager)
 
-    def _remember(
-        self, ref: ObjectRef, subresource: str | None, written: Mapping[str, Any]
-    ) -> None:
+    def _before(self, ref: ObjectRef, subresource: str | None) -> dict[str, Any] | None:
+        """The fields that were written last; None if that is not known."""
+        written = self._written.get((ref, subresource))
+        return None if written is None else _fields(written, subresource)
+
+    def _remember(self, ref: ObjectRef, subresource: str | None, answer: Object) -> None:
+        """Remember an answer; its values are those of the object in the store, not copies."""
+        part = ("status",) if subresource == "status" else tuple(answer.keys() - {"status"})
+        written = {key: answer[key] for key in part if key in answer}
+        metadata = answer["metadata"]
+        written["metadata"] = {key: metadata[key] for key in _METADATA if key in metadata}
         self._written.pop((ref, subresource), None)
         self._written[ref, subresource] = written
         if len(self._written) > _REMEMBERED:

@@ -186,3 +186,11 @@ def test_messages_name_object_field_and_fix(
     text = message(FutileWrite(ref, why, fields, "argocd"))
     for word in ("KubeScheduler cluster", *words):
         assert word in text
+
+
+def test_what_was_written_is_remembered_without_a_copy(bench: Bench) -> None:
+    """Of thousands of objects, copies would be as large as the store."""
+    status = {"conditions": [{"type": "Available", "message": "m" * 1000}], "nodes": {"a": 1}}
+    bench.write(status)
+    (written,) = bench.guard._written.values()
+    assert written["status"] is bench.stored["status"]
