@@ -94,14 +94,16 @@ class Intake:
         before = self._store.get(resource.ref(obj))
         selectors = self._platform.node_selectors
         if resource == kinds.NODES and before is None and not is_control_plane(obj, selectors):
-            return  # a large cluster has thousands of workers; none of them matters here
+            return  # it has lost the label
         if resource == kinds.NODES and kind == "DELETED":
             self.node_left = self._now()
             self.clocks.forget(obj["metadata"]["name"])
         elif kind != "DELETED":
             self.clocks.observe(resource, before, obj)
-        update = self._store.remove if kind == "DELETED" else self._store.put
-        changed = update(resource, obj)
+        if kind == "DELETED":
+            changed = self._store.remove(resource, obj)
+        else:
+            changed = self._store.put(resource, obj, may_return=resource == kinds.NODES)
         if resource == kinds.SECONDARY_SCHEDULERS and kind != "DELETED":
             for namespace in self._namespaces:
                 key = (namespace, obj["metadata"]["name"])

@@ -49,7 +49,7 @@ def watches(platform: Platform, secondary: Sequence[str] | None = None) -> tuple
         WatchSpec(kinds.SCHEDULER_PROFILES, optional=True),
         WatchSpec(kinds.SCHEDULER_EXTENDERS, optional=True),
         WatchSpec(kinds.CLUSTER_OPERATORS, field_selector=f"metadata.name={names.CLUSTEROPERATOR}"),
-        WatchSpec(kinds.NODES),
+        _control_plane_nodes(platform),
         WatchSpec(kinds.CONFIG_MAPS, target, label_selector=_MANAGED),
         WatchSpec(kinds.SERVICE_ACCOUNTS, target, label_selector=_MANAGED),
         WatchSpec(kinds.DISRUPTION_BUDGETS, target, label_selector=_MANAGED),
@@ -98,6 +98,12 @@ def watches(platform: Platform, secondary: Sequence[str] | None = None) -> tuple
             WatchSpec(kinds.SECRETS, credentials.namespace, field_selector=certificate),
         ]
     return tuple(specs)
+
+
+def _control_plane_nodes(platform: Platform) -> WatchSpec:
+    """Nodes with one of the platform's labels: a large cluster has thousands of others."""
+    first, *others = platform.node_selectors
+    return WatchSpec(kinds.NODES, label_selector=first, or_label_selectors=tuple(others))
 
 
 def is_control_plane(node: Object, selectors: tuple[str, ...]) -> bool:

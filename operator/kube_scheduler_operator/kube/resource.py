@@ -119,6 +119,7 @@ class WatchSpec:
         resource: the kind.
         namespace: None for cluster-scoped kinds, or for all namespaces.
         label_selector: e.g. "app=installer".
+        or_label_selectors: further ones; it is enough that one of them selects an object.
         field_selector: e.g. "metadata.name=cluster".
         optional: do not wait for the kind if the API server does not serve it.
     """
@@ -128,6 +129,7 @@ class WatchSpec:
     label_selector: str | None = None
     field_selector: str | None = None
     optional: bool = False
+    or_label_selectors: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.namespace and not self.resource.namespaced:

@@ -90,8 +90,12 @@ class Store:
         self._deleted: OrderedDict[ObjectRef, tuple[str, int]] = OrderedDict()
         self._listed: set[Stream] = set()
 
-    def put(self, resource: Resource, obj: Fields) -> bool:
+    def put(self, resource: Resource, obj: Fields, *, may_return: bool = False) -> bool:
         """Store `obj`, from a watch event or the response to a write, unless a newer one is known.
+
+        With `may_return`, an object whose deletion is known may come back: a watch with a label
+        selector reports that it lost the label as a deletion. For kinds that the operator does not
+        write, whose objects come from watches only.
 
         Returns:
             Whether the store changed.
@@ -104,7 +108,12 @@ class Store:
         deleted_uid, deleted_version = self._deleted.get(ref, ("", -1))
         # A uid never returns, whatever the version: the response to a write that raced with the
         # deletion can have a version that no watch delivers.
-        if deleted_uid and (_uid(obj) == deleted_uid or version <= deleted_version):
+        if deleted_uid and _uid(obj) == deleted_uid and may_return:
+            # With one change it may leave one selector and enter another one.
+            deleted_version -= 1
+        elif deleted_uid and _uid(obj) == deleted_uid:
+            return False
+        if deleted_uid and version <= deleted_version:
             return False
         self._writable(resource)[ref] = _slim(obj)
         return True

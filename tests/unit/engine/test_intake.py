@@ -306,6 +306,23 @@ def test_node_may_gain_and_lose_its_control_plane_role(harness: Harness) -> None
     assert set(harness.snapshot().nodes) == {"a"}
 
 
+def test_node_whose_label_comes_back_is_back(harness: Harness) -> None:
+    """The watch selects by label, so it reports a lost label as a deletion."""
+    labels = {"node-role.kubernetes.io/control-plane": ""}
+    metadata = {"name": "a", "uid": "u", "labels": labels}
+    harness.event(NODES, "ADDED", {"metadata": metadata})
+    harness.event(NODES, "DELETED", {"metadata": {"name": "a", "uid": "u"}})
+    assert harness.snapshot().nodes == {}
+    harness.event(NODES, "ADDED", {"metadata": metadata})
+    assert set(harness.snapshot().nodes) == {"a"}
+
+
+@pytest.mark.parametrize("platform", [KUBEADM, OPENSHIFT], ids=lambda platform: platform.name)
+def test_only_control_plane_nodes_are_watched(platform: Platform) -> None:
+    (watch,) = (each for each in watches(platform) if each.resource == NODES)
+    assert (watch.label_selector, *watch.or_label_selectors) == platform.node_selectors
+
+
 def test_snapshot_is_immutable(harness: Harness) -> None:
     harness.event(CONFIG_MAPS, "ADDED", config_map("a"))
     snapshot = harness.snapshot()

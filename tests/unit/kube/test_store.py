@@ -63,6 +63,17 @@ def test_order_of_events_does_not_matter(steps, expected):
     assert held(store) == expected
 
 
+@pytest.mark.parametrize(
+    ("version", "back"), [(6, False), (7, True), (8, True)], ids=["late", "same-change", "later"]
+)
+def test_object_that_left_a_selection_may_return(version, back):
+    store = Store()
+    store.put(CONFIG_MAPS, config(5))
+    store.remove(CONFIG_MAPS, config(7))
+    assert store.put(CONFIG_MAPS, config(version), may_return=True) is back
+    assert (held(store) is not None) is back
+
+
 @given(st.permutations(range(7)))
 def test_any_order_of_the_events_of_one_object_has_the_same_result(order):
     """An object and its successor: the last change wins in every order of delivery."""

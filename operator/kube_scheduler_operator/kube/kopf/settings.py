@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from ...base.backoff import Backoff
+from ..client import PAGE
 from ..credentials import Access, Credentials
 from ..errors import CredentialsError
 from .imports import LOGGERS, kopf
@@ -113,6 +114,7 @@ def configure(settings: kopf.OperatorSettings, tuning: Tuning) -> None:
     settings.peering.standalone = True
     settings.persistence.diffbase_storage = NoDiffBase()
     settings.persistence.progress_storage = NoProgress()
+    settings.watching.chunk_size = PAGE
     settings.watching.server_timeout = tuning.server_timeout
     settings.watching.inactivity_timeout = tuning.inactivity
     settings.watching.reconnect_backoff = tuning.reconnect

@@ -22,6 +22,7 @@ from ..api import Object
 from ..resource import Resource, Stream, WatchSpec
 from .decoding import event_within_limits, install_decoder
 from .imports import check_private_names, infinite_watch, kopf, watching
+from .merging import Selected, merged, quiet_ends
 from .settings import Tuning
 
 _log = logging.getLogger(__name__)
@@ -169,15 +170,21 @@ class Streams:
         delay = 0.0
         while True:
             started = time.monotonic()
-            source = infinite_watch(
-                settings=_narrowed(settings, state.spec),
-                resource=resource,
-                namespace=cast("Any", state.spec.namespace),
-                operator_paused=operator_paused,
-                _iterations=1,
-            )
+            sources = [
+                quiet_ends(
+                    infinite_watch(
+                        settings=_narrowed(settings, state.spec, selector),
+                        resource=resource,
+                        namespace=cast("Any", state.spec.namespace),
+                        operator_paused=operator_paused,
+                        _iterations=1,
+                    ),
+                    self._tuning.quiet,
+                )
+                for selector in (state.spec.label_selector, *state.spec.or_label_selectors)
+            ]
             try:
-                async with aclosing(self._round(state, source)) as events:
+                async with aclosing(self._round(state, merged(sources))) as events:
                     async for event in events:
                         yield event
             except Exception as error:  # one stream must not stop the operator
@@ -188,24 +195,14 @@ class Streams:
             await asyncio.sleep(delay * random.uniform(1.0, 1.25))  # noqa: S311 - jitter
 
     async def _round(
-        self, state: StreamState, source: AsyncIterator[Any]
+        self, state: StreamState, source: AsyncGenerator[tuple[int, Any], None]
     ) -> AsyncGenerator[watching.Bookmark | Object, None]:
         """One list and its watches, with DELETED events for objects that vanished before it."""
         seen: set[tuple[str | None, str]] = set()
+        selected = Selected()
         ticket: Ticket | None = Ticket(lambda: self._listed(state.spec.stream))
-        async with aclosing(cast("Any", source)) as raw_events:
-            while True:
-                # kopf continues a silent watch at its version, which may be one that a restore of
-                # etcd has taken back: then nothing comes before it is reached again. A list ends
-                # that.
-                try:
-                    async with asyncio.timeout(self._tuning.quiet):
-                        event = await anext(raw_events, None)
-                except TimeoutError as error:
-                    text = f"no event and no bookmark within {self._tuning.quiet:g} s"
-                    raise TimeoutError(text) from error
-                if event is None:
-                    return
+        async with aclosing(source) as raw_events:
+            async for index, event in raw_events:
                 state.received()
                 if event is watching.Bookmark.LISTED:
                     for deleted in state.vanished(seen):
@@ -216,7 +213,7 @@ class Streams:
                     ticket = None
                 elif event["type"] == "BOOKMARK":
                     yield event
-                else:
+                elif not selected.remains(index, event):
                     event = event_within_limits(event)
                     if event["type"] is None:
                         seen.add(_key(event["object"]))
@@ -246,7 +243,9 @@ def _dispatch(**kwargs: Any) -> AsyncIterator[Any]:
     return infinite_watch(**kwargs) if streams is None else streams.watch(**kwargs)
 
 
-def _narrowed(settings: kopf.OperatorSettings, spec: WatchSpec) -> kopf.OperatorSettings:
+def _narrowed(
+    settings: kopf.OperatorSettings, spec: WatchSpec, label_selector: str | None
+) -> kopf.OperatorSettings:
     """`settings` with the selectors of one watch; kopf has one selector for all namespaces."""
     unselected = kopf.OperatorSettings().watching
     narrowed = dataclasses.replace(
@@ -254,8 +253,8 @@ def _narrowed(settings: kopf.OperatorSettings, spec: WatchSpec) -> kopf.Operator
         label_selectors=unselected.label_selectors,
         field_selectors=unselected.field_selectors,
     )
-    if spec.label_selector:
-        narrowed.label_selectors[kopf.EVERYTHING] = spec.label_selector
+    if label_selector:
+        narrowed.label_selectors[kopf.EVERYTHING] = label_selector
     if spec.field_selector:
         narrowed.field_selectors[kopf.EVERYTHING] = spec.field_selector
     return dataclasses.replace(settings, watching=narrowed)

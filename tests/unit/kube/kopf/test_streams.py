@@ -214,12 +214,18 @@ def test_each_stream_has_the_selectors_of_its_watch():
     watch = WatchSpec(PODS, "ops", label_selector="a=b", field_selector="metadata.name=x")
     base = kopf.OperatorSettings()
     settings.configure(base, QUICK)
-    narrowed = streams._narrowed(base, watch)
+    narrowed = streams._narrowed(base, watch, watch.label_selector)
     pods = KopfResource(group="", version="v1", plural="pods", namespaced=True)
     assert narrowed.watching.label_selectors.collect(pods) == ["a=b"]
     assert narrowed.watching.field_selectors.collect(pods) == ["metadata.name=x"]
     assert narrowed.watching.server_timeout == base.watching.server_timeout
     assert base.watching.label_selectors.collect(pods) == []
+
+
+def test_lists_are_read_in_pages():
+    base = kopf.OperatorSettings()
+    settings.configure(base, QUICK)
+    assert base.watching.chunk_size == 500
 
 
 def test_settings_make_kopf_only_watch():
