@@ -7,6 +7,7 @@ schedulerName, it never will be.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 from typing import Any, Final
@@ -22,8 +23,26 @@ GRACE_PERIOD: Final = 30.0
 PAGE: Final = 500
 """The number of pods in one list; a cluster with more of them has been warned already."""
 
-PATH: Final = f"/api/v1/pods?fieldSelector=spec.nodeName%3D,status.phase%3DPending&limit={PAGE}"
-"""One page of the pods that have no node."""
+_SELECTOR_LENGTH: Final = 4000
+"""Bytes of the selector in a URL; load balancers refuse URLs of 8 KiB."""
+
+_PLAIN: Final = re.compile(r"[A-Za-z0-9._-]+")
+"""What a field selector needs no escapes for."""
+
+
+def path(served: Iterable[str] = ()) -> str:
+    """One page of the pods that have no node, and no schedulerName in `served`.
+
+    The API server omits pods that wait for a node of a scheduler that is known: in a large cluster
+    thousands of them would fill the page. Names beyond the length of the selector are filtered
+    later, by `without_scheduler`.
+    """
+    selector = "spec.nodeName%3D,status.phase%3DPending"
+    for name in sorted(served):
+        term = f",spec.schedulerName!%3D{name}"
+        if _PLAIN.fullmatch(name) and len(selector) + len(term) <= _SELECTOR_LENGTH:
+            selector += term
+    return f"/api/v1/pods?fieldSelector={selector}&limit={PAGE}"
 
 
 def not_attempted(items: Iterable[Mapping[str, Any]]) -> tuple[PendingPod, ...]:

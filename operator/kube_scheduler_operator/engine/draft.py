@@ -33,6 +33,7 @@ class Draft:
         secondary: all SecondarySchedulers.
         loads: all LoadPolicies.
         pods_without_scheduler: pods whose schedulerName no scheduler serves.
+        served: the schedulerNames that a scheduler serves; None if they are not known.
         diagnoses: conditions about schedulerNames that no scheduler, or an unmanaged one, serves.
         inputs: everything that the control plane's configuration depends on.
         base: its configuration before SchedulerExtenders and SchedulerProfiles.
@@ -55,6 +56,7 @@ class Draft:
     secondary: SecondarySchedulers = field(default_factory=SecondarySchedulers)
     loads: LoadPolicies = field(default_factory=LoadPolicies)
     pods_without_scheduler: tuple[PendingPod, ...] = ()
+    served: frozenset[str] | None = None
     diagnoses: tuple[Condition, ...] = ()
     inputs: Inputs | None = None
     base: Base | None = None

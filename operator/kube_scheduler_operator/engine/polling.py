@@ -34,11 +34,13 @@ class Poller:
     Attributes:
         pods: pods that no scheduler has attempted; empty if pods may not be listed.
         bindings: the processes that bind pods; empty if events may not be listed.
+        served: the schedulerNames that a scheduler serves; pods with them are not listed.
     """
 
     def __init__(self, interval: float, changed: Callable[[], None]) -> None:
         self.pods: tuple[PendingPod, ...] = ()
         self.bindings: tuple[BindingScheduler, ...] = ()
+        self.served: frozenset[str] = frozenset()
         self._interval = interval
         self._changed = changed
         self._reported: OrderedDict[str, None] = OrderedDict()
@@ -52,13 +54,13 @@ class Poller:
             await asyncio.sleep(self._interval)
 
     async def poll_pods(self, api: ApiClient) -> None:
-        """List the pods without a node.
+        """List the pods without a node and with a schedulerName that is not served.
 
         Raises:
             KubeError: the list failed; the previous result stays.
         """
         found = unknown_scheduler_names.not_attempted(
-            (await api.get_path(unknown_scheduler_names.PATH)).get("items") or ()
+            (await api.get_path(unknown_scheduler_names.path(self.served))).get("items") or ()
         )
         # A pod that waits exceeds the grace period later, so each one is a reason to reconcile.
         changed, self.pods = bool(found) or found != self.pods, found

@@ -407,6 +407,8 @@ class Operator:
         try:
             plan = reconcile(snapshot)
             self._poller.report(recorder, plan.pods_without_scheduler)
+            if plan.served is not None:
+                self._poller.served = plan.served
             again = await executor.execute(plan)
         except HistoryRewoundError as error:
             self._rewound(error.evidence)

@@ -88,6 +88,7 @@ def reconcile(snapshot: Snapshot) -> Plan:
         plan,
         write_sets={**secondary.write_sets, **loads.write_sets, **plan.write_sets},
         pods_without_scheduler=draft.pods_without_scheduler,
+        served=draft.served,
         failures=tuple(finding.message for finding in draft.failures),
         requeue_after=soonest(plan.requeue_after, secondary.requeue_after, loads.requeue_after),
     )

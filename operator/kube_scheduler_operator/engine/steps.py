@@ -114,7 +114,7 @@ def diagnose(snapshot: Snapshot, draft: Draft) -> Draft:
         unmanaged_schedulers.condition(unmanaged_schedulers.unmanaged(snapshot, served)),
         *_api_conditions(snapshot),
     )
-    return replace(draft, pods_without_scheduler=pods, diagnoses=found)
+    return replace(draft, pods_without_scheduler=pods, served=frozenset(served), diagnoses=found)
 
 
 def report_unmanaged(snapshot: Snapshot, draft: Draft) -> Draft:

@@ -76,6 +76,7 @@ class Plan:
         write_sets: object -> the writes for it alone. An error in one write set stops neither the
             others nor actions and reports; the next snapshot has it in `write_errors`.
         pods_without_scheduler: pods with an unknown schedulerName; each gets one event.
+        served: the schedulerNames that a scheduler serves; None if they are not known.
         failures: messages of the steps that raised an unexpected error.
     """
 
@@ -85,6 +86,7 @@ class Plan:
     events: tuple[Event, ...] = ()
     write_sets: Mapping[ObjectRef, tuple[Action, ...]] = field(default_factory=dict)
     pods_without_scheduler: tuple[PendingPod, ...] = ()
+    served: frozenset[str] | None = None
     failures: tuple[str, ...] = ()
 
 

@@ -10,10 +10,10 @@ import pytest
 
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.diagnostics.unknown_scheduler_names import (
-    PATH,
     condition,
     event_message,
     not_attempted,
+    path,
     without_scheduler,
 )
 from kube_scheduler_operator.engine.polling import REMEMBERED, Poller
@@ -120,8 +120,34 @@ async def test_a_poll_lists_one_page_and_wakes_on_changes() -> None:
     assert len(wakes) == 2, "a deletion counts as a change"
     await found.poll_pods(api)
     assert len(wakes) == 2
-    assert set(api.requested) == {PATH}
-    assert "limit=500" in PATH
+    assert set(api.requested) == {path()}
+    assert "limit=500" in path()
+
+
+async def test_a_poll_omits_pods_of_known_schedulers() -> None:
+    """Thousands of pods that wait for a node would fill the page, and hide the others."""
+    found = Poller(60, lambda: None)
+    found.served = frozenset({"default-scheduler", "batch"})
+    api: Any = Api([])
+    await found.poll_pods(api)
+    (requested,) = api.requested
+    for name in found.served:
+        assert f",spec.schedulerName!%3D{name}" in requested
+
+
+def test_the_selector_of_a_poll_is_bounded_and_has_no_special_characters() -> None:
+    served = {"a,b", "c=d", "e f", "g&limit=1", *(f"team-{number:04}" for number in range(1000))}
+    selector = path(served).partition("fieldSelector=")[2].partition("&")[0]
+    assert len(selector) < 4100
+    assert "team-0000" in selector
+    for odd in ("a,b", "c=d", "e f"):
+        assert odd not in selector
+    assert path(served).endswith("&limit=500")
+
+
+def test_a_plan_has_the_names_that_are_served(world: World) -> None:
+    world.put()
+    assert world.plan().served == {"default-scheduler", NAME}
 
 
 async def test_a_failed_poll_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
