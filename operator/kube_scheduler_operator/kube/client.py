@@ -128,8 +128,12 @@ class ApiClient:
         *,
         label_selector: str | None = None,
         field_selector: str | None = None,
+        keep: Callable[[Object], Object] = lambda obj: obj,
     ) -> ListResult:
-        """All objects of a kind, in one namespace or (None) in all; read in pages."""
+        """All objects of a kind, in one namespace or (None) in all; read in pages.
+
+        `keep` reduces each object, so that of a large list only one page is in memory as a whole.
+        """
         request = ApiRequest("list", resource.path(namespace), resource, namespace)
         selectors = {
             name: value
@@ -153,7 +157,7 @@ class ApiClient:
             for item in page.get("items") or ():
                 item.setdefault("apiVersion", resource.api_version)
                 item.setdefault("kind", resource.kind)
-                items.append(item)
+                items.append(keep(item))
             metadata = page.get("metadata") or {}
             if not metadata.get("continue"):
                 return ListResult(items, str(metadata.get("resourceVersion") or ""))

@@ -156,6 +156,21 @@ async def test_list_is_complete_selected_and_typed(api, client, monkeypatch):
     assert len(api.seen) == 3
 
 
+async def test_objects_of_a_page_are_reduced_before_the_next_page_is_read(api, client, monkeypatch):
+    monkeypatch.setattr("kube_scheduler_operator.kube.client.PAGE", 2)
+    for name in "abcde":
+        api.put(CONFIG_MAPS, name, "ops")
+    pages: list[int] = []
+
+    def name_of(obj):
+        pages.append(len(api.seen))
+        return {"name": obj["metadata"]["name"], "kind": obj["kind"]}
+
+    found = await client.list(CONFIG_MAPS, "ops", keep=name_of)
+    assert found.items == [{"name": name, "kind": "ConfigMap"} for name in "abcde"]
+    assert pages == [1, 1, 2, 2, 3]
+
+
 async def test_list_with_expired_pages_is_repeated_without_pages(api, client, monkeypatch):
     monkeypatch.setattr("kube_scheduler_operator.kube.client.PAGE", 2)
     for name in "abcde":

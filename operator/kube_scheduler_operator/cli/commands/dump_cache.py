@@ -20,7 +20,14 @@ from ...kube.errors import NotFound
 from ...kube.resource import NODES, PODS
 from ...model import operand_pods
 from ...schedulerconfig.schema import DEFAULT_SCHEDULER
-from ..lib.cache_dump import CacheDump, differences, document, parse, render
+from ..lib.cache_dump import (
+    CacheDump,
+    compared_fields,
+    differences,
+    document,
+    parse,
+    render,
+)
 from ..lib.compare import parse_revision
 from ..lib.connection import run_connected
 from ..lib.errors import CommandError
@@ -70,8 +77,8 @@ def run(args: argparse.Namespace) -> int:
         scheduler = operand_on(pods, node)
         image = args.image or await _image(api, platform, node)
         dump = await _dump(api, scheduler, signal_pod(platform, scheduler, image))
-        nodes = await api.list(NODES)
-        everything = await api.list(PODS)
+        nodes = await api.list(NODES, keep=compared_fields)
+        everything = await api.list(PODS, keep=compared_fields)
         names = [each["metadata"]["name"] for each in nodes.items]
         different = differences(
             dump, names, everything.items, await _profiles(api, platform, scheduler)

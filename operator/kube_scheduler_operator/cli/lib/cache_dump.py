@@ -201,6 +201,16 @@ def _pods(lines: Iterable[str]) -> Iterable[CachedPod]:
 # --- against the API --------------------------------------------------------------------------
 
 
+def compared_fields(obj: Mapping[str, Any]) -> dict[str, Any]:
+    """What `differences` needs of a Pod or Node; a large cluster has 100,000 Pods of some kB."""
+    metadata, spec, status = obj["metadata"], obj.get("spec") or {}, obj.get("status") or {}
+    return {
+        "metadata": {key: metadata[key] for key in ("namespace", "name", "uid") if key in metadata},
+        "spec": {key: spec[key] for key in ("nodeName", "schedulerName") if key in spec},
+        "status": {"phase": status.get("phase")},
+    }
+
+
 def differences(
     dump: CacheDump,
     nodes: Iterable[str],

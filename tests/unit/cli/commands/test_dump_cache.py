@@ -19,6 +19,7 @@ from kube_scheduler_operator.cli.lib.cache_dump import (
     CachedNode,
     CachedPod,
     CacheDump,
+    compared_fields,
     differences,
     parse,
     render,
@@ -139,6 +140,13 @@ RIGHT = (pod("u1", "a"), pod("u2", phase="Pending"))
 )  # fmt: skip
 def test_what_differs_from_the_api(nodes: str, pods: tuple[Any, ...], output: list[str]) -> None:
     assert differences(DUMP, nodes, pods, ["default-scheduler"]) == output
+    reduced = map(compared_fields, pods)
+    assert differences(DUMP, nodes, reduced, ["default-scheduler"]) == output
+
+
+def test_of_a_pod_only_the_compared_fields_are_in_memory() -> None:
+    large = builders.pod("a", metadata={"annotations": {"note": "x" * 10_000}})
+    assert len(str(compared_fields(large))) < 500
 
 
 def test_a_pod_that_runs_and_still_waits() -> None:
