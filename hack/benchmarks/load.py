@@ -53,7 +53,7 @@ def measure(sandbox: Sandbox, nodes: int, minutes: float) -> Iterator[Row]:
         annotator = processes.start_annotator()
         exporter = processes.start_exporter()
         begun = time.monotonic()
-        yield from _first_cycle(annotator)
+        yield from first_cycle(annotator)
         # The first cycle writes everything once; what follows is the steady state.
         writes, cpu, cpu_exporter = _patches(sandbox), _cpu(annotator), _cpu(exporter)
         since, cycles = time.monotonic(), []
@@ -80,7 +80,8 @@ def measure(sandbox: Sandbox, nodes: int, minutes: float) -> Iterator[Row]:
         processes.stop()
 
 
-def _first_cycle(annotator: subprocess.Popen[bytes]) -> Iterator[Row]:
+def first_cycle(annotator: subprocess.Popen[bytes]) -> Iterator[Row]:
+    """Wait for it; how long it took."""
     until(lambda: _metric("load_annotator_first_cycle_seconds") > 0, 300, "no first cycle")
     seconds = _metric("load_annotator_first_cycle_seconds")
     yield Row("annotator: first cycle, from leading to all written", [seconds], "s", 60)
@@ -97,7 +98,7 @@ def _truth(api: Api, nodes: int) -> Iterator[Row]:
             missing += 1
             continue
         written = json.loads(text)
-        now = json.loads(_get(f"http://{_address(number)}:{PORT}/statistics"))
+        now = json.loads(_get(f"http://{address(number)}:{PORT}/statistics"))
         ages.append(time.time() - datetime.fromisoformat(written["at"]).timestamp())
         errors += [
             abs(written[key] - now[key] / 100)
@@ -122,8 +123,8 @@ def _name(number: int) -> str:
     return f"load-{number:05}"
 
 
-def _address(number: int) -> str:
-    """In 127.0.0.0/8; see played_load.node_of."""
+def address(number: int) -> str:
+    """The address of a node's exporter, in 127.0.0.0/8; see played_load.node_of."""
     rest, low = divmod(number, 250)
     high, middle = divmod(rest, 250)
     return f"127.{high + 1}.{middle}.{low + 1}"
@@ -143,7 +144,7 @@ def _make(api: Api, number: int) -> None:
         {
             "metadata": {"name": _name(number), "labels": {"kubernetes.io/os": "linux"}},
             "status": {
-                "addresses": [{"type": "InternalIP", "address": _address(number)}],
+                "addresses": [{"type": "InternalIP", "address": address(number)}],
                 "capacity": amounts,
                 "allocatable": amounts,
                 "images": images,
@@ -212,12 +213,13 @@ class Processes:
         if player.stdout.readline() != b"ready\n":
             raise SandboxError("the exporters cannot be simulated")
 
-    def start_annotator(self) -> subprocess.Popen[bytes]:
-        """The real one."""
+    def start_annotator(self, kubeconfig: str = "") -> subprocess.Popen[bytes]:
+        """The real one; `kubeconfig` is by default the sandbox's."""
         policy = self._sandbox.state / "policy.json"
         policy.write_text(json.dumps(POLICY))
+        kubeconfig = kubeconfig or str(self._sandbox.kubeconfig)
         return self._start(
-            "annotator", f"--config={policy}", f"--kubeconfig={self._sandbox.kubeconfig}",
+            "annotator", f"--config={policy}", f"--kubeconfig={kubeconfig}",
             "--namespace=default", f"--listen-address=127.0.0.1:{METRICS_PORT}",
         )  # fmt: skip
 

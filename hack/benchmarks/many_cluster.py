@@ -72,10 +72,16 @@ class Cluster:
         profiles_of: scheduler -> names of its SchedulerProfiles; "" is the control plane's.
         profiles: names of all SchedulerProfiles.
         memory: resident memory of the operator, MiB, whenever it was noted.
+        began: seconds from the start of the operator's process to the end of its first pass.
     """
 
-    def __init__(self, sandbox: Sandbox, schedulers: int, profiles: int) -> None:
+    def __init__(
+        self, sandbox: Sandbox, schedulers: int, profiles: int, *, port: int | None = None
+    ) -> None:
+        """Prepare; `port` is where the operator reaches the API server, by default its own."""
         self.sandbox, self.api = sandbox, Api(sandbox)
+        self._port = port or sandbox.api_port
+        self.began = 0.0
         self.schedulers = tuple(f"batch-{number:02}" for number in range(schedulers))
         self.profiles_of: dict[str, list[str]] = {
             name: [f"{name}-{letter}" for letter in "ab"[:EACH]] for name in self.schedulers
@@ -108,6 +114,8 @@ class Cluster:
         self._played.start()
         begun = time.monotonic()
         self._start_operator()
+        until(self._has_begun, SETTLING_SECONDS, self._unsettled)
+        self.began = time.monotonic() - begun
         until(self._settled, SETTLING_SECONDS, self._unsettled)
         say(f"  all of them run after {time.monotonic() - begun:.0f} s")
         self.wait_calm(INERTIA_SECONDS)
@@ -134,12 +142,12 @@ class Cluster:
 
     def _start_operator(self) -> None:
         """As in a pod: with a token in a file. A kubeconfig costs 17 MiB more, in no cluster."""
-        server = urlsplit(self.sandbox.server)
+        server = urlsplit(self.sandbox.server)  # the port may be another one
         environment = {
             **os.environ,
             "PYTHONPATH": f"{REPOSITORY / 'operator'}:{REPOSITORY / 'hack'}",
             "KUBERNETES_SERVICE_HOST": str(server.hostname),
-            "KUBERNETES_SERVICE_PORT": str(server.port),
+            "KUBERNETES_SERVICE_PORT": str(self._port),
         }
         environment.pop("KUBECONFIG", None)
         with self._log.open("wb") as log:
@@ -167,6 +175,10 @@ class Cluster:
         shutil.copy(self.sandbox.state / "pki/ca.crt", folder / "ca.crt")
         return folder
 
+    def _has_begun(self) -> bool:
+        self._check_alive()
+        return self._passes.exists() and bool(self.passes(Mark(0, 0)))
+
     def _settled(self) -> bool:
         """Whether all profiles are accepted, and all schedulers run what they should."""
         self._check_alive()
@@ -188,6 +200,12 @@ class Cluster:
         if self._operator is None or self._operator.poll() is not None:
             raise AssertionError(f"the operator has ended: {self._log.read_text()[-3000:]}")
 
+    @property
+    def pid(self) -> int:
+        """The operator's process."""
+        assert self._operator is not None
+        return self._operator.pid
+
     def note_memory(self) -> None:
         """Take note of the operator's resident memory."""
         self.memory.append(self._memory("VmRSS"))
@@ -199,6 +217,18 @@ class Cluster:
     def _memory(self, field: str) -> float:
         assert self._operator is not None
         return processors.memory(self._operator.pid, field)
+
+    def requests(self, since: Mark) -> Counter[str]:
+        """The operator's requests since, as `VERB RESOURCE`, without watches, as in the audit."""
+        found: Counter[str] = Counter()
+        with self._audit.open() as file:
+            file.seek(since.audit)
+            for line in file:
+                event = json.loads(line)
+                what = event.get("objectRef") or {"resource": event["requestURI"]}
+                if event["user"]["username"] == USER and event["verb"] != "watch":
+                    found[f"{event['verb']} {what['resource']}"] += 1
+        return found
 
     def cpu_seconds(self) -> float:
         """CPU that the operator has used, all threads."""
