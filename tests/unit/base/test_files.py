@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import stat
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -262,6 +263,23 @@ def test_a_directory_is_not_made_through_a_link(tmp_path, victim):
         Disk().mkdir(tmp_path / "link")
 
 
+def test_a_file_is_not_written_through_a_link_that_is_planted_at_the_last_moment(
+    tmp_path, victim, monkeypatch
+):
+    before = content(victim)
+    unlink = Path.unlink
+
+    def planting(path: Path, *arguments: Any) -> None:
+        unlink(path, *arguments)
+        path.symlink_to(victim / "tls.key")
+
+    (tmp_path / "file").write_bytes(b"old")
+    monkeypatch.setattr(Path, "unlink", planting)
+    with pytest.raises(FileExistsError):
+        Disk().write(tmp_path / "file", File(b"new"))
+    assert content(victim) == before
+
+
 def test_a_file_is_not_written_through_a_link(tmp_path, victim):
     before = content(victim)
     (tmp_path / "scratch").symlink_to(victim / "tls.key")
@@ -335,6 +353,13 @@ def test_files_and_directories_are_synced_before_a_rename_counts_and_it_after(tm
     replace_file(disk, tmp_path / "file", File(b"x"), tmp_path / "scratch")
     assert disk.problems == []
     assert disk.open == set(), "the entries of every changed directory are synced in the end"
+
+
+def test_the_entry_of_a_replaced_link_is_synced(tmp_path):
+    disk = Recorder()
+    replace_link(disk, tmp_path / "link", "one", tmp_path / "scratch")
+    assert disk.problems == []
+    assert disk.open == set()
 
 
 def test_the_content_of_a_file_is_synced(tmp_path, monkeypatch):

@@ -15,6 +15,8 @@ FILE = "/etc/kubernetes/scheduler.conf"
         ("authorization-always-allow-paths", "/*", "would be served without authorization"),
         ("authorization-always-allow-paths", "/healthz,/debug/*", '"/debug/*" would be served'),
         ("authorization-always-allow-paths", "/configz", "would be served without authorization"),
+        ("authorization-always-allow-paths", "/metrics/*", '"/metrics/*" would be served'),
+        ("authorization-always-allow-paths", "/healthz*", '"/healthz*" would be served'),
         ("authentication-skip-lookup", "true", "the cluster decides whom the scheduler trusts"),
         ("authentication-skip-lookup", "1", "the cluster decides whom the scheduler trusts"),
         ("master", "https://evil.example", "would send its credentials"),

@@ -11,6 +11,7 @@ import logging
 import os
 import signal
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -365,4 +366,22 @@ def test_a_planted_lock_creates_no_file_elsewhere(options, node, tmp_path, targe
     (options.resource_dir / ".kube-scheduler.lock").symlink_to(tmp_path / target)
     assert main(options) == 0
     assert (tmp_path / "elsewhere").read_text() == "of another program"
+    assert not (tmp_path / "nothing").exists()
+
+
+def test_a_lock_that_is_planted_at_the_last_moment_creates_no_file_elsewhere(
+    options, node, tmp_path, monkeypatch
+):
+    options.resource_dir.mkdir()
+    lock = options.resource_dir / ".kube-scheduler.lock"
+    real = Path.is_symlink
+
+    def planting(path: Path) -> bool:
+        was = real(path)
+        if path == lock and not was:
+            lock.symlink_to(tmp_path / "nothing")
+        return was
+
+    monkeypatch.setattr(Path, "is_symlink", planting)
+    main(options)
     assert not (tmp_path / "nothing").exists()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
 
 import pytest
 from hypothesis import given, settings
@@ -563,6 +564,16 @@ def test_a_link_in_place_of_the_prepared_manifest_is_replaced(world, victim):
     assert world.install(2).result is InstallerOutcome.INSTALLED
     assert (victim / "file").read_bytes() == b"of another program"
     assert not world.path.is_symlink()
+
+
+def test_a_linked_directory_has_no_last_good_manifest(world, victim):
+    world.install(2)
+    directory = world.resources / "kube-scheduler-pod-2"
+    shutil.copytree(directory, victim / "copy")
+    shutil.rmtree(directory)
+    assert world.layout.last_known_good.readlink().parts[0] == directory.name
+    directory.symlink_to(victim / "copy")
+    assert world.layout.last_good().data == STOCK
 
 
 def test_a_link_out_of_the_directory_is_not_a_last_good_manifest(world, victim):
