@@ -96,8 +96,11 @@ class Cluster:
         self._log = sandbox.state / "logs/operator.log"
         self._operator: subprocess.Popen[bytes] | None = None
 
-    def start(self) -> Pass:
-        """Make everything and wait until nothing is left to do; the operator's first pass."""
+    def start(self, calm: float = INERTIA_SECONDS) -> Pass:
+        """Make everything and wait until nothing is left to do; the operator's first pass.
+
+        `calm` is how long nothing must have been written.
+        """
         kubectl = (self.sandbox.state / "bin/kubectl", f"--kubeconfig={self.sandbox.kubeconfig}")
         run(*kubectl, "apply", "--server-side", "-k", REPOSITORY / "crds")
         run(*kubectl, "wait", "--for=condition=Established", "crd", "--all")
@@ -118,7 +121,7 @@ class Cluster:
         self.began = time.monotonic() - begun
         until(self._settled, SETTLING_SECONDS, self._unsettled)
         say(f"  all of them run after {time.monotonic() - begun:.0f} s")
-        self.wait_calm(INERTIA_SECONDS)
+        self.wait_calm(calm)
         self.note_memory()
         return self.passes(Mark(0, 0))[0]
 
