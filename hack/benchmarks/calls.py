@@ -180,8 +180,8 @@ def write_config(directory: Path, port: int, policies: Sequence[Mapping[str, Any
     return str(file)
 
 
-def until_ready(process: subprocess.Popen[bytes], port: int) -> None:
-    end = time.monotonic() + 60
+def until_ready(process: subprocess.Popen[bytes], port: int, seconds: float = 60.0) -> None:
+    end = time.monotonic() + seconds
     while True:
         if process.poll() is not None:
             raise RuntimeError("the extender has ended")

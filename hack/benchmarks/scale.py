@@ -48,6 +48,7 @@ POD_LIFETIME: Final = 5000.0
 """Seconds; so 100,000 Pods are 20 that start, and 20 that end, a second."""
 
 EVENTS_A_POD: Final = 1
+SYNC_SECONDS: Final = 600.0
 CALM: Final = 20.0
 """Seconds without a write before the operator counts as idle."""
 
@@ -239,7 +240,7 @@ def _extender(
         env={**os.environ, "PYTHONPATH": str(REPOSITORY / "operator"), "LOG_LEVEL": "WARNING"},
     )  # fmt: skip
     try:
-        until_ready(process, port)
+        until_ready(process, port, SYNC_SECONDS)
         yield Row("extender: start to ready", [time.monotonic() - begun], "s", None)
         yield Row("extender: read so far", [relay.received / 2**20], "MiB", None)
         yield Row("extender: peak", [processors.memory(process.pid, "VmHWM")], "MiB", None)

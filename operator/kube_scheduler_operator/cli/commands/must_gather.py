@@ -11,8 +11,9 @@ import argparse
 import json
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -86,8 +87,13 @@ class _Gatherer:
         self.platform = platform
         self.directory = directory
         self.found = False
-        self.written = 0
+        self._paths: set[str] = set()
         self.missing: list[str] = []
+
+    @property
+    def written(self) -> int:
+        """The number of files."""
+        return len(self._paths)
 
     async def gather(self, now: datetime) -> None:
         platform = self.platform
@@ -102,7 +108,7 @@ class _Gatherer:
             kinds.CLUSTER_OPERATORS,
             kinds.NODES,
         ):
-            self._write_all(kind, await self._list(kind))
+            await self._list(kind, keep=partial(self._write_now, kind))
         for namespace in ours:
             for kind in (
                 kinds.CONFIG_MAPS,
@@ -131,7 +137,7 @@ class _Gatherer:
             self._write_all(kinds.LEASES, found)
 
     async def _pods(self, namespace: str, labels: str | None = None) -> None:
-        pods = await self._list(kinds.PODS, namespace, labels=labels)
+        pods = await self._list(kinds.PODS, namespace, labels=labels, keep=without_exporters_spec)
         self._write_all(kinds.PODS, pods)
         for pod in pods:
             if is_healthy_exporter(pod):
@@ -161,11 +167,12 @@ class _Gatherer:
         *,
         labels: str | None = None,
         fields: str | None = None,
+        keep: Callable[[Object], Object] = lambda obj: obj,
     ) -> list[Object]:
         optional = (kinds.LOAD_POLICIES, kinds.SCHEDULER_EXTENDERS, kinds.SCHEDULER_PROFILES)
         try:
             found = await self.api.list(
-                kind, namespace, label_selector=labels, field_selector=fields
+                kind, namespace, label_selector=labels, field_selector=fields, keep=keep
             )
         except ApiError as error:
             if not (isinstance(error, NotFound) and kind in optional):
@@ -180,6 +187,11 @@ class _Gatherer:
             raise error
         self.missing.append(error_message(error))
 
+    def _write_now(self, kind: Resource, obj: Object) -> Object:
+        """Write one object as soon as it is read: a large cluster has thousands of nodes."""
+        self._write_all(kind, [obj])
+        return {}
+
     def _write_all(self, kind: Resource, objects: list[Object]) -> None:
         for path, text in files(kind, objects).items():
             self._write(path, text)
@@ -188,7 +200,7 @@ class _Gatherer:
         file = self.directory / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8")
-        self.written += 1
+        self._paths.add(path)
 
 
 # --- the files ----------------------------------------------------------------------------------
@@ -255,6 +267,21 @@ def is_healthy_exporter(pod: Mapping[str, Any]) -> bool:
     conditions = (pod.get("status") or {}).get("conditions") or ()
     ready = any(c.get("type") == "Ready" and c.get("status") == "True" for c in conditions)
     return labels.get("app") == names.NODE_METRICS and ready
+
+
+def without_exporters_spec(pod: Object) -> Object:
+    """The pod; of a Ready node-metrics pod, of which every node has one, name, node and state."""
+    if not is_healthy_exporter(pod):
+        return pod
+    metadata, spec, status = pod["metadata"], pod.get("spec") or {}, pod["status"]
+    names_of_it = {key: metadata.get(key) for key in ("namespace", "name", "labels")}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": names_of_it,
+        "spec": {"nodeName": spec.get("nodeName")},
+        "status": {"phase": status.get("phase"), "conditions": status["conditions"]},
+    }
 
 
 def secret_summary(secret: Mapping[str, Any]) -> dict[str, Any]:

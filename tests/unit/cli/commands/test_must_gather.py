@@ -18,6 +18,7 @@ from kube_scheduler_operator.cli.commands.must_gather import (
     logs_of,
     redacted,
     redacted_text,
+    without_exporters_spec,
 )
 from kube_scheduler_operator.kube.resource import (
     CLUSTER_OPERATORS,
@@ -146,6 +147,44 @@ def test_logs_of_healthy_exporters_are_not_collected(app: str, ready: str, left_
     pod = named("p", status={"conditions": [{"type": "Ready", "status": ready}]})
     pod["metadata"]["labels"] = {"app": app}
     assert is_healthy_exporter(pod) == left_out
+
+
+@pytest.mark.parametrize(("ready", "reduced"), [("True", True), ("False", False)])
+def test_healthy_exporters_are_reduced_because_every_node_has_one(
+    ready: str, reduced: bool
+) -> None:
+    pod = named(
+        "p", status={"phase": "Running", "conditions": [{"type": "Ready", "status": ready}]}
+    )
+    pod["metadata"]["labels"] = {"app": "node-metrics"}
+    pod["spec"] = {"nodeName": "a", "containers": [{"name": "c" * 5000}]}
+    kept = without_exporters_spec(pod)
+    assert (kept["metadata"]["name"], kept["spec"]["nodeName"]) == ("p", "a")
+    assert kept["status"] == pod["status"]
+    assert ("containers" not in kept["spec"]) == reduced
+
+
+async def test_nodes_are_written_before_the_next_page_is_read(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """5,000 of them do not fit into memory together."""
+    serve(cluster)
+    for name in "bcde":
+        cluster.put(NODES, named(name, None))
+    monkeypatch.setattr("kube_scheduler_operator.kube.client.PAGE", 2)
+    written: list[tuple[int, str]] = []
+    real = Path.write_text
+
+    def write_text(path: Path, *arguments: Any, **keywords: Any) -> int:
+        if path.parent.name == "nodes":
+            listed = [seen for seen in cluster.api.seen if seen.path.endswith("/nodes")]
+            pages = [seen for seen in listed if "labelSelector" not in seen.query]
+            written.append((len(pages), path.stem))
+        return real(path, *arguments, **keywords)
+
+    monkeypatch.setattr(Path, "write_text", write_text)
+    await cluster.run("must-gather", "--dest", str(tmp_path / "there"))
+    assert written == [(1, "a"), (1, "b"), (2, "c"), (2, "d"), (3, "e")]
 
 
 def serve(cluster: Cluster) -> None:
