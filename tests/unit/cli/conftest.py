@@ -57,12 +57,14 @@ async def relay(request: web.Request, port: int) -> web.StreamResponse:
         await socket.close()
 
     task = asyncio.create_task(back())
-    async for message in socket:
-        if message.type is WSMsgType.BINARY and message.data[0] == 0:
-            writer.write(message.data[1:])
-    writer.close()
-    with suppress(ConnectionError):
-        await task
+    try:
+        async for message in socket:
+            if message.type is WSMsgType.BINARY and message.data[0] == 0:
+                writer.write(message.data[1:])
+    finally:  # also if the test ends before the command has closed the connection
+        writer.close()
+        with suppress(ConnectionError):
+            await task
     return socket
 
 

@@ -104,7 +104,9 @@ def _open(access: Access, namespace: str, pod: str, port: int) -> Any:
     api = core(client.ApiClient(configuration))
     forward: Any = stream.portforward
     try:
-        return forward(api.connect_get_namespaced_pod_portforward, pod, namespace, ports=str(port))
+        opened = forward(
+            api.connect_get_namespaced_pod_portforward, pod, namespace, ports=str(port)
+        )
     except ApiException as error:
         text = " ".join(str(error.reason).split())
         if "403" in text:
@@ -114,3 +116,16 @@ def _open(access: Access, namespace: str, pod: str, port: int) -> Any:
                 'verbs: ["get", "create"]'
             ) from error
         raise CommandError(f"cannot connect to pod {pod} in {namespace}: {text[:300]}") from error
+    _close_completely(opened.websocket)
+    return opened
+
+
+def _close_completely(websocket: Any) -> None:
+    """Make `close` free the socket also if the other end has closed the WebSocket first."""
+    close = websocket.close
+
+    def both(*arguments: Any, **options: Any) -> None:
+        close(*arguments, **options)
+        websocket.shutdown()
+
+    websocket.close = both

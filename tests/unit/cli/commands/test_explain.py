@@ -5,7 +5,10 @@ The port-forward is a WebSocket as the kubelet serves it, to servers with answer
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import json
+import threading
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
@@ -207,6 +210,24 @@ async def test_unreachable_agent_is_named(world: World) -> None:
     done = await explained(world, "shop/web")
     assert done.code == 1
     assert "cannot connect to pod" in done.err
+
+
+async def test_a_connection_that_the_pod_closes_first_leaves_no_socket(world: World) -> None:
+    async def close(request: web.Request) -> web.StreamResponse:
+        opened = web.WebSocketResponse(protocols=("v4.channel.k8s.io",))
+        await opened.prepare(request)
+        await opened.receive()  # the request to the agent
+        await opened.close()
+        return opened
+
+    world.cluster.api.routes[PORTFORWARD] = close
+    await world.agent("agent-1", 200, EXPLAINED)
+    done = await explained(world, "shop/web")
+    assert (done.code, "the connection to port 5401 of the pod failed" in done.err) == (1, True)
+    proxies = [one for one in threading.enumerate() if "port forward" in one.name]
+    for proxy in proxies:
+        await asyncio.to_thread(proxy.join)
+    gc.collect()  # an open socket is a ResourceWarning, and so an error
 
 
 async def test_missing_agents_are_reported(cluster: Cluster) -> None:
