@@ -73,14 +73,15 @@ bench: setup ## Speed and memory, as a table and JSON in bench-results/ (root)
 	@hack/bench faults --repeat 3
 
 .PHONY: soak
-soak: setup ## Hours: every fault at every stage, 100 kills (KSO_KILLS), 20000 histories (KSO_HISTORIES), 5000 objects (KSO_ODD_OBJECTS), 100000 files (KSO_FILES)
-	KSO_SOAK=1 $(PYTEST) tests/integration/test_operator.py -k killed
-	KSO_SOAK=1 $(PYTEST) $(COMPARISON)
-	KSO_SOAK=1 $(PYTEST) tests/e2e -k "survives_a_fault or soak" -v -s
-	KSO_HISTORIES=$${KSO_HISTORIES:-20000} $(PYTEST) tests/simulation -n 2 --timeout 0
-	KSO_ODD_OBJECTS=$${KSO_ODD_OBJECTS:-5000} $(PYTEST) tests/unit/engine/test_containment.py \
-		tests/unit/engine/test_odd_neighbours.py -n 2 -s --timeout 0
-	KSO_FILES=$${KSO_FILES:-100000} $(PYTEST) tests/unit/cli/test_mutated_files.py -n 2 --timeout 0
+soak: export KSO_SOAK = 1
+soak: setup ## Hours, with a random seed: every fault at every stage, 100 kills (KSO_KILLS), 20000 histories (KSO_HISTORIES), 5000 objects (KSO_ODD_OBJECTS), 100000 files (KSO_FILES)
+	$(PYTEST) tests/integration/test_operator.py -k killed
+	$(PYTEST) tests/integration/test_containment.py
+	$(PYTEST) $(COMPARISON)
+	$(PYTEST) tests/e2e -k "survives_a_fault or soak" -v -s
+	$(PYTEST) tests/simulation -n 2 --timeout 0
+	$(PYTEST) tests/unit/engine/test_containment.py tests/unit/engine/test_odd_neighbours.py -n 2 -s --timeout 0
+	$(PYTEST) tests/unit/cli/test_mutated_files.py -n 2 --timeout 0
 
 .PHONY: clean
 clean: ## Remove the files that the targets created here

@@ -8,9 +8,16 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+from .seeds import SEED, SOAK
+
 # The duration of an example depends on the machine, not on the code.
-hypothesis.settings.register_profile("project", deadline=None)
+hypothesis.settings.register_profile("project", deadline=None, derandomize=not SOAK)
 hypothesis.settings.load_profile("project")
+
+
+def pytest_report_header() -> list[str]:
+    return [f"KSO_SOAK: generated inputs begin at seed {SEED}"] if SOAK else []
+
 
 Golden = Callable[[str | Path, str], None]
 

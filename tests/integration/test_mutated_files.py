@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import subprocess
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -31,12 +30,11 @@ from kube_scheduler_operator.schedulerconfig.versions import Version
 
 from ..configurations.compare import different, only_when_it_elects
 from ..configurations.files import file, files
+from ..seeds import SEED, SOAK
 
 pytestmark = [pytest.mark.timeout(7200)]
 
-SOAK = "KSO_SOAK" in os.environ
 NUMBER = 20_000 if SOAK else 500
-SEED = os.environ.get("KSO_SEED") or (str(random.SystemRandom().randrange(10**6)) if SOAK else "1")
 SAMPLED = list(releases.PINNED.values()) if SOAK else [releases.DEFAULT]
 """Versions whose real program is started; the others are only built for `make test-versions`."""
 SAMPLE = 40
@@ -116,7 +114,7 @@ def test_files_are_read_as_kube_scheduler_reads_them(reader: Reader) -> None:
     print(f"KSO_SEED={SEED}")
     accepted = compared = 0
     wrong: list[tuple[int, str]] = []
-    for seed, content in files(SEED, NUMBER, reader.minor):
+    for seed, content in files(str(SEED), NUMBER, reader.minor):
         documents, _ = read(content)
         if documents and names_files(documents[0].root.data):
             continue

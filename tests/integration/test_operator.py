@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import ssl
 import time
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from cluster.api import Api, ApiError
 from cluster.console import run
 from cluster.observe import CLUSTEROPERATOR, KUBESCHEDULER, SCHEDULER, until
 
+from ..seeds import SOAK
 from .harness import NAMESPACE, NODE, Operator, PlayedNode, Proxy
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -181,7 +181,7 @@ def _complete(world: World) -> None:
 
 # The operator remembers nothing, so a kill before a write finds what a kill after the one before it
 # leaves: a normal run does without the first kind, `make soak` has both.
-KILLED = ("after", "before") if "KSO_SOAK" in os.environ else ("after",)
+KILLED = ("after", "before") if SOAK else ("after",)
 
 
 @pytest.mark.parametrize("moment", KILLED)

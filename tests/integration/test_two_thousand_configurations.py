@@ -31,6 +31,7 @@ from kube_scheduler_operator.schedulerconfig.versions import Version
 from ..configurations.compare import different, only_when_it_elects
 from ..configurations.generate import configurations
 from ..configurations.model import Made, typed
+from ..seeds import SOAK
 
 pytestmark = [pytest.mark.core, pytest.mark.timeout(1800)]
 
@@ -40,7 +41,7 @@ QUICK = {"GOGC": "off", "GOMAXPROCS": "1"}
 # No server listens there; kube-scheduler only requires an address.
 MASTER = "--master=https://127.0.0.1:1"
 VERSIONS = [releases.choose()]
-if "KSO_SOAK" in os.environ:
+if SOAK:
     VERSIONS += [one for one in releases.others() if one not in VERSIONS][-1:]
 
 

@@ -49,7 +49,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """The figures of the histories that passed, from all processes."""
     found: Counter[str] = Counter()
     for report in terminalreporter.stats.get("passed", []):
-        found.update({name: count for name, count in report.user_properties if count})
+        figures = dict(report.user_properties)
+        found.update({name: n for name, n in figures.items() if isinstance(n, int)})
     if found["histories"]:
         terminalreporter.write_line(
             f"{found['histories']} histories with {found['disturbances']} disturbances; "

@@ -1,30 +1,23 @@
-"""Random histories, 2,000 of them unless KSO_HISTORIES is set.
+"""Random histories: 2,000 of them, 20,000 with KSO_SOAK.
 
 KSO_HISTORIES=N plays N of them, KSO_SEED=S the one that failed.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 
 import pytest
 
+from ..seeds import chunks, number
 from .histories import play
 
-COUNT = int(os.environ.get("KSO_HISTORIES", "2000"))
-SEED = os.environ.get("KSO_SEED")
-CHUNK = 10
-CHUNKS = [range(first, min(first + CHUNK, COUNT)) for first in range(0, COUNT, CHUNK)]
+CHUNKS = chunks(number("KSO_HISTORIES", 2_000, soak=20_000), 10)
 
 
-@pytest.mark.parametrize(
-    "seeds",
-    [[int(SEED)]] if SEED else CHUNKS,
-    ids=lambda seeds: f"{seeds[0]}-{seeds[-1]}",
-)
+@pytest.mark.parametrize("seeds", CHUNKS, ids=lambda seeds: f"{seeds[0]}-{seeds[-1]}")
 def test_every_history_keeps_the_invariants_and_ends_well(
-    seeds: list[int], record_property: Callable[[str, object], None]
+    seeds: range, record_property: Callable[[str, object], None]
 ) -> None:
     played = [play(seed) for seed in seeds]
     record_property("histories", len(played))

@@ -1,31 +1,26 @@
 """Random histories of backup, restore, older CRDs, other clients and clocks.
 
-They take long: KSO_HISTORIES=N plays N/10 of them, KSO_TROUBLE=S the one that failed.
+They take long: a tenth of the number of other histories, which KSO_HISTORIES=N sets.
+KSO_TROUBLE=S plays the one that failed.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 
 import pytest
 
+from ..seeds import chunks, number
 from .histories import play
 from .troubles import Troubles
 
-COUNT = int(os.environ.get("KSO_HISTORIES", "2000")) // 10
-SEED = os.environ.get(Troubles.seed_variable)
-CHUNK = 10
-CHUNKS = [range(first, min(first + CHUNK, COUNT)) for first in range(0, COUNT, CHUNK)]
+COUNT = number("KSO_HISTORIES", 2_000, soak=20_000) // 10
+CHUNKS = chunks(COUNT, 10, Troubles.seed_variable)
 
 
-@pytest.mark.parametrize(
-    "seeds",
-    [[int(SEED)]] if SEED else CHUNKS,
-    ids=lambda seeds: f"{seeds[0]}-{seeds[-1]}",
-)
+@pytest.mark.parametrize("seeds", CHUNKS, ids=lambda seeds: f"{seeds[0]}-{seeds[-1]}")
 def test_every_history_with_troubles_ends_well_with_bounded_writes(
-    seeds: list[int], record_property: Callable[[str, object], None]
+    seeds: range, record_property: Callable[[str, object], None]
 ) -> None:
     played = [play(seed, Troubles) for seed in seeds]
     record_property("histories", len(played))

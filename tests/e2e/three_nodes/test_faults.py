@@ -17,6 +17,7 @@ from cluster import controlplane, lifecycle, nodes, processes
 from cluster.model import Node, Sandbox
 from cluster.observe import SCHEDULER, until
 
+from ...seeds import SOAK
 from ..conftest import Cluster
 from ..faults import kill_an_operator, pids
 
@@ -147,7 +148,7 @@ ALWAYS = [
 MATRIX = [(fault, stage) for fault in FAULTS for stage in STAGES]
 
 
-@pytest.mark.parametrize(("fault", "stage"), MATRIX if "KSO_SOAK" in os.environ else ALWAYS)
+@pytest.mark.parametrize(("fault", "stage"), MATRIX if SOAK else ALWAYS)
 def test_a_rollout_survives_a_fault_at_any_stage(
     three_nodes: Cluster, fault: str, stage: str
 ) -> None:

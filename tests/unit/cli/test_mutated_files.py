@@ -1,11 +1,10 @@
-"""Damaged files through every command: 2,000 of them unless KSO_FILES is set.
+"""Damaged files through every command: 2,000 of them, 100,000 with KSO_SOAK.
 
 KSO_FILES=N tries N files, KSO_SEED=S the one that failed.
 """
 
 from __future__ import annotations
 
-import os
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -14,19 +13,15 @@ from random import Random
 import pytest
 
 from ...configurations.damage import damaged_file
+from ...seeds import chunks, number
 from .mutated_files import COMMANDS, corpus, place, prepare, run
 
-COUNT = int(os.environ.get("KSO_FILES", "2000"))
-SEED = os.environ.get("KSO_SEED")
-CHUNK = 100
-CHUNKS = [range(first, min(first + CHUNK, COUNT)) for first in range(0, COUNT, CHUNK)]
+CHUNKS = chunks(number("KSO_FILES", 2_000, soak=100_000), 100)
 
 
-@pytest.mark.parametrize(
-    "seeds", [[int(SEED)]] if SEED else CHUNKS, ids=lambda seeds: f"{seeds[0]}-{seeds[-1]}"
-)
+@pytest.mark.parametrize("seeds", CHUNKS, ids=lambda seeds: f"{seeds[0]}-{seeds[-1]}")
 def test_every_command_reports_damaged_files_in_sentences(
-    seeds: list[int], tmp_path: Path, record_property: Callable[[str, object], None]
+    seeds: range, tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
     prepare(tmp_path)
     files, problems, codes = corpus(), [], dict.fromkeys(range(3), 0)

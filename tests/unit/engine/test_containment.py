@@ -5,10 +5,8 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-import os
 import random
 import re
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -35,11 +33,11 @@ from kube_scheduler_operator.model.plan import Delete, Plan
 
 from ...odd_json import nested
 from ...odd_objects import FREE_FIELDS, FreeField, odd_spec, unlimited
+from ...seeds import SEED, number
 from ..conftest import CertificateFiles
 from ..fake_cluster import FakeCluster
 
-HISTORIES = int(os.environ.get("KSO_ODD_OBJECTS", "250"))
-SEED = int(os.environ.get("KSO_SEED", "") or time.time_ns() % 1_000_000)
+HISTORIES = number("KSO_ODD_OBJECTS", 250, soak=5_000)
 
 
 class Cluster(FakeCluster):
@@ -168,19 +166,19 @@ def test_any_value_in_any_free_field_delays_no_other_object(
 ) -> None:
     rng = random.Random(SEED)
     print(f"KSO_SEED={SEED}")
-    for number in range(HISTORIES):
+    for index in range(HISTORIES):
         odd = Cluster()
         for ref in cluster._store.view():
             odd._keep(ref.resource, cluster._store.get(ref) or {})
         field = rng.choice(FREE_FIELDS)
         text = odd_spec(rng, field)
-        about = f"KSO_SEED={SEED}, value {number} in {field.resource.kind} {field.path}"
+        about = f"KSO_SEED={SEED}, value {index} in {field.resource.kind} {field.path}"
         try:
             put(odd, field, unlimited(text))
-            edit_others(odd, number)
+            edit_others(odd, index)
             first = odd.step()
             assert first.failures == ()
-            expect_others(odd, number, first)
+            expect_others(odd, index, first)
         except Exception as error:
             raise AssertionError(f"{about}: {text[:300]}") from error
     defects = [r for r in caplog.records if "Defect in the operator" in r.message]
@@ -318,11 +316,11 @@ def test_overrides_with_thousands_of_keys_leave_room_in_the_status(cluster: Clus
 def test_the_status_of_a_scheduler_with_hundreds_of_profiles_can_be_written(
     cluster: Cluster,
 ) -> None:
-    for number in range(400):
-        cluster.profile(f"team-{number}", "mine", percentageOfNodesToScore=10)
-    for number in range(300):
-        url = f"http://10.0.{number // 250}.{number % 250}"
-        cluster.extender(f"url-{number}", scheduler="mine", url=url, verbs={"filter": "f"})
+    for index in range(400):
+        cluster.profile(f"team-{index}", "mine", percentageOfNodesToScore=10)
+    for index in range(300):
+        url = f"http://10.0.{index // 250}.{index % 250}"
+        cluster.extender(f"url-{index}", scheduler="mine", url=url, verbs={"filter": "f"})
     for _ in range(4):
         cluster.step()
     status = cluster.get(SECONDARY_SCHEDULERS, "mine")["status"]

@@ -7,9 +7,7 @@ of any depth in texts.
 from __future__ import annotations
 
 import asyncio
-import os
 import random
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -32,10 +30,10 @@ from kube_scheduler_operator.model.plan import Plan
 from ...builders import installer_pod, installer_status, node, operand_pod, terminated
 from ...odd_json import KEYS, TEXTS, nested, odd_json
 from ...odd_objects import unlimited
+from ...seeds import SEED, number
 from ..fake_cluster import FakeCluster
 
-NUMBER = int(os.environ.get("KSO_ODD_OBJECTS", "250"))
-SEED = int(os.environ.get("KSO_SEED", "") or time.time_ns() % 1_000_000)
+NUMBER = number("KSO_ODD_OBJECTS", 250, soak=5_000)
 TARGET = KUBEADM.target_namespace
 
 
@@ -203,7 +201,7 @@ def test_odd_contents_of_an_object_that_others_change_stop_nothing(
 ) -> None:
     print(f"KSO_SEED={SEED}")
     rng = random.Random(f"{SEED} {change.__name__}")
-    for number in range(NUMBER // len(NEIGHBOURS)):
+    for index in range(NUMBER // len(NEIGHBOURS)):
         odd = Cluster()
         odd.now = cluster.now
         odd._version = cluster._version
@@ -211,7 +209,7 @@ def test_odd_contents_of_an_object_that_others_change_stop_nothing(
             odd._keep(ref.resource, cluster._store.get(ref) or {})
         change(odd, rng)
         odd.profile("good", percentageOfNodesToScore=20)
-        about = f"KSO_SEED={SEED}, change {number} of {change.__name__}"
+        about = f"KSO_SEED={SEED}, change {index} of {change.__name__}"
         try:
             for _ in range(3):
                 plan = odd.step()

@@ -1,1 +1,0 @@
-"""The operator against a simulated cluster: every interleaving can be had again from its seed."""
