@@ -25,7 +25,6 @@ from ...model.inputs import Inputs
 from ...offline.checks import CheckOptions
 from ...offline.providers.output import provider_output
 from ...offline.providers.provider import Provider
-from ...offline.providers.table import PROVIDERS, find_provider
 from ...offline.secondary_schedulers import (
     DEFINITION,
     ComposedSecondary,
@@ -38,6 +37,7 @@ from ...schedulerconfig.feature_gates import Gates
 from ...schedulerconfig.versions import Version
 from ...status.accepted import state_of
 from ..lib.errors import UsageError
+from ..lib.flags import add_for_flag, chosen_provider
 from ..lib.input_files import read_documents
 from ..lib.output import print_document
 from ..lib.provider_output import show_provider_output
@@ -95,13 +95,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="YAML or JSON with the objects, - for standard input; can be repeated",
     )
     parser.add_argument("-o", "--output", choices=("yaml", "json"), default="yaml")
-    parser.add_argument(
-        "--for",
-        dest="provider",
-        metavar="NAME[:RELEASE]",
-        help="write what this provider or autoscaler takes, for one of its releases: "
-        f"{', '.join(PROVIDERS)}",
-    )
+    add_for_flag(parser, "write what this provider or autoscaler takes")
     parser.add_argument(
         "--directory",
         metavar="DIR",
@@ -162,7 +156,7 @@ def run(args: argparse.Namespace) -> int:
         beside = [f"{_SECONDARY}/{each}" for each in secondary]
         beside += [f"{_LOAD}/{each}" for each in many[_LOAD]]
         output = provider_output(provider, release, inputs, composition, beside)
-        return show_provider_output(provider.name, output, args.output, args.directory)
+        return show_provider_output(provider, output, args.output, args.directory)
     document: dict[str, Any] = {
         "config": composition.config,
         "args": list(composition.arguments),
@@ -206,10 +200,7 @@ def _provider(args: argparse.Namespace) -> tuple[Provider | None, Version | None
         return None, None
     if args.platform is not None:
         raise UsageError("--for and --platform exclude each other; remove one")
-    try:
-        return find_provider(args.provider)
-    except ValueError as error:
-        raise UsageError(f"--for: {error}") from None
+    return chosen_provider(args)
 
 
 def _operand_version(

@@ -10,6 +10,8 @@ from .errors import UsageError
 
 if TYPE_CHECKING:
     from ...offline.checks import CheckOptions
+    from ...offline.providers.provider import Provider
+    from ...schedulerconfig.versions import Version
 
 DEFAULT_VERSION: Final = "1.35"
 """The version of kube-scheduler that files are checked for, unless a flag sets another one."""
@@ -36,6 +38,36 @@ def add_output_flag(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--output", choices=("text", "json", "yaml"), default="text", help="default: text"
     )
+
+
+def add_for_flag(parser: argparse.ArgumentParser, what: str) -> None:
+    """`--for NAME[:VERSION]`, a provider or an autoscaler."""
+    from ...offline.providers.table import PROVIDERS
+
+    parser.add_argument(
+        "--for",
+        dest="provider",
+        metavar="NAME[:VERSION]",
+        help=f"{what}, one of {', '.join(PROVIDERS)}; optionally for one of its versions",
+    )
+
+
+def chosen_provider(
+    args: argparse.Namespace,
+) -> tuple[Provider, Version | None] | tuple[None, None]:
+    """The value of `--for`: the provider and its version, if the flag is set.
+
+    Raises:
+        UsageError: a name or a version is invalid.
+    """
+    from ...offline.providers.table import find_provider
+
+    if args.provider is None:
+        return None, None
+    try:
+        return find_provider(args.provider)
+    except ValueError as error:
+        raise UsageError(f"--for: {error}") from None
 
 
 def add_check_flags(parser: argparse.ArgumentParser) -> None:

@@ -13,13 +13,18 @@ from ...schedulerconfig.yaml_text import yaml_text
 from .errors import UsageError
 
 if TYPE_CHECKING:
-    from ...offline.providers.provider import ProviderFile, ProviderFinding, ProviderOutput
+    from ...offline.providers.provider import (
+        Provider,
+        ProviderFile,
+        ProviderFinding,
+        ProviderOutput,
+    )
 
 _FILE_MODE = 0o644
 
 
 def show_provider_output(
-    name: str, output: ProviderOutput, form: str, directory: str | None
+    provider: Provider, output: ProviderOutput, form: str, directory: str | None
 ) -> int:
     """JSON with everything, or YAML files on standard output and findings on standard error.
 
@@ -35,7 +40,8 @@ def show_provider_output(
         print_findings(output.findings)
     elif form == "json":
         document = {
-            "for": name,
+            "for": provider.name,
+            "source": provider.source,
             "files": [
                 {"path": each.path, "use": each.use, "content": each.content}
                 for each in output.files

@@ -112,7 +112,6 @@ def _plugin(desired: Desired, index: int, name: str, path: Path) -> Iterator[Pro
 
 AKS: Final = Provider(
     "aks",
-    "an object SchedulerConfiguration (aks.azure.com/v1alpha1, preview)",
     "MicrosoftDocs/azure-aks-docs at fb060ab, articles/aks/configure-aks-scheduler.md",
     write,
 )

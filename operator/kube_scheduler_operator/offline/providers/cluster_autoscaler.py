@@ -89,7 +89,6 @@ def _gates(desired: Desired) -> Iterator[ProviderFinding]:
 
 CLUSTER_AUTOSCALER: Final = Provider(
     "cluster-autoscaler",
-    "the file of --scheduler-config-file",
     "kubernetes-sigs/cluster-autoscaler at 33c3f97, pkg/simulator/framework/handle.go",
     write,
 )

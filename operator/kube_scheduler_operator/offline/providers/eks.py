@@ -122,7 +122,6 @@ def _differences(
 
 EKS: Final = Provider(
     "eks",
-    "the parameter kubeSchedulerConfig of a cluster",
     "the EKS API 2017-11-01 as in botocore 1.44.8, shape KubeSchedulerConfigRequest",
     write,
 )

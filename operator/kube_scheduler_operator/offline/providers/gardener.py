@@ -79,7 +79,6 @@ def _differences(desired: Desired, index: int, name: str) -> Iterator[ProviderFi
 
 GARDENER: Final = Provider(
     "gardener",
-    "spec.kubernetes.kubeScheduler of a Shoot",
     "gardener/gardener at b312835, pkg/apis/core/v1beta1/types_shoot.go",
     write,
     kubernetes_releases=False,

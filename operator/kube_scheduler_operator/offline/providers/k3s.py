@@ -41,7 +41,6 @@ def _verbosity(desired: Desired) -> Iterator[ProviderFinding]:
 
 K3S: Final = Provider(
     "k3s",
-    "kube-scheduler-arg in /etc/rancher/k3s/config.yaml.d, and the file that it names",
     "k3s-io/docs at 0243496, docs/cli/server.md, and at 147c369, "
     "docs/installation/configuration.md",
     write,

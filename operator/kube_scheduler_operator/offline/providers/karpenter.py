@@ -18,7 +18,7 @@ from .profile_differences import SPREAD, filtering_profile, plugin_arguments, pr
 from .provider import Provider, ProviderFile, ProviderFinding, ProviderOutput
 from .unsupported import unsimulated_filters
 
-NEWEST_WITHOUT: Final = Version(1, 14)
+NEWEST_WITHOUT: Final = Version(1, 14, 1)
 SIMULATED: Final = ("preFilter", "filter")
 _FIELDS: Final = (
     "maxSkew",
@@ -44,8 +44,8 @@ def write(desired: Desired, release: Version | None) -> ProviderOutput:
         content,
     )
     findings = list(unsimulated_filters(desired, "Karpenter"))
-    if constraints and release is not None and release < Version(1, NEWEST_WITHOUT.minor + 1):
-        findings.insert(0, _too_old(desired, release))
+    if constraints and release is not None and release <= NEWEST_WITHOUT:
+        findings.insert(0, _too_old(desired))
     return ProviderOutput((file,), (*findings, *_profiles(desired, constraints)))
 
 
@@ -56,11 +56,11 @@ def _constraints(profile: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
     return constraints
 
 
-def _too_old(desired: Desired, release: Version) -> ProviderFinding:
+def _too_old(desired: Desired) -> ProviderFinding:
     return ProviderFinding(
         "VersionNotSupported",
         desired.profile(0, "pluginConfig"),
-        f"Karpenter {release.short} takes no default constraints",
+        f"Karpenter {NEWEST_WITHOUT} and older take no default constraints",
         "upgrade Karpenter, or set topologySpreadConstraints in Pods",
     )
 
@@ -85,7 +85,6 @@ def _profiles(
 
 KARPENTER: Final = Provider(
     "karpenter",
-    "the value of --scheduler-config: default topology spread constraints",
     "kubernetes-sigs/karpenter at 65fc694, pkg/operator/options/options.go",
     write,
     kubernetes_releases=False,

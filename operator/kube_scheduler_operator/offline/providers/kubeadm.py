@@ -113,13 +113,11 @@ def _repeated(desired: Desired) -> Iterator[ProviderFinding]:
 
 KUBEADM: Final = Provider(
     "kubeadm",
-    "ClusterConfiguration.scheduler, and the file that it mounts",
     "k8s.io/kubernetes 1.36.3, cmd/kubeadm/app/apis/kubeadm/v1beta4/types.go",
     write,
 )
 KUBEADM_PATCHES: Final = Provider(
     "kubeadm-patches",
-    "a patch of the static Pod for --patches, and the file that it mounts",
     "k8s.io/kubernetes 1.36.3, cmd/kubeadm/app/util/patches/patches.go",
     write_patches,
 )

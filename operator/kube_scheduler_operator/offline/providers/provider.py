@@ -59,14 +59,12 @@ class Provider:
 
     Attributes:
         name: its name in `--for`.
-        takes: what it takes, a noun phrase.
         source: the document that defines the format, with its version.
         write: its files for a desired scheduler and a release of the provider (None: unknown).
         kubernetes_releases: whether its releases are those of Kubernetes; otherwise its own.
     """
 
     name: str
-    takes: str
     source: str
     write: Callable[[Desired, Version | None], ProviderOutput]
     kubernetes_releases: bool = True

@@ -28,7 +28,6 @@ def write(desired: Desired, _: Version | None) -> ProviderOutput:
 
 RKE2: Final = Provider(
     "rke2",
-    "kube-scheduler-arg in /etc/rancher/rke2/config.yaml.d, and the file that it names",
     "rancher/rke2-docs at 9477b7b, docs/reference/server_config.md, docs/install/configuration.md",
     write,
 )

@@ -1,4 +1,4 @@
-"""The table of providers, and `--for NAME[:RELEASE]`, which chooses one."""
+"""The table of providers, and `--for NAME[:VERSION]`, which chooses one."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ PROVIDERS: Final[dict[str, Provider]] = {
 
 
 def find_provider(word: str) -> tuple[Provider, Version | None]:
-    """The provider and the release that `NAME[:RELEASE]` names; None without a release.
+    """The provider and the release that `NAME[:VERSION]` names; None without a release.
 
     Raises:
         ValueError: the name is unknown, or the release is not a version.

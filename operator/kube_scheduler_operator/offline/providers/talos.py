@@ -104,7 +104,6 @@ def _repeated(desired: Desired) -> Iterator[ProviderFinding]:
 
 TALOS: Final = Provider(
     "talos",
-    "cluster.scheduler of the machine configuration; from 1.14 on the document KubeSchedulerConfig",
     "siderolabs/talos at ad88231, pkg/machinery/config/schemas/config.schema.json",
     write,
     kubernetes_releases=False,

@@ -110,6 +110,7 @@ def test_json_has_files_and_findings(run: Any) -> None:
     assert (code, err) == (1, "")
     shown = json.loads(out)
     assert shown["for"] == "eks"
+    assert "botocore" in shown["source"]
     assert [(each["path"], list(each["content"])) for each in shown["files"]] == [
         ("eks-cluster-config.yaml", ["kubeSchedulerConfig"])
     ]

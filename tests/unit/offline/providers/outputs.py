@@ -23,7 +23,7 @@ def write(
     extenders: tuple[Mapping[str, Any], ...] = (),
     version: str = "1.35.4",
 ) -> ProviderOutput:
-    """The output for `NAME[:RELEASE]`, the control plane's objects and a Kubernetes version."""
+    """The output for `NAME[:VERSION]`, the control plane's objects and a Kubernetes version."""
     inputs = Inputs(
         platform=KUBEADM,
         operand_version=Version.parse(version),

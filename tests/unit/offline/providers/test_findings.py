@@ -223,6 +223,24 @@ def test_an_agent_runs_beside_schedulers_of_the_operator_only(word: str) -> None
         # Karpenter simulates with default filters and default constraints.
         ("karpenter", PACKED, []),
         (
+            "karpenter:1.14.1",
+            {
+                "kubescheduler": overrides(
+                    profiles=[{"schedulerName": "default-scheduler", **spread("DoNotSchedule")}]
+                )
+            },
+            [("error", "VersionNotSupported", f"{OVERRIDES}.profiles[0].pluginConfig")],
+        ),
+        (
+            "karpenter:1.15",
+            {
+                "kubescheduler": overrides(
+                    profiles=[{"schedulerName": "default-scheduler", **spread("DoNotSchedule")}]
+                )
+            },
+            [],
+        ),
+        (
             "karpenter",
             {"extenders": (FILTER,)},
             [("error", "ExtenderNotSimulated", "SchedulerExtender/gpu spec")],
