@@ -5,16 +5,17 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from ..base.findings import ERROR, WARNING, Finding, Path, Problem, Severity
 from ..base.images import ALLOWED_BY_DEFAULT, AllowedImages
 from ..base.platform import KUBEADM, Platform
 from ..schedulerconfig.feature_gates import Gates
-from ..schedulerconfig.source import Document
+from ..schedulerconfig.source import Document, Position
 from ..schedulerconfig.validation import Target
 from ..schedulerconfig.warnings import ConfiguredScheduler
+from .config_maps import CONFIG_MAP, MountedFile
 
 if TYPE_CHECKING:
     from ..model.attachment import ValidationResult
@@ -34,11 +35,13 @@ class Item:
         file: the display name of the file.
         document: the document with the positions of its fields.
         value: its data without nulls, a map.
+        mounted: the file in a ConfigMap that has it; None: the file itself has it.
     """
 
     file: str
     document: Document
     value: Mapping[str, Any]
+    mounted: MountedFile | None = None
 
     @property
     def kind(self) -> str:
@@ -50,6 +53,22 @@ class Item:
         """metadata.name; empty if it is missing."""
         metadata = self.value.get("metadata")
         return str(metadata.get("name") or "") if isinstance(metadata, Mapping) else ""
+
+    @property
+    def label(self) -> str:
+        """The file in messages about others."""
+        mounted = self.mounted
+        return f"{CONFIG_MAP} {mounted.config_map} in {self.file}" if mounted else self.file
+
+    def position(self, path: Path) -> Position:
+        """Position of a field in the file."""
+        position = self.document.position(path)
+        return self.mounted.in_manifest(position) if self.mounted else position
+
+    def gates(self, options: CheckOptions) -> Gates:
+        """The version and gates of the kube-scheduler that reads it."""
+        version = self.mounted.version if self.mounted else None
+        return replace(options.gates, version=version) if version else options.gates
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,10 +26,11 @@ def check_configurations(items: Sequence[Item], options: CheckOptions) -> Checke
     checked = Checked()
     for item in items:
         # With its nulls: kube-scheduler refuses an unknown field also if it has no value.
-        problems = validate_config(item.document.root.data, options.target)
+        target = Target(item.gates(options), stock=options.stock)
+        problems = validate_config(item.document.root.data, target)
         if not problems:
-            problems = file_warnings(item.value, options.target)
-            process = ConfiguredScheduler(item.file, item.value, options.target)
+            problems = file_warnings(item.value, target)
+            process = ConfiguredScheduler(item.label, item.value, target)
             checked.processes.append((item, process))
         checked.problems += [(item, problem) for problem in problems]
     return checked

@@ -23,8 +23,10 @@ from ..schedulerconfig.crd_schema import validate_object
 from ..schedulerconfig.decode import INVALID_TYPE, UNKNOWN_FIELD
 from ..schedulerconfig.schema import API_VERSION, KIND, args_struct
 from ..schedulerconfig.source import Document, Position, read
+from ..schedulerconfig.source_culprit import first_culprit
 from ..schedulerconfig.warnings import warnings_between
 from .checks import Checked, Checker, CheckOptions, Item, Kind
+from .config_maps import CONFIG_MAP, MountedFile, mounted_files, scheduler_images
 from .control_plane import check_configurations
 from .load_policies import check_load_policies
 from .secondary_schedulers import check_objects
@@ -91,11 +93,13 @@ class ValidationReport:
         findings: errors and warnings, by file and position.
         documents: (file, kind) of every checked document, in order.
         others: (file, kind) of objects that do not configure a scheduler.
+        items: the checked documents.
     """
 
     findings: tuple[Diagnosis, ...]
     documents: tuple[tuple[str, str], ...]
     others: tuple[tuple[str, str], ...] = ()
+    items: tuple[Item, ...] = ()
 
     def count(self, severity: Severity) -> int:
         """The number of findings of this severity."""
@@ -105,6 +109,17 @@ class ValidationReport:
     def starts(self) -> bool:
         """Whether the scheduler would start."""
         return not self.count(ERROR)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """For which version configurations in ConfigMaps were checked."""
+        mounted = dict.fromkeys(item.mounted for item in self.items if item.mounted)
+        return tuple(
+            f"{CONFIG_MAP} {each.config_map} was checked for kube-scheduler "
+            f"{each.version.short}, as in the image of {each.workload}"
+            for each in mounted
+            if each.version
+        )
 
 
 def validate(
@@ -120,8 +135,7 @@ def validate(
     findings: list[Diagnosis] = []
     known: list[tuple[Item, Kind]] = []
     others: list[tuple[Item, Problem]] = []
-    for file, text in files:
-        items, found, first = _read(file, text, options.gates.version.minor)
+    for items, found, first in _documents(files, options):
         findings += found
         has_configuration = bool(items) and _is_mounted(items[0])
         for item in items:
@@ -146,7 +160,31 @@ def validate(
         tuple(findings),
         tuple((item.file, item.kind) for item, _ in known),
         tuple((item.file, item.kind) for item, _ in others),
+        tuple(item for item, _ in known),
     )
+
+
+_Documents = tuple[list[Item], list[Diagnosis], Document | None]
+"""The documents that are objects, problems of the text, and the first nonempty document."""
+
+
+def _documents(
+    files: Sequence[tuple[str, str | bytes]], options: CheckOptions
+) -> Iterator[_Documents]:
+    """The documents of each file, then those of each file in its ConfigMaps."""
+    minor = options.gates.version.minor
+    manifests = [(text, _read(file, text, minor)) for file, text in files]
+    images = scheduler_images(item.value for _, (items, _, _) in manifests for item in items)
+    for (file, _), (text, (items, found, first)) in zip(files, manifests, strict=True):
+        mounted = {
+            id(item): list(mounted_files(item.document, text, images))
+            for item in items
+            if item.kind == CONFIG_MAP
+        }
+        yield [item for item in items if not mounted.get(id(item))], found, first
+        for each in (one for found_ones in mounted.values() for one in found_ones):
+            version = each.version.minor if each.version else minor
+            yield _read(file, each.text, version, each)
 
 
 def _of_others(item: Item, kinds: Kinds) -> bool:
@@ -195,9 +233,8 @@ def _is_not_decoded(document: Document, path: Path, minor: int) -> bool:
 
 
 def _read(
-    file: str, content: str | bytes, minor: int
-) -> tuple[list[Item], list[Diagnosis], Document | None]:
-    """(the documents that are objects, problems of the text, the first nonempty document)."""
+    file: str, content: str | bytes, minor: int, mounted: MountedFile | None = None
+) -> _Documents:
     documents, error = read(content)
     objects = [each for document in documents for each in document.objects()]
     items: list[Item] = []
@@ -208,12 +245,14 @@ def _read(
         is_read = not (items and index and _is_mounted(items[0]))
         severity: Severity = ERROR if is_read else WARNING
         ignored = "" if is_read else f"; {_FIRST_ONLY}"
+        if mounted:
+            position = mounted.in_manifest(position)
         found.append(Diagnosis(file, position, "", "", reason, message + ignored, fix, severity))
 
     for document in objects:
         value = document.value
         if isinstance(value, Mapping):
-            items.append(Item(file, document, value))
+            items.append(Item(file, document, value, mounted))
         else:
             message = "a document must be an object with apiVersion and kind"
             fix = "add both, or remove the document"
@@ -236,6 +275,10 @@ def _read(
 def _kind(item: Item, kinds: Kinds) -> Kind | Problem:
     """How to check a document, or why it cannot be checked."""
     api_version = str(item.value.get("apiVersion") or "")
+    for key, text in (("apiVersion", api_version), ("kind", item.kind)):
+        if culprit := first_culprit(text):
+            what, _, fix = culprit.partition("; ")
+            return Problem(UNKNOWN_KIND, (key,), f"{key} contains {what}", fix)
     group, _, version = api_version.rpartition("/")
     kind = kinds.get((group, item.kind))
     if kind is not None and kind.version == version:
@@ -256,12 +299,25 @@ def _kind(item: Item, kinds: Kinds) -> Kind | Problem:
     for other, name in kinds:
         if name == item.kind:
             supported = f"{other}/{kinds[other, name].version}"
+            if not api_version:
+                return _missing(item, "apiVersion", f"write apiVersion: {supported}")
             message = f'{item.kind} of "{api_version}" is not the kind that is checked here'
             return Problem(UNKNOWN_KIND, ("apiVersion",), message, f"write {supported}")
     if not item.kind:
-        return Problem(UNKNOWN_KIND, (), "kind is missing", f"set it to {known}")
+        of_group = listing(sorted(name for other, name in kinds if other == group))
+        return _missing(item, "kind", f"set it to {of_group or known}")
     message = f"{item.kind} of {api_version or 'no apiVersion'} is not a kind that can be checked"
     return Problem(UNKNOWN_KIND, ("kind",), message, f"use {known}")
+
+
+def _missing(item: Item, key: str, fix: str) -> Problem:
+    """That a field is missing, or which one only looks like it."""
+    for name in map(str, item.value):
+        if key in name and (culprit := first_culprit(name)):
+            what, _, correct = culprit.partition("; ")
+            message = f"{key} is missing: the name of this field contains {what}"
+            return Problem(UNKNOWN_KIND, (name,), message, correct)
+    return Problem(UNKNOWN_KIND, (), f"{key} is missing", fix)
 
 
 _FIRST_ONLY: Final = "kube-scheduler reads only the first document of its file"
@@ -353,7 +409,7 @@ def _diagnosis(item: Item, problem: Problem) -> Diagnosis:
     message, fix = problem.parts
     return Diagnosis(
         file=item.file,
-        position=item.document.position(problem.path),
+        position=item.position(problem.path),
         kind=item.kind,
         path=format_path(problem.path),
         reason=problem.reason,

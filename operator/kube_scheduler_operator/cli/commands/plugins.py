@@ -126,7 +126,8 @@ def _from_file(args: argparse.Namespace) -> tuple[Mapping[str, Any], list[Layer]
         config = made.composition.config
         return config, [Layer(PROFILE, config)], made.target.gates
     # kube-scheduler also reads only the first document.
-    return values[0], [Layer(PROFILE, values[0])], check_options(args).gates
+    item = validated.items[0]
+    return item.value, [Layer(PROFILE, item.value)], item.gates(check_options(args))
 
 
 def _named(profile: str, platform: str) -> tuple[Mapping[str, Any], list[Layer]]:

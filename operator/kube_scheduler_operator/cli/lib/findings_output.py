@@ -24,6 +24,7 @@ def as_text(result: ValidationReport, version: str) -> str:
         path = f"{each.path}: " if each.path else ""
         lines.append(f"{_place(each)}: {each.severity}: {path}{each.message} [{each.reason}]")
         lines.append(f"    fix: {each.fix}")
+    lines += [f"note: {note}" for note in result.notes]
     warnings = result.count("warning")
     counts = [
         _count(number, what)
@@ -48,6 +49,7 @@ def as_json(result: ValidationReport, version: str) -> str:
         "warnings": result.count("warning"),
         "documents": [{"file": file, "kind": kind} for file, kind in result.documents],
         "others": [{"file": file, "kind": kind} for file, kind in result.others],
+        "notes": list(result.notes),
         "findings": [
             {
                 "file": each.file,

@@ -1,0 +1,117 @@
+"""Configurations in ConfigMaps, as manifests of a further scheduler have them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from kube_scheduler_operator.base.platform import KUBEADM
+from kube_scheduler_operator.offline.checks import CheckOptions
+from kube_scheduler_operator.offline.validate import ValidationReport, validate
+from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
+from kube_scheduler_operator.schedulerconfig.versions import Version
+
+OPTIONS = CheckOptions(Gates(Version(1, 35)), KUBEADM)
+HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+OWN = f"{HEAD}profiles: [{{schedulerName: mine}}]\nleaderElection: {{leaderElect: false}}\n"
+ACCOUNT = "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: mine}\n---\n"
+
+
+def config_map(text: str, name: str = "mine") -> str:
+    lines = "".join(f"    {line}\n" for line in text.splitlines())
+    head = f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}, namespace: kube-system}}\n"
+    return f"{head}data:\n  config.yaml: |\n{lines}"
+
+
+def workload(image: str, kind: str = "Deployment", namespace: str = "kube-system") -> str:
+    pod: dict[str, Any] = {
+        "containers": [{"name": "s", "image": image}],
+        "volumes": [{"name": "config", "configMap": {"name": "mine"}}],
+    }
+    return "---\n" + json.dumps(
+        {
+            "apiVersion": "v1",
+            "kind": kind,
+            "metadata": {"name": "mine", "namespace": namespace},
+            "spec": pod if kind == "Pod" else {"template": {"spec": pod}},
+        }
+    )
+
+
+def checked(*texts: str) -> ValidationReport:
+    return validate([(f"{index}.yaml", text) for index, text in enumerate(texts)], OPTIONS)
+
+
+def reported(*texts: str) -> list[tuple[int, int, str, str]]:
+    found = checked(*texts).findings
+    return [(one.position.line, one.position.column, one.path, one.reason) for one in found]
+
+
+def test_a_configuration_in_a_config_map_is_checked_and_its_neighbours_are_not() -> None:
+    report = checked(ACCOUNT + config_map(OWN) + workload("registry.k8s.io/kube-scheduler:v1.35.4"))
+    assert report.findings == ()
+    assert report.documents == (("0.yaml", "KubeSchedulerConfiguration"),)
+    assert [kind for _, kind in report.others] == ["ServiceAccount", "Deployment"]
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "column", "path", "reason"),
+    [
+        (f"{OWN}paralelism: 5", 14, 5, "paralelism", "UnknownField"),
+        (f"{OWN}parallelism: 0", 14, 5, "parallelism", "InvalidConfiguration"),
+        (f"{OWN}\n\npercentageOfNodesToScore: 1", 16, 5, "percentageOfNodesToScore",
+         "SampledTooFew"),
+        (f"{OWN}\tparallelism: 1", 14, 5, "", "Syntax"),
+        (f"{OWN}extenders: [", 15, 1, "", "Syntax"),
+        (f"{OWN}---\n{OWN}", 15, 5, "", "NeverRead"),
+        (f"# nothing\n---\n---\n{OWN}", 13, 5, "", "NeverRead"),
+        (OWN.replace("/v1\n", "/v1beta3\n"), 10, 5, "apiVersion", "OldAPIVersion"),
+        ("kind: Policy\napiVersion: v1\n", 11, 5, "apiVersion", "OldAPIVersion"),
+    ],
+)  # fmt: skip
+def test_positions_are_those_in_the_manifest(
+    text: str, line: int, column: int, path: str, reason: str
+) -> None:
+    assert reported(ACCOUNT + config_map(text)) == [(line, column, path, reason)]
+
+
+def test_a_content_in_another_form_has_the_position_of_its_key() -> None:
+    data = {"config.yaml": f"{OWN}paralelism: 5\n"}
+    manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {}, "data": data}
+    assert reported(json.dumps(manifest, indent=1)) == [(6, 3, "paralelism", "UnknownField")]
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "DaemonSet", "Pod"])
+def test_the_version_is_that_of_the_image_that_mounts_it(kind: str) -> None:
+    old = OWN.replace(
+        "profiles: [{", "profiles: [{plugins: {filter: {enabled: [{name: EBSLimits}]}}, "
+    )
+    map_ = config_map(old)
+    assert [each[3] for each in reported(map_)] == ["UnknownPlugin"]
+    image = "registry.example:5000/k8s/kube-scheduler:v1.30.4@sha256:" + 64 * "0"
+    report = checked(map_ + workload(image, kind))
+    assert report.starts
+    assert report.notes == (
+        f"ConfigMap mine was checked for kube-scheduler 1.30, as in the image of {kind} mine",
+    )
+    assert checked(workload(image, kind), map_).starts, "in any file"
+    assert not checked(map_ + workload(image, kind, namespace="x")).starts
+    assert not checked(map_ + workload("example.com/mine:v1.30.4", kind)).starts
+    assert not checked(map_ + workload("registry.k8s.io/kube-scheduler", kind)).starts
+
+
+def test_other_config_maps_and_odd_ones_are_left_alone() -> None:
+    other = config_map("a: b").replace("name: mine", "name: other")
+    report = checked(f"{other}---\n{config_map(OWN)}")
+    assert (report.starts, [kind for _, kind in report.others]) == (True, ["ConfigMap"])
+    for data in ("7", "[KubeSchedulerConfiguration]", "{a: [KubeSchedulerConfiguration]}", ""):
+        assert not checked(f"apiVersion: v1\nkind: ConfigMap\ndata: {data}\n").starts
+
+
+def test_two_schedulers_are_told_apart_by_their_config_maps() -> None:
+    first, second = config_map(OWN), config_map(OWN, "second")
+    found = checked(f"{first}---\n{second}").findings
+    assert {one.reason for one in found} == {"SameSchedulerName"}
+    assert "ConfigMap mine in 0.yaml" in found[0].message
