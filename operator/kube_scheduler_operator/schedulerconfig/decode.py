@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from ..base.findings import Path, Problem, did_you_mean
 from .go_values import nanoseconds
+from .literal_fixes import duration_fix, type_fix
 from .relocations import field_fix
 from .schema import BOOL, DURATION, INT32, INT64, STRING, List, Map, Scalar, Struct, Type
 from .source_culprit import first_culprit
@@ -138,7 +139,7 @@ def _decode_scalar(value: Any, kind: Scalar, path: Path) -> Iterator[Problem]:
             try:
                 nanoseconds(value)
             except ValueError as error:
-                yield Problem(INVALID_VALUE, path, f"{error}; use a Go duration")
+                yield Problem(INVALID_VALUE, path, f"{error}; {duration_fix(value)}")
     elif kind == BOOL:
         if not isinstance(value, bool):
             yield _wrong_type(value, "true or false", path)
@@ -170,5 +171,7 @@ def _wrong_type(value: Any, expected: str, path: Path) -> Problem:
     names = {bool: "a boolean", str: "a string", dict: "an object", list: "a list"}
     actual = names.get(type(value), "a number")
     if isinstance(value, str) and (culprit := first_culprit(value)):
-        actual += f" with {culprit}"
-    return Problem(INVALID_TYPE, path, f"must be {expected}, not {actual}")
+        fix = f" with {culprit}"
+    else:
+        fix = f"; {type_fix(value, expected)}"
+    return Problem(INVALID_TYPE, path, f"must be {expected}, not {actual}{fix}")

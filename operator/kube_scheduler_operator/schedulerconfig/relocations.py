@@ -83,6 +83,8 @@ def field_fix(key: str, value: Any, kind: Struct, path: Path, minor: int) -> str
     here = _here(kind, path)
     if here is None:
         return ""
+    if key.startswith("-") and key[1:].isalnum():
+        return f"write a space after the hyphen of a list: - {key[1:]}"
     if key in _REMOVED:
         return _REMOVED[key]
     flag = _kebab(key)

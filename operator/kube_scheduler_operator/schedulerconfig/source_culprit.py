@@ -1,13 +1,16 @@
-"""Which character that looks like another one breaks a YAML file."""
+"""What breaks a YAML file: a character that looks like another one, or a frequent slip.
+
+A cause is only named if the file is readable further without it.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from .source_encoding import LINE_BREAK, position_of
-from .source_tree import ParseError
+from .source_tree import ParseError, Position
 
 _SPACES: Final = dict.fromkeys("\xa0\u1680\u2007\u202f\u205f\u3000", " ") | {
     chr(code): " " for code in range(0x2000, 0x200B)
@@ -27,6 +30,27 @@ _NAMES: Final = {
 }  # fmt: skip
 _CORRECT: Final = {"  ": "spaces", " ": "a space"}
 _ANY: Final = re.compile(f"[{re.escape(''.join(_MEANT))}]")
+
+TEMPLATE: Final = "a template that is not rendered; render it first, for example with helm template"
+_KEY: Final = r"^(?P<key>[ ]*(?:-[ ]+)*[A-Za-z][\w.-]*)"
+_SLIPS: Final = tuple(
+    (re.compile(pattern, re.MULTILINE), correct, message)
+    for pattern, correct, message in (
+        (r"^(?:<{7}|={7}|>{7})(?: .*)?$", "",
+         "a conflict marker; keep one of the versions and remove the markers"),
+        (r"^[ ]*\{\{.*\}\}[ ]*$", "", TEMPLATE),
+        (r"\{\{.*?\}\}", "0", TEMPLATE),
+        (r"^[ ]*```.*$", "", "a fence of Markdown; remove this line"),
+        (r"^(?!-?$|---$)[ ]*[-\u2013\u2014\u2212]+[ ]*$", "---",
+         "dashes that separate no documents; write --- at the beginning of the line"),
+        (r"^---[ ]+(?=\w+:)", "---\n", "text follows --- in its line; begin a new line"),
+        (f"{_KEY}[ ]*=[ ]*", r"\g<key>: ", "an equals sign after a key; write a colon and a space"),
+        (f"{_KEY}:(?=[^\\s/:])", r"\g<key>: ", "a colon without a space after it; add the space"),
+    )
+)  # fmt: skip
+"""(pattern, its correction, the name of the slip and how to correct it)."""
+
+_Parse = Callable[[str], ParseError | None]
 
 
 def named(character: str) -> str:
@@ -48,24 +72,70 @@ def first_culprit(text: str) -> str:
     return named(found[0]) if found else ""
 
 
-def explained(
-    error: ParseError, text: str, parse: Callable[[str], ParseError | None]
-) -> ParseError:
-    """The error, or the one of the character that causes it.
+def explained(error: ParseError, text: str, parse: _Parse) -> ParseError:
+    """The error, or the one of what causes it.
 
-    A character is the cause if the file, without it and others like it, is parsed further.
+    `parse` returns the error of a text; None if it can be read.
     """
+    return (
+        _of_a_character(error, text, parse)
+        or _of_a_slip(error, text, parse)
+        or _of_indentation(error, text, parse)
+        or error
+    )
+
+
+def _of_a_character(error: ParseError, text: str, parse: _Parse) -> ParseError | None:
+    """A character is the cause if the file, without it and others like it, is parsed further."""
     found = list(_ANY.finditer(text))
     for meant in dict.fromkeys(_MEANT[each[0]] for each in found):
         alike = [each for each in found if _MEANT[each[0]] == meant]
         kinds = {ord(each[0]): meant for each in alike}
-        corrected = parse(text.translate(kinds))
-        if corrected is not None and corrected.position.line <= error.position.line:
-            continue
-        lines = [0, *(each.end() for each in LINE_BREAK.finditer(text))]
-        line = min(error.position.line, len(lines))
-        at = lines[line - 1] + error.position.column - 1
-        before = [each for each in alike if each.start() <= at]
-        cause = before[-1] if before else alike[0]
-        return ParseError(position_of(text, cause.start()), named(cause[0]))
-    return error
+        if _is_further(parse(text.translate(kinds)), error):
+            cause = _nearest(alike, text, error)
+            return ParseError(position_of(text, cause.start()), named(cause[0]))
+    return None
+
+
+def _of_a_slip(error: ParseError, text: str, parse: _Parse) -> ParseError | None:
+    for pattern, correct, message in _SLIPS:
+        found = list(pattern.finditer(text))
+        if found and _is_further(parse(pattern.sub(correct, text)), error):
+            return ParseError(position_of(text, _nearest(found, text, error).start()), message)
+    return None
+
+
+def _of_indentation(error: ParseError, text: str, parse: _Parse) -> ParseError | None:
+    """A line that fits if it is indented like the one above it."""
+    lines = text.splitlines(keepends=True)
+    number = min(error.position.line, len(lines)) - 1
+    above = next((at for at in range(number - 1, -1, -1) if lines[at].strip()), None)
+    if number < 1 or above is None:
+        return None
+    both = (lines[number], lines[above])
+    depths = [len(line) - len(line.lstrip(" ")) for line in both]
+    if depths[0] == depths[1]:
+        return None
+    aligned = " " * depths[1] + lines[number].lstrip(" ")
+    corrected = "".join((*lines[:number], aligned, *lines[number + 1 :]))
+    if not _is_further(parse(corrected), error):
+        return None
+    message = (
+        f"this line is indented by {depths[0]} and line {above + 1} by {depths[1]}; indent both "
+        "alike"
+    )
+    return ParseError(Position(number + 1, depths[0] + 1), message)
+
+
+def _is_further(corrected: ParseError | None, error: ParseError) -> bool:
+    """Whether a corrected text is read beyond the line of the error."""
+    return corrected is None or corrected.position.line > error.position.line
+
+
+def _nearest(found: Sequence[re.Match[str]], text: str, error: ParseError) -> re.Match[str]:
+    """The last match before the error, or the first one."""
+    lines = [0, *(each.end() for each in LINE_BREAK.finditer(text))]
+    line = min(error.position.line, len(lines))
+    at = lines[line - 1] + error.position.column - 1
+    before = [each for each in found if each.start() <= at]
+    return before[-1] if before else found[0]

@@ -64,12 +64,15 @@ def characters(data: bytes) -> Characters:
     except UnicodeDecodeError as error:
         text = data[marker : marker + error.start].decode(encoding)
         shown = " ".join(f"0x{byte:02x}" for byte in error.object[error.start : error.end])
-        reason = f"{shown} is not {encoding.removesuffix('-le').removesuffix('-be').upper()}"
+        name = encoding.removesuffix("-le").removesuffix("-be").upper()
+        reason = f"{shown} is not {name}; save the file as UTF-8"
         length = len(text)
         rest = data[marker + error.start :]
         is_cut_off = _width(rest, encoding) > len(rest)
     if found := _FORBIDDEN.search(text):
-        reason = f"YAML does not allow the control character U+{ord(found[0]):04X}"
+        reason = f"YAML does not allow the control character U+{ord(found[0]):04X}; remove it"
+        if found[0] == "\0" and text.count("\0") > len(text) // 4:
+            reason = "this is UTF-16 without its byte order mark, or UTF-32; save the file as UTF-8"
         length, is_cut_off = found.start(), False
     if not reason:
         return Characters(text)

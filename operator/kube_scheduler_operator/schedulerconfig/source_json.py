@@ -88,13 +88,18 @@ class _Parser:
             if self.text.startswith(word, self.at):
                 self.at += len(word)
                 return _WORDS[word]
-        return self.fail("expected a JSON value (a file that begins with { is JSON)")
+        return self.fail(
+            "expected a JSON value, because the file begins with {; write a number, true, false, "
+            'null, or a text in "quotes"'
+        )
 
     def _string(self) -> str:
         try:
             value, self.at = scanstring(self.text, self.at + 1, True)
         except JSONDecodeError as error:
-            raise ParseError(self.position(error.pos), error.msg) from None
+            what = error.msg.removesuffix(" at")
+            message = f"{what}; end the text with a quote, or escape the character"
+            raise ParseError(self.position(error.pos), message) from None
         # Like Go, replace halves of a surrogate pair, which no encoding can represent.
         return str(value).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
@@ -104,10 +109,13 @@ class _Parser:
         self.skip()
         while self.peek() != "}":
             if self.peek() != '"':
-                self.fail('expected a key in "quotes" (a file that begins with { is JSON)')
+                self.fail(
+                    'expected a key in "quotes", because a file that begins with { is JSON; write '
+                    "it in quotes, or --- above the { for YAML"
+                )
             at = self.position(self.at)
             key = self._string()
-            self._expect(":", "expected a colon after the key")
+            self._expect(":", "expected a colon after the key; add one")
             if key in fields:
                 message = f'duplicate key "{key}", first in line {fields[key][0].line}; remove one'
                 self.flaws.append(Flaw(at, (*path, key), message))
@@ -139,6 +147,6 @@ class _Parser:
         self.skip()
         if self.peek() == end:
             return
-        self._expect(",", f"expected a comma or {end}")
+        self._expect(",", f"expected a comma or {end}; add one")
         if self.peek() == end:
-            self.fail(f"trailing comma before {end}")
+            self.fail(f"trailing comma before {end}; remove it")

@@ -126,10 +126,12 @@ def _escaped(cursor: Cursor, character: str) -> str:
     cursor.need(length)
     digits = cursor.text[cursor.at : cursor.at + length]
     if not _HEX.fullmatch(digits):
-        cursor.fail(f"\\{character} needs {length} hexadecimal digits", start)
+        cursor.fail(
+            f"\\{character} needs {length} hexadecimal digits; write two backslashes", start
+        )
     code = int(digits, 16)
     if 0xD800 <= code <= 0xDFFF or code > 0x10FFFF:
-        cursor.fail(f"\\{character}{digits} is not a character", start)
+        cursor.fail(f"\\{character}{digits} is not a character; write two backslashes", start)
     cursor.at += length
     return chr(code)
 

@@ -319,12 +319,12 @@ class Scanner:
         cursor.blanks()
         handle = self._handle(start)
         if handle != "!" and not handle.endswith("!"):
-            cursor.fail("the handle of %TAG must end with !", start)
+            cursor.fail("the handle of %TAG must end with !; remove the line", start)
         if not cursor.blanks():
-            cursor.fail("%TAG has no prefix", start)
+            cursor.fail("%TAG has no prefix; remove the line", start)
         prefix = self._uri(start)
         if not prefix or cursor.text[cursor.at] not in SEPARATORS:
-            cursor.fail("%TAG has no valid prefix", start)
+            cursor.fail("%TAG has no valid prefix; remove the line", start)
         return Token(TAG_PREFIX, start, handle, suffix=prefix)
 
     def _anchor(self, kind: str) -> Token:
@@ -333,7 +333,8 @@ class Scanner:
         name = cursor.match(_WORD)
         if not name or cursor.text[cursor.at] not in _AFTER_ANCHOR:
             what = f"the name of an {'alias' if kind == ALIAS else 'anchor'}"
-            cursor.fail(f"{what} after {kind} has letters and digits; quote a value", start)
+            fix = f"quote a value that begins with {kind}"
+            cursor.fail(f"{what} after {kind} has letters and digits; {fix}", start)
         return Token(kind, start, name)
 
     def _tag(self) -> Token:
@@ -343,7 +344,7 @@ class Scanner:
             cursor.at += 2
             suffix = self._uri(start)
             if not suffix or cursor.text[cursor.at] != ">":
-                cursor.fail("a tag after !< ends with >", start)
+                cursor.fail("a tag after !< ends with >; add it", start)
             cursor.at += 1
         else:
             handle = self._handle(start)
@@ -364,7 +365,7 @@ class Scanner:
     def _handle(self, start: int) -> str:
         cursor = self.cursor
         if cursor.text[cursor.at] != "!":
-            cursor.fail("the handle of %TAG must begin with !", start)
+            cursor.fail("the handle of %TAG must begin with !; remove the line", start)
         cursor.at += 1
         handle = "!" + cursor.match(_WORD)
         if cursor.text[cursor.at] == "!":
@@ -381,16 +382,16 @@ class Scanner:
             cursor.need(3)
             octet = _OCTET.match(cursor.text, cursor.at)
             if octet is None:
-                cursor.fail("% in a tag needs two hexadecimal digits", start)
+                cursor.fail("% in a tag needs two hexadecimal digits; quote the value", start)
             cursor.at = octet.end()
             found.append(int(octet[1], 16))
         try:
             return found.decode()
         except UnicodeDecodeError:
-            cursor.fail("% in a tag encodes something else than UTF-8", start)
+            cursor.fail("% in a tag encodes something else than UTF-8; quote the value", start)
 
 
 def _unexpected(character: str) -> str:
     if character == "\t":
-        return "a tab (U+0009) in the indentation; YAML indents with spaces"
+        return "a tab (U+0009) in the indentation; write spaces"
     return f"a value cannot begin with {character}; quote it"

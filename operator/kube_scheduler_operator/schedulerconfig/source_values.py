@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
+from .source_culprit import TEMPLATE
 from .source_encoding import LINE_BREAK
 from .source_tree import DEEPEST, TOO_DEEP, Flaw, ParseError, Position, SourceNode
 from .source_yaml import Alias, Mapping, Node, Scalar, Sequence
@@ -136,7 +137,9 @@ class Builder:
             key = key.node
         self._counted(at)
         if not isinstance(key, Scalar):
-            self.flaws.append(Flaw(at, (), "a list or a map cannot be a key; write a string"))
+            is_template = self.text[key.start - 1 : key.start + 1] == "{{"
+            message = TEMPLATE if is_template else "a list or a map cannot be a key; write a string"
+            self.flaws.append(Flaw(at, (), message))
             return
         try:
             value = _typed(key)
@@ -167,7 +170,9 @@ class Builder:
         self._counted(where)
         target = node.node if isinstance(node, Alias) else node
         if not isinstance(target, Mapping):
-            raise ParseError(where, "<< can only merge maps, or a list of maps")
+            raise ParseError(
+                where, "<< can only merge maps, or a list of maps; write an alias of one"
+            )
         if not isinstance(node, Alias):
             yield from self._pairs(target)
             return

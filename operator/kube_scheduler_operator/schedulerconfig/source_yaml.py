@@ -125,7 +125,10 @@ class Parser:
         if token.kind == tokens.ALIAS:
             self.scanner.next()
             if token.value not in self._anchors:
-                self._fail(f"no anchor &{token.value} precedes *{token.value}", token)
+                self._fail(
+                    f"no anchor &{token.value} precedes *{token.value}; add it, or quote the value",
+                    token,
+                )
             return Alias(token.start, self._anchors[token.value])
         start, anchor, tag = token.start, "", ""
         kinds = [tokens.ANCHOR, tokens.TAG]
@@ -288,7 +291,7 @@ class Parser:
 
     def _line(self, start: int) -> str:
         position = self.scanner.cursor.position(start)
-        return f" that begins in line {position.line}"
+        return f" in what begins in line {position.line}"
 
     def _fail(self, message: str, token: Token) -> NoReturn:
         self.scanner.cursor.fail(message, token.start)

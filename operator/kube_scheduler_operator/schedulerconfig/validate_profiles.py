@@ -230,6 +230,8 @@ def _plugin_lists(profile: Mapping[str, Any], target: Target) -> Iterator[Proble
 def _unknown_plugin(name: str, target: Target) -> str:
     """Why the target has no such plugin, and the fix."""
     minor = target.minor
+    if not name:
+        return "this entry has no name; write that of a plugin, or remove the entry"
     other = PLUGINS.get(name)
     if name in INVALID_PLUGINS and minor == INVALID_PLUGINS_SINCE:
         return f'kube-scheduler 1.{minor} rejects plugin "{name}" here; remove it'

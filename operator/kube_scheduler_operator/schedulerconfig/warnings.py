@@ -18,6 +18,7 @@ from .extender_warnings import extender_warnings
 from .plugin_warnings import ExpandedProfile, plugin_warnings
 from .result_cache import CACHE_SIZE, CacheKey, prefixed
 from .schema import DEFAULT_SCHEDULER
+from .source_culprit import first_culprit
 from .target_scheduler import Target
 
 SHARED_LEASE: Final = "SharedLease"
@@ -25,6 +26,7 @@ INVALID_LEASE: Final = "InvalidLease"
 NO_KUBECONFIG: Final = "NoKubeconfig"
 SECOND_DEFAULT_SCHEDULER: Final = "SecondDefaultScheduler"
 SAMPLED_TOO_FEW: Final = "SampledTooFew"
+ODD_SCHEDULER_NAME: Final = "OddSchedulerName"
 SAME_SCHEDULER_NAME: Final = "SameSchedulerName"
 SAME_NODES: Final = "SameNodes"
 NO_DEFAULT_SCHEDULER: Final = "NoDefaultScheduler"
@@ -113,7 +115,17 @@ def _warnings_of(
     document: Mapping[str, Any], target: Target, extenders: Sequence[Mapping[str, Any]]
 ) -> tuple[Problem, ...]:
     profile = ExpandedProfile.read(document, (), target)
-    return (*_percentage(document, ()), *plugin_warnings(profile, extenders))
+    name = _scheduler_name(document)
+    return (*name, *_percentage(document, ()), *plugin_warnings(profile, extenders))
+
+
+def _scheduler_name(profile: Mapping[str, Any]) -> Iterator[Problem]:
+    """A name that looks like another one; Pods name the other one."""
+    name = str(profile.get("schedulerName") or "")
+    if culprit := first_culprit(name):
+        what, _, fix = culprit.partition("; ")
+        message = f'"{name}" contains {what}: Pods without it in spec.schedulerName stay Pending'
+        yield _warning(ODD_SCHEDULER_NAME, ("schedulerName",), message, fix)
 
 
 def control_plane_warnings(config: Mapping[str, Any], target: Target) -> list[Problem]:

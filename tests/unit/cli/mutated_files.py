@@ -164,6 +164,29 @@ _EXTENDER_CONFIG = {
     "podSelector": {"schedulerNames": ["mine"], "matchLabels": {"app": "web"}},
     "logLevel": "TRACE", "watch": False, "decisions": 7,
 }  # fmt: skip
+_MANIFEST = [
+    {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "mine", "namespace": "kube-system"},
+        "data": {"config.yaml": yaml.safe_dump(seeds(35)["profiles"])},
+    },
+    {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "mine", "namespace": "kube-system"},
+        "spec": {
+            "template": {
+                "spec": {
+                    "containers": [
+                        {"name": "s", "image": "registry.k8s.io/kube-scheduler:v1.34.4"}
+                    ],
+                    "volumes": [{"name": "config", "configMap": {"name": "mine"}}],
+                }
+            }
+        },
+    },
+]
 _POLICY_FILE = read_policy(yaml.safe_dump(CRANE_POLICY)).policy.document()
 
 
@@ -187,6 +210,7 @@ def corpus() -> list[tuple[str, Sequence[Any]]]:
         ("SecondaryScheduler", [_SECONDARY, {**_PROFILE, "spec": {"scheduler": "mine"}}]),
         ("extender", [_EXTENDER_CONFIG]),
         ("policy.json", [_POLICY_FILE]),
+        ("manifest", _MANIFEST),
     ]
     return [*found, *own * 4]  # as many as there are old configurations
 

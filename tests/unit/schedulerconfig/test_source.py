@@ -270,6 +270,59 @@ def test_the_character_that_breaks_a_file_is_named(
     assert error.position == Position(line, column)
 
 
+@pytest.mark.parametrize(
+    ("text", "line", "column", "name"),
+    [
+        ("----\na: 1\n", 1, 1, "dashes that separate no documents; write ---"),
+        (" ---\na: 1\n", 1, 1, "dashes that separate no documents; write ---"),
+        ("--\na: 1\nb: 2\n", 1, 1, "dashes that separate no documents; write ---"),
+        ("a: 1\n---x: 1\n--\nb: 2\n", 3, 1, "dashes that separate no documents"),
+        ("--- a: 1\nb: 2\n", 1, 1, "text follows --- in its line; begin a new line"),
+        ("a: 1\nb:2\nc: 3\n", 2, 1, "a colon without a space after it; add the space"),
+        ("a:\n- b:\n    c:true\n    d: 2\n", 3, 1, "a colon without a space"),
+        ("a: http://b\nc:1\n", 2, 1, "a colon without a space"),
+        ("a: 1\nb = 2\n", 2, 1, "an equals sign after a key; write a colon and a space"),
+        ("a:\n  b: 1\n   c: 2\n", 3, 4, "indented by 3 and line 2 by 2; indent both alike"),
+        ("a:\n   b: 1\n\n  c: 2\n", 4, 3, "indented by 2 and line 2 by 3; indent both alike"),
+        ("a: 1\n{{- if .x }}\nb: 2\n{{ end }}\n", 2, 1, "a template that is not rendered"),
+        ("a: 1\n<<<<<<< HEAD\nb: 2\n=======\nb: 3\n>>>>>>> x\n", 2, 1, "a conflict marker"),
+        ("```yaml\na: 1\n```\n", 1, 1, "a fence of Markdown; remove this line"),
+        ("a: [1\nb: 2\n", 2, 2, 'in what begins in line 1, found ":"; check quotes'),
+    ],
+)
+def test_a_frequent_slip_is_named(text: str, line: int, column: int, name: str) -> None:
+    _, error = read(text)
+    assert error is not None
+    assert name in error.message
+    assert error.position == Position(line, column)
+
+
+def test_a_template_as_a_value_is_named() -> None:
+    documents, error = read("a: {{ .Values.a }}\n")
+    assert error is None
+    assert [flaw.message.partition(";")[0] for flaw in documents[0].flaws] == [
+        "a template that is not rendered"
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a: [", "[a", "{a: 1", '{"a": 1,}', "{'a': 1}", '{"a": N}', '{"a" 1}', '{"a": [1 2]}',
+        '{"a": "b', '{"a": "\\q"}', '{"a": 1} x', "a: *b", "a: *", "a: &", "a: @b", 'a: "\\x1"',
+        'a: "\\ud800"', 'a: "\\q"', "a: 'b", "a: !<b", "a: !b!", "a: !!int x", "%TAG x\n--- a",
+        "%YAML 1.2\n---\na: 1", "%TAG ! \n---\na: 1", "<<: 5", "a: |x\n b", "a: |0\n b",
+        "a: - b", "a: !%x b", "a: b: c", "a\nb: c", "? - a\n: b\n",
+    ],
+)  # fmt: skip
+def test_every_error_has_a_fix(text: str) -> None:
+    documents, error = read(text)
+    messages = [flaw.message for each in documents for flaw in each.flaws]
+    messages += [error.message] if error else []
+    assert messages
+    assert all("; " in message for message in messages), messages
+
+
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
 def test_bytes_with_a_byte_order_mark_are_read(encoding: str) -> None:
     assert value("a: \u00fc\U0001f600".encode(encoding)) == {"a": "\u00fc\U0001f600"}
@@ -280,7 +333,10 @@ def test_bytes_with_a_byte_order_mark_are_read(encoding: str) -> None:
     [
         (b"\xff\xfea\x00:\x00 \x00\x00\xd8", "is not UTF-16"),
         (b"a: \xff", "0xff is not UTF-8"),
-        (b"a\x00:\x00 \x001\x00", "U+0000"),
+        (b"a\x00:\x00 \x001\x00", "this is UTF-16 without its byte order mark"),
+        ("a: 1\n".encode("utf-32"), "or UTF-32; save the file as UTF-8"),
+        (b"a: 1\0\n", "control character U+0000; remove it"),
+        (b"a: caf\xe9\n", "0xe9 is not UTF-8; save the file as UTF-8"),
     ],
 )
 def test_other_bytes_are_an_error_that_names_them(content: bytes, message: str) -> None:

@@ -1,0 +1,74 @@
+"""The value to write instead of one of another type or form, where that is evident."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from .go_values import nanoseconds
+from .source_culprit import first_culprit
+
+_TRUE: Final = ("true", "yes", "on", "1", "y")
+_FALSE: Final = ("false", "no", "off", "0", "n")
+_NUMBER: Final = re.compile(r"\W*?([+-]?[0-9]+)(\.0*)?[^0-9]*")
+_UNITS: Final[Mapping[str, tuple[int, str]]] = {
+    **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), (1, "s")),
+    **dict.fromkeys(("m", "min", "mins", "minute", "minutes"), (1, "m")),
+    **dict.fromkeys(("h", "hr", "hrs", "hour", "hours"), (1, "h")),
+    **dict.fromkeys(("d", "day", "days"), (24, "h")),
+    "ms": (1, "ms"),
+}
+"""Unit as people write it -> (factor, unit of Go)."""
+_PART: Final = re.compile(r"([0-9]+)([a-z]*)")
+
+
+def type_fix(value: Any, expected: str) -> str:
+    """How to correct a value of another type.
+
+    Args:
+        value: plain data.
+        expected: `an object`, `a list`, `an integer`, `a number`, `true or false`, or another text.
+    """
+    if expected == "an object" and isinstance(value, list):
+        return "remove the hyphens before its fields"
+    if expected == "an object":
+        return "write its fields below it"
+    if expected == "a list":
+        return "begin each of its entries with a hyphen"
+    if isinstance(value, Mapping | list):
+        return f"write {'text' if expected == 'a string' else expected}"
+    if expected == "true or false":
+        word = str(value).strip().lower()
+        return f"write {'true' if word in _TRUE else 'false' if word in _FALSE else expected}"
+    if expected in ("an integer", "a number"):
+        number = _NUMBER.fullmatch(value) if isinstance(value, str) else None
+        return f"write {number[1]}" if number else f"write {expected}"
+    if expected.startswith("a duration"):
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        return duration_fix(f"{value:g}" if is_number else "")
+    return "write it in quotes"
+
+
+def duration_fix(text: str) -> str:
+    """How to correct a text that is not a duration."""
+    if culprit := first_culprit(text):
+        return f"it has {culprit.replace('; ', ', ')}"
+    parts = _PART.findall(text.replace(" ", "").lower())
+    written = "".join(number + unit for number, unit in parts)
+    if len(parts) > 1 and not all(unit for _, unit in parts):
+        return "write one such as 15s"
+    if parts and written == text.replace(" ", "").lower():
+        known = [(int(number), _UNITS.get(unit or "s")) for number, unit in parts]
+        made = "".join(f"{number * unit[0]}{unit[1]}" for number, unit in known if unit)
+        if all(unit for _, unit in known) and _is_duration(made):
+            return f"write {made}"
+    return "write one such as 15s"
+
+
+def _is_duration(text: str) -> bool:
+    try:
+        nanoseconds(text)
+    except ValueError:
+        return False
+    return True
