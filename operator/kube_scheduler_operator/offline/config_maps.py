@@ -1,4 +1,4 @@
-"""Files of kube-scheduler in ConfigMaps, as manifests of a further scheduler have them."""
+"""Files of kube-scheduler in ConfigMaps, as manifests of secondary schedulers have them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Configurations in ConfigMaps, as manifests of a further scheduler have them."""
+"""Configurations in ConfigMaps, as manifests of secondary schedulers have them."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_other_config_maps_and_odd_ones_are_left_alone() -> None:
         assert not checked(f"apiVersion: v1\nkind: ConfigMap\ndata: {data}\n").starts
 
 
-def test_two_schedulers_are_told_apart_by_their_config_maps() -> None:
+def test_messages_name_the_config_map_of_another_scheduler() -> None:
     first, second = config_map(OWN), config_map(OWN, "second")
     found = checked(f"{first}---\n{second}").findings
     assert {one.reason for one in found} == {"SameSchedulerName"}

@@ -1,4 +1,4 @@
-"""A fix that says what to write is right when it is applied as it stands."""
+"""A fix with a value to write is right when it is applied as it stands."""
 
 from __future__ import annotations
 
