@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from ...base.findings import Path, format_path
 from ...base.objects import mapping
 from ...controlplane.compose import Composition, compose
+from ...controlplane.overrides import ARGUMENTS, SERVING_FLAGS, SERVING_INFO
 from ...extenders.validate import ExtenderResult
 from ...model.inputs import Inputs
-from ...schedulerconfig.command_line import Flags, parse
+from ...schedulerconfig.command_line import BIND_ADDRESS, Flags, normalized_name, parse
 from ...schedulerconfig.feature_gates import FLAG as FEATURE_GATES
 from ...schedulerconfig.feature_gates import Gates, parse_gates
 from ...schedulerconfig.flags import VOID_WITH_CONFIG
@@ -23,12 +24,14 @@ _OVERRIDES: Final[Path] = ("spec", "unsupportedConfigOverrides")
 _NOT_SETTINGS: Final = ("apiVersion", "kind", "profiles", "extenders")
 _TLS_FILES: Final = ("caFile", "certFile", "keyFile")
 _FLAG_FIELDS: Final = {
-    FEATURE_GATES: "spec.featureGates",
-    "bind-address": "spec.bindAddress",
-    "tls-cipher-suites": "spec.tlsSecurityProfile",
-    "tls-min-version": "spec.tlsSecurityProfile",
-    "v": "spec.logLevel",
+    FEATURE_GATES: "featureGates",
+    BIND_ADDRESS: "bindAddress",
+    "tls-cipher-suites": "tlsSecurityProfile",
+    "tls-min-version": "tlsSecurityProfile",
+    "v": "logLevel",
 }
+"""Flag -> the field of a KubeScheduler's spec that sets it."""
+_SERVING_FIELDS: Final = {flag: key for key, flag in SERVING_FLAGS.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +45,7 @@ class Desired:
         gates: version and feature gates of the kube-scheduler.
         extenders: the SchedulerExtenders that it calls, in the order of `config.extenders`.
         profile_objects: the names of its SchedulerProfiles.
-        overrides: `spec.unsupportedConfigOverrides` of the KubeScheduler.
+        spec: the spec of the KubeScheduler.
     """
 
     config: Mapping[str, Any]
@@ -51,7 +54,12 @@ class Desired:
     gates: Gates
     extenders: tuple[ExtenderResult, ...] = ()
     profile_objects: frozenset[str] = frozenset()
-    overrides: Mapping[str, Any] | None = None
+    spec: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def overrides(self) -> Mapping[str, Any]:
+        """`spec.unsupportedConfigOverrides` of the KubeScheduler."""
+        return mapping(self.spec.get("unsupportedConfigOverrides"))
 
     @property
     def profiles(self) -> Sequence[Mapping[str, Any]]:
@@ -76,16 +84,21 @@ class Desired:
 
     def setting(self, *path: str | int) -> str:
         """The field that sets a field of `config`."""
-        found = override_path(path, self.config, self.overrides) if self.overrides else None
+        found = override_path(path, self.config, self.overrides)
         return f"{_KUBE_SCHEDULER} {format_path((*_OVERRIDES, *(found or path)))}"
 
     def flag(self, name: str) -> str:
-        """The field that sets a flag."""
-        field = _FLAG_FIELDS.get(name)
-        arguments = mapping(mapping(self.overrides).get("arguments"))
-        if field is None or name in arguments:
-            field = format_path((*_OVERRIDES, "arguments", name))
-        return f"{_KUBE_SCHEDULER} {field}"
+        """The field that sets a flag; the last one that sets it wins."""
+        serving = _SERVING_FIELDS.get(name, "")
+        if name in map(normalized_name, mapping(self.overrides.get(ARGUMENTS))):
+            path: Path = (*_OVERRIDES, ARGUMENTS, name)
+        elif serving in mapping(self.overrides.get(SERVING_INFO)):
+            path = (*_OVERRIDES, SERVING_INFO, serving)
+        elif self.spec.get(_FLAG_FIELDS.get(name, "")):
+            path = ("spec", _FLAG_FIELDS[name])
+        else:  # found at adoption
+            path = ("spec", "observedConfig", ARGUMENTS, name)
+        return f"{_KUBE_SCHEDULER} {format_path(path)}"
 
     def profile(self, index: int, *path: str | int) -> str:
         """The field that sets a field of a profile."""
@@ -135,7 +148,7 @@ def read_desired(inputs: Inputs, composition: Composition) -> Desired:
         Gates(inputs.operand_version, explicit),
         called,
         frozenset(each.name for each in composition.results),
-        inputs.spec.get("unsupportedConfigOverrides"),
+        inputs.spec,
     )
 
 

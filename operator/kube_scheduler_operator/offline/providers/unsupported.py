@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Final
 
-from ...base.findings import Path, listing
+from ...base.findings import Path, format_path, listing
+from ...schedulerconfig.feature_gates import FLAG as FEATURE_GATES
+from ...secondary.compose import ELECTION, RESERVED, SETTINGS
 from .desired import Desired, scheduler_name
 from .provider import ProviderFinding
 
 SECONDARY: Final = "run the profile in a SecondaryScheduler"
-_REMOVE: Final = "remove it, or use a SecondaryScheduler, which takes it"
+_SECONDARY_FIELDS: Final = {FEATURE_GATES: "featureGates", "v": "logLevel"}
+"""Flag -> the field of a SecondaryScheduler's spec for it."""
 
 
 def unsupported_agents(desired: Desired) -> Iterator[ProviderFinding]:
@@ -59,7 +62,10 @@ def unsupported_settings(
     for path in _leaves(desired.settings, lambda key: key in taken):
         takes = f"{provider} takes {listing(taken)} only" if taken else f"{provider} does not take"
         message = takes if taken else f"{takes} this field"
-        yield ProviderFinding("FieldNotSupported", desired.setting(*path), message, _REMOVE)
+        there = format_path(("spec", "config", *path)) if path[0] in SETTINGS else ""
+        yield ProviderFinding(
+            "FieldNotSupported", desired.setting(*path), message, _remove_or_set(there)
+        )
 
 
 def unsupported_flags(
@@ -72,7 +78,7 @@ def unsupported_flags(
                 "FlagNotSupported",
                 desired.flag(name),
                 f"{provider} does not take the flag {'-' if len(name) == 1 else '--'}{name}",
-                _REMOVE,
+                _remove_or_set(_flag_of_a_secondary_scheduler(name)),
             )
 
 
@@ -86,6 +92,19 @@ def unsupported_profiles(desired: Desired, provider: str, taken: int) -> Iterato
                 f'{provider} does not take the profile "{scheduler_name(profile)}"',
                 SECONDARY,
             )
+
+
+def _flag_of_a_secondary_scheduler(name: str) -> str:
+    """The field for a flag; empty if a SecondaryScheduler does not take it."""
+    if name in _SECONDARY_FIELDS:
+        return f"spec.{_SECONDARY_FIELDS[name]}"
+    if name in RESERVED or name.startswith(ELECTION):
+        return ""
+    return format_path(("spec", "extraArguments", name))
+
+
+def _remove_or_set(there: str) -> str:
+    return f"remove it, or set {there} of a SecondaryScheduler" if there else "remove it"
 
 
 def _leaves(value: Mapping[str, Any], skip: Callable[[str], bool], at: Path = ()) -> Iterator[Path]:

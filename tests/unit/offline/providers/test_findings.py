@@ -255,6 +255,40 @@ def test_what_a_provider_does_not_take_is_reported(
     assert own == findings
 
 
+@pytest.mark.parametrize(
+    ("spec", "paths"),
+    [
+        ({"logLevel": "Debug"}, ["spec.logLevel"]),
+        ({"bindAddress": "0.0.0.0"}, ["spec.bindAddress"]),
+        ({"featureGates": {"AllBeta": True}}, ["spec.featureGates"]),
+        (
+            {"tlsSecurityProfile": {"type": "Modern", "modern": {}}},
+            ["spec.tlsSecurityProfile", "spec.tlsSecurityProfile"],
+        ),
+        (
+            overrides(servingInfo={"minTLSVersion": "VersionTLS13"}),
+            ["spec.unsupportedConfigOverrides.servingInfo.minTLSVersion"],
+        ),
+        (
+            {"logLevel": "Debug", **overrides(arguments={"v": "9"})},
+            ["spec.unsupportedConfigOverrides.arguments.v"],
+        ),
+        # Adopted with a scheduler that had it.
+        (
+            {"observedConfig": {"arguments": {"vmodule": ["a=1"]}}},
+            ["spec.observedConfig.arguments.vmodule"],
+        ),
+    ],
+)
+def test_a_flag_is_reported_at_the_field_that_sets_it(
+    spec: dict[str, Any], paths: list[str]
+) -> None:
+    output = write("aks", kubescheduler=spec)
+    assert [each.path for each in output.findings if each.reason == "FlagNotSupported"] == [
+        f"KubeScheduler/cluster {path}" for path in paths
+    ]
+
+
 def test_eks_takes_a_hundred_resources() -> None:
     resources = [{"name": f"example.com/{n}", "weight": 1} for n in range(101)]
     found = reported(write("eks", **strategy(type="LeastAllocated", resources=resources)))
@@ -290,3 +324,24 @@ def test_an_invalid_configuration_has_no_files() -> None:
     assert [(each.severity, each.path) for each in output.findings] == [
         ("error", "spec.unsupportedConfigOverrides.parallelism")
     ]
+
+
+def test_a_fix_names_the_field_of_a_secondary_scheduler_if_it_has_one() -> None:
+    spec = {
+        "logLevel": "Debug",
+        "bindAddress": "0.0.0.0",
+        **overrides(
+            clientConnection={"qps": 100},
+            arguments={"vmodule": "a=1", "leader-elect-lease-duration": "20s"},
+        ),
+    }
+    output = write("aks", kubescheduler=spec)
+    fixes = {each.path.rpartition(".")[2]: each.fix for each in output.findings}
+    there = "remove it, or set {} of a SecondaryScheduler".format
+    assert fixes == {
+        "qps": there("spec.config.clientConnection.qps"),
+        "logLevel": there("spec.logLevel"),
+        "vmodule": there("spec.extraArguments.vmodule"),
+        "bindAddress": "remove it",
+        "leader-elect-lease-duration": "remove it",
+    }
