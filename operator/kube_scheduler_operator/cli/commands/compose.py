@@ -24,7 +24,7 @@ from ...model.attachment import ValidationResult
 from ...model.inputs import Inputs
 from ...offline.checks import CheckOptions
 from ...offline.providers.output import provider_output
-from ...offline.providers.provider import Provider
+from ...offline.providers.provider_format import ProviderFormat
 from ...offline.secondary_schedulers import (
     DEFINITION,
     ComposedSecondary,
@@ -188,7 +188,7 @@ def run(args: argparse.Namespace) -> int:
     return 1 if blocking or not accepted else 0
 
 
-def _provider(args: argparse.Namespace) -> tuple[Provider | None, Version | None]:
+def _provider(args: argparse.Namespace) -> tuple[ProviderFormat | None, Version | None]:
     """The provider of `--for` and its release.
 
     Raises:
@@ -204,7 +204,7 @@ def _provider(args: argparse.Namespace) -> tuple[Provider | None, Version | None
 
 
 def _operand_version(
-    text: str | None, provider: Provider | None, release: Version | None
+    text: str | None, provider: ProviderFormat | None, release: Version | None
 ) -> Version:
     """The version of kube-scheduler.
 

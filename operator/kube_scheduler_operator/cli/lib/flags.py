@@ -10,7 +10,7 @@ from .errors import UsageError
 
 if TYPE_CHECKING:
     from ...offline.checks import CheckOptions
-    from ...offline.providers.provider import Provider
+    from ...offline.providers.provider_format import ProviderFormat
     from ...schedulerconfig.versions import Version
 
 DEFAULT_VERSION: Final = "1.35"
@@ -54,7 +54,7 @@ def add_for_flag(parser: argparse.ArgumentParser, what: str) -> None:
 
 def chosen_provider(
     args: argparse.Namespace,
-) -> tuple[Provider, Version | None] | tuple[None, None]:
+) -> tuple[ProviderFormat, Version | None] | tuple[None, None]:
     """The value of `--for`: the provider and its version, if the flag is set.
 
     Raises:

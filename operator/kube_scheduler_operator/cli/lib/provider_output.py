@@ -13,10 +13,10 @@ from ...schedulerconfig.yaml_text import yaml_text
 from .errors import UsageError
 
 if TYPE_CHECKING:
-    from ...offline.providers.provider import (
-        Provider,
+    from ...offline.providers.provider_format import (
         ProviderFile,
         ProviderFinding,
+        ProviderFormat,
         ProviderOutput,
     )
 
@@ -24,7 +24,7 @@ _FILE_MODE = 0o644
 
 
 def show_provider_output(
-    provider: Provider, output: ProviderOutput, form: str, directory: str | None
+    provider: ProviderFormat, output: ProviderOutput, form: str, directory: str | None
 ) -> int:
     """JSON with everything, or YAML files on standard output and findings on standard error.
 

@@ -15,7 +15,7 @@ from ...base.findings import Path
 from ...schedulerconfig.versions import Version
 from ...schedulerconfig.yaml_text import BlockText, yaml_text
 from .desired import Desired, scheduler_name
-from .provider import Provider, ProviderFile, ProviderFinding, ProviderOutput
+from .provider_format import ProviderFile, ProviderFinding, ProviderFormat, ProviderOutput
 from .unsupported import (
     SECONDARY,
     unsupported_agents,
@@ -110,7 +110,7 @@ def _plugin(desired: Desired, index: int, name: str, path: Path) -> Iterator[Pro
         )
 
 
-AKS: Final = Provider(
+AKS: Final = ProviderFormat(
     "aks",
     "MicrosoftDocs/azure-aks-docs at fb060ab, articles/aks/configure-aks-scheduler.md",
     write,

@@ -17,7 +17,7 @@ from ...schedulerconfig.feature_gates import FLAG as FEATURE_GATES
 from ...schedulerconfig.versions import Version
 from .desired import Desired, scheduler_name
 from .profile_differences import FIT, filtering_profile, plugin_arguments, profile_differences
-from .provider import Provider, ProviderFile, ProviderFinding, ProviderOutput
+from .provider_format import ProviderFile, ProviderFinding, ProviderFormat, ProviderOutput
 from .unsupported import unsimulated_filters
 
 SIMULATED: Final = ("preFilter", "filter", "reserve")
@@ -87,7 +87,7 @@ def _gates(desired: Desired) -> Iterator[ProviderFinding]:
         )
 
 
-CLUSTER_AUTOSCALER: Final = Provider(
+CLUSTER_AUTOSCALER: Final = ProviderFormat(
     "cluster-autoscaler",
     "kubernetes-sigs/cluster-autoscaler at 33c3f97, pkg/simulator/framework/handle.go",
     write,

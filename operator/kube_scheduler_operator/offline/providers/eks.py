@@ -17,7 +17,7 @@ from ...schedulerconfig.schema import DEFAULT_SCHEDULER
 from ...schedulerconfig.versions import Version
 from .desired import Desired, scheduler_name
 from .profile_differences import FIT, plugin_arguments, profile_differences
-from .provider import Provider, ProviderFile, ProviderFinding, ProviderOutput
+from .provider_format import ProviderFile, ProviderFinding, ProviderFormat, ProviderOutput
 from .unsupported import (
     SECONDARY,
     unsupported_agents,
@@ -120,7 +120,7 @@ def _differences(
         )
 
 
-EKS: Final = Provider(
+EKS: Final = ProviderFormat(
     "eks",
     "the EKS API 2017-11-01 as in botocore 1.44.8, shape KubeSchedulerConfigRequest",
     write,

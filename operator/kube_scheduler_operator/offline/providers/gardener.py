@@ -18,7 +18,7 @@ from ...schedulerconfig.versions import Version
 from .desired import Desired
 from .eks import default_profile
 from .profile_differences import FIT, plugin_arguments, profile_differences
-from .provider import Provider, ProviderFile, ProviderFinding, ProviderOutput
+from .provider_format import ProviderFile, ProviderFinding, ProviderFormat, ProviderOutput
 from .unsupported import (
     SECONDARY,
     unsupported_agents,
@@ -77,7 +77,7 @@ def _differences(desired: Desired, index: int, name: str) -> Iterator[ProviderFi
         )
 
 
-GARDENER: Final = Provider(
+GARDENER: Final = ProviderFormat(
     "gardener",
     "gardener/gardener at b312835, pkg/apis/core/v1beta1/types_shoot.go",
     write,

@@ -13,7 +13,7 @@ from typing import Final
 
 from ...schedulerconfig.versions import Version
 from .desired import Desired, without_agents
-from .provider import Provider, ProviderFinding, ProviderOutput
+from .provider_format import ProviderFinding, ProviderFormat, ProviderOutput
 from .rancher import rancher_files
 from .unsupported import unsupported_agents
 
@@ -39,7 +39,7 @@ def _verbosity(desired: Desired) -> Iterator[ProviderFinding]:
         )
 
 
-K3S: Final = Provider(
+K3S: Final = ProviderFormat(
     "k3s",
     "k3s-io/docs at 0243496, docs/cli/server.md, and at 147c369, "
     "docs/installation/configuration.md",

@@ -15,7 +15,7 @@ from typing import Any, Final
 from ...schedulerconfig.versions import Version
 from .desired import Desired, scheduler_name
 from .profile_differences import SPREAD, filtering_profile, plugin_arguments, profile_differences
-from .provider import Provider, ProviderFile, ProviderFinding, ProviderOutput
+from .provider_format import ProviderFile, ProviderFinding, ProviderFormat, ProviderOutput
 from .unsupported import unsimulated_filters
 
 NEWEST_WITHOUT: Final = Version(1, 14, 1)
@@ -83,7 +83,7 @@ def _profiles(
             )
 
 
-KARPENTER: Final = Provider(
+KARPENTER: Final = ProviderFormat(
     "karpenter",
     "kubernetes-sigs/karpenter at 65fc694, pkg/operator/options/options.go",
     write,

@@ -15,7 +15,7 @@ from typing import Any, Final
 from ...schedulerconfig.command_line import Flags
 from ...schedulerconfig.versions import Version
 from .desired import Desired, named_files, without_agents
-from .provider import Provider, ProviderFile, ProviderFinding, ProviderOutput
+from .provider_format import ProviderFile, ProviderFinding, ProviderFormat, ProviderOutput
 from .unsupported import unsupported_agents
 
 CONFIG: Final = "/etc/kubernetes/kube-scheduler.yaml"
@@ -111,12 +111,12 @@ def _repeated(desired: Desired) -> Iterator[ProviderFinding]:
             )
 
 
-KUBEADM: Final = Provider(
+KUBEADM: Final = ProviderFormat(
     "kubeadm",
     "k8s.io/kubernetes 1.36.3, cmd/kubeadm/app/apis/kubeadm/v1beta4/types.go",
     write,
 )
-KUBEADM_PATCHES: Final = Provider(
+KUBEADM_PATCHES: Final = ProviderFormat(
     "kubeadm-patches",
     "k8s.io/kubernetes 1.36.3, cmd/kubeadm/app/util/patches/patches.go",
     write_patches,

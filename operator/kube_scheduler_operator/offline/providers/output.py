@@ -11,14 +11,14 @@ from ...controlplane.compose import Composition
 from ...model.inputs import Inputs
 from ...schedulerconfig.versions import Version
 from .desired import read_desired
-from .provider import Provider, ProviderFinding, ProviderOutput
+from .provider_format import ProviderFinding, ProviderFormat, ProviderOutput
 
 _OF_THE_OPERATOR: Final = names.OVERRIDES_UPGRADEABLE
 """The condition whose message is about the operator's own clusters."""
 
 
 def provider_output(
-    provider: Provider,
+    provider: ProviderFormat,
     release: Version | None,
     inputs: Inputs,
     composition: Composition,
@@ -51,7 +51,7 @@ def _from(finding: Finding, *, error: bool) -> ProviderFinding:
     return ProviderFinding(finding.reason, finding.path, wrong, fix, severity)
 
 
-def _beside(objects: Iterable[str], provider: Provider) -> Iterator[ProviderFinding]:
+def _beside(objects: Iterable[str], provider: ProviderFormat) -> Iterator[ProviderFinding]:
     for each in objects:
         yield ProviderFinding(
             "RunsInTheCluster",

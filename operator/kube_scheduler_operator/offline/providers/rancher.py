@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from .desired import Desired
-from .provider import ProviderFile
+from .provider_format import ProviderFile
 
 
 def rancher_files(

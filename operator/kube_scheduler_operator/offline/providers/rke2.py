@@ -12,7 +12,7 @@ from typing import Final
 
 from ...schedulerconfig.versions import Version
 from .desired import Desired, named_files, without_agents
-from .provider import Provider, ProviderOutput
+from .provider_format import ProviderFormat, ProviderOutput
 from .rancher import rancher_files
 from .unsupported import unsupported_agents
 
@@ -26,7 +26,7 @@ def write(desired: Desired, _: Version | None) -> ProviderOutput:
     return ProviderOutput(files, tuple(unsupported_agents(desired)))
 
 
-RKE2: Final = Provider(
+RKE2: Final = ProviderFormat(
     "rke2",
     "rancher/rke2-docs at 9477b7b, docs/reference/server_config.md, docs/install/configuration.md",
     write,

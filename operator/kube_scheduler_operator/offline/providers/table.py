@@ -13,11 +13,11 @@ from .gardener import GARDENER
 from .k3s import K3S
 from .karpenter import KARPENTER
 from .kubeadm import KUBEADM, KUBEADM_PATCHES
-from .provider import Provider
+from .provider_format import ProviderFormat
 from .rke2 import RKE2
 from .talos import TALOS
 
-PROVIDERS: Final[dict[str, Provider]] = {
+PROVIDERS: Final[dict[str, ProviderFormat]] = {
     provider.name: provider
     for provider in (
         AKS,
@@ -34,7 +34,7 @@ PROVIDERS: Final[dict[str, Provider]] = {
 }
 
 
-def find_provider(word: str) -> tuple[Provider, Version | None]:
+def find_provider(word: str) -> tuple[ProviderFormat, Version | None]:
     """The provider and the release that `NAME[:VERSION]` names; None without a release.
 
     Raises:

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from ...schedulerconfig.versions import Version
 from .desired import Desired, named_files, without_agents
-from .provider import Provider, ProviderFile, ProviderFinding, ProviderOutput
+from .provider_format import ProviderFile, ProviderFinding, ProviderFormat, ProviderOutput
 from .unsupported import unsupported_agents
 
 OLDEST: Final = Version(1, 6)
@@ -102,7 +102,7 @@ def _repeated(desired: Desired) -> Iterator[ProviderFinding]:
             )
 
 
-TALOS: Final = Provider(
+TALOS: Final = ProviderFormat(
     "talos",
     "siderolabs/talos at ad88231, pkg/machinery/config/schemas/config.schema.json",
     write,

@@ -9,7 +9,7 @@ from ...base.findings import Path, format_path, listing
 from ...schedulerconfig.feature_gates import FLAG as FEATURE_GATES
 from ...secondary.compose import ELECTION, RESERVED, SETTINGS
 from .desired import Desired, scheduler_name
-from .provider import ProviderFinding
+from .provider_format import ProviderFinding
 
 SECONDARY: Final = "run the profile in a SecondaryScheduler"
 _SECONDARY_FIELDS: Final = {FEATURE_GATES: "featureGates", "v": "logLevel"}

@@ -1,4 +1,4 @@
-"""A provider: a name, the source of its format, and a function that writes it."""
+"""The format of a provider: a name, its source, and a function that writes it."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ class ProviderOutput:
 
 
 @dataclass(frozen=True, slots=True)
-class Provider:
-    """A provider of clusters, or an autoscaler.
+class ProviderFormat:
+    """What a provider of clusters or an autoscaler takes.
 
     Attributes:
         name: its name in `--for`.
