@@ -151,6 +151,7 @@ def operand_pod(
     image: str = OPERAND_IMAGE,
     args: Sequence[str] = (),
     annotations: Mapping[str, str] | None = None,
+    created: str = rfc3339(CREATED),
     **container_status: Any,
 ) -> Object:
     """The mirror pod of a node's kube-scheduler.
@@ -167,6 +168,7 @@ def operand_pod(
             "name": f"kube-scheduler-{node}",
             "labels": {names.REVISION_LABEL: str(revision)} if revision else {},
             "annotations": dict(annotations or {}),
+            "creationTimestamp": created,
         },
         "spec": {"nodeName": node, "containers": [container]},
         "status": {

@@ -49,9 +49,6 @@ class History:
     seed_variable = "KSO_SEED"
     """The environment variable that repeats one history."""
 
-    patience = 300.0
-    """Seconds within which a hand edit is put back in the end."""
-
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)
         # Of their own, so that what else happens in a history does not depend on them.
@@ -396,7 +393,7 @@ class History:
             machine = min(world.machines.values(), key=lambda m: m.name)
             self.note(f"a last hand edit on {machine.name}")
             machine.edit_by_hand("edited at the end")
-        world.run_until(self._is_as_installed, self.patience, "every hand edit is put back")
+        world.run_until(self._is_as_installed, 300, "every hand edit is put back")
         world.settle(120)
         world.run(5.0)
         connection, events = world.operator.connection, len(world.operator.recorder.events)

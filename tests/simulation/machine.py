@@ -17,6 +17,7 @@ from typing import Any
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import Platform
 from kube_scheduler_operator.kube.resource import CONFIG_MAPS, NODES, PODS, ObjectRef
+from kube_scheduler_operator.programs.node.boot_time import UNKNOWN, BootTime
 from kube_scheduler_operator.programs.node.disk_report import DiskReport
 from kube_scheduler_operator.programs.node.result import InstallerOutcome, Result
 
@@ -65,6 +66,9 @@ class Machine:
         self.kubeconfig = "first"
         self._was_ready = True
         self.skew = 0.0
+        self.born = clock.now
+        self.is_old = False  # its programs are those of an older operator
+        self._booted, self._boots = clock.now, 1
         self._turned = clock.stamp()
         self.probe: Object = {"port": 10259, "path": "/readyz"}
         self._server = server
@@ -85,7 +89,6 @@ class Machine:
             "spec": {},
             "status": self._node_status(ready=True),
         }
-        self.born = clock.now
         self.uid: str = server.create("kubelet", NODES, node)["metadata"]["uid"]
         server.listeners.append(self._changed)
         if manifest is not None:
@@ -95,6 +98,17 @@ class Machine:
     def stamp(self, moment: float | None = None) -> str:
         """A moment (now, if none is given) by the clock of this machine."""
         return self.clock.stamp((self.clock.now if moment is None else moment) + self.skew)
+
+    @property
+    def boot_id(self) -> str:
+        """The identifier of this boot."""
+        return f"{self.name} {self.born:g} {self._boots}"
+
+    def since_boot(self) -> BootTime:
+        """Now, by the kernel's clock."""
+        if self.is_old:
+            return UNKNOWN
+        return BootTime(self.boot_id, self.clock.now - self._booted)
 
     @property
     def healthy(self) -> bool:
@@ -129,6 +143,8 @@ class Machine:
         if self.up or self.gone:
             return
         self.up = True
+        self._booted, self._boots = self.clock.now, self._boots + 1
+        self.looked.clear()
         self._set_node_status(ready=True)
         self._remove_mirror()
         if self.manifest is not None:
@@ -203,7 +219,8 @@ class Machine:
                     "lastHeartbeatTime": self.stamp(),
                     "lastTransitionTime": self._turned,
                 }
-            ]
+            ],
+            "nodeInfo": {"bootID": self.boot_id},
         }
 
     def _set_node_status(self, *, ready: bool) -> None:
@@ -242,6 +259,7 @@ class Machine:
             edits=tuple(edits),
             edit=f"{self.manifest} {self.edited_file}" if edits else "",
             labelled=label,
+            read=self.since_boot(),
         )
 
     def edit_by_hand(self, text: str, label: int | None = None) -> None:
@@ -608,7 +626,14 @@ class Machine:
         """The termination message of an installer that changed nothing."""
         outcome = InstallerOutcome.SUPERSEDED
         result = Result(
-            outcome, revision, self.name, self.active, retry, reason, newest=self.newest
+            outcome,
+            revision,
+            self.name,
+            self.active,
+            retry,
+            reason,
+            newest=self.newest,
+            read=self.since_boot(),
         )
         return result.serialise()
 

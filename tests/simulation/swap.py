@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from kube_scheduler_operator.programs.node.result import InstallerOutcome, Result
@@ -46,7 +46,7 @@ class Swap:
             machine.last_good = machine.adopted = machine.manifest
         known = machine.outcomes.get(target.revision)
         if known is not None and known.failed and retry <= known.retry:
-            return known
+            return replace(known, read=machine.since_boot())
         repaired = bool(machine.edited_file) and machine.active == target.revision
         if repaired:
             machine.edited_file = ""
@@ -129,6 +129,7 @@ class Swap:
             kubeconfig=self._target.kubeconfig if outcome is InstallerOutcome.INSTALLED else "",
             newest=machine.newest,
             restarted=self._restarted,
+            read=machine.since_boot(),
         )
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from kube_scheduler_operator.base import names
+from kube_scheduler_operator.kube.resource import PODS
 
+from .machine import Machine
 from .scheduler import Behavior
 from .world import World
 
@@ -81,3 +83,85 @@ def test_a_restarted_operator_does_not_call_a_renewed_lease_expired(skew: float)
     for _ in range(20):
         world.run(1)
         assert world.condition(names.STATIC_PODS_AVAILABLE) == "True"
+
+
+def is_reported(world: World) -> bool:
+    return world.condition(names.HAND_EDITS) == "True"
+
+
+def is_as_installed(world: World, machine: Machine) -> bool:
+    return (
+        machine.healthy
+        and machine.manifest == machine.last_good
+        and world.condition(names.HAND_EDITS) == "False"
+        and world.settled()
+    )
+
+
+def edit_is_put_back(world: World, machine: Machine, text: str) -> None:
+    machine.edit_by_hand(text)
+    world.run_until(lambda: is_reported(world), 40, "reported")
+    world.run_until(lambda: is_as_installed(world, machine), 90, "put back")
+
+
+@pytest.mark.parametrize("jump", SKEWS)
+def test_a_hand_edit_after_a_jump_of_the_clock_is_noticed_as_fast_as_any(jump: float) -> None:
+    world = World(nodes=2)
+    world.settle(60)
+    world.run_until(world.is_guarded, 60)
+    machine = world.machines["node-a"]
+    edit_is_put_back(world, machine, "before")
+    machine.skew = jump
+    edit_is_put_back(world, machine, "after")
+    machine.skew = 0.0
+    edit_is_put_back(world, machine, "once more")
+
+
+@pytest.mark.parametrize("jump", SKEWS)
+def test_a_hand_edit_while_a_node_is_off_is_noticed_whatever_its_clock_then(jump: float) -> None:
+    world = World(nodes=2)
+    world.settle(60)
+    world.run_until(world.is_guarded, 60)
+    machine = world.machines["node-a"]
+    machine.fail()
+    world.run(30)
+    machine.skew = jump
+    machine.edit_by_hand("while it is off")
+    machine.recover()
+    world.run_until(lambda: is_as_installed(world, machine), 120, "put back")
+    world.run(30)
+    assert is_as_installed(world, machine)
+
+
+@pytest.mark.parametrize("jump", SKEWS)
+def test_a_renewed_kubeconfig_after_a_jump_of_the_clock_restarts_the_scheduler(
+    jump: float,
+) -> None:
+    world = World(nodes=1)
+    world.settle(60)
+    world.run_until(world.is_guarded, 60)
+    machine = world.machines["node-a"]
+    machine.skew = jump
+    machine.renew("renewed")
+    world.run(1)
+    world.run_until(world.is_guarded, 90, "the scheduler has the new kubeconfig")
+
+
+@pytest.mark.parametrize("jump", SKEWS)
+def test_hand_edits_are_noticed_on_nodes_with_programs_of_two_versions(jump: float) -> None:
+    """An older operator installed; this one replaces its guards before the clock jumps."""
+    world = World(nodes=2)
+    for machine in world.machines.values():
+        machine.is_old = True
+    world.settle(60)
+    world.run_until(world.is_guarded, 60)
+    machine = world.machines["node-a"]
+    edit_is_put_back(world, machine, "noticed by the old guard")
+    machine.is_old = False
+    for pod in world.guard_pods():
+        world.server.delete("operator", PODS.ref(pod))
+    world.run(1)
+    world.run_until(world.is_guarded, 60)
+    machine.skew = jump
+    edit_is_put_back(world, machine, "noticed by the new guard")
+    edit_is_put_back(world, machine, "again")

@@ -160,10 +160,7 @@ class Troubles(History):
 
     def _set_a_clock(self) -> None:
         machine = self.rng.choice(sorted(self.world.machines.items()))[1]
-        before = machine.skew
         machine.skew = self.rng.choice((-1200.0, -560.0, -30.0, 30.0, 560.0, 1200.0))
-        # After a jump back, a guard's report looks older than the last installation for that long.
-        self.patience += max(before - machine.skew, 0.0)
         self.note(f"the clock of {machine.name} is off by {machine.skew:g} s")
         if self.rng.random() < 0.5:
             self._lose_api_server()

@@ -18,6 +18,16 @@ def timestamp(text: str | None) -> datetime | None:
     return time.replace(tzinfo=UTC) if time and time.tzinfo is None else time
 
 
+def seconds_left(now: datetime, since: datetime, period: float) -> float:
+    """The seconds until `period` seconds after `since`; 0.0 once they have passed.
+
+    A time further in the future than the period is long does not count, because another clock or a
+    restored API wrote it: so the wait is twice the period at most.
+    """
+    left = period - (now - since).total_seconds()
+    return left if 0 < left <= 2 * period else 0.0
+
+
 def rfc3339(moment: datetime) -> str:
     """`moment` as a Time of the API: `2026-11-21T01:20:17Z`, rounded down to the second."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

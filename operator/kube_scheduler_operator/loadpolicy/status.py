@@ -144,10 +144,10 @@ def _available(
         if left > 0:
             return _is_not("Starting", message), left + 1.0
         return _is_not("NoReadyAnnotator", message), None
-    if age is None or age > allowed:
+    if age is None or abs(age) > allowed:  # in the future: by another clock
         if age is None and left > 0:
             return _is_not("Starting", "the first cycle has not finished"), left + 1.0
-        when = f"for {age:.0f} s" if age is not None else "yet"
+        when = f"for {age:.0f} s" if age is not None and age > 0 else "yet"
         return _is_not("NoCycle", f"the annotator has not reported a cycle {when}"), None
     wait = allowed - age + 1.0
     if not reported.known and reported.nodes:

@@ -18,7 +18,6 @@ class NodeDisk:
     """The state of one node's disk.
 
     Attributes:
-        at: when it was read, by the clock of the node's kubelet.
         revision: the revision that was installed last and stayed healthy; 0: none.
         content: the content hash of that revision; empty if unknown.
         newest: the highest number of a verified revision on the node; 0: none.
@@ -26,10 +25,12 @@ class NodeDisk:
         edits: the files that were changed by hand.
         edit: fingerprint of these changes; empty without any.
         labelled: the revision in the label of the manifest in place; 0: none.
-        reported: whether the node's guard ended to report it.
+        kubeconfig: fingerprint of the scheduler's kubeconfig; empty if unknown.
+        by_guard: whether the node's guard read it; otherwise an installer did.
+        reported: whether the guard ended to report it.
+        begun: creation of the Pod that read it; None if unknown.
     """
 
-    at: datetime
     revision: int = 0
     content: str = ""
     newest: int = 0
@@ -37,11 +38,17 @@ class NodeDisk:
     edits: tuple[str, ...] = ()
     edit: str = ""
     labelled: int = 0
+    kubeconfig: str = ""
+    by_guard: bool = False
     reported: bool = False
+    begun: datetime | None = None
 
     def is_current(self, pod: OperandPod) -> bool:
-        """Whether it was read after the scheduler `pod` started."""
-        return pod.started is not None and self.at >= pod.started
+        """Whether it was read after the kubelet had the manifest of the scheduler `pod`.
+
+        Creation times are the API server's; the start of a container is by the node's clock.
+        """
+        return self.begun is not None and pod.created is not None and self.begun >= pod.created
 
 
 Disks = Mapping[str, NodeDisk]

@@ -347,7 +347,7 @@ def test_problems_of_a_scheduler(pod: operands.OperandPod | None, message: str) 
     assert condition.status == ("True" if message else "False")
 
 
-EDITED = NodeDisk(NOW, 1, edits=("/m", "/c"), edit="e", labelled=1)
+EDITED = NodeDisk(1, edits=("/m", "/c"), edit="e", labelled=1)
 HAND_EDIT = 'node "a": /m, /c changed since revision 1 was installed'
 
 
@@ -374,10 +374,7 @@ def test_a_hand_edit_is_reported(
 
 
 def test_an_edited_label_is_reported_with_the_way_to_repair_it() -> None:
-    running = {"running": {"startedAt": "2025-01-01T00:00:00Z"}}
-    shown = cluster(
-        1, operands={"a": operand("a", 99, state=running)}, disks={"a": NodeDisk(NOW, 1)}
-    )
+    shown = cluster(1, operands={"a": operand("a", 99)}, disks={"a": NodeDisk(1, begun=NOW)})
     found = conditions_of(shown)
     assert found[PODS_DEGRADED].status == "False"
     assert (

@@ -297,6 +297,14 @@ def test_silent_annotator_is_reported(world: World) -> None:
     assert world.condition("Degraded")[:2] == ("True", "NoCycle")
 
 
+def test_a_report_from_the_future_does_not_hide_a_silent_annotator(world: World) -> None:
+    world.installed()
+    world.reconciled()
+    world.now -= timedelta(seconds=1200)
+    world.run()
+    assert world.condition("Available")[:2] == ("False", "NoCycle")
+
+
 def test_unknown_nodes_are_named_without_degrading_the_cluster(
     world: World,
 ) -> None:

@@ -1,14 +1,28 @@
-"""Reads what guards and installers report of their node's disk."""
+"""Reads what guards and installers report of their node's disk, and which report is the newest.
+
+The order needs no wall clock, which may jump on a node:
+
+* Within a boot, the kernel's clock counts (programs/node/boot_time.py). The Node has the identifier
+  of its current boot, so a report from that boot is newer than one from another: also on a node
+  that was restored from a backup.
+* A guard's Pod begins every boot with a look at the disk.
+* Operators before these fields left results of installers without them. Such an installer ended
+  before the operator was replaced, and the guard of this version started after that. Their guards
+  are replaced; until then, and only for them, the node's wall clock counts.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import datetime
 
 from ...base.objects import Object
-from ...base.times import timestamp
+from ...base.times import ALWAYS, timestamp
 from ...model.node_disks import Disks, NodeDisk
+from ...model.operand_pods import created
 from ...model.snapshot import Snapshot
+from ...programs.node.boot_time import BootTime
 from ...programs.node.disk_report import DiskReport
 from ...programs.node.exit_codes import EXIT_CHANGED, EXIT_DEFINITIVE
 from ...programs.node.result import InstallerOutcome
@@ -16,33 +30,98 @@ from ..node_pods import guard_pod_name
 from .installer_pods import Installer
 
 
+@dataclass(frozen=True, slots=True)
+class _Report:
+    """What was read, and when.
+
+    Attributes:
+        disk: what was read.
+        read: when, by the kernel's clock.
+        at: when the container ended, by the node's wall clock.
+        installed: whether it is the result of an installation.
+    """
+
+    disk: NodeDisk
+    read: BootTime
+    at: datetime
+    installed: bool = False
+
+
 def read_disks(snapshot: Snapshot, installers: Iterable[Installer]) -> Disks:
     """The newest report of every node; the highest numbers of all its reports."""
     found: dict[str, NodeDisk] = {}
-    by_node: dict[str, list[NodeDisk]] = {
-        node: list(_of_guard(snapshot, node)) for node in snapshot.nodes
-    }
+    results: dict[str, list[_Report]] = {}
     for installer in installers:
-        if installer.node in by_node:
-            by_node[installer.node].extend(_of_installer(installer))
-    for node, disks in by_node.items():
-        if disks:
-            latest = max(disks, key=lambda disk: disk.at)
+        results.setdefault(installer.node, []).extend(_of_installer(installer))
+    for node in snapshot.nodes:
+        looks, installations = list(_of_guard(snapshot, node)), results.get(node, [])
+        boot = _current_boot(snapshot, node)
+        latest = _newer(_latest_look(looks, boot), _latest_result(installations, boot), boot)
+        if latest is not None:
+            disks = [report.disk for report in (*looks, *installations)]
             found[node] = replace(
-                latest,
+                latest.disk,
                 newest=max(disk.newest for disk in disks),
                 taken=max(disk.taken for disk in disks),
+                # It was read after every other one, and so after each of their Pods was created.
+                begun=max((disk.begun for disk in disks if disk.begun), default=None),
             )
     return found
 
 
 def guard_report(snapshot: Snapshot, node: str) -> NodeDisk | None:
     """The newest report of a node's guard."""
-    return max(_of_guard(snapshot, node), key=lambda disk: disk.at, default=None)
+    found = _latest_look(list(_of_guard(snapshot, node)), _current_boot(snapshot, node))
+    return found.disk if found is not None else None
 
 
-def _of_guard(snapshot: Snapshot, node: str) -> Iterator[NodeDisk]:
-    """The reports of a guard that the operator created for this node."""
+def _current_boot(snapshot: Snapshot, node: str) -> str:
+    """The boot that a node's kubelet reports; empty if unknown."""
+    status = (snapshot.nodes.get(node) or {}).get("status") or {}
+    return str((status.get("nodeInfo") or {}).get("bootID") or "")
+
+
+def _newer(guard: _Report | None, installer: _Report | None, boot: str) -> _Report | None:
+    """The newer one of the latest reports of a node's guard and of its installers."""
+    if guard is None or installer is None:
+        return guard or installer
+    if guard.read.boot and installer.read.boot:
+        if guard.read.boot == installer.read.boot:
+            is_later = guard.read.seconds >= installer.read.seconds
+            return guard if is_later else installer
+        if boot in (guard.read.boot, installer.read.boot):
+            return guard if guard.read.boot == boot else installer
+    elif guard.read.boot:
+        # An older installer that was replacing the scheduler when the operator was replaced.
+        unseen = installer.installed and installer.disk.revision != guard.disk.revision
+        return installer if unseen else guard
+    return guard if guard.at >= installer.at else installer
+
+
+def _latest_look(reports: list[_Report], boot: str) -> _Report | None:
+    """The newest report of a guard Pod; its look at the disk, which begins a boot, comes first."""
+    began = reports[0].read.boot if reports else ""
+
+    def order(report: _Report) -> tuple[bool, bool, float, datetime]:
+        read = report.read
+        known = bool(read.boot)
+        return known and read.boot == boot, known and read.boot == began, read.seconds, report.at
+
+    return max(reports, key=order, default=None)
+
+
+def _latest_result(reports: list[_Report], boot: str) -> _Report | None:
+    """The newest result of a node's installers: in the current boot, or of the newest Pod."""
+
+    def order(report: _Report) -> tuple[float, datetime, float, datetime]:
+        current = report.read.seconds if report.read.boot and report.read.boot == boot else -1.0
+        return current, report.disk.begun or ALWAYS, report.read.seconds, report.at
+
+    return max(reports, key=order, default=None)
+
+
+def _of_guard(snapshot: Snapshot, node: str) -> Iterator[_Report]:
+    """The reports of a guard that the operator created for this node: first its last look."""
     pod = snapshot.guard_pods.get(guard_pod_name(snapshot.platform, node))
     if pod is None or not _is_owned(snapshot, pod) or _node_of(pod) != node:
         return
@@ -58,33 +137,39 @@ def _of_guard(snapshot: Snapshot, node: str) -> Iterator[NodeDisk]:
                 report = DiskReport.parse(str(ended.get("message") or ""))
                 if ended.get("exitCode") != code or at is None or report is None:
                     continue
-                yield NodeDisk(
-                    at=at,
+                disk = NodeDisk(
                     revision=report.revision,
                     content=report.content,
                     newest=report.newest,
                     edits=report.edits,
                     edit=report.edit,
                     labelled=report.labelled,
+                    kubeconfig=report.kubeconfig,
+                    by_guard=True,
                     reported=code == EXIT_CHANGED,
+                    begun=created(pod),
                 )
+                yield _Report(disk, report.read, at)
 
 
-def _of_installer(installer: Installer) -> Iterator[NodeDisk]:
+def _of_installer(installer: Installer) -> Iterator[_Report]:
     result, at = installer.result, installer.ended_at
     if result is None or at is None or not installer.revision:
         return
+    begun, number = installer.created, result.revision
     match result.result:
         case InstallerOutcome.INSTALLED:
-            number = result.revision
             newest = max(number, result.newest)
-            yield NodeDisk(at, number, newest=newest, labelled=number)
+            disk = NodeDisk(
+                number, newest=newest, labelled=number, kubeconfig=result.kubeconfig, begun=begun
+            )
         case InstallerOutcome.SUPERSEDED:
-            taken = result.revision if result.newest <= result.revision else 0
-            yield NodeDisk(at, newest=result.newest, taken=taken)
+            taken = number if result.newest <= number else 0
+            disk = NodeDisk(newest=result.newest, taken=taken, begun=begun)
         case _:
             good = result.last_good_revision
-            yield NodeDisk(at, good, newest=result.newest, labelled=good)
+            disk = NodeDisk(good, newest=result.newest, labelled=good, begun=begun)
+    yield _Report(disk, result.read, at, result.result is InstallerOutcome.INSTALLED)
 
 
 def _is_owned(snapshot: Snapshot, pod: Object) -> bool:

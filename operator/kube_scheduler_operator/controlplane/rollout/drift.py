@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from ...base import names
-from ...base.times import timestamp
+from ...base.times import seconds_left, timestamp
 from ...model.snapshot import Snapshot
 from .deviations import hand_edits, has_drifted, keeps_hand_edits
 from .guards import changed_kubeconfig
@@ -46,14 +46,14 @@ def find_drift(
         elif has_drifted(status, pod, disk):
             since = pod.created
         else:
-            if changed_kubeconfig(snapshot, pod):
+            if changed_kubeconfig(disk, pod):
                 path = snapshot.platform.scheduler_kubeconfig
                 drifted[status.node] = f"{path} changed: restarting the scheduler"
             continue
         if since is None:
             continue
-        left = snapshot.settings.rollout.drift_tolerance - (snapshot.now - since).total_seconds()
-        if left > 0:
+        left = seconds_left(snapshot.now, since, snapshot.settings.rollout.drift_tolerance)
+        if left:
             result = result.with_requeue(left)
         else:
             drifted[status.node] = f"does not run revision {status.current}: putting it back"

@@ -16,7 +16,6 @@ from typing import Any
 from ...base import names
 from ...base.objects import Object, annotation
 from ...base.platform import Platform
-from ...base.times import timestamp
 from ...kube.resource import DISRUPTION_BUDGETS, PODS
 from ...manifests.templates import canonical_json
 from ...model.apply import apply
@@ -24,8 +23,6 @@ from ...model.node_disks import NodeDisk
 from ...model.operand_pods import OperandPod
 from ...model.plan import Action, Create, Delete, Replace
 from ...model.snapshot import Snapshot
-from ...programs.node.disk_report import DiskReport
-from ...programs.node.exit_codes import EXIT_CHANGED
 from ..node_pods import guard_pod_name, render_guard_pod
 from ..target_config_maps import guard_disruption_budget
 from .deviations import keeps_hand_edits
@@ -45,21 +42,9 @@ def plan_guards(
     return (*_budget(snapshot), *_obsolete(snapshot), *_pods(snapshot, observation, result, known))
 
 
-def changed_kubeconfig(snapshot: Snapshot, pod: OperandPod) -> bool:
-    """Whether the node's kubeconfig changed since the scheduler `pod` started."""
-    guard = snapshot.guard_pods.get(guard_pod_name(snapshot.platform, pod.node))
-    for status in ((guard or {}).get("status") or {}).get("containerStatuses") or ():
-        for state in (status.get("state") or {}, status.get("lastState") or {}):
-            ended = state.get("terminated") or {}
-            report = DiskReport.parse(str(ended.get("message") or ""))
-            if ended.get("exitCode") != EXIT_CHANGED or report is None:
-                continue
-            seen = timestamp(ended.get("finishedAt"))
-            if seen is None or pod.started is None or seen <= pod.started:
-                continue  # the scheduler has been restarted since
-            if report.kubeconfig not in ("", pod.kubeconfig):
-                return True
-    return False
+def changed_kubeconfig(disk: NodeDisk | None, pod: OperandPod) -> bool:
+    """Whether the node's kubeconfig changed, and no installer has restarted `pod` since."""
+    return disk is not None and disk.reported and disk.kubeconfig not in ("", pod.kubeconfig)
 
 
 def _budget(snapshot: Snapshot) -> tuple[Action, ...]:
@@ -156,7 +141,7 @@ def _is_done(snapshot: Snapshot, node: str, disk: NodeDisk | None) -> bool:
     own = guard_report(snapshot, node)
     if own is None or disk is None:
         return False
-    return (own.reported or bool(own.edits)) and disk.at > own.at
+    return (own.reported or bool(own.edits)) and not disk.by_guard
 
 
 def _has_ended(pod: Object) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from ...base.times import rfc3339
+from ...base.times import rfc3339, seconds_left
 from ...model.plan import Action, Event, soonest
 from ...model.snapshot import Snapshot
 from ..revision.history import Revision
@@ -71,8 +71,8 @@ class RolloutResult:
     ) -> RolloutResult | None:
         """With the back-off after that many failures, the last at `since`; None once it is over."""
         delay = snapshot.settings.rollout.delay(failures)
-        left = delay - (snapshot.now - since).total_seconds()
-        if left <= 0:
+        left = seconds_left(snapshot.now, since, delay)
+        if not left:
             return None
         # A time, not the seconds left: the text must stay the same in every reconcile.
         begin = rfc3339(since + timedelta(seconds=delay))

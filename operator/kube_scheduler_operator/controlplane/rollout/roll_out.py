@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from ...base.times import seconds_left
 from ...kube.resource import PODS
 from ...model.api_outage import aftermath
 from ...model.plan import Delete
@@ -216,8 +217,8 @@ def _patience_left(
     since = not_ready_since(snapshot.nodes[moving.node])
     if not others or since is None:
         return None
-    tolerance = snapshot.settings.rollout.pending_tolerance
-    return tolerance - (snapshot.now - since).total_seconds()
+    # The controller manager, which writes this time, may have another clock.
+    return seconds_left(snapshot.now, since, snapshot.settings.rollout.pending_tolerance)
 
 
 def _advance(

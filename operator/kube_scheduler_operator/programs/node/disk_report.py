@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from ...base import files
 from ...base.revision_number import revision_number
 from . import manifest, revision_directory
+from .boot_time import UNKNOWN, BootTime
 from .kubeconfig import fingerprint
 from .result import MESSAGE_LIMIT
 
@@ -37,6 +38,7 @@ class DiskReport:
         edits: the files that were changed by hand: the manifest, files of the revision's directory.
         edit: fingerprint of these changes; empty without any.
         labelled: the revision in the label of the manifest in place; 0 without one.
+        read: when it was read; two reports of the same state are equal.
     """
 
     revision: int = 0
@@ -46,11 +48,13 @@ class DiskReport:
     edits: tuple[str, ...] = ()
     edit: str = ""
     labelled: int = 0
+    read: BootTime = field(default=UNKNOWN, compare=False)
 
     def serialise(self) -> str:
         """One line of JSON that fits into a termination message."""
         shown = [path[-_LONGEST_PATH:] for path in self.edits[:_LISTED]]
-        document = {name: getattr(self, name) for name in self.__slots__} | {"edits": shown}
+        document = {name: getattr(self, name) for name in self.__slots__ if name != "read"}
+        document |= {"edits": shown, **self.read.fields()}
         text = json.dumps(document, separators=(",", ":"), ensure_ascii=False)
         while len(text.encode()) > MESSAGE_LIMIT:
             shown.pop()
@@ -70,6 +74,7 @@ class DiskReport:
                 edits=tuple(str(path) for path in list(document["edits"])[:_LISTED]),
                 edit=str(document["edit"]),
                 labelled=revision_number(document["labelled"]),
+                read=BootTime.parse(document),
             )
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return None

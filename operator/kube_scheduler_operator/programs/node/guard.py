@@ -16,12 +16,13 @@ import logging
 import signal
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
 from typing import Final
 
 from ...base import files
+from . import boot_clock
 from .disk_report import DiskReport, WatchedFiles, look
 from .exit_codes import EXIT_CHANGED, EXIT_DEFINITIVE
 
@@ -57,13 +58,19 @@ class GuardOptions:
 def main(options: GuardOptions) -> int:
     """Watch until a file changes or SIGTERM; returns the exit code."""
     if options.look:
-        _report(options, look(options.watched))
+        _report(options, _look(options.watched))
         return EXIT_DEFINITIVE
     signal.signal(signal.SIGTERM, _end)
     watched = (options.kubeconfig, options.manifest_path, options.resource_dir)
     log.info("Watching %s", ", ".join(str(path) for path in watched if path is not None))
     _report(options, wait_for_change(options))
     return EXIT_CHANGED
+
+
+def _look(watched: WatchedFiles) -> DiskReport:
+    """A report with the time at which the look began, so that it never counts as newer."""
+    read = boot_clock.now()
+    return replace(look(watched), read=read)
 
 
 def _report(options: GuardOptions, found: DiskReport) -> None:
@@ -77,7 +84,7 @@ def wait_for_change(options: GuardOptions) -> DiskReport:
     known = options.known
     before: DiskReport | None = None
     while True:
-        found = look(options.watched)
+        found = _look(options.watched)
         data = files.read(options.known_edit) if options.known_edit is not None else None
         known_edit = (data or b"").decode(errors="replace").strip()
         known = known or found.kubeconfig

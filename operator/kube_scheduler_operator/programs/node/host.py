@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 from ...base import termination_message
-from . import cgroups, health_probe, processes
+from . import boot_clock, cgroups, health_probe, processes
 from .health_watch import Activity
 from .manifest import Probe
 from .processes import SchedulerProcess
@@ -51,7 +51,7 @@ class NodeHost:
 
     def now(self) -> float:
         """Seconds since boot, including suspend."""
-        return time.clock_gettime(time.CLOCK_BOOTTIME)
+        return boot_clock.seconds()
 
     def wall(self) -> float:
         """Seconds since 1970."""

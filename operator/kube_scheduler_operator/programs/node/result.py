@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from ...base.json_text import parse_json
 from ...base.revision_number import revision_number
+from .boot_time import UNKNOWN, BootTime
 
 MESSAGE_LIMIT: Final = 4096
 """Bytes of a termination message that the kubelet keeps."""
@@ -66,6 +67,7 @@ class Result:
         kubeconfig: fingerprint of the kubeconfig that the revision was started with.
         newest: the highest number of a verified revision on the node; 0 without one.
         restarted: whether the scheduler was replaced; otherwise the revision already ran.
+        read: when the installer had this result, on its node.
     """
 
     result: InstallerOutcome
@@ -80,6 +82,7 @@ class Result:
     kubeconfig: str = ""
     newest: int = 0
     restarted: bool = True
+    read: BootTime = UNKNOWN
 
     @property
     def failed(self) -> bool:
@@ -117,6 +120,7 @@ class Result:
             "kubeconfig": self.kubeconfig,
             "newest": self.newest,
             "restarted": self.restarted,
+            **self.read.fields(),
         }
         return json.dumps(document, separators=(",", ":"), ensure_ascii=False)
 
@@ -142,6 +146,7 @@ class Result:
                 kubeconfig=str(document.get("kubeconfig", "")),
                 newest=revision_number(document.get("newest", 0)),
                 restarted=document.get("restarted") is not False,
+                read=BootTime.parse(document),
             )
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
             return None

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from .activate import Activator, HealthTimeouts
+from .boot_time import BootTime
 from .health_watch import Host
 from .layout import Journal, Layout, OtherContentError, Phase
 from .manifest import Manifest
@@ -126,7 +127,7 @@ class Swap:
             log.info("Revision %d has already failed on this node", request.revision)
             layout.leave_running()
             self._clear_own_journal(journal)
-            return replace(known, node=request.node)
+            return replace(known, node=request.node, read=self._now())
         return self._proceed(self._resumed(journal))
 
     def _check_port(self) -> None:
@@ -227,4 +228,8 @@ class Swap:
             kubeconfig=self._request.kubeconfig if outcome is InstallerOutcome.INSTALLED else "",
             newest=self._layout.newest_verified(),
             restarted="write" in self._steps,
+            read=self._now(),
         )
+
+    def _now(self) -> BootTime:
+        return BootTime(self._host.boot_id(), self._host.now())

@@ -96,7 +96,7 @@ class Cluster:
     def disk(self, node: str, revision: int, text: str = "", **fields: Any) -> Cluster:
         """What a program on a node found on its disk."""
         known = {"revision": revision, "newest": revision, "content": content(text).hash}
-        self.disks[node] = NodeDisk(NOW, **{**known, **fields})
+        self.disks[node] = NodeDisk(begun=NOW, **{**known, **fields})
         return self
 
     def step(

@@ -62,6 +62,10 @@ def test_a_lost_restore_pod_backs_off_even_if_the_node_runs_another_scheduler() 
     assert created(take(attempt(EVICTED, age=3), runs=0).result) == []
 
 
+def test_a_lost_restore_pod_from_the_future_delays_no_attempt() -> None:
+    assert created(take(attempt(EVICTED, age=-1200)).result) == ["restore-retry-1-a"]
+
+
 def test_a_scheduler_that_a_user_installed_is_checked_without_back_off() -> None:
     assert created(take(attempt(KEPT)).result) == []
     assert created(take(attempt(KEPT), runs=0).result) == ["restore-retry-1-a"]

@@ -179,9 +179,9 @@ def step(
 
 
 def on_disk(*nodes: str, number: int, ago: float = 1.0, **fields: Any) -> dict[str, NodeDisk]:
-    """What guards found on disks after their schedulers had started."""
-    at = NOW - timedelta(seconds=ago)
-    return {name: NodeDisk(at, number, labelled=number, **fields) for name in nodes}
+    """What guards found on disks that were created after their schedulers."""
+    begun = NOW - timedelta(seconds=ago)
+    return {name: NodeDisk(number, labelled=number, begun=begun, **fields) for name in nodes}
 
 
 def ready(*nodes: str, number: int = 1) -> dict[str, dict[str, Any]]:
@@ -895,6 +895,14 @@ def test_back_off_grows_to_its_limit_and_does_not_overflow(failures: int, wait: 
     assert result.waiting == {"a": f"attempt {failures + 1} begins at {begin}"}
 
 
+@pytest.mark.parametrize("ahead", [560.0, 1200.0, 1e8])
+def test_a_failure_in_the_future_delays_no_attempt(ahead: float) -> None:
+    """A process with another clock recorded it, or etcd was restored."""
+    fields = {"lastFailedRevision": 2, "lastFailedCount": 1}
+    fields["lastFailedTime"] = rfc3339(NOW + timedelta(seconds=ahead))
+    assert created(on_its_way(fields=fields)) == ["installer-2-retry-1-a"]
+
+
 def test_after_the_wait_the_next_attempt_has_its_own_pod() -> None:
     fields = {"lastFailedRevision": 2, "lastFailedCount": 1}
     fields["lastFailedTime"] = rfc3339(NOW - timedelta(seconds=15))
@@ -991,6 +999,7 @@ def started(node: str, number: int, ago: float = 60.0) -> dict[str, dict[str, An
     """A Ready scheduler that has run for some time."""
     at = rfc3339(NOW - timedelta(seconds=ago))
     pod = operand(node, number)
+    pod["metadata"]["creationTimestamp"] = at
     pod["status"]["containerStatuses"][0]["state"] = {"running": {"startedAt": at}}
     return {node: pod}
 
@@ -1179,7 +1188,6 @@ def test_a_label_that_the_disk_contradicts_moves_no_node(label: int) -> None:
 @pytest.mark.parametrize("label", [1, 3, 99])
 def test_a_label_that_nothing_contradicts_makes_an_installer_look(label: int) -> None:
     pods = started("a", label)
-    pods["a"]["metadata"]["creationTimestamp"] = BEFORE
     assert targets(at_2(pods=pods)) == {"a": 2}
     older = on_disk("a", number=2, ago=61)  # than the scheduler
     assert targets(at_2(pods=pods, disks=older)) == {"a": 2}

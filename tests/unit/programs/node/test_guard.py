@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from kube_scheduler_operator.programs.node import guard, manifest
+from kube_scheduler_operator.programs.node import boot_clock, guard, manifest
+from kube_scheduler_operator.programs.node.boot_time import UNKNOWN, BootTime
 from kube_scheduler_operator.programs.node.disk_report import DiskReport, look
 from kube_scheduler_operator.programs.node.exit_codes import EXIT_CHANGED, EXIT_DEFINITIVE
 from kube_scheduler_operator.programs.node.guard import GuardOptions
@@ -313,6 +314,22 @@ def test_an_implausible_number_in_a_report_does_not_count():
     assert (found.revision, found.newest, found.labelled) == (0, 0, 0)
 
 
+def test_a_report_has_the_time_since_boot_before_its_look(world, tmp_path):
+    log = tmp_path / "log"
+    before = boot_clock.now()
+    assert guard.main(watched(world, look=True, termination_log=log)) == EXIT_DEFINITIVE
+    read = DiskReport.parse(log.read_text()).read
+    assert read.boot == before.boot != ""
+    assert round(before.seconds, 3) <= read.seconds <= boot_clock.seconds()
+
+
+def test_reports_of_the_same_state_at_different_times_are_equal(world):
+    found = look(watched(world).watched)
+    later = dataclasses.replace(found, read=BootTime("another", 1e9))
+    assert later == found
+    assert DiskReport.parse(later.serialise()).read == later.read
+
+
 def test_sigterm_ends_the_guard(conf, tmp_path):
     command = [sys.executable, "-u", "-m", "kube_scheduler_operator", "guard"]
     process = subprocess.Popen(
@@ -330,3 +347,7 @@ def test_sigterm_ends_the_guard(conf, tmp_path):
         process.send_signal(signal.SIGTERM)
         assert process.wait(20) == 0
     assert not (tmp_path / "log").exists()
+
+
+def test_an_unknown_boot_is_reported_as_unknown(tmp_path):
+    assert boot_clock.now(tmp_path / "absent") == UNKNOWN

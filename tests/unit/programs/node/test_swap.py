@@ -260,6 +260,19 @@ def test_failed_attempt_is_reported_again_but_not_repeated(tmp_path):
     assert world.node.operands() == (process,)
 
 
+@pytest.mark.parametrize("behaviour", [GOOD, CRASHES], ids=["installed", "failed"])
+def test_every_result_has_its_own_time_since_boot_whatever_the_wall_clock(tmp_path, behaviour):
+    world = make_world(tmp_path, r2=behaviour)
+    world.install(1)
+    begin = world.node.now()
+    first = world.install(2)
+    assert begin < first.read.seconds <= world.node.now()
+    assert first.read.boot == world.node.boot_id()
+    world.node.settle(10)
+    assert world.install(2).read.seconds > first.read.seconds
+    assert world.install(1).read.seconds > first.read.seconds, "also if nothing is changed"
+
+
 def test_retry_changes_the_node_again(tmp_path):
     world = make_world(tmp_path, r1=CRASHES)
     world.install(1)

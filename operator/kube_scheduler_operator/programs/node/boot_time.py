@@ -1,0 +1,43 @@
+"""When a program on a node read its disk, by the kernel's clock: nothing sets it.
+
+The wall clock of a node may jump, so it does not order what the programs on the node report.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+_LONGEST: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class BootTime:
+    """A moment of one boot.
+
+    Attributes:
+        boot: the kernel's identifier of the boot, which the Node has in `nodeInfo.bootID`; empty
+            if unknown.
+        seconds: seconds since that boot.
+    """
+
+    boot: str = ""
+    seconds: float = 0.0
+
+    def fields(self) -> dict[str, Any]:
+        """Its fields of a report."""
+        return {"boot": self.boot, "uptime": round(self.seconds, 3)}
+
+    @classmethod
+    def parse(cls, document: Mapping[str, Any]) -> BootTime:
+        """Read the fields of a report; unknown in that of an older program, or if invalid."""
+        boot, seconds = document.get("boot"), document.get("uptime")
+        number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
+        if not isinstance(boot, str) or len(boot) > _LONGEST or not number:
+            return cls()
+        return cls(boot, float(seconds)) if boot and math.isfinite(seconds) else cls()
+
+
+UNKNOWN: Final = BootTime()
