@@ -34,10 +34,11 @@ class BootTime:
     def parse(cls, document: Mapping[str, Any]) -> BootTime:
         """Read the fields of a report; unknown in that of an older program, or if invalid."""
         boot, seconds = document.get("boot"), document.get("uptime")
-        number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
-        if not isinstance(boot, str) or len(boot) > _LONGEST or not number:
+        if not isinstance(boot, str) or not 0 < len(boot) <= _LONGEST:
             return cls()
-        return cls(boot, float(seconds)) if boot and math.isfinite(seconds) else cls()
+        if isinstance(seconds, bool) or not isinstance(seconds, int | float):
+            return cls()
+        return cls(boot, float(seconds)) if 0 <= seconds < math.inf else cls()
 
 
 UNKNOWN: Final = BootTime()
