@@ -19,6 +19,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from .conftest import ApiServer
 
 REPOSITORY = Path(__file__).resolve().parents[2]
+WRONG_CLOCK = Path(__file__).parent / "wrong_clock.py"
 NAMESPACE = "kube-scheduler-operator"
 ANNOTATION = "load.kube-scheduler-operator.dev/usage"
 PATIENCE = 90.0
@@ -134,10 +136,11 @@ class World:
         data = self.api.request("GET", path).get("data") or {}
         return dict(json.loads(data.get("state.json", "{}")))
 
-    def start(self, *words: str) -> Annotator:
+    def start(self, *words: str, ahead: float = 0.0) -> Annotator:
+        """Start a process on a machine whose clock is `ahead` seconds ahead."""
         log = self._place / f"annotator-{len(self._started)}.log"
         command = [
-            sys.executable, "-m", "kube_scheduler_operator", "annotator",
+            sys.executable, str(WRONG_CLOCK), f"{ahead:g}", "annotator",
             f"--kubeconfig={self.kubeconfig}", f"--namespace={NAMESPACE}",
             f"--config={self.policy}", "--listen-address=127.0.0.1:0", *words,
         ]  # fmt: skip
@@ -257,6 +260,17 @@ def test_load_is_measured_written_and_reported(world):
     assert (state["source"], state["error"], state["write"]) == ("NodeMetrics", "", [])
     assert annotator.metrics()['load_annotator_nodes{state="known"}'] == 3
     assert annotator.end() == 0
+
+
+@pytest.mark.parametrize("ahead", [-1200.0, -560.0, 560.0, 1200.0])
+def test_annotations_have_the_time_of_the_api_server(world, ahead):
+    world.add("an-1", 1)
+    annotator = world.start(ahead=ahead)
+    until(lambda: world.reported("an-1"), PATIENCE, annotator.log)
+    until(lambda: world.state().get("known") == 1, PATIENCE, lambda: str(world.state()))
+    for text in (world.reported("an-1")["at"], world.state()["at"]):
+        written = datetime.fromisoformat(text)
+        assert abs((datetime.now(UTC) - written).total_seconds()) < 300.0
 
 
 async def test_a_patch_of_an_outdated_node_is_refused(world):

@@ -13,11 +13,14 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from kube_scheduler_operator.base.names import LOAD_ANNOTATION
 
 from .conftest import ApiServer, RefusedError
 from .played_nodes import change
@@ -25,6 +28,7 @@ from .played_nodes import change
 NAMESPACE = "extender-program"
 PACKING = "pigeon-holing"
 GOOD, FULL = "extender-program-good", "extender-program-full"
+WRONG_CLOCK = Path(__file__).parent / "wrong_clock.py"
 PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 
 
@@ -99,20 +103,21 @@ def prepared(api_server: ApiServer) -> Iterator[ApiServer]:
     api_server.request("DELETE", f"/api/v1/namespaces/{NAMESPACE}")
 
 
-@pytest.fixture(scope="module")
-def extender(prepared: ApiServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Extender]:
-    directory = tmp_path_factory.mktemp("extender")
+@contextmanager
+def started(prepared: ApiServer, directory: Path, ahead: float = 0.0) -> Iterator[Extender]:
+    """The program on a machine whose clock is `ahead` seconds ahead."""
     file, log = directory / "config.json", directory / "log"
     member = {"policy": "safe-overload", "arguments": {"annotations": "safe"}}
     # Bound pods are watched for those who look at them.
     agents = [
         {"name": "calm", "policies": [member]},
         {"name": "packed", "policies": [{"policy": PACKING}]},
+        {"name": "busy", "policies": [{"policy": "usage-thresholds"}]},
     ]
     document = {"listen": {"port": 0}, "agents": agents}
     file.write_text(json.dumps(document))
     command = [
-        sys.executable, "-m", "kube_scheduler_operator", "extender", "--config", str(file),
+        sys.executable, str(WRONG_CLOCK), f"{ahead:g}", "extender", "--config", str(file),
         "--kubeconfig", str(prepared.kubeconfig),
     ]  # fmt: skip
     with log.open("wb") as stderr:
@@ -125,6 +130,12 @@ def extender(prepared: ApiServer, tmp_path_factory: pytest.TempPathFactory) -> I
     finally:
         process.terminate()
         assert process.wait(30) == 0, log.read_text()
+
+
+@pytest.fixture(scope="module")
+def extender(prepared: ApiServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Extender]:
+    with started(prepared, tmp_path_factory.mktemp("extender")) as found:
+        yield found
 
 
 def _port(log: Path) -> int:
@@ -199,3 +210,27 @@ def test_a_change_of_a_node_takes_effect(prepared: ApiServer, extender: Extender
     prepared.request("DELETE", path)
     # Unknown now, which does not reject it.
     until(lambda: extender.ask("/calm/filter", args)["NodeNames"] == [FULL])
+
+
+@pytest.mark.parametrize("ahead", [-1200.0, -560.0, 560.0, 1200.0])
+def test_load_is_as_old_as_by_the_api_servers_clock(
+    prepared: ApiServer, tmp_path: Path, ahead: float
+) -> None:
+    def loaded(minutes: float) -> None:
+        at = datetime.now(UTC) - timedelta(minutes=minutes)
+        load = {"at": at.strftime("%Y-%m-%dT%H:%M:%SZ"), "source": "x", "cpu_usage_avg_5m": 0.99}
+        annotations = {LOAD_ANNOTATION: json.dumps(load)}
+        change(
+            prepared,
+            f"/api/v1/nodes/{GOOD}",
+            "",
+            lambda node: node["metadata"]["annotations"].update(annotations),
+        )
+
+    asking = {**pod("asking"), "metadata": {"name": "asking", "namespace": NAMESPACE}}
+    args = {"Pod": asking, "Nodes": None, "NodeNames": [GOOD]}
+    with started(prepared, tmp_path, ahead) as extender:
+        loaded(minutes=1)
+        until(lambda: extender.ask("/busy/filter", args)["NodeNames"] == [])
+        loaded(minutes=9)
+        until(lambda: extender.ask("/busy/filter", args)["NodeNames"] == [GOOD])

@@ -240,6 +240,7 @@ class Operator:
             instance=instance,
             involved=involved,
             observer=self._metrics.event_sent,
+            now=self._clock.now,
         )
         async with recorder:
             holding = asyncio.create_task(elector.hold(), name="lease")

@@ -48,6 +48,7 @@ REFILL: Final = 60.0
 """Seconds until one more of them is allowed."""
 
 _REMEMBERED: Final = 2048
+_COMPARED: Final = 4
 _KEYS: Final = ("type", "nodeName", "name")
 _METADATA: Final = ("annotations", "finalizers", "labels", "ownerReferences")
 
@@ -74,6 +75,7 @@ class WriteGuard:
         self._buckets: dict[ObjectRef, TokenBucket] = {}
         self._wanted: set[ObjectRef] = set()
         self._uids: dict[ObjectRef, str] = {}
+        self._flat: dict[tuple[int, str | None], tuple[Object, Mapping[str, Any]]] = {}
 
     def clear(self) -> None:
         """Forget everything."""
@@ -81,6 +83,7 @@ class WriteGuard:
         self._disputes.clear()
         self._buckets.clear()
         self._uids.clear()
+        self._flat.clear()
 
     def allows(self, action: Action, stored: Object | None) -> bool:
         """Whether to write now; `stored` is the object as it is known."""
@@ -107,7 +110,7 @@ class WriteGuard:
         """Note the answer to a write; whether it is the first, or had an effect that lasted."""
         ref = action.resource.ref(action.obj)
         subresource = getattr(action, "subresource", None)
-        body, got = _fields(action.obj, subresource), _fields(answer, subresource)
+        body, got = self._fields(action.obj, subresource), self._fields(answer, subresource)
         changes = self._changes(action, stored)
         before = self._before(ref, subresource)
         self._uids[ref] = _uid(answer)
@@ -201,13 +204,24 @@ class WriteGuard:
         if isinstance(action, Delete):
             return frozenset({""})
         subresource = getattr(action, "subresource", None)
-        body = _fields(action.obj, subresource)
-        known = _fields(stored, subresource) if stored is not None else {}
-        if isinstance(action, Create):
-            known = {}
+        body = self._fields(action.obj, subresource)
+        old = None if isinstance(action, Create) else stored
+        known = self._fields(old, subresource) if old is not None else {}
         changed = {f for f in body.keys() | known.keys() if body.get(f) != known.get(f)}
         lasting = {field for field in changed if not field.endswith("Time")}
         return frozenset(lasting or changed)
+
+    def _fields(self, obj: Object, subresource: str | None) -> Mapping[str, Any]:
+        """The fields of an object; a write compares the same three objects several times."""
+        key = id(obj), subresource
+        known = self._flat.get(key)
+        if known is not None and known[0] is obj:
+            return known[1]
+        if len(self._flat) >= _COMPARED:
+            self._flat.clear()
+        found = _fields(obj, subresource)
+        self._flat[key] = obj, found
+        return found
 
     def _disturbed(self, action: Action, stored: Object | None) -> bool:
         """Whether another client wrote the fields, or deleted the object, since it was written."""
@@ -217,7 +231,7 @@ class WriteGuard:
             return False
         if stored is None:
             return isinstance(action, Create)
-        found, changes = _fields(stored, subresource), self._changes(action, stored)
+        found, changes = self._fields(stored, subresource), self._changes(action, stored)
         return any(found.get(field) != before.get(field) for field in changes)
 
     def _fail(
@@ -272,30 +286,38 @@ def _uid(obj: Object) -> str:
 
 def _fields(obj: Object, subresource: str | None) -> dict[str, Any]:
     """The fields that a write sets, by path. Empty values are left out, as the API omits them."""
+    found: dict[str, Any] = {}
     if subresource == "status":
-        return dict(_flat("status", obj.get("status") or {}))
-    metadata = {key: obj["metadata"].get(key) for key in _METADATA}
-    ignored = ("apiVersion", "kind", "metadata", "status")
-    spec = {key: value for key, value in obj.items() if key not in ignored}
-    return {
-        field: value
-        for key, part in {"metadata": metadata, **spec}.items()
-        for field, value in _flat(key, part)
-    }
+        _flatten("status", obj.get("status") or {}, found)
+        return found
+    _flatten("metadata", {key: obj["metadata"].get(key) for key in _METADATA}, found)
+    for key, value in obj.items():
+        if key not in ("apiVersion", "kind", "metadata", "status"):
+            _flatten(key, value, found)
+    return found
 
 
-def _flat(path: str, value: Any, levels: int = DEPTH) -> Iterator[tuple[str, Any]]:
-    if isinstance(value, Mapping | list | tuple) and not levels:
-        yield path, ""  # what is nested deeper is not compared
-    elif isinstance(value, Mapping):
+def _flatten(path: str, value: Any, found: dict[str, Any], levels: int = DEPTH) -> None:
+    # Every write compares thousands of values; most are exactly of these types.
+    kind = type(value)
+    if kind is str or kind is int or kind is bool:
+        if value != "":
+            found[path] = value
+    elif kind is dict or isinstance(value, Mapping):
+        if not levels:
+            found[path] = ""  # what is nested deeper is not compared
+            return
         for key, item in value.items():
-            yield from _flat(f"{path}.{key}", item, levels - 1)
+            _flatten(f"{path}.{key}", item, found, levels - 1)
     elif isinstance(value, list | tuple):
+        if not levels:
+            found[path] = ""
+            return
         key = _key(value)
         for index, item in enumerate(value):
-            yield from _flat(f"{path}[{item[key] if key else index}]", item, levels - 1)
-    elif value not in (None, ""):
-        yield path, value
+            _flatten(f"{path}[{item[key] if key else index}]", item, found, levels - 1)
+    elif value is not None:
+        found[path] = value
 
 
 def _key(items: list[Any] | tuple[Any, ...]) -> str:

@@ -268,9 +268,12 @@ class ApiClient:
         async with self._send("GET", request, params, None, headers, timeout) as response:
             yield response
 
-    async def get_path(self, path: str) -> Object:
-        """GET any path that returns JSON, e.g. discovery or "/version"."""
-        return await self._request_object("GET", ApiRequest("get", path))
+    async def get_path(self, path: str, *, aggregated: bool = False) -> Object:
+        """GET any path that returns JSON, e.g. discovery or "/version".
+
+        `aggregated`: another server answers, by its own clock, through the API server.
+        """
+        return await self._request_object("GET", ApiRequest("get", path, aggregated=aggregated))
 
     def _write_params(self, field_manager: str | None) -> dict[str, str]:
         params = {"fieldManager": field_manager or self._field_manager}
@@ -359,7 +362,7 @@ class ApiClient:
                 **more,
             ) as response:
                 code = str(response.status)
-                if self._clock is not None:
+                if self._clock is not None and not request.aggregated:
                     elapsed = time.perf_counter() - started
                     self._clock.responded(response.headers.get("Date"), elapsed)
                 try:

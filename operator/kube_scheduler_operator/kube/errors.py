@@ -69,6 +69,7 @@ class ApiRequest:
         namespace: its namespace, if any.
         name: the object, if the request is for one object.
         subresource: e.g. "status".
+        aggregated: whether another server answers it, through the API server.
     """
 
     verb: str
@@ -77,6 +78,7 @@ class ApiRequest:
     namespace: str | None = None
     name: str | None = None
     subresource: str | None = None
+    aggregated: bool = False
 
     def __str__(self) -> str:
         return f"{self.verb} {self.path}"

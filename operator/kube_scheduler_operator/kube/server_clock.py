@@ -35,7 +35,11 @@ class ServerClock:
 
     def now(self) -> datetime:
         """The time, UTC."""
-        return datetime.fromtimestamp(self._offset + self._monotonic(), UTC)
+        return datetime.fromtimestamp(self.seconds(), UTC)
+
+    def seconds(self) -> float:
+        """The time in seconds since 1970."""
+        return self._offset + self._monotonic()
 
     async def known(self) -> None:
         """Wait for the first response."""

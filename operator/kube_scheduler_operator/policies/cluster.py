@@ -76,7 +76,7 @@ class Cluster:
         self.version = 0
         self.names_version = 0
         self.now = clock
-        """Seconds since 1970."""
+        """Seconds since 1970, by the clock of those who wrote times into Pods and annotations."""
         self._pods: dict[str, tuple[int, Pod]] = {}
         self._on: list[dict[str, Pod]] = []
         self._free: list[int] = []

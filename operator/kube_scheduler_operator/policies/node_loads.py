@@ -119,6 +119,8 @@ class LoadColumns:
         now, latest = self._cluster.now(), -math.inf
         for name in self._names:
             value, at = found.get(name, (math.nan, math.inf))
+            if math.isfinite(at):
+                at = min(at, now)  # by a clock that is ahead, it would be valid for longer
             until = at + self._valid.get(name, HOT_VALID if name == _HOT else VALID)
             if until <= now:
                 value, until = math.nan, math.inf

@@ -419,3 +419,11 @@ async def test_the_clock_follows_the_header_date(api: Any) -> None:
     async with ApiClient(api.credentials(), field_manager="test", clock=clock) as client:
         await client.get_path("/api/v1")
     assert abs(clock.now().timestamp() - time.time()) < 3.0
+
+
+async def test_the_clock_does_not_follow_servers_behind_the_api_server(api: Any) -> None:
+    """The aggregation layer passes their header Date on."""
+    clock = ServerClock(wall=lambda: 0.0)
+    async with ApiClient(api.credentials(), field_manager="test", clock=clock) as client:
+        await client.get_path("/api/v1", aggregated=True)
+    assert clock.seconds() < 60.0

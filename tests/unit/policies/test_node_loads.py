@@ -53,6 +53,16 @@ def test_our_annotation_is_valid_until_it_expires() -> None:
     assert read.value() == 0.5
 
 
+@pytest.mark.parametrize("ahead", [0.0, 560.0, 1200.0])
+def test_an_annotation_from_a_clock_that_is_ahead_is_valid_for_no_longer(ahead: float) -> None:
+    read = Read(valid={CPU: 60.0})
+    read.update(usage(NOW + ahead, **{CPU: 0.25}))
+    assert (read.value(), read.loads.measured[0]) == (0.25, NOW)
+    read.clock.now += 60
+    read.loads.expire()
+    assert read.value() is None
+
+
 def test_an_expired_annotation_is_unknown() -> None:
     read = Read()
     read.update(usage(NOW - 480, **{CPU: 0.25}))

@@ -12,14 +12,12 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, Final
 
 from ...base import names
 from ...base.objects import label
 from ...base.platform import AUTHENTICATION_NAMESPACE, Platform
-from ...base.times import timestamp
 from ...kube import resource as kinds
 from ...kube.api import Api, Object, Propagation
 from ...kube.errors import NotFound, Unavailable
@@ -116,6 +114,7 @@ class Uninstall:
         ]
         self._leases = [kinds.ObjectRef(kinds.LEASES, namespace, one.lease) for one in known]
         self._lease = self._leases[-1]
+        self._operator = _LeaseWatch()
 
     async def run(self) -> None:
         """Perform all steps; start over if the API server was unavailable.
@@ -227,13 +226,8 @@ class Uninstall:
 
     async def _operator_problem(self) -> str:
         """A suffix for messages if no operator renews its Lease."""
-        lease = await find_object(self._api, self._lease) or {}
-        spec = lease.get("spec") or {}
-        renewed = timestamp(spec.get("renewTime"))
-        if spec.get("holderIdentity") and renewed is not None:
-            age = datetime.now(UTC) - renewed
-            if age < timedelta(seconds=30):
-                return ""
+        if self._operator.holder(await find_object(self._api, self._lease)):
+            return ""
         lease_name = f"{self._lease.namespace}/{self._lease.name}"
         return f": no operator is running (Lease {lease_name}); start it"
 

@@ -8,7 +8,6 @@ Source of the rule: gocrane/crane-scheduler, pkg/controller/annotator/binding.go
 from __future__ import annotations
 
 import sys
-import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -27,14 +26,14 @@ class PodBindings:
 
     Args:
         rules: rules with the hot values.
-        now: seconds since 1970.
+        now: the API server's time, in seconds since 1970; it also writes when a pod is bound.
 
     Attributes:
         rules: as above; may be replaced.
         changed: called with a node's name when its pods change.
     """
 
-    def __init__(self, rules: Rules, now: Callable[[], float] = time.time) -> None:
+    def __init__(self, rules: Rules, now: Callable[[], float]) -> None:
         self.rules = rules
         self.changed: Callable[[str], None] = lambda _: None
         self._now = now

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 import zlib
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Protocol
@@ -72,7 +71,7 @@ class Annotator:
         source: the source of measurements; closed by `stop`.
         bindings: for crane's and safe's annotations; None: no hot values and requests are written.
         counters: counters to update.
-        now: seconds since 1970.
+        now: the API server's time, in seconds since 1970.
 
     Attributes:
         nodes: the nodes, updated by a watch.
@@ -86,7 +85,7 @@ class Annotator:
         *,
         bindings: Bindings | None = None,
         counters: Counters | None = None,
-        now: Callable[[], float] = time.time,
+        now: Callable[[], float],
     ) -> None:
         self.nodes = NodeRegistry(self._arrived, self._left)
         self.policy, self.source, self.bindings = policy, source, bindings

@@ -38,11 +38,14 @@ class AnnotatedNode:
         hot: hot value in crane's annotation; None if missing.
         due: time of its next regular poll, on the event loop's clock; None for an early poll.
         patched_at: time of the last PATCH, on the same clock.
+        reading: what a source's last answer gave as its time, by another machine's clock.
+        read_at: when that was first seen, in seconds since 1970 by the API server's clock.
     """
 
     __slots__ = (
         "_text", "address", "capacities", "due", "error", "failures", "foreign", "history", "hot",
-        "kubelet_port", "load", "name", "patched_at", "requested", "uid", "version", "written",
+        "kubelet_port", "load", "name", "patched_at", "read_at", "reading", "requested", "uid",
+        "version", "written",
     )  # fmt: skip
 
     def __init__(self, name: str, uid: str) -> None:
@@ -59,7 +62,19 @@ class AnnotatedNode:
         self.hot: int | None = None
         self.due: float | None = None
         self.patched_at = float("-inf")
+        self.reading: object = None
+        self.read_at = 0.0
         self._text: str | None = None
+
+    def seen(self, reading: object, now: float) -> float:
+        """The time of a measurement to which its source gives the time `reading`.
+
+        The source's clock may be wrong, or be set. So a measurement is as old as the time since it
+        was first seen; one without a time is new.
+        """
+        if reading is None or reading != self.reading:
+            self.reading, self.read_at = reading, now
+        return self.read_at
 
     def update(self, obj: Mapping[str, Any]) -> None:
         """Update from the API object."""

@@ -30,6 +30,8 @@ from ...kube.credentials import find
 from ...kube.lease import LeaderElector, Timings
 from ...kube.reflector import Reflector, ReflectorTuning, Selection
 from ...kube.resource import NODES, PODS
+from ...kube.server_clock import ServerClock
+from ...load.policy import LoadPolicy
 from ...load.policy_follower import PolicyFollower
 from ...policies.pod_fields import POD
 from ...telemetry.health import HealthServer
@@ -38,7 +40,7 @@ from .bindings import PodBindings
 from .counters import Counters
 from .cycle import Annotator
 from .reported_state import Publisher, ReportedState, take_state
-from .sources import make_source
+from .sources import LoadSource, make_source
 
 log = logging.getLogger(__name__)
 
@@ -77,6 +79,8 @@ class AnnotatorProgram:
         self._options = options
         self._file = PolicyFollower(options.config, time.monotonic, interval=0.0, required=True)
         self._counters = Counters()
+        # Extenders on other machines judge the age of annotations, so their clock is not this one.
+        self._clock = ServerClock()
         self._annotator: Annotator | None = None
         self._identity = options.identity or (
             f"{os.environ.get('POD_NAME') or socket.gethostname()}_{uuid.uuid4()}"
@@ -87,7 +91,8 @@ class AnnotatorProgram:
         stop = asyncio.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, stop.set)
-        client = ApiClient(find(self._options.kubeconfig), field_manager="load-annotator")
+        credentials = find(self._options.kubeconfig)
+        client = ApiClient(credentials, field_manager="load-annotator", clock=self._clock)
         async with client as api, self._serving():
             leading = asyncio.create_task(self._compete(api))
             stopping = asyncio.create_task(stop.wait())
@@ -107,6 +112,7 @@ class AnnotatorProgram:
             self._identity,
             timings=LEASE_TIMINGS,
             labels=OWN_LABELS,
+            now=self._clock.now,
         )
         try:
             while True:
@@ -133,13 +139,14 @@ class AnnotatorProgram:
         while True:
             policy = self._file.policy
             pods = bool({CRANE, SAFE} & set(policy.write))
-            bindings = PodBindings(policy.rules) if pods else None
+            bindings = PodBindings(policy.rules, self._clock.seconds) if pods else None
             annotator = Annotator(
                 api,
                 policy,
-                make_source(policy, api, self._options.namespace),
+                self._source(policy, api),
                 bindings=bindings,
                 counters=self._counters,
+                now=self._clock.seconds,
             )
             try:
                 await self._annotate(api, annotator, bindings)
@@ -196,9 +203,12 @@ class AnnotatorProgram:
             annotator.use(policy)
             return True
         before = annotator.source
-        annotator.use(policy, make_source(policy, api, self._options.namespace))
+        annotator.use(policy, self._source(policy, api))
         await before.close()
         return True
+
+    def _source(self, policy: LoadPolicy, api: ApiClient) -> LoadSource:
+        return make_source(policy, api, self._options.namespace, self._clock.seconds)
 
     async def _report(self, api: ApiClient, annotator: Annotator) -> None:
         """Write a report once a cycle, and log changes of the nodes' state."""
@@ -207,7 +217,8 @@ class AnnotatorProgram:
         while True:
             await asyncio.sleep(min(annotator.policy.cycle, 60.0))
             self._counters.end_cycle()
-            state = take_state(annotator, self._file.digest, self._policy_error(), time.time())
+            now = self._clock.seconds()
+            state = take_state(annotator, self._file.digest, self._policy_error(), now)
             logged = _log_change(state, logged)
             await publisher.publish(state)
 
@@ -236,7 +247,7 @@ class AnnotatorProgram:
     def _metrics(self) -> str:
         annotator, nodes = self._annotator, dict[str, int]()
         if annotator is not None:
-            state = take_state(annotator, self._file.digest, "", time.time())
+            state = take_state(annotator, self._file.digest, "", self._clock.seconds())
             nodes = {
                 "known": state.known, "stale": state.staleCount, "missing": state.missingCount,
             }  # fmt: skip

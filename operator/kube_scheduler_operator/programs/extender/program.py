@@ -25,6 +25,7 @@ from ...kube.client import ApiClient
 from ...kube.credentials import SERVICE_ACCOUNT_DIR, find, fingerprint
 from ...kube.events import EventRecorder, Involved
 from ...kube.resource import PODS, ObjectRef
+from ...kube.server_clock import ServerClock
 from ...policies.cluster import Cluster
 from .assembly import Assembly, NodeLearner
 from .cluster_feed import ClusterFeed
@@ -105,7 +106,9 @@ class ExtenderProgram:
     def __init__(self, options: ExtenderOptions) -> None:
         self._options = options
         self._config = options.completed(options.config)
-        self._cluster = Cluster(time.time)
+        # What Pods and annotations have as times is by the API server's clock.
+        self._clock = ServerClock()
+        self._cluster = Cluster(self._clock.seconds)
         self._decisions = Decisions(self._config.decisions, self._cluster.now)
         self._context = VerbContext(self._cluster, Fragments(self._cluster), self._decisions)
         self._assembly = Assembly(self._cluster, self._context, self._bind, options.environ)
@@ -207,6 +210,7 @@ class ExtenderProgram:
                 credentials,
                 field_manager=f"{names.PROGRAM}-extender",
                 user_agent=f"{names.PROGRAM}/{__version__} extender",
+                clock=self._clock,
             )
             self._client = await stack.enter_async_context(client)
             instance = self._options.environ.get("POD_NAME") or socket.gethostname()
@@ -215,6 +219,7 @@ class ExtenderProgram:
                 component=f"{names.PROGRAM}-extender",
                 instance=instance,
                 involved=Involved("v1", "Pod", instance),
+                now=self._clock.now,
             )
             await stack.enter_async_context(recorder)
             self._pod_events = PodEventRecorder(recorder)

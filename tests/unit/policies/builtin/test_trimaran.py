@@ -54,6 +54,7 @@ def test_unmeasured_pods_count() -> None:
     assert arrives("measured", NOW - 60) == pytest.approx(20.0)
     assert arrives("just before", NOW - 59) == pytest.approx(30.0)
     assert arrives("after", NOW + 5) == pytest.approx(40.0)
+    play.clock.now = NOW + 40
     play.cluster.set_node(node("a", "10", annotations=usage(NOW + 40, cpu_usage_avg_5m=0.2)))
     assert arrives("latest", NOW + 41) == pytest.approx(20.0 + 10.0 + 20.0)
     play.cluster.remove_pod("default", "after", "uid-after")

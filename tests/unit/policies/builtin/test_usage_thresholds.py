@@ -39,6 +39,7 @@ def test_recently_bound_pods_count_with_their_estimate() -> None:
     assert play.rejected(pod(cpu="1")) == {}
     play.cluster.set_pod(pod("new", cpu="1", on="a", bound=NOW))
     assert list(play.rejected(pod(cpu="1"))) == ["a"]
+    play.clock.now = NOW + 60
     play.cluster.set_node(node("a", annotations=usage(NOW + 60, cpu_usage_avg_5m=0.3)))
     assert play.rejected(pod(cpu="1")) == {}
 

@@ -8,6 +8,7 @@ import math
 import ssl
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 from aiohttp import web
@@ -54,9 +55,9 @@ async def serving(handler, tls=None):
 
 
 @asynccontextmanager
-async def source(kind, api=None, cycle=60.0, **fields):
+async def source(kind, api=None, cycle=60.0, now=lambda: NOW, **fields):
     policy = LoadPolicy(source=SourceSpec(type=kind, timeout=fields.pop("timeout", 5.0), **fields))
-    made = make_source(replace(policy, cycle=cycle), api, "ns")
+    made = make_source(replace(policy, cycle=cycle), api, "ns", now)
     try:
         yield made
     finally:
@@ -197,7 +198,8 @@ class Api:
         self.tokens.append(str(ref))
         return {"status": {"token": "weak"}}
 
-    async def get_path(self, path):
+    async def get_path(self, path, *, aggregated=False):
+        assert aggregated, "metrics-server has a clock of its own"
         assert path == "/apis/metrics.k8s.io/v1beta1/nodes"
         self.asked += 1
         await asyncio.sleep(0.01)
@@ -218,7 +220,7 @@ async def test_metrics_server_is_requested_once_for_all_nodes():
         assert a.active == {"cpu": 0.25, "mem": 0.25}
         assert b.active == {"cpu": 0.125, "mem": 1.0}
         assert c.active == {"cpu": 0.5, "mem": 1.0}
-        assert a.at == 1_699_999_980
+        assert a.at == NOW
         assert not a.usage
         assert api.asked == 1
         with pytest.raises(MeasurementError, match="has no metrics of the node"):
@@ -314,7 +316,7 @@ async def test_kubelets_receive_a_token_for_nothing_else(served, first_certifica
         async with source("KubeletSummary", api, port=port) as kubelet:
             found, _ = await asyncio.gather(kubelet.measure(a), kubelet.measure(a))
             assert found.active == {"cpu": 0.25, "mem": 0.25}
-            assert found.at == 1_699_999_980
+            assert found.at == NOW
         assert api.tokens == ["ServiceAccount ns/load-kubelet-stats"], "one for all nodes"
         async with source("KubeletSummary", annotators_api(), port=port) as kubelet:
             with pytest.raises(MeasurementError):
@@ -404,11 +406,61 @@ async def test_an_error_has_nothing_of_the_answer_but_its_status(kind, answer):
 )
 def test_summary_without_node_is_rejected(response):
     with pytest.raises(MeasurementError):
-        read_summary(response, (4000.0, 1000.0), NOW)
+        read_summary(response, node(), NOW)
 
 
-def test_future_time_of_a_kubelet_is_capped():
-    assert read_summary(SUMMARY, (4000.0, 1000.0), 1_600_000_000.0).at == 1_600_000_000.0
+# --- the clocks of sources ------------------------------------------------------------------------
+
+SKEWS = (-1200.0, -560.0, 0.0, 560.0, 1200.0)
+
+
+def written(wall):
+    return datetime.fromtimestamp(wall, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+async def by_kubelet(machine, wall, now):
+    cpu = {"time": written(wall), "usageNanoCores": 1_000_000_000}
+    return read_summary({"node": {"cpu": cpu}}, machine, now)
+
+
+async def by_metrics_server(machine, wall, now):
+    async with source("MetricsServer", now=lambda: now) as found:
+        return found.find({"a": item("a", "1", "1", written(wall))}, machine)
+
+
+async def by_prometheus(machine, wall, now):
+    async with source("Prometheus", url="http://127.0.0.1:1", now=lambda: now) as found:
+        return found.find({"cpu_usage_avg_5m": {"a": (0.3, wall)}}, machine)
+
+
+MEASURED = [by_kubelet, by_metrics_server, by_prometheus]
+
+
+@pytest.mark.parametrize("measured", MEASURED)
+@pytest.mark.parametrize("skew", SKEWS)
+async def test_new_values_are_fresh_and_old_ones_grow_old_whatever_the_sources_clock(
+    skew, measured
+):
+    machine = node()
+    for after in (0.0, 60.0, 120.0):
+        assert (await measured(machine, NOW + after + skew, NOW + after)).at == NOW + after
+    for after in (180.0, 240.0, 6000.0):  # it repeats its last value
+        assert (await measured(machine, NOW + 120.0 + skew, NOW + after)).at == NOW + 120.0
+
+
+@pytest.mark.parametrize("measured", MEASURED)
+@pytest.mark.parametrize("jump", SKEWS)
+async def test_a_jump_of_the_sources_clock_changes_no_age(jump, measured):
+    machine = node()
+    assert (await measured(machine, NOW, NOW)).at == NOW
+    assert (await measured(machine, NOW + 60.0 + jump, NOW + 60.0)).at == NOW + 60.0
+    assert (await measured(machine, NOW + 60.0 + jump, NOW + 600.0)).at == NOW + 60.0
+
+
+def test_a_measurement_without_a_time_is_new():
+    summary = {"node": {"cpu": {"usageNanoCores": 1}}}
+    machine = node()
+    assert [read_summary(summary, machine, NOW + at).at for at in (0.0, 60.0)] == [NOW, NOW + 60.0]
 
 
 # --- Prometheus -----------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 from ....kube.client import ApiClient
@@ -26,24 +27,27 @@ class LoadSource(Protocol):
         """Close connections."""
 
 
-def make_source(policy: LoadPolicy, api: ApiClient, namespace: str) -> LoadSource:
+def make_source(
+    policy: LoadPolicy, api: ApiClient, namespace: str, now: Callable[[], float]
+) -> LoadSource:
     """The source that a policy configures; `namespace` has the account that kubelets see.
 
-    Each import is deferred: it loads dependencies of one source only.
+    `now` is the API server's time in seconds since 1970. Each import is deferred: it loads
+    dependencies of one source only.
     """
     kind = policy.source.type
     if kind == METRICS_SERVER:
         from .metrics_server import MetricsServer
 
-        return MetricsServer(policy, api)
+        return MetricsServer(policy, api, now)
     if kind == KUBELET_SUMMARY:
         from .kubelet_summary import KubeletSummary
 
-        return KubeletSummary(policy, api, namespace)
+        return KubeletSummary(policy, api, namespace, now)
     if kind == PROMETHEUS:
         from .prometheus import Prometheus
 
-        return Prometheus(policy)
+        return Prometheus(policy, now)
     from .node_metrics import NodeMetrics
 
-    return NodeMetrics(policy)
+    return NodeMetrics(policy, now)

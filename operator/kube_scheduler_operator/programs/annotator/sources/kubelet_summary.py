@@ -16,7 +16,6 @@ from ....kube.client import ApiClient
 from ....kube.credentials import Access
 from ....kube.errors import CredentialsError
 from ....load.policy import LoadPolicy
-from ....policies.pods import seconds
 from ..measurement import Measurement, MeasurementError
 from ..nodes import AnnotatedNode
 from .http import at_host, get_json, session
@@ -34,11 +33,7 @@ class KubeletSummary:
     per_node = True
 
     def __init__(
-        self,
-        policy: LoadPolicy,
-        api: ApiClient,
-        namespace: str,
-        now: Callable[[], float] = time.time,
+        self, policy: LoadPolicy, api: ApiClient, namespace: str, now: Callable[[], float]
     ) -> None:
         self._source, self._credentials, self._now = policy.source, api.credentials, now
         self._client = session(policy.source.timeout)
@@ -65,7 +60,7 @@ class KubeletSummary:
             headers={"Authorization": f"Bearer {token}"},
             tls=tls,
         )
-        return read_summary(summary, node.capacities, self._now())
+        return read_summary(summary, node, self._now())
 
     async def close(self) -> None:
         """Close connections."""
@@ -84,17 +79,16 @@ class KubeletSummary:
         return self._tls[1]
 
 
-def read_summary(summary: Any, capacities: tuple[float, float], now: float) -> Measurement:
+def read_summary(summary: Any, node: AnnotatedNode, now: float) -> Measurement:
     """Parse a kubelet's summary, received at `now`. Raises MeasurementError."""
-    node = summary.get("node") if isinstance(summary, Mapping) else None
-    if not isinstance(node, Mapping):
+    usage = summary.get("node") if isinstance(summary, Mapping) else None
+    if not isinstance(usage, Mapping):
         raise MeasurementError("the summary has no node")
-    cpu, memory = node.get("cpu") or {}, node.get("memory") or {}
+    cpu, memory = usage.get("cpu") or {}, usage.get("memory") or {}
     nanos, used = cpu.get("usageNanoCores"), memory.get("workingSetBytes")
-    at = min(seconds(cpu.get("time")) or now, now)
     return instant(
-        at,
-        capacities,
+        node.seen(cpu.get("time"), now),
+        node.capacities,
         nanos / 1e6 if isinstance(nanos, int) else None,
         float(used) if isinstance(used, int) else None,
     )

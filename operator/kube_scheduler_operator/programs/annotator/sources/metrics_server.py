@@ -6,7 +6,6 @@ mean and standard deviation itself.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -14,7 +13,6 @@ from ....base.quantities import amounts
 from ....kube.client import ApiClient
 from ....kube.errors import KubeError
 from ....load.policy import LoadPolicy
-from ....policies.pods import seconds
 from ..measurement import Measurement, MeasurementError
 from ..nodes import AnnotatedNode
 from .bulk import BulkSource
@@ -25,16 +23,14 @@ PATH: Final = "/apis/metrics.k8s.io/v1beta1/nodes"
 class MetricsServer(BulkSource[Mapping[str, Mapping[str, Any]]]):
     """Requests metrics from metrics-server through the API server."""
 
-    def __init__(
-        self, policy: LoadPolicy, api: ApiClient, now: Callable[[], float] = time.time
-    ) -> None:
+    def __init__(self, policy: LoadPolicy, api: ApiClient, now: Callable[[], float]) -> None:
         super().__init__(policy.cycle, policy.source.timeout)
         self._api, self._now = api, now
 
     async def fetch(self) -> Mapping[str, Mapping[str, Any]]:
         """Node name -> its NodeMetrics."""
         try:
-            response = await self._api.get_path(PATH)
+            response = await self._api.get_path(PATH, aggregated=True)
         except KubeError as error:
             raise MeasurementError(f"metrics-server: {error}; is it installed?") from error
         return {item["metadata"]["name"]: item for item in response.get("items") or ()}
@@ -45,7 +41,7 @@ class MetricsServer(BulkSource[Mapping[str, Mapping[str, Any]]]):
         if item is None:
             raise MeasurementError("metrics-server has no metrics of the node (yet)")
         usage = amounts(item.get("usage"))
-        at = min(seconds(item.get("timestamp")) or self._now(), self._now())
+        at = node.seen(item.get("timestamp"), self._now())
         return instant(at, node.capacities, usage.get("cpu"), usage.get("memory"))
 
 

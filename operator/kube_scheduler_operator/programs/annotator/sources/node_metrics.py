@@ -7,7 +7,6 @@ annotator then computes itself.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -24,7 +23,7 @@ class NodeMetrics:
     warning = ""
     per_node = True
 
-    def __init__(self, policy: LoadPolicy, now: Callable[[], float] = time.time) -> None:
+    def __init__(self, policy: LoadPolicy, now: Callable[[], float]) -> None:
         self._source, self._now = policy.source, now
         self._client = session(policy.source.timeout)
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import math
 import ssl
-import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -31,7 +30,7 @@ with `:`, with which no instance starts."""
 class Prometheus(BulkSource[Samples]):
     """Queries Prometheus or a compatible API."""
 
-    def __init__(self, policy: LoadPolicy, now: Callable[[], float] = time.time) -> None:
+    def __init__(self, policy: LoadPolicy, now: Callable[[], float]) -> None:
         super().__init__(policy.cycle, policy.source.timeout)
         self._source, self._now = policy.source, now
         self._client = session(policy.source.timeout, connections=len(METRICS), per_host=6)
@@ -62,19 +61,19 @@ class Prometheus(BulkSource[Samples]):
 
     def find(self, response: Samples, node: AnnotatedNode) -> Measurement:
         """The measurement of a node, by any of the three forms of `instance`."""
-        usage, at = {}, self._now()
+        usage, oldest = {}, math.inf
         for metric, instances in response.items():
             for form in (node.address, f":{node.address}", node.name):
                 if form in instances:
                     value, when = instances[form]
-                    at = min(at, when)
+                    oldest = min(oldest, when)
                     if value >= 0:  # excludes NaN
                         usage[metric] = min(value / self._scale, 1.0)
                     break
         if not usage:
             forms = f'"{node.address}", "{node.address}:PORT" or "{node.name}"'
             raise MeasurementError(f"no series has instance {forms}")
-        return Measurement(at, usage)
+        return Measurement(node.seen(oldest, self._now()), usage)
 
     async def close(self) -> None:
         """Close connections."""

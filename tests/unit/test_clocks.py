@@ -1,0 +1,47 @@
+"""Every use of a machine's wall clock is on record, with the reason why no other clock matters."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+PACKAGE = Path(__file__).resolve().parents[2] / "operator/kube_scheduler_operator"
+
+USES = {
+    "cli/commands/must_gather.py": "names a directory",
+    "cli/commands/rollout.py": "a snapshot from which settings are composed, without waits",
+    "cli/lib/output.py": "the time of day in front of a line",
+    "engine/intake.py": "a default; the operator passes the API server's time",
+    "engine/process.py": "translates a time for metrics, which Prometheus compares with its own",
+    "kube/credentials.py": "the expiry of credentials that this machine received",
+    "kube/events.py": "a default; programs with an API server's clock pass that one",
+    "kube/kopf/settings.py": "the lifetime of a login within this process",
+    "kube/lease.py": "a default, shown only: observers measure how long a Lease stays the same",
+    "kube/server_clock.py": "the time before the first response",
+    "programs/exporter/recorder.py": "shown only: readers use the age, by the monotonic clock",
+    "programs/exporter/saved_windows.py": "within one machine, and only after a reboot",
+    "programs/node/api_server.py": "the time of an Event, shown only",
+    "programs/node/host.py": "compared with the times of this node's files",
+    "telemetry/metrics.py": "compared with a time by the same clock",
+}
+"""A module that compares another machine's times needs ServerClock, or measures how long what it
+observes stays the same (kube/lease.py, annotator/nodes.py)."""
+
+NAMES = {("time", "time"), ("datetime", "now"), ("datetime", "utcnow"), ("date", "today")}
+
+
+def wall_clocks(path: Path) -> Iterator[int]:
+    """The lines that use the wall clock of the machine."""
+    for found in ast.walk(ast.parse(path.read_text())):
+        if isinstance(found, ast.Attribute) and isinstance(found.value, ast.Name | ast.Attribute):
+            owner = found.value.attr if isinstance(found.value, ast.Attribute) else found.value.id
+            if (owner, found.attr) in NAMES:
+                yield found.lineno
+
+
+def test_every_use_of_a_wall_clock_is_on_record() -> None:
+    used = {
+        str(path.relative_to(PACKAGE)) for path in PACKAGE.rglob("*.py") if any(wall_clocks(path))
+    }
+    assert used == set(USES)
