@@ -38,7 +38,8 @@ def binding_schedulers(items: Iterable[Mapping[str, Any]]) -> tuple[BindingSched
     for item in items:
         name = str(item.get("reportingController") or "")
         host = str(item.get("reportingInstance") or "").removeprefix(f"{name}-")
-        at = timestamp(item.get("eventTime"))
+        # The eventTime is by the clock of a machine that may be anywhere.
+        at = timestamp((item.get("metadata") or {}).get("creationTimestamp"))
         if not name or not host or at is None:
             continue
         last[name, host] = max(at, last.get((name, host), at))

@@ -39,11 +39,12 @@ class LearnedValues:
     """Values by type and node, in the order of their last change.
 
     Attributes:
-        at: time of the last reward in seconds since 1970; earlier events are not counted again.
+        rated: node -> time of its last rated event in seconds since 1970, by the node's clock;
+            earlier events of the node are not counted again.
     """
 
     def __init__(self) -> None:
-        self.at = 0.0
+        self.rated: dict[str, float] = {}
         self._values: dict[tuple[str, str], float] = {}
 
     def reward(self, kind: str, node: str, reward: float) -> float:
@@ -65,7 +66,9 @@ class LearnedValues:
             entries = [
                 [kind, node, round(value, _DIGITS)] for (kind, node), value in self._values.items()
             ]
-            text = json.dumps({"at": self.at, "values": entries}, separators=(",", ":"))
+            nodes = {node for _, node in self._values}
+            rated = {node: at for node, at in self.rated.items() if node in nodes}
+            text = json.dumps({"rated": rated, "values": entries}, separators=(",", ":"))
             excess = len(text.encode()) - LARGEST
             if excess <= 0:
                 return {KEY: text}
@@ -83,10 +86,13 @@ def read_values(data: Mapping[str, Any] | None) -> LearnedValues:
         return values
     if not isinstance(document, dict):
         return values
-    if isinstance(at := document.get("at"), int | float) and 0 < at < 1e12:
-        values.at = float(at)
+    rated = document.get("rated")
     for kind, node, value in _entries(document.get("values")):
         values._values[kind, node] = value
+        # Versions before had one time for all nodes.
+        at = rated.get(node) if isinstance(rated, dict) else document.get("at")
+        if isinstance(at, int | float) and 0 < at < 1e12:
+            values.rated[node] = float(at)
     return values
 
 

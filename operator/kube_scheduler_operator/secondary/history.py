@@ -112,6 +112,9 @@ def kept(history: Sequence[HistoryEntry], others: Sequence[str]) -> frozenset[st
 
 
 def age(entry: HistoryEntry, now: datetime) -> float:
-    """Seconds since the outcome was recorded; infinite if the time is unknown."""
+    """Seconds since the outcome was recorded; infinite if the time is unknown.
+
+    A time in the future, by another clock, counts as if it were as long ago.
+    """
     since = timestamp(entry.time)
-    return (now - since).total_seconds() if since is not None else float("inf")
+    return abs((now - since).total_seconds()) if since is not None else float("inf")

@@ -14,6 +14,7 @@ from datetime import datetime
 from typing import Final
 
 from ..base import names
+from ..base.times import seconds_left
 from .conditions import AS_EXPECTED, Condition, Status
 
 NO_DATA: Final = "NoData"
@@ -141,8 +142,8 @@ def _wait(condition: Condition, inertia: float, now: datetime) -> float:
     since = condition.last_transition_time
     if since is None:  # an unknown duration does not hide a condition
         return 0.0
-    # A time in the future comes from another replica's clock; it must not add to the wait.
-    return inertia - max(0.0, (now - since).total_seconds())
+    # A time in the future comes from another clock; it must not add to the wait, or never end it.
+    return min(seconds_left(now, since, inertia), inertia)
 
 
 def _reason(condition: Condition, suffix: str) -> str:

@@ -31,7 +31,8 @@ def event(name: str, host: str, ago: float = 0.0, **fields: Any) -> dict[str, An
         "reason": "Scheduled",
         "reportingController": name,
         "reportingInstance": f"{name}-{host}",
-        "eventTime": at,
+        "metadata": {"creationTimestamp": at},
+        "eventTime": "2020-01-01T00:00:00Z",  # by the clock of the scheduler's machine
         **fields,
     }
 
@@ -68,8 +69,8 @@ def test_binding_schedulers_are_read_from_events_with_their_last_binding() -> No
     [
         {},
         event("", "a"),
-        event(MAIN, "a", eventTime=None),
-        event(MAIN, "a", eventTime="yesterday"),
+        event(MAIN, "a", metadata=None),
+        event(MAIN, "a", metadata={"creationTimestamp": "yesterday"}),
         event(MAIN, "a", reportingInstance=""),
         event(MAIN, "a", reportingInstance=None, reportingController=None),
     ],

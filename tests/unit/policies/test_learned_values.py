@@ -25,11 +25,11 @@ rewards = st.lists(st.tuples(names, names, st.floats(0, 1)), max_size=20)
 @given(rewards)
 def test_written_values_are_read(given: list[tuple[str, str, float]]) -> None:
     state = LearnedValues()
-    state.at = 12.5
-    for kind, node, reward in given:
+    for at, (kind, node, reward) in enumerate(given, 1):
         assert 0.0 <= state.reward(kind, node, reward) <= 1.0
+        state.rated[node] = at + 0.5
     again = read_values(state.data())
-    assert again.at == 12.5
+    assert again.rated == state.rated
     rounded = {k: {n: round(v, 6) for n, v in by.items()} for k, by in state.by_type().items()}
     assert again.by_type() == rounded
 
@@ -43,7 +43,12 @@ def test_written_values_are_read(given: list[tuple[str, str, float]]) -> None:
 def test_invalid_data_is_ignored(data: Any) -> None:
     state = read_values(data)
     assert state.by_type() == {}
-    assert state.at == 0.0
+    assert state.rated == {}
+
+
+def test_the_time_of_an_older_version_counts_for_the_nodes_that_it_rated() -> None:
+    state = read_values({KEY: '{"at":12.5,"values":[["web","a",0.5],["web","b",1]]}'})
+    assert state.rated == {"a": 12.5, "b": 12.5}
 
 
 def test_the_oldest_values_are_removed_at_the_size_limit() -> None:

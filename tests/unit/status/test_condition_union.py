@@ -180,8 +180,13 @@ def test_after_the_requeue_one_more_condition_counts_or_a_wait_remains(
 
 
 def test_time_in_the_future_waits_for_the_full_inertia_only() -> None:
-    condition = Condition("ADegraded", "True", last_transition_time=NOW + timedelta(hours=1))
-    assert union(DEGRADED, [condition], NOW).requeue_after == 120.0
+    soon = Condition("ADegraded", "True", last_transition_time=NOW + timedelta(seconds=90))
+    assert union(DEGRADED, [soon], NOW).requeue_after == 120.0
+
+
+def test_a_condition_from_a_clock_that_was_ahead_is_not_hidden_until_then() -> None:
+    ahead = Condition("ADegraded", "True", last_transition_time=NOW + timedelta(hours=1))
+    assert union(DEGRADED, [ahead], NOW).condition.status == "True"
 
 
 def test_bad_condition_of_unknown_age_is_shown() -> None:

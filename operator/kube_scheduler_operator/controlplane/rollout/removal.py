@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from ...base import names
 from ...base.objects import Object, label
+from ...base.times import seconds_left
 from ...kube.resource import (
     CONFIG_MAPS,
     DISRUPTION_BUDGETS,
@@ -154,7 +155,7 @@ def _conclude(
         return result
     if pod is None or pod.ours or not pod.ready:
         patience = snapshot.settings.rollout.health_timeout
-        if last.ended_at is not None and (snapshot.now - last.ended_at).total_seconds() < patience:
+        if last.ended_at is not None and seconds_left(snapshot.now, last.ended_at, patience):
             waiting = "the API does not yet show the scheduler as Ready"
             return result.with_waiting(status.node, waiting).with_requeue(2.0)
         return result

@@ -37,7 +37,7 @@ class Monitor:
         self.state = state
         self.changed = False
         self._mttf = mttf
-        self._since = state.at  # earlier events have already been rated
+        self._since = dict(state.rated)  # earlier events have already been rated
         self._seen: dict[str, set[str]] = {}
 
     def set(self, obj: Mapping[str, Any]) -> None:
@@ -45,16 +45,18 @@ class Monitor:
         pod = read_pod(obj)
         if not pod.node_name:
             return
-        seen = self._seen.setdefault(pod.key, set())
+        # What changes in a Pod that is known here is new, whatever the clock of its node.
+        since = self._since.get(pod.node_name, 0.0) if pod.key not in self._seen else 0.0
+        rated, seen = self.state.rated, self._seen.setdefault(pod.key, set())
         for each in rated_events(obj, self._mttf):
             if each.key in seen:
                 continue
             seen.add(each.key)
-            if each.at and each.at <= self._since:
+            if each.at and each.at <= since:
                 continue
             kind = pod_type(pod)
             value = self.state.reward(kind, pod.node_name, each.reward)
-            self.state.at = max(self.state.at, each.at)
+            rated[pod.node_name] = max(rated.get(pod.node_name, 0.0), each.at)
             self.changed = True
             log.info(
                 "Rated",

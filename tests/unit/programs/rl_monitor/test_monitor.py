@@ -83,6 +83,27 @@ def test_a_restart_does_not_count_events_again() -> None:
     assert second.state.by_type()["web"]["a"] == pytest.approx(0.81)
 
 
+@pytest.mark.parametrize("ahead", [560.0, 1200.0])
+def test_the_clock_of_one_node_hides_no_event_of_another(ahead: float) -> None:
+    first = Monitor(LearnedValues())
+    first.set(with_status("fast", container(now=ended(NOW + ahead, 5)), on="fast"))
+    second = Monitor(read_values(first.state.data()))
+    second.set(with_status("fast", container(now=ended(NOW + ahead, 5)), on="fast"))
+    second.set(with_status("p", container(now=ended(NOW + 10, 5))))
+    assert second.state.by_type() == {"web": {"fast": 0.9, "a": 0.9}}
+
+
+@pytest.mark.parametrize("jump", [-1200.0, -560.0, 560.0])
+def test_an_event_after_a_jump_of_its_nodes_clock_counts(jump: float) -> None:
+    first = Monitor(LearnedValues())
+    first.set(with_status("p", container(now=ended(NOW, 5))))
+    second = Monitor(read_values(first.state.data()))
+    second.set(with_status("p", container(now=ended(NOW, 5))))
+    again = container(1, last=ended(NOW, 5), now=ended(NOW + 60 + jump, 5))
+    second.set(with_status("p", again))
+    assert second.state.by_type()["web"]["a"] == pytest.approx(0.81)
+
+
 class Api:
     """A ConfigMap, and an API that can be unavailable."""
 
