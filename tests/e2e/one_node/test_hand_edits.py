@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import time
+from typing import Any
 
 import pytest
 
@@ -25,6 +27,17 @@ def guarded(cluster: Cluster) -> bool:
     )
 
 
+def looks(cluster: Cluster) -> list[dict[str, Any]]:
+    """What guards reported before they started."""
+    path = "/api/v1/namespaces/kube-scheduler-operator/pods?labelSelector=app%3Dguard"
+    return [
+        json.loads(status["state"]["terminated"]["message"])
+        for pod in cluster.api.request("GET", path)["items"]
+        for status in pod["status"].get("initContainerStatuses", ())
+        if "terminated" in status["state"]
+    ]
+
+
 def content(cluster: Cluster, path: str) -> str:
     """A file of the node; empty while an installer replaces it."""
     return cluster.on_node("sh", "-c", f"cat {path} 2>/dev/null || true")
@@ -32,6 +45,14 @@ def content(cluster: Cluster, path: str) -> str:
 
 def edits(cluster: Cluster) -> tuple[str, str]:
     return cluster.condition("HandEdits")
+
+
+def test_a_guard_reports_the_boot_that_the_kubelet_reports(cluster: Cluster) -> None:
+    until(lambda: guarded(cluster), 120, "no guard")
+    (node,) = cluster.api.request("GET", "/api/v1/nodes")["items"]
+    (look,) = looks(cluster)
+    assert look["boot"] == node["status"]["nodeInfo"]["bootID"] != ""
+    assert look["uptime"] > 0
 
 
 @pytest.mark.core
