@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import base64
+import json
 import os
 import signal
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from cluster import model, openshift
+from cluster import model, nodes, openshift, pki
+from cluster.console import run
 from cluster.observe import CLUSTEROPERATOR, SCHEDULER, until
 from kube_scheduler_operator.base.platform import OPENSHIFT
 
@@ -137,6 +140,162 @@ def test_a_flag_of_openshifts_fork_is_refused_by_a_stock_image(ocp: Cluster) -> 
     ocp.override(None)
 
 
+# --- the operator's port ----------------------------------------------------------------------
+SCRAPE = """\
+import http.client, json, socket, ssl, sys
+asked = json.load(sys.stdin)
+context = ssl.create_default_context(cafile=asked["authority"])
+if asked["version"]:
+    context.minimum_version = context.maximum_version = ssl.TLSVersion[asked["version"]]
+if asked["pair"]:
+    context.load_cert_chain(*asked["pair"])
+plain = socket.create_connection((asked["address"], asked["port"]), timeout=20)
+try:
+    connection = http.client.HTTPConnection(asked["address"])
+    connection.sock = context.wrap_socket(plain, server_hostname=asked["server"])
+    connection.request("GET", asked["path"])
+    response = connection.getresponse()
+    print(response.status, response.read().decode(), sep="\\n")
+except (ssl.SSLError, ConnectionError) as error:
+    print(0, repr(error), sep="\\n")
+"""
+"""One request in a node's network; prints status and body, or 0 if there is no TLS connection."""
+
+MONITORS = "/apis/monitoring.coreos.com/v1/namespaces/{}/servicemonitors/{}"
+PROMETHEUS = f"system:serviceaccount:{openshift.MONITORING}:prometheus-k8s"
+APISERVER = "/apis/config.openshift.io/v1/apiservers/cluster"
+
+
+def pair(cluster: Cluster, name: str, user: str, authority: str = "ca") -> list[str]:
+    """Certificate and key of a client."""
+    issued = pki.Authority(cluster.sandbox.state / "pki", authority).issue(name, user)
+    return [str(path) for path in issued]
+
+
+def scrape(
+    cluster: Cluster,
+    pod: dict[str, Any],
+    endpoint: dict[str, Any],
+    client: list[str],
+    version: str = "",
+) -> tuple[int, str]:
+    """Scrape a Pod as the scrape class of the cluster's own Prometheus does; see SCRAPE."""
+    folder = cluster.sandbox.state / "pki"
+    asked = {
+        "address": pod["status"]["podIP"],
+        "port": 8443 if "operator" in pod["metadata"]["namespace"] else 10259,
+        "path": endpoint["path"],
+        "server": endpoint["tlsConfig"]["serverName"],
+        "authority": str(pki.Authority(folder, "service-ca").certificate),
+        "pair": client,
+        "version": version,
+    }
+    command = nodes.enter(cluster.sandbox, cluster.node, [sys.executable, "-c", SCRAPE])
+    status, _, body = run(*command, stdin=json.dumps(asked)).partition("\n")
+    return int(status), body
+
+
+def operator_pod(cluster: Cluster) -> dict[str, Any]:
+    """The operator's only Pod, which runs."""
+    path = f"/api/v1/namespaces/{OPENSHIFT.operator_namespace}/pods"
+    query = f"?labelSelector=app%3D{OPENSHIFT.operator.deployment}"
+    (pod,) = cluster.api.request("GET", path + query)["items"]
+    return dict(pod)
+
+
+def scheduler_pod(cluster: Cluster) -> dict[str, Any]:
+    path = f"{TARGET}/pods/openshift-kube-scheduler-{cluster.node.name}"
+    return dict(cluster.api.request("GET", path))
+
+
+def restarts(pod: dict[str, Any]) -> list[int]:
+    return [one["restartCount"] for one in pod["status"]["containerStatuses"]]
+
+
+def endpoints(cluster: Cluster, namespace: str, monitor: str) -> list[dict[str, Any]]:
+    """The endpoints of a ServiceMonitor that has the scrape class with client certificates."""
+    spec = cluster.api.request("GET", MONITORS.format(namespace, monitor))["spec"]
+    assert spec["scrapeClass"] == "tls-client-certificate-auth"
+    return list(spec["endpoints"])
+
+
+def test_prometheus_scrapes_with_its_client_certificate(ocp: Cluster) -> None:
+    prometheus = pair(ocp, "prometheus", PROMETHEUS)
+    pod = operator_pod(ocp)
+    (endpoint,) = endpoints(ocp, OPENSHIFT.operator_namespace, "kube-scheduler-operator")
+    status, body = scrape(ocp, pod, endpoint, prometheus)
+    assert (status, "leader_election_master_status" in body) == (200, True), body
+    metrics, resources = endpoints(ocp, OPENSHIFT.target_namespace, "kube-scheduler")
+    status, body = scrape(ocp, scheduler_pod(ocp), metrics, prometheus)
+    assert (status, "scheduler_pending_pods" in body) == (200, True), body
+    # It is empty until the scheduler has the Lease, which takes the bootstrap machine's minutes.
+    assert scrape(ocp, scheduler_pod(ocp), resources, prometheus)[0] == 200
+
+
+def test_other_clients_do_not_read_the_operators_metrics(ocp: Cluster) -> None:
+    pod = operator_pod(ocp)
+    (endpoint,) = endpoints(ocp, OPENSHIFT.operator_namespace, "kube-scheduler-operator")
+    status, body = scrape(ocp, pod, endpoint, [])
+    assert (status, "token is required" in body) == (401, True), body
+    status, body = scrape(ocp, pod, endpoint, pair(ocp, "another", "another-user"))
+    assert (status, 'user "another-user" may not read /metrics' in body) == (403, True), body
+    forged = pair(ocp, "forged-prometheus", PROMETHEUS, "service-ca")
+    status, body = scrape(ocp, pod, endpoint, forged)
+    assert status == 0, body
+
+
+def test_the_operators_port_follows_the_tls_profile_of_the_cluster(ocp: Cluster) -> None:
+    """By the ConfigMap that the cluster-version operator writes, and without a restart."""
+    prometheus, before = pair(ocp, "prometheus", PROMETHEUS), operator_pod(ocp)
+    (endpoint,) = endpoints(ocp, OPENSHIFT.operator_namespace, "kube-scheduler-operator")
+
+    def statuses() -> tuple[int, int]:
+        """Of a client that has TLS 1.2, and of one that has 1.3."""
+        versions = ("TLSv1_2", "TLSv1_3")
+        older, newer = (scrape(ocp, before, endpoint, prometheus, one)[0] for one in versions)
+        return older, newer
+
+    assert statuses() == (200, 200)
+    ocp.api.request("PATCH", APISERVER, {"spec": {"tlsSecurityProfile": {"type": "Modern"}}})
+    try:
+        until(lambda: statuses() == (0, 200), 30, lambda: f"statuses: {statuses()}")
+        namespace, name = OPENSHIFT.operator_namespace, OPENSHIFT.operator.config
+        config = ocp.api.request("GET", f"/api/v1/namespaces/{namespace}/configmaps/{name}")
+        assert "minTLSVersion: VersionTLS13" in config["data"]["config.yaml"]
+    finally:
+        ocp.api.request("PATCH", APISERVER, {"spec": {"tlsSecurityProfile": None}})
+    until(lambda: statuses() == (200, 200), 30, lambda: f"statuses: {statuses()}")
+    after = operator_pod(ocp)
+    assert after["metadata"]["uid"] == before["metadata"]["uid"]
+    assert restarts(after) == restarts(before)
+
+
+def test_every_network_policy_is_put_back(ocp: Cluster) -> None:
+    """The operator keeps those of the schedulers' namespace, the release the others."""
+    spaces = (OPENSHIFT.operator_namespace, OPENSHIFT.target_namespace)
+
+    def policies() -> dict[str, Any]:
+        return {
+            f"{path}/{one['metadata']['name']}": one["spec"]
+            for namespace in spaces
+            for path in [f"/apis/networking.k8s.io/v1/namespaces/{namespace}/networkpolicies"]
+            for one in ocp.api.request("GET", path)["items"]
+        }
+
+    before = policies()
+    found = {tuple(path.split("/")[5::2]) for path in before}
+    assert {(spaces[0], "default-deny-all"), (spaces[0], "kube-scheduler-operator"),
+            (spaces[1], "default-deny-all"), (spaces[1], "installer-pruner")} <= found  # fmt: skip
+    for path in before:
+        ocp.api.request("DELETE", path)
+    until(lambda: policies() == before, 30, lambda: f"deleted: {sorted(policies())}")
+    for path in before:
+        edit = {"spec": {"podSelector": {"matchLabels": {"edited": "yes"}}, "policyTypes": []}}
+        ocp.api.request("PATCH", path, edit)
+    until(lambda: policies() == before, 30, lambda: f"edited: {policies()}")
+
+
+# --- certificates of the schedulers -----------------------------------------------------------
 def test_a_renewed_certificate_arrives_and_no_scheduler_is_disturbed(ocp: Cluster) -> None:
     before, latest = ocp.scheduler(), ocp.latest
     seconds = arrives(ocp, renew(ocp, "renewed"))
@@ -196,6 +355,14 @@ def test_the_lease_goes_from_the_bootstrap_machine_to_the_control_plane(ocp: Clu
     ocp.schedules()
     status, message = ocp.cluster_operator("Available")
     assert status == "True", message
+    prometheus = pair(ocp, "prometheus", PROMETHEUS)
+    for endpoint, metric in zip(
+        endpoints(ocp, OPENSHIFT.target_namespace, "kube-scheduler"),
+        ("scheduler_schedule_attempts_total", "kube_pod_resource_request"),
+        strict=True,
+    ):
+        status_code, body = scrape(ocp, scheduler_pod(ocp), endpoint, prometheus)
+        assert (status_code, metric in body) == (200, True), body
 
 
 def test_a_hand_edit_that_keeps_the_label_stays_reported_until_the_next_revision(
