@@ -309,10 +309,7 @@ _GRAMMAR = "in the singular"
 _RECOVERY = (
     "it served the certificate sidecars; here a DaemonSet with a renewed token does their work"
 )
-_NO_ISSUER = (
-    "the sandbox does not issue it; where it exists, it is used, and kept out"
-    " of revisions, so that a renewal restarts no scheduler"
-)
+_RENEWED = "no part of a revision: the cert-syncer copies it, and a renewal restarts no scheduler"
 _TEMPLATE = "rendered from the template for all platforms, with the needs of every scheduler"
 _MANAGED_BY = (
     "all objects of the operator have `app.kubernetes.io/managed-by`; there "
@@ -347,6 +344,21 @@ REASONS: tuple[Reason, ...] = (
         "a SchedulerProfile is kept at its last accepted version or not used",
     ),
     Reason(_TYPES, "SecondarySchedulersDegraded", "a SecondaryScheduler is Degraded"),
+    Reason(
+        _TYPES,
+        "HandEdits",
+        "informational: files of a scheduler that were edited by hand on a node",
+    ),
+    Reason(
+        _TYPES,
+        "EtcdRestored",
+        "informational: etcd was restored from a backup while the operator ran",
+    ),
+    Reason(
+        _TYPES,
+        "WritesDegraded",
+        "another client or an older CustomResourceDefinition undoes what the operator writes",
+    ),
     Reason(_TYPES, "LoadPoliciesDegraded", "a LoadPolicy is not in effect, or the load is unknown"),
     Reason(_TYPES, "PodsWithoutScheduler", "informational: Pods with an unknown schedulerName"),
     Reason(_TYPES, "IneffectiveSettings", "informational: settings without effect here"),
@@ -420,7 +432,7 @@ REASONS: tuple[Reason, ...] = (
     Reason(_OBJECTS, "Secret localhost-recovery-client-token*", _RECOVERY),
     Reason(_OBJECTS, "ServiceAccount localhost-recovery-client", _RECOVERY),
     Reason(_OBJECTS, "Lease cert-recovery-controller-lock", _RECOVERY),
-    Reason(_OBJECTS, "Secret serving-cert*", _NO_ISSUER),
+    Reason(_OBJECTS, "Secret serving-cert-N", _RENEWED),
     Reason(
         _OBJECTS,
         "ServiceAccount openshift-kube-scheduler-sa",
@@ -458,11 +470,6 @@ REASONS: tuple[Reason, ...] = (
         _OBJECTS,
         "ServiceAccount load-kubelet-stats",
         "what kubelets see of the annotator, whose own token goes to the API server only",
-    ),
-    Reason(
-        _OBJECTS,
-        "Role* prometheus-k8s",
-        "monitoring is a separate component, deploy/monitoring/openshift",
     ),
     Reason(
         _OBJECTS,
@@ -548,9 +555,8 @@ REASONS: tuple[Reason, ...] = (
         "--feature-gates",
         "only gates that this kube-scheduler has: a stock one exits at an unknown gate",
     ),
-    Reason(_FLAGS, "--tls-cert-file", _NO_ISSUER),
-    Reason(_FLAGS, "--tls-private-key-file", _NO_ISSUER),
-    Reason(_FLAGS, "order", "the same order, without the two files of the serving certificate"),
+    Reason(_FLAGS, "--tls-cert-file", _RENEWED),
+    Reason(_FLAGS, "--tls-private-key-file", _RENEWED),
     Reason(_CONFIG, "clientConnection.*", "an empty value is equivalent to none"),
     Reason(
         _CONFIG,

@@ -30,7 +30,9 @@ from pages.comparison import MISSING, Reason, Row
 from pages.openshift_facts import facts
 from pages.openshift_reference import KNOWN_ONLY, REASONS, REFERENCE
 
+from ..expect import status_of_kubescheduler
 from .deploy.overlays import DEPLOY, build
+from .engine.test_reconcile_openshift import cluster, reported
 
 ROOT = Path(__file__).resolve().parents[2]
 GOLDEN = ROOT / "tests" / "unit" / "controlplane" / "golden"
@@ -91,7 +93,14 @@ def test_a_table_shows_equal_values_once() -> None:
 
 
 # --- facts ------------------------------------------------------------------------------------
+EVERY = {
+    one["type"]: ("False", "AsExpected", "")
+    for one in status_of_kubescheduler(reported(cluster(OPENSHIFT)))["conditions"]
+}
+"""The condition types that the operator writes, so that a new one needs a reason."""
+
 CONDITIONS = {
+    **EVERY,
     names.CONFIG_OBSERVATION_DEGRADED: ("False", "AsExpected", ""),
     names.TARGET_CONFIG_DEGRADED: ("False", "AsExpected", ""),
     names.OVERRIDES_DEGRADED: ("False", "AsExpected", ""),
@@ -159,6 +168,7 @@ def observed() -> dict[str, Any]:
             platform=OPENSHIFT, operand_version=Version.parse("v1.35.4"),
             scheduler={"spec": {"profile": openshift.PROFILE}}, kubescheduler={"spec": {}},
             feature_gate={"status": {"featureGates": [{"version": "4.20", **gates}]}},
+            serving_certificate=True,
         )
     )  # fmt: skip
     assert composed.config is not None
@@ -191,11 +201,13 @@ def observed() -> dict[str, Any]:
         names.OUTCOME_ANNOTATION: "installed",
         names.OUTCOME_TIME_ANNOTATION: "2026-01-01T00:00:00Z",
     }
-    overlay = build(DEPLOY / "openshift")
+    deployed = [*build(DEPLOY / "openshift"), *build(DEPLOY / "monitoring/openshift")]
+    overlay = [one for one in deployed if "monitoring.coreos.com" not in one["apiVersion"]]
     there = OPENSHIFT.target_namespace
     certificate = {"name": "kube-scheduler-client-cert-key", "namespace": there}
     extra: list[dict[str, Any]] = [
         {"kind": "Secret", "metadata": certificate},
+        {"kind": "Secret", "metadata": {"name": "serving-cert", "namespace": there}},
         {"kind": "Lease", "metadata": {"name": "kube-scheduler"}},
         {"kind": "Pod", "metadata": {"name": "kube-scheduler-cert-syncer-x7k2p"}},
         {"kind": "ConfigMap", "metadata": {"name": "kube-root-ca.crt"}, "data": {"ca.crt": ""}},
@@ -284,8 +296,10 @@ def test_every_request_has_a_result_and_tests_that_exist() -> None:
         "Unit tables of the operator",
         "Unit tables of the operator's framework",
         "Habits",
+        "What the rest of OpenShift asks for",
     ]
-    assert len(requests.load()[-1]["rows"]) >= 30
+    (habits,) = (group["rows"] for group in requests.load() if group["title"] == "Habits")
+    assert len(habits) >= 30
 
 
 def test_mistakes_in_the_table_of_requests_are_found() -> None:

@@ -169,9 +169,35 @@ def gates(enabled: list[str], disabled: list[str]) -> dict[str, Any]:
     ],
     ids=["enabled and disabled", "enabled only", "mixed, with gates of old releases"],
 )  # fmt: skip
-def test_check_and_sort_feature_gates(enabled: list[str], disabled: list[str], flag: str) -> None:
+def test_the_flag_has_the_gates_of_the_release_that_exist(
+    enabled: list[str], disabled: list[str], flag: str
+) -> None:
     composition = composed(feature_gate=gates(enabled, disabled))
     assert [a for a in composition.arguments if "feature-gates" in a] == [f"--feature-gates={flag}"]
+
+
+@pytest.mark.parametrize(
+    ("enabled", "disabled", "here"),
+    [
+        (["APIPriorityAndFairness", "RotateKubeletServerCertificate"],
+         ["RetroactiveDefaultStorageClass"], ["RotateKubeletServerCertificate=true"]),
+        (["APIPriorityAndFairness", "BuildCSIVolumes"], [], []),
+        (["CSIMigration", "CSIMigrationAWS"], ["CSIMigrationGCE"], []),
+        (["ExperimentalCriticalPodAnnotation", "RotateKubeletServerCertificate", "CSIBlockVolume"],
+         ["LocalStorageCapacityIsolation"], ["RotateKubeletServerCertificate=true"]),
+        (["APIPriorityAndFairness", "DownwardAPIHugePages", "OpenShiftPodSecurityAdmission",
+          "RotateKubeletServerCertificate"], ["RetroactiveDefaultStorageClass"],
+         ["RotateKubeletServerCertificate=true"]),
+    ],
+    ids=["default", "techpreview", "custom", "sorted", "of the Pods"],
+)  # fmt: skip
+def test_check_and_sort_feature_gates(
+    enabled: list[str], disabled: list[str], here: list[str]
+) -> None:
+    """There all of them are flags."""
+    composition = composed(feature_gate=gates(enabled, disabled))
+    (line, *_) = [*(a for a in composition.arguments if "feature-gates" in a), ""]
+    assert line == (f"--feature-gates={','.join(here)}" if here else "")
 
 
 # --- flags and the Pod ------------------------------------------------------------------------
