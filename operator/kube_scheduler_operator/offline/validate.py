@@ -21,7 +21,7 @@ from ..kube.resource import CONFIGURED, LOAD_POLICIES
 from ..load.policy_files import CRANE_GROUP, CRANE_KIND
 from ..schedulerconfig.crd_schema import validate_object
 from ..schedulerconfig.decode import INVALID_TYPE, UNKNOWN_FIELD
-from ..schedulerconfig.schema import API_VERSION, KIND, args_struct
+from ..schedulerconfig.schema import API_VERSION, ARGS, KIND, args_struct
 from ..schedulerconfig.source import Document, Position, read
 from ..schedulerconfig.source_culprit import first_culprit
 from ..schedulerconfig.warnings import warnings_between
@@ -54,6 +54,7 @@ KINDS: Final[Kinds] = {
 _GROUP: Final = API_VERSION.partition("/")[0]
 _OURS: Final = frozenset((_GROUP, names.PREFIX, CRANE_GROUP))
 """API groups whose kinds are all known here; the others belong to OpenShift."""
+_ARGUMENTS: Final = frozenset(f"{plugin}Args" for plugin in ARGS)
 _OLD_GROUPS: Final = (_GROUP, "componentconfig")
 
 _REMEDIES: Final[Mapping[str, str]] = {UNKNOWN_FIELD: "remove it"}
@@ -296,6 +297,9 @@ def _kind(item: Item, kinds: Kinds) -> Kind | Problem:
         message = f"the apiVersion of {item.kind} is {supported}, not {api_version}"
         return Problem(UNKNOWN_KIND, ("apiVersion",), message, f"write {supported}")
     known = listing(sorted(name for _, name in kinds))
+    if group and _of_others(item, kinds):
+        message = f"{item.kind} of {api_version} belongs to another API and is not checked here"
+        return Problem(UNKNOWN_KIND, ("kind",), message, f"use {known}")
     for other, name in kinds:
         if name == item.kind:
             supported = f"{other}/{kinds[other, name].version}"
@@ -303,11 +307,18 @@ def _kind(item: Item, kinds: Kinds) -> Kind | Problem:
                 return _missing(item, "apiVersion", f"write apiVersion: {supported}")
             message = f'{item.kind} of "{api_version}" is not the kind that is checked here'
             return Problem(UNKNOWN_KIND, ("apiVersion",), message, f"write {supported}")
+    of_group = sorted(name for other, name in kinds if other == group)
     if not item.kind:
-        of_group = listing(sorted(name for other, name in kinds if other == group))
-        return _missing(item, "kind", f"set it to {of_group or known}")
+        return _missing(item, "kind", f"set it to {listing(of_group) or known}")
+    if group == _GROUP and item.kind in _ARGUMENTS:
+        message = f"{item.kind} is part of a {KIND}"
+        fix = (
+            f"write it as args in pluginConfig: {{name: {item.kind.removesuffix('Args')}, args: …}}"
+        )
+        return Problem(UNKNOWN_KIND, ("kind",), message, fix)
+    hint = did_you_mean(item.kind, of_group or (name for _, name in kinds)).removeprefix("; ")
     message = f"{item.kind} of {api_version or 'no apiVersion'} is not a kind that can be checked"
-    return Problem(UNKNOWN_KIND, ("kind",), message, f"use {known}")
+    return Problem(UNKNOWN_KIND, ("kind",), message, hint or f"use {listing(of_group) or known}")
 
 
 def _missing(item: Item, key: str, fix: str) -> Problem:

@@ -9,12 +9,13 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from ..base.findings import Path, Problem, did_you_mean
 from .go_values import nanoseconds
-from .literal_fixes import duration_fix, type_fix
-from .relocations import field_fix
+from .literal_fixes import duration_fix, list_fix, object_fix, type_fix
+from .relocations import PLUGIN, field_fix
 from .schema import BOOL, DURATION, INT32, INT64, STRING, List, Map, Scalar, Struct, Type
 from .source_culprit import first_culprit
 
@@ -37,13 +38,17 @@ def decode_problems(
     """
     if isinstance(kind, Struct):
         if not isinstance(value, Mapping):
-            yield _wrong_type(value, "an object", path)
+            yield _wrong_type(value, "an object", path, object_fix(value, kind))
             return
         known = kind.known(minor)
         for key, item in value.items():
             if key not in known:
                 if strict:
-                    yield _unknown_field(key, item, kind, path, minor)
+                    found = _unknown_field(key, item, kind, path, minor)
+                    name = value.get("name")  # of the plugin, if it is an entry for one
+                    if isinstance(name, str) and name:
+                        found = replace(found, fix=found.fix.replace(PLUGIN, name))
+                    yield found
             elif item is not None:
                 yield from decode_problems(
                     item, kind.fields[key], (*path, key), minor, strict=strict
@@ -54,7 +59,7 @@ def decode_problems(
                 yield Problem(INVALID_VALUE, (*path, key), message)
     elif isinstance(kind, List):
         if not isinstance(value, list):
-            yield _wrong_type(value, "a list", path)
+            yield _wrong_type(value, "a list", path, list_fix(value, kind))
             return
         for index, item in enumerate(value):
             if item is not None:
@@ -167,11 +172,11 @@ def _bytes(value: str | list[Any]) -> bytes:
     return base64.b64decode(value.replace("\r", "").replace("\n", ""), validate=True)
 
 
-def _wrong_type(value: Any, expected: str, path: Path) -> Problem:
+def _wrong_type(value: Any, expected: str, path: Path, fix: str = "") -> Problem:
     names = {bool: "a boolean", str: "a string", dict: "an object", list: "a list"}
     actual = names.get(type(value), "a number")
     if isinstance(value, str) and (culprit := first_culprit(value)):
-        fix = f" with {culprit}"
+        what = f" with {culprit}"
     else:
-        fix = f"; {type_fix(value, expected)}"
-    return Problem(INVALID_TYPE, path, f"must be {expected}, not {actual}{fix}")
+        what = f"; {fix or type_fix(value, expected)}"
+    return Problem(INVALID_TYPE, path, f"must be {expected}, not {actual}{what}")

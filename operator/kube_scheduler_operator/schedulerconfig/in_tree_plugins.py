@@ -183,16 +183,19 @@ def default_plugins(gates: Gates) -> list[tuple[str, int]]:
 _FIT: Final = "scoringStrategy in the arguments of NodeResourcesFit"
 
 
-def _fit(strategy: str) -> str:
-    return (
-        f"use {_FIT}: {{name: NodeResourcesFit, args: {{scoringStrategy: {{type: {strategy}}}}}}}"
-    )
+def _fit(strategy: str, more: str = "") -> str:
+    args = f"{{scoringStrategy: {{type: {strategy}{more}}}}}"
+    return f"use {_FIT}: {{name: NodeResourcesFit, args: {args}}}"
 
 
 OLD_PLUGINS: Final[Mapping[str, str]] = {
     "NodeResourcesLeastAllocated": _fit("LeastAllocated"),
     "NodeResourcesMostAllocated": _fit("MostAllocated"),
-    "RequestedToCapacityRatio": _fit("RequestedToCapacityRatio"),
+    "RequestedToCapacityRatio": _fit(
+        "RequestedToCapacityRatio",
+        ", requestedToCapacityRatio: {shape: [{utilization: 0, score: 0}, {utilization: 100, "
+        "score: 10}]}",
+    ),
     "NodeLabel": "use addedAffinity in the arguments of NodeAffinity",
     "ServiceAffinity": "use defaultConstraints in the arguments of PodTopologySpread",
     "SelectorSpread": "use PodTopologySpread, which spreads Pods by default",
@@ -222,3 +225,12 @@ OLD_PLUGINS: Final[Mapping[str, str]] = {
     "MaxCSIVolumeCountPred": "use NodeVolumeLimits",
 }
 """Plugins of API versions before v1, and predicates and priorities of Policy -> the fix."""
+
+OTHER_IMAGES: Final = frozenset({
+    "CapacityScheduling", "Coscheduling", "CrossNodePreemption", "LoadVariationRiskBalancing",
+    "LowRiskOverCommitment", "NetworkOverhead", "NodeResourceTopologyMatch",
+    "NodeResourcesAllocatable", "Peaks", "PodState", "PreemptionToleration", "QOSSort", "SySched",
+    "TargetLoadPacking", "TopologicalSort",
+})  # fmt: skip
+"""Plugins of kubernetes-sigs/scheduler-plugins."""
+OTHER_IMAGE: Final = "use an image of kubernetes-sigs/scheduler-plugins, which has it"

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from .go_values import nanoseconds
+from .relocations import flow
+from .schema import List, Struct
 from .source_culprit import first_culprit
 
 _TRUE: Final = ("true", "yes", "on", "1", "y")
@@ -48,6 +50,29 @@ def type_fix(value: Any, expected: str) -> str:
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         return duration_fix(f"{value:g}" if is_number else "")
     return "write it in quotes"
+
+
+def object_fix(value: Any, kind: Struct) -> str:
+    """How to write an object instead of another value; empty if it is not evident."""
+    names = [name for name in ("name", "schedulerName") if name in kind.fields]
+    if isinstance(value, str) and names:
+        return f"write {{{names[0]}: {flow(value)}}}"
+    if isinstance(value, list) and "enabled" in kind.fields:
+        return "write enabled above its entries"
+    return ""
+
+
+def list_fix(value: Any, kind: List) -> str:
+    """How to write a list instead of another value; empty if it is not evident."""
+    item = kind.item
+    if not isinstance(item, Struct):
+        return f"write [{flow(value)}]" if isinstance(value, str) else ""
+    if isinstance(value, str) and (entry := object_fix(value, item)):
+        return entry.replace("{", "[{").replace("}", "}]")
+    if isinstance(value, Mapping) and "name" in item.fields and not set(value) & set(item.fields):
+        names = ", ".join(f"{{name: {flow(str(name))}, …}}" for name in value)
+        return f"write a list of entries with a name: [{names}]" if value else ""
+    return ""
 
 
 def duration_fix(text: str) -> str:

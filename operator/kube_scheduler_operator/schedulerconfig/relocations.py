@@ -16,7 +16,7 @@ from functools import cache
 from typing import Any, Final
 
 from ..base.findings import Path
-from .flags import VOID_WITH_CONFIG, flag_names
+from .flags import REMOVED_FLAGS, VOID_WITH_CONFIG, flag_names
 from .schema import ARGS, CONFIGURATION, List, Struct, Type
 
 Place = tuple[str, ...]
@@ -25,6 +25,8 @@ Place = tuple[str, ...]
 _LONGEST: Final = 100
 """Characters of a value that is shown."""
 
+PLUGIN: Final = "PLUGIN"
+"""Stands for the name of a plugin in a fix."""
 _ENTRY: Final = "[]"
 _PLAIN: Final = re.compile(r"[A-Za-z/][A-Za-z0-9_./-]*")
 _KEYWORDS: Final = ("y", "n", "yes", "no", "on", "off", "true", "false", "null")
@@ -45,6 +47,7 @@ _MOVED: Final[Mapping[str, str]] = {
     "lock-object-namespace": "leaderElection.resourceNamespace",
     "hard-pod-affinity-symmetric-weight": "InterPodAffinity.hardPodAffinityWeight",
     "scheduler-name": "profiles.[].schedulerName",
+    "normalizeScore": "profiles.[].plugins.score",
     "kubeconfig": "clientConnection.kubeconfig",
     **VOID_WITH_CONFIG,
 }
@@ -66,8 +69,11 @@ _REMOVED: Final[Mapping[str, str]] = {
     "disablePreemption": "disable the plugin: profiles: [{plugins: {postFilter: {disabled: "
     "[{name: DefaultPreemption}]}}}]",
     "failureDomains": "remove it: topologyKey of a rule names the domain",
+    "spec": "remove this level: its fields belong at the top level",
 }
 """Old fields without a successor that has the same value -> the fix."""
+_FLAGS: Final = dict.fromkeys(("log-level", "loglevel", "verbosity"), "v")
+"""Names that people use for flags -> the flag."""
 
 
 def field_fix(key: str, value: Any, kind: Struct, path: Path, minor: int) -> str:
@@ -90,19 +96,35 @@ def field_fix(key: str, value: Any, kind: Struct, path: Path, minor: int) -> str
     flag = _kebab(key)
     target = _MOVED.get(key) or (_MOVED.get(flag) if not here else None)
     if target is not None:
-        return _moved(_expanded(target), value)
+        return _moved(_expanded(target), value, here)
+    if not here and flag in REMOVED_FLAGS:
+        return f"it is a flag that was removed: {REMOVED_FLAGS[flag]}"
     if key in ("enabled", "disabled") and here[:2] == _PROFILE:
         point = lines((*_PROFILE, "plugins", "multiPoint", key), value)
         return f"list it at an extension point: {point}"
-    if key == "weight" and "args" in here:
+    if key == "weight" and "pluginConfig" in here:
+        plugin = here[here.index("args") + 1] if "args" in here else PLUGIN
         entry = lines((*_PROFILE, "plugins", "score", "enabled", _ENTRY, "weight"), value)
-        entry = entry.replace("weight:", f"name: {here[here.index('args') + 1]}, weight:")
+        entry = entry.replace("weight:", f"name: {plugin}, weight:")
         return f"move it to the list of plugins: {entry}"
-    if place := _related(key, here, minor):
-        return _moved(place, value)
+    if place := _related(_spelt(key, kind, minor), here, minor):
+        return _moved(place, value, here)
+    flag = _FLAGS.get(flag, flag)
     if not here and flag in flag_names(minor) and not isinstance(value, list):
         return f"it is a flag, set it on the command line: --{flag}={_flag_value(value)}"
     return ""
+
+
+def _spelt(key: str, kind: Struct, minor: int) -> str:
+    """A field of another object that differs in case and hyphens only; otherwise `key`."""
+    plain = _plain(key)
+    if key in _places(minor) or any(_plain(name) == plain for name in kind.known(minor)):
+        return key
+    return next((name for name in _places(minor) if _plain(name) == plain), key)
+
+
+def _plain(key: str) -> str:
+    return re.sub(r"[-_]", "", key).lower()
 
 
 def _here(kind: Struct, path: Path) -> Place | None:
@@ -175,9 +197,11 @@ def _expanded(target: str) -> Place:
     return tuple(target.split("."))
 
 
-def _moved(place: Place, value: Any) -> str:
+def _moved(place: Place, value: Any, here: Place) -> str:
     if value is None:
         return f"remove it, or set {place_text(place)}"
+    if place[:-1] == here:
+        return f"rename it to {place[-1]}: {lines(place, value)}"
     where = place_text(place) if len(place) > 1 else "the top level"
     return f"move it to {where}: {lines(place, value)}"
 
@@ -198,9 +222,9 @@ def lines(place: Place, value: Any) -> str:
     """The field at a place as YAML in one line: `leaderElection: {leaderElect: true}`."""
     if "args" in place:
         at = place.index("args")
-        plugin = place[at + 1] if at + 1 < len(place) else "PLUGIN"
+        plugin = place[at + 1] if at + 1 < len(place) else PLUGIN
         args = _within(place[at + 2 :], _flow(value))
-        entry = f"[{{name: {plugin}, args: {args if plugin == 'PLUGIN' else f'{{{args}}}'}}}]"
+        entry = f"[{{name: {plugin}, args: {args if plugin == PLUGIN else f'{{{args}}}'}}}]"
         return _within(place[: at - 1], entry)
     return _within(place, _flow(value))
 
@@ -218,17 +242,18 @@ def _within(place: Place, text: str) -> str:
 
 
 def _flow(value: Any) -> str:
-    text = _flow_of(value)
+    text = flow(value)
     if len(text) <= _LONGEST:
         return text
     return "{…}" if isinstance(value, Mapping) else "[…]" if isinstance(value, list) else "…"
 
 
-def _flow_of(value: Any) -> str:
+def flow(value: Any) -> str:
+    """A value as YAML in one line."""
     if isinstance(value, Mapping):
-        return f"{{{', '.join(f'{_flow_of(str(k))}: {_flow_of(v)}' for k, v in value.items())}}}"
+        return f"{{{', '.join(f'{flow(str(k))}: {flow(v)}' for k, v in value.items())}}}"
     if isinstance(value, list):
-        return f"[{', '.join(map(_flow_of, value))}]"
+        return f"[{', '.join(map(flow, value))}]"
     if isinstance(value, str) and _PLAIN.fullmatch(value) and value.lower() not in _KEYWORDS:
         return value
     return json.dumps(value, ensure_ascii=False, default=str)

@@ -21,6 +21,8 @@ from .in_tree_plugins import (
     INVALID_PLUGINS,
     INVALID_PLUGINS_SINCE,
     OLD_PLUGINS,
+    OTHER_IMAGE,
+    OTHER_IMAGES,
     PLUGINS,
     on_record,
     plugins,
@@ -242,6 +244,8 @@ def _unknown_plugin(name: str, target: Target) -> str:
         return f'plugin "{name}" was {since}; remove it'
     if name in OLD_PLUGINS:
         return f'kube-scheduler 1.{minor} has no plugin "{name}"; {OLD_PLUGINS[name]}'
+    if name in OTHER_IMAGES:
+        return f'kube-scheduler 1.{minor} has no plugin "{name}"; {OTHER_IMAGE}'
     hint = did_you_mean(name, plugins(target.gates.version))
     return f'kube-scheduler 1.{minor} has no plugin "{name}"{hint or "; remove it"}'
 

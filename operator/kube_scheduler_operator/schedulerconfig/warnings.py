@@ -174,13 +174,15 @@ def _lease_names(lease: tuple[str, str]) -> Iterator[Problem]:
         ("resourceName", lease[1], _SUBDOMAIN),
     ):
         if not pattern.fullmatch(value):
-            what = "Lease" if key == "resourceName" else "namespace"
+            what, example = "Lease", object_name(value)
+            if key == "resourceNamespace":
+                what, example = "namespace", example.replace(".", "-")[:63].rstrip("-")
             yield _warning(
                 INVALID_LEASE,
                 ("leaderElection", key),
                 f'the API server rejects "{value}" as the name of a {what}: the scheduler never '
                 "becomes leader, and its pods stay Pending",
-                f"use lowercase letters, digits and hyphens, for example {object_name(value)}",
+                f"use lowercase letters, digits and hyphens, for example {example}",
             )
 
 

@@ -57,6 +57,18 @@ def test_the_value_to_write_is_accepted(field: str, value: str, written: str) ->
          "leaderElection:\n  leaderElect: true"),
         ("leaderElection: true", "write its fields below it",
          "leaderElection:\n  leaderElect: true"),
+        ("profiles: [mine]", "write {schedulerName: mine}", "profiles: [{schedulerName: mine}]"),
+        ("profiles: [{plugins: {score: {enabled: [ImageLocality]}}}]",
+         "write {name: ImageLocality}",
+         "profiles: [{plugins: {score: {enabled: [{name: ImageLocality}]}}}]"),
+        ("profiles: [{plugins: {score: {disabled: '*'}}}]", 'write [{name: "*"}]',
+         'profiles: [{plugins: {score: {disabled: [{name: "*"}]}}}]'),
+        ("profiles: [{plugins: {score: [{name: ImageLocality}]}}]",
+         "write enabled above its entries",
+         "profiles: [{plugins: {score: {enabled: [{name: ImageLocality}]}}}]"),
+        ("profiles: [{pluginConfig: {NodeResourcesFit: {}}}]",
+         "write a list of entries with a name: [{name: NodeResourcesFit, …}]",
+         "profiles: [{pluginConfig: [{name: NodeResourcesFit}]}]"),
         ("parallelism: many", "write an integer", "parallelism: 5"),
         ("parallelism: [5]", "write an integer", "parallelism: 5"),
         ("leaderElection: {leaseDuration: long}", "write one such as 15s",
@@ -88,6 +100,15 @@ def test_the_correction_is_accepted(text: str, fix: str, corrected: str) -> None
          "remove it"),
         (HEAD.replace("/v1", "/v1\u00a0"), "apiVersion",
          "apiVersion contains a no-break space (U+00A0)", "write a space"),
+        ("apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfig\n", "kind",
+         "KubeSchedulerConfig of kubescheduler.config.k8s.io/v1 is not a kind that can be checked",
+         'did you mean "KubeSchedulerConfiguration"?'),
+        ("apiVersion: kubescheduler.config.k8s.io/v1\nkind: NodeAffinityArgs\n", "kind",
+         "NodeAffinityArgs is part of a KubeSchedulerConfiguration",
+         "write it as args in pluginConfig: {name: NodeAffinity, args: …}"),
+        ("apiVersion: operator.openshift.io/v1\nkind: KubeSchedulers\n", "kind",
+         "KubeSchedulers of operator.openshift.io/v1 is not a kind that can be checked",
+         'did you mean "KubeScheduler"?'),
         (HEAD.rstrip() + "\u200b\n", "kind", "kind contains an invisible character (U+200B)",
          "remove it"),
     ],
@@ -108,3 +129,19 @@ def test_a_scheduler_name_that_looks_like_another_is_a_warning(name: str, fix: s
     (warning,) = (each for each in found if each.reason == "OddSchedulerName")
     assert (warning.path, warning.fix) == ("profiles[0].schedulerName", fix)
     assert warning.message.endswith("Pods without it in spec.schedulerName stay Pending")
+
+
+@pytest.mark.parametrize(
+    ("api_version", "kind"),
+    [
+        ("scheduling.volcano.sh/v1beta1", "Scheduler"),
+        ("operator.openshift.io/v1", "SecondaryScheduler"),
+        ("kyverno.io/v1", "Policy"),
+    ],
+)
+def test_a_kind_of_another_product_is_not_to_be_renamed(api_version: str, kind: str) -> None:
+    (error,) = errors(f"apiVersion: {api_version}\nkind: {kind}\n")
+    assert (
+        error.message == f"{kind} of {api_version} belongs to another API and is not checked here"
+    )
+    assert error.fix.startswith("use DynamicSchedulerPolicy, ")

@@ -8,7 +8,12 @@ import pytest
 import yaml
 
 from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
-from kube_scheduler_operator.schedulerconfig.in_tree_plugins import OLD_PLUGINS, PLUGINS
+from kube_scheduler_operator.schedulerconfig.in_tree_plugins import (
+    OLD_PLUGINS,
+    OTHER_IMAGE,
+    OTHER_IMAGES,
+    PLUGINS,
+)
 from kube_scheduler_operator.schedulerconfig.schema import ARGS, CONFIGURATION, List, Struct
 from kube_scheduler_operator.schedulerconfig.validation import Target, validate_config
 from kube_scheduler_operator.schedulerconfig.versions import Version
@@ -79,12 +84,23 @@ def in_args(plugin: str, **fields: Any) -> dict[str, Any]:
          "NodeResourcesFit, weight: 3}]}}}]"),
         (in_args("NodeResourcesFit", name="NodeResourcesFit"), "profiles: [{pluginConfig: [{name: "
          "NodeResourcesFit}]}]"),
+        (in_profile(pluginConfig=[{"name": "NodeResourcesFit", "weight": 3}]), "profiles: "
+         "[{plugins: {score: {enabled: [{name: NodeResourcesFit, weight: 3}]}}}]"),
+        (in_profile(plugins={"score": {"enabled": [
+            {"name": "NodeResourcesFit", "args": {"scoringStrategy": FIT}}]}}),
+         "profiles: [{pluginConfig: [{name: NodeResourcesFit, args: {scoringStrategy: {type: "
+         "MostAllocated}}}]}]"),
+        ({"schedulername": "a"}, "profiles: [{schedulerName: a}]"),
+        ({"Hard-Pod-Affinity-Weight": 3}, "profiles: [{pluginConfig: [{name: InterPodAffinity, "
+         "args: {hardPodAffinityWeight: 3}}]}]"),
+        (in_profile(plugins={"normalizeScore": POINT}), "profiles: [{plugins: {score: {enabled: "
+         "[{name: NodeResourcesFit}]}}}]"),
     ],
 )  # fmt: skip
 def test_the_fix_has_the_lines_for_the_right_place(config: dict[str, Any], lines: str) -> None:
     (fix,) = fixes(config)
     assert fix.endswith(f": {lines}")
-    assert fix.startswith(("move it to ", "list it at "))
+    assert fix.startswith(("move it to ", "list it at ", "rename it to "))
     assert fixes(yaml.safe_load(lines)) == []
 
 
@@ -95,6 +111,7 @@ def test_the_fix_has_the_lines_for_the_right_place(config: dict[str, Any], lines
         ({"bindAddress": "0.0.0.0"}, "--bind-address=0.0.0.0"),
         ({"featureGates": {"A": True, "B": False}}, "--feature-gates=A=true,B=false"),
         ({"v": 4}, "--v=4"),
+        ({"verbosity": 4}, "--v=4"),
         ({"authentication_kubeconfig": "/x"}, "--authentication-kubeconfig=/x"),
     ],
 )
@@ -110,6 +127,9 @@ def test_a_flag_that_is_written_as_a_field_belongs_to_the_command_line(
         ({"healthzBindAddress": "0.0.0.0:10251"}, "--bind-address and --secure-port"),
         ({"metricsBindAddress": ""}, "--bind-address and --secure-port"),
         ({"algorithmSource": {"provider": "DefaultProvider"}}, "convert -f"),
+        ({"port": 10251}, "use --secure-port"),
+        ({"policyConfigFile": "/x"}, "convert the Policy"),
+        ({"spec": {"parallelism": 3}}, "its fields belong at the top level"),
         ({"predicates": [], "kind": "KubeSchedulerConfiguration"}, "convert -f"),
         ({"disablePreemption": True}, "{disabled: [{name: DefaultPreemption}]}"),
     ],
@@ -177,3 +197,11 @@ def test_an_old_plugin_is_reported_with_what_replaces_it(name: str) -> None:
     (fix,) = fixes(in_profile(plugins={"score": {"enabled": [{"name": name}]}}))
     assert fix == OLD_PLUGINS[name]
     assert name not in PLUGINS or PLUGINS[name].until is not None
+    entry = fix.partition(": ")[2]
+    assert not entry or fixes(in_profile(pluginConfig=[yaml.safe_load(entry)])) == []
+
+
+@pytest.mark.parametrize("name", sorted(OTHER_IMAGES))
+def test_a_plugin_of_another_image_is_not_replaced_by_one_of_a_similar_name(name: str) -> None:
+    assert name not in PLUGINS
+    assert fixes(in_profile(plugins={"score": {"enabled": [{"name": name}]}})) == [OTHER_IMAGE]

@@ -442,7 +442,7 @@ def test_packing_with_a_low_weight_is_outvoted_by_spreading(
         ({"resourceName": "Peaks"}, "resourceName", "peaks"),
         ({"resourceName": "My_Scheduler"}, "resourceName", "my-scheduler"),
         ({"resourceName": "-a.-b-"}, "resourceName", "a.b"),
-        ({"resourceName": "x", "resourceNamespace": "a.b"}, "resourceNamespace", "a.b"),
+        ({"resourceName": "x", "resourceNamespace": "a.b"}, "resourceNamespace", "a-b"),
         ({"resourceName": "a..b"}, "resourceName", "a.b"),
         ({"resourceName": "é"}, "resourceName", "my-scheduler"),
     ],
@@ -454,6 +454,10 @@ def test_a_lease_name_that_the_api_server_rejects(
     (problem,) = [problem for problem in found if problem.reason == top.INVALID_LEASE]
     assert format_path(problem.path) == f"leaderElection.{field}"
     assert problem.fix.endswith(f"for example {example}")
+    corrected = config(
+        leaderElection={**election, field: example}, profiles=[{"schedulerName": "x"}]
+    )
+    assert top.INVALID_LEASE not in [each.reason for each in warnings_of(corrected)]
 
 
 @pytest.mark.parametrize("name", ["Peaks", "My_Scheduler", "a/b", "x" * 300, "..", "-"])
