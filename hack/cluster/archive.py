@@ -52,6 +52,7 @@ class Image:
     entrypoint: tuple[str, ...]
     user: str = ""
     environment: Mapping[str, str] = field(default_factory=dict)
+    arguments: tuple[str, ...] = ()
 
     @property
     def digest(self) -> str:
@@ -90,6 +91,7 @@ class Image:
             "created": _EPOCH,
             "config": {
                 "Entrypoint": list(self.entrypoint),
+                **({"Cmd": list(self.arguments)} if self.arguments else {}),
                 "Env": [f"{name}={value}" for name, value in sorted(self.environment.items())],
                 "User": self.user,
                 "WorkingDir": "/",

@@ -10,12 +10,14 @@ import sys
 from typing import TYPE_CHECKING
 
 from cluster import (
+    agnhost,
     images,
     lifecycle,
     model,
     nodes,
     operator,
     operator_image,
+    policy_enforcer,
     processes,
     releases,
     status,
@@ -97,6 +99,9 @@ def parser() -> argparse.ArgumentParser:
 
     image = commands.add_parser("image", help="build the operator's image")
     image.add_argument("--name", help="load it into this sandbox's nodes")
+    image.add_argument(
+        "--agnhost", action="store_true", help=f"load {agnhost.NAME} instead, for tests of networks"
+    )
     image.set_defaults(run=_image)
 
     logs = commands.add_parser("logs", parents=[named], help="print a daemon's output")
@@ -108,6 +113,15 @@ def parser() -> argparse.ArgumentParser:
     )
     release.add_argument("--render", metavar="OVERLAY", help="only render its manifests")
     release.set_defaults(run=_release)
+
+    policies = commands.add_parser(
+        policy_enforcer.DAEMON,
+        parents=[named],
+        help="enforce NetworkPolicies until it is ended; up --platform openshift starts it",
+    )
+    policies.set_defaults(
+        run=lambda options: policy_enforcer.PolicyEnforcer(model.require(options.name)).run()
+    )
 
     node = commands.add_parser("node", parents=[named, on_node], help="break and mend a node")
     node.add_argument("action", choices=["start", "stop", "kill-kubelet"])
@@ -156,6 +170,9 @@ def _setup(options: argparse.Namespace) -> None:
 
 
 def _image(options: argparse.Namespace) -> None:
+    if options.agnhost:
+        agnhost.load(model.require(options.name or "dev"))
+        return
     if options.name:
         operator.load_image(model.require(options.name))
         return

@@ -12,10 +12,13 @@ from cluster.console import SandboxError, step
 _HACK: Final = Path(__file__).resolve().parents[1]
 
 
-def provide(name: str, without: str) -> Path:
+def provide(name: str, without: str, package: str = ".") -> Path:
     """Return where the program hack/NAME is, building it first if it has changed.
 
-    `without` completes the sentence "Install Go ..., or ..." for a machine that has no Go.
+    Args:
+        name: of the folder and the program.
+        without: completes the sentence "Install Go ..., or ..." for a machine that has no Go.
+        package: of the program, which may be in another module that the folder's requires.
 
     Raises:
         SandboxError: It cannot be built on this machine.
@@ -31,5 +34,5 @@ def provide(name: str, without: str) -> Path:
                     f"Go 1.25 or newer, or {without}"
                 )
             with step(f"built hack/{name}"):
-                binaries.go_build(go, source, ".", "", target)
+                binaries.go_build(go, source, package, "", target)
     return target

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from cluster import (
+    agnhost,
     binaries,
     controlplane,
     images,
@@ -22,6 +23,7 @@ from cluster import (
     operator_image,
     packages,
     paths,
+    policy_enforcer,
     processes,
     releases,
 )
@@ -110,6 +112,8 @@ def up(
             say(f"sandbox {name} is up already")
         else:
             _start(sandbox, found, with_operator=with_operator)
+        if sandbox.nodes and sandbox.platform == model.OPENSHIFT:
+            policy_enforcer.start(sandbox)
         if with_operator and sandbox.nodes:
             operator.deploy(sandbox)
             if sandbox.platform == model.OPENSHIFT:
@@ -233,6 +237,8 @@ def _images(sandbox: Sandbox, found: Mapping[str, Path], *, with_operator: bool)
     hyperkube = sandbox.platform == model.OPENSHIFT
     make = images.hyperkube if hyperkube else images.scheduler
     wanted = [images.pause(), make(found["kube-scheduler"], sandbox.kubernetes)]
+    if sandbox.platform == model.OPENSHIFT and (image := agnhost.build_with_go()):
+        wanted.append(image)
     own = operator_image.build() if with_operator else operator_image.built()
     return [*wanted, own] if own else wanted
 

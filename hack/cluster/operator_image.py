@@ -66,6 +66,13 @@ def build() -> Image:
     return Image(images.OPERATOR, layers, entrypoint, user="65532:65532", environment=environment)
 
 
+def base() -> Layer:
+    """The lowest layer, a minimal Debian, built first if it is not there yet."""
+    packages.ensure(packages.IMAGE_TOOLS)
+    with paths.locked(images.folder() / ".operator.lock"):
+        return _cached(*_recipes()[0])
+
+
 def built() -> Image | None:
     """The image if it needs no building; so it can be on a node from the start at no cost."""
     wanted = _recipes()

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import io
 import json
@@ -48,6 +49,17 @@ def image(tmp_path: Path) -> Image:
         for name in ("lower", "upper")
     )
     return Image("localhost/x:dev", layers, ("/x", "-v"), user="1:1", environment={"B": "2"})
+
+
+@pytest.mark.parametrize("arguments", [(), ("pause",)])
+def test_the_configuration_has_arguments_only_if_there_are_any(
+    image: Image, arguments: tuple[str, ...]
+) -> None:
+    found = blobs(dataclasses.replace(image, arguments=arguments))
+    name = json.loads(found["manifest.json"])[0]["Config"]
+    config = json.loads(found[name])["config"]
+    assert config.get("Cmd", []) == list(arguments)
+    assert ("Cmd" in config) is bool(arguments)
 
 
 def test_the_same_files_give_the_same_layer(tmp_path: Path) -> None:
