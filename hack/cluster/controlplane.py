@@ -215,10 +215,16 @@ def marks(node: Node, platform: str) -> Object:
     }
 
 
-def taints(node: Node) -> list[Object]:
-    """The taint that keeps workloads away from the control plane, which the kubelet registers."""
+def taints(sandbox: Sandbox, node: Node) -> list[Object]:
+    """The taint that keeps workloads away from the control plane, which the kubelet registers.
+
+    OpenShift's has another name, and no node has it in a cluster without workers.
+    """
     if not node.control_plane:
         return []
+    if sandbox.platform == OPENSHIFT:
+        workers = any(not one.control_plane for one in sandbox.nodes)
+        return [{"key": "node-role.kubernetes.io/master", "effect": "NoSchedule"}] * workers
     return [{"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"}]
 
 

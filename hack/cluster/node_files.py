@@ -160,7 +160,7 @@ def kubelet_config(sandbox: Sandbox, node: Node) -> str:
     return render(
         "kubelet.yaml",
         cgroup_root=cgroups.node_path(sandbox.name, node.name),
-        taints=json.dumps(controlplane.taints(node)),
+        taints=json.dumps(controlplane.taints(sandbox, node)),
     )
 
 

@@ -27,8 +27,8 @@ CLIENT_CERTIFICATE = "kube-scheduler-client-cert-key"
 _MANAGED = "openshift-config-managed"
 MONITORING = "openshift-monitoring"
 _NAMESPACES = (
-    "openshift-config", _MANAGED, "openshift-dns", "openshift-etcd", MONITORING,
-    "openshift-user-workload-monitoring",
+    "openshift-config", _MANAGED, "openshift-console", "openshift-dns", "openshift-etcd",
+    MONITORING, "openshift-user-workload-monitoring",
 )  # fmt: skip
 """Those of other operators, to which this one's manifests and the tests of OpenShift's refer."""
 _GROUP = "/apis/config.openshift.io/v1"
@@ -55,6 +55,7 @@ def create_objects(sandbox: Sandbox, api: Api) -> None:
     run(*kubectl, "wait", "--for=condition=Established", "--timeout=30s", "crd", "--all")
     for namespace in _NAMESPACES:
         api.create("/api/v1/namespaces", {"metadata": {"name": namespace}})
+    run(*kubectl, "apply", "--server-side", "-f", _TEMPLATES / "network.yaml")
     accounts = f"/api/v1/namespaces/{MONITORING}/serviceaccounts"
     api.create(accounts, {"metadata": {"name": "prometheus-k8s"}})
     single = sum(node.control_plane for node in sandbox.nodes) == 1

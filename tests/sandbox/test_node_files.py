@@ -41,9 +41,18 @@ def test_the_schedulers_static_pod_is_kubeadms() -> None:
 def test_control_plane_nodes_are_labelled_and_tainted_and_workers_are_not() -> None:
     label = "node-role.kubernetes.io/control-plane"
     assert controlplane.marks(CONTROL_PLANE, model.KUBEADM)["metadata"]["labels"][label] == ""
-    assert controlplane.taints(CONTROL_PLANE) == [{"key": label, "effect": "NoSchedule"}]
+    assert controlplane.taints(BOX, CONTROL_PLANE) == [{"key": label, "effect": "NoSchedule"}]
     assert controlplane.marks(WORKER, model.KUBEADM)["metadata"]["labels"] == {}
-    assert controlplane.taints(WORKER) == []
+    assert controlplane.taints(BOX, WORKER) == []
+
+
+def test_openshifts_control_plane_is_tainted_only_beside_workers() -> None:
+    box = Sandbox("dev", 2, BOX.nodes, model.OPENSHIFT)
+    taint = {"key": "node-role.kubernetes.io/master", "effect": "NoSchedule"}
+    assert controlplane.taints(box, CONTROL_PLANE) == [taint]
+    assert controlplane.taints(box, WORKER) == []
+    alone = Sandbox("dev", 2, (CONTROL_PLANE,), model.OPENSHIFT)
+    assert controlplane.taints(alone, CONTROL_PLANE) == []
 
 
 def test_a_kubelet_works_below_its_own_cgroup() -> None:
