@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Final
@@ -20,6 +21,13 @@ from ..model.snapshot import BindingScheduler, PendingPod
 
 log = logging.getLogger(__name__)
 
+IDLE: Final = 20.0
+"""The shortest time between two polls, as a multiple of the duration of the first one.
+
+The API server has no index for events: where few of 100,000 events are of bindings, it reads all of
+them for one page.
+"""
+
 REMEMBERED: Final = 1024
 """The number of pods for which it is remembered that they got their event."""
 
@@ -30,6 +38,7 @@ class Poller:
     Args:
         interval: seconds between polls; 0 turns polling off.
         changed: called when a poll found something else than the one before.
+        clock: monotonic seconds.
 
     Attributes:
         pods: pods that no scheduler has attempted; empty if pods may not be listed.
@@ -37,20 +46,32 @@ class Poller:
         served: the schedulerNames that a scheduler serves; pods with them are not listed.
     """
 
-    def __init__(self, interval: float, changed: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        interval: float,
+        changed: Callable[[], None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.pods: tuple[PendingPod, ...] = ()
         self.bindings: tuple[BindingScheduler, ...] = ()
         self.served: frozenset[str] = frozenset()
         self._interval = interval
         self._changed = changed
+        self._clock = clock
         self._reported: OrderedDict[str, None] = OrderedDict()
         self._forbidden: set[str] = set()
 
     async def run(self, api: ApiClient) -> None:
         """Poll until cancelled."""
+        polls = {"pending Pods": self.poll_pods, "events of bindings": self.poll_bindings}
+        due = dict.fromkeys(polls, float("-inf"))
         while self._interval > 0:
-            await self._try("pending Pods", self.poll_pods, api)
-            await self._try("events of bindings", self.poll_bindings, api)
+            for what, poll in polls.items():
+                began = self._clock()
+                if began < due[what]:
+                    continue
+                await self._try(what, poll, api)
+                due[what] = began + IDLE * (self._clock() - began)
             await asyncio.sleep(self._interval)
 
     async def poll_pods(self, api: ApiClient) -> None:

@@ -153,7 +153,7 @@ def test_a_plan_has_the_names_that_are_served(world: World) -> None:
 async def test_a_failed_poll_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     refused = from_response(ApiRequest("list", "/api/v1/pods"), 403, {"kind": "Status"})
     away = from_response(ApiRequest("list", "/api/v1/pods"), 503, {"kind": "Status"})
-    found = Poller(0.001, lambda: None)
+    found = Poller(0.001, lambda: None, clock=lambda: 0.0)
     end = asyncio.CancelledError()
     with pytest.raises(asyncio.CancelledError):
         await found.run(Api(refused, refused, refused, refused, away, away, end))  # type: ignore[arg-type]
@@ -168,11 +168,36 @@ async def test_a_failed_poll_is_logged_once(caplog: pytest.LogCaptureFixture) ->
 async def test_polling_continues_after_an_answer_that_it_cannot_read(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    found = Poller(0.001, lambda: None)
+    found = Poller(0.001, lambda: None, clock=lambda: 0.0)
     end = asyncio.CancelledError()
     with pytest.raises(asyncio.CancelledError):
         await found.run(Api(["not a Pod"], ["not an event"], [pod()], [], end))  # type: ignore[arg-type]
     assert [one.name for one in found.pods] == ["p"]
+
+
+async def test_a_slow_list_is_requested_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without an index for events, the API server may read 100,000 of them for one page."""
+    now, polls = 0.0, []
+
+    async def sleep(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+        if now > 3600:
+            raise asyncio.CancelledError
+
+    class Slow(Api):
+        async def get_path(self, path: str) -> Any:
+            nonlocal now
+            kind = "events" if "events" in path else "pods"
+            polls.append(kind)
+            now += 30.0 if kind == "events" else 0.1
+            return {"items": []}
+
+    monkeypatch.setattr(asyncio, "sleep", sleep)
+    with pytest.raises(asyncio.CancelledError):
+        await Poller(60, lambda: None, clock=lambda: now).run(Slow())  # type: ignore[arg-type]
+    assert polls.count("events") == 6, "every ten minutes"
+    assert polls.count("pods") >= 55, "the other list does not wait"
 
 
 async def test_polling_that_is_off_sends_no_request() -> None:
