@@ -18,7 +18,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -249,10 +249,11 @@ def _extender(
         yield from window.rows("extender, idle")
         yield Row("extender: memory", [processors.memory(process.pid)], "MiB", None)
         names = [hollow.name_of(number) for number in range(nodes)]
-        yield from _called(port, f"{nodes} names", {"Nodes": None, "NodeNames": names}, CALLS)
+        by_name = {"Nodes": None, "NodeNames": names}
+        yield from _called(process.pid, port, f"{nodes} names", by_name, CALLS)
         items = [stored.node(number)[1] for number in range(nodes)]
         full = {"Nodes": {"metadata": {}, "items": items}, "NodeNames": None}
-        yield from _called(port, f"{nodes} full Nodes", full, FULL_CALLS)
+        yield from _called(process.pid, port, f"{nodes} full Nodes", full, FULL_CALLS)
         yield Row("extender: peak", [processors.memory(process.pid, "VmHWM")], "MiB", None)
         yield from _commands(sandbox, directory, f"http://127.0.0.1:{port}")
     finally:
@@ -260,9 +261,10 @@ def _extender(
         process.wait(30)
 
 
-def _called(port: int, what: str, arguments: dict[str, Any], count: int) -> Iterator[Row]:
+def _called(pid: int, port: int, what: str, arguments: dict[str, Any], count: int) -> Iterator[Row]:
     host = f"127.0.0.1:{port}"
     took: dict[str, list[float]] = {"filter": [], "prioritize": []}
+    spent: dict[str, list[float]] = {verb: [] for verb in took}
     size = 0
     with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -274,13 +276,16 @@ def _called(port: int, what: str, arguments: dict[str, Any], count: int) -> Iter
             size = len(body)
             for verb, times in took.items():
                 request = post(host, f"/bench/{verb}", body)
-                sent = time.monotonic()
+                sent, before = time.monotonic(), processors.used(pid).total
                 exchange(connection, request)
                 times.append(1000 * (time.monotonic() - sent))
+                spent[verb].append(1000 * (processors.used(pid).total - before))
     yield Row(f"extender: a body with {what}", [size / 2**20], "MiB", None)
     for verb, times in took.items():
         yield Row(f"extender: {verb} with {what}, p50", [statistics.median(times)], "ms", None)
         yield Row(f"extender: {verb} with {what}, p99", [percentile(times, 0.99)], "ms", None)
+        cpu = statistics.fmean(spent[verb])  # in ticks of 10 ms
+        yield Row(f"extender: {verb} with {what}, mean", [cpu], "ms CPU", None)
 
 
 def _commands(sandbox: Sandbox, directory: Path, extender: str) -> Iterator[Row]:
@@ -312,14 +317,18 @@ def _run(words: Sequence[str]) -> Iterator[Row]:
             command, stdout=output, stderr=output,
             env={**os.environ, "PYTHONPATH": str(REPOSITORY / "operator")},
         )  # fmt: skip
-        _, code, used = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(code)
+        peak = 0.0
+        while process.poll() is None:
+            # Not ru_maxrss, which counts the memory of this process before exec as well.
+            with suppress(OSError, KeyError):
+                peak = processors.memory(process.pid, "VmHWM")
+            time.sleep(0.01)
         seconds = time.monotonic() - begun
         output.seek(0)
         last = output.read().decode(errors="replace").strip().splitlines()[-1:]
     notes = [] if process.returncode in (0, 1) else [*last, f"exit code {process.returncode}"]
     yield Row(f"kubectl scheduler {words[0]}", [seconds], "s", None, notes)
-    yield Row(f"kubectl scheduler {words[0]}: peak", [used.ru_maxrss / 1024], "MiB", None)
+    yield Row(f"kubectl scheduler {words[0]}: peak", [peak], "MiB", None)
 
 
 def _kubeconfig(sandbox: Sandbox, relay: Relay, name: str) -> str:
