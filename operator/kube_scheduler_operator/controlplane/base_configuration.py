@@ -224,7 +224,7 @@ def _check_flags(
             yield override_finding(problem, (SERVING_INFO, _SERVING_FIELDS[name]))
         else:
             condition, path = _origin(problem, features, inputs)
-            yield Finding(condition, problem.reason, path, problem.message, blocking=True)
+            yield Finding(condition, problem.reason, path, problem.sentence, blocking=True)
     if forked:
         yield from _unknown_flags(overrides.arguments, inputs)
     for problem in void_flags(overrides.arguments, format_path(ROOT)):
@@ -278,7 +278,7 @@ def override_finding(problem: Problem, path: Path) -> Finding:
         names.OVERRIDES_DEGRADED,
         problem.reason,
         format_path((*ROOT, *path)),
-        problem.message,
+        problem.sentence,
         blocking=True,
     )
 

@@ -116,7 +116,7 @@ def bootstrap_config(
                 raise BootstrapError(f"{file.name}: {error}") from error
     config = without_nulls(config)
     problems = [
-        f"{format_path(('config', *problem.path))}: {problem.message}"
+        f"{format_path(('config', *problem.path))}: {problem.sentence}"
         for problem in validate_config(config, Target(Gates(_SOME_VERSION), stock=False))
     ]
     problems = problems or list(_other_lease(config, common))

@@ -130,7 +130,7 @@ def _refused(
             yield override_finding(problem, path)
         else:
             at = format_path(("config", *problem.path))
-            yield target_finding(problem.reason, at, problem.message, blocking=True)
+            yield target_finding(problem.reason, at, problem.sentence, blocking=True)
 
 
 def _surprising(

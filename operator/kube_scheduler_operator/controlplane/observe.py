@@ -103,7 +103,7 @@ def observe_serving(inputs: Inputs) -> Observation:
                 names.INEFFECTIVE_SETTINGS if unsupported else source.condition,
                 problem.reason,
                 source.path(*problem.path),
-                problem.message,
+                problem.sentence,
                 blocking=source.blocking and not unsupported,
             )
         )

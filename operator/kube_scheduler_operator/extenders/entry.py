@@ -202,8 +202,9 @@ def _rules(spec: Mapping[str, Any]) -> Iterator[Problem]:
         yield Problem(
             INVALID_EXTENDER,
             ("url",),
-            "set either url, for an extender that runs elsewhere, or agent, for an extender that "
-            "the operator runs",
+            f"{'both url and agent are' if url else 'neither url nor agent is'} set; set either "
+            "url, for an extender that runs elsewhere, or agent, for an extender that the operator "
+            "runs",
         )
     if url:
         narrowed = [key for key in ("podSelector", "schedulerNames") if mapping(agent).get(key)]

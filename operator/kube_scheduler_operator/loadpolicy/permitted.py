@@ -8,6 +8,7 @@ current spec is checked; a version that was accepted before stays in use.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -48,7 +49,8 @@ def refused_settings(
         if not _is_allowed(str(argument)):
             path: Path = ("spec", "source", "nodeMetrics", "args", index)
             allowed = listing((*(f"{flag}=VALUE" for flag in WITH_VALUE), *WITHOUT_VALUE))
-            message = f'"{argument}" is not an argument that can be set here; use {allowed}'
+            shown = argument if isinstance(argument, str) else json.dumps(argument, default=str)
+            message = f'"{shown}" is not an argument that can be set here; use {allowed}'
             yield Problem(NOT_ALLOWED, path, message)
     port = mapping(source.get("nodeMetrics")).get("port")
     if isinstance(port, int) and (0 < port < _FIRST_PORT or port in TAKEN_PORTS):

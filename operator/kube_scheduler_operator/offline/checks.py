@@ -14,13 +14,14 @@ from ..base.platform import KUBEADM, Platform
 from ..schedulerconfig.feature_gates import Gates
 from ..schedulerconfig.source import Document, Position
 from ..schedulerconfig.validation import Target
-from ..schedulerconfig.warnings import ConfiguredScheduler
+from ..schedulerconfig.warnings import SUBDOMAIN, ConfiguredScheduler, object_name
 from .config_maps import CONFIG_MAP, MountedFile
 
 if TYPE_CHECKING:
     from ..model.attachment import ValidationResult
 
 NOT_READ: Final = "NotRead"
+INVALID_NAME: Final = "InvalidName"
 
 _PART: Final = re.compile(
     r"""\[(\d+)\]|\[('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")\]|\.?([A-Za-z0-9_*-]+)"""
@@ -138,6 +139,11 @@ def by_name(items: Iterable[Item]) -> tuple[dict[str, Item], list[tuple[Item, Pr
             problems.append((item, Problem(NOT_READ, ("metadata", "name"), message)))
         else:
             found[item.name] = item
+            if not SUBDOMAIN.fullmatch(item.name):
+                message = f'the API server rejects the name "{item.name}"'
+                example = object_name(item.name)
+                fix = f"use lowercase letters, digits and hyphens, for example {example}"
+                problems.append((item, Problem(INVALID_NAME, ("metadata", "name"), message, fix)))
     return found, problems
 
 

@@ -36,25 +36,25 @@ def check_load_policies(items: Sequence[Item], options: CheckOptions) -> Checked
                 "used; remove one of them"
             )
             checked.problems.append((item, Problem(ANOTHER, ("metadata", "name"), message)))
-        checked.problems += [(item, problem) for problem in _own(item.value, namespace)]
+        checked.problems += [(item, problem) for problem in _own(item, namespace)]
     for item in items:
         if item.kind == CRANE_KIND:
             checked.problems += [(item, problem) for problem in _cranes(item.value)]
     return checked
 
 
-def _own(value: Mapping[str, Any], namespace: str) -> Iterator[Problem]:
+def _own(item: Item, namespace: str) -> Iterator[Problem]:
     """The operator's problems, then those that only the CustomResourceDefinition detects."""
     found: tuple[Problem, ...] = ()
     try:
-        from_document(value)
+        from_document(item.value)
     except LoadPolicyError as error:
         found = error.problems
-    spec = mapping(value.get("spec"))
+    spec = mapping(item.value.get("spec"))
     found = found or (*limit_problems(spec), *refused_settings(spec, None, namespace))
     yield from found
     reported = {problem.path for problem in found}
-    for problem in validate_object(value, DEFINITION, LOAD_POLICIES.version):
+    for problem in validate_object(item.document.root.data, DEFINITION, LOAD_POLICIES.version):
         if problem.path not in reported:
             yield problem
 

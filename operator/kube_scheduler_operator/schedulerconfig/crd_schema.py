@@ -47,12 +47,13 @@ _METADATA: Final[Mapping[str, Any]] = {
 def validate_object(value: Mapping[str, Any], definition: str, version: str) -> Iterator[Problem]:
     """What an API server with this CustomResourceDefinition rejects or drops.
 
-    `definition` is its file in crds/; the object has no nulls.
+    `definition` is its file in crds/. A field without a value counts as absent, unless the
+    definition does not have it.
 
     Raises:
         KeyError: the definition has no such version.
     """
-    if "metadata" in value:
+    if value.get("metadata") is not None:
         yield from _check(value["metadata"], _METADATA, ("metadata",))
     schema = _schema(definition, version)
     fields = {key: item for key, item in value.items() if key not in _META and key != "status"}
@@ -123,13 +124,12 @@ def _fields(value: Mapping[str, Any], schema: Mapping[str, Any], path: Path) -> 
     others = schema.get("additionalProperties")
     open_ = schema.get("x-kubernetes-preserve-unknown-fields") or (not known and others is None)
     for key in schema.get("required", ()):
-        if key not in value:
+        if value.get(key) is None:
             yield Problem(MISSING_FIELD, (*path, key), "is required", f"set {key}")
     for key, item in value.items():
-        if key in known:
-            yield from _check(item, known[key], (*path, key))
-        elif isinstance(others, Mapping):
-            yield from _check(item, others, (*path, key))
+        if key in known or isinstance(others, Mapping):
+            if item is not None:
+                yield from _check(item, known.get(key, others), (*path, key))
         elif not open_ and not others:
             hint = did_you_mean(key, known).removeprefix("; ")
             yield Problem(UNKNOWN_FIELD, (*path, key), f'unknown field "{key}"', hint or _REMOVE)

@@ -119,7 +119,8 @@ def _leader_election(election: Mapping[str, Any]) -> Iterator[Problem]:
         text = election.get(name) or default
         values[name] = nanoseconds(text) or nanoseconds(default)  # zero means unset
         if values[name] < 0:
-            yield Problem(INVALID_LEADER_ELECTION, (*path, name), f"{text} must be greater than 0")
+            message = f"{text} must be greater than 0; the default is {default}"
+            yield Problem(INVALID_LEADER_ELECTION, (*path, name), message)
     lease, renew, retry = values.values()
     if lease <= renew:
         yield Problem(
@@ -193,7 +194,8 @@ def _top_level(config: Mapping[str, Any]) -> Iterator[Problem]:
         config.get("podMaxBackoffSeconds", 10),
     )
     if initial <= 0:
-        yield Problem(INVALID, ("podInitialBackoffSeconds",), "must be greater than 0")
+        message = "must be greater than 0; the default is 1"
+        yield Problem(INVALID, ("podInitialBackoffSeconds",), message)
     if longest < initial:
         message = f"{longest} must not be less than podInitialBackoffSeconds ({initial}); raise it"
         yield Problem(INVALID, ("podMaxBackoffSeconds",), message)

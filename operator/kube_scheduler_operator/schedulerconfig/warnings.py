@@ -32,7 +32,7 @@ SAME_NODES: Final = "SameNodes"
 NO_DEFAULT_SCHEDULER: Final = "NoDefaultScheduler"
 
 _LABEL: Final = re.compile(r"(?=.{1,63}\Z)[a-z0-9]([a-z0-9-]*[a-z0-9])?")
-_SUBDOMAIN: Final = re.compile(
+SUBDOMAIN: Final = re.compile(
     r"(?=.{1,253}\Z)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*"
 )
 """RFC 1123, as k8s.io/apimachinery/pkg/util/validation checks names of namespaces and Leases."""
@@ -171,7 +171,7 @@ def _leader_election(config: Mapping[str, Any], election: Mapping[str, Any]) -> 
 def _lease_names(lease: tuple[str, str]) -> Iterator[Problem]:
     for key, value, pattern in (
         ("resourceNamespace", lease[0], _LABEL),
-        ("resourceName", lease[1], _SUBDOMAIN),
+        ("resourceName", lease[1], SUBDOMAIN),
     ):
         if not pattern.fullmatch(value):
             what, example = "Lease", object_name(value)

@@ -126,7 +126,7 @@ def compose(
     flags, findings = _flags(request)
     findings += _election(request, platform)
     findings += [
-        _finding(problem.reason, _flag_path(problem.path), problem.message)
+        _finding(problem.reason, _flag_path(problem.path), problem.sentence)
         for problem in validate_flags(flags, version, stock=stock)
     ]
     findings += [

@@ -383,3 +383,51 @@ def test_every_kind_that_is_an_object_has_its_definition() -> None:
     for (group, kind), how in KINDS.items():
         if how.definition:
             assert how.definition.endswith(f".{group}.yaml"), kind
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "fix"),
+    [
+        ("kind: SchedulerProfile\nmetadata: {name: a}\nspec: {plugin: }", "spec.plugin",
+         'did you mean "plugins"?'),
+        ("kind: SchedulerProfile\nmetadata: {name: a}\nspec: {plugins: {score: {weight: }}}",
+         "spec.plugins.score.weight", "remove it"),
+        ("kind: SchedulerProfile\nmetadata: {name: A_b}\nspec: {}", "metadata.name",
+         "use lowercase letters, digits and hyphens, for example a-b"),
+        ("kind: SchedulerExtender\nmetadata: {name: a}\nspec: {url: , agent: }", "spec.url",
+         "set either url, for an extender that runs elsewhere, or agent, for an extender that the "
+         "operator runs"),
+        ("kind: SecondaryScheduler\nmetadata: {name: a}\nspec: {namespace: }", "spec.namespace",
+         "set namespace"),
+        ("kind: LoadPolicy\nmetadata: {name: a}\nspec: {source: {nodeMetric: }}",
+         "spec.source.nodeMetric", 'did you mean "nodeMetrics"?'),
+    ],
+)  # fmt: skip
+def test_what_an_api_server_rejects_in_an_object_of_the_operator(
+    text: str, path: str, fix: str
+) -> None:
+    document = f"apiVersion: kube-scheduler-operator.dev/v1alpha1\n{text}\n"
+    (finding,) = validate([("f", document)], CheckOptions(Gates(Version(1, 35)))).findings
+    assert (finding.path, finding.severity) == (path, "error")
+    assert finding.fix == fix
+
+
+def test_known_fields_of_objects_may_have_no_value() -> None:
+    document = (
+        "apiVersion: kube-scheduler-operator.dev/v1alpha1\nkind: SchedulerProfile\n"
+        "metadata: {name: a, labels: }\nspec: {plugins: {score: {enabled: }}, scheduler: }\n"
+        "status:\n"
+    )
+    assert validate([("f", document)], CheckOptions(Gates(Version(1, 35)))).findings == ()
+
+
+def test_a_misplaced_field_in_overrides_has_the_right_place() -> None:
+    spec = "{unsupportedConfigOverrides: {lockObjectName: x}}"
+    document = (
+        "apiVersion: operator.openshift.io/v1\nkind: KubeScheduler\nmetadata: {name: cluster}\n"
+        f"spec: {spec}\n"
+    )
+    (finding,) = validate([("f", document)], CheckOptions(Gates(Version(1, 35)))).findings
+    assert finding.fix == (
+        "move it to leaderElection.resourceName: leaderElection: {resourceName: x}"
+    )

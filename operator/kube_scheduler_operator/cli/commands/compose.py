@@ -236,7 +236,7 @@ def _secondary(obj: dict[str, Any], inputs: Inputs) -> ComposedSecondary:
     """
     name = obj["metadata"]["name"]
     for problem in validate_object(obj, DEFINITION, kinds.SECONDARY_SCHEDULERS.version):
-        raise UsageError(f'{_SECONDARY} "{name}": {format_path(problem.path)}: {problem.message}')
+        raise UsageError(f'{_SECONDARY} "{name}": {format_path(problem.path)}: {problem.sentence}')
     setting = CheckOptions(Gates(inputs.operand_version), inputs.platform)
     profiles, extenders = inputs.scheduler_profiles or (), inputs.scheduler_extenders or ()
     return compose_secondary(obj, profiles, extenders, setting)

@@ -134,7 +134,7 @@ def _refuse_malformed(obj: Mapping[str, Any], api_version: str, name: str) -> No
         raise CommandError(f"{name}: {what}")
     for problem in wrong_types({**obj, "apiVersion": api_version}):
         path = format_path(problem.path)
-        raise CommandError(f"{name}: {path}: {problem.message}; {problem.fix}")
+        raise CommandError(f"{name}: {path}: {problem.sentence}")
 
 
 SECONDARY: Final = kinds.SECONDARY_SCHEDULERS.kind
@@ -239,7 +239,7 @@ def _apart(content: SecondaryContent) -> ParsedRevision:
 def _refuse_unknown(obj: Mapping[str, Any]) -> None:
     for problem in validate_object(obj, DEFINITION, kinds.SECONDARY_SCHEDULERS.version):
         path = format_path(problem.path)
-        raise CommandError(f"the API server would reject it: {path}: {problem.message}; {_ALL}")
+        raise CommandError(f"the API server would reject it: {path}: {problem.sentence}; {_ALL}")
 
 
 def _agent_image(config_map: Mapping[str, Any]) -> str:
@@ -268,7 +268,7 @@ def _refuse(profile_results: Iterable[ValidationResult], objects: Mapping[str, A
 def _refuse_bad(config: Mapping[str, Any], before: ParsedRevision) -> None:
     for problem in validate_config(config, Target(gates_of(before))):
         path = format_path(problem.path)
-        raise CommandError(f"kube-scheduler would not start: {path}: {problem.message}; {_ALL}")
+        raise CommandError(f"kube-scheduler would not start: {path}: {problem.sentence}; {_ALL}")
 
 
 async def _inputs(
