@@ -45,6 +45,7 @@ class Proxy:
         writes: writes seen since `arm`, Leases and Events not counted: "VERB path".
         bodies: their bodies.
         identity: as whom the operator is to be taken; empty: the administrator.
+        version: the API server's version that the operator is to see; empty: the real one.
         struck: the write to kill at has come; `killed` once the operator is dead.
     """
 
@@ -57,6 +58,7 @@ class Proxy:
         self.writes: list[str] = []
         self.bodies: list[str] = []
         self.identity: tuple[tuple[str, str], ...] = ()
+        self.version = ""
         self.struck = False
         self.killed = False
         self.url = ""
@@ -134,6 +136,8 @@ class Proxy:
         if strike and not self._after:
             self._strike()
             raise web.HTTPServiceUnavailable
+        if self.version and request.path == "/version":
+            return web.json_response({"gitVersion": self.version})
         if code := self.refuse(request.method, request.path):
             return web.json_response(_status(code, request), status=code)
         url = f"{self._sandbox.server}{request.path_qs}"

@@ -50,6 +50,8 @@ class PlayedCluster:
         label: on everything that is made for one of them; its value is the name of that one.
         makes: the paths of what is made for them.
         flags: of the operator, besides the image, which a missing control plane cannot provide.
+        platform: the folder of deploy/ that is applied.
+        named_image: whether the operator is started with the image of kube-scheduler.
     """
 
     kind: ClassVar[str]
@@ -57,6 +59,8 @@ class PlayedCluster:
     label: ClassVar[str]
     makes: ClassVar[tuple[str, ...]]
     flags: ClassVar[tuple[str, ...]] = ()
+    platform: ClassVar[str] = "kubeadm"
+    named_image: ClassVar[bool] = True
 
     def __init__(self, sandbox: Sandbox, proxy: Proxy, operator: Operator) -> None:
         self.sandbox = sandbox
@@ -129,8 +133,8 @@ class PlayedCluster:
             self.operator.process = None  # one failure for one end: the next test has a new one
             assert code == -signal.SIGKILL or _LOST in text, f"it ended with {code}: {text[-3000:]}"
         self._before = len(self.operator.text())
-        image = images.scheduler_name(self.sandbox.kubernetes)
-        self.operator.start(f"--operand-image={image}", *self.flags)
+        image = f"--operand-image={images.scheduler_name(self.sandbox.kubernetes)}"
+        self.operator.start(*([image] if self.named_image else []), *self.flags)
 
     def wait(
         self,
@@ -262,7 +266,7 @@ Played = TypeVar("Played", bound=PlayedCluster)
 
 @contextlib.contextmanager
 def brought_up(world: type[Played], prefix: str, folder: Path) -> Iterator[Played]:
-    """A sandbox with what deploy/kubeadm makes; all of it is gone afterwards.
+    """A sandbox with what deploy/PLATFORM makes; all of it is gone afterwards.
 
     The operator has yet to be started: what it is to find comes first.
 
@@ -280,7 +284,7 @@ def brought_up(world: type[Played], prefix: str, folder: Path) -> Iterator[Playe
         kubectl = [str(sandbox.state / "bin/kubectl"), f"--kubeconfig={sandbox.kubeconfig}"]
         run(*kubectl, "apply", "--server-side", "-k", REPOSITORY / "crds")
         run(*kubectl, "wait", "--for=condition=Established", "crd", "--all")
-        run(*kubectl, "apply", "--server-side", "-k", REPOSITORY / "deploy/kubeadm")
+        run(*kubectl, "apply", "--server-side", "-k", REPOSITORY / "deploy" / world.platform)
         proxy = Proxy(sandbox)
         undone.callback(proxy.close)
         proxy.identity = _OPERATOR

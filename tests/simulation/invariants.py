@@ -140,13 +140,15 @@ class Invariants:
         elif ref.resource in (SCHEDULER_PROFILES, SECONDARY_SCHEDULERS):
             same = (change.old or {}).get("spec") == change.new["spec"]
             allowed = change.kind == "MODIFIED" and same
+            if not self.world.platform.owns_static_pods:
+                allowed |= ref.name == self.world.settings.managed_scheduler
         elif ref.resource == CLUSTER_OPERATORS:
             allowed = ref.name == names.CLUSTEROPERATOR and change.kind != "DELETED"
         elif label(change.new, names.SECONDARY_LABEL) and ref.resource != PODS:
             # Made for a secondary scheduler; the operator itself deletes only its old ConfigMaps.
             gone = change.kind == "DELETED"
             allowed = ref.resource in SECONDARY_KINDS and (ref.resource == CONFIG_MAPS or not gone)
-        elif ref.resource == PODS:
+        elif ref.resource == PODS and self.world.platform.owns_static_pods:
             only_deleted = change.old is None or "deletionTimestamp" in change.new["metadata"]
             allowed = ours and (
                 only_deleted

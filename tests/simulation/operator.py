@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from kube_scheduler_operator.base.platform import Platform
+from kube_scheduler_operator.base.recognition import Decision
 from kube_scheduler_operator.base.settings import Settings
 from kube_scheduler_operator.engine.executor import Executor
 from kube_scheduler_operator.engine.intake import Intake
@@ -330,6 +331,8 @@ class OperatorProcess:
         self._settings = settings
         self._max_lag = lag
         self.informers: list[Informer] = []
+        self.server_version = "v1.35.4"
+        self.decision: Decision | None = None
 
     def start(self) -> None:
         self.alive = True
@@ -432,7 +435,8 @@ class OperatorProcess:
             self._store,
             self._platform,
             self._settings,
-            server_version="v1.35.4",
+            server_version=self.server_version,
+            decision=self.decision,
             lease_seen=self.intake.lease_seen,
             node_left=self.intake.node_left,
             answered_since=self.answered_since,

@@ -28,12 +28,17 @@ BAD = 77
 
 
 class PlayedSecondaries:
-    """Simulates the workloads of SecondarySchedulers in a world."""
+    """Simulates the workloads of SecondarySchedulers in a world.
+
+    Attributes:
+        refused_images: images whose kube-scheduler refuses every configuration.
+    """
 
     def __init__(self, world: World) -> None:
         self.world = world
         self._server = world.server
         self._pods = 0
+        self.refused_images: set[str] = set()
         self._server.listeners.append(self._changed)
 
     def put(self, name: str, **spec: Any) -> None:
@@ -51,6 +56,10 @@ class PlayedSecondaries:
             self._server.edit(
                 "user", SECONDARY_SCHEDULERS, name, lambda obj: obj.update(spec=body["spec"])
             )
+
+    def renew(self, name: str) -> None:
+        """Renew the Lease of one that the operator makes."""
+        self._renew(name)
 
     def status(self, name: str) -> Object:
         return (self._server.find(SECONDARY_SCHEDULERS, name) or {}).get("status") or {}
@@ -85,6 +94,7 @@ class PlayedSecondaries:
         refused = config is None or (
             json.loads(config["data"][names.CONFIG_KEY]).get("parallelism") == BAD
         )
+        refused |= template["spec"]["containers"][0]["image"] in self.refused_images
         own = self._own(name, namespace)
         good = [pod for pod in own if pod["metadata"]["labels"][names.CONFIG_HASH_LABEL] == content]
         if not refused:

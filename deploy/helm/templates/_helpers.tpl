@@ -4,13 +4,23 @@
 {{- fail "platform openshift is not for this chart, whose cluster brings half of it: kubectl apply --server-side -k deploy/openshift" -}}
 {{- end -}}
 {{- if and .Values.namespace.create (eq .Release.Namespace (include "kso.namespace" .)) -}}
-{{- fail (printf "the chart makes namespace %s, so the release must be in another one: helm install … --namespace kube-system. Or make the namespace yourself, labelled pod-security.kubernetes.io/enforce=privileged, and set namespace.create=false" .Release.Namespace) -}}
+{{- fail (printf "the chart makes namespace %s, so the release must be in another one: helm install … --namespace kube-system. Or make the namespace yourself, labelled pod-security.kubernetes.io/enforce=%s, and set namespace.create=false" .Release.Namespace (include "kso.podSecurity" .)) -}}
 {{- end -}}
 {{- end -}}
 
 {{/* The program's namespace, which also has its revisions; it is fixed. */}}
 {{- define "kso.namespace" -}}
 kube-scheduler-operator
+{{- end -}}
+
+{{/* Whether the operator owns the static Pods of the control plane's scheduler; empty: it does not. */}}
+{{- define "kso.staticPods" -}}
+{{- if ne .Values.platform "managed" }}true{{ end -}}
+{{- end -}}
+
+{{/* The pod-security level of the namespace: installer Pods write the static Pod's manifest. */}}
+{{- define "kso.podSecurity" -}}
+{{- if include "kso.staticPods" . }}privileged{{ else }}restricted{{ end -}}
 {{- end -}}
 
 {{/* managed-by is never the operator: objects with its name there were created and are deleted by it. */}}
@@ -40,20 +50,24 @@ dnsPolicy: Default
 imagePullSecrets:
   {{- toYaml . | nindent 2 }}
 {{- end }}
-nodeSelector:
 {{- if .Values.nodeSelector }}
+nodeSelector:
   {{- toYaml .Values.nodeSelector | nindent 2 }}
 {{- else if eq .Values.platform "rke2" }}
+nodeSelector:
   # On RKE2 the label has a value.
   node-role.kubernetes.io/control-plane: "true"
-{{- else }}
+{{- else if include "kso.staticPods" . }}
+nodeSelector:
   node-role.kubernetes.io/control-plane: ""
 {{- end }}
 tolerations:
+{{- if include "kso.staticPods" . }}
   - key: node-role.kubernetes.io/control-plane
     operator: Exists
   - key: node-role.kubernetes.io/master
     operator: Exists
+{{- end }}
   - key: node.kubernetes.io/not-ready
     operator: Exists
     effect: NoExecute

@@ -51,6 +51,7 @@ CLIENT_CA: Final = (
 )
 CLIENT_CA_KEY: Final = "client-ca-file"  # in it: the CA of its clients' certificates, PEM
 INSTALLER_SERVICE_ACCOUNT: Final = "installer-sa"
+PLATFORM_RECORD: Final = "platform"  # ConfigMap: the kind of cluster, decided once
 
 # --- deploy/openshift -------------------------------------------------------------------------
 PLACEHOLDERS: Final = frozenset(
@@ -92,6 +93,7 @@ SECONDARY_LABEL: Final = f"{PREFIX}/{SECONDARY}"  # the owner's name, on all obj
 CONFIG_HASH_LABEL: Final = f"{PREFIX}/config-hash"  # on their pods: the hash of their content
 SPEC_HASH_ANNOTATION: Final = f"{PREFIX}/spec-hash"  # on their Deployments: hash of the spec
 WRITTEN_GENERATION_ANNOTATION: Final = f"{PREFIX}/written-generation"  # and the generation written
+ACCEPTED_SETTINGS_ANNOTATION: Final = f"{PREFIX}/accepted-settings"  # on the managed scheduler
 OUTCOME_PROGRESSING: Final = "progressing"  # not rolled out yet; only of secondary schedulers
 
 # --- load-aware scheduling --------------------------------------------------------------------
@@ -149,6 +151,12 @@ UNKNOWN_LEASE_HOLDER: Final = "UnknownLeaseHolder"  # an unmanaged one holds the
 HAND_EDITS: Final = "HandEdits"  # files on a node or labels of mirror pods were edited by hand
 CONFIGURATION_WARNINGS: Final = "ConfigurationWarnings"  # accepted with warnings
 ETCD_RESTORED: Final = "EtcdRestored"  # from a backup, within the last hour
+
+# Added, where the provider runs the control plane's scheduler.
+SCHEDULERS_AVAILABLE: Final = "SchedulersAvailable"
+SCHEDULERS_PROGRESSING: Final = "SchedulersProgressing"
+PLATFORM_CHANGED: Final = "PlatformChanged"  # informational: detection finds another platform now
+VERSION_SKEW: Final = "VersionSkew"  # informational: a scheduler's version and the API server's
 
 # --- conditions on SecondaryScheduler; some on SchedulerProfile and SchedulerExtender as well --
 AVAILABLE: Final = "Available"

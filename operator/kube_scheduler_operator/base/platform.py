@@ -17,10 +17,6 @@ AUTHENTICATION_NAMESPACE: Final = "kube-system"
 """The namespace of the API server's ConfigMap extension-apiserver-authentication and its Role."""
 
 
-class UnsupportedCluster(Exception):  # noqa: N818 - a property of the cluster, not an error
-    """The scheduler of this kind of cluster cannot be managed; the message gives the reason."""
-
-
 @dataclass(frozen=True, slots=True)
 class LeaseTimings:
     """Leader election of the schedulers; durations as in KubeSchedulerConfiguration."""
@@ -81,6 +77,9 @@ class Platform:
 
     Attributes:
         name: the value of `--platform`.
+        owns_static_pods: whether the control plane's scheduler is a static pod that the operator
+            owns. Where it is not, the provider runs that scheduler, and the fields about nodes and
+            static pods are empty.
         operator_namespace: the namespace of the operator, its Lease and its events.
         operator: the names of the operator's own objects.
         former_operator: their names in earlier releases; an operator under them is replaced.
@@ -138,6 +137,7 @@ class Platform:
     scheduler_kubeconfig: str
     default_arguments: tuple[tuple[str, str], ...]
     node_selectors: tuple[str, ...]
+    owns_static_pods: bool = True
     operator: OperatorNames = OperatorNames()
     former_operator: OperatorNames | None = None
     network_policies: tuple[str, ...] = ()
@@ -269,36 +269,21 @@ RKE2 = replace(
     dropped_arguments=("tls-cert-file", "tls-private-key-file"),
 )
 
+# The provider runs the control plane's scheduler, where no one else can change it. The Lease is the
+# name that no other scheduler may take.
+MANAGED = replace(
+    KUBEADM,
+    name="managed",
+    owns_static_pods=False,
+    static_pod_name="",
+    static_pod_labels=(),
+    manifest_dir="",
+    manifest_file="",
+    resource_dir="",
+    default_arguments=(),
+    node_selectors=(),
+)
+
 PLATFORMS: dict[str, Platform] = {
-    platform.name: platform for platform in (KUBEADM, OPENSHIFT, RKE2)
+    platform.name: platform for platform in (KUBEADM, OPENSHIFT, RKE2, MANAGED)
 }
-
-_UNSUPPORTED: Final = {
-    "+k3s": "k3s runs its scheduler inside its own process, not in a static pod, so it cannot be "
-    "managed; configure it with k3s' flag --kube-scheduler-arg",
-}
-"""Substrings of kubelet versions, and why the scheduler of such a cluster cannot be managed."""
-
-
-def recognize(*, infrastructure: bool, kubelets: Sequence[str]) -> tuple[Platform, str]:
-    """The platform of a cluster, and the evidence for it.
-
-    Args:
-        infrastructure: whether the Infrastructure object of config.openshift.io exists.
-        kubelets: the known kubelet versions of control-plane nodes.
-
-    Raises:
-        UnsupportedCluster: the scheduler of the cluster cannot be managed.
-    """
-    if infrastructure:
-        platform = next(known for known in PLATFORMS.values() if known.cluster_config)
-        return platform, f'Infrastructure "{names.CLUSTER}" of config.openshift.io exists'
-    for version in kubelets:
-        for mark, why in _UNSUPPORTED.items():
-            if mark in version:
-                raise UnsupportedCluster(f"{why} (kubelet {version})")
-        for platform in PLATFORMS.values():
-            if platform.kubelet_mark and platform.kubelet_mark in version:
-                return platform, f"a control-plane node has kubelet {version}"
-    what = f"the kubelet is {kubelets[0]}" if kubelets else "no control-plane node is visible"
-    return KUBEADM, f"OpenShift's Infrastructure does not exist and {what}"

@@ -49,6 +49,10 @@ class Settings:
     Attributes:
         operator_image: the image of the installer pods: this program.
         operand_image: the image of kube-scheduler; empty: the one that the cluster runs now.
+        operand_repository: the repository of kube-scheduler's images, without tag, where the
+            provider runs the control plane's scheduler.
+        managed_scheduler: the name of the SecondaryScheduler that the operator makes there.
+        upgrade_delay: seconds for which all API servers must be newer before schedulers follow.
         image_pull_secrets: the names of pull Secrets for pods on nodes.
         operator_version: the version in ClusterOperator.
         operand_version: kube-scheduler's version in ClusterOperator on OpenShift, as the release
@@ -63,6 +67,9 @@ class Settings:
 
     operator_image: str = f"kube-scheduler-operator:{__version__}"
     operand_image: str = ""
+    operand_repository: str = "registry.k8s.io/kube-scheduler"
+    managed_scheduler: str = "managed-scheduler"
+    upgrade_delay: float = 600.0
     image_pull_secrets: tuple[str, ...] = ()
     operator_version: str = __version__
     operand_version: str = ""

@@ -58,11 +58,18 @@ class AcceptedSettings:
         revision: the number of the revision that was composed with them; 0: none was accepted yet.
         inputs: their values.
         image: kube-scheduler's image at that time; empty if unknown.
+        recorded_in: the object with the record, where that is not a revision.
     """
 
     revision: int = 0
     inputs: RecordedInputs = field(default_factory=lambda: RecordedInputs({}, {}))
     image: str = ""
+    recorded_in: str = ""
+
+    @property
+    def source(self) -> str:
+        """Where they are recorded, for messages."""
+        return self.recorded_in or f"revision {self.revision}"
 
     def in_place_of(self, settings: frozenset[str], inputs: Inputs) -> Inputs | None:
         """`inputs` with these values of `settings`; None if one has no accepted value."""
@@ -97,13 +104,13 @@ class AcceptedSettings:
                 return "(Intermediate is in effect)"
             return "(not used: it stays unset)"
         if not setting:
-            return f"(all settings of revision {self.revision} stay in use)"
+            return f"(all settings of {self.source} stay in use)"
         fields = self.inputs.kubescheduler.keys() | self.inputs.scheduler.keys()
         if setting in KUBESCHEDULER_FIELDS | SCHEDULER_FIELDS and setting not in fields:
-            return f"(not used: it stays unset, as in revision {self.revision})"
+            return f"(not used: it stays unset, as in {self.source})"
         if setting in (OVERRIDES, _OBSERVED):
-            return f"(those of revision {self.revision} stay in use)"
-        return f"(the value of revision {self.revision} stays in use)"
+            return f"(those of {self.source} stay in use)"
+        return f"(the value of {self.source} stays in use)"
 
 
 @dataclass(frozen=True, slots=True)

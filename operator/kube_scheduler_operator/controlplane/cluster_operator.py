@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any, Final
 
 from ..base import names
+from ..base.objects import mapping
 from ..kube.resource import CLUSTER_OPERATORS
 from ..model import operand_pods
 from ..model.plan import Create, Plan, Replace
 from ..model.snapshot import Snapshot
 from ..status.cluster_operator import plan_cluster_operator
+from .managed_status import scheduler_conditions
 from .operand_image import operand_image, operand_version
 
 _OPERATOR: Final = "operator"
@@ -47,6 +50,12 @@ def report_cluster_operator(
 def report_without_kubescheduler(snapshot: Snapshot) -> Plan:
     """Report that KubeScheduler is missing: not an uninstall, so everything keeps running."""
     since = "2000-01-01T00:00:00Z"  # older than any inertia: not a transient problem
+    if not snapshot.platform.owns_static_pods:
+        missing = _missing(since, "SecondarySchedulers keep running unchanged")
+        available = [
+            {**asdict(one), "lastTransitionTime": since} for one in scheduler_conditions(snapshot)
+        ]
+        return report_cluster_operator(snapshot, [*available, missing])
     ready = sum(operand_pods.read(pod).ready for pod in snapshot.operand_pods.values())
     pods = "1 scheduler pod is" if ready == 1 else f"{ready} scheduler pods are"
     conditions = [
@@ -57,32 +66,44 @@ def report_without_kubescheduler(snapshot: Snapshot) -> Plan:
             "message": f"{pods} Ready",
             "lastTransitionTime": since,
         },
-        {
-            "type": "KubeSchedulerDegraded",
-            "status": "True",
-            "reason": "NotFound",
-            "message": (
-                'KubeScheduler "cluster" does not exist; schedulers keep running unchanged; to '
-                "continue, create it: "
-                'kubectl create -f - <<< \'{"apiVersion":"operator.openshift.io/v1",'
-                '"kind":"KubeScheduler","metadata":{"name":"cluster"},"spec":{}}\''
-            ),
-            "lastTransitionTime": since,
-        },
+        _missing(since, "schedulers keep running unchanged"),
     ]
     return report_cluster_operator(snapshot, conditions)
+
+
+def _missing(since: str, meanwhile: str) -> dict[str, str]:
+    """The condition that KubeScheduler does not exist."""
+    return {
+        "type": "KubeSchedulerDegraded",
+        "status": "True",
+        "reason": "NotFound",
+        "message": (
+            f'KubeScheduler "cluster" does not exist; {meanwhile}; to continue, create it: '
+            'kubectl create -f - <<< \'{"apiVersion":"operator.openshift.io/v1",'
+            '"kind":"KubeScheduler","metadata":{"name":"cluster"},"spec":{}}\''
+        ),
+        "lastTransitionTime": since,
+    }
 
 
 def _versions(snapshot: Snapshot) -> dict[str, str]:
     """The certain versions: the operand's only if all its pods run the same image."""
     own = snapshot.settings.operator_version
-    images = {operand_pods.read(pod).image for pod in snapshot.operand_pods.values()}
+    images = _images(snapshot)
     if snapshot.platform.cluster_config:
         return _versions_of_the_release(snapshot, own, images)
     versions = {_OPERATOR: own}
     if len(images) == 1:
         versions[names.OPERAND] = str(operand_version(snapshot, images.pop()))
     return versions
+
+
+def _images(snapshot: Snapshot) -> set[str]:
+    """The images of all schedulers: the control plane's, else those of SecondarySchedulers."""
+    if snapshot.platform.owns_static_pods:
+        return {operand_pods.read(pod).image for pod in snapshot.operand_pods.values()}
+    statuses = (mapping(obj.get("status")) for obj in snapshot.secondaries.schedulers.values())
+    return {str(status["image"]) for status in statuses if status.get("image")}
 
 
 def _versions_of_the_release(snapshot: Snapshot, own: str, images: set[str]) -> dict[str, str]:

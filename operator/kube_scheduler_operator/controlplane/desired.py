@@ -55,17 +55,22 @@ def content_of(
     return RevisionContent({**target, **credentials}, inputs)
 
 
-def image_findings(image: str) -> tuple[Finding, ...]:
+def image_findings(image: str, *, static_pods: bool = True) -> tuple[Finding, ...]:
     """The error that the image is unknown; empty if it is known."""
     if image:
         return ()
+    why = (
+        "no scheduler Pod is visible"
+        if static_pods
+        else "the API server's version is not a release of Kubernetes"
+    )
     return (
         Finding(
             names.TARGET_CONFIG_DEGRADED,
             "NoOperandImage",
             "OPERAND_IMAGE",
-            "kube-scheduler's image is unknown, because no scheduler Pod is visible; set "
-            "OPERAND_IMAGE on the operator's Deployment",
+            f"kube-scheduler's image is unknown, because {why}; set OPERAND_IMAGE on the "
+            "operator's Deployment",
             blocking=True,
         ),
     )

@@ -31,7 +31,14 @@ def ineffective_settings(inputs: Inputs) -> Iterator[Finding]:
                 yield _finding("SetElsewhere", f"spec.{key}", message)
         return
     schedulable = spec.get("mastersSchedulable")
-    if schedulable is not None:
+    if not inputs.platform.owns_static_pods:
+        if schedulable is not None:
+            message = "the provider's control-plane nodes are not visible; remove it"
+            yield _finding("NoControlPlaneNodes", "spec.mastersSchedulable", message)
+        if inputs.spec.get("bindAddress"):
+            message = "the kubelet probes the Pod's own address on this platform; remove it"
+            yield _finding("NotSupported", "spec.bindAddress", message)
+    elif schedulable is not None:
         change = f"{_TAINT}-" if schedulable else f"{_TAINT} --overwrite"
         message = (
             f"the taint {_TAINT} of the nodes decides; "

@@ -9,17 +9,22 @@ from ..base import names
 from ..base.json_text import parse_json
 from ..model import operand_pods
 from ..model.snapshot import Snapshot
-from ..schedulerconfig.versions import Version
+from ..schedulerconfig.versions import Version, upstream_tag
 from .revision.history import Revision, read
 
 
 def operand_image(snapshot: Snapshot) -> str:
     """kube-scheduler's image: as configured, else as last installed, else as running.
 
-    A formerly configured image that never ran, because it cannot be pulled, does not count.
+    A formerly configured image that never ran, because it cannot be pulled, does not count. Where
+    the provider runs the control plane's scheduler, it is Kubernetes' own image of the API server's
+    version.
     """
     if snapshot.settings.operand_image:
         return snapshot.settings.operand_image
+    if not snapshot.platform.owns_static_pods:
+        tag = upstream_tag(snapshot.server_version)
+        return f"{snapshot.settings.operand_repository}:{tag}" if tag else ""
     history = [
         revision
         for revision in reversed(read(snapshot.config_maps, snapshot.platform.parts))

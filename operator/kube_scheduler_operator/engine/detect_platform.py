@@ -1,19 +1,30 @@
-"""Detects the platform of a cluster, once, when `--platform` does not name it.
+"""Decides the kind of cluster: by `--platform`, else as recorded in the API, else by detection.
 
 Detection needs no rights beyond the operator's own: discovery, which every client has, and lists.
-After a request that is forbidden or fails, the next one decides.
+After a request that is forbidden or fails, the next one decides. What was decided is recorded in a
+ConfigMap, so that a platform never changes by itself.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
-from ..base.names import CLUSTER
-from ..base.platform import PLATFORMS, Platform, recognize
+from ..base.names import CLUSTER, PLATFORM_RECORD
+from ..base.platform import PLATFORMS, Platform
+from ..base.recognition import (
+    NOTHING_REMEMBERED,
+    Decision,
+    NodeMarks,
+    Recognition,
+    Remembered,
+    decide,
+    recognize,
+)
 from ..kube.client import ApiClient
-from ..kube.errors import ApiError, NotFound, Unauthorized, Unavailable
-from ..kube.resource import INFRASTRUCTURES, NODES
+from ..kube.errors import ApiError, Forbidden, NotFound, Unauthorized, Unavailable
+from ..kube.resource import CONFIG_MAPS, INFRASTRUCTURES, NODES, ObjectRef
 
 AUTO: Final = "auto"
 CHOICES: Final = (AUTO, *PLATFORMS)
@@ -22,6 +33,8 @@ CHOICES: Final = (AUTO, *PLATFORMS)
 # The operator's own kinds are in the same group; these are OpenShift's only.
 _KINDS: Final = {"clusterversions", "infrastructures"}
 _CONTROL_PLANE: Final = "node-role.kubernetes.io/control-plane"
+_SOME_NODES: Final = "/api/v1/nodes?limit=20"
+"""A page of nodes: each has the marks of its distribution."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,26 +42,74 @@ class Detected:
     """The detected platform.
 
     Attributes:
-        platform: the platform.
-        reason: the evidence for it.
+        found: the platform and the evidence for it.
         unanswered: errors of requests; the result is certain without any.
     """
 
-    platform: Platform
-    reason: str
+    found: Recognition
     unanswered: tuple[str, ...] = ()
+
+    @property
+    def platform(self) -> Platform:
+        """The platform."""
+        return self.found.platform
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """The platform in use.
+
+    Attributes:
+        decision: the platform, and whether to record it.
+        unanswered: errors of requests.
+    """
+
+    decision: Decision
+    unanswered: tuple[str, ...] = ()
+
+
+async def decide_platform(api: ApiClient, chosen: Platform | None) -> Decided:
+    """Decide the platform; a chosen one that owns static Pods needs no request.
+
+    Raises:
+        Unauthorized: the API server rejects the credentials.
+        Unavailable: the API server answers no request.
+    """
+    if chosen is not None and chosen.owns_static_pods:
+        return Decided(Decision(Recognition(chosen, reason="--platform names it")))
+    detected = await detect(api)
+    remembered = await read_record(api, chosen)
+    decision = decide(chosen, detected.found, remembered)
+    return Decided(decision, detected.unanswered)
+
+
+async def read_record(api: ApiClient, chosen: Platform | None = None) -> Remembered:
+    """What was recorded; nothing if it does not exist or may not be read.
+
+    Raises:
+        ApiError: another request failed; the platform might be another one than recorded.
+    """
+    platforms = (chosen,) if chosen is not None else PLATFORMS.values()
+    for namespace in dict.fromkeys(platform.target_namespace for platform in platforms):
+        try:
+            found = await api.get(ObjectRef(CONFIG_MAPS, namespace, PLATFORM_RECORD))
+        except (NotFound, Forbidden):
+            continue
+        remembered = Remembered.of(found)
+        if remembered.platform:
+            return remembered
+    return NOTHING_REMEMBERED
 
 
 async def detect(api: ApiClient) -> Detected:
     """Detect the platform from the API server.
 
     Raises:
-        UnsupportedCluster: kube-scheduler does not run in a static Pod.
         Unauthorized: the API server rejects the credentials.
         Unavailable: the API server answers no request.
     """
     unanswered: list[str] = []
-    infrastructure, kubelets = False, list[str]()
+    infrastructure, nodes, version = False, list[NodeMarks](), ""
     try:
         infrastructure = await _has_infrastructure(api)
     except Unauthorized:
@@ -57,13 +118,25 @@ async def detect(api: ApiClient) -> Detected:
         unanswered.append(str(error))
     if not infrastructure:
         try:
-            kubelets = await _kubelets(api)
+            nodes = await _nodes(api)
+            if not any(node.control_plane for node in nodes):
+                version = await _version(api)
         except ApiError as error:
             if isinstance(error, Unauthorized) or (unanswered and isinstance(error, Unavailable)):
                 raise
             unanswered.append(str(error))
-    platform, reason = recognize(infrastructure=infrastructure, kubelets=kubelets)
-    return Detected(platform, reason, tuple(unanswered))
+    found = recognize(infrastructure=infrastructure, nodes=nodes, server_version=version)
+    if unanswered:
+        found = replace(found, certain=False)
+    return Detected(found, tuple(unanswered))
+
+
+async def _version(api: ApiClient) -> str:
+    """`gitVersion` of the API server; empty if it does not say."""
+    try:
+        return str((await api.get_path("/version")).get("gitVersion") or "")
+    except NotFound:
+        return ""
 
 
 async def _has_infrastructure(api: ApiClient) -> bool:
@@ -78,8 +151,11 @@ async def _has_infrastructure(api: ApiClient) -> bool:
     return bool(found.items)
 
 
-async def _kubelets(api: ApiClient) -> list[str]:
-    """Kubelet versions of the control-plane nodes."""
-    found = await api.list(NODES, label_selector=_CONTROL_PLANE)
-    infos = [(node.get("status") or {}).get("nodeInfo") or {} for node in found.items]
-    return [str(info.get("kubeletVersion") or "") for info in infos]
+async def _nodes(api: ApiClient) -> list[NodeMarks]:
+    """The control-plane nodes; without any, some others."""
+    found: list[Mapping[str, Any]] = list(
+        (await api.list(NODES, label_selector=_CONTROL_PLANE)).items
+    )
+    if not found:
+        found = list((await api.get_path(_SOME_NODES)).get("items") or ())
+    return [NodeMarks.of(node) for node in found]

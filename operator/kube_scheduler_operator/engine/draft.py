@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 from ..base.findings import Finding
 from ..controlplane.base_configuration import Base
 from ..controlplane.compose import Composition
+from ..controlplane.managed_scheduler import ManagedScheduler
 from ..controlplane.observe_attached import ObservedExtenders, ObservedProfiles
 from ..controlplane.revision.credentials import GatheredCredentials
 from ..controlplane.revision.revise import RevisionResult
 from ..controlplane.rollout.observe import Observation
 from ..controlplane.rollout.result import RolloutResult
 from ..extenders.agents import ControlPlaneAgents
+from ..kube.resource import ObjectRef
 from ..loadpolicy.reconcile import LoadPolicies
 from ..model.inputs import Inputs
 from ..model.plan import Action, Plan
@@ -30,6 +33,8 @@ class Draft:
 
     Attributes:
         image: the operand's image; empty if it is unknown.
+        record: the write of what was decided about the platform; empty if it is up to date.
+        managed: the SecondaryScheduler in the place of the control plane's scheduler.
         secondary: all SecondarySchedulers.
         loads: all LoadPolicies.
         pods_without_scheduler: pods whose schedulerName no scheduler serves.
@@ -53,6 +58,8 @@ class Draft:
     """
 
     image: str = ""
+    record: Mapping[ObjectRef, tuple[Action, ...]] = field(default_factory=dict)
+    managed: ManagedScheduler = field(default_factory=ManagedScheduler)
     secondary: SecondarySchedulers = field(default_factory=SecondarySchedulers)
     loads: LoadPolicies = field(default_factory=LoadPolicies)
     pods_without_scheduler: tuple[PendingPod, ...] = ()

@@ -28,6 +28,7 @@ import uvloop
 from ..base import klog, names
 from ..base.defects import contained, observe_defects
 from ..base.platform import Platform
+from ..base.recognition import Decision
 from ..base.settings import Settings
 from ..kube.client import ApiClient
 from ..kube.credentials import Credentials, find
@@ -45,7 +46,9 @@ from ..telemetry.authorize import cached, delegated
 from ..telemetry.certificate import ServingCertificate
 from ..telemetry.metrics import OperatorMetrics
 from ..telemetry.server import TelemetryServer
+from .detect_platform import read_record
 from .executor import Executor
+from .followed_version import FollowedVersion
 from .former_operator import replace_former_operator
 from .handlers import registry
 from .intake import Intake
@@ -74,6 +77,7 @@ class OperatorOptions:
         kubeconfig: path; None: the first of $KUBECONFIG, in-cluster and ~/.kube/config.
         platform: the kind of cluster.
         settings: see Settings.
+        decision: how the platform was decided; None if `--platform` names one with static pods.
         host: address of the HTTPS server.
         port: port of the HTTPS server; 0 lets the system choose.
         tls_cert_file: serving certificate; None: a self-signed one.
@@ -83,6 +87,7 @@ class OperatorOptions:
     kubeconfig: str | None
     platform: Platform
     settings: Settings
+    decision: Decision | None = None
     host: str = "0.0.0.0"
     port: int = 8443
     tls_cert_file: Path | None = None
@@ -121,7 +126,7 @@ class Operator:
         self._executor: Executor | None = None
         self._recorder: EventRecorder | None = None
         self._log_level = ""
-        self._server_version = ""
+        self._version = FollowedVersion()
         self._failing = ""
         self._reconciled_at: float | None = None
         self._succeeded_at: float | None = None
@@ -268,11 +273,14 @@ class Operator:
         replaced = replace_former_operator(api, self._platform, recorder)
         if not await _or_stop(stop, replaced):
             return
+        if not await _or_stop(stop, self._recall_version(api, stop)):
+            return
         executor = Executor(api, self._store, recorder)
         self._executor, self._recorder = executor, recorder
         self._queue.add(_KEY)  # for objects listed before this process led
         reconciling = asyncio.create_task(self._run_queue(executor, recorder), name="reconcile")
         polling = asyncio.create_task(self._poller.run(api), name="polling")
+        following = asyncio.create_task(self._follow_version(api, stop), name="version")
         stopped = asyncio.create_task(stop.wait(), name="stop")
         try:
             await asyncio.wait(
@@ -286,6 +294,7 @@ class Operator:
             self._throttle.release()
             stopped.cancel()
             polling.cancel()
+            following.cancel()
         await reconciling
         if watching.done():
             watching.result()  # raises the error that ended it, if any
@@ -294,7 +303,7 @@ class Operator:
         """Read the server's version and the uid of the operator's Deployment, which is returned."""
         uid = asyncio.create_task(_deployment_uid(api, self._platform))
         try:
-            self._server_version = await self._read_version(api, stop)
+            self._version.observe(await self._read_version(api, stop), time.monotonic())
             return await uid
         finally:
             uid.cancel()
@@ -307,6 +316,34 @@ class Operator:
                 log.warning("Cannot read the API server's version, will retry: %s", error)
                 await _or_stop(stop, asyncio.sleep(2.0))
         return ""
+
+    async def _recall_version(self, api: ApiClient, stop: asyncio.Event) -> None:
+        """Continue from the version that the last leader followed.
+
+        A standby has read the version when it started, which may have been before an upgrade.
+        """
+        while not self._platform.owns_static_pods and not stop.is_set():
+            try:
+                remembered = await read_record(api, self._platform)
+            except KubeError as error:
+                log.warning("Cannot read the record of the platform, will retry: %s", error)
+                await _or_stop(stop, asyncio.sleep(2.0))
+                continue
+            version = FollowedVersion(remembered.version, self._options.settings.upgrade_delay)
+            version.observe(await self._read_version(api, stop), time.monotonic())
+            self._version = version
+            return
+
+    async def _follow_version(self, api: ApiClient, stop: asyncio.Event) -> None:
+        """Follow the provider's upgrades of the control plane, where images follow its version."""
+        while not stop.is_set() and not self._platform.owns_static_pods:
+            await _or_stop(stop, asyncio.sleep(self._version.interval))
+            if self._version.observe(await self._read_version(api, stop), time.monotonic()):
+                log.info(
+                    "The API server's version changed",
+                    extra=klog.kv(followed=self._version.text, newer=self._version.newer),
+                )
+                self._wake(urgent=False)
 
     def _listed(self, stream: Stream) -> None:
         """Note a listed stream; once all are listed, an absent object does not exist."""
@@ -382,7 +419,9 @@ class Operator:
             self._store,
             self._platform,
             self._options.settings,
-            server_version=self._server_version,
+            decision=self._options.decision,
+            server_version=self._version.text,
+            newer_version=self._version.newer,
             lease_seen=self._intake.lease_seen,
             node_left=self._intake.node_left,
             answered_since=self._elector.answered_since if self._elector else None,

@@ -25,6 +25,7 @@ from .draft import Draft, MissingResultError, result_of
 Step = Callable[[Snapshot, Draft], Draft]
 
 EVERYWHERE: Final[tuple[Step, ...]] = (
+    steps.record_platform,
     steps.find_image,
     steps.reconcile_secondary_schedulers,
     steps.reconcile_load_policies,
@@ -53,7 +54,27 @@ STEPS: Final[Mapping[str, tuple[Step, ...]]] = {
 """The steps by KubeScheduler's `spec.managementState`; "" if there is no KubeScheduler."""
 
 
+WITHOUT_STATIC_PODS: Final[Mapping[str, tuple[Step, ...]]] = {
+    "Managed": (
+        steps.record_platform,
+        steps.find_image,
+        steps.observe_settings,  # default configuration, overrides, flags
+        steps.compose_managed,  # the effective configuration, validated
+        steps.replace_refused_settings,  # by those that it was written with last
+        steps.request_scheduler,  # a SecondaryScheduler has it
+        steps.reconcile_attached_schedulers,  # with the SchedulerProfiles of the control plane
+        steps.reconcile_load_policies,
+        steps.diagnose,
+        steps.report_schedulers,  # conditions, statuses, ClusterOperator
+    ),
+    "Removed": (*EVERYWHERE, steps.remove_managed),
+    "Unmanaged": (steps.report_unmanaged,),
+    "": (*EVERYWHERE, steps.report_missing),
+}
+"""The same where the provider runs the control plane's scheduler."""
+
 FAILURES: Final[Mapping[Step, tuple[str, bool]]] = {
+    steps.record_platform: (names.CONFIG_OBSERVATION_DEGRADED, False),
     steps.find_image: (names.TARGET_CONFIG_DEGRADED, True),
     steps.reconcile_secondary_schedulers: (names.SECONDARY_DEGRADED, False),
     steps.reconcile_load_policies: (names.LOAD_POLICIES_DEGRADED, False),
@@ -63,6 +84,10 @@ FAILURES: Final[Mapping[Step, tuple[str, bool]]] = {
     steps.validate_profiles: (names.SCHEDULER_PROFILES_DEGRADED, True),
     steps.compose: (names.TARGET_CONFIG_DEGRADED, True),
     steps.replace_refused_settings: (names.TARGET_CONFIG_DEGRADED, True),
+    steps.observe_settings: (names.CONFIG_OBSERVATION_DEGRADED, True),
+    steps.compose_managed: (names.TARGET_CONFIG_DEGRADED, True),
+    steps.request_scheduler: (names.TARGET_CONFIG_DEGRADED, False),
+    steps.reconcile_attached_schedulers: (names.SECONDARY_DEGRADED, False),
     steps.run_agents: (names.SCHEDULER_EXTENDERS_DEGRADED, False),
     steps.write_observed_config: (names.CONFIG_OBSERVATION_DEGRADED, False),
     steps.revise: (names.REVISION_DEGRADED, False),
@@ -77,7 +102,8 @@ def reconcile(snapshot: Snapshot) -> Plan:
     """The plan for the cluster that `snapshot` shows."""
     snapshot = bounded_snapshot(snapshot)
     draft = Draft()
-    for step in STEPS[_management_state(snapshot)]:
+    chosen = STEPS if snapshot.platform.owns_static_pods else WITHOUT_STATIC_PODS
+    for step in chosen[_management_state(snapshot)]:
         draft = _contained(step, snapshot, draft)
         if draft.plan is not None:
             break
@@ -86,7 +112,12 @@ def reconcile(snapshot: Snapshot) -> Plan:
     plan, secondary, loads = result_of(draft.plan), draft.secondary, draft.loads
     return replace(
         plan,
-        write_sets={**secondary.write_sets, **loads.write_sets, **plan.write_sets},
+        write_sets={
+            **draft.record,  # first: what schedulers follow is on record before they do
+            **secondary.write_sets,
+            **loads.write_sets,
+            **plan.write_sets,
+        },
         pods_without_scheduler=draft.pods_without_scheduler,
         served=draft.served,
         failures=tuple(finding.message for finding in draft.failures),

@@ -9,6 +9,7 @@ from typing import Any
 from ..base import names
 from ..base.objects import NamespacedName, Object, label
 from ..base.platform import AUTHENTICATION_NAMESPACE, Platform
+from ..base.recognition import Decision
 from ..base.settings import Settings
 from ..kube import resource as kinds
 from ..kube.resource import ObjectRef, Resource
@@ -45,6 +46,8 @@ def take_snapshot(
     futile_writes: tuple[FutileWrite, ...] = (),
     restored_at: datetime | None = None,
     clocks: Mapping[str, timedelta] | None = None,
+    decision: Decision | None = None,
+    newer_version: str = "",
 ) -> Snapshot:
     """One immutable view of the cluster for a reconcile.
 
@@ -55,14 +58,14 @@ def take_snapshot(
     target = platform.target_namespace
     source = platform.credentials.namespace if platform.credentials else ""
     users = platform.config_namespace
-    pods = view.list(
-        kinds.PODS, platform.operand_namespace, labels=dict(platform.static_pod_labels)
-    )
+    pods = _operand_pods(view, platform)
     return Snapshot(
         now=now,
         platform=platform,
         settings=settings,
+        decision=decision,
         server_version=server_version,
+        newer_version=newer_version,
         scheduler=view.get(kinds.SCHEDULERS, names.CLUSTER),
         kubescheduler=view.get(kinds.KUBE_SCHEDULERS, names.CLUSTER),
         cluster_operator=view.get(kinds.CLUSTER_OPERATORS, names.CLUSTEROPERATOR),
@@ -117,6 +120,14 @@ def take_snapshot(
         agents=_agents(view, target),
         loads=_loads(view, target, served=kinds.LOAD_POLICIES not in missing_kinds),
     )
+
+
+def _operand_pods(view: StoreView, platform: Platform) -> tuple[Object, ...]:
+    """The static pods of the control plane's scheduler."""
+    if not platform.owns_static_pods:
+        return ()
+    labels = dict(platform.static_pod_labels)
+    return view.list(kinds.PODS, platform.operand_namespace, labels=labels)
 
 
 class _ByOneClock(StoreView):

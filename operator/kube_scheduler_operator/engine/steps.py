@@ -16,6 +16,7 @@ from ..base import names
 from ..base.findings import Finding
 from ..base.json_text import exceeds_depth
 from ..base.limits import DEPTH
+from ..base.objects import Object
 from ..controlplane import desired
 from ..controlplane.accepted_settings import (
     AcceptedSettings,
@@ -37,8 +38,26 @@ from ..controlplane.conditions import (
     revision_conditions,
     rollout_conditions,
 )
-from ..controlplane.observe_attached import observe_extenders, observe_profiles
+from ..controlplane.managed_scheduler import (
+    Permitted,
+    accepted_by,
+    is_ours,
+    managed_scheduler,
+    remove_scheduler,
+)
+from ..controlplane.managed_status import (
+    managed_status,
+    platform_condition,
+    scheduler_conditions,
+)
+from ..controlplane.observe_attached import (
+    ObservedExtenders,
+    ObservedProfiles,
+    observe_extenders,
+    observe_profiles,
+)
 from ..controlplane.operand_image import operand_image, operand_version
+from ..controlplane.platform_record import keep_record
 from ..controlplane.policy_config_map import mirror_policy
 from ..controlplane.revision.content import RevisionContent
 from ..controlplane.revision.credentials import gather_credentials
@@ -60,31 +79,44 @@ from ..diagnostics import unknown_scheduler_names, unmanaged_schedulers, writes
 from ..extenders.agents import control_plane_agents, removed_agents
 from ..extenders.attribution import attribute_extenders
 from ..extenders.status import report_extenders
-from ..extenders.validate import ExtenderResult
+from ..extenders.validate import ExtenderResult, unattached_extenders
 from ..kube.resource import (
     CONFIG_MAPS,
     KUBE_SCHEDULERS,
     NETWORK_POLICIES,
     SCHEDULER_EXTENDERS,
     SCHEDULER_PROFILES,
+    SECONDARY_SCHEDULERS,
     SERVICE_ACCOUNTS,
 )
 from ..loadpolicy.reconcile import load_policies
 from ..model.apply import apply
-from ..model.attachment import PROFILE, rejection_findings
+from ..model.attachment import CONTROL_PLANE, PROFILE, rejection_findings
 from ..model.limits import OVERRIDES
-from ..model.plan import Action, Event, Plan, Replace, soonest
+from ..model.plan import Action, Delete, Event, Plan, Replace, soonest
+from ..model.redirect import as_written, redirected, renaming_note
 from ..model.snapshot import Snapshot
 from ..profiles.attribution import attribute
 from ..profiles.status import report_profiles
-from ..profiles.validate import ProfileResult
+from ..profiles.validate import ProfileResult, unattached_profiles
+from ..schedulerconfig.schema import DEFAULT_SCHEDULER
+from ..secondary.compose import CONNECTION, RESERVED, SETTINGS
 from ..secondary.reconcile import secondary_schedulers
 from ..status.accepted import forget
-from ..status.conditions import Condition, merge_conditions
+from ..status.conditions import Condition, merge_conditions, problem_condition
 from ..status.scheduler_lease import control_plane_lease
 from .draft import Draft, result_of
 
 STATUS_REFUSED: Final = "StatusRefused"
+
+
+def record_platform(snapshot: Snapshot, draft: Draft) -> Draft:
+    """Record what was decided about the platform, in a write set of its own."""
+    if snapshot.spec.get("managementState") == "Removed":
+        return draft  # it is deleted with everything else
+    writes = keep_record(snapshot)
+    ref = CONFIG_MAPS.named(names.PLATFORM_RECORD, snapshot.platform.target_namespace)
+    return replace(draft, record={ref: writes} if writes else {})
 
 
 def find_image(snapshot: Snapshot, draft: Draft) -> Draft:
@@ -112,6 +144,7 @@ def diagnose(snapshot: Snapshot, draft: Draft) -> Draft:
     found = (
         unknown_scheduler_names.condition(pods),
         unmanaged_schedulers.condition(unmanaged_schedulers.unmanaged(snapshot, served)),
+        *platform_condition(snapshot),
         *_api_conditions(snapshot),
     )
     return replace(draft, pods_without_scheduler=pods, served=frozenset(served), diagnoses=found)
@@ -177,7 +210,11 @@ def replace_refused_settings(snapshot: Snapshot, draft: Draft) -> Draft:
     errors = blocking_findings(composition)
     if not errors:
         return draft
-    accepted = accepted_settings(snapshot, observe_pods(snapshot).disks)
+    accepted = (
+        accepted_settings(snapshot, observe_pods(snapshot).disks)
+        if snapshot.platform.owns_static_pods
+        else accepted_by(snapshot)
+    )
     if accepted is None:
         return draft
     image = draft.image
@@ -341,6 +378,140 @@ def report(snapshot: Snapshot, draft: Draft) -> Draft:
         write_sets=draft.agents.write_sets,
     )
     return replace(draft, plan=plan)
+
+
+# --- where the provider runs the control plane's scheduler ----------------------------------------
+
+
+def observe_settings(snapshot: Snapshot, draft: Draft) -> Draft:
+    """Read what Scheduler and KubeScheduler set; other objects are attached later."""
+    inputs = replace(
+        desired.inputs_of(snapshot, draft.image), scheduler_profiles=(), scheduler_extenders=()
+    )
+    return replace(draft, inputs=inputs, base=base_configuration(inputs))
+
+
+def compose_managed(snapshot: Snapshot, draft: Draft) -> Draft:
+    """Compose and validate what Scheduler and KubeScheduler set, without other objects."""
+    del snapshot  # it is in the inputs
+    composition = combine(result_of(draft.base), ObservedExtenders(), ObservedProfiles())
+    image = desired.image_findings(draft.image, static_pods=False)
+    findings = (*draft.failures, *composition.findings, *image)
+    return replace(draft, composition=composition, findings=findings)
+
+
+def request_scheduler(snapshot: Snapshot, draft: Draft) -> Draft:
+    """Keep the SecondaryScheduler that has these settings."""
+    permitted = Permitted(SETTINGS, CONNECTION, RESERVED)
+    base, composition = result_of(draft.base), result_of(draft.composition)
+    inputs = result_of(draft.inputs)
+    scheduler, kubescheduler = inputs.scheduler, inputs.kubescheduler
+    effective = replace(snapshot, scheduler=scheduler, kubescheduler=kubescheduler)
+    managed = managed_scheduler(effective, base, composition, permitted)
+    return replace(draft, managed=managed, findings=(*draft.findings, *managed.findings))
+
+
+def reconcile_attached_schedulers(snapshot: Snapshot, draft: Draft) -> Draft:
+    """Reconcile SecondarySchedulers, with the control plane's objects attached to one of them."""
+    name = snapshot.settings.managed_scheduler
+    moved = snapshot
+    if not draft.managed.foreign:
+        moved = replace(
+            snapshot,
+            scheduler_profiles=redirected(snapshot.scheduler_profiles, name, DEFAULT_SCHEDULER),
+            scheduler_extenders=redirected(snapshot.scheduler_extenders, name),
+        )
+    found = secondary_schedulers(moved, draft.image, partial(operand_version, snapshot))
+    known = frozenset({CONTROL_PLANE, name, *snapshot.secondaries.schedulers})
+    profiles, extenders = snapshot.scheduler_profiles or {}, snapshot.scheduler_extenders or {}
+    results = (
+        *found.results,
+        *unattached_profiles((moved.scheduler_profiles or {}).values(), known),
+    )
+    others = unattached_extenders((moved.scheduler_extenders or {}).values(), known)
+    write_sets = dict(found.write_sets)
+    if draft.managed.action is not None:
+        # Its spec is written first; the next reconcile continues with that.
+        write_sets.pop(SECONDARY_SCHEDULERS.named(name), None)
+    secondary = replace(
+        found,
+        write_sets=write_sets,
+        results=tuple(_as_written(result, profiles, name) for result in results),
+        extenders=tuple(as_written(result, extenders) for result in (*found.extenders, *others)),
+    )
+    rejected = (f for result in (*results, *others) for f in rejection_findings(result))
+    return replace(draft, secondary=secondary, findings=(*draft.findings, *rejected))
+
+
+def _as_written(
+    result: ProfileResult, profiles: Mapping[str, Object], scheduler: str
+) -> ProfileResult:
+    """The result with the profile as users wrote it, and a note if it has another name here."""
+    written = as_written(result, profiles)
+    if written.spec is None or written.scheduler_name != DEFAULT_SCHEDULER:
+        return written
+    if result.scheduler_name != scheduler:
+        return written
+    note = renaming_note(result.name, DEFAULT_SCHEDULER, scheduler)
+    return replace(written, serves=scheduler, warnings=(*written.warnings, note))
+
+
+def report_schedulers(snapshot: Snapshot, draft: Draft) -> Draft:
+    """Conditions and statuses, and the order of all writes."""
+    errors = [("SyncError", snapshot.last_error)] if snapshot.last_error else []
+    conditions = (
+        *from_findings(draft.findings),
+        problem_condition(names.INSTALLER_DEGRADED, errors),
+        *scheduler_conditions(snapshot),
+        *draft.secondary.conditions,
+        *draft.diagnoses,
+        *draft.loads.conditions,
+        *failure_conditions(
+            draft.failures, (names.SECONDARY_DEGRADED, names.LOAD_POLICIES_DEGRADED)
+        ),
+    )
+    status = managed_status(snapshot, conditions)
+    cluster_operator = report_cluster_operator(snapshot, status["conditions"])
+    work = (draft.managed.action,) if draft.managed.action is not None else ()
+    error = write_error(snapshot, conditions)
+    actions = (*error, *work) if error else (*work, *write_status(snapshot, status))
+    reports = _object_reports(snapshot, draft, (), ())
+    plan = Plan(actions, (*cluster_operator.reports, *reports), cluster_operator.requeue_after)
+    return replace(draft, plan=plan)
+
+
+def remove_managed(snapshot: Snapshot, draft: Draft) -> Draft:
+    """Delete the SecondaryScheduler that the operator made, then its record."""
+    name = snapshot.settings.managed_scheduler
+    found = snapshot.secondaries.schedulers.get(name)
+    left = found is not None and is_ours(found)
+    records = snapshot.config_maps.get(names.PLATFORM_RECORD)
+    work = remove_scheduler(snapshot)
+    if not left and records is not None:
+        work = (Delete(CONFIG_MAPS, records),)
+    progress = (
+        f'SecondaryScheduler "{name}" is being deleted' if left else "all schedulers are removed"
+    )
+    moving = Condition(names.SCHEDULERS_PROGRESSING, "True", "Removing", progress)
+    removed = Condition(names.SCHEDULERS_PROGRESSING, "False", "Removed", progress)
+    conditions = (moving if left else removed, *_api_conditions(snapshot))
+    status = managed_status(snapshot, conditions)
+    cluster_operator = report_cluster_operator(snapshot, status["conditions"], progress)
+    forgotten: tuple[Action, ...] = ()
+    if not left:
+        forgotten = (
+            *forget(SCHEDULER_PROFILES, snapshot.scheduler_profiles or {}),
+            *forget(SCHEDULER_EXTENDERS, snapshot.scheduler_extenders or {}),
+        )
+    plan = Plan(
+        (*work, *write_status(snapshot, status)),
+        (*cluster_operator.reports, *forgotten),
+        cluster_operator.requeue_after,
+    )
+    return replace(draft, plan=plan)
+
+
+# --------------------------------------------------------------------------------------------------
 
 
 def report_failures(snapshot: Snapshot, draft: Draft) -> Draft:

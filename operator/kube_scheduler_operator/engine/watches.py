@@ -40,30 +40,9 @@ def watches(platform: Platform, secondary: Sequence[str] | None = None) -> tuple
     """
     namespaces = platform.secondary_namespaces(secondary)
     target = platform.target_namespace
-    operand = ",".join(f"{key}={value}" for key, value in platform.static_pod_labels)
-    lease = f"metadata.name={platform.operand_lease_name}"
-    pods = _pods_in_target(platform, secondaries=target in namespaces)
-    specs = [
-        WatchSpec(kinds.SCHEDULERS),
-        WatchSpec(kinds.KUBE_SCHEDULERS),
-        WatchSpec(kinds.SCHEDULER_PROFILES, optional=True),
-        WatchSpec(kinds.SCHEDULER_EXTENDERS, optional=True),
-        WatchSpec(kinds.CLUSTER_OPERATORS, field_selector=f"metadata.name={names.CLUSTEROPERATOR}"),
-        _control_plane_nodes(platform),
-        WatchSpec(kinds.CONFIG_MAPS, target, label_selector=_MANAGED),
-        WatchSpec(kinds.SERVICE_ACCOUNTS, target, label_selector=_MANAGED),
-        WatchSpec(kinds.DISRUPTION_BUDGETS, target, label_selector=_MANAGED),
-        WatchSpec(kinds.DAEMON_SETS, target, label_selector=_MANAGED),
-        WatchSpec(kinds.PODS, target, label_selector=pods),
-    ]
-    if platform.operand_namespace != target:
-        if platform.operand_namespace in namespaces:
-            operand = f"component in ({names.OPERAND},{names.SECONDARY})"
-        specs.append(WatchSpec(kinds.PODS, platform.operand_namespace, label_selector=operand))
-    if platform.operand_lease_namespace not in namespaces:
-        specs.append(
-            WatchSpec(kinds.LEASES, platform.operand_lease_namespace, field_selector=lease)
-        )
+    specs = list(_shared_watches(target))
+    if platform.owns_static_pods:
+        specs += _static_pod_watches(platform, namespaces)
     if platform.client_certificates and AUTHENTICATION_NAMESPACE not in namespaces:
         client_ca = f"metadata.name={names.CLIENT_CA}"
         specs.append(
@@ -98,6 +77,36 @@ def watches(platform: Platform, secondary: Sequence[str] | None = None) -> tuple
             WatchSpec(kinds.SECRETS, credentials.namespace, field_selector=certificate),
         ]
     return tuple(specs)
+
+
+def _shared_watches(target: str) -> Iterator[WatchSpec]:
+    """What the operator watches on every platform."""
+    yield WatchSpec(kinds.SCHEDULERS)
+    yield WatchSpec(kinds.KUBE_SCHEDULERS)
+    yield WatchSpec(kinds.SCHEDULER_PROFILES, optional=True)
+    yield WatchSpec(kinds.SCHEDULER_EXTENDERS, optional=True)
+    yield WatchSpec(
+        kinds.CLUSTER_OPERATORS, field_selector=f"metadata.name={names.CLUSTEROPERATOR}"
+    )
+    yield WatchSpec(kinds.CONFIG_MAPS, target, label_selector=_MANAGED)
+
+
+def _static_pod_watches(platform: Platform, namespaces: Sequence[str]) -> Iterator[WatchSpec]:
+    """The control plane's schedulers, their nodes, and the pods that install and guard them."""
+    target = platform.target_namespace
+    yield _control_plane_nodes(platform)
+    for resource in (kinds.SERVICE_ACCOUNTS, kinds.DISRUPTION_BUDGETS, kinds.DAEMON_SETS):
+        yield WatchSpec(resource, target, label_selector=_MANAGED)
+    pods = _pods_in_target(platform, secondaries=target in namespaces)
+    yield WatchSpec(kinds.PODS, target, label_selector=pods)
+    operand = ",".join(f"{key}={value}" for key, value in platform.static_pod_labels)
+    if platform.operand_namespace != target:
+        if platform.operand_namespace in namespaces:
+            operand = f"component in ({names.OPERAND},{names.SECONDARY})"
+        yield WatchSpec(kinds.PODS, platform.operand_namespace, label_selector=operand)
+    lease = f"metadata.name={platform.operand_lease_name}"
+    if platform.operand_lease_namespace not in namespaces:
+        yield WatchSpec(kinds.LEASES, platform.operand_lease_namespace, field_selector=lease)
 
 
 def _control_plane_nodes(platform: Platform) -> WatchSpec:

@@ -13,6 +13,7 @@ from enum import Enum
 
 from ..base.objects import NamespacedName, Object
 from ..base.platform import Platform
+from ..base.recognition import Decision
 from ..base.settings import Settings
 from ..base.times import ALWAYS
 from ..kube.resource import ObjectRef, Resource
@@ -117,7 +118,9 @@ class Snapshot:
         now: wall clock, UTC.
         platform: the kind of cluster.
         settings: the operator's own settings.
+        decision: how the platform was decided; None if `--platform` names one with static pods.
         server_version: `gitVersion` of the API server.
+        newer_version: a newer one that API servers report, until all do; empty without one.
         scheduler: Scheduler "cluster", if there is one.
         kubescheduler: KubeScheduler "cluster", if there is one.
         cluster_operator: ClusterOperator "kube-scheduler", if there is one.
@@ -159,7 +162,9 @@ class Snapshot:
     now: datetime
     platform: Platform
     settings: Settings
+    decision: Decision | None = None
     server_version: str = ""
+    newer_version: str = ""
     scheduler: Object | None = None
     kubescheduler: Object | None = None
     cluster_operator: Object | None = None

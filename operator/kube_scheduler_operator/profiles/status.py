@@ -45,7 +45,7 @@ def profile_status(obj: Object, result: ProfileResult, now: datetime) -> dict[st
     status = remembered(before, generation, result.spec if result.accepted else None)
     if result.spec is not None:
         name = result.spec.get("schedulerName") or obj["metadata"]["name"]
-        status["schedulerName"] = name
+        status["schedulerName"] = result.serves or name
     if table := plugin_table(result):
         status["plugins"] = table
     owner = f"SchedulerProfile/{result.name} "

@@ -46,16 +46,18 @@ class ProfileResult(ValidationResult):
 
     Attributes:
         points: the plugins of the version in use, per extension point and in order.
+        serves: the schedulerName that it serves instead of its own; empty: its own.
     """
 
     points: Mapping[str, tuple[PluginEntry, ...]] = field(default_factory=dict)
+    serves: str = ""
 
     @property
     def scheduler_name(self) -> str:
         """The schedulerName of the version in use; empty if no version is."""
         if self.spec is None:
             return ""
-        return ProfileVersion(self.name, self.root, self.spec).scheduler_name
+        return self.serves or ProfileVersion(self.name, self.root, self.spec).scheduler_name
 
 
 def validate_profiles(

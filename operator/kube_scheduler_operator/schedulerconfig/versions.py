@@ -49,3 +49,15 @@ class Version:
 
     def __str__(self) -> str:
         return f"v{self.major}.{self.minor}.{self.patch}"
+
+
+_RELEASE: Final = re.compile(r"v\d+\.\d+\.\d+(?:-(?:alpha|beta|rc)\.\d+(?![0-9A-Za-z.]))?")
+
+
+def upstream_tag(git_version: str) -> str:
+    """The tag of Kubernetes' own images for a version with a vendor's suffix; empty without one.
+
+    `v1.35.4-eks-113cf36`, `v1.35.4-gke.1080000` and `v1.35.4+k3s1` are all `v1.35.4`.
+    """
+    match = _RELEASE.match(git_version.strip())
+    return match[0] if match else ""

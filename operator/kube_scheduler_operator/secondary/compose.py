@@ -52,7 +52,7 @@ SETTINGS: Final = (
 """The fields of KubeSchedulerConfiguration that `spec.config` may set."""
 
 _TIMINGS: Final = ("leaseDuration", "renewDeadline", "retryPeriod")
-_CONNECTION: Final = ("acceptContentTypes", "burst", "contentType", "qps")
+CONNECTION: Final = ("acceptContentTypes", "burst", "contentType", "qps")
 
 RESERVED: Final[Mapping[str, str]] = {
     "authentication-kubeconfig": "the scheduler uses its ServiceAccount",
@@ -174,7 +174,7 @@ def _config(request: SchedulerRequest, profiles: Sequence[Mapping[str, Any]]) ->
         # A single profile may omit its schedulerName, whose default is default-scheduler.
         first = {**first, "schedulerName": first.get("schedulerName") or request.name}
     if "clientConnection" in settings:
-        settings["clientConnection"] = _part(settings["clientConnection"], _CONNECTION)
+        settings["clientConnection"] = _part(settings["clientConnection"], CONNECTION)
     election = _part(settings.get("leaderElection") or {}, _TIMINGS)
     config: dict[str, Any] = without_nulls(
         {

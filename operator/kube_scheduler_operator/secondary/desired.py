@@ -87,9 +87,14 @@ def _want(
     stock = is_stock(request, operand)
     composition = compose(request, platform, version, stock=stock, profiles=profiles)
     if not image:
+        why = (
+            "no Pod of the control plane's scheduler is visible"
+            if platform.owns_static_pods
+            else "the API server's version is not a release of Kubernetes"
+        )
         message = (
-            "the default image is unknown, because no Pod of the control plane's scheduler is "
-            "visible; set spec.image here, or OPERAND_IMAGE on the operator's Deployment"
+            f"the default image is unknown, because {why}; set spec.image here, or OPERAND_IMAGE "
+            "on the operator's Deployment"
         )
         missing = Finding(names.DEGRADED, "NoOperandImage", "spec.image", message, blocking=True)
         findings = (*composition.findings, missing)

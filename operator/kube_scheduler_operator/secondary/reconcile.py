@@ -5,7 +5,8 @@ An error in one, even a defect of the operator, stops neither the others nor the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
@@ -25,6 +26,7 @@ from ..model.plan import Action, soonest
 from ..model.snapshot import Snapshot
 from ..profiles.attribution import attribute
 from ..profiles.validate import ProfileResult
+from ..schedulerconfig.version_skew import version_skew
 from ..schedulerconfig.versions import Version
 from ..status.conditions import Condition
 from ..status.object_status import ObjectPlan, defect, objects_condition
@@ -35,6 +37,7 @@ from .desired import (
     DesiredScheduler,
     OperandDefaults,
     desired_scheduler,
+    is_stock,
     name_profiles_in,
     target_of,
 )
@@ -117,6 +120,8 @@ def secondary_schedulers(
                 request, image, settings.allowed_images, settings.agent_images
             )
             further += different_filters(name, desired.composition, filters)
+            if is_stock(request, operand):
+                further += _skew(snapshot, version)
             if not any(finding.reason == NOT_ALLOWED for finding in further):
                 running = _running(obj) if beyond else ()
                 claims = dict.fromkeys((*desired.composition.scheduler_names, *running))
@@ -221,6 +226,19 @@ def _place(snapshot: Snapshot, desired: DesiredScheduler) -> list[Finding]:
         f"secondarySchedulers.namespaces), or create this object in {' or '.join(allowed)}"
     )
     return [Finding(names.DEGRADED, NOT_ALLOWED, "spec.namespace", message, blocking=True)]
+
+
+def _skew(snapshot: Snapshot, version: Version) -> Iterator[Finding]:
+    """The warning about a version that the API server's does not support.
+
+    Elsewhere the default is the version of the control plane's scheduler.
+    """
+    if snapshot.platform.owns_static_pods:
+        return
+    with suppress(ValueError):
+        problem = version_skew(version, Version.parse(snapshot.server_version))
+        if problem:
+            yield Finding(names.WARNINGS, "VersionSkew", "spec.image", problem, blocking=False)
 
 
 def _conflicts(desired: DesiredScheduler, served: Mapping[str, str]) -> list[Finding]:

@@ -72,7 +72,7 @@ async def test_history_without_the_operator_reports_it(cluster: Cluster) -> None
 async def test_a_missing_right_is_named(cluster: Cluster) -> None:
     cluster.kubescheduler({"a": 1})
     output = 'configmaps is forbidden: User "u" cannot list resource "configmaps"'
-    cluster.api.fail(403, path="/configmaps", reason="Forbidden", message=output)
+    cluster.api.fail(403, path="/configmaps", times=None, reason="Forbidden", message=output)
     done = await cluster.run("history")
     assert done.code == 1
     assert done.err == (

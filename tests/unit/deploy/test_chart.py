@@ -18,7 +18,7 @@ import yaml
 from kube_scheduler_operator import __version__
 from kube_scheduler_operator.__main__ import COMMANDS, _parser
 from kube_scheduler_operator.base import assets, names
-from kube_scheduler_operator.base.platform import KUBEADM, PLATFORMS, RKE2
+from kube_scheduler_operator.base.platform import KUBEADM, MANAGED, PLATFORMS, RKE2
 
 from .conftest import CHART, Helm
 from .overlays import DEPLOY, Object, build
@@ -110,7 +110,7 @@ def pod(workload: Object) -> Object:
     return spec
 
 
-@pytest.mark.parametrize("platform", [KUBEADM.name, RKE2.name])
+@pytest.mark.parametrize("platform", [KUBEADM.name, RKE2.name, MANAGED.name])
 def test_it_installs_the_objects_of_the_overlay(platform: str, helm: Helm) -> None:
     rendered = installed(template(helm, f"platform={platform}"))
     assert comparable(rendered) == comparable(build(DEPLOY / platform))
@@ -178,7 +178,24 @@ def test_every_value_takes_effect(helm: Helm) -> None:
     assert not selected <= job["spec"]["template"]["metadata"]["labels"].items()
 
 
-@pytest.mark.parametrize("values", [(), EVERYTHING, ("platform=rke2",)])
+def test_the_managed_schedulers_name_is_in_the_settings_and_in_the_rights(helm: Helm) -> None:
+    values = ("platform=managed", "managedScheduler=packer", "operandRepository=mirror.example/ks")
+    objects = installed(template(helm, *values))
+    (container,) = pod(one(objects, "Deployment"))["containers"]
+    env = {e["name"]: e.get("value") for e in container["env"]}
+    assert env["MANAGED_SCHEDULER"] == "packer"
+    assert env["OPERAND_REPOSITORY"] == "mirror.example/ks"
+    named = [
+        rule["verbs"]
+        for obj in objects
+        if obj["kind"] == "ClusterRole" and obj["metadata"]["name"] == names.PROGRAM
+        for rule in obj["rules"]
+        if rule.get("resourceNames") == ["packer"]
+    ]
+    assert named == [["update", "delete"]]
+
+
+@pytest.mark.parametrize("values", [(), EVERYTHING, ("platform=rke2",), ("platform=managed",)])
 def test_helm_lint_reports_nothing(values: tuple[str, ...], helm: Helm) -> None:
     done = helm("lint", "--strict", options=setting(values))
     assert done.returncode == 0, done.stdout
@@ -276,7 +293,7 @@ class TestUninstall:
         }
         assert weights.pop("Job") > max(weights.values())
 
-    @pytest.mark.parametrize("platform", [KUBEADM.name, RKE2.name])
+    @pytest.mark.parametrize("platform", [KUBEADM.name, RKE2.name, MANAGED.name])
     def test_it_runs_the_program_for_its_platform(self, platform: str, helm: Helm) -> None:
         job = one(template(helm, f"platform={platform}", "uninstall.timeout=99"), "Job")
         (container,) = pod(job)["containers"]

@@ -13,11 +13,13 @@ from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import (
     AUTHENTICATION_NAMESPACE,
     KUBEADM,
+    MANAGED,
     OPENSHIFT,
     PLATFORMS,
     RKE2,
     Platform,
 )
+from kube_scheduler_operator.base.settings import Settings
 from kube_scheduler_operator.controlplane import node_pods as pods
 from kube_scheduler_operator.controlplane.target_config_maps import network_policies
 from kube_scheduler_operator.engine.watches import watches
@@ -25,7 +27,7 @@ from kube_scheduler_operator.kube.resource import WatchSpec
 from kube_scheduler_operator.programs.node.cert_syncer import SecretRef
 from kube_scheduler_operator.secondary.compose import PORT
 from kube_scheduler_operator.secondary.objects import _objects
-from kube_scheduler_operator.secondary.request import SchedulerRequest
+from kube_scheduler_operator.secondary.request import PRIORITY_CLASS, SchedulerRequest
 from kube_scheduler_operator.telemetry.operator_config import parse_serving_info
 
 from .overlays import DEPLOY, Object, build
@@ -35,6 +37,11 @@ ALL_WRITES = {"create", "update", "delete"}
 
 each_platform = pytest.mark.parametrize(
     "platform", PLATFORMS.values(), ids=lambda platform: platform.name
+)
+each_with_static_pods = pytest.mark.parametrize(
+    "platform",
+    [platform for platform in PLATFORMS.values() if platform.owns_static_pods],
+    ids=lambda platform: platform.name,
 )
 
 
@@ -127,8 +134,6 @@ def test_namespaces_precede_their_objects(platform: Platform) -> None:
     elsewhere = {"kube-system", *platform.source_namespaces}
     used = {obj["metadata"].get("namespace") for obj in OVERLAYS[platform.name]} - {None}
     assert used <= made | elsewhere
-    target = found(platform, "Namespace", platform.target_namespace)["metadata"]["labels"]
-    assert target["pod-security.kubernetes.io/enforce"] == "privileged", "installers need it"
 
 
 @each_platform
@@ -142,7 +147,40 @@ def test_one_image_everywhere(platform: Platform) -> None:
     assert images == {"localhost/kube-scheduler-operator:dev"}
 
 
-@each_platform
+def test_where_no_control_plane_node_is_visible_the_operator_runs_on_any_node() -> None:
+    spec = found(MANAGED, "Deployment", names.PROGRAM)["spec"]["template"]["spec"]
+    assert "nodeSelector" not in spec
+    tolerated = {toleration["key"] for toleration in spec["tolerations"]}
+    assert tolerated == {"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"}
+
+
+def test_where_the_provider_runs_the_scheduler_the_operator_reads_nothing_of_it() -> None:
+    for verb in ("get", "list", "watch"):
+        one = {"group": "coordination.k8s.io", "namespace": "kube-system", "name": "kube-scheduler"}
+        assert not may(MANAGED, {verb}, "leases", **one)
+    assert may(MANAGED, {"list"}, "nodes"), "the provider is recognised by nodes"
+    assert not may(MANAGED, {"watch"}, "nodes")
+    for verb in ("create", "update", "delete", "patch"):
+        assert not may(MANAGED, {verb}, "pods", namespace=MANAGED.target_namespace)
+
+
+def test_the_operator_may_write_the_one_secondary_scheduler_that_it_makes() -> None:
+    own: Any = {"group": "kube-scheduler-operator.dev"}
+    name = Settings().managed_scheduler
+    assert may(MANAGED, {"create"}, "secondaryschedulers", **own)
+    assert may(MANAGED, {"update", "delete"}, "secondaryschedulers", name=name, **own)
+    for verb in ("update", "patch", "delete"):
+        assert not may(MANAGED, {verb}, "secondaryschedulers", name="a-users", **own)
+
+
+def test_pods_of_the_class_of_schedulers_have_a_quota_where_one_is_required() -> None:
+    (quota,) = (obj for obj in OVERLAYS[MANAGED.name] if obj["kind"] == "ResourceQuota")
+    (expression,) = quota["spec"]["scopeSelector"]["matchExpressions"]
+    spec = found(MANAGED, "Deployment", names.PROGRAM)["spec"]["template"]["spec"]
+    assert expression["values"] == [spec["priorityClassName"]] == [PRIORITY_CLASS]
+
+
+@each_with_static_pods
 def test_the_operator_runs_on_a_control_plane_node(platform: Platform) -> None:
     spec = found(platform, "Deployment", platform.operator.deployment)["spec"]["template"]["spec"]
     ((label, value),) = spec["nodeSelector"].items()
@@ -241,8 +279,9 @@ def test_the_operator_may_write_the_objects_of_secondary_schedulers(platform: Pl
     own = "kube-scheduler-operator.dev"
     assert may(platform, {"get"}, "secondaryschedulers", group=own)
     assert may(platform, {"update"}, "secondaryschedulers/status", group=own)
-    for verb in ("create", "update", "patch", "delete"):
-        assert not may(platform, {verb}, "secondaryschedulers", group=own)
+    if platform.owns_static_pods:
+        for verb in ("create", "update", "patch", "delete"):
+            assert not may(platform, {verb}, "secondaryschedulers", group=own)
 
 
 @each_platform
@@ -286,9 +325,11 @@ def test_the_operator_may_read_everything_that_it_watches(platform: Platform) ->
 @each_platform
 def test_the_operator_may_write_everything_that_it_writes(platform: Platform) -> None:
     target, own = platform.target_namespace, platform.operator_namespace
-    for resource in ("configmaps", "pods", "serviceaccounts"):
-        assert may(platform, ALL_WRITES, resource, namespace=target)
-    assert may(platform, ALL_WRITES, "poddisruptionbudgets", group="policy", namespace=target)
+    assert may(platform, ALL_WRITES, "configmaps", namespace=target)
+    if platform.owns_static_pods:
+        for resource in ("pods", "serviceaccounts"):
+            assert may(platform, ALL_WRITES, resource, namespace=target)
+        assert may(platform, ALL_WRITES, "poddisruptionbudgets", group="policy", namespace=target)
     if platform.credentials:
         assert may(platform, ALL_WRITES, "secrets", namespace=target)
     operators, config = "operator.openshift.io", "config.openshift.io"
@@ -587,7 +628,9 @@ def test_on_openshift_the_network_policies_are_the_ones_that_its_tests_restore()
 
 
 def node_pods(platform: Platform) -> list[dict[str, Any]]:
-    """The Pods that the operator creates in the target namespace."""
+    """The Pods that the operator creates in the target namespace and that work on a node."""
+    if not platform.owns_static_pods:
+        return []
     return [
         pods.render_installer_pod(platform, "n", 1, 0, "operand", "operator", (), "uid"),
         pods.render_restore_pod(platform, "n", 0, "operator"),

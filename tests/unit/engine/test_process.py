@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 
 import pytest
 
-from kube_scheduler_operator.engine.process import FAILING_SECONDS, Operator
+from kube_scheduler_operator.base import names
+from kube_scheduler_operator.base.platform import MANAGED
+from kube_scheduler_operator.base.settings import Settings
+from kube_scheduler_operator.engine.followed_version import FollowedVersion
+from kube_scheduler_operator.engine.process import FAILING_SECONDS, Operator, OperatorOptions
+from kube_scheduler_operator.kube.client import ApiClient
+from kube_scheduler_operator.kube.resource import CONFIG_MAPS
+
+from ..kube.conftest import FakeApi
+from ..kube.conftest import api as api
 
 
 @pytest.mark.parametrize(
@@ -38,3 +48,33 @@ def test_readyz_reports_that_no_reconcile_succeeds(
     operator._reconciled_at = None if reconciled is None else now - reconciled
     operator._succeeded_at = None if succeeded is None else now - succeeded
     assert operator._reconcile_problem() == problem
+
+
+@pytest.mark.parametrize(
+    ("recorded", "answered", "followed", "newer"),
+    [
+        ("", "v1.36.1-eks-1", "v1.36.1-eks-1", ""),
+        ("v1.36.1-eks-1", "v1.36.1-eks-1", "v1.36.1-eks-1", ""),
+        ("v1.35.4-eks-1", "v1.36.1-eks-1", "v1.35.4-eks-1", "v1.36.1-eks-1"),
+        ("v1.36.1-eks-1", "v1.35.4-eks-1", "v1.35.4-eks-1", ""),
+    ],
+)
+async def test_a_new_leader_continues_from_the_version_that_was_followed(
+    api: FakeApi, recorded: str, answered: str, followed: str, newer: str
+) -> None:
+    """Not from the one that it read when it started, which may be of before an upgrade."""
+    if recorded:
+        data = {"platform": "managed", "kubernetesVersion": recorded}
+        api.put(CONFIG_MAPS, names.PLATFORM_RECORD, MANAGED.target_namespace, data=data)
+    operator = object.__new__(Operator)
+    operator._platform = MANAGED
+    operator._options = OperatorOptions(None, MANAGED, Settings())
+    operator._version = FollowedVersion("v1.33.0")
+
+    async def version(_: ApiClient, __: asyncio.Event) -> str:
+        return answered
+
+    operator._read_version = version  # type: ignore[method-assign]
+    async with ApiClient(api.credentials(), field_manager="me") as client:
+        await operator._recall_version(client, asyncio.Event())
+    assert (operator._version.text, operator._version.newer) == (followed, newer)

@@ -127,7 +127,7 @@ class _Gatherer:
                 self._write_all(kind, await self._list(kind, namespace))
             await self._pods(namespace)
         operand = platform.operand_namespace
-        if operand not in ours:
+        if platform.owns_static_pods and operand not in ours:
             # The namespace has objects of other owners, which are left out.
             labels = ",".join(f"{key}={value}" for key, value in platform.static_pod_labels)
             await self._pods(operand, labels)

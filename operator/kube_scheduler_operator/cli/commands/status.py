@@ -22,6 +22,7 @@ from ...kube.resource import (
     SCHEDULER_EXTENDERS,
     SCHEDULER_PROFILES,
     SCHEDULERS,
+    SECONDARY_SCHEDULERS,
     ObjectRef,
 )
 from ...model import operand_pods
@@ -36,9 +37,11 @@ from ..lib.revisions import list_revisions
 
 _FOR_INFORMATION: Final = (
     names.CONFIGURATION_WARNINGS,
+    names.PLATFORM_CHANGED,
     names.PODS_WITHOUT_SCHEDULER,
     names.UNKNOWN_LEASE_HOLDER,
     names.UNKNOWN_SCHEDULER,
+    names.VERSION_SKEW,
 )
 """Informational conditions of KubeScheduler: they do not make it Degraded."""
 
@@ -78,6 +81,8 @@ class ClusterState:
         profiles: SchedulerProfiles by name; None: the kind is not installed or not readable.
         loads: LoadPolicies.
         extenders: SchedulerExtenders by name; None: likewise.
+        secondaries: SecondarySchedulers by name, where they are in the place of the control
+            plane's scheduler; None elsewhere.
     """
 
     scheduler: Mapping[str, Any] | None
@@ -90,6 +95,7 @@ class ClusterState:
     profiles: Mapping[str, Mapping[str, Any]] | None = None
     loads: Sequence[Mapping[str, Any]] = ()
     extenders: Mapping[str, Mapping[str, Any]] | None = None
+    secondaries: Mapping[str, Mapping[str, Any]] | None = None
 
 
 def run(args: argparse.Namespace) -> int:
@@ -117,6 +123,9 @@ async def _read(api: Api, platform: Platform) -> ClusterState:
         profiles=await _allowed("SchedulerProfiles", list_by_name(api, SCHEDULER_PROFILES)),
         extenders=await _allowed("SchedulerExtenders", list_by_name(api, SCHEDULER_EXTENDERS)),
         loads=await _load_policies(api),
+        secondaries=None
+        if platform.owns_static_pods
+        else await list_by_name(api, SECONDARY_SCHEDULERS) or {},
     )
 
 
@@ -218,6 +227,7 @@ def summarize(cluster: ClusterState, *, verbose: bool = False) -> dict[str, Any]
                 for warning in _warnings(f"{kind} {name}", obj, names.WARNINGS)
             ),
         ],
+        **_managed(status, cluster.secondaries),
         "eventsIn": cluster.events_in,
         "nodes": nodes,
         "loadPolicies": [_load_policy(obj) for obj in cluster.loads],
@@ -225,6 +235,33 @@ def summarize(cluster: ClusterState, *, verbose: bool = False) -> dict[str, Any]
         "schedulerExtenders": [
             extender_state(obj) for _, obj in sorted((cluster.extenders or {}).items())
         ],
+    }
+
+
+def _managed(
+    status: Mapping[str, Any], secondaries: Mapping[str, Mapping[str, Any]] | None
+) -> dict[str, Any]:
+    """The platform and its schedulers, where the provider runs the control plane's scheduler."""
+    if secondaries is None:
+        return {}
+    conditions = {c["type"]: c for c in status.get("conditions") or ()}
+    platform = conditions.get(names.PLATFORM_CHANGED, {})
+    return {
+        "platform": platform.get("message", ""),
+        "secondarySchedulers": [_secondary(obj) for _, obj in sorted(secondaries.items())],
+    }
+
+
+def _secondary(obj: Mapping[str, Any]) -> dict[str, Any]:
+    status = obj.get("status") or {}
+    conditions = {c["type"]: c for c in status.get("conditions") or ()}
+    return {
+        "name": obj["metadata"]["name"],
+        "ready": status.get("readyReplicas", 0),
+        "replicas": (obj.get("spec") or {}).get("replicas", 0),
+        "available": conditions.get(names.AVAILABLE, {}).get("status", "Unknown"),
+        "image": status.get("image", ""),
+        "leader": status.get("leaseHolder", ""),
     }
 
 
@@ -319,9 +356,16 @@ def render(report: Mapping[str, Any]) -> str:
         f"Scheduler  {states}",
         f"Profile    {report['profile']}   logLevel {report['logLevel']}   "
         f"managementState {report['managementState']}",
-        f"Revision   {report['revision'] or 'none yet'}",
-        f"Leader     {report['leaseHolder'] or 'none (no scheduler holds the Lease)'}",
     ]
+    managed = "secondarySchedulers" in report
+    lines += (
+        [f"Platform   {report['platform']}"]
+        if managed
+        else [
+            f"Revision   {report['revision'] or 'none yet'}",
+            f"Leader     {report['leaseHolder'] or 'none (no scheduler holds the Lease)'}",
+        ]
+    )
     if report["profilingSince"]:
         lines.append(
             f"Profiling  on since revision {report['profilingSince']}; to turn it off, remove "
@@ -349,7 +393,7 @@ def render(report: Mapping[str, Any]) -> str:
                 node["image"],
             )
         )
-    lines += format_table(rows)
+    lines += _render_secondaries(report) if managed else format_table(rows)
     if report["schedulerProfiles"]:
         lines += ["", *_render_profiles(report["schedulerProfiles"])]
     if report["schedulerExtenders"]:
@@ -361,6 +405,14 @@ def render(report: Mapping[str, Any]) -> str:
             lines += ["", *render_identity(node["node"], node["scheduler"])]
     lines += ["", *_next_steps(report)]
     return "\n".join(lines).rstrip()
+
+
+def _render_secondaries(report: Mapping[str, Any]) -> list[str]:
+    rows = [("SECONDARYSCHEDULER", "READY", "AVAILABLE", "LEADER", "IMAGE")]
+    for each in report["secondarySchedulers"]:
+        ready = f"{each['ready']}/{each['replicas']}"
+        rows.append((each["name"], ready, each["available"], each["leader"], each["image"]))
+    return format_table(rows)
 
 
 def _render_profiles(profiles: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -441,6 +493,6 @@ def _next_steps(report: Mapping[str, Any]) -> list[str]:
             f"kubectl -n {report['eventsIn']} get events --sort-by=.lastTimestamp",
         ]
         return [f"{'Next: ' if line == 0 else ' ' * 6}{text}" for line, text in enumerate(steps)]
-    if not report["revision"]:
+    if not report["revision"] and "secondarySchedulers" not in report:
         return ["Next: none; the operator creates the first revision when it runs."]
     return []

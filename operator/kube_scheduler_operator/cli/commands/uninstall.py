@@ -135,9 +135,12 @@ class Uninstall:
         loads = LoadPolicyRemoval(self._api, self._platform, self._report)
         await loads.delete()
         secondary = SecondarySchedulerRemoval(self._api, self._report)
+        if not self._platform.owns_static_pods:
+            await self._restore()  # or the operator makes its SecondaryScheduler again
         await secondary.delete()
         await self._until(secondary.remaining)
-        await self._restore()
+        if self._platform.owns_static_pods:
+            await self._restore()
 
         async def annotations() -> str:
             left = await loads.remaining()
@@ -178,14 +181,20 @@ class Uninstall:
         if found is None:
             left = await self._owned()
             if not left:
-                self._report(f"{self._kubescheduler} does not exist: no node has to be restored")
+                what = "node" if self._platform.owns_static_pods else "scheduler of the operator"
+                does = "has to be restored" if self._platform.owns_static_pods else "is left"
+                self._report(f"{self._kubescheduler} does not exist: no {what} {does}")
                 return
             await self._create(left)
         elif (found.get("spec") or {}).get("managementState") != "Removed":
             await self._api.patch(self._kubescheduler, {"spec": {"managementState": "Removed"}})
             self._report("set managementState of KubeScheduler cluster to Removed")
         await self._until(self._restoring)
-        self._report("every node runs its previous scheduler again")
+        self._report(
+            "every node runs its previous scheduler again"
+            if self._platform.owns_static_pods
+            else "the operator has deleted its scheduler"
+        )
 
     async def _create(self, left: list[str]) -> None:
         """Create a KubeScheduler, because the operator reads managementState from it."""
@@ -215,7 +224,12 @@ class Uninstall:
             raise CommandError(f"{self._kubescheduler} was deleted: run the command again")
         status = found.get("status") or {}
         conditions: Mapping[str, Any] = {c["type"]: c for c in status.get("conditions") or ()}
-        progress = conditions.get(names.NODE_INSTALLER_PROGRESSING, {})
+        progressing = (
+            names.NODE_INSTALLER_PROGRESSING
+            if self._platform.owns_static_pods
+            else names.SCHEDULERS_PROGRESSING
+        )
+        progress = conditions.get(progressing, {})
         seen = status.get("observedGeneration") == found["metadata"].get("generation")
         if not seen or progress.get("reason") not in ("Removing", "Removed"):
             return f"waiting for the operator to observe the change{await self._operator_problem()}"

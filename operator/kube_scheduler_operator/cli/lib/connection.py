@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from ...base import names
-from ...base.platform import PLATFORMS, Platform, UnsupportedCluster
+from ...base.platform import PLATFORMS, Platform
 from ...kube.errors import KubeError
 from .errors import CommandError, error_message
 
@@ -27,7 +27,7 @@ def run_connected(args: argparse.Namespace, work: Work, *, failure: int = 1) -> 
     SIGTERM cancels it as Ctrl-C does, so that the command can clean up.
     """
     # Loaded here, so that `--help` is instant.
-    from ...engine.detect_platform import CHOICES, detect
+    from ...engine.detect_platform import CHOICES, decide_platform
     from ...kube.client import ApiClient
     from ...kube.credentials import find
 
@@ -47,9 +47,9 @@ def run_connected(args: argparse.Namespace, work: Work, *, failure: int = 1) -> 
         ) as api:
             platform = PLATFORMS.get(args.platform)
             if platform is None:
-                detected = await detect(api)
-                platform = detected.platform
-                for why in detected.unanswered:
+                decided = await decide_platform(api, None)
+                platform = decided.decision.platform
+                for why in decided.unanswered:
                     note = f"note: --platform {platform.name} is assumed: {why}"
                     print(note, file=sys.stderr)
             return await work(api, platform)
@@ -58,9 +58,6 @@ def run_connected(args: argparse.Namespace, work: Work, *, failure: int = 1) -> 
         return asyncio.run(connected())
     except asyncio.CancelledError:
         return 128 + signal.SIGTERM
-    except UnsupportedCluster as error:
-        print(f"error: {error}", file=sys.stderr)
-        return failure
     except (KubeError, CommandError) as error:
         print(f"error: {error_message(error)}", file=sys.stderr)
         return failure

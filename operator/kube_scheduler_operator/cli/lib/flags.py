@@ -29,7 +29,7 @@ def add_platform_flag(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--platform",
         default="auto",
-        help="kind of cluster: kubeadm, openshift or rke2 (default: auto, detected)",
+        help="kind of cluster: kubeadm, openshift, rke2 or managed (default: auto, detected)",
     )
 
 

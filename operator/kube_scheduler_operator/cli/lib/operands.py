@@ -15,7 +15,9 @@ from .objects import find_object
 
 
 async def list_operand_pods(api: Api, platform: Platform) -> dict[str, Object]:
-    """The mirror pods of the schedulers, by node."""
+    """The mirror pods of the schedulers, by node; none where the provider runs the scheduler."""
+    if not platform.owns_static_pods:
+        return {}
     selector = ",".join(f"{key}={value}" for key, value in platform.static_pod_labels)
     pods = await api.list(PODS, platform.operand_namespace, label_selector=selector)
     return {pod["spec"].get("nodeName", ""): pod for pod in pods.items}

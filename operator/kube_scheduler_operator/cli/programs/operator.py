@@ -12,7 +12,7 @@ from ...base import names
 from ..lib.flags import add_platform_flag
 
 if TYPE_CHECKING:
-    from ...base.platform import Platform
+    from ...engine.detect_platform import Decided
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -36,6 +36,29 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         default=_environment("OPERAND_IMAGE", "IMAGE"),
         help="image of kube-scheduler (default: $OPERAND_IMAGE or $IMAGE, then that of the "
         "cluster)",
+    )
+    parser.add_argument(
+        "--operand-repository",
+        default=os.environ.get("OPERAND_REPOSITORY", ""),
+        metavar="REPOSITORY",
+        help="platform managed: repository of kube-scheduler, without tag, such as a mirror; the "
+        "tag is the API server's version (default: $OPERAND_REPOSITORY, then "
+        "registry.k8s.io/kube-scheduler)",
+    )
+    parser.add_argument(
+        "--managed-scheduler",
+        default=os.environ.get("MANAGED_SCHEDULER", ""),
+        metavar="NAME",
+        help="platform managed: name of the SecondaryScheduler that has the settings of Scheduler "
+        "and KubeScheduler (default: $MANAGED_SCHEDULER, then managed-scheduler)",
+    )
+    parser.add_argument(
+        "--upgrade-delay",
+        type=_seconds,
+        default=600.0,
+        metavar="SECONDS",
+        help="platform managed: time for which all API servers must be newer before schedulers "
+        "follow (default: 600)",
     )
     parser.add_argument(
         "--image-pull-secrets",
@@ -136,7 +159,6 @@ def run(args: argparse.Namespace) -> int:
     """Run the operator until SIGTERM or an error; returns the exit code."""
     from ...base import klog
     from ...base.images import AllowedImages
-    from ...base.platform import UnsupportedCluster
     from ...base.settings import Rollout, Settings
     from ...engine import process
     from ...engine.detect_platform import CHOICES
@@ -154,6 +176,9 @@ def run(args: argparse.Namespace) -> int:
     settings = Settings(
         operator_image=args.operator_image or defaults.operator_image,
         operand_image=args.operand_image,
+        operand_repository=args.operand_repository.rstrip("/") or defaults.operand_repository,
+        managed_scheduler=args.managed_scheduler or defaults.managed_scheduler,
+        upgrade_delay=args.upgrade_delay,
         image_pull_secrets=tuple(filter(None, args.image_pull_secrets.split(","))),
         operator_version=args.release_version or defaults.operator_version,
         operand_version=args.operand_version,
@@ -164,41 +189,56 @@ def run(args: argparse.Namespace) -> int:
         rollout=rollout,
     )
     try:
+        decided = _decide(args.platform, args.kubeconfig)
+        platform = decided.decision.platform
+        named = platform.owns_static_pods and args.platform == platform.name
         options = process.OperatorOptions(
             kubeconfig=args.kubeconfig,
-            platform=_platform(args.platform, args.kubeconfig),
+            platform=platform,
             settings=settings,
+            decision=None if named else decided.decision,
             host=host.strip("[]") or "0.0.0.0",
             port=int(port),
             tls_cert_file=args.tls_cert_file,
             tls_key_file=args.tls_private_key_file,
         )
         return process.run(options)
-    except (KubeError, CertificateError, UnsupportedCluster, OSError) as error:
+    except (KubeError, CertificateError, OSError) as error:
         print(f"kube-scheduler-operator: {error}", file=sys.stderr)
         return 1
 
 
-def _platform(chosen: str, kubeconfig: str | None) -> Platform:
-    """The chosen platform, else the detected one."""
+def _decide(chosen: str, kubeconfig: str | None) -> Decided:
+    """The chosen platform, else the recorded one, else the detected one."""
     import asyncio
     import logging
 
     from ...base import klog
     from ...base.platform import PLATFORMS
-    from ...engine.detect_platform import detect
+    from ...base.recognition import Decision, Recognition
+    from ...engine.detect_platform import Decided, decide_platform
     from ...kube.client import ApiClient
     from ...kube.credentials import find
 
-    async def detected() -> Platform:
-        async with ApiClient(find(kubeconfig), field_manager=names.FIELD_MANAGER) as api:
-            found = await detect(api)
-        reason = "; ".join((found.reason, *found.unanswered))
-        values = klog.kv(platform=found.platform.name, reason=reason)
-        logging.getLogger(__name__).info("Detected the platform", extra=values)
-        return found.platform
+    named = PLATFORMS.get(chosen)
+    if named is not None and named.owns_static_pods:
+        return Decided(Decision(Recognition(named)))
 
-    return PLATFORMS[chosen] if chosen in PLATFORMS else asyncio.run(detected())
+    async def decided() -> Decided:
+        async with ApiClient(find(kubeconfig), field_manager=names.FIELD_MANAGER) as api:
+            return await decide_platform(api, named)
+
+    found = asyncio.run(decided())
+    decision = found.decision
+    values = {"platform": decision.platform.name}
+    if not decision.platform.owns_static_pods:
+        values["provider"] = decision.used.provider
+    reason = "; ".join(filter(None, (decision.used.reason, *found.unanswered)))
+    log = logging.getLogger(__name__)
+    log.info("Detected the platform", extra=klog.kv(**values, reason=reason))
+    if decision.disagreement:
+        log.warning("%s", decision.disagreement)
+    return found
 
 
 def _usage(message: str) -> int:

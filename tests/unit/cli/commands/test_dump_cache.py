@@ -65,6 +65,8 @@ A = CachedNode("a", False, REQUESTED, ALLOCATABLE, (WEB,), (SOON,))
 B = CachedNode("b", True, {}, {}, (), ())
 DUMP = CacheDump((A, B), (SOON,), SUMMARY, ())
 
+ROLE = dict.fromkeys(KUBEADM.node_selectors[:1], "")
+
 
 def as_json(text: str) -> str:
     """The same entries with --logging-format=json."""
@@ -228,7 +230,7 @@ async def world(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> AsyncItera
     guard = {"name": "guard", "namespace": NAMESPACE, "labels": {"app": names.GUARD}, "uid": "g"}
     containers = [{"image": "operator:1"}]
     cluster.put(PODS, {"metadata": guard, "spec": {"nodeName": "a", "containers": containers}})
-    cluster.put(NODES, {"metadata": {"name": "a"}})
+    cluster.put(NODES, {"metadata": {"name": "a", "labels": ROLE}})
     lease = {"name": KUBEADM.operand_lease_name, "namespace": KUBEADM.operand_lease_namespace}
     cluster.put(LEASES, {"metadata": lease, "spec": {"holderIdentity": "a_x"}})
     kubelet = asyncio.create_task(made.kubelet())

@@ -15,6 +15,7 @@ from kube_scheduler_operator.kube.resource import (
     LOAD_POLICIES,
     PODS,
     SCHEDULERS,
+    SECONDARY_SCHEDULERS,
 )
 
 from ..conftest import IMAGE, Cluster, content, scheduler_pod
@@ -83,6 +84,26 @@ async def test_documents(cluster: Cluster) -> None:
     assert shown["nodes"][1]["scheduler"] is None
     short = json.loads((await cluster.run("status", "-o", "json")).out)
     assert "scheduler" not in short["nodes"][0]
+
+
+async def test_where_the_provider_runs_the_scheduler_its_name_and_ours_are_shown(
+    cluster: Cluster,
+) -> None:
+    healthy(cluster)
+    message = "platform managed: the control plane's scheduler is managed by EKS (so)"
+    platform = {"type": names.PLATFORM_CHANGED, "status": "False", "message": message}
+    cluster.kubescheduler({}, status={"conditions": [platform]})
+    status = {"readyReplicas": 2, "image": IMAGE, "leaseHolder": "x-1"}
+    status["conditions"] = [{"type": "Available", "status": "True"}]
+    mine = {"metadata": {"name": "managed-scheduler"}, "spec": {"replicas": 2}, "status": status}
+    cluster.api.served |= {SECONDARY_SCHEDULERS}
+    cluster.put(SECONDARY_SCHEDULERS, mine)
+    done = await cluster.run("status", "--platform", "managed")
+    assert (done.code, done.err) == (0, "")
+    lines = [" ".join(line.split()) for line in done.out.splitlines()]
+    assert f"Platform {message}" in lines
+    assert f"managed-scheduler 2/2 True x-1 {IMAGE}" in lines
+    assert not [line for line in lines if line.startswith(("NODE", "Leader", "Revision", "Next"))]
 
 
 async def test_problems_come_first_and_next_steps_last(cluster: Cluster) -> None:

@@ -69,10 +69,16 @@ def installed(cluster: Cluster) -> Iterator[Cluster]:
     assert (NAMESPACE, "kube-root-ca.crt") in api.objects[CONFIG_MAPS]
 
 
-def report(cluster: Cluster, reason: str, message: str, generation: int = 2) -> None:
+def report(
+    cluster: Cluster,
+    reason: str,
+    message: str,
+    generation: int = 2,
+    type_: str = names.NODE_INSTALLER_PROGRESSING,
+) -> None:
     """The status that the operator writes."""
     condition = {
-        "type": names.NODE_INSTALLER_PROGRESSING,
+        "type": type_,
         "status": "False" if reason == "Removed" else "True",
         "reason": reason,
         "message": message,
@@ -154,6 +160,27 @@ async def test_everything_in_its_order(installed: Cluster) -> None:
     ]  # fmt: skip
     deployment = installed.api.requests("DELETE", "deployments")[0]
     assert deployment.body["propagationPolicy"] == "Foreground", "its pods have to go first"
+
+
+async def test_where_the_provider_runs_the_scheduler_the_operator_deletes_its_own_first(
+    installed: Cluster,
+) -> None:
+    """As long as it is Managed, the operator makes a deleted SecondaryScheduler again."""
+    api = installed.api
+    forget(installed)
+    api.put(SECONDARY_SCHEDULERS, "managed-scheduler", spec={"namespace": NAMESPACE})
+    api.put(SECONDARY_SCHEDULERS, "mine", spec={"namespace": NAMESPACE})
+
+    def deletes_its_own() -> None:
+        assert len(api.objects[SECONDARY_SCHEDULERS]) == 2, "the command has deleted none yet"
+        api.remove(SECONDARY_SCHEDULERS, "managed-scheduler")
+        report(installed, "Removed", "done", type_=names.SCHEDULERS_PROGRESSING)
+
+    async with operator(installed, deletes_its_own):
+        done = await run(installed, "--platform", "managed")
+    assert (done.code, done.err) == (0, "")
+    assert "the operator has deleted its scheduler" in done.out
+    assert left(installed, *KINDS, SECONDARY_SCHEDULERS) == []
 
 
 async def test_a_state_from_before_is_not_taken_for_the_end(installed: Cluster) -> None:

@@ -1,0 +1,281 @@
+"""Which kind of cluster this is, from what its API shows; pure.
+
+Four distributions run kube-scheduler on visible nodes, where no one but they can write its
+manifest; three providers show no control-plane node at all. A mark is what the distribution or
+provider itself sets on every node or in every version. The providerID of a cloud (`aws://`,
+`gce://`, `azure://`) is not one: clusters of kubeadm have it as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from . import names
+from .platform import KUBEADM, MANAGED, PLATFORMS, Platform
+
+UNKNOWN_PROVIDER: Final = "the provider of this cluster"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeMarks:
+    """What a node shows of its distribution.
+
+    Attributes:
+        name: the node's name.
+        control_plane: whether it has the role label of control-plane nodes.
+        kubelet: the kubelet's version.
+        os_image: the name of its operating system.
+        labels: its labels.
+    """
+
+    name: str
+    control_plane: bool = False
+    kubelet: str = ""
+    os_image: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, node: Mapping[str, Any]) -> NodeMarks:
+        """Read a Node."""
+        metadata = node.get("metadata") or {}
+        info = (node.get("status") or {}).get("nodeInfo") or {}
+        labels = metadata.get("labels") or {}
+        return cls(
+            name=str(metadata.get("name") or ""),
+            control_plane=any(role in labels for role in KUBEADM.node_selectors),
+            kubelet=str(info.get("kubeletVersion") or ""),
+            os_image=str(info.get("osImage") or ""),
+            labels=labels,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """A distribution or provider that runs kube-scheduler where no one else can change it.
+
+    Attributes:
+        name: its name in messages.
+        hidden: it shows no control-plane node. With one, the same mark belongs to a product for
+            one's own machines that uses kubeadm: EKS Anywhere, GKE on bare metal, Cluster API.
+        version: a substring of the versions of its kubelets and API servers.
+        label: the key of a label of its nodes; a prefix if it ends with a slash.
+        os_image: how the name of its operating system begins.
+    """
+
+    name: str
+    hidden: bool = False
+    version: str = ""
+    label: str = ""
+    os_image: str = ""
+
+    def mark_in(self, node: NodeMarks) -> str:
+        """Its mark on a node, for messages; empty without one."""
+        if self.version and self.version in node.kubelet:
+            return f'node "{node.name}" has kubelet {node.kubelet}'
+        if self.os_image and node.os_image.startswith(self.os_image):
+            return f'node "{node.name}" runs {node.os_image}'
+        for key in node.labels if self.label else ():
+            if key == self.label or (self.label.endswith("/") and key.startswith(self.label)):
+                return f'node "{node.name}" has the label {key}'
+        return ""
+
+
+PROVIDERS: Final = (
+    # k3s-io/k3s, scripts/version.sh: every version ends with +k3sN.
+    Provider("k3s", version="+k3s"),
+    # k0sproject/k0s: versions end with +k0s.N; pkg/constant: K0SNodeRoleLabel.
+    Provider("k0s", version="+k0s", label="node.k0sproject.io/role"),
+    # siderolabs/talos: the name in os-release is "Talos (v1.12.6)"; versions are Kubernetes' own.
+    Provider("Talos", os_image="Talos ("),
+    # canonical/microk8s, scripts/wrappers/join.py: --node-labels microk8s.io/cluster=true.
+    Provider("MicroK8s", label="microk8s.io/cluster"),
+    # `kubectl version` and `kubectl get nodes` of EKS: v1.35.4-eks-113cf36.
+    Provider("EKS", hidden=True, version="-eks-", label="eks.amazonaws.com/"),
+    # `kubectl version` and `kubectl get nodes` of GKE: v1.33.5-gke.1080000.
+    Provider("GKE", hidden=True, version="-gke.", label="cloud.google.com/gke-nodepool"),
+    # learn.microsoft.com/azure/aks/use-labels: system labels; versions are Kubernetes' own.
+    Provider("AKS", hidden=True, label="kubernetes.azure.com/cluster"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Recognition:
+    """A recognized platform.
+
+    Attributes:
+        platform: the platform.
+        provider: who runs the control plane's scheduler, where the operator does not own it; empty
+            if that is unknown.
+        reason: the evidence.
+        certain: whether something in the cluster shows this, rather than its absence.
+    """
+
+    platform: Platform
+    provider: str = ""
+    reason: str = ""
+    certain: bool = True
+
+    @property
+    def summary(self) -> str:
+        """Who runs the control plane's scheduler, as a sentence."""
+        return f"the control plane's scheduler is managed by {self.provider or UNKNOWN_PROVIDER}"
+
+
+def recognize(
+    *, infrastructure: bool, nodes: Sequence[NodeMarks], server_version: str = ""
+) -> Recognition:
+    """The platform of a cluster, and the evidence for it.
+
+    Args:
+        infrastructure: whether the Infrastructure object of config.openshift.io exists.
+        nodes: control-plane nodes; without any, other nodes.
+        server_version: `gitVersion` of the API server.
+    """
+    if infrastructure:
+        platform = next(known for known in PLATFORMS.values() if known.cluster_config)
+        reason = f'Infrastructure "{names.CLUSTER}" of config.openshift.io exists'
+        return Recognition(platform, reason=reason)
+    owners = [node for node in nodes if node.control_plane]
+    if owners:
+        return _with_control_plane(owners)
+    if found := _marked(nodes, PROVIDERS) or _marked_version(server_version):
+        return found
+    if nodes:
+        return Recognition(MANAGED, reason="no node has a control-plane role label")
+    reason = "OpenShift's Infrastructure does not exist and no control-plane node is visible"
+    return Recognition(KUBEADM, reason=reason, certain=False)
+
+
+def _with_control_plane(nodes: Sequence[NodeMarks]) -> Recognition:
+    for node in nodes:
+        for platform in PLATFORMS.values():
+            if platform.kubelet_mark and platform.kubelet_mark in node.kubelet:
+                reason = f"a control-plane node has kubelet {node.kubelet}"
+                return Recognition(platform, reason=reason)
+    if found := _marked(nodes, (provider for provider in PROVIDERS if not provider.hidden)):
+        return found
+    reason = f"OpenShift's Infrastructure does not exist and the kubelet is {nodes[0].kubelet}"
+    return Recognition(KUBEADM, reason=reason)
+
+
+def _marked(nodes: Iterable[NodeMarks], providers: Iterable[Provider]) -> Recognition | None:
+    candidates = tuple(providers)
+    for node in nodes:
+        for provider in candidates:
+            if mark := provider.mark_in(node):
+                return Recognition(MANAGED, provider.name, mark)
+    return None
+
+
+def _marked_version(version: str) -> Recognition | None:
+    for provider in PROVIDERS:
+        if provider.version and provider.version in version:
+            return Recognition(MANAGED, provider.name, f"the API server is {version}")
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """What an earlier process recorded in the API.
+
+    Attributes:
+        platform: the name of the platform.
+        provider: who runs the control plane's scheduler; empty if that is unknown.
+        reason: the evidence at that time.
+        version: the version of Kubernetes that schedulers followed last; empty if none did.
+    """
+
+    platform: str = ""
+    provider: str = ""
+    reason: str = ""
+    version: str = ""
+
+    @classmethod
+    def of(cls, config_map: Mapping[str, Any] | None) -> Remembered:
+        """Read the ConfigMap; a platform that does not exist counts as none."""
+        data = (config_map or {}).get("data")
+        data = data if isinstance(data, Mapping) else {}
+        texts = {key: value for key, value in data.items() if isinstance(value, str)}
+        if texts.get("platform") not in PLATFORMS:
+            return cls()
+        return cls(
+            texts["platform"],
+            texts.get("provider", ""),
+            texts.get("reason", ""),
+            texts.get("kubernetesVersion", ""),
+        )
+
+    def data(self) -> dict[str, str]:
+        """The data of the ConfigMap."""
+        found = {
+            "platform": self.platform,
+            "provider": self.provider,
+            "reason": self.reason,
+            "kubernetesVersion": self.version,
+        }
+        return {key: value for key, value in found.items() if value}
+
+
+NOTHING_REMEMBERED: Final = Remembered()
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The platform in use.
+
+    Attributes:
+        used: the platform, its provider and the evidence.
+        remember: whether to record it in the API.
+        disagreement: why detection now finds another one; empty if it does not.
+    """
+
+    used: Recognition
+    remember: bool = False
+    disagreement: str = ""
+
+    @property
+    def platform(self) -> Platform:
+        """The platform."""
+        return self.used.platform
+
+
+def decide(chosen: Platform | None, found: Recognition, remembered: Remembered) -> Decision:
+    """The platform to use.
+
+    `--platform` wins, then what was recorded, then what is detected: a cluster whose nodes or
+    versions change keeps its platform until a person changes it.
+    """
+    known = PLATFORMS.get(remembered.platform)
+    if chosen is not None:
+        provider, reason = found.provider, found.reason
+        if known == chosen and remembered.provider:
+            provider, reason = remembered.provider, remembered.reason
+        if chosen.owns_static_pods:
+            provider = ""
+        used = Recognition(chosen, provider, reason if provider else "--platform names it")
+        wrong = found.certain and found.platform != chosen
+        text = (
+            f"--platform is {chosen.name}, and the cluster looks like {found.platform.name} "
+            f"({found.reason}); {chosen.name} is used"
+        )
+        return Decision(used, not chosen.owns_static_pods, text if wrong else "")
+    if known is None:
+        return Decision(found, found.certain)
+    used = Recognition(known, remembered.provider, remembered.reason)
+    same = (found.platform, found.provider) == (known, remembered.provider)
+    if same or not found.certain:
+        return Decision(used, remember=True)
+    text = (
+        f"{_named(used)} is in use, as recorded earlier ({remembered.reason}), and the cluster now "
+        f"looks like {_named(found)} ({found.reason}); to change it, start the operator with "
+        f"--platform={found.platform.name}, or delete ConfigMap/{names.PLATFORM_RECORD} -n "
+        f"{known.target_namespace} and restart it"
+    )
+    return Decision(used, remember=True, disagreement=text)
+
+
+def _named(found: Recognition) -> str:
+    provider = f" of {found.provider}" if found.provider else ""
+    return f"platform {found.platform.name}{provider}"

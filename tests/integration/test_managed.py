@@ -1,0 +1,258 @@
+"""A cluster whose control plane's scheduler is the provider's, with the real operator.
+
+The operator is the ServiceAccount that deploy/managed makes: what it is not granted it cannot do.
+The nodes call themselves EKS's, and so does the API server through the proxy; both are otherwise
+real. A kubelet is played, and so is the Lease that a scheduler would renew.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from cluster.api import ApiError
+from cluster.model import Sandbox
+from cluster.observe import KUBESCHEDULER
+
+from .harness import NAMESPACE, Operator, Proxy
+from .played_cluster import APPS, CORE, GROUP, PlayedCluster, _condition, brought_up
+
+KIND = f"{GROUP}/secondaryschedulers"
+PROFILES = f"{GROUP}/schedulerprofiles"
+CLUSTER_OPERATOR = "/apis/config.openshift.io/v1/clusteroperators/kube-scheduler"
+SCHEDULER = "/apis/config.openshift.io/v1/schedulers/cluster"
+LEASES = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases"
+RECORD = f"{CORE}/configmaps/platform"
+NAME = "managed-scheduler"
+SERVER = "v1.35.4-eks-113cf36"
+IMAGE = "registry.k8s.io/kube-scheduler"
+WHO = "the control plane's scheduler is managed by EKS"
+
+# These tests share one cluster and must run in one process, in order.
+pytestmark = pytest.mark.timeout(600, func_only=True)
+
+
+class World(PlayedCluster):
+    """Three workers of EKS; every scheduler becomes Ready and renews its Lease."""
+
+    kind, objects, label = (
+        "SecondaryScheduler",
+        KIND,
+        "kube-scheduler-operator.dev/secondary-scheduler",
+    )
+    makes = (f"{CORE}/configmaps", f"{CORE}/pods", f"{APPS}/deployments")
+    flags = ("--platform=managed", "--pending-pods-interval=5", "--upgrade-delay=3")
+    platform = "managed"
+    named_image = False
+
+    def __init__(self, sandbox: Sandbox, proxy: Proxy, operator: Operator) -> None:
+        super().__init__(sandbox, proxy, operator)
+        self._ended = threading.Event()
+        self._renewing = threading.Thread(target=self._renew, daemon=True)
+
+    def open(self) -> None:
+        super().open()
+        self._renewing.start()
+        self.proxy.version = SERVER
+        for number in range(3):
+            self.node(f"ip-10-0-0-{number}", SERVER)
+
+    def close(self) -> None:
+        self._ended.set()
+        self._renewing.join(10)
+        super().close()
+
+    def node(self, name: str, kubelet: str, **labels: str) -> None:
+        body = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}}
+        self.api.create("/api/v1/nodes", body)
+        info = self.get(f"/api/v1/nodes/{name}")["status"].get("nodeInfo") or {}
+        required = dict.fromkeys(
+            ("machineID", "systemUUID", "bootID", "kernelVersion", "osImage", "operatingSystem",
+             "architecture", "containerRuntimeVersion", "kubeProxyVersion"), "x",
+        )  # fmt: skip
+        status = {"status": {"nodeInfo": {**required, **info, "kubeletVersion": kubelet}}}
+        self.api.request("PATCH", f"/api/v1/nodes/{name}/status", status)
+
+    def _renew(self) -> None:
+        while not self._ended.wait(1):
+            with contextlib.suppress(ApiError):
+                for obj in self.listed(KIND):
+                    self._renew_of(obj["metadata"]["name"])
+
+    def _renew_of(self, name: str) -> None:
+        pods = [
+            pod["metadata"]["name"]
+            for pod in self.pods(name)
+            if pod["status"]["phase"] == "Running"
+        ]
+        if not pods:
+            return
+        stamp = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        spec = {"holderIdentity": f"{pods[0]}_x", "leaseDurationSeconds": 15, "renewTime": stamp}
+        body = {
+            "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+            "metadata": {"name": name}, "spec": spec,
+        }  # fmt: skip
+        self.api.create(LEASES, body)
+        self.api.request("PATCH", f"{LEASES}/{name}", {"spec": spec})
+
+    def images(self, name: str = NAME) -> set[str]:
+        """The images of the containers of kube-scheduler in its Deployment."""
+        path = f"{APPS}/deployments/{name}"
+        if not self.exists(path):
+            return set()
+        spec = self.get(path)["spec"]["template"]["spec"]
+        return {one["image"] for one in (*spec["initContainers"], *spec["containers"])}
+
+    def overall(self, type_: str) -> tuple[str, str, str]:
+        """A condition of the ClusterOperator."""
+        return (
+            _condition(self.get(CLUSTER_OPERATOR), type_)
+            if self.exists(CLUSTER_OPERATOR)
+            else ("",) * 3
+        )
+
+    def own(self, type_: str) -> tuple[str, str, str]:
+        """A condition of KubeScheduler."""
+        return _condition(self.get(KUBESCHEDULER), type_)
+
+    def edit(self, path: str, **spec: Any) -> None:
+        self.api.request("PATCH", path, {"spec": spec})
+
+    def restart(self, *flags: str) -> None:
+        """End the operator and start it with other flags."""
+        assert self.operator.stop() == 0
+        self.operator.process = None
+        self.flags = flags  # type: ignore[misc] # of this world
+        self.start()
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    with brought_up(World, "mg", tmp_path_factory.mktemp("operator")) as found:
+        found.start()
+        yield found
+
+
+def test_clusteroperator_becomes_available_and_names_the_provider(world: World) -> None:
+    message = f"{WHO}; {NAME} (profile LowNodeUtilization) schedules"
+    world.wait(
+        lambda: (
+            world.overall("Available")[0] == "True" and message in world.overall("Available")[2]
+        ),
+        90,
+        lambda: f"{world.overall('Available')} {world.status(NAME)}",
+    )
+    world.wait(lambda: world.overall("Degraded")[0] == "False", 30)
+    assert world.overall("Upgradeable")[0] == "True"
+    types = {one["type"] for one in world.get(KUBESCHEDULER)["status"]["conditions"]}
+    assert not [one for one in types if "StaticPod" in one or "NodeController" in one]
+    assert (
+        f'platform managed: {WHO} (node "ip-10-0-0-0" has kubelet {SERVER})'
+        == world.own("PlatformChanged")[2]
+    )
+
+
+def test_the_deployment_has_kubernetes_own_image_of_the_api_servers_version(world: World) -> None:
+    assert world.images() == {f"{IMAGE}:v1.35.4"}
+    world.put("mine", namespace=NAMESPACE)
+    world.wait(
+        lambda: world.images("mine") == {f"{IMAGE}:v1.35.4"}, 30, lambda: world.status("mine")
+    )
+    world.delete("mine")
+    world.wait(lambda: not world.exists(f"{APPS}/deployments/mine"), 60)
+
+
+def test_a_settled_operator_writes_nothing(world: World) -> None:
+    world.wait(lambda: world.own("SchedulersProgressing")[0] == "False", 30)
+    time.sleep(2)
+    assert world.writes_within(8) == [], world.proxy.bodies
+
+
+def test_the_profile_is_edited_in_the_same_object_as_everywhere(world: World) -> None:
+    before = world.status(NAME)["configHash"]
+    world.edit(SCHEDULER, profile="HighNodeUtilization")
+    world.wait(lambda: world.status(NAME)["configHash"] != before, 60, lambda: world.status(NAME))
+    (profile,) = world.get(f"{KIND}/{NAME}")["spec"]["profiles"]
+    assert profile["schedulerName"] == NAME
+    world.wait(
+        lambda: "profile HighNodeUtilization" in world.overall("Available")[2],
+        60,
+        lambda: world.overall("Available"),
+    )
+    world.wait(lambda: world.own("SchedulersProgressing")[0] == "False", 60)
+
+
+def test_an_edit_of_the_operators_fields_is_undone(world: World) -> None:
+    world.edit(f"{KIND}/{NAME}", replicas=5)
+    world.wait(lambda: world.get(f"{KIND}/{NAME}")["spec"]["replicas"] == 2, 30)
+
+
+def test_a_profile_called_default_scheduler_is_served_under_another_name(world: World) -> None:
+    body = {
+        "apiVersion": GROUP.removeprefix("/apis/"), "kind": "SchedulerProfile",
+        "metadata": {"name": "default-scheduler"}, "spec": {"percentageOfNodesToScore": 70},
+    }  # fmt: skip
+    world.api.request("POST", PROFILES, body)
+    path = f"{PROFILES}/default-scheduler"
+    world.wait(
+        lambda: world.get(path).get("status", {}).get("schedulerName") == NAME,
+        30,
+        lambda: world.get(path),
+    )
+    found = world.get(path)
+    assert _condition(found, "Accepted")[0] == "True"
+    assert NAME in _condition(found, "Warnings")[2]
+    assert found["status"]["accepted"] == {"percentageOfNodesToScore": 70}
+    world.api.request("DELETE", path)
+
+
+def test_an_upgrade_of_the_control_plane_is_followed_when_no_api_server_is_older(
+    world: World,
+) -> None:
+    world.proxy.version = "v1.36.1-eks-7"
+    world.wait(
+        lambda: "some API servers are v1.36.1-eks-7 already" in world.own("VersionSkew")[2],
+        30,
+        lambda: world.own("VersionSkew"),
+    )
+    assert world.images() == {f"{IMAGE}:v1.35.4"}
+    world.wait(lambda: world.images() == {f"{IMAGE}:v1.36.1"}, 60, lambda: world.log())
+    assert world.get(RECORD)["data"]["kubernetesVersion"] == "v1.36.1-eks-7"
+    # An API server that is left is older than the scheduler, which Kubernetes does not support.
+    world.proxy.version = SERVER
+    world.wait(lambda: world.images() == {f"{IMAGE}:v1.35.4"}, 60, lambda: world.log())
+
+
+def test_the_platform_never_changes_by_itself(world: World) -> None:
+    """A node that looks like kubeadm's changes nothing, also for an operator without --platform."""
+    world.node("cp", "v1.35.4", **{"node-role.kubernetes.io/control-plane": ""})
+    world.proxy.version = "v1.35.4"
+    world.restart("--pending-pods-interval=5", "--upgrade-delay=3")
+    world.wait(
+        lambda: world.own("PlatformChanged")[0] == "True", 60, lambda: world.own("PlatformChanged")
+    )
+    message = world.own("PlatformChanged")[2]
+    assert "platform managed of EKS is in use, as recorded earlier" in message
+    assert "looks like platform kubeadm (" in message
+    assert world.get(RECORD)["data"]["provider"] == "EKS"
+    assert not world.listed(f"{CORE}/pods", "app=installer")
+    assert world.overall("Degraded")[0] == "False"
+    world.api.request("DELETE", "/api/v1/nodes/cp")
+    world.proxy.version = SERVER
+    world.restart(*World.flags)
+    world.wait(lambda: world.own("PlatformChanged")[0] == "False", 60)
+
+
+def test_removed_leaves_nothing_but_what_the_manifests_made(world: World) -> None:
+    world.edit(KUBESCHEDULER, managementState="Removed")
+    world.wait(lambda: not world.exists(f"{KIND}/{NAME}"), 60, lambda: world.log())
+    world.wait(lambda: not world.exists(RECORD), 60, lambda: world.log())
+    world.wait(lambda: world.made() == set(), 60, lambda: f"left: {world.made()}")
+    world.wait(lambda: world.own("SchedulersProgressing")[1] == "Removed", 30)

@@ -1,0 +1,153 @@
+"""A cluster whose control plane's scheduler is the provider's, with kills and upgrades."""
+
+from __future__ import annotations
+
+import pytest
+
+from kube_scheduler_operator.base import names
+from kube_scheduler_operator.base.platform import MANAGED
+from kube_scheduler_operator.base.recognition import Decision, Recognition
+from kube_scheduler_operator.kube.resource import (
+    CLUSTER_OPERATORS,
+    CONFIG_MAPS,
+    KUBE_SCHEDULERS,
+    PODS,
+    SECONDARY_SCHEDULERS,
+)
+
+from .secondary import BAD, PlayedSecondaries
+from .world import World
+
+NAME = "managed-scheduler"
+EKS = Decision(Recognition(MANAGED, "EKS", "so it is"), remember=True)
+OLD, NEW = (f"registry.k8s.io/kube-scheduler:v1.{minor}" for minor in ("35.4", "36.1"))
+
+
+class ManagedWorld:
+    """A cluster of EKS.
+
+    Attributes:
+        world: the cluster.
+        played: its SecondarySchedulers.
+    """
+
+    def __init__(self, seed: int = 1) -> None:
+        self.world = World(nodes=0, seed=seed, secondary=True, platform=MANAGED, start=False)
+        self.played = PlayedSecondaries(self.world)
+        self.world.operator.decision = EKS
+        self.world.operator.server_version = "v1.35.4-eks-1"
+
+    def begin(self) -> None:
+        self.world.operator.start()
+        self.world.run_until(lambda: self.exists, 60, "made")
+        self.played.renew(NAME)
+        self.settle()
+
+    @property
+    def exists(self) -> bool:
+        return self.world.server.find(SECONDARY_SCHEDULERS, NAME) is not None
+
+    @property
+    def images(self) -> set[str]:
+        pods = self.world.server.list(PODS, MANAGED.target_namespace)
+        return {pod["spec"]["containers"][0]["image"] for pod in pods}
+
+    def settle(self) -> None:
+        self.world.run_until(lambda: self.settled, 300, "settled")
+        self.world.run(60)
+
+    @property
+    def settled(self) -> bool:
+        found = self.world.server.find(CLUSTER_OPERATORS, "kube-scheduler") or {}
+        conditions = {one["type"]: one for one in found.get("status", {}).get("conditions", ())}
+        return (
+            conditions.get("Available", {}).get("status") == "True"
+            and f"{NAME} (profile" in conditions["Available"].get("message", "")
+            and conditions.get("Progressing", {}).get("status") == "False"
+        )
+
+    def override(self, **overrides: object) -> None:
+        self.world.server.edit(
+            "user",
+            KUBE_SCHEDULERS,
+            "cluster",
+            lambda obj: obj["spec"].update(unsupportedConfigOverrides=overrides),
+        )
+
+
+def test_an_hour_without_a_change_is_an_hour_without_a_write() -> None:
+    found = ManagedWorld()
+    found.begin()
+    world = found.world
+    assert found.images == {OLD}
+    assert world.condition(names.SECONDARY_DEGRADED) == "False"
+    writes, events = world.operator.connection.writes, len(world.operator.recorder.events)
+    world.run(3600)
+    assert world.operator.connection.writes == writes
+    assert len(world.operator.recorder.events) == events
+
+
+def test_a_restart_writes_nothing() -> None:
+    found = ManagedWorld()
+    found.begin()
+    writes = found.world.operator.connection.writes
+    for _ in range(3):
+        found.world.operator.kill()
+        found.world.run(7)
+        found.world.operator.start()
+        found.world.run(60)
+    assert found.world.operator.connection.writes == writes
+
+
+@pytest.mark.parametrize("number", range(1, 22))
+def test_a_kill_at_any_write_ends_in_the_same_state(number: int) -> None:
+    found = ManagedWorld(seed=number)
+    operator = found.world.operator
+    operator.connection.kill_at = number
+    operator.start()
+    found.world.run(30)
+    operator.connection.kill_at = None
+    if not operator.alive:
+        operator.start()
+    found.world.run_until(lambda: found.exists, 60, "made")
+    found.played.renew(NAME)
+    found.settle()
+    assert found.images == {OLD}
+    record = found.world.server.find(CONFIG_MAPS, "platform", MANAGED.target_namespace)
+    assert record is not None
+    assert record["data"]["provider"] == "EKS"
+
+
+def test_an_upgrade_of_the_control_plane_replaces_the_schedulers() -> None:
+    found = ManagedWorld()
+    found.begin()
+    found.world.operator.server_version = "v1.36.1-eks-1"
+    found.world.run_until(lambda: found.images == {NEW}, 300, "new version")
+    found.settle()
+
+
+def test_a_version_that_refuses_the_configuration_leaves_the_old_one_running() -> None:
+    found = ManagedWorld()
+    found.begin()
+    found.played.refused_images = {NEW}
+    found.world.operator.server_version = "v1.36.1-eks-1"
+    found.world.run(300)
+    assert found.images == {OLD}
+    assert found.played.condition(NAME, names.AVAILABLE) == "True"
+    assert found.played.condition(NAME, names.DEGRADED) == "True"
+    assert found.world.condition(names.SECONDARY_DEGRADED) == "True"
+    assert found.world.condition(names.SCHEDULERS_AVAILABLE) == "True"
+
+
+def test_an_override_that_kube_scheduler_refuses_leaves_the_old_one_running() -> None:
+    found = ManagedWorld()
+    found.begin()
+    before = found.played.status(NAME)["configHash"]
+    found.override(parallelism=BAD)
+    found.world.run(300)
+    assert found.played.status(NAME)["configHash"] == before
+    assert found.played.condition(NAME, names.AVAILABLE) == "True"
+    found.override(parallelism=3)
+    found.world.run(300)
+    assert found.played.condition(NAME, names.DEGRADED) == "False"
+    assert found.played.status(NAME)["configHash"] != before
