@@ -19,6 +19,7 @@ from cluster import (
     operator_image,
     policy_enforcer,
     processes,
+    providers,
     releases,
     status,
     teardown,
@@ -71,13 +72,21 @@ def parser() -> argparse.ArgumentParser:
     up = commands.add_parser(
         "up", parents=[named, versioned], help="bring a sandbox up, or heal it"
     )
-    up.add_argument("--nodes", type=int, default=1, help="control-plane nodes; 0 needs no root")
+    up.add_argument(
+        "--nodes", type=int, help="control-plane nodes; 0 needs no root (default: 1; managed: 0)"
+    )
     up.add_argument("--workers", type=int, default=0, help="further nodes")
     up.add_argument(
         "--platform",
         choices=model.PLATFORMS,
         default=model.KUBEADM,
         help="what the cluster looks like (default: kubeadm)",
+    )
+    up.add_argument(
+        "--like",
+        choices=providers.LIKE,
+        default=providers.LIKE[0],
+        help="platform managed: whose nodes they look like (default: eks)",
     )
     up.add_argument("--no-operator", action="store_true", help="do not install the operator")
     up.set_defaults(run=_up)
@@ -135,13 +144,18 @@ def parser() -> argparse.ArgumentParser:
 
 def _up(options: argparse.Namespace) -> None:
     with_operator = not options.no_operator
+    managed = options.platform == model.MANAGED
+    if managed and options.nodes:
+        raise SandboxError("the control plane of platform managed has no nodes; use --workers")
+    nodes = 1 if options.nodes is None and not managed else options.nodes or 0
     lifecycle.up(
         options.name,
-        options.nodes,
+        nodes,
         options.workers,
         with_operator=with_operator,
         platform=options.platform,
         kubernetes=options.kubernetes_version,
+        like=options.like if managed else "",
     )
 
 

@@ -14,6 +14,7 @@ from cluster.api import Api, wait
 from cluster.console import SandboxError
 from cluster.model import (
     API_SERVICE_ADDRESS,
+    MANAGED,
     OPENSHIFT,
     SERVICE_NETWORK,
     pod_network,
@@ -179,6 +180,8 @@ def _controller_manager(sandbox: Sandbox) -> list[str]:
 
 def _create_objects(sandbox: Sandbox, api: Api) -> None:
     """What kubeadm leaves behind in the API: its own configuration."""
+    if sandbox.platform == MANAGED:
+        return
     template = string.Template((paths.TEMPLATES / "cluster-configuration.yaml").read_text())
     configuration = template.substitute(
         version=sandbox.kubernetes,

@@ -25,6 +25,7 @@ from cluster import (
     paths,
     policy_enforcer,
     processes,
+    providers,
     releases,
 )
 from cluster.api import Api, ApiError, condition, wait
@@ -85,6 +86,7 @@ def up(
     with_operator: bool,
     platform: str = model.KUBEADM,
     kubernetes: str | None = None,
+    like: str = "",
 ) -> Sandbox:
     """Bring a sandbox up, or what is missing of it.
 
@@ -98,9 +100,9 @@ def up(
     check_machine(len(planned))
     found = setup(with_nodes=bool(planned), kubernetes=version)
     with paths.locked(lock(name)):
-        sandbox = model.load(name) or _allocate(name, planned, platform, version)
-        has = (sandbox.nodes, sandbox.platform, sandbox.kubernetes)
-        if has != (planned, platform, version):
+        sandbox = model.load(name) or _allocate(name, planned, platform, version, like)
+        has = (sandbox.nodes, sandbox.platform, sandbox.kubernetes, sandbox.like)
+        if has != (planned, platform, version, like):
             raise SandboxError(
                 f"sandbox {name} exists with Kubernetes {sandbox.kubernetes}, "
                 f"platform {sandbox.platform} and the nodes "
@@ -123,7 +125,9 @@ def up(
     return sandbox
 
 
-def _allocate(name: str, planned: tuple[Node, ...], platform: str, version: str) -> Sandbox:
+def _allocate(
+    name: str, planned: tuple[Node, ...], platform: str, version: str, like: str
+) -> Sandbox:
     """Give a new sandbox a slot of its own."""
     root = paths.state_root()
     with paths.locked(root / ".slots.lock"):
@@ -134,7 +138,7 @@ def _allocate(name: str, planned: tuple[Node, ...], platform: str, version: str)
             port_is_free=network.port_is_free,
             needs_network=bool(planned),
         )
-        sandbox = model.Sandbox(name, slot, planned, platform, version)
+        sandbox = model.Sandbox(name, slot, planned, platform, version, like)
         sandbox.save()
     return sandbox
 
@@ -152,7 +156,8 @@ def _link_binaries(sandbox: Sandbox, found: Mapping[str, Path]) -> None:
 def daemons(sandbox: Sandbox) -> list[str]:
     """All daemons that a running sandbox has."""
     of_nodes = (name for node in sandbox.nodes for name in nodes.daemons(node))
-    return [*controlplane.DAEMONS, *of_nodes]
+    provided = (providers.SCHEDULER,) if sandbox.platform == model.MANAGED else ()
+    return [*controlplane.DAEMONS, *provided, *of_nodes]
 
 
 def _healthy(sandbox: Sandbox) -> bool:
@@ -180,6 +185,8 @@ def _start(sandbox: Sandbox, found: Mapping[str, Path], *, with_operator: bool) 
             api = controlplane.start(sandbox, found)
             if sandbox.platform == model.OPENSHIFT:
                 openshift.create_objects(sandbox, api)
+            if sandbox.platform == model.MANAGED:
+                providers.start_scheduler(sandbox)
         for one in booting:
             one.result()
     if starting:
@@ -266,7 +273,10 @@ def wait_ready(sandbox: Sandbox, api: Api, node: Node) -> None:
         return not node.control_plane or scheduler_runs(sandbox, api, node)
 
     wait(registered, _READY_TIMEOUT, lambda: f"{kubelet} did not register", every=0.2)
-    api.request("PATCH", path, controlplane.marks(node, sandbox.platform))
+    if sandbox.platform == model.MANAGED:
+        api.request("PATCH", path, providers.node_patch(node, sandbox.like))
+    else:
+        api.request("PATCH", path, controlplane.marks(node, sandbox.platform))
     wait(ready, _READY_TIMEOUT, lambda: f"node {node.name} did not become Ready", every=0.2)
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
     from pathlib import Path
 
-KUBEADM, OPENSHIFT = PLATFORMS = ("kubeadm", "openshift")
+KUBEADM, OPENSHIFT, MANAGED = PLATFORMS = ("kubeadm", "openshift", "managed")
 """What a sandbox can look like: whose files are on its nodes, and whose objects in its API."""
 
 SERVICE_NETWORK = IPv4Network("10.96.0.0/16")
@@ -55,6 +55,7 @@ class Sandbox:
     nodes: tuple[Node, ...]
     platform: str = KUBEADM
     kubernetes: str = releases.DEFAULT
+    like: str = ""
 
     @property
     def state(self) -> Path:
@@ -200,6 +201,7 @@ def load(name: str) -> Sandbox | None:
             nodes,
             data.get("platform", KUBEADM),
             data.get("kubernetes", releases.DEFAULT),
+            data.get("like", ""),
         )
     except (OSError, ValueError, KeyError, TypeError):
         return None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from cluster import nodes, openshift, operator_image, paths
 from cluster.api import Api, ApiError, condition, wait
 from cluster.console import run, step
-from cluster.model import OPENSHIFT
+from cluster.model import MANAGED, OPENSHIFT
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -49,13 +49,14 @@ def _overlay(sandbox: Sandbox) -> Path:
     """What a user of deploy/ would write for this cluster, in a folder of its own."""
     folder = sandbox.state / "deploy"
     base = paths.REPOSITORY / "deploy" / sandbox.platform
-    control_planes = sum(node.control_plane for node in sandbox.nodes)
+    managed = sandbox.platform == MANAGED
+    places = sum(node.control_plane or managed for node in sandbox.nodes)
     document: dict[str, object] = {
         "apiVersion": "kustomize.config.k8s.io/v1beta1",
         "kind": "Kustomization",
         "resources": [os.path.relpath(base.resolve(), folder.resolve())],
-        # No standby where there is no second control-plane node for it.
-        "replicas": [{"name": sandbox.operator_deployment, "count": min(control_planes, 2)}],
+        # No standby where there is no second node for it.
+        "replicas": [{"name": sandbox.operator_deployment, "count": min(places, 2)}],
     }
     if sandbox.platform == OPENSHIFT:
         monitoring = paths.REPOSITORY / "deploy/monitoring/openshift"

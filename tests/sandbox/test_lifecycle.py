@@ -24,7 +24,7 @@ class OnePod:
         return {"status": {"phase": "Running"}}
 
 
-@pytest.mark.parametrize("name", model.PLATFORMS)
+@pytest.mark.parametrize("name", [model.KUBEADM, model.OPENSHIFT])
 def test_a_started_node_waits_for_the_scheduler_of_its_own_platform(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

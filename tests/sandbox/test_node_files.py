@@ -6,10 +6,13 @@ import json
 import tomllib
 from pathlib import Path
 
+import pytest
 import yaml
 
-from cluster import cgroups, controlplane, model, node_files
+from cluster import cgroups, controlplane, model, node_files, providers
 from cluster.model import Sandbox
+from kube_scheduler_operator.base.platform import MANAGED
+from kube_scheduler_operator.base.recognition import NodeMarks, recognize
 
 BOX = Sandbox("dev", 2, model.make_nodes("dev", 1, 1), kubernetes="v1.34.4")
 CONTROL_PLANE, WORKER = BOX.nodes
@@ -53,6 +56,17 @@ def test_openshifts_control_plane_is_tainted_only_beside_workers() -> None:
     assert controlplane.taints(box, WORKER) == []
     alone = Sandbox("dev", 2, (CONTROL_PLANE,), model.OPENSHIFT)
     assert controlplane.taints(alone, CONTROL_PLANE) == []
+
+
+@pytest.mark.parametrize(
+    ("like", "provider"), [("eks", "EKS"), ("gke", "GKE"), ("aks", "AKS"), ("k3s", "k3s")]
+)
+def test_nodes_of_a_provider_are_recognized_as_its_own(like: str, provider: str) -> None:
+    assert like in providers.LIKE
+    patch = providers.node_patch(WORKER, like)
+    found = recognize(infrastructure=False, nodes=[NodeMarks.of(patch)])
+    assert (found.platform, found.provider) == (MANAGED, provider)
+    assert "://" in patch["spec"]["providerID"]
 
 
 def test_a_kubelet_works_below_its_own_cgroup() -> None:

@@ -60,7 +60,7 @@ class Provider:
         hidden: it shows no control-plane node. With one, the same mark belongs to a product for
             one's own machines that uses kubeadm: EKS Anywhere, GKE on bare metal, Cluster API.
         version: a substring of the versions of its kubelets and API servers.
-        label: the key of a label of its nodes; a prefix if it ends with a slash.
+        label: a label of its nodes: a key, KEY=VALUE, or a prefix of keys that ends with a slash.
         os_image: how the name of its operating system begins.
     """
 
@@ -76,15 +76,18 @@ class Provider:
             return f'node "{node.name}" has kubelet {node.kubelet}'
         if self.os_image and node.os_image.startswith(self.os_image):
             return f'node "{node.name}" runs {node.os_image}'
-        for key in node.labels if self.label else ():
-            if key == self.label or (self.label.endswith("/") and key.startswith(self.label)):
-                return f'node "{node.name}" has the label {key}'
+        for key, value in node.labels.items() if self.label else ():
+            if self.label in (key, f"{key}={value}") or (
+                self.label.endswith("/") and key.startswith(self.label)
+            ):
+                return f'node "{node.name}" has the label {key}={value}'
         return ""
 
 
 PROVIDERS: Final = (
     # k3s-io/k3s, scripts/version.sh: every version ends with +k3sN.
-    Provider("k3s", version="+k3s"),
+    # Its cloud controller, which can be switched off, sets the instance type k3s.
+    Provider("k3s", version="+k3s", label="node.kubernetes.io/instance-type=k3s"),
     # k0sproject/k0s: versions end with +k0s.N; pkg/constant: K0SNodeRoleLabel.
     Provider("k0s", version="+k0s", label="node.k0sproject.io/role"),
     # siderolabs/talos: the name in os-release is "Talos (v1.12.6)"; versions are Kubernetes' own.

@@ -93,12 +93,17 @@ MICROK8S = NodeMarks("m", False, "v1.32.3", labels={"microk8s.io/cluster": "true
         (EKS, "EKS", 'node "e" has kubelet v1.35.4-eks-113cf36'),
         (KARPENTER, "EKS", 'node "e" has kubelet v1.35.4-eks-113cf36'),
         (GKE, "GKE", 'node "g" has kubelet v1.33.5-gke.1080000'),
-        (AKS, "AKS", 'node "a" has the label kubernetes.azure.com/cluster'),
+        (AKS, "AKS", 'node "a" has the label kubernetes.azure.com/cluster=MC_x'),
         (K3S, "k3s", 'node "k" has kubelet v1.33.1+k3s1'),
         (replace(K3S, control_plane=False), "k3s", 'node "k" has kubelet v1.33.1+k3s1'),
+        (
+            NodeMarks("k", labels={"node.kubernetes.io/instance-type": "k3s"}),
+            "k3s",
+            'node "k" has the label node.kubernetes.io/instance-type=k3s',
+        ),
         (K0S, "k0s", 'node "k" has kubelet v1.33.1+k0s'),
         (TALOS, "Talos", 'node "t" runs Talos (v1.12.6)'),
-        (MICROK8S, "MicroK8s", 'node "m" has the label microk8s.io/cluster'),
+        (MICROK8S, "MicroK8s", 'node "m" has the label microk8s.io/cluster=true'),
     ],
 )
 def test_the_provider_is_recognized_by_its_mark(
