@@ -50,6 +50,11 @@ _SLIPS: Final = tuple(
 )  # fmt: skip
 """(pattern, its correction, the name of the slip and how to correct it)."""
 
+_STRUCTURAL: Final = (
+    "a second colon", "a line without a colon", "expected ", "a value cannot begin with",
+)  # fmt: skip
+"""Beginnings of the messages that such a slip causes; others name the cause themselves."""
+
 _Parse = Callable[[str], ParseError | None]
 
 
@@ -77,12 +82,10 @@ def explained(error: ParseError, text: str, parse: _Parse) -> ParseError:
 
     `parse` returns the error of a text; None if it can be read.
     """
-    return (
-        _of_a_character(error, text, parse)
-        or _of_a_slip(error, text, parse)
-        or _of_indentation(error, text, parse)
-        or error
-    )
+    cause = _of_a_character(error, text, parse)
+    if cause is None and error.message.startswith(_STRUCTURAL):
+        cause = _of_a_slip(error, text, parse) or _of_indentation(error, text, parse)
+    return cause or error
 
 
 def _of_a_character(error: ParseError, text: str, parse: _Parse) -> ParseError | None:

@@ -297,6 +297,20 @@ def test_a_frequent_slip_is_named(text: str, line: int, column: int, name: str) 
     assert error.position == Position(line, column)
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a: &x\n  b:\n    - c: 1\n      d: *x\n", "an anchor contains itself"),
+        ("a:\n  b: 1\n  c:\n    - *x\n", "no anchor &x precedes *x"),
+        ("a:\n  - b: !!int x\n", "does not have the type of its tag"),
+    ],
+)
+def test_a_cause_that_is_known_is_not_replaced(text: str, message: str) -> None:
+    _, error = read(text)
+    assert error is not None
+    assert message in error.message
+
+
 def test_a_template_as_a_value_is_named() -> None:
     documents, error = read("a: {{ .Values.a }}\n")
     assert error is None
