@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from cluster import images, node_files, nodes, paths, pki, processes
 from cluster.api import Api, ApiError, wait
 from cluster.console import SandboxError, run, step
+from cluster.observe import scheduler_processes
 
 if TYPE_CHECKING:
     from cluster.api import Object
@@ -45,6 +46,7 @@ _GATES = {
 """Of each kind one that kube-scheduler 1.34 to 1.36 knows, and one that only OpenShift does."""
 
 _BOOTSTRAP_TIMEOUT = 180.0
+_STOP_TIMEOUT = 60.0
 
 
 def create_objects(sandbox: Sandbox, api: Api) -> None:
@@ -131,7 +133,7 @@ def write_bootstrap(sandbox: Sandbox) -> None:
     if not _PROGRAM.exists():
         raise SandboxError("the bootstrap pod is rendered by the operator itself: run hack/setup")
     kubernetes = node_files.root(sandbox, sandbox.bootstrap) / "etc/kubernetes"
-    manifest = kubernetes / "manifests/kube-scheduler-pod.yaml"
+    manifest = _bootstrap_manifest(sandbox)
     if manifest.exists():
         return
     authority = pki.Authority(sandbox.state / "pki", "ca")
@@ -179,5 +181,24 @@ def end_bootstrap(sandbox: Sandbox) -> None:
         return
     with step("schedulers of their own; the bootstrap machine goes"):
         wait(over, _BOOTSTRAP_TIMEOUT, lambda: f"no schedulers; node statuses: {found['is']}")
+        _stop_bootstrap_scheduler(sandbox)
         nodes.power_off(sandbox, sandbox.bootstrap)
         api.request("DELETE", f"/api/v1/nodes/{sandbox.bootstrap.name}")
+
+
+def _stop_bootstrap_scheduler(sandbox: Sandbox) -> None:
+    """Remove its manifest, as OpenShift's installer does.
+
+    It gives its Lease back, which would otherwise expire after 137 s without a scheduler at work.
+    """
+    _bootstrap_manifest(sandbox).unlink(missing_ok=True)
+    wait(
+        lambda: not scheduler_processes(sandbox, sandbox.bootstrap),
+        _STOP_TIMEOUT,
+        lambda: "the scheduler of the bootstrap machine does not end",
+    )
+
+
+def _bootstrap_manifest(sandbox: Sandbox) -> Path:
+    kubernetes = node_files.root(sandbox, sandbox.bootstrap) / "etc/kubernetes"
+    return kubernetes / "manifests/kube-scheduler-pod.yaml"
