@@ -49,6 +49,10 @@ RETRY_AFTER_LIMIT: Final = 10.0
 PAGE: Final = 500
 """Objects per page of a list; limits peak memory of client and server."""
 
+LARGER: Final = 5
+"""By how much pages grow after a list that took longer than the server keeps its snapshot; all of
+100,000 Pods in one page would need more than a GiB of memory."""
+
 NO_ANSWER: Final = "<error>"
 """The code of a request without a response, as in client-go's metrics."""
 
@@ -143,7 +147,8 @@ class ApiClient:
             )
             if value
         }
-        params: dict[str, str] = {"limit": str(PAGE)}
+        limit = PAGE
+        params: dict[str, str] = {"limit": str(limit)}
         items: list[Object] = []
         while True:
             try:
@@ -151,8 +156,10 @@ class ApiClient:
             except Gone:
                 if "continue" not in params:
                     raise
-                # The snapshot of the pages was compacted: list again without pages.
-                items, params = [], {}
+                # The snapshot of the pages was compacted: list again, with larger pages, which are
+                # fewer.
+                limit *= LARGER
+                items, params = [], {"limit": str(limit)}
                 continue
             for item in page.get("items") or ():
                 item.setdefault("apiVersion", resource.api_version)
@@ -161,7 +168,7 @@ class ApiClient:
             metadata = page.get("metadata") or {}
             if not metadata.get("continue"):
                 return ListResult(items, str(metadata.get("resourceVersion") or ""))
-            params = {"limit": str(PAGE), "continue": metadata["continue"]}
+            params = {"limit": str(limit), "continue": metadata["continue"]}
 
     async def create(
         self, resource: Resource, obj: Body, *, field_manager: str | None = None

@@ -28,7 +28,7 @@ from ..base.json_text import read_json
 from ..base.klog import kv
 from . import protobuf
 from .api import Object
-from .client import ApiClient
+from .client import LARGER, ApiClient
 from .errors import (
     ApiError,
     ApiRequest,
@@ -256,8 +256,11 @@ class Reflector:
             except Gone:
                 if params.pop("continue", None) is None:
                     raise
-                # The snapshot of the pages was compacted: list again without pages.
-                params.pop("limit", None)
+                # The snapshot of the pages was compacted: list again, with larger pages, which are
+                # fewer. What was deleted meanwhile is removed in the end.
+                params["limit"] = str(LARGER * int(params["limit"]))
+                self._known |= seen
+                seen = {}
                 continue
             for item in page.get("items") or ():
                 key = _key(item)

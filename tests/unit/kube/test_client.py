@@ -171,7 +171,7 @@ async def test_objects_of_a_page_are_reduced_before_the_next_page_is_read(api, c
     assert pages == [1, 1, 2, 2, 3]
 
 
-async def test_list_with_expired_pages_is_repeated_without_pages(api, client, monkeypatch):
+async def test_list_with_expired_pages_is_repeated_in_larger_pages(api, client, monkeypatch):
     monkeypatch.setattr("kube_scheduler_operator.kube.client.PAGE", 2)
     for name in "abcde":
         api.put(CONFIG_MAPS, name, "ops")
@@ -180,6 +180,7 @@ async def test_list_with_expired_pages_is_repeated_without_pages(api, client, mo
     fault.matches = lambda request: "continue" in request.query
     found = await client.list(CONFIG_MAPS)
     assert [obj["metadata"]["name"] for obj in found.items] == list("abcde")
+    assert [seen.query["limit"] for seen in api.seen] == ["2", "2", "10"]
 
 
 async def test_dry_run_is_passed_to_the_server(api):

@@ -86,6 +86,27 @@ async def test_objects_are_listed_in_pages_and_then_watched(api: FakeApi) -> Non
         assert reflector.state.version == str(api.version)
 
 
+async def test_expired_list_is_repeated_in_larger_pages(api: FakeApi) -> None:
+    """All of 100,000 Pods do not fit into memory, and what was deleted meanwhile is removed."""
+    for number in range(20):
+        api.put(NODES, f"n{number:02}")
+    copy = Copy()
+    fault = api.fail(410, path="nodes")
+
+    def expired(request: Any) -> bool:
+        if "continue" not in request.query:
+            return False
+        api.remove(NODES, "n00")
+        return True
+
+    fault.matches = expired
+    async with following(api, copy) as reflector:
+        await asyncio.wait_for(reflector.synced(), 20)
+        assert set(copy.objects) == {f"n{number:02}" for number in range(1, 20)}
+        lists = [seen for seen in api.requests("GET", "/nodes") if "watch" not in seen.query]
+        assert [seen.query["limit"] for seen in lists] == ["3", "3", "15", "15"]
+
+
 async def test_requests_have_selectors_and_bookmarks(api: FakeApi) -> None:
     selection = Selection("shop", label_selector="app=web")
     api.put(PODS, "p", "shop", labels={"app": "web"})
