@@ -248,6 +248,23 @@ def test_the_shipped_policies_admit_scrapes_of_the_operator_and_nothing_else() -
     assert not passes(found, B, "10.96.0.1", 443)
 
 
+@pytest.mark.parametrize("app", ["installer", "pruner"])
+def test_the_policies_of_the_target_namespace_let_installers_out_and_isolate_all_others(
+    app: str,
+) -> None:
+    texts = (DEPLOY.parent / "bindata/static").glob("networkpolicy-*.yaml")
+    policies = [yaml.safe_load(path.read_text()) for path in texts]
+    for one in policies:
+        one["metadata"]["namespace"] = "target"
+    pods = [pod(A, "target", labels={"app": app}), pod(B, "target"), pod(C, "b")]
+    found = world(pods, *policies)
+    assert passes(found, A, C)
+    assert passes(found, A, "10.96.0.1", 443)
+    assert not passes(found, C, A)
+    assert not passes(found, B, C)
+    assert not passes(found, C, B)
+
+
 def test_the_stand_in_for_dns_has_the_image_that_the_nodes_have() -> None:
     path = Path(agnhost.__file__).parent / "templates/openshift/network.yaml"
     (daemon_set,) = (
