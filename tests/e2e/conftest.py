@@ -42,6 +42,7 @@ from cluster.observe import (
     until,
 )
 
+from ..seeds import SOAK
 from .ledger import Ledger
 
 FOLDER = Path(__file__).parent
@@ -66,7 +67,7 @@ MANIFEST = "/etc/kubernetes/manifests/kube-scheduler.yaml"
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Sort the tests by cluster and bound their duration."""
-    if "KSO_SOAK" not in os.environ:
+    if not SOAK:
         long = [item for item in items if item.get_closest_marker("soak")]
         config.hook.pytest_deselected(items=long)
         items[:] = [item for item in items if item not in long]
@@ -309,6 +310,15 @@ class Cluster:
             return calm_since[-1] - calm_since[0] > 1.0
 
         until(settled, timeout, f"not settled: {json.dumps(self.status)[:2000]}")
+
+    def rest_with_default_profile(self) -> None:
+        """As `rest`, and the profile too: for tests of where pods go.
+
+        Most tests only need another profile than before, and a rollout takes seconds.
+        """
+        self.rest()
+        if self._profile != "LowNodeUtilization":
+            self.edit(SCHEDULER, {"profile": None})
 
     def pods(self) -> set[str]:
         """The names of the pods in the namespace default."""

@@ -385,7 +385,7 @@ DEFAULT = {"schedulerName": "default-scheduler"}
 @pytest.fixture(scope="module")
 def guided(one_node_cluster: Cluster, workers: tuple[str, str]) -> Iterator[Cluster]:
     """The control plane's scheduler with an agent on its node."""
-    one_node_cluster.rest()
+    one_node_cluster.rest_with_default_profile()
     before = {"status": one_node_cluster.status}
     start = time.monotonic()
     _extender(one_node_cluster, GUIDE, {"agent": AGENT, "weight": 10})

@@ -90,8 +90,7 @@ def _spec(cluster: Cluster, text: str) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def load(one_node_cluster: Cluster, workers: tuple[str, str]) -> Iterator[Cluster]:
     """The cluster with one worker that is busy and requests little, and crane-scheduler."""
-    one_node_cluster.rest()
-    one_node_cluster.profile("LowNodeUtilization")  # tests before these leave another one
+    one_node_cluster.rest_with_default_profile()
     busy, idle = workers
     container = {
         "name": "main",

@@ -199,6 +199,7 @@ def _placed_by_image(cluster: Cluster, count: int, *of: str) -> dict[str, Counte
 def test_pods_go_where_their_image_is_while_the_profile_is_set(
     cluster: Cluster, pulled: dict[str, str], tmp_path: Path
 ) -> None:
+    cluster.rest_with_default_profile()
     old = tmp_path / "myscheduler.conf"
     old.write_text(yaml.safe_dump(DEMO))
     program = (sys.executable, "-m", "kube_scheduler_operator", "convert")

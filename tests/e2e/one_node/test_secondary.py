@@ -13,7 +13,7 @@ import pytest
 
 from cluster import images
 from cluster.api import ApiError
-from cluster.observe import SCHEDULER, delete_pod, until
+from cluster.observe import delete_pod, until
 
 from ..audit import refusals
 from ..conftest import (
@@ -55,11 +55,7 @@ SLOT = "example.com/slot"
 @pytest.fixture(scope="module")
 def second(one_node_cluster: Cluster, workers: tuple[str, str]) -> Iterator[Cluster]:
     """The cluster with three replicas of my-scheduler, one of them active."""
-    one_node_cluster.rest()
-    if one_node_cluster.api.request("GET", SCHEDULER).get("spec", {}).get("profile"):
-        # Another test's profile may score no node, and then nothing is spread either.
-        one_node_cluster.api.request("PATCH", SCHEDULER, {"spec": {"profile": None}})
-        one_node_cluster.rest()
+    one_node_cluster.rest_with_default_profile()  # it spreads the replicas
     apply(one_node_cluster, (EXAMPLES / "my-scheduler.yaml").read_text())
     until(lambda: _is_well(one_node_cluster), 120, lambda: f"not well: {_status(one_node_cluster)}")
     yield one_node_cluster
