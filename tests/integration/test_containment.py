@@ -7,7 +7,6 @@ and then a Scheduler and a SchedulerProfile are edited, which must arrive within
 from __future__ import annotations
 
 import json
-import os
 import random
 import time
 from collections import Counter
@@ -18,20 +17,21 @@ import pytest
 
 from cluster.api import ApiError
 from cluster.observe import KUBESCHEDULER, SCHEDULER, until
+from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.json_text import read_json
 from kube_scheduler_operator.kube.resource import KUBE_SCHEDULERS, Resource
 
 from ..odd_json import nested
 from ..odd_objects import FREE_FIELDS, FreeField, odd_spec
+from ..seeds import SEED, number
 from .harness import PlayedNode
 from .played_cluster import CORE, GROUP, PlayedCluster, brought_up
 
-VALUES = int(os.environ.get("KSO_ODD_OBJECTS", "200"))
+VALUES = number("KSO_ODD_OBJECTS", 200, soak=200)
 BATCH = 20
 DELAY = 5.0
 """Seconds until an edit of another object has arrived."""
 
-SEED = int(os.environ.get("KSO_SEED", "") or time.time_ns() % 1_000_000)
 PROFILES = f"{GROUP}/schedulerprofiles"
 MERGED = "?fieldValidation=Ignore"
 
@@ -131,6 +131,38 @@ def write(world: World, field: FreeField, name: str, spec: str) -> str:
     return f"{path}/{name}"
 
 
+WITHOUT_HTTP2 = {"ciphers": ["ECDHE-RSA-CHACHA20-POLY1305"], "minTLSVersion": "VersionTLS12"}
+FIELDS = [
+    {"featureGates": {"NoSuchGate": True}},
+    {"featureGates": {"SchedulerQueueingHints": False}},  # locked
+    {"tlsSecurityProfile": {"type": "Custom", "custom": WITHOUT_HTTP2}},
+    {"bindAddress": "10.0.0.999"},
+    {"unsupportedConfigOverrides": {"parallelism": 0}},
+    {"unsupportedConfigOverrides": {"arguments": {"no-such-flag": "1"}}},
+    {"observedConfig": {"arguments": {"no-such-flag": ["1"]}}},
+]
+
+
+@pytest.mark.parametrize("fields", FIELDS, ids=str)
+def test_a_field_with_an_error_delays_no_edit_of_another_object(
+    world: World, fields: dict[str, Any]
+) -> None:
+    (name,) = fields
+    world.api.text("PATCH", KUBESCHEDULER, {"spec": fields})
+    try:
+        assert world.edit(FIELDS.index(fields) + 10) < DELAY
+        overrides = name == "unsupportedConfigOverrides"
+        type_ = names.OVERRIDES_DEGRADED if overrides else names.TARGET_CONFIG_DEGRADED
+        condition = world.condition(KUBESCHEDULER, type_)
+        if name == "observedConfig":  # the operator owns it and has written it again
+            assert condition["status"] == "False"
+        else:
+            assert condition["status"] == "True"
+            assert condition["message"].startswith(f"spec.{name}")
+    finally:
+        world.api.text("PATCH", KUBESCHEDULER, {"spec": {name: None}})
+
+
 def clear(world: World, paths: list[str]) -> None:
     world.api.text("PATCH", KUBESCHEDULER, {"spec": {"unsupportedConfigOverrides": None}})
     for path in paths:
@@ -145,13 +177,13 @@ def test_no_value_in_a_free_field_delays_an_edit_of_another_object(world: World)
     slowest = 0.0
     for batch in range(0, VALUES, BATCH):
         written = []
-        for number in range(batch, batch + BATCH):
-            fields = FREE_FIELDS if number == batch else FREE_FIELDS[:-2]
-            field = FREE_FIELDS[-1] if number == batch else rng.choice(fields)
+        for index in range(batch, batch + BATCH):
+            fields = FREE_FIELDS if index == batch else FREE_FIELDS[:-2]
+            field = FREE_FIELDS[-1] if index == batch else rng.choice(fields)
             spec = odd_spec(rng, field)
             if field is FREE_FIELDS[-1]:  # valid overrides may replace all profiles
                 spec = spec.replace('{"profiles":', '{"leaderElection":', 1)
-            path = write(world, field, f"odd-{number}", spec)
+            path = write(world, field, f"odd-{index}", spec)
             outcomes["taken" if path else "refused"] += 1
             written += [path] if path else []
         slowest = max(slowest, world.edit(batch + 1))
