@@ -5,7 +5,9 @@ For a control plane without nodes (`up --nodes 0`) and hollow ones (`hollow.py`)
 
 from __future__ import annotations
 
+import contextlib
 import json
+import random
 import socket
 import threading
 import time
@@ -30,6 +32,8 @@ _QUERIES_PER_SECOND = 5000
 """kube-scheduler's default, 50, would be all that is measured."""
 _USER = "system:kube-scheduler"
 _START_SECONDS = 60.0
+_PORTS = range(20_000, 30_000)
+"""Below NodePorts and the ports that the kernel gives to connections."""
 _IMMEDIATELY: Object = {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}
 
 
@@ -270,11 +274,15 @@ def pod(
 
 
 def free_port() -> int:
-    """A free port of 127.0.0.1."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    return port
+    """A port of 127.0.0.1 for a program that cannot choose one itself.
+
+    It is free, and no connection can take it before the program listens.
+    """
+    for port in random.sample(_PORTS, len(_PORTS)):
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise SandboxError(f"no port of {_PORTS} is free")
 
 
 def fetch(url: str, context: SSLContext | None = None) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import re
-import socket
 import ssl
 import subprocess
 import time
@@ -23,6 +22,7 @@ from typing import Any
 
 import pytest
 
+from cluster.scheduling import free_port
 from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
 from kube_scheduler_operator.schedulerconfig.merge import merge_semantically
 from kube_scheduler_operator.schedulerconfig.plugin_origins import (
@@ -311,9 +311,7 @@ def start(cluster: ApiServer, kube_scheduler_binary: Path, tmp_path: Path) -> It
         }
         file, log = tmp_path / "config.json", tmp_path / "log"
         file.write_text(json.dumps(config))
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = int(probe.getsockname()[1])
+        port = free_port()
         with log.open("wb") as output:
             process = subprocess.Popen(
                 [

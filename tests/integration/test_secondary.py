@@ -20,6 +20,7 @@ import pytest
 
 from cluster.api import ApiError
 from cluster.model import Sandbox
+from cluster.scheduling import free_port
 
 from .harness import NAMESPACE, Operator, Proxy, container_status
 from .played_cluster import APPS, AT_ONCE, CORE, GROUP, PlayedCluster, brought_up, now
@@ -270,7 +271,7 @@ def test_its_account_may_do_what_a_scheduler_does_and_holds_its_own_lease(
                 kube_scheduler, *own, f"--config={tmp_path / 'config.yaml'}",
                 f"--authentication-kubeconfig={kubeconfig}",
                 f"--authorization-kubeconfig={kubeconfig}",
-                "--bind-address=127.0.0.1", f"--secure-port={_free_port()}",
+                "--bind-address=127.0.0.1", f"--secure-port={free_port()}",
             ],
             stdout=output, stderr=output,
         )  # fmt: skip
@@ -404,9 +405,3 @@ def _bind_a_pod(world: World, name: str, log: Path) -> None:
         world.api.request("DELETE", mine, AT_ONCE)
     finally:
         world.api.request("DELETE", path)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

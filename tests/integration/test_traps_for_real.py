@@ -7,7 +7,6 @@ Kubernetes documentation of multiple schedulers; the other side uses only the op
 from __future__ import annotations
 
 import json
-import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -19,6 +18,7 @@ from typing import Any
 import pytest
 import yaml
 
+from cluster.scheduling import free_port
 from kube_scheduler_operator.base.platform import KUBEADM
 from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
 from kube_scheduler_operator.schedulerconfig.validation import Target
@@ -255,13 +255,10 @@ def test_by_hand_it_cannot_authenticate_clients_of_its_metrics(
     api: ApiServer, start: Any, kubeconfig: Path, tmp_path: Path
 ) -> None:
     def begin() -> Started:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
         return start(
             made_here().composition.config, kubeconfig,
             f"--authentication-kubeconfig={kubeconfig}", f"--authorization-kubeconfig={kubeconfig}",
-            f"--secure-port={port}", "--bind-address=127.0.0.1", f"--cert-dir={tmp_path}",
+            f"--secure-port={free_port()}", "--bind-address=127.0.0.1", f"--cert-dir={tmp_path}",
         )  # fmt: skip
 
     denied = 'configmaps "extension-apiserver-authentication" is forbidden'
