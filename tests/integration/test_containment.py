@@ -153,12 +153,15 @@ def test_a_field_with_an_error_delays_no_edit_of_another_object(
         assert world.edit(FIELDS.index(fields) + 10) < DELAY
         overrides = name == "unsupportedConfigOverrides"
         type_ = names.OVERRIDES_DEGRADED if overrides else names.TARGET_CONFIG_DEGRADED
-        condition = world.condition(KUBESCHEDULER, type_)
-        if name == "observedConfig":  # the operator owns it and has written it again
-            assert condition["status"] == "False"
-        else:
-            assert condition["status"] == "True"
-            assert condition["message"].startswith(f"spec.{name}")
+
+        def reported() -> bool:
+            condition = world.condition(KUBESCHEDULER, type_)
+            if name == "observedConfig":  # the operator owns it and has written it again
+                return bool(condition["status"] == "False")
+            return condition["status"] == "True" and condition["message"].startswith(f"spec.{name}")
+
+        # The status is written after the configuration.
+        until(reported, 15, lambda: f"not reported: {world.condition(KUBESCHEDULER, type_)}")
     finally:
         world.api.text("PATCH", KUBESCHEDULER, {"spec": {name: None}})
 
