@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
-from typing import Any
+from typing import Any, Final
 
 from ...base import names
 from ...base.objects import Object, annotation, label
@@ -15,6 +15,8 @@ from ...base.revision_number import revision_number
 from ...base.times import timestamp
 from ...programs.node.exit_codes import EXIT_RETRY
 from ...programs.node.result import Result
+
+_OWN_NAMES: Final = (f"{names.INSTALLER}-", f"{names.RESTORE}-")
 
 
 class Stage(Enum):
@@ -67,6 +69,11 @@ class Installer:
     ended_at: datetime | None
     deleting: bool
     pod: Object
+
+    @property
+    def has_own_name(self) -> bool:
+        """Whether the operator gives such names; the label alone may be another client's."""
+        return self.name.startswith(_OWN_NAMES)
 
     @property
     def has_ended(self) -> bool:

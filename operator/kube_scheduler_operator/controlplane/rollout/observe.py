@@ -61,7 +61,9 @@ def observe(snapshot: Snapshot) -> Observation:
         operands={node: operands.read(pod) for node, pod in snapshot.operand_pods.items()},
         installers=current,
         not_ready={name: why for name, (ready, why) in states.items() if not ready},
-        cleanup=tuple(Delete(PODS, pod.pod) for pod in stale if not pod.deleting),
+        cleanup=tuple(
+            Delete(PODS, pod.pod) for pod in stale if pod.has_own_name and not pod.deleting
+        ),
         disks=read_disks(snapshot, current),
     )
 

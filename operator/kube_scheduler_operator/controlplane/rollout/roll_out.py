@@ -254,7 +254,10 @@ def _advance(
 def _delete_unneeded(
     snapshot: Snapshot, observation: Observation, result: RolloutResult, needed: set[str]
 ) -> RolloutResult:
-    """Delete installer pods that no node needs; those that have ended stay for their logs."""
+    """Delete installer pods that no node needs; those that have ended stay for their logs.
+
+    Pods that another client has labeled stay as well.
+    """
     needed = needed | {
         installer_pod_name(status.node, status.target, status.attempt)
         for status in result.node_statuses
@@ -263,7 +266,7 @@ def _delete_unneeded(
     for found in observation.installers:
         if found.deleting or found.name in needed or (found.has_ended and found.revision):
             continue  # a restore pod that has ended must not be read as a new result later
-        if found.swapping and found.node in snapshot.nodes:
+        if not found.has_own_name or (found.swapping and found.node in snapshot.nodes):
             continue
         result = result.with_actions(Delete(PODS, found.pod), after_status=True)
     return result

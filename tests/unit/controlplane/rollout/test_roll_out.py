@@ -1086,6 +1086,14 @@ def test_unneeded_installer_pods_are_deleted_unless_they_have_ended() -> None:
     assert deleted(result) == ["installer-1-a"]
 
 
+@pytest.mark.parametrize("age", [10.0, 7200.0], ids=["", "older than its node"])
+def test_a_pod_that_another_client_labels_as_an_installer_stays(age: float) -> None:
+    foreign = installer("a", 1, PREFLIGHT, age=age)
+    foreign["metadata"]["name"] = "probe"
+    result = step([node_status("a", 2)], pods=ready("a", number=2), installers=[foreign])
+    assert deleted(result) == []
+
+
 @pytest.mark.parametrize(
     ("currents", "latest", "expected"),
     [
