@@ -58,7 +58,7 @@ class PlayedCluster:
     objects: ClassVar[str]
     label: ClassVar[str]
     makes: ClassVar[tuple[str, ...]]
-    flags: ClassVar[tuple[str, ...]] = ()
+    flags: ClassVar[tuple[str, ...]] = ("--platform=kubeadm",)  # as in deploy/kubeadm
     platform: ClassVar[str] = "kubeadm"
     named_image: ClassVar[bool] = True
 

@@ -48,7 +48,7 @@ class World(PlayedCluster):
         f"{RBAC}/namespaces/{NAMESPACE}/roles", f"{RBAC}/namespaces/{NAMESPACE}/rolebindings",
         f"{RBAC}/namespaces/kube-system/rolebindings", f"{RBAC}/clusterrolebindings",
     )  # fmt: skip
-    flags = ("--pending-pods-interval=5", "--allowed-images=e")
+    flags = ("--platform=kubeadm", "--pending-pods-interval=5", "--allowed-images=e")
 
     def __init__(self, sandbox: Sandbox, proxy: Proxy, operator: Operator) -> None:
         super().__init__(sandbox, proxy, operator)
