@@ -7,7 +7,7 @@ ConfigMap, so that a platform never changes by itself.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -78,18 +78,22 @@ async def decide_platform(api: ApiClient, chosen: Platform | None) -> Decided:
     if chosen is not None and chosen.owns_static_pods:
         return Decided(Decision(Recognition(chosen, reason="--platform names it")))
     detected = await detect(api)
-    remembered = await read_record(api, chosen)
+    platforms = (chosen or detected.found.platform,)
+    # Only an unanswered request can hide OpenShift, which has a namespace of its own.
+    hidden = chosen is None and detected.unanswered
+    remembered = await read_record(api, PLATFORMS.values() if hidden else platforms)
     decision = decide(chosen, detected.found, remembered)
     return Decided(decision, detected.unanswered)
 
 
-async def read_record(api: ApiClient, chosen: Platform | None = None) -> Remembered:
-    """What was recorded; nothing if it does not exist or may not be read.
+async def read_record(api: ApiClient, platforms: Iterable[Platform]) -> Remembered:
+    """What was recorded in the namespaces of these platforms.
+
+    It is nothing if it does not exist or may not be read.
 
     Raises:
         ApiError: another request failed; the platform might be another one than recorded.
     """
-    platforms = (chosen,) if chosen is not None else PLATFORMS.values()
     for namespace in dict.fromkeys(platform.target_namespace for platform in platforms):
         try:
             found = await api.get(ObjectRef(CONFIG_MAPS, namespace, PLATFORM_RECORD))

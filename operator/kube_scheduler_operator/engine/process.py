@@ -324,7 +324,7 @@ class Operator:
         """
         while not self._platform.owns_static_pods and not stop.is_set():
             try:
-                remembered = await read_record(api, self._platform)
+                remembered = await read_record(api, [self._platform])
             except KubeError as error:
                 log.warning("Cannot read the record of the platform, will retry: %s", error)
                 await _or_stop(stop, asyncio.sleep(2.0))

@@ -318,14 +318,32 @@ async def test_a_record_is_used_after_restarts(api: FakeApi, client: ApiClient) 
     decided = await decide_platform(client, None)
     assert decided.decision.used == FOUND_EKS
     assert "looks like platform kubeadm" in decided.decision.disagreement
-    assert (await read_record(client)).version == "v1.35.4"
+    assert (await read_record(client, [MANAGED])).version == "v1.35.4"
 
 
 async def test_the_record_of_openshift_is_in_its_own_namespace(
     api: FakeApi, client: ApiClient
 ) -> None:
     record(api, Recognition(OPENSHIFT, reason="so"), OPENSHIFT.target_namespace)
-    assert (await read_record(client)).platform == OPENSHIFT.name
+    assert (await read_record(client, [OPENSHIFT])).platform == OPENSHIFT.name
+
+
+async def test_a_record_is_looked_for_where_the_operator_has_rights(
+    api: FakeApi, client: ApiClient
+) -> None:
+    node(api, "a", "v1.35.4", **{LABEL: ""})
+    await decide_platform(client, None)
+    assert not api.requests("GET", f"/namespaces/{OPENSHIFT.target_namespace}/configmaps")
+
+
+async def test_a_record_of_openshift_counts_if_a_failure_hides_it(
+    api: FakeApi, client: ApiClient
+) -> None:
+    openshift(api)
+    record(api, Recognition(OPENSHIFT, reason="so"), OPENSHIFT.target_namespace)
+    node(api, "a", "v1.35.4", **{LABEL: ""})
+    api.fail(403, path="/infrastructures", times=None, reason="Forbidden")
+    assert (await decide_platform(client, None)).decision.platform == OPENSHIFT
 
 
 async def test_without_the_right_to_read_the_record_detection_decides(
