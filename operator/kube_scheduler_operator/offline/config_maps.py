@@ -117,8 +117,8 @@ def _is_of_kube_scheduler(text: str) -> bool:
     if KIND not in text and not _POLICY.search(text):
         return False
     documents, error = read(text)
-    kinds = {mapping(each.root.data).get("kind") for each in documents}
-    return error is not None or bool(kinds & {KIND, "Policy"})
+    kinds = [mapping(each.root.data).get("kind") for each in documents]
+    return error is not None or any(kind in (KIND, "Policy") for kind in kinds)
 
 
 def _namespace(metadata: Mapping[str, Any]) -> str:

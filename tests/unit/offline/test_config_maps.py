@@ -110,6 +110,13 @@ def test_other_config_maps_and_odd_ones_are_left_alone() -> None:
         assert not checked(f"apiVersion: v1\nkind: ConfigMap\ndata: {data}\n").starts
 
 
+@pytest.mark.parametrize(
+    "kind", ["[KubeSchedulerConfiguration]", "{KubeSchedulerConfiguration: 1}"]
+)
+def test_a_kind_that_is_not_a_string_is_not_a_configuration(kind: str) -> None:
+    assert not checked(config_map(f"kind: {kind}\n")).starts
+
+
 def test_messages_name_the_config_map_of_another_scheduler() -> None:
     first, second = config_map(OWN), config_map(OWN, "second")
     found = checked(f"{first}---\n{second}").findings

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from ...base.objects import mapping
 from ...migrate.changes import ConversionError, Severity, problem_text
 from ...migrate.convert import POLICY_KEY, Conversion, convert, is_policy, policy_reference
 from ...migrate.crane_dynamic import read_dynamic
@@ -177,7 +178,8 @@ def _duplicates(results: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Errors of objects with the same kind and name, of which kubectl would apply the last."""
     found: set[tuple[str, str]] = set()
     for each in results:
-        key = (each["kind"], str(each.get("metadata", {}).get("name")))
+        metadata = mapping(each.get("metadata"))
+        key = (each["kind"], str(metadata.get("name")))
         if "metadata" in each and key in found:
             yield (
                 f'two documents become {key[0]} "{key[1]}"; convert them one at a time, with '

@@ -408,6 +408,12 @@ def test_any_configuration_becomes_a_second_scheduler(
     assert len(others) == len(document.get("extenders", ()))
 
 
+def test_metadata_of_another_type_is_reported(file: Write, capsys: Any) -> None:
+    kind = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+    assert run("-f", file({**kind, "metadata": "x"})) == 1
+    assert 'has no field "metadata"' in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("documents", "flags", "code", "output"),
     [
