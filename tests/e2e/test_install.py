@@ -139,7 +139,11 @@ def _status(cluster: Cluster) -> Any:
 
 
 def _has_all(cluster: Cluster) -> bool:
-    """Whether each namespace has what controllers make for it, in their own time."""
+    """Whether controllers have done for namespaces and nodes what they do in their own time."""
+    nodes = cluster.api.request("GET", "/api/v1/nodes")["items"]
+    taints = [taint["key"] for node in nodes for taint in node["spec"].get("taints", ())]
+    if any(key.startswith("node.kubernetes.io/") for key in taints):
+        return False
     namespaces = cluster.api.request("GET", "/api/v1/namespaces")["items"]
     names = {each["metadata"]["name"] for each in namespaces}
     return all(
