@@ -9,14 +9,13 @@ kubeadm's own flag of that name); util/patches/patches.go (names of patches, YAM
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, Final
 
 from ...schedulerconfig.command_line import Flags
 from ...schedulerconfig.versions import Version
 from .desired import Desired, named_files, without_agents
-from .provider_format import ProviderFile, ProviderFinding, ProviderFormat, ProviderOutput
-from .unsupported import unsupported_agents
+from .provider_format import ProviderFile, ProviderFormat, ProviderOutput
+from .unsupported import unsupported_agents, unsupported_repetitions
 
 CONFIG: Final = "/etc/kubernetes/kube-scheduler.yaml"
 KUBECONFIG: Final = "/etc/kubernetes/scheduler.conf"
@@ -56,7 +55,10 @@ def write(desired: Desired, _: Version | None) -> ProviderOutput:
         "FILE` on one node at a time",
         document,
     )
-    findings = [*unsupported_agents(desired), *(() if lists else _repeated(desired))]
+    findings = list(unsupported_agents(desired))
+    if not lists:
+        who = f"kubeadm before {LISTS_SINCE.short}"
+        findings += unsupported_repetitions(desired, who, "use --for kubeadm-patches")
     return ProviderOutput((_config_file(desired), file), tuple(findings))
 
 
@@ -96,19 +98,6 @@ def _volumes(desired: Desired) -> dict[str, str]:
     """Volume -> the file of the node; kubeadm mounts nothing but the kubeconfig."""
     files = named_files(without_agents(desired))
     return {VOLUME: CONFIG, **{f"scheduler-file-{n}": path for n, path in enumerate(files)}}
-
-
-def _repeated(desired: Desired) -> Iterator[ProviderFinding]:
-    """Flags with several values, of which a map keeps one."""
-    for name, values in desired.flags.items():
-        if len(values) > 1:
-            yield ProviderFinding(
-                "RepeatedFlagNotSupported",
-                desired.flag(name),
-                f"kubeadm before {LISTS_SINCE.short} takes a flag once, and --{name} has "
-                f"{len(values)} values, of which only the last one is written",
-                "use --for kubeadm-patches",
-            )
 
 
 KUBEADM: Final = ProviderFormat(

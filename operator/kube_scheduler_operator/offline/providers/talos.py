@@ -16,7 +16,7 @@ from typing import Any, Final
 from ...schedulerconfig.versions import Version
 from .desired import Desired, named_files, without_agents
 from .provider_format import ProviderFile, ProviderFinding, ProviderFormat, ProviderOutput
-from .unsupported import unsupported_agents
+from .unsupported import unsupported_agents, unsupported_repetitions
 
 OLDEST: Final = Version(1, 6)
 LISTS_SINCE: Final = Version(1, 13)
@@ -55,7 +55,11 @@ def write(desired: Desired, release: Version | None) -> ProviderOutput:
         *unsupported_agents(desired),
     ]
     if not lists:
-        findings += _repeated(desired)
+        findings += unsupported_repetitions(
+            desired,
+            f"Talos before {LISTS_SINCE.short}",
+            f"upgrade Talos and use --for talos:{LISTS_SINCE.short}",
+        )
     if document:
         findings += _files(files)
     return ProviderOutput((file,), tuple(findings))
@@ -88,18 +92,6 @@ def _files(files: Iterable[str]) -> Iterator[ProviderFinding]:
             "Talos' KubeSchedulerConfig mounts no files, so kube-scheduler does not find this one",
             "keep cluster.scheduler, which has extraVolumes: use --for talos",
         )
-
-
-def _repeated(desired: Desired) -> Iterator[ProviderFinding]:
-    for name, values in desired.flags.items():
-        if len(values) > 1:
-            yield ProviderFinding(
-                "RepeatedFlagNotSupported",
-                desired.flag(name),
-                f"Talos before {LISTS_SINCE.short} takes a flag once, and --{name} has "
-                f"{len(values)} values, of which only the last one is written",
-                f"upgrade Talos and use --for talos:{LISTS_SINCE.short}",
-            )
 
 
 TALOS: Final = ProviderFormat(

@@ -115,3 +115,16 @@ def _leaves(value: Mapping[str, Any], skip: Callable[[str], bool], at: Path = ()
             yield from _leaves(each, skip, (*at, key))
         else:
             yield (*at, key)
+
+
+def unsupported_repetitions(desired: Desired, who: str, fix: str) -> Iterator[ProviderFinding]:
+    """Flags with several values where a map, such as that of `who`, keeps one."""
+    for name, values in desired.flags.items():
+        if len(values) > 1:
+            yield ProviderFinding(
+                "RepeatedFlagNotSupported",
+                desired.flag(name),
+                f"{who} takes a flag once, and --{name} has {len(values)} values, of which only "
+                "the last one is written",
+                fix,
+            )

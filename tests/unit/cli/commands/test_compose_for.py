@@ -14,6 +14,7 @@ from kube_scheduler_operator.offline.providers.table import PROVIDERS
 
 from ....builders import extender, load_policy, profile, secondary
 from ....conftest import Golden
+from ...offline.providers.cases import HARD
 
 SCHEDULER = {
     "apiVersion": "config.openshift.io/v1",
@@ -33,23 +34,6 @@ KUBE_SCHEDULER = {
         },
     },
 }
-ZONES = {
-    "pluginConfig": [
-        {
-            "name": "PodTopologySpread",
-            "args": {
-                "defaultingType": "List",
-                "defaultConstraints": [
-                    {
-                        "maxSkew": 1,
-                        "topologyKey": "topology.kubernetes.io/zone",
-                        "whenUnsatisfiable": "DoNotSchedule",
-                    }
-                ],
-            },
-        }
-    ]
-}
 GPU = extender(
     "gpu",
     url="https://10.96.14.7:8443/scheduler",
@@ -57,7 +41,7 @@ GPU = extender(
     tls={"caFile": "/etc/kubernetes/pki/ca.crt"},
     managedResources=[{"name": "example.com/gpu", "ignoredByScheduler": True}],
 )
-EVERYTHING = (SCHEDULER, KUBE_SCHEDULER, profile("spread", **ZONES), GPU)
+EVERYTHING = (SCHEDULER, KUBE_SCHEDULER, profile("spread", **HARD), GPU)
 
 
 @pytest.fixture
