@@ -41,6 +41,10 @@ _TEST_HELPERS = {
 client of every API: left in, they are a twentieth of the compiler's work."""
 
 
+_VERSION_COMMANDS = {"kubeadm": ("version",), "kubectl": ("version", "--client")}
+"""By component, what makes it print its version where --version does not."""
+
+
 def provide(components: Iterable[str], version: str) -> dict[str, Path]:
     """Return where each component's binary of a release is, getting what is missing first.
 
@@ -91,7 +95,7 @@ def _installed(component: str, version: str) -> Path | None:
 def _will_do(component: str, path: Path, version: str) -> bool:
     if component == "etcd":
         return True
-    words = ("version", "--client") if component == "kubectl" else ("--version",)
+    words = _VERSION_COMMANDS.get(component, ("--version",))
     try:
         output = run(path, *words, timeout=20)
     except (CommandError, OSError):
@@ -247,6 +251,42 @@ def provide_configuration_reader(version: str) -> Path:
                 go_build(go, SOURCE, f"./{package.name}", _version_flags(version), program,
                          "-modfile", modules)  # fmt: skip
     return program
+
+
+def provide_kubeadm(version: str) -> Path:
+    """Return where kubeadm of a release is, getting it first; a build takes half a minute.
+
+    It is a program of its own rather than a part of the others: it needs modules that they do not.
+
+    Raises:
+        SandboxError: It cannot be had on this machine.
+    """
+    folder = SOURCE / "kubeadm"
+    modules = folder / f"v1.{releases.minor(version)}.mod"
+    built = None
+    if releases.is_pinned(version):
+        sources = (modules, modules.with_suffix(".sum"))
+        built = built_from(f"kubeadm-{version}", sources) / "kubeadm"
+    with paths.locked(paths.cache_dir() / ".kubeadm.lock"):
+        found = _search(("kubeadm",), version).get("kubeadm")
+        if found is None and not (built and built.exists()):
+            _download(("kubeadm",), version)
+            found = _search(("kubeadm",), version).get("kubeadm")
+        if found is not None:
+            return found
+        if built is None:
+            raise SandboxError(
+                f"kubeadm {version} is not on PATH and cannot be downloaded, and only "
+                f"{', '.join(releases.PINNED.values())} can be built here"
+            )
+        if not built.exists():
+            go = shutil.which("go")
+            if go is None:
+                raise SandboxError(f"there is no Go; install Go {_needed_go(version)} or newer")
+            with step(f"built kubeadm {version}"):
+                go_build(go, SOURCE, "k8s.io/kubernetes/cmd/kubeadm", _version_flags(version),
+                         built, "-modfile", modules)  # fmt: skip
+        return built
 
 
 def _version_flags(version: str) -> str:

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 from cluster import (
     agnhost,
     images,
+    kubeadm,
     lifecycle,
+    load_balancer,
     model,
     nodes,
     operator,
@@ -88,6 +90,11 @@ def parser() -> argparse.ArgumentParser:
         default=providers.LIKE[0],
         help="platform managed: whose nodes they look like (default: eks)",
     )
+    up.add_argument(
+        "--kubeadm",
+        action="store_true",
+        help="let the real kubeadm make the control plane, in the nodes",
+    )
     up.add_argument("--no-operator", action="store_true", help="do not install the operator")
     up.set_defaults(run=_up)
 
@@ -132,6 +139,18 @@ def parser() -> argparse.ArgumentParser:
         run=lambda options: policy_enforcer.PolicyEnforcer(model.require(options.name)).run()
     )
 
+    balancer = commands.add_parser(
+        load_balancer.DAEMON,
+        parents=[named],
+        help="serve the API servers of a sandbox at one address; up --kubeadm starts it",
+    )
+    balancer.set_defaults(run=lambda options: load_balancer.run(model.require(options.name)))
+
+    upgrade = commands.add_parser(
+        "upgrade", parents=[named, on_node, versioned], help="run kubeadm upgrade on a node"
+    )
+    upgrade.set_defaults(run=_upgrade)
+
     node = commands.add_parser("node", parents=[named, on_node], help="break and mend a node")
     node.add_argument("action", choices=["start", "stop", "kill-kubelet"])
     node.set_defaults(run=_node)
@@ -147,6 +166,8 @@ def _up(options: argparse.Namespace) -> None:
     managed = options.platform == model.MANAGED
     if managed and options.nodes:
         raise SandboxError("the control plane of platform managed has no nodes; use --workers")
+    if options.kubeadm and (options.platform != model.KUBEADM or options.nodes == 0):
+        raise SandboxError("--kubeadm needs platform kubeadm and a control-plane node")
     nodes = 1 if options.nodes is None and not managed else options.nodes or 0
     lifecycle.up(
         options.name,
@@ -156,6 +177,7 @@ def _up(options: argparse.Namespace) -> None:
         platform=options.platform,
         kubernetes=options.kubernetes_version,
         like=options.like if managed else "",
+        real_kubeadm=options.kubeadm,
     )
 
 
@@ -220,6 +242,14 @@ def _release(options: argparse.Namespace) -> None:
         release.render(sandbox, options.render)
     else:
         release.keep(sandbox)
+
+
+def _upgrade(options: argparse.Namespace) -> None:
+    sandbox = model.require(options.name)
+    version = releases.choose(options.kubernetes_version)
+    node = sandbox.node(options.node)
+    kubeadm.provide_version(sandbox, version)
+    print(kubeadm.upgrade(sandbox, node, version, first=node == sandbox.nodes[0]))
 
 
 def _node(options: argparse.Namespace) -> None:

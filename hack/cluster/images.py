@@ -35,10 +35,10 @@ def hyperkube_name(version: str) -> str:
     return f"localhost/hyperkube:{version}"
 
 
-def pause() -> Image:
+def pause(reference: str = PAUSE) -> Image:
     """The image of a container that sleeps until it is stopped."""
     layer = _compiled("pause", "pause")
-    return Image(PAUSE, (layer,), ("/pause",), user="65535:65535")
+    return Image(reference, (layer,), ("/pause",), user="65535:65535")
 
 
 def hyperkube(binary: Path, version: str) -> Image:
@@ -74,21 +74,52 @@ def _compiled(name: str, path: str) -> Layer:
 
 def scheduler(binary: Path, version: str) -> Image:
     """The image of the kube-scheduler: the static binary alone, like the official one."""
+    layers = (_program(binary, "kube-scheduler", version),)
+    entrypoint = ("/usr/local/bin/kube-scheduler",)
+    return Image(scheduler_name(version), layers, entrypoint, environment=PATH)
+
+
+def component(name: str, binary: Path, version: str, reference: str) -> Image:
+    """The image of a component of the control plane.
+
+    Where one file is all components, the layer with it is that of the kube-scheduler, below one
+    with a link: it is stored once on a node, and unpacked once for each component.
+    """
+    if name in (binary.resolve().name, "kube-scheduler"):
+        layers: tuple[Layer, ...] = (_program(binary, name, version),)
+    else:
+        layers = (_program(binary, "kube-scheduler", version), _link(name))
+    return Image(reference, layers, (f"/usr/local/bin/{name}",), environment=PATH)
+
+
+def _link(name: str) -> Layer:
+    """A layer in which a component is a link to the file that is all of them."""
+    target = folder() / f"{name}-link.layer"
+    with paths.locked(folder() / f".{name}.lock"):
+        if not target.exists():
+            link = folder() / f".{name}-link"
+            link.unlink(missing_ok=True)
+            link.symlink_to("kube-scheduler")
+            archive.pack_layer(target, {f"usr/local/bin/{name}": link})
+            link.unlink()
+    return Layer.of(target)
+
+
+def _program(binary: Path, name: str, version: str) -> Layer:
+    """A layer with one static program."""
     status = binary.stat()
     identity = f"{binary.resolve()} {status.st_size} {status.st_mtime_ns}"
     key = hashlib.sha256(identity.encode()).hexdigest()[:12]
-    name = "usr/local/bin/kube-scheduler"
-    target = folder() / f"kube-scheduler-{version}-{key}.layer"
-    with paths.locked(folder() / ".kube-scheduler.lock"):
+    target = folder() / f"{name}-{version}-{key}.layer"
+    with paths.locked(folder() / f".{name}.lock"):
         if not target.exists():
             if not is_static(binary):
                 raise SandboxError(
                     f"{binary} is dynamically linked, so it cannot be made into an image; "
                     "take it off PATH and the sandbox gets its own"
                 )
-            archive.pack_layer(target, {name: binary.resolve()})
-    layers = (Layer.of(target),)
-    return Image(scheduler_name(version), layers, (f"/{name}",), environment=PATH)
+            archive.pack_layer(target, {f"usr/local/bin/{name}": binary.resolve()})
+    return Layer.of(target)
 
 
 def is_static(binary: Path) -> bool:

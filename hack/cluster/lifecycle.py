@@ -7,6 +7,7 @@ import shutil
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from cluster import (
@@ -14,6 +15,8 @@ from cluster import (
     binaries,
     controlplane,
     images,
+    kubeadm,
+    load_balancer,
     model,
     network,
     node_files,
@@ -87,6 +90,7 @@ def up(
     platform: str = model.KUBEADM,
     kubernetes: str | None = None,
     like: str = "",
+    real_kubeadm: bool = False,
 ) -> Sandbox:
     """Bring a sandbox up, or what is missing of it.
 
@@ -99,13 +103,15 @@ def up(
     planned = model.make_nodes(model.check_name(name), control_planes, workers)
     check_machine(len(planned))
     found = setup(with_nodes=bool(planned), kubernetes=version)
+    if real_kubeadm:
+        found["kubeadm"] = binaries.provide_kubeadm(version)
+    new = model.Sandbox(name, 0, planned, platform, version, like, real_kubeadm)
     with paths.locked(lock(name)):
-        sandbox = model.load(name) or _allocate(name, planned, platform, version, like)
-        has = (sandbox.nodes, sandbox.platform, sandbox.kubernetes, sandbox.like)
-        if has != (planned, platform, version, like):
+        sandbox = model.load(name) or _allocate(new)
+        if sandbox != replace(new, slot=sandbox.slot):
             raise SandboxError(
                 f"sandbox {name} exists with Kubernetes {sandbox.kubernetes}, "
-                f"platform {sandbox.platform} and the nodes "
+                f"platform {sandbox.platform}{' made by kubeadm' * sandbox.kubeadm} and the nodes "
                 f"{', '.join(node.name for node in sandbox.nodes) or '(none)'}; "
                 f"take it down first: hack/sandbox down --name {name}"
             )
@@ -125,9 +131,7 @@ def up(
     return sandbox
 
 
-def _allocate(
-    name: str, planned: tuple[Node, ...], platform: str, version: str, like: str
-) -> Sandbox:
+def _allocate(new: Sandbox) -> Sandbox:
     """Give a new sandbox a slot of its own."""
     root = paths.state_root()
     with paths.locked(root / ".slots.lock"):
@@ -136,9 +140,9 @@ def _allocate(
             reserved={other.slot for other in others if other},
             taken=network.taken_networks(),
             port_is_free=network.port_is_free,
-            needs_network=bool(planned),
+            needs_network=bool(new.nodes),
         )
-        sandbox = model.Sandbox(name, slot, planned, platform, version, like)
+        sandbox = replace(new, slot=slot)
         sandbox.save()
     return sandbox
 
@@ -156,6 +160,8 @@ def _link_binaries(sandbox: Sandbox, found: Mapping[str, Path]) -> None:
 def daemons(sandbox: Sandbox) -> list[str]:
     """All daemons that a running sandbox has."""
     of_nodes = (name for node in sandbox.nodes for name in nodes.daemons(node))
+    if sandbox.kubeadm:
+        return [load_balancer.DAEMON, *of_nodes]
     provided = (providers.SCHEDULER,) if sandbox.platform == model.MANAGED else ()
     return [*controlplane.DAEMONS, *provided, *of_nodes]
 
@@ -173,20 +179,27 @@ def _healthy(sandbox: Sandbox) -> bool:
 def _start(sandbox: Sandbox, found: Mapping[str, Path], *, with_operator: bool) -> None:
     wanted = _images(sandbox, found, with_operator=with_operator) if sandbox.nodes else []
     starting = (*sandbox.nodes, *_bootstrap(sandbox))
-    with step("certificates"):
-        controlplane.make_certificates(sandbox)
+    if not sandbox.kubeadm:
+        with step("certificates"):
+            controlplane.make_certificates(sandbox)
     if sandbox.nodes:
         with step("network"):
             node_files.create_mount_points()
             network.create_bridge(sandbox)
     with ThreadPoolExecutor(max_workers=len(starting) + 1) as pool:
         booting = [pool.submit(_boot, sandbox, node, wanted) for node in starting]
-        with step("control plane"):
-            api = controlplane.start(sandbox, found)
-            if sandbox.platform == model.OPENSHIFT:
-                openshift.create_objects(sandbox, api)
-            if sandbox.platform == model.MANAGED:
-                providers.start_scheduler(sandbox)
+        if sandbox.kubeadm:
+            for one in booting:
+                one.result()
+            kubeadm.start(sandbox, found["kubelet"])
+            api = Api(sandbox)
+        else:
+            with step("control plane"):
+                api = controlplane.start(sandbox, found)
+                if sandbox.platform == model.OPENSHIFT:
+                    openshift.create_objects(sandbox, api)
+                if sandbox.platform == model.MANAGED:
+                    providers.start_scheduler(sandbox)
         for one in booting:
             one.result()
     if starting:
@@ -244,6 +257,11 @@ def _images(sandbox: Sandbox, found: Mapping[str, Path], *, with_operator: bool)
     hyperkube = sandbox.platform == model.OPENSHIFT
     make = images.hyperkube if hyperkube else images.scheduler
     wanted = [images.pause(), make(found["kube-scheduler"], sandbox.kubernetes)]
+    if sandbox.kubeadm:
+        wanted = [
+            images.pause(),
+            *kubeadm.component_images(sandbox.kubernetes, found, found["kubeadm"]),
+        ]
     if sandbox.platform == model.OPENSHIFT and (image := agnhost.build_with_go()):
         wanted.append(image)
     own = operator_image.build() if with_operator else operator_image.built()
@@ -275,7 +293,7 @@ def wait_ready(sandbox: Sandbox, api: Api, node: Node) -> None:
     wait(registered, _READY_TIMEOUT, lambda: f"{kubelet} did not register", every=0.2)
     if sandbox.platform == model.MANAGED:
         api.request("PATCH", path, providers.node_patch(node, sandbox.like))
-    else:
+    elif not sandbox.kubeadm:
         api.request("PATCH", path, controlplane.marks(node, sandbox.platform))
     wait(ready, _READY_TIMEOUT, lambda: f"node {node.name} did not become Ready", every=0.2)
 

@@ -56,6 +56,7 @@ class Sandbox:
     platform: str = KUBEADM
     kubernetes: str = releases.DEFAULT
     like: str = ""
+    kubeadm: bool = False
 
     @property
     def state(self) -> Path:
@@ -202,6 +203,7 @@ def load(name: str) -> Sandbox | None:
             data.get("platform", KUBEADM),
             data.get("kubernetes", releases.DEFAULT),
             data.get("like", ""),
+            data.get("kubeadm", False),
         )
     except (OSError, ValueError, KeyError, TypeError):
         return None

@@ -29,6 +29,7 @@ OWN_PATHS = (
     "/run/netns",
     "/var/lib/cni",
     "/var/lib/containerd",
+    "/var/lib/etcd",
     "/var/lib/kube-scheduler-operator",
     "/var/lib/kubelet",
     "/var/log/containers",
@@ -88,7 +89,7 @@ def _mount_points_note() -> Path:
 
 
 def write(sandbox: Sandbox, node: Node) -> None:
-    """Lay out a node's own files as kubeadm would have; what tests changed there is kept."""
+    """Lay out a node's own files; what tests changed there, and what kubeadm wrote, is kept."""
     base = root(sandbox, node)
     for path in _VOLATILE_PATHS:
         shutil.rmtree(base / path[1:], ignore_errors=True)
@@ -96,6 +97,17 @@ def write(sandbox: Sandbox, node: Node) -> None:
         (base / path[1:]).mkdir(parents=True, exist_ok=True)
     if containerd_config_path(sandbox, node).exists():  # which is written last
         return
+    if not sandbox.kubeadm:
+        _play_kubeadm(sandbox, node)
+    cni = render("cni.json", pod_network=sandbox.pod_network(node))
+    paths.write_atomically(base / "etc/cni/net.d/10-sandbox.conflist", cni)
+    config = containerd_config(_snapshotter(base))
+    paths.write_atomically(containerd_config_path(sandbox, node), config)
+
+
+def _play_kubeadm(sandbox: Sandbox, node: Node) -> None:
+    """Write what kubeadm would, where the control plane is made of processes of the host."""
+    base = root(sandbox, node)
     kubernetes = base / "etc/kubernetes"
     authority = pki.Authority(sandbox.state / "pki", "ca")
     address = str(sandbox.address(node))
@@ -127,10 +139,6 @@ def write(sandbox: Sandbox, node: Node) -> None:
         paths.write_atomically(manifests / "kube-scheduler.yaml", manifest, 0o600)
 
     paths.write_atomically(kubelet / "config.yaml", kubelet_config(sandbox, node))
-    cni = render("cni.json", pod_network=sandbox.pod_network(node))
-    paths.write_atomically(base / "etc/cni/net.d/10-sandbox.conflist", cni)
-    config = containerd_config(_snapshotter(base))
-    paths.write_atomically(containerd_config_path(sandbox, node), config)
 
 
 def containerd_config_path(sandbox: Sandbox, node: Node) -> Path:

@@ -82,6 +82,10 @@ def runs(sandbox: Sandbox, node: Node) -> bool:
 
 def start_kubelet(sandbox: Sandbox, node: Node, kubelet: Path) -> None:
     """Start a node's kubelet, unless it runs."""
+    if sandbox.kubeadm:
+        command = ["sh", str(paths.TEMPLATES / "kubelet-unit.sh"), str(kubelet)]
+        _spawn(sandbox, node, daemons(node)[2], command)
+        return
     command = [
         str(kubelet),
         "--config=/var/lib/kubelet/config.yaml",
