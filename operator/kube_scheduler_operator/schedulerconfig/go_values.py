@@ -21,6 +21,8 @@ _DURATION: Final = re.compile(rf"[+-]?(?:0|(?:{_TERM})+)", re.ASCII)
 _ONE_TERM: Final = re.compile(r"(\d*)\.?(\d*)(ns|us|µs|μs|ms|s|m|h)", re.ASCII)
 _LONGEST: Final = 2**63
 """Nanoseconds: Go's longest duration, about 292 years."""
+_MOST_DIGITS: Final = 19
+"""Those of a 64-bit integer."""
 _INTEGER: Final = re.compile(r"[+-]?\d+", re.ASCII)
 _TRUE: Final = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 _FALSE: Final = frozenset({"0", "f", "F", "FALSE", "false", "False"})
@@ -40,8 +42,10 @@ def nanoseconds(text: str) -> int:
         raise ValueError(f'"{text}" is not a duration such as 15s or 1m30s')
     total = 0
     for whole, fraction, unit in _ONE_TERM.findall(text):
+        if len(whole.lstrip("0")) > _MOST_DIGITS:
+            raise ValueError(f'"{text}" is longer than 292 years')
         size = _UNITS[unit]
-        total += int(whole or "0") * size
+        total += int(whole.lstrip("0") or "0") * size
         digits, scale = 0, 1.0
         for digit in fraction:
             if digits * 10 + int(digit) > _LONGEST:
@@ -100,11 +104,14 @@ def integer(text: str) -> int:
     """A decimal integer.
 
     Raises:
-        ValueError: not a valid value.
+        ValueError: not an integer, or longer than one of 64 bits.
     """
     if _INTEGER.fullmatch(text) is None:
         raise ValueError(f'"{text}" is not an integer')
-    return int(text)
+    digits = text.lstrip("+-").lstrip("0") or "0"
+    if len(digits) > _MOST_DIGITS:
+        raise ValueError(f'"{text}" is out of range')
+    return -int(digits) if text.startswith("-") else int(digits)
 
 
 def is_label_value(text: str) -> bool:

@@ -23,6 +23,8 @@ _UNITS: Final[Mapping[str, tuple[int, str]]] = {
 }
 """Unit as people write it -> (factor, unit of Go)."""
 _PART: Final = re.compile(r"([0-9]+)([a-z]*)")
+_MOST_DIGITS: Final = 19
+"""Those of the longest duration in nanoseconds, 2^63 - 1."""
 
 
 def type_fix(value: Any, expected: str) -> str:
@@ -82,6 +84,8 @@ def duration_fix(text: str) -> str:
     parts = _PART.findall(text.replace(" ", "").lower())
     written = "".join(number + unit for number, unit in parts)
     if len(parts) > 1 and not all(unit for _, unit in parts):
+        return "write one such as 15s"
+    if any(len(number) > _MOST_DIGITS for number, _ in parts):
         return "write one such as 15s"
     if parts and written == text.replace(" ", "").lower():
         known = [(int(number), _UNITS.get(unit or "s")) for number, unit in parts]

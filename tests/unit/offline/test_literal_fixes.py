@@ -73,6 +73,8 @@ def test_the_value_to_write_is_accepted(field: str, value: str, written: str) ->
         ("parallelism: [5]", "write an integer", "parallelism: 5"),
         ("leaderElection: {leaseDuration: long}", "write one such as 15s",
          "leaderElection: {leaseDuration: 15s}"),
+        (f"leaderElection: {{leaseDuration: {'1' * 5000}}}", "write one such as 15s",
+         "leaderElection: {leaseDuration: 15s}"),
         ("leaderElection: {leaseDuration: \u201c15s\u201d}",
          'it has a typographic quote (U+201C), write "', 'leaderElection: {leaseDuration: "15s"}'),
         ("profiles:\n-schedulerName: a",

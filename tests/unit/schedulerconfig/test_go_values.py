@@ -7,6 +7,7 @@ import pytest
 from kube_scheduler_operator.schedulerconfig.go_values import (
     boolean,
     duration_text,
+    integer,
     is_extended_resource,
     is_label_value,
     is_qualified_name,
@@ -50,10 +51,27 @@ def test_durations_are_exact_and_printed_like_go(
     assert duration_text(nanoseconds_) == printed
 
 
-@pytest.mark.parametrize("text", ["2562047h47m16.854775808s", "-2562047h47m16.854775809s"])
+@pytest.mark.parametrize(
+    "text", ["2562047h47m16.854775808s", "-2562047h47m16.854775809s", "9" * 5000 + "ns"]
+)
 def test_the_longest_duration_is_that_of_go(text: str) -> None:
     with pytest.raises(ValueError, match="longer than 292 years"):
         nanoseconds(text)
+
+
+def test_leading_zeros_of_a_duration_are_ignored() -> None:
+    assert seconds("0" * 5000 + "1s") == 1
+
+
+@pytest.mark.parametrize(("text", "value"), [("-7", -7), ("+007", 7), ("0" * 5000 + "1", 1)])
+def test_integers(text: str, value: int) -> None:
+    assert integer(text) == value
+
+
+@pytest.mark.parametrize("text", ["9" * 20, "-" + "9" * 5000])
+def test_an_integer_with_more_than_64_bits_is_out_of_range(text: str) -> None:
+    with pytest.raises(ValueError, match="is out of range"):
+        integer(text)
 
 
 @pytest.mark.parametrize(("text", "value"), [("true", True), ("T", True), ("0", False)])
