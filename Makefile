@@ -62,7 +62,7 @@ e2e: setup ## End to end: real kubelets and kube-schedulers (root)
 	KSO_LEDGER=$(LEDGER) $(PYTEST) tests/e2e -m audit -v
 
 .PHONY: test-versions
-test-versions: setup ## The end-to-end tests marked core on other versions: VERSIONS="1.34 1.36" (root)
+test-versions: setup ## The end-to-end tests marked core on other versions: VERSIONS="1.35 1.37" (root)
 	@hack/test-versions $(VERSIONS)
 
 .PHONY: bench

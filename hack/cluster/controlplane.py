@@ -141,10 +141,9 @@ _IDLE_CONTROLLERS = (
     "-horizontal-pod-autoscaler-controller",
     "-persistentvolume-attach-detach-controller",
     "-persistentvolume-expander-controller",
-    "-service-lb-controller",
 )
-"""Off, because they poll (some every 100 ms) for what a sandbox has not: metrics, attachable disks,
-load balancers."""
+"""Off, because they poll (some every 100 ms) for what a sandbox has not: metrics, attachable
+disks."""
 
 _WITHOUT_KUBELETS = ("-ttl-controller",)
 """Off as well where there are no kubelets: it writes to every Node whenever there are many more."""

@@ -19,12 +19,15 @@ if TYPE_CHECKING:
 DEFAULT = "v1.35.4"
 """The version of a sandbox unless another one is requested."""
 
-PINNED: Mapping[int, str] = {34: "v1.34.4", 35: DEFAULT, 36: "v1.36.3"}
+PINNED: Mapping[int, str] = {34: "v1.34.4", 35: DEFAULT, 36: "v1.36.3", 37: "v1.37.2"}
 """By minor version, the newest patch whose modules are on record.
 
-1.36 is the newest whose kubelet takes a containerd older than 2.0, which cannot say its cgroup
+The kubelets of all of them accept a containerd older than 2.0, which does not report its cgroup
 driver, and (with failCgroupV1: false) cgroup v1. Older ones than 1.34 have not been tried.
 """
+
+TESTED = (PINNED[35], PINNED[37])
+"""The versions of `make test-versions` unless others are requested."""
 
 VARIABLE = "KSO_KUBERNETES_VERSION"
 """The environment's word, for the sandbox and for all that starts one: tests, demo, benchmarks."""

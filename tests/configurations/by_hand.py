@@ -218,6 +218,7 @@ OTHERWISE: dict[str, range] = {
     "a plugin that is off by default": range(35),
     "another plugin that is off by default": range(35),
     "a shape that is not used": range(36, 99),
+    "shape without its gate": range(37, 99),
     "binding timeout without its gate": range(36, 99),
     "point of a newer version": range(36, 99),
 }

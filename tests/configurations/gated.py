@@ -23,8 +23,10 @@ SETS: tuple[Gates, ...] = (
     {"DynamicResourceAllocation": True},
     {"NodeDeclaredFeatures": True},
     {"NodeDeclaredFeatures": False},
+    _WORKLOADS,
     {**_WORKLOADS, "GangScheduling": True},
     {**_WORKLOADS, "TopologyAwareWorkloadScheduling": True},
+    {"InPlacePodVerticalScalingSchedulerPreemption": True},
     {"PodSchedulingReadiness": False},
     {"AllAlpha": False},
 )
@@ -67,9 +69,12 @@ def _configs(gates: Gates, minor: int) -> Iterator[tuple[str, dict[str, Any]]]:
                 yield f"{field} {value}", args("DynamicResources", **{field: value})
         yield "without it", plugins("multiPoint", disabled=("DynamicResources",))
     else:
-        for name in ("GangScheduling", "NodeDeclaredFeatures", "PodGroupPodsCount",
-                     "TopologyPlacementGenerator", "SchedulingGates"):  # fmt: skip
+        for name in ("DeferredPodScheduling", "GangScheduling", "NodeDeclaredFeatures",
+                     "PodGroupPodsCount", "TopologyPlacementGenerator",
+                     "SchedulingGates"):  # fmt: skip
             yield f"{name} more", plugins("multiPoint", name)
             yield f"{name} less", plugins("multiPoint", disabled=(name,))
         lists = [{"name": "NodeResourcesFit", "weight": -1}]
         yield "a weight", {"profiles": [{"plugins": {"placementScore": {"enabled": lists}}}]}
+        for name in ("DefaultPreemption", "DynamicResources", "GangScheduling"):
+            yield f"{name} for groups", plugins("podGroupPostFilter", name)

@@ -12,7 +12,6 @@ from random import Random
 from typing import Any
 
 from kube_scheduler_operator.schedulerconfig.in_tree_plugins import PLUGINS
-from kube_scheduler_operator.schedulerconfig.schema import POINTS
 
 from . import chance, mutations
 from .by_hand import BAD, GOOD
@@ -68,7 +67,7 @@ def _all(minor: int) -> Iterator[Made]:
     for name, config in _types():
         yield Made("types and versions", name, config)
     group = "every plugin at every extension point"
-    yield from _drawn(minor, group, _at_points(), AT_POINTS)
+    yield from _drawn(minor, group, _at_points(minor), AT_POINTS)
     bases = seeds(minor).items()
     for group, (mutate, number) in MUTATED.items():
         changes = ((f"{seed}: {name}", make) for seed, base in bases for name, make in mutate(base))
@@ -104,8 +103,8 @@ def _by_chance(group: str, rng: Random, minor: int) -> dict[str, Any]:
     return {"leaderElection": chance.leader_election(rng)}
 
 
-def _at_points() -> Iterator[mutations.Change]:
-    for point in (*POINTS, "multiPoint"):
+def _at_points(minor: int) -> Iterator[mutations.Change]:
+    for point in chance.points_of(minor):
         for plugin in (*PLUGINS, "NoSuch", "*", ""):
             lists = {point: {"enabled": [{"name": plugin}]}}
             config = {"profiles": [{"plugins": lists}]}

@@ -49,6 +49,7 @@ UNMEASURED = {
     "queueSort": "it is asked at every comparison of two pods",
     "placementGenerate": "it is for groups of pods",
     "placementScore": "likewise",
+    "podGroupPostFilter": "likewise",
 }
 """Points without metrics for these pods."""
 BEFORE = {"filter": "preFilter", "score": "preScore", "preBind": "preBindPreFlight"}

@@ -28,6 +28,7 @@ FOLLOWS: Final[Mapping[str, str]] = {
     "preScore": "score",
     "preEnqueue": "postFilter",
     "placementScore": "score",
+    "podGroupPostFilter": "postFilter",
 }
 """Point that a plugin began to implement later -> the point that it belongs to.
 

@@ -1,6 +1,6 @@
 """kube-scheduler's in-tree plugins: versions, extension points, default weights.
 
-Recorded for Kubernetes 1.29 to 1.36 from the methods of the plugins' Go types and the defaults of
+Recorded for Kubernetes 1.29 to 1.37 from the methods of the plugins' Go types and the defaults of
 pkg/scheduler/apis/config/v1.
 """
 
@@ -15,7 +15,7 @@ from .feature_gates import Gates
 from .versions import Version
 
 OLDEST: Final = Version(1, 29)
-NEWEST: Final = Version(1, 36)
+NEWEST: Final = Version(1, 37)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,16 +60,18 @@ def _points_at(plugin: Plugin, minor: int) -> tuple[str, ...]:
 
 _FILTER: Final = ("preFilter", "filter")
 _SCORE: Final = ("preScore", "score")
+_PRE_FILTER_IN_37: Final = {"preFilter": 37}
 _CLOUD_LIMITS: Final = Plugin(_FILTER, until=31)
 
 PLUGINS: Final[Mapping[str, Plugin]] = {
     "SchedulingGates": Plugin(("preEnqueue",)),
     "PrioritySort": Plugin(("queueSort",)),
-    "NodeUnschedulable": Plugin(("filter",)),
-    "NodeName": Plugin(("filter",)),
-    "TaintToleration": Plugin(("filter", *_SCORE)),
+    "NodeName": Plugin(_FILTER, points_since=_PRE_FILTER_IN_37),
+    "NodeUnschedulable": Plugin(_FILTER, points_since=_PRE_FILTER_IN_37),
+    "TaintToleration": Plugin((*_FILTER, *_SCORE), points_since=_PRE_FILTER_IN_37),
     "NodeAffinity": Plugin((*_FILTER, *_SCORE)),
     "NodePorts": Plugin(_FILTER),
+    "DeferredPodScheduling": Plugin((*_FILTER, "permit"), since=37),
     "NodeResourcesFit": Plugin(
         (*_FILTER, *_SCORE, "placementScore"), points_since={"placementScore": 36}
     ),
@@ -86,11 +88,23 @@ PLUGINS: Final[Mapping[str, Plugin]] = {
     "PodTopologySpread": Plugin((*_FILTER, *_SCORE)),
     "InterPodAffinity": Plugin((*_FILTER, *_SCORE)),
     "DynamicResources": Plugin(
-        ("preEnqueue", *_FILTER, "postFilter", *_SCORE, "reserve", "preBind", "postBind"),
-        points_since={"score": 35, "preBind": 30},
+        (
+            "preEnqueue",
+            *_FILTER,
+            "postFilter",
+            *_SCORE,
+            "reserve",
+            "preBind",
+            "postBind",
+            "podGroupPostFilter",
+        ),
+        points_since={"score": 35, "preBind": 30, "podGroupPostFilter": 37},
         points_until={"preScore": 31, "postBind": 31},
     ),
-    "DefaultPreemption": Plugin(("preEnqueue", "postFilter"), points_since={"preEnqueue": 32}),
+    "DefaultPreemption": Plugin(
+        ("preEnqueue", "postFilter", "podGroupPostFilter"),
+        points_since={"preEnqueue": 32, "podGroupPostFilter": 37},
+    ),
     "NodeResourcesBalancedAllocation": Plugin(_SCORE),
     "ImageLocality": Plugin(("score",)),
     "DefaultBinder": Plugin(("bind",)),
@@ -101,7 +115,7 @@ PLUGINS: Final[Mapping[str, Plugin]] = {
     "TopologyPlacementGenerator": Plugin(("placementGenerate",), since=36),
     "PodGroupPodsCount": Plugin(("placementScore",), since=36),
 }
-"""Every plugin, in the order in which kube-scheduler enables them by default."""
+"""Every plugin, in the order in which the newest kube-scheduler enables them by default."""
 
 INVALID_PLUGINS: Final = ("AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits")
 """Plugins that kube-scheduler rejects by name, even where it ignores unknown names."""
@@ -123,9 +137,13 @@ _GATED: Final = {
     "DynamicResources": "DynamicResourceAllocation",
     "NodeDeclaredFeatures": "NodeDeclaredFeatures",
     "GangScheduling": "GangScheduling",
+    "DeferredPodScheduling": "InPlacePodVerticalScalingSchedulerPreemption",
     "TopologyPlacementGenerator": "TopologyAwareWorkloadScheduling",
     "PodGroupPodsCount": "TopologyAwareWorkloadScheduling",
 }
+_GANGS_SINCE: Final = 37
+"""The minor in which GenericWorkload replaced the gate GangScheduling."""
+_NODE_NAME_FIRST_SINCE: Final = 37
 
 
 def on_record(version: Version) -> bool:
@@ -157,6 +175,13 @@ def _plugins(minor: int) -> Mapping[str, Plugin]:
     return {name: plugin for name, plugin in PLUGINS.items() if plugin.exists(minor)}
 
 
+def plugin_gate(name: str, minor: int) -> str:
+    """The feature gate without which a plugin is not enabled by default; empty: it has none."""
+    if name == "GangScheduling" and minor >= _GANGS_SINCE:
+        return "GenericWorkload"
+    return _GATED.get(name, "")
+
+
 def default_plugins(gates: Gates) -> list[tuple[str, int]]:
     """(name, weight) of the plugins that are enabled by default at multiPoint, in order.
 
@@ -168,10 +193,13 @@ def default_plugins(gates: Gates) -> list[tuple[str, int]]:
     if minor == 29:
         # Plugins behind a feature gate come last, and this one had a gate then.
         known.append(known.pop(known.index("SchedulingGates")))
+    if minor < _NODE_NAME_FIRST_SINCE:
+        known.insert(known.index("NodeName"), known.pop(known.index("NodeUnschedulable")))
     for name in known:
         if name == "CinderLimits" or (name in INVALID_PLUGINS and minor > 30):
             continue  # included, but not enabled by default
-        if name in _GATED and not gates.enabled(_GATED[name]):
+        gate = plugin_gate(name, minor)
+        if gate and not gates.enabled(gate):
             continue
         weight = _WEIGHTS.get(name, 0)
         if name == "DynamicResources" and minor >= 35:

@@ -82,9 +82,10 @@ def _struct(
 POINTS: Final = (
     "preEnqueue", "queueSort", "preFilter", "filter", "postFilter", "preScore", "score", "reserve",
     "permit", "preBind", "bind", "postBind", "placementGenerate", "placementScore",
+    "podGroupPostFilter",
 )  # fmt: skip
 """Extension points at which a plugin can be listed, in the order of a scheduling cycle."""
-POINTS_SINCE: Final = {"placementGenerate": 36, "placementScore": 36}
+POINTS_SINCE: Final = {"placementGenerate": 36, "placementScore": 36, "podGroupPostFilter": 37}
 
 _PLUGIN: Final = _struct({"name": STRING, "weight": INT32}, "name", "weight")
 PLUGIN_SET: Final = Struct({"enabled": List(_PLUGIN), "disabled": List(_PLUGIN)})

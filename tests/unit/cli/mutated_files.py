@@ -49,7 +49,7 @@ from .conftest import content, objects
 SECONDS = 20.0
 """Processor time that one command may need for one file, on any machine."""
 
-_VERSIONS = ("1.29", "1.33", "1.34", "1.35", "1.36")
+_VERSIONS = ("1.29", "1.33", "1.34", "1.35", "1.36", "1.37")
 _TRACE = re.compile(r"Traceback|File \"[^\"]*\.py\"|Error\(|<[\w.]+ object at 0x")
 _OWN = "kube-scheduler-operator.dev/v1alpha1"
 

@@ -453,7 +453,7 @@ def test_invalid_settings_of_users_never_raise(overrides: Any, observed: Any, po
 
 
 @settings(max_examples=80, deadline=None)
-@given(anything, anything, anything, st.sampled_from([KUBEADM, OPENSHIFT]), st.integers(29, 36))
+@given(anything, anything, anything, st.sampled_from([KUBEADM, OPENSHIFT]), st.integers(29, 38))
 def test_invalid_settings_of_the_cluster_never_raise(
     profile: Any, gates: Any, infrastructure: Any, platform: Platform, minor: int
 ) -> None:

@@ -16,7 +16,7 @@ from kube_scheduler_operator.schedulerconfig.versions import Version
 from .conversion_cases import CASES
 from .conversions import LATER, Case, Ran, component, named, profile, sets
 
-VERSIONS = ("1.29", "1.31", "1.34", "1.35", "1.36")
+VERSIONS = ("1.29", "1.31", "1.34", "1.35", "1.36", "1.37")
 
 
 def target(version: str = "1.35", *, stock: bool = True) -> Target:
@@ -88,6 +88,16 @@ def test_plugins_that_score_or_filter_also_run_at_the_preparing_point(name: str)
         assert ("DefaultPreemption" in at["preEnqueue"]) == (
             "DefaultPreemption" in at["postFilter"]
         )
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_plugin_runs_at_a_point_of_1_37_only_if_it_runs_at_the_one_before(name: str) -> None:
+    for made in converted(CASES[name], "1.37").config.get("profiles") or [{}]:
+        runs = effective_plugins(made, target("1.37").gates).points
+        at = {point: {entry.name for entry in runs[point]} for point in runs}
+        both = {"DefaultPreemption", "DynamicResources"}
+        assert at["podGroupPostFilter"] & both == at["postFilter"] & both
+        assert {"NodeName", "NodeUnschedulable"} & at["preFilter"] <= at["filter"]
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -40,13 +40,15 @@ DEFAULTS: dict[str, dict[str, int]] = {
 }  # fmt: skip
 """Of v1beta2 (pkg/scheduler/apis/config/v1beta2/default_plugins.go of Kubernetes 1.22)."""
 SINCE = {
-    "preFilter": ("VolumeZone", "NodeVolumeLimits"),
+    "preFilter": (
+        "VolumeZone", "NodeVolumeLimits", "NodeName", "NodeUnschedulable", "TaintToleration",
+    ),
     "preScore": ("NodeResourcesFit", "NodeResourcesBalancedAllocation", "VolumeBinding"),
     "score": ("VolumeBinding",),
-}
+}  # fmt: skip
 """Points that these plugins implement since then; they make no new decision there."""
 CLOUD = ("EBSLimits", "GCEPDLimits", "AzureDiskLimits")
-VERSIONS = ("1.29", "1.31", "1.34", "1.35", "1.36")
+VERSIONS = ("1.29", "1.31", "1.34", "1.35", "1.36", "1.37")
 
 
 @st.composite

@@ -45,7 +45,7 @@ def test_there_are_two_thousand_and_half_of_them_are_rejected(minor: int) -> Non
     made = configurations(minor)
     refused = sum(is_rejected for _, is_rejected in results(minor))
     assert len(made) >= 2000
-    assert 0.4 < refused / len(made) < 0.6
+    assert 0.35 < refused / len(made) < 0.65
     assert {one.group for one in made} == set(GROUPS)
     assert len({(one.text, one.flags) for one in made}) == len(made)
 
@@ -65,7 +65,7 @@ def test_seeds_are_valid_before_mutation(minor: int) -> None:
 
 
 @pytest.mark.timeout(300)  # thousands of configurations
-@pytest.mark.parametrize("minor", [29, 34, 36])
+@pytest.mark.parametrize("minor", [29, 34, 37])
 def test_a_defaulted_configuration_is_valid_and_stable(minor: int) -> None:
     for made, is_rejected in results(minor):
         if is_rejected:

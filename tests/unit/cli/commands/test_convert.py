@@ -185,7 +185,7 @@ def test_the_version_decides_what_is_needed(file: Write, capsys: Any) -> None:
 @pytest.mark.parametrize(
     ("arguments", "output"),
     [
-        (("--kubernetes-version", "1.20"), "1.20 is not supported; use 1.29 to 1.36"),
+        (("--kubernetes-version", "1.20"), "1.20 is not supported; use 1.29 to 1.37"),
         (("--kubernetes-version", "newest"), "'newest' is not a Kubernetes version"),
         (("--policy", "/nowhere"), "/nowhere: No such file or directory"),
     ],
