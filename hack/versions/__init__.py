@@ -1,0 +1,1 @@
+"""Compares the record of kube-scheduler's versions with a release of Kubernetes."""

@@ -1,0 +1,110 @@
+"""The parts of `hack/new-version` that read Go sources and compare."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from kube_scheduler_operator.schedulerconfig.in_tree_plugins import NEWEST, listable_plugins
+from kube_scheduler_operator.schedulerconfig.schema import POINTS
+from versions.differences import (
+    default_differences,
+    different,
+    gate_differences,
+    plugin_differences,
+    structs,
+)
+
+
+@dataclass
+class FakeReader:
+    """A kube-scheduler with these plugins and their extension points."""
+
+    plugins: dict[str, set[str]]
+    minor: int = NEWEST.minor
+    completed: str = ""
+
+    def read(self, content: bytes) -> tuple[str, str]:
+        config = yaml.safe_load(content)
+        if "profiles" not in config:
+            return self.completed, "" if self.completed else "no configuration"
+        ((point, plugin_set),) = config["profiles"][0]["plugins"].items()
+        name = plugin_set["enabled"][0]["name"]
+        if name not in self.plugins:
+            return "", f'{point} plugin "{name}" does not exist'
+        found = point in self.plugins[name]
+        return ("{}", "") if found else ("", f'plugin "{name}" does not extend {point} plugin')
+
+
+def on_record() -> dict[str, set[str]]:
+    known = listable_plugins(NEWEST)
+    return {name: set(plugin.points_at(NEWEST.minor)) for name, plugin in known.items()}
+
+
+def test_the_fields_of_go_types_are_read(tmp_path: Path) -> None:
+    (tmp_path / "config/v1").mkdir(parents=True)
+    (tmp_path / "config/v1/types.go").write_text(
+        'type Plugins struct {\n\t// A comment.\n\tFilter PluginSet `json:"filter,omitempty"`\n'
+        '\tmetav1.TypeMeta `json:",inline"`\n}\n\ntype Other struct {\n\tA int `json:"a"`\n}\n'
+    )
+    assert structs(tmp_path) == {"Plugins": {"filter"}, "Other": {"a"}}
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours", "expected"),
+    [
+        ({"a": [1, {"b": 2}]}, {"a": [1, {"b": 2}]}, []),
+        ({"a": [1, {"b": 2}]}, {"a": [1, {"b": 3}]}, [("a[1].b", 2, 3)]),
+        ({"a": [1]}, {"a": [1, 2]}, [("a", [1], [1, 2])]),
+        ({"a": 1}, {}, [("a", 1, None)]),
+    ],
+)
+def test_the_deepest_values_that_differ_are_found(
+    theirs: Any, ours: Any, expected: list[tuple[str, Any, Any]]
+) -> None:
+    assert list(different(theirs, ours)) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "points", "message"),
+    [
+        ("NewOne", {"filter"}, "plugin NewOne was added, at filter:"),
+        ("NodeName", None, "plugin NodeName was removed:"),
+        ("NodeName", {"preFilter", "filter", "queueSort"}, "plugin NodeName implements queueSort:"),
+        ("NodeName", {"preFilter"}, "plugin NodeName no longer implements filter:"),
+    ],
+)
+def test_a_plugin_that_differs_is_reported(
+    tmp_path: Path, name: str, points: set[str] | None, message: str
+) -> None:
+    names = tmp_path / "pkg/scheduler/framework/plugins/names/names.go"
+    names.parent.mkdir(parents=True)
+    names.write_text('const (\n\tNewOne = "NewOne"\n\tNodeName = "NodeName"\n)\n')
+    plugins = {**on_record(), name: points or set()}
+    if points is None:
+        del plugins[name]
+    reader: Any = FakeReader(plugins)
+    (line,) = plugin_differences(reader, tmp_path, set(POINTS))
+    assert line.startswith(message)
+
+
+def test_a_rejected_empty_configuration_is_reported() -> None:
+    reader: Any = FakeReader({})
+    assert list(default_differences(reader)) == [
+        "an empty configuration is rejected: no configuration"
+    ]
+
+
+def test_a_gate_that_is_not_in_the_table_is_reported(tmp_path: Path) -> None:
+    file = tmp_path / "pkg/scheduler/apis/config/v1/default_plugins.go"
+    file.parent.mkdir(parents=True)
+    file.write_text(
+        "Enabled(features.GenericWorkload)\nEnabled(features.DynamicResourceAllocation)\n"
+        "Enabled(features.NewGate)\n"
+    )
+    (line,) = gate_differences(NEWEST.minor, tmp_path)
+    assert line.startswith("gate NewGate decides on default plugins:")
