@@ -123,7 +123,7 @@ def test_components_that_are_one_file_share_its_layer(
     assert etcd.reference == "registry.example/etcd:x"
 
 
-def test_connections_go_to_ready_servers_in_turn_and_to_others_if_there_is_none() -> None:
+def test_connections_go_to_ready_servers_in_turn_and_to_others_otherwise() -> None:
     balancer = load_balancer.LoadBalancer([("a", 1), ("b", 1), ("c", 1)])
     assert {balancer.order()[0][0] for _ in range(3)} == {"a", "b", "c"}
     balancer._ready = {("a", 1), ("c", 1)}
