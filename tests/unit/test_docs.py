@@ -56,7 +56,8 @@ def _leaves(parser: argparse.ArgumentParser, name: str = "") -> dict[str, argpar
     return {name: parser} if not groups else {
         command_line: leaf
         for group in groups
-        for word, below in group.choices.items()
+        # The same parser again is an alias; its first name counts.
+        for word, below in {id(p): (w, p) for w, p in reversed(group.choices.items())}.values()
         for command_line, leaf in _leaves(below, f"{name} {word}".strip()).items()
     }  # fmt: skip
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from ..base import names
 from ..base.findings import Finding
-from ..base.objects import Object, label
+from ..base.objects import Object, annotation, label
 from ..kube.resource import CONFIG_MAPS, DEPLOYMENTS, PODS, SECONDARY_SCHEDULERS
 from ..model.apply import keep
 from ..model.plan import Action, Delete
@@ -68,7 +68,7 @@ def plan(
     if target is not None:
         history = begun(history, target.hash, snapshot.now)
         work += keep_static_objects(desired.request, existing)
-        work += _keep_config_map(desired, target, existing)
+        work += _keep_config_map(obj, desired, target, existing)
         work += keep_deployment(desired.request, target, existing)
     state = SchedulerState(
         obj=obj,
@@ -123,10 +123,14 @@ def _target(
 
 
 def _keep_config_map(
-    desired: DesiredScheduler, target: SecondaryContent, existing: Existing
+    obj: Object, desired: DesiredScheduler, target: SecondaryContent, existing: Existing
 ) -> tuple[Action, ...]:
     """Create the ConfigMap of `target`; an existing one is immutable except for its metadata."""
     made = config_map(desired.request, target)
+    settings = annotation(obj, names.ACCEPTED_SETTINGS_ANNOTATION)
+    if settings and desired.content is not None and target.hash == desired.content.hash:
+        # The memory of `kubectl scheduler rollout undo`: what users had set for this content.
+        made["metadata"]["annotations"] = {names.ACCEPTED_SETTINGS_ANNOTATION: settings}
     return keep(CONFIG_MAPS, existing.get(CONFIG_MAPS, {}), made, ())
 
 

@@ -59,7 +59,7 @@ def test_every_input_comes_back_and_nothing_else_is_touched() -> None:
         forceRedeploymentReason="now",
         failedRevisionLimit=3,
     )
-    assert found.revision.number == 1
+    assert found.target == "revision 1"
     assert found.scheduler["spec"] == {"profile": "NoScoring"}
     assert found.kubescheduler["spec"] == {
         "managementState": "Managed",
@@ -94,7 +94,7 @@ def test_renewed_credentials_are_not_a_difference() -> None:
         found |= objects(number, renewed(content(profile), ca))
     revisions = read(found, (*KUBEADM.parts, names.CA_BUNDLE))
     undo = plan(revisions, "NoScoring")
-    assert (undo.revision.number, undo.left) == (1, ())
+    assert (undo.target, undo.left) == ("revision 1", ())
 
 
 def test_an_object_that_is_right_is_not_written() -> None:
@@ -122,7 +122,7 @@ def test_an_object_that_is_right_is_not_written() -> None:
     ids=["well", "refused", "failed", "not-accepted", "twice"],
 )
 def test_default_revision_of_undo(revisions: tuple[Any, ...], profile: str, chosen: int) -> None:
-    assert plan(history(*revisions), profile).revision.number == chosen
+    assert plan(history(*revisions), profile).target == f"revision {chosen}"
 
 
 def test_inputs_of_another_revision_with_the_same_content_serve_as_well() -> None:

@@ -158,7 +158,9 @@ def looks(*states: RolloutState | Exception) -> Callable[[], Awaitable[RolloutSt
 
 def run(runner: asyncio.Runner, patience: float | None, *states: Any) -> tuple[int, list[str]]:
     output: list[str] = []
-    return runner.run(follow_rollout.watch(looks(*states), output.append, patience)), output
+    return runner.run(
+        follow_rollout.watch(looks(*states), output.append, patience, report_changes)
+    ), output
 
 
 def test_it_ends_when_the_end_was_seen_for_a_while(virtual_time: asyncio.Runner) -> None:

@@ -17,12 +17,21 @@ from ...kube.resource import CONFIG_MAPS, DEPLOYMENTS, ObjectRef
 from ...load.policy import FILE, LoadPolicy, LoadPolicyError
 from ...load.policy_files import read_policy, read_spec
 from ...loadpolicy.objects import WorkloadSettings, policy_config_map, workloads
+from ...schedulerconfig.schema import KIND
 from ..lib.compare import ParsedRevision, changes, parse_revision, unified
 from ..lib.connection import run_connected
 from ..lib.errors import CommandError
-from ..lib.flags import add_cluster_flags
+from ..lib.flags import add_cluster_flags, add_scheduler_flag
 from ..lib.objects import find_object, get_kubescheduler
 from ..lib.revisions import find_revision, find_running_revision, list_revisions, nodes_by_revision
+from ..lib.scheduler_contents import (
+    Content,
+    find_content,
+    find_scheduler,
+    read_contents,
+    readable,
+    running_content,
+)
 
 FAILED = 2
 """The exit code after an error; as in diff(1), 1 means that the revisions differ."""
@@ -44,11 +53,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "old",
         nargs="?",
-        type=int,
         metavar="N",
-        help="default: the revision that nodes run, or ran, before M; with -f the current one",
+        help="default: the revision that nodes run, or ran, before M; with -f the current one. A "
+        "SecondaryScheduler has hashes of configurations instead of numbers",
     )
-    parser.add_argument("new", nargs="?", type=int, metavar="M", help="default: the latest one")
+    parser.add_argument("new", nargs="?", metavar="M", help="default: the latest one")
+    add_scheduler_flag(parser)
     parser.add_argument(
         "-f",
         "--file",
@@ -78,24 +88,36 @@ def run(args: argparse.Namespace) -> int:
         return FAILED
 
     async def work(api: Api, platform: Platform) -> int:
+        if args.files:
+            return await _with_files(api, platform, args)
+        scheduler = await find_scheduler(api, platform, args.scheduler)
+        if scheduler is not None:
+            contents = await read_contents(api, scheduler)
+            return _print(*choose_contents(contents, args.old, args.new), args.output)
         nodes = nodes_by_revision(await get_kubescheduler(api))
         revisions = await list_revisions(api, platform)
-        if args.files:
-            return await _with_files(api, platform, args, revisions, nodes)
-        old, new = choose(revisions, nodes, args.old, args.new)
+        old, new = choose(revisions, nodes, _number(args.old), _number(args.new))
         return _print(*_pair(old, new), args.output)
 
     return run_connected(args, work, failure=FAILED)
 
 
-async def _with_files(
-    api: Api,
-    platform: Platform,
-    args: argparse.Namespace,
-    revisions: Sequence[Revision],
-    nodes: Mapping[int, Sequence[str]],
-) -> int:
-    from ..lib.proposal import LOAD, proposed, proposed_secondary, read_objects
+def _number(text: str | None) -> int | None:
+    if text is None or text.isdecimal():
+        return int(text) if text is not None else None
+    raise CommandError(f'"{text}" is not the number of a revision')
+
+
+async def _with_files(api: Api, platform: Platform, args: argparse.Namespace) -> int:
+    from ..lib.proposal import (
+        LOAD,
+        config_only,
+        configuration_alone,
+        proposed,
+        proposed_managed,
+        proposed_secondary,
+        read_objects,
+    )
 
     objects = read_objects(args.files)
     name = "stdin" if args.files == ["-"] else args.files[0]
@@ -104,11 +126,29 @@ async def _with_files(
             raise CommandError("a LoadPolicy has no revisions; omit N")
         words, lines = await differences(api, platform, objects.single[LOAD], name.lstrip("/"))
         return _output(words, lines, args.output)
-    old = find_running_revision(revisions, nodes) if args.old is None else find(revisions, args.old)
+    if objects.scheduler and args.old is not None:
+        raise CommandError("a SecondaryScheduler has no revisions; omit N")
+    if not platform.owns_static_pods:
+        if objects.scheduler:
+            before, after, called = await proposed_secondary(api, platform, objects, None)
+            return _print(before, after, (called, name.lstrip("/")), args.output)
+        scheduler = await find_scheduler(api, platform)
+        contents = await read_contents(api, scheduler or {})
+        then = running_content(contents) if args.old is None else find_content(contents, args.old)
+        before = readable(then)
+        if KIND in objects.single:
+            after = configuration_alone(objects, before)
+            before = config_only(before)
+        else:
+            after = await proposed_managed(api, platform, objects, scheduler or {}, before.image)
+        return _print(before, after, (_label(then), name.lstrip("/")), args.output)
+    nodes = nodes_by_revision(await get_kubescheduler(api))
+    revisions = await list_revisions(api, platform)
+    number = _number(args.old)
+    old = find_running_revision(revisions, nodes) if number is None else find(revisions, number)
     if objects.scheduler:
-        if args.old is not None:
-            raise CommandError("a SecondaryScheduler has no revisions; omit N")
-        before, after, called = await proposed_secondary(api, platform, objects, old)
+        control_plane = parse_revision(old.content)
+        before, after, called = await proposed_secondary(api, platform, objects, control_plane)
         return _print(before, after, (called, name.lstrip("/")), args.output)
     before, after = await proposed(api, platform, objects, old)
     return _print(before, after, (f"revision-{old.number}", name.lstrip("/")), args.output)
@@ -169,6 +209,32 @@ def choose(
     after = find(revisions, new if new is not None else _newest(revisions).number)
     before = old if old is not None else _predecessor(revisions, nodes, after).number
     return find(revisions, before), after
+
+
+def choose_contents(
+    contents: Sequence[Content], old: str | None, new: str | None
+) -> tuple[ParsedRevision, ParsedRevision, tuple[str, str]]:
+    """The two contents of a SecondaryScheduler to compare, and their names.
+
+    Raises:
+        CommandError: one of them does not exist, or its ConfigMap does not.
+    """
+    after = find_content(contents, new) if new is not None else running_content(contents)
+    if old is not None:
+        before = find_content(contents, old)
+    else:
+        older = contents[contents.index(after) + 1 :]
+        known = [one for one in older if one.parsed is not None and not one.entry.bad]
+        if not known:
+            raise CommandError(
+                f"no healthy configuration before {after.hash} exists; specify two: diff N M"
+            )
+        before = known[0]
+    return readable(before), readable(after), (_label(before), _label(after))
+
+
+def _label(content: Content) -> str:
+    return f"configuration-{content.hash}"
 
 
 def _newest(revisions: Sequence[Revision]) -> Revision:

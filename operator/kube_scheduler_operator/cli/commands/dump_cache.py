@@ -72,6 +72,8 @@ def run(args: argparse.Namespace) -> int:
     """Dump, compare, print."""
 
     async def work(api: ApiClient, platform: Platform) -> int:
+        if not platform.owns_static_pods:
+            raise CommandError(_no_static_pods(platform))
         pods = await list_operand_pods(api, platform)
         node = args.node or await find_leader(api, platform, pods)
         scheduler = operand_on(pods, node)
@@ -89,6 +91,18 @@ def run(args: argparse.Namespace) -> int:
         return 0
 
     return run_connected(args, work)
+
+
+def _no_static_pods(platform: Platform) -> str:
+    namespace = platform.target_namespace
+    return (
+        "the provider runs the control plane's scheduler, and this namespace admits no Pod that "
+        "could signal a SecondaryScheduler; send the signal from a container in its Pod: "
+        f"kubectl -n {namespace} debug POD --profile=restricted --target=kube-scheduler "
+        "--image=registry.k8s.io/e2e-test-images/busybox:1.29-4 -- kill -USR2 1, and read the dump "
+        f"with: kubectl -n {namespace} logs POD -c kube-scheduler (status.leaseHolder of the "
+        "SecondaryScheduler names the Pod that schedules)"
+    )
 
 
 def signal_pod(platform: Platform, scheduler: Object, image: str) -> Object:

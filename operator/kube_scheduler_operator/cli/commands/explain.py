@@ -118,12 +118,17 @@ async def _agents(api: ApiClient, platform: Platform) -> list[AgentEndpoint]:
             "with --url"
         ) from error
     if not any((obj.get("spec") or {}).get("agent") for obj in extenders):
-        raise CommandError("no SchedulerExtender has an agent")
+        raise CommandError(
+            "no SchedulerExtender has an agent (spec.agent), so there are no decisions to "
+            "show; the scheduler's own reasons are in the Pod's events: kubectl describe pod"
+        )
     own = await api.list(PODS, platform.target_namespace, label_selector=f"app={names.EXTENDER}")
     secondary = await api.list(PODS, label_selector=f"app={names.SECONDARY}")
     found = list(agents_in(extenders, [*own.items, *secondary.items]))
     if not found:
-        raise CommandError("no agent is running")
+        raise CommandError(
+            "no agent is running; see its condition Available: kubectl get schedulerextenders"
+        )
     return found
 
 

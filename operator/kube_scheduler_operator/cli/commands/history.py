@@ -11,13 +11,14 @@ from ...base.objects import annotation
 from ...base.platform import Platform
 from ...controlplane.revision.history import Revision
 from ...controlplane.revision.inputs import object_edits, read_inputs
-from ...kube.api import Api
+from ...kube.api import Api, Object
 from ..lib.compare import changes, parse_revision
 from ..lib.connection import run_connected
-from ..lib.flags import add_cluster_flags, add_output_flag
+from ..lib.flags import add_cluster_flags, add_output_flag, add_scheduler_flag
 from ..lib.objects import get_kubescheduler
 from ..lib.output import print_document
 from ..lib.revisions import list_revisions, nodes_by_revision
+from ..lib.scheduler_contents import Content, find_scheduler, read_contents
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -25,8 +26,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = subparsers.add_parser(
         "history",
         description="Lists the existing revisions, latest first, with their time, reason, outcome, "
-        "nodes and changes. Use `diff` for details.",
+        "nodes and changes. A SecondaryScheduler has configurations, identified by hash, instead "
+        "of revisions. Use `diff` for details.",
     )
+    add_scheduler_flag(parser)
     add_cluster_flags(parser)
     add_output_flag(parser)
     parser.set_defaults(run=run)
@@ -36,6 +39,11 @@ def run(args: argparse.Namespace) -> int:
     """Print the list."""
 
     async def work(api: Api, platform: Platform) -> int:
+        scheduler = await find_scheduler(api, platform, args.scheduler)
+        if scheduler is not None:
+            contents = summarize_contents(await read_contents(api, scheduler))
+            print_document(contents, args.output, text=render_contents(scheduler, contents))
+            return 0
         kubescheduler = await get_kubescheduler(api)
         found = await list_revisions(api, platform)
         report = summarize(found, nodes_by_revision(kubescheduler))
@@ -102,4 +110,50 @@ def render(report: Sequence[Mapping[str, Any]]) -> str:
             lines.append(
                 f"     same content as revision {entry['comparedWith']}: {entry['reason']}"
             )
+    return "\n".join(lines)
+
+
+def summarize_contents(contents: Sequence[Content]) -> list[dict[str, Any]]:
+    """The contents of a SecondaryScheduler as data, newest first, which `-o json` prints."""
+    report = []
+    older: Content | None = None
+    for content in reversed(contents):
+        compared = older is not None and older.parsed is not None and content.parsed is not None
+        report.append(
+            {
+                "configuration": content.hash,
+                "time": content.entry.time,
+                "outcome": content.entry.outcome,
+                "message": content.entry.message,
+                "runs": content.runs,
+                "exists": content.parsed is not None,
+                "comparedWith": older.hash if compared and older is not None else None,
+                "changes": list(changes(older.parsed, content.parsed))
+                if older is not None and older.parsed is not None and content.parsed is not None
+                else None,
+            }
+        )
+        older = content if content.parsed is not None else older
+    return report[::-1]
+
+
+def render_contents(scheduler: Object, report: Sequence[Mapping[str, Any]]) -> str:
+    """The same as text, headed by the SecondaryScheduler."""
+    name = scheduler["metadata"]["name"]
+    if not report:
+        return f"SecondaryScheduler {name} has run no configuration yet."
+    lines = [f"SecondaryScheduler {name}"]
+    for entry in report:
+        runs = "   runs" if entry["runs"] else ""
+        lines.append(f"{entry['configuration']}  {entry['time']}  {entry['outcome']}{runs}")
+        lines += [f"     {line}" for line in entry["message"].splitlines()]
+        if not entry["exists"]:
+            lines.append("     its ConfigMap no longer exists")
+        elif entry["changes"] is None:
+            lines.append("     the oldest one that is known")
+        elif entry["changes"]:
+            lines.append(f"     compared with {entry['comparedWith']}:")
+            lines += [f"     - {change}" for change in entry["changes"]]
+        else:
+            lines.append(f"     the scheduler works as with {entry['comparedWith']}")
     return "\n".join(lines)

@@ -105,6 +105,7 @@ class _Gatherer:
             kinds.SCHEDULER_PROFILES,
             kinds.LOAD_POLICIES,
             kinds.SCHEDULER_EXTENDERS,
+            kinds.SECONDARY_SCHEDULERS,
             kinds.CLUSTER_OPERATORS,
             kinds.NODES,
         ):
@@ -169,7 +170,12 @@ class _Gatherer:
         fields: str | None = None,
         keep: Callable[[Object], Object] = lambda obj: obj,
     ) -> list[Object]:
-        optional = (kinds.LOAD_POLICIES, kinds.SCHEDULER_EXTENDERS, kinds.SCHEDULER_PROFILES)
+        optional = (
+            kinds.LOAD_POLICIES,
+            kinds.SCHEDULER_EXTENDERS,
+            kinds.SCHEDULER_PROFILES,
+            kinds.SECONDARY_SCHEDULERS,
+        )
         try:
             found = await self.api.list(
                 kind, namespace, label_selector=labels, field_selector=fields, keep=keep

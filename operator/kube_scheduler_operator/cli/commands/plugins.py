@@ -28,11 +28,12 @@ from ...schedulerconfig.source import read
 from ..lib.compare import gates_of, parse_revision, profiles_of
 from ..lib.connection import run_connected
 from ..lib.errors import CommandError, UsageError
-from ..lib.flags import add_check_flags, add_cluster_flags, check_options
+from ..lib.flags import add_check_flags, add_cluster_flags, add_scheduler_flag, check_options
 from ..lib.input_files import display_name, read_bytes
 from ..lib.objects import get_kubescheduler
 from ..lib.output import format_table, print_document
 from ..lib.revisions import find_running_revision, list_revisions, nodes_by_revision
+from ..lib.scheduler_contents import find_scheduler, read_contents, readable, running_content
 
 FORMATS: Final = ("table", "wide", "json")
 
@@ -68,6 +69,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         default="table",
         help="wide also shows disabled plugins and the origin of that (default: table)",
     )
+    add_scheduler_flag(parser)
     add_cluster_flags(parser)
     parser.set_defaults(run=run, from_cluster=parser.prog.startswith("kubectl"))
 
@@ -136,6 +138,14 @@ def _named(profile: str, platform: str) -> tuple[Mapping[str, Any], list[Layer]]
 
 
 async def _from_cluster(api: Api, platform: Platform, args: argparse.Namespace) -> int:
+    scheduler = await find_scheduler(api, platform, args.scheduler)
+    if scheduler is not None:
+        content = running_content(await read_contents(api, scheduler))
+        ran = readable(content)
+        if args.output != "json":
+            print(f"configuration {content.hash}, {ran.image}\n")
+        # Its spec, not the settings that led to it, is what it was composed from.
+        return _show(ran.config, [Layer(PROFILE, ran.config)], gates_of(ran), args.profile, args)
     nodes = nodes_by_revision(await get_kubescheduler(api))
     revision = find_running_revision(await list_revisions(api, platform), nodes)
     made = parse_revision(revision.content)

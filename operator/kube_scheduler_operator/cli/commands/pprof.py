@@ -21,17 +21,28 @@ from ...base.platform import Platform
 from ...controlplane.revision.history import Revision
 from ...kube.api import Object
 from ...kube.errors import AlreadyExists, Conflict, KubeError, NotFound
-from ...kube.resource import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, KUBE_SCHEDULERS, SERVICE_ACCOUNTS
+from ...kube.resource import (
+    CLUSTER_ROLE_BINDINGS,
+    CLUSTER_ROLES,
+    KUBE_SCHEDULERS,
+    LEASES,
+    PODS,
+    SERVICE_ACCOUNTS,
+    ObjectRef,
+)
 from ...model import operand_pods
 from ...schedulerconfig.command_line import probe_target
+from ...secondary.compose import PORT
 from ..lib.compare import parse_revision
 from ..lib.connection import run_connected
 from ..lib.errors import CommandError, error_message
 from ..lib.flags import add_cluster_flags
-from ..lib.follow_rollout import RolloutState, read_state, watch
-from ..lib.objects import get_kubescheduler
+from ..lib.follow_rollout import RolloutState, read_state, report_changes, watch
+from ..lib.follow_scheduler import SchedulerRollout, read_scheduler, scheduler_changes
+from ..lib.objects import find_object, get_kubescheduler
 from ..lib.operands import find_leader, list_operand_pods, operand_on
 from ..lib.revisions import list_revisions
+from ..lib.scheduler_contents import find_scheduler, read_contents, readable, running_content
 
 if TYPE_CHECKING:
     from ...kube.client import ApiClient
@@ -82,12 +93,13 @@ def run(args: argparse.Namespace) -> int:
         directory = args.output_file.parent
         if not directory.is_dir():
             raise CommandError(f"-o {args.output_file}: directory {directory} does not exist")
-        if args.node:
+        if args.node and platform.owns_static_pods:
             operand_on(await list_operand_pods(api, platform), args.node)
         seconds = args.seconds or {"profile": 30, "trace": 5}.get(args.profile, 0)
         lifetime = int(args.timeout) + seconds + 300
         async with _reader(api, platform, lifetime) as token, _profiling(api):
-            node, pod = await _ready(api, platform, args.node, args.timeout)
+            prepare = _ready if platform.owns_static_pods else _ready_pod
+            node, pod = await prepare(api, platform, args.node, args.timeout)
             _print(f"fetching {args.profile} of the scheduler on {node}")
             with _new_file(args.output_file) as file:
                 path = url(args.profile, seconds)
@@ -203,7 +215,7 @@ async def _ready(
     end = asyncio.get_running_loop().time() + seconds
     while True:
         left = end - asyncio.get_running_loop().time()
-        if await watch(lambda: _poll(api), lambda line: _print(f"  {line}"), left):
+        if await watch(lambda: _poll(api), lambda line: _print(f"  {line}"), left, report_changes):
             raise CommandError("profiling cannot be enabled: the rollout failed, see above")
         kubescheduler = await get_kubescheduler(api)
         on = profiled(kubescheduler, await list_revisions(api, platform))
@@ -216,6 +228,51 @@ async def _ready(
         await asyncio.sleep(INTERVAL)  # the rollout that ended was an earlier one
 
 
+async def _ready_pod(
+    api: ApiClient, platform: Platform, node: str | None, seconds: float
+) -> tuple[str, Object]:
+    """The same for the SecondaryScheduler in the place of the provider's scheduler."""
+    end = asyncio.get_running_loop().time() + seconds
+    found = await find_scheduler(api, platform)
+    name = str((found or {}).get("metadata", {}).get("name", ""))
+
+    async def poll() -> SchedulerRollout:
+        scheduler = await find_scheduler(api, platform, name)
+        return read_scheduler(scheduler or {}, await get_kubescheduler(api))
+
+    while True:
+        left = end - asyncio.get_running_loop().time()
+        if await watch(poll, lambda line: _print(f"  {line}"), left, scheduler_changes):
+            raise CommandError("profiling cannot be enabled: the rollout failed, see above")
+        scheduler = await find_scheduler(api, platform, name) or {}
+        content = running_content(await read_contents(api, scheduler))
+        if readable(content).config.get(_FIELD) is True:
+            pod = await _pod_of(api, scheduler, content.hash, node)
+            if pod is not None:
+                return str(pod["spec"].get("nodeName", "")), pod
+        if override(await get_kubescheduler(api)) is not True:
+            raise CommandError("enableProfiling was changed in the meantime")
+        await asyncio.sleep(INTERVAL)  # the rollout that ended was an earlier one
+
+
+async def _pod_of(
+    api: ApiClient, scheduler: Object, content_hash: str, node: str | None
+) -> Object | None:
+    """The Pod that schedules, or the one on `node`, if it runs that content."""
+    name, namespace = str(scheduler["metadata"]["name"]), str(scheduler["spec"]["namespace"])
+    selector = f"{names.SECONDARY_LABEL}={name},{names.CONFIG_HASH_LABEL}={content_hash}"
+    pods = (await api.list(PODS, namespace, label_selector=selector)).items
+    if node:
+        found = [pod for pod in pods if pod["spec"].get("nodeName") == node]
+        if not found:
+            nodes = ", ".join(sorted(str(pod["spec"].get("nodeName")) for pod in pods))
+            raise CommandError(f"node {node!r} does not run a scheduler; use --node with {nodes}")
+        return found[0]
+    lease = await find_object(api, ObjectRef(LEASES, namespace, name)) or {}
+    holder = str((lease.get("spec") or {}).get("holderIdentity") or "")
+    return next((pod for pod in pods if holder.startswith(f"{pod['metadata']['name']}_")), None)
+
+
 async def _poll(api: ApiClient) -> RolloutState:
     return read_state(await get_kubescheduler(api))
 
@@ -226,12 +283,14 @@ async def _fetch(
     """Fetch (path, token, seconds, file); retry for a while if the scheduler denies access."""
     from ..lib.port_forward import Tunnel
 
-    _, port = probe_target(operand_pods.read(pod).arguments, platform)
-    name = pod["metadata"]["name"]
+    port = PORT
+    if platform.owns_static_pods:
+        _, port = probe_target(operand_pods.read(pod).arguments, platform)
+    name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
     access = await api.credentials.access()
     end = asyncio.get_running_loop().time() + AUTHORIZATION_DELAY
     while True:
-        tunnel = Tunnel(access, platform.operand_namespace, name, port)
+        tunnel = Tunnel(access, namespace, name, port)
         try:
             status = await asyncio.to_thread(tunnel.fetch, *request)
         finally:

@@ -17,8 +17,9 @@ from ...kube.resource import KUBE_SCHEDULERS, SCHEDULERS, Resource
 from ...model.snapshot import Snapshot
 from ..lib.connection import run_connected
 from ..lib.errors import CommandError
-from ..lib.flags import add_cluster_flags
-from ..lib.follow_rollout import RolloutState, read_state, watch
+from ..lib.flags import add_cluster_flags, add_scheduler_flag
+from ..lib.follow_rollout import RolloutState, read_state, report_changes, watch
+from ..lib.follow_scheduler import SchedulerRollout, read_scheduler, scheduler_changes
 from ..lib.objects import (
     find_object,
     get_kubescheduler,
@@ -26,6 +27,7 @@ from ..lib.objects import (
     list_config_maps,
 )
 from ..lib.output import print_now
+from ..lib.scheduler_contents import find_scheduler
 
 if TYPE_CHECKING:
     from ..lib.undo import Undo
@@ -44,10 +46,13 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def _add_watch(group: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = group.add_parser(
         "watch",
+        aliases=["status"],
         help="report the progress of a rollout until it ends",
         description="Prints one line per change until the rollout ends. The exit code is 0 if all "
-        "nodes run the latest revision, 1 if the rollout failed or the timeout expired.",
+        "nodes, or all Pods of the SecondaryScheduler, run the latest configuration, 1 if the "
+        "rollout failed or the timeout expired.",
     )
+    add_scheduler_flag(parser)
     parser.add_argument(
         "--timeout",
         type=float,
@@ -63,14 +68,15 @@ def _add_undo(group: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         "undo",
         help="restore the settings of an older revision",
         description="Writes the settings of an older revision to Scheduler and KubeScheduler, from "
-        "which the operator creates a new revision. Shows the change and asks for confirmation.",
+        "which the operator creates a new revision. Where the provider runs the control plane's "
+        "scheduler, the settings are those of an older configuration of the SecondaryScheduler "
+        "that has them. Shows the change and asks for confirmation.",
     )
     parser.add_argument(
         "--to-revision",
-        type=int,
         metavar="N",
-        help="revision to restore (default: the latest healthy one that differs from the current "
-        "settings)",
+        help="revision to restore, or the hash of a configuration (default: the latest healthy one "
+        "that differs from the current settings)",
     )
     parser.add_argument("--yes", action="store_true", help="do not ask for confirmation")
     parser.add_argument("--dry-run", action="store_true", help="show the change without writing it")
@@ -84,11 +90,21 @@ def _add_undo(group: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 def run_watch(args: argparse.Namespace) -> int:
     """Report changes until the rollout ends."""
 
-    async def work(api: Api, platform: Platform) -> int:  # noqa: ARG001
+    async def work(api: Api, platform: Platform) -> int:
+        scheduler = await find_scheduler(api, platform, args.scheduler)
+        if scheduler is not None:
+            name = str(scheduler["metadata"]["name"])
+
+            async def poll_scheduler() -> SchedulerRollout:
+                found = await find_scheduler(api, platform, name)
+                return read_scheduler(found or {}, await get_kubescheduler(api))
+
+            return await watch(poll_scheduler, print_now, args.timeout, scheduler_changes)
+
         async def poll() -> RolloutState:
             return read_state(await get_kubescheduler(api))
 
-        return await watch(poll, print_now, args.timeout)
+        return await watch(poll, print_now, args.timeout, report_changes)
 
     return run_connected(args, work)
 
@@ -100,13 +116,7 @@ def run_undo(args: argparse.Namespace) -> int:
     """Write the settings of an older revision."""
 
     async def work(api: Api, platform: Platform) -> int:
-        from ...controlplane.revision.history import read
-        from ..lib.undo import plan_undo
-
-        snapshot = await _snapshot(api, platform)
-        history = read(snapshot.config_maps, platform.parts)
-        ready = [revision for revision in history if revision.ready]
-        undo = plan_undo(snapshot, ready, args.to_revision)
+        undo = await _planned(api, platform, args.to_revision)
         _show(undo)
         if not undo.patch:
             return 0
@@ -124,6 +134,22 @@ def run_undo(args: argparse.Namespace) -> int:
         return 0
 
     return run_connected(args, work)
+
+
+async def _planned(api: Api, platform: Platform, chosen: str | None) -> Undo:
+    from ...controlplane.revision.history import read
+    from ..lib.undo import plan_undo
+    from ..lib.undo_managed import plan_managed_undo
+
+    snapshot = await _snapshot(api, platform)
+    scheduler = await find_scheduler(api, platform)
+    if scheduler is not None:
+        return await plan_managed_undo(api, snapshot, scheduler, chosen)
+    if chosen is not None and not chosen.isdecimal():
+        raise CommandError(f'"{chosen}" is not the number of a revision')
+    history = read(snapshot.config_maps, platform.parts)
+    ready = [revision for revision in history if revision.ready]
+    return plan_undo(snapshot, ready, int(chosen) if chosen is not None else None)
 
 
 async def _snapshot(api: Api, platform: Platform) -> Snapshot:
@@ -162,24 +188,21 @@ async def _snapshot(api: Api, platform: Platform) -> Snapshot:
 
 
 def _show(undo: Undo) -> None:
-    number = undo.revision.number
     if not undo.patch:
-        print(f"The settings of revision {number} are already in use.")
+        print(f"The settings of {undo.target} are already in use.")
     else:
-        print(f"Changes that restore the settings of revision {number}:\n")
+        print(f"Changes that restore the settings of {undo.target}:\n")
         print("\n".join(undo.patch) + "\n")
     if undo.profiles:
-        print(f"Not restored, because these objects have other owners; since revision {number}:")
+        print(f"Not restored, because these objects have other owners; since {undo.target}:")
         for line in undo.profiles:
             print(f"  - {line}")
         print()
     if undo.left:
-        print(f"The new revision will differ from revision {number} nevertheless:")
+        print(f"The result will differ from {undo.target} nevertheless:")
         for line in undo.left:
             print(f"  - {line}")
-        print(
-            "OPERAND_IMAGE of the operator sets the image; its version causes other differences.\n"
-        )
+        print(f"{undo.others}\n")
 
 
 def _confirmed() -> bool:

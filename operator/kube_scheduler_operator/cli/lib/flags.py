@@ -33,6 +33,16 @@ def add_platform_flag(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_scheduler_flag(parser: argparse.ArgumentParser) -> None:
+    """`--scheduler`."""
+    parser.add_argument(
+        "--scheduler",
+        metavar="NAME",
+        help="a SecondaryScheduler (default: the control plane's scheduler; where the provider "
+        "runs that, the one with the settings of Scheduler and KubeScheduler)",
+    )
+
+
 def add_output_flag(parser: argparse.ArgumentParser) -> None:
     """`-o`."""
     parser.add_argument(

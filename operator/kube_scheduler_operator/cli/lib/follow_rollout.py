@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Final
+from typing import Any, Final, Protocol, TypeVar
 
 from ...base import names
 from ...controlplane.rollout.node_statuses import NodeStatus, read_node_status
@@ -98,6 +98,16 @@ def read_state(kubescheduler: Mapping[str, Any]) -> RolloutState:
     )
 
 
+def blocking_problem(kubescheduler: Mapping[str, Any]) -> str:
+    """The error in Scheduler or KubeScheduler that only an edit can resolve; empty: none."""
+    conditions = (kubescheduler.get("status") or {}).get("conditions") or ()
+    for condition in conditions:
+        failing = condition["type"] in _FAILURES and condition.get("status") == "True"
+        if failing and not _is_advice(condition) and _is_final(condition):
+            return _text(condition)
+    return ""
+
+
 def _is_advice(condition: Mapping[str, Any]) -> bool:
     """Whether it does not block a rollout; the reason covers only the first of several messages."""
     alone = "\n" not in str(condition.get("message", ""))
@@ -158,16 +168,36 @@ def report_changes(before: RolloutState | None, after: RolloutState) -> list[str
     return lines
 
 
+State = TypeVar("State", bound="Followed")
+
+
+class Followed(Protocol):
+    """The state of a rollout, for `watch`; its fields are those of RolloutState."""
+
+    @property
+    def waits(self) -> Mapping[str, str]:
+        """What the rollout waits for."""
+
+    @property
+    def end(self) -> End | None:
+        """The outcome; None while the rollout is in progress."""
+
+    @property
+    def message(self) -> str:
+        """The details of the outcome."""
+
+
 async def watch(
-    poll: Callable[[], Awaitable[RolloutState]],
+    poll: Callable[[], Awaitable[State]],
     report: Callable[[str], None],
     seconds: float | None,
+    changes: Callable[[State | None, State], Sequence[str]],
 ) -> int:
     """Poll and report changes until the rollout ends; 0 if it succeeds, else 1.
 
-    `timeout` is in seconds; None: unlimited.
+    `seconds` None: unlimited. `changes` has one line for each change between two states.
     """
-    before: RolloutState | None = None
+    before: State | None = None
     same = 0
     try:
         async with asyncio.timeout(seconds):
@@ -178,7 +208,7 @@ async def watch(
                     report(f"{error}; retrying")
                     await asyncio.sleep(INTERVAL)
                     continue
-                for line in report_changes(before, state):
+                for line in changes(before, state):
                     report(line)
                 same = same + 1 if before == state else 1
                 if state.end is not None and same >= CONFIRMATIONS:

@@ -12,12 +12,14 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from ...base import names
 from ...base.findings import Finding, format_path
 from ...base.objects import mapping
 from ...base.platform import Platform
+from ...base.settings import Settings
 from ...controlplane.accepted_settings import (
     AcceptedSettings,
     blocking_findings,
@@ -25,31 +27,38 @@ from ...controlplane.accepted_settings import (
     kind_of,
     setting_of,
 )
-from ...controlplane.compose import Composition, compose
+from ...controlplane.base_configuration import base_configuration
+from ...controlplane.compose import Composition, combine, compose
+from ...controlplane.managed_scheduler import Permitted, desired_spec
+from ...controlplane.observe_attached import ObservedExtenders, ObservedProfiles
 from ...controlplane.revision.content import RevisionContent
 from ...controlplane.revision.history import Revision
 from ...controlplane.revision.inputs import read_inputs
 from ...controlplane.target_config_maps import target_data
 from ...kube import resource as kinds
-from ...kube.api import Api
+from ...kube.api import Api, Object
 from ...kube.errors import Forbidden
 from ...kube.resource import ObjectRef, Resource
-from ...model.attachment import ValidationResult
+from ...model.attachment import ValidationResult, name_of
 from ...model.inputs import Inputs
+from ...model.redirect import redirected
+from ...model.snapshot import Snapshot
 from ...offline.checks import CheckOptions
 from ...offline.secondary_schedulers import DEFINITION, compose_secondary
 from ...offline.validate import wrong_types
 from ...schedulerconfig.crd_schema import validate_object
 from ...schedulerconfig.feature_gates import Gates
-from ...schedulerconfig.schema import KIND
+from ...schedulerconfig.schema import DEFAULT_SCHEDULER, KIND
 from ...schedulerconfig.validation import Target, validate_config
-from ...secondary.content import SecondaryContent as SecondaryContent
+from ...schedulerconfig.versions import Version
+from ...secondary.compose import CONNECTION, RESERVED, SETTINGS
 from ...secondary.content import content_of
 from ...secondary.desired import OperandDefaults, desired_scheduler
 from .compare import ParsedRevision, gates_of, parse_revision
 from .errors import CommandError
 from .input_files import display_name, read_documents
 from .objects import find_object, list_by_name
+from .scheduler_contents import parse_content
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,11 +170,7 @@ async def proposed(
     """
     before = parse_revision(revision.content)
     if KIND in objects.single:
-        if len(objects.single) > 1 or objects.profiles or objects.extenders:
-            raise CommandError(_SUPPORTED)
-        _refuse_bad(objects.single[KIND], before)
-        nothing: dict[str, Any] = {"image": "", "arguments": (), "pod": {}, "other": {}}
-        return replace(before, **nothing), ParsedRevision(objects.single[KIND], (), "", {}, {})
+        return config_only(before), configuration_alone(objects, before)
     inputs = await _inputs(api, platform, objects, before)
     inputs, composition = _composed(inputs, objects, revision, before.image)
     _refuse(composition.results, objects.profiles)
@@ -175,10 +180,31 @@ async def proposed(
     return before, parse_revision(RevisionContent(parts))
 
 
+def configuration_alone(objects: InputObjects, before: ParsedRevision) -> ParsedRevision:
+    """A KubeSchedulerConfiguration as the content of a revision.
+
+    Raises:
+        CommandError: there are other objects, or kube-scheduler would not start.
+    """
+    if len(objects.single) > 1 or objects.profiles or objects.extenders:
+        raise CommandError(_SUPPORTED)
+    _refuse_bad(objects.single[KIND], before)
+    return ParsedRevision(objects.single[KIND], (), "", {}, {})
+
+
+def config_only(content: ParsedRevision) -> ParsedRevision:
+    """What can be compared with a KubeSchedulerConfiguration."""
+    nothing: dict[str, Any] = {"image": "", "arguments": (), "pod": {}, "other": {}}
+    return replace(content, **nothing)
+
+
 async def proposed_secondary(
-    api: Api, platform: Platform, objects: InputObjects, revision: Revision
+    api: Api, platform: Platform, objects: InputObjects, control_plane: ParsedRevision | None
 ) -> tuple[ParsedRevision, ParsedRevision, str]:
     """(the content of a secondary scheduler, the content that the objects lead to, its name).
+
+    `control_plane` is the content of the control plane's scheduler, whose image is the default;
+    None where the provider runs that.
 
     Raises:
         CommandError: the objects would not be accepted, or it is not deployed.
@@ -191,49 +217,108 @@ async def proposed_secondary(
             f'SecondaryScheduler "{name}" is not deployed yet, so there is nothing to compare '
             "with; use `compose -f` to see its result"
         )
-    namespace = str(found["spec"]["namespace"])
-    ref = ObjectRef(kinds.CONFIG_MAPS, namespace, f"{name}-config-{running}")
-    config_map = await find_object(api, ref)
-    if config_map is None:
-        raise CommandError(f"{ref} does not exist; the operator creates it again, so retry later")
-    control_plane = parse_revision(revision.content)
+    config_map = await _config_map(api, found, running)
+    before = parse_content(content_of(config_map))
     changed = {**found, "spec": objects.single.get(SECONDARY, found).get("spec")}
     _refuse_unknown(changed)
     profiles = _over(await list_by_name(api, kinds.SCHEDULER_PROFILES), objects.profiles) or ()
     extenders = _over(await list_by_name(api, kinds.SCHEDULER_EXTENDERS), objects.extenders) or ()
-    version = gates_of(control_plane).version
-    setting = CheckOptions(Gates(version), platform)
-    made = compose_secondary(changed, profiles, extenders, setting)
-    _refuse(made.profile_results, objects.profiles)
-    _refuse(made.extenders.chosen.results, objects.extenders)
-    _refuse_blocking(made.findings)
-    attached = made.composition.config["profiles"] if profiles else ()
     # The image of agents is the operator's own, which only the operator knows.
-    operand = OperandDefaults(control_plane.image, agent_image=_agent_image(config_map))
+    image = (control_plane or before).image
+    operand = OperandDefaults(image, agent_image=_agent_image(config_map))
+    attached = _Attached(profiles, extenders, objects)
+    after = _composed_secondary(changed, attached, platform, operand)
+    return before, after, f"{name}-{running}"
+
+
+async def proposed_managed(
+    api: Api, platform: Platform, objects: InputObjects, scheduler: Object, image: str
+) -> ParsedRevision:
+    """The content of the managed scheduler that the objects lead to.
+
+    `image` is the image of kube-scheduler.
+
+    Raises:
+        CommandError: the objects would not be accepted.
+    """
+    version = Version.of_image(image)
+    name = str(scheduler["metadata"]["name"])
+    live = {
+        resource.kind: await find_object(api, ObjectRef(resource, None, names.CLUSTER))
+        for resource in (kinds.SCHEDULERS, kinds.KUBE_SCHEDULERS)
+    }
+    inputs = Inputs(
+        platform=platform,
+        operand_version=version,
+        scheduler=objects.single.get("Scheduler", live["Scheduler"]),
+        kubescheduler=objects.single.get("KubeScheduler", live["KubeScheduler"] or {}),
+    )
+    base = base_configuration(inputs)
+    composition = combine(base, ObservedExtenders(), ObservedProfiles())
+    for finding in blocking_findings(composition):
+        raise CommandError(f"it would not be accepted: {finding.text}; {_ALL}")
+    snapshot = Snapshot(
+        now=datetime.now(UTC),
+        platform=platform,
+        settings=Settings(managed_scheduler=name),
+        scheduler=inputs.scheduler,
+        kubescheduler=inputs.kubescheduler,
+    )
+    permitted = Permitted(SETTINGS, CONNECTION, RESERVED)
+    namespace = str(scheduler["spec"]["namespace"])
+    spec = desired_spec(snapshot, base, composition, permitted, namespace)
+    profiles = _over(await list_by_name(api, kinds.SCHEDULER_PROFILES), objects.profiles) or ()
+    extenders = _over(await list_by_name(api, kinds.SCHEDULER_EXTENDERS), objects.extenders) or ()
+    moved = redirected({name_of(one): dict(one) for one in profiles}, name, DEFAULT_SCHEDULER)
+    called = redirected({name_of(one): dict(one) for one in extenders}, name)
+    running = str((scheduler.get("status") or {}).get("configHash") or "")
+    config_map = await _config_map(api, scheduler, running)
+    operand = OperandDefaults(image, agent_image=_agent_image(config_map))
+    attached = _Attached(tuple((moved or {}).values()), tuple((called or {}).values()), objects)
+    return _composed_secondary({**scheduler, "spec": spec}, attached, platform, operand)
+
+
+async def _config_map(api: Api, scheduler: Object, content_hash: str) -> Object:
+    name, namespace = scheduler["metadata"]["name"], str(scheduler["spec"]["namespace"])
+    ref = ObjectRef(kinds.CONFIG_MAPS, namespace, f"{name}-config-{content_hash}")
+    found = await find_object(api, ref)
+    if found is None:
+        raise CommandError(f"{ref} does not exist; the operator creates it again, so retry later")
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Attached:
+    """SchedulerProfiles and SchedulerExtenders; those of `objects` must be accepted."""
+
+    profiles: Sequence[Mapping[str, Any]]
+    extenders: Sequence[Mapping[str, Any]]
+    objects: InputObjects
+
+
+def _composed_secondary(
+    obj: Object, attached: _Attached, platform: Platform, operand: OperandDefaults
+) -> ParsedRevision:
+    """The content of a SecondaryScheduler.
+
+    Raises:
+        CommandError: it would not be rolled out.
+    """
+    setting = CheckOptions(Gates(Version.of_image(operand.image)), platform)
+    made = compose_secondary(obj, attached.profiles, attached.extenders, setting)
+    _refuse(made.profile_results, attached.objects.profiles)
+    _refuse(made.extenders.chosen.results, attached.objects.extenders)
+    _refuse_blocking(made.findings)
+    profiles = made.composition.config["profiles"] if attached.profiles else ()
     wanted = desired_scheduler(
-        changed, platform, operand, made.target.gates.version, attached, made.extenders
+        obj, platform, operand, made.target.gates.version, profiles, made.extenders
     )
     if wanted.content is None:
         raise CommandError(f"no revision would be rolled out: {wanted.findings[0].text}")
-    return _apart(content_of(config_map)), _apart(wanted.content), f"{made.request.name}-{running}"
+    return parse_content(wanted.content)
 
 
 _ALL: Final = "`validate` reports all errors"
-
-
-def _apart(content: SecondaryContent) -> ParsedRevision:
-    """Parse the content of a secondary scheduler like that of a revision."""
-    data = dict(content.data)
-    config = {names.CONFIG_KEY: data.pop(names.CONFIG_KEY, "")}
-    try:
-        spec = json.loads(data.pop(names.POD_KEY, ""))
-    except ValueError:
-        spec = {}
-    # The pod spec also has the image, and the preflight container repeats the scheduler's.
-    data.pop("image", None)
-    spec.pop("initContainers", None)
-    pod = {names.POD_KEY: json.dumps({"spec": spec}), **data}
-    return parse_revision(RevisionContent({names.CONFIG: config, names.POD: pod}))
 
 
 def _refuse_unknown(obj: Mapping[str, Any]) -> None:

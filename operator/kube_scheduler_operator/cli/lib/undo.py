@@ -41,20 +41,24 @@ class Undo:
     """The objects to write, and the information to show before.
 
     Attributes:
-        revision: the revision to restore.
+        target: what is restored, for messages.
         scheduler: the changed Scheduler; None if it does not change.
         kubescheduler: the changed KubeScheduler; None if it does not change.
         patch: the changes as a unified diff.
         left: the differences that will remain from the revision.
         profiles: the edits of SchedulerProfiles since then, which are not restored.
+        others: what causes the differences in `left`.
     """
 
-    revision: Revision
+    target: str
     scheduler: Object | None
     kubescheduler: Object | None
     patch: tuple[str, ...]
     left: tuple[str, ...]
     profiles: tuple[str, ...] = ()
+    others: str = (
+        "OPERAND_IMAGE of the operator sets the image; its version causes other differences."
+    )
 
 
 def plan_undo(snapshot: Snapshot, revisions: Sequence[Revision], number: int | None) -> Undo:
@@ -72,8 +76,7 @@ def plan_undo(snapshot: Snapshot, revisions: Sequence[Revision], number: int | N
     asked, _ = desired_content(snapshot)
     target = _target(revisions, number, asked)
     inputs = _inputs(revisions, target)
-    new_scheduler = _with(scheduler, inputs.scheduler, SCHEDULER_FIELDS)
-    new_kubescheduler = _with(kubescheduler, inputs.kubescheduler, RESTORED)
+    new_scheduler, new_kubescheduler = restored(snapshot, inputs)
     changed = replace(snapshot, scheduler=new_scheduler, kubescheduler=new_kubescheduler)
     content, findings = desired_content(changed)
     if content is None:
@@ -82,18 +85,31 @@ def plan_undo(snapshot: Snapshot, revisions: Sequence[Revision], number: int | N
             f"the settings of revision {target.number} are no longer accepted: {problems}; "
             f"see `kubectl scheduler diff {target.number}`"
         )
-    patch = (
-        *_patch("Scheduler", scheduler, new_scheduler),
-        *_patch("KubeScheduler", kubescheduler, new_kubescheduler),
-    )
     left = changes(parse_revision(_chosen(target.content)), parse_revision(content))
     return Undo(
-        target,
+        f"revision {target.number}",
         None if new_scheduler == scheduler else new_scheduler,
         None if new_kubescheduler == kubescheduler else new_kubescheduler,
-        patch,
+        patch_of(snapshot, new_scheduler, new_kubescheduler),
         left if target.complete else (),
         object_edits(inputs, read_inputs(content.inputs) or inputs),
+    )
+
+
+def restored(snapshot: Snapshot, inputs: RecordedInputs) -> tuple[Object, Object]:
+    """Scheduler and KubeScheduler with the recorded settings."""
+    scheduler, kubescheduler = snapshot.scheduler or {}, snapshot.kubescheduler or {}
+    return (
+        _with(scheduler, inputs.scheduler, SCHEDULER_FIELDS),
+        _with(kubescheduler, inputs.kubescheduler, RESTORED),
+    )
+
+
+def patch_of(snapshot: Snapshot, scheduler: Object, kubescheduler: Object) -> tuple[str, ...]:
+    """The changes of both objects as a unified diff."""
+    return (
+        *_patch("Scheduler", snapshot.scheduler or {}, scheduler),
+        *_patch("KubeScheduler", snapshot.kubescheduler or {}, kubescheduler),
     )
 
 

@@ -1,0 +1,82 @@
+"""Follows the rollout of a SecondaryScheduler: its Deployment replaces one Pod after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...base import names
+from ...base.objects import mapping
+from ...controlplane.managed_scheduler import is_ours
+from .follow_rollout import End, blocking_problem
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerRollout:
+    """The state of a rollout.
+
+    Attributes:
+        configuration: the hash of the content that its Pods run, or are about to.
+        pods: how many are Ready.
+        problem: an error that the operator retries.
+        end: the outcome; None while the rollout is in progress.
+        message: the details of the outcome.
+        waits: what it waits for, by the name of the scheduler.
+    """
+
+    configuration: str
+    pods: str
+    problem: str
+    end: End | None
+    message: str
+    waits: Mapping[str, str] = field(default_factory=dict)
+
+
+def read_scheduler(
+    scheduler: Mapping[str, Any], kubescheduler: Mapping[str, Any]
+) -> SchedulerRollout:
+    """The state of a SecondaryScheduler; for ours, errors of KubeScheduler count as well."""
+    name = str(scheduler["metadata"]["name"])
+    status = mapping(scheduler.get("status"))
+    conditions = {c["type"]: c for c in status.get("conditions") or ()}
+    progressing = conditions.get(names.PROGRESSING, {})
+    degraded = conditions.get(names.DEGRADED, {})
+    generation = scheduler["metadata"].get("generation", 0)
+    observed = status.get("observedGeneration", 0) == generation
+    replicas = mapping(scheduler.get("spec")).get("replicas", 1)
+    pods = f"{status.get('readyReplicas', 0)} of {replicas} Pods are Ready"
+    end: End | None = None
+    message = ""
+    problem, refused = "", ""
+    if degraded.get("status") == "True":
+        problem = str(degraded.get("message") or degraded.get("reason", ""))
+    if is_ours(scheduler):
+        management = mapping(kubescheduler.get("spec")).get("managementState") or "Managed"
+        if management not in ("Managed", "Force"):
+            refused = f"managementState of the KubeScheduler is {management}: nothing is rolled out"
+        refused = refused or blocking_problem(kubescheduler)
+        seen = mapping(kubescheduler.get("status")).get("observedGeneration", 0)
+        observed = observed and seen == mapping(kubescheduler.get("metadata")).get("generation", 0)
+    if observed and (refused or problem) and progressing.get("status") == "False":
+        end, message = End.FAILED, refused or problem
+    elif observed and progressing.get("status") == "False":
+        end, message = End.DONE, f"configuration {status.get('configHash', '')} runs; {pods}"
+    waits = {name: str(progressing.get("message", ""))} if end is None else {}
+    shown = problem if end is None else ""
+    return SchedulerRollout(str(status.get("configHash") or ""), pods, shown, end, message, waits)
+
+
+def scheduler_changes(before: SchedulerRollout | None, after: SchedulerRollout) -> list[str]:
+    """One line per change in `after`."""
+    lines = []
+    if before is None or before.configuration != after.configuration:
+        lines.append(f"configuration: {after.configuration or 'none yet'}")
+    if before is None or before.pods != after.pods:
+        lines.append(after.pods)
+    lines += [
+        what for what in after.waits.values() if before is None or what not in before.waits.values()
+    ]
+    if after.problem and (before is None or before.problem != after.problem):
+        lines.append(after.problem)
+    return [line for line in lines if line]

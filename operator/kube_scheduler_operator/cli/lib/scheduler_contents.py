@@ -1,0 +1,165 @@
+"""The contents of a SecondaryScheduler: what it runs, what it ran, and what it refused.
+
+Where the provider runs the control plane's scheduler, they are what revisions are elsewhere. A
+content has no number: it is identified by the hash in the name of its ConfigMap.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from ...base import names
+from ...base.objects import annotation, label, mapping
+from ...base.platform import Platform
+from ...controlplane.managed_scheduler import is_ours
+from ...controlplane.revision.content import RevisionContent
+from ...controlplane.revision.inputs import RecordedInputs, read_inputs
+from ...kube.api import Api, Object
+from ...kube.resource import CONFIG_MAPS, SECONDARY_SCHEDULERS, ObjectRef
+from ...secondary.content import SecondaryContent, content_of
+from ...secondary.history import HistoryEntry
+from ...secondary.history import read as read_history
+from .compare import ParsedRevision, parse_revision
+from .errors import CommandError
+from .objects import find_object, list_by_name
+
+_SHORTEST: Final = 4
+"""Characters of a hash that identify a content, unless two begin with them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """One content of a SecondaryScheduler.
+
+    Attributes:
+        entry: its hash and outcome.
+        runs: whether its Pods run it, or are about to.
+        parsed: the content; None if its ConfigMap no longer exists.
+        inputs: the settings of Scheduler and KubeScheduler that led to it; None if not recorded.
+    """
+
+    entry: HistoryEntry
+    runs: bool
+    parsed: ParsedRevision | None
+    inputs: RecordedInputs | None = None
+
+    @property
+    def hash(self) -> str:
+        """Its hash."""
+        return self.entry.hash
+
+
+async def find_scheduler(api: Api, platform: Platform, name: str | None = None) -> Object | None:
+    """The SecondaryScheduler that a command is about; None: the scheduler in static Pods.
+
+    Without a name it is the one that the operator makes in the place of the provider's scheduler.
+
+    Raises:
+        CommandError: it does not exist.
+    """
+    if name:
+        found = await find_object(api, ObjectRef(SECONDARY_SCHEDULERS, None, name))
+        if found is None:
+            raise CommandError(
+                f'SecondaryScheduler "{name}" does not exist; see kubectl get secondaryschedulers'
+            )
+        return found
+    if platform.owns_static_pods:
+        return None
+    own = [obj for obj in (await _all(api)).values() if is_ours(obj)]
+    if len(own) == 1:
+        return own[0]
+    if own:
+        several = ", ".join(sorted(str(obj["metadata"]["name"]) for obj in own))
+        raise CommandError(
+            f"the operator has made several SecondarySchedulers ({several}), because "
+            "MANAGED_SCHEDULER of its Deployment was changed; name one with --scheduler"
+        )
+    raise CommandError(
+        "the operator has not made a SecondaryScheduler yet; see `kubectl scheduler status`, or "
+        "name another one with --scheduler"
+    )
+
+
+async def _all(api: Api) -> Mapping[str, Object]:
+    return await list_by_name(api, SECONDARY_SCHEDULERS) or {}
+
+
+async def read_contents(api: Api, scheduler: Object) -> tuple[Content, ...]:
+    """The contents in its history, newest first."""
+    name = str(scheduler["metadata"]["name"])
+    selector = f"{names.SECONDARY_LABEL}={name}"
+    found = await api.list(
+        CONFIG_MAPS, str(scheduler["spec"]["namespace"]), label_selector=selector
+    )
+    config_maps = {label(obj, names.CONFIG_HASH_LABEL): obj for obj in found.items}
+    running = str(mapping(scheduler.get("status")).get("configHash") or "")
+    return tuple(
+        _content(entry, running, config_maps.get(entry.hash)) for entry in read_history(scheduler)
+    )
+
+
+def _content(entry: HistoryEntry, running: str, config_map: Object | None) -> Content:
+    runs = entry.hash == running
+    if config_map is None or content_of(config_map).hash != entry.hash:
+        return Content(entry, runs, None)
+    inputs = read_inputs(annotation(config_map, names.ACCEPTED_SETTINGS_ANNOTATION))
+    return Content(entry, runs, parse_content(content_of(config_map)), inputs)
+
+
+def find_content(contents: Sequence[Content], prefix: str) -> Content:
+    """The content whose hash begins with `prefix`.
+
+    Raises:
+        CommandError: there is none, or several.
+    """
+    found = [one for one in contents if one.hash.startswith(prefix)]
+    if len(found) == 1 and len(prefix) >= _SHORTEST:
+        return found[0]
+    known = ", ".join(one.hash for one in contents) or "none"
+    what = "is ambiguous" if found and len(prefix) >= _SHORTEST else "does not exist"
+    raise CommandError(f'configuration "{prefix}" {what}; existing configurations: {known}')
+
+
+def readable(content: Content) -> ParsedRevision:
+    """The parsed content.
+
+    Raises:
+        CommandError: its ConfigMap no longer exists.
+    """
+    if content.parsed is None:
+        raise CommandError(
+            f"the ConfigMap of configuration {content.hash} no longer exists; those of refused "
+            "and failed ones are deleted"
+        )
+    return content.parsed
+
+
+def running_content(contents: Sequence[Content]) -> Content:
+    """The content that its Pods run, or are about to.
+
+    Raises:
+        CommandError: there is none.
+    """
+    for content in contents:
+        if content.runs:
+            return content
+    raise CommandError("it runs no configuration yet; see `kubectl scheduler status`")
+
+
+def parse_content(content: SecondaryContent) -> ParsedRevision:
+    """Parse the content of a SecondaryScheduler like that of a revision."""
+    data = dict(content.data)
+    config = {names.CONFIG_KEY: data.pop(names.CONFIG_KEY, "")}
+    try:
+        spec = json.loads(data.pop(names.POD_KEY, ""))
+    except ValueError:
+        spec = {}
+    # The pod spec also has the image, and the preflight container repeats the scheduler's.
+    data.pop("image", None)
+    spec.pop("initContainers", None)
+    pod = {names.POD_KEY: json.dumps({"spec": spec}), **data}
+    return parse_revision(RevisionContent({names.CONFIG: config, names.POD: pod}))

@@ -1,0 +1,78 @@
+"""Plans `kubectl scheduler rollout undo` where the provider runs the control plane's scheduler.
+
+The ConfigMap of each content has the settings of Scheduler and KubeScheduler that led to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...kube.api import Api, Object
+from ...kube.resource import KUBE_SCHEDULERS, SCHEDULERS
+from ...model.snapshot import Snapshot
+from .compare import changes
+from .errors import CommandError
+from .proposal import InputObjects, proposed_managed
+from .scheduler_contents import Content, find_content, read_contents, readable, running_content
+from .undo import Undo, patch_of, restored
+
+
+async def plan_managed_undo(
+    api: Api, snapshot: Snapshot, scheduler: Object, chosen: str | None
+) -> Undo:
+    """Plan the restoration of the settings of an older content of `scheduler`.
+
+    `chosen` is the hash of a content; None means the latest installed one with other settings than
+    the current ones.
+
+    Raises:
+        CommandError: it does not exist, failed, has no recorded settings, or is not valid any more.
+    """
+    contents = await read_contents(api, scheduler)
+    target = _target(snapshot, contents, chosen)
+    inputs = target.inputs
+    if inputs is None:
+        raise CommandError(
+            f"configuration {target.hash} has no recorded settings; see `kubectl scheduler diff "
+            f"{target.hash}` and edit Scheduler and KubeScheduler manually"
+        )
+    new_scheduler, new_kubescheduler = restored(snapshot, inputs)
+    objects = InputObjects(
+        {SCHEDULERS.kind: new_scheduler, KUBE_SCHEDULERS.kind: new_kubescheduler}, {}
+    )
+    image = readable(running_content(contents)).image
+    after = await proposed_managed(api, snapshot.platform, objects, scheduler, image)
+    left = () if target.parsed is None else changes(target.parsed, after)
+    return Undo(
+        f"configuration {target.hash}",
+        None if new_scheduler == snapshot.scheduler else new_scheduler,
+        None if new_kubescheduler == snapshot.kubescheduler else new_kubescheduler,
+        patch_of(snapshot, new_scheduler, new_kubescheduler),
+        left,
+        others="The image follows the API server's version; SchedulerProfiles, SchedulerExtenders "
+        "and the operator's version cause other differences.",
+    )
+
+
+def _target(snapshot: Snapshot, contents: Sequence[Content], chosen: str | None) -> Content:
+    if chosen is not None:
+        found = find_content(contents, chosen)
+    else:
+        installed = (
+            content
+            for content in contents
+            if not content.entry.bad
+            and content.inputs is not None
+            and restored(snapshot, content.inputs) != (snapshot.scheduler, snapshot.kubescheduler)
+        )
+        first = next(installed, None)
+        if first is None:
+            raise CommandError("no older healthy configuration with other settings exists")
+        found = first
+    if found.entry.bad:
+        raise CommandError(
+            f"configuration {found.hash} was {found.entry.outcome}: "
+            f"{found.entry.message or 'no reason recorded'}; choose another one: kubectl scheduler "
+            "history"
+        )
+    return found

@@ -1,0 +1,265 @@
+"""The commands where the provider runs the control plane's scheduler.
+
+The contents are those that the operator makes of the settings.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kube_scheduler_operator.base import names
+from kube_scheduler_operator.base.platform import MANAGED
+from kube_scheduler_operator.base.recognition import Decision, Recognition
+from kube_scheduler_operator.base.settings import Settings
+from kube_scheduler_operator.engine.reconcile import reconcile
+from kube_scheduler_operator.kube.resource import (
+    CONFIG_MAPS,
+    KUBE_SCHEDULERS,
+    SCHEDULER_EXTENDERS,
+    SCHEDULER_PROFILES,
+    SCHEDULERS,
+    SECONDARY_SCHEDULERS,
+)
+from kube_scheduler_operator.model.plan import Create, Replace
+from kube_scheduler_operator.model.snapshot import Secondaries, Snapshot
+
+from ...builders import kubescheduler, scheduler
+from .conftest import Cluster, Done
+
+NAME = "managed-scheduler"
+INSTALLED, REFUSED = names.OUTCOME_INSTALLED, names.OUTCOME_REFUSED
+PACKED = {"profile": "HighNodeUtilization"}
+
+
+def _reconciled(spec: dict[str, Any], found: Any = None, **overrides: Any) -> tuple[Any, Any]:
+    """(SecondaryScheduler, ConfigMap) that the operator makes of these settings."""
+    snapshot = Snapshot(
+        now=datetime(2026, 1, 1, tzinfo=UTC),
+        platform=MANAGED,
+        settings=Settings(),
+        decision=Decision(Recognition(MANAGED, "EKS", "so it is"), remember=True),
+        server_version="v1.35.4-eks-1",
+        scheduler=scheduler(**spec),
+        kubescheduler=kubescheduler(**overrides),
+        secondaries=Secondaries({NAME: found} if found else {}, {NAME: {}}, {}, {}),
+    )
+    for _ in range(4):
+        plan = reconcile(snapshot)
+        actions = [*plan.actions, *(one for each in plan.write_sets.values() for one in each)]
+        for action in actions:
+            if action.resource == SECONDARY_SCHEDULERS and isinstance(action, Create | Replace):
+                found = {**action.obj, "metadata": {**action.obj["metadata"], "uid": "u"}}
+                snapshot = replace(
+                    snapshot, secondaries=Secondaries({NAME: found}, {NAME: {}}, {}, {})
+                )
+            if action.resource == CONFIG_MAPS and NAME in action.obj["metadata"]["name"]:
+                return found, action.obj
+    raise AssertionError("no content")
+
+
+class Managed:
+    """A managed scheduler that ran each of these settings, oldest first."""
+
+    def __init__(self, cluster: Cluster, *settings: dict[str, Any], **outcomes: str) -> None:
+        self.cluster, self.hashes = cluster, []
+        history: list[dict[str, Any]] = []
+        found = None
+        for number, spec in enumerate(settings):
+            found, config_map = _reconciled(spec)
+            content_hash = config_map["metadata"]["labels"][names.CONFIG_HASH_LABEL]
+            outcome = outcomes.get(f"_{number}", INSTALLED)
+            if outcome != REFUSED:
+                cluster.put(CONFIG_MAPS, config_map)
+            self.hashes.append(content_hash)
+            entry = {"hash": content_hash, "outcome": outcome, "time": f"2026-01-0{number + 1}"}
+            history.insert(0, entry | ({"message": "no plugin x"} if outcome == REFUSED else {}))
+        good = [one["hash"] for one in history if one["outcome"] == INSTALLED]
+        self.obj: dict[str, Any] = {
+            **(found or {}),
+            "status": {
+                "configHash": good[0],
+                "history": history,
+                "observedGeneration": 0,
+                "readyReplicas": 2,
+                "conditions": [],
+            },
+        }
+        cluster.api.served |= {SECONDARY_SCHEDULERS, SCHEDULER_PROFILES, SCHEDULER_EXTENDERS}
+        cluster.put(SECONDARY_SCHEDULERS, self.obj)
+        cluster.put(SCHEDULERS, scheduler(**settings[-1]))
+        cluster.put(KUBE_SCHEDULERS, kubescheduler())
+
+    async def run(self, *arguments: str) -> Done:
+        return await self.cluster.run(*arguments, "--platform", "managed")
+
+
+async def test_history_has_the_configurations_and_what_changed(cluster: Cluster) -> None:
+    managed = Managed(cluster, {}, PACKED)
+    done = await managed.run("history")
+    first, second = managed.hashes
+    assert (done.code, done.err) == (0, "")
+    lines = done.out.splitlines()
+    assert lines[0] == f"SecondaryScheduler {NAME}"
+    assert lines[1] == f"{second}  2026-01-02  installed   runs"
+    assert lines[2] == f"     compared with {first}:"
+    assert any("NodeResourcesFit" in line for line in lines)
+    assert lines[-2:] == [f"{first}  2026-01-01  installed", "     the oldest one that is known"]
+    as_data = json.loads((await managed.run("history", "-o", "json")).out)
+    assert [one["configuration"] for one in as_data] == [second, first]
+
+
+async def test_history_of_a_refused_configuration_has_the_reason(cluster: Cluster) -> None:
+    managed = Managed(cluster, {}, PACKED, _1=REFUSED)
+    out = (await managed.run("history")).out
+    assert f"{managed.hashes[1]}  2026-01-02  refused\n     no plugin x\n" in out
+    assert "its ConfigMap no longer exists" in out
+
+
+async def test_undo_restores_the_settings_of_the_configuration_before(cluster: Cluster) -> None:
+    managed = Managed(cluster, {}, PACKED)
+    done = await managed.run("rollout", "undo", "--dry-run")
+    assert (done.code, done.err) == (0, "")
+    assert f"the settings of configuration {managed.hashes[0]}:" in done.out
+    assert "-  profile: HighNodeUtilization" in done.out
+    assert "nevertheless" not in done.out, "the result is exactly that configuration"
+    done = await managed.run("rollout", "undo", "--yes")
+    assert done.code == 0
+    assert "profile" not in cluster.api.objects[SCHEDULERS][None, "cluster"]["spec"]
+
+
+async def test_undo_after_a_refusal_restores_what_runs(cluster: Cluster) -> None:
+    managed = Managed(cluster, {}, PACKED, _1=REFUSED)
+    done = await managed.run("rollout", "undo", "--dry-run")
+    assert f"the settings of configuration {managed.hashes[0]}:" in done.out
+
+
+async def test_undo_to_a_named_configuration(cluster: Cluster) -> None:
+    managed = Managed(cluster, {}, PACKED, {"profile": "NoScoring"})
+    done = await managed.run("rollout", "undo", "--dry-run", "--to-revision", managed.hashes[0][:6])
+    assert f"the settings of configuration {managed.hashes[0]}:" in done.out
+    done = await managed.run("rollout", "undo", "--dry-run", "--to-revision", "7")
+    assert (done.code, done.out) == (1, "")
+    assert f'configuration "7" does not exist; existing configurations: {managed.hashes[2]}' in (
+        done.err
+    )
+
+
+async def test_diff_compares_two_configurations(cluster: Cluster) -> None:
+    managed = Managed(cluster, {}, PACKED)
+    done = await managed.run("diff")
+    assert done.code == 1
+    assert "NodeResourcesFit" in done.out
+    assert f"configuration-{managed.hashes[0]}" in done.out
+    first = managed.hashes[0]
+    assert (await managed.run("diff", first, first)).code == 0
+
+
+async def test_diff_of_a_file_shows_what_the_edit_would_change(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    managed = Managed(cluster, {})
+    file = tmp_path / "scheduler.json"
+    file.write_text(json.dumps({**scheduler(), "kind": "Scheduler"}))
+    done = await managed.run("diff", "-f", str(file))
+    assert (done.code, done.out, done.err) == (0, "", "")
+    file.write_text(json.dumps({**scheduler(**PACKED), "kind": "Scheduler"}))
+    done = await managed.run("diff", "-f", str(file), "-o", "words")
+    assert (done.code, done.err) == (1, "")
+    assert f"profile {NAME}: " in done.out
+
+
+async def test_diff_of_a_profile_without_a_scheduler_is_one_of_the_managed_scheduler(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    managed = Managed(cluster, {})
+    file = tmp_path / "profile.json"
+    body = {
+        "apiVersion": "kube-scheduler-operator.dev/v1alpha1",
+        "kind": "SchedulerProfile",
+        "metadata": {"name": "packed"},
+        "spec": {"base": "HighNodeUtilization"},
+    }
+    file.write_text(json.dumps(body))
+    done = await managed.run("diff", "-f", str(file), "-o", "words")
+    assert (done.code, done.out) == (1, "profile packed added\n"), done.err
+
+
+async def test_plugins_shows_what_the_managed_scheduler_runs(cluster: Cluster) -> None:
+    managed = Managed(cluster, {}, PACKED)
+    done = await managed.run("plugins")
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith(f"configuration {managed.hashes[1]}, ")
+    assert f"profile {NAME}" in done.out
+
+
+def _settle(managed: Managed, progressing: str, degraded: str = "", **status: Any) -> None:
+    conditions = [
+        {"type": names.PROGRESSING, "status": progressing, "message": "rolling out"},
+        {"type": names.DEGRADED, "status": "True" if degraded else "False", "message": degraded},
+    ]
+    obj = {**managed.obj, "status": {**managed.obj["status"], "conditions": conditions, **status}}
+    obj["status"]["observedGeneration"] = obj["metadata"].get("generation", 0)
+    managed.cluster.put(SECONDARY_SCHEDULERS, obj)
+    found = kubescheduler()
+    generation = found["metadata"].get("generation", 0)
+    own = {**(found.get("status") or {}), "observedGeneration": generation}
+    managed.cluster.put(KUBE_SCHEDULERS, {**found, "status": own})
+
+
+async def test_watch_ends_when_the_configuration_runs(cluster: Cluster) -> None:
+    managed = Managed(cluster, {})
+    _settle(managed, "False")
+    for command in ("watch", "status"):
+        done = await managed.run("rollout", command, "--timeout", "20")
+        assert done.code == 0, done
+        assert f"done: configuration {managed.hashes[0]} runs; 2 of 2 Pods are Ready" in done.out
+
+
+async def test_watch_fails_with_the_reason(cluster: Cluster) -> None:
+    managed = Managed(cluster, {})
+    _settle(managed, "False", "kube-scheduler refused it: no plugin x")
+    done = await managed.run("rollout", "watch", "--timeout", "20")
+    assert done.code == 1
+    assert "failed: kube-scheduler refused it: no plugin x" in done.out
+
+
+async def test_watch_reports_what_it_still_waits_for(cluster: Cluster) -> None:
+    managed = Managed(cluster, {})
+    _settle(managed, "True")
+    done = await managed.run("rollout", "watch", "--timeout", "2")
+    assert done.code == 1
+    assert f"not finished after 2 s; {NAME}: rolling out" in done.out
+
+
+@pytest.mark.parametrize("command", [("history",), ("rollout", "undo"), ("diff",), ("plugins",)])
+async def test_before_the_operator_has_made_it_the_message_names_the_next_step(
+    cluster: Cluster, command: tuple[str, ...]
+) -> None:
+    cluster.api.served |= {SECONDARY_SCHEDULERS, SCHEDULER_PROFILES, SCHEDULER_EXTENDERS}
+    cluster.put(SCHEDULERS, scheduler())
+    cluster.put(KUBE_SCHEDULERS, kubescheduler())
+    done = await cluster.run(*command, "--platform", "managed")
+    assert done.code in (1, 2)
+    assert "the operator has not made a SecondaryScheduler yet; see `kubectl scheduler st" in (
+        done.err
+    )
+
+
+async def test_dump_cache_names_another_way(cluster: Cluster) -> None:
+    done = await cluster.run("dump-cache", "--platform", "managed")
+    assert done.code == 1
+    assert "kubectl -n kube-scheduler-operator debug POD" in done.err
+
+
+async def test_a_secondary_scheduler_has_a_history_on_every_platform(cluster: Cluster) -> None:
+    managed = Managed(cluster, {}, PACKED)
+    done = await cluster.run("history", "--scheduler", NAME)
+    assert managed.hashes[0] in done.out
+    done = await cluster.run("history", "--scheduler", "other")
+    assert 'SecondaryScheduler "other" does not exist' in done.err
