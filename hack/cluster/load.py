@@ -23,13 +23,19 @@ SINK = "sink"
 class Load:
     """A pod at an interval while the block runs; records the holders of the scheduler's Lease.
 
+    Attributes:
+        refused: pods that the API server did not take, because it was away.
+
     Args:
         api: the cluster.
         interval: seconds from pod to pod.
+        scheduler: their `spec.schedulerName`; empty: the default scheduler.
     """
 
-    def __init__(self, api: Api, interval: float = 0.1) -> None:
+    def __init__(self, api: Api, interval: float = 0.1, scheduler: str = "") -> None:
         self._api = api
+        self._spec = {"schedulerName": scheduler} if scheduler else {}
+        self.refused = 0
         self._interval = interval
         self._over = threading.Event()
         self._found = threading.Event()
@@ -113,6 +119,7 @@ class Load:
                     "terminationGracePeriodSeconds": 0,
                     "automountServiceAccountToken": False,
                     "containers": [{"name": "pause", "image": "registry.k8s.io/pause:3.10"}],
+                    **self._spec,
                 },
             }
             self._created[name] = time.monotonic()
@@ -120,7 +127,9 @@ class Load:
                 self._api.request("POST", PODS, pod)
             except ApiError as error:
                 del self._created[name]
-                say(f"  a pod could not be created: {error}")
+                self.refused += 1
+                if self.refused == 1:
+                    say(f"  a pod could not be created: {error}")
             due += self._interval
             time.sleep(max(due - time.monotonic(), 0.0))
 

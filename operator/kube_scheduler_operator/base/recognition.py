@@ -232,11 +232,15 @@ class Decision:
         used: the platform, its provider and the evidence.
         remember: whether to record it in the API.
         disagreement: why detection now finds another one; empty if it does not.
+        unanswered: why detection was not certain; empty if it was.
+        open: whether nodes that appear later may still decide it, or name the provider.
     """
 
     used: Recognition
     remember: bool = False
     disagreement: str = ""
+    unanswered: str = ""
+    open: bool = False
 
     @property
     def platform(self) -> Platform:
@@ -263,13 +267,18 @@ def decide(chosen: Platform | None, found: Recognition, remembered: Remembered) 
             f"--platform is {chosen.name}, and the cluster looks like {found.platform.name} "
             f"({found.reason}); {chosen.name} is used"
         )
-        return Decision(used, not chosen.owns_static_pods, text if wrong else "")
+        unnamed = not provider and not found.certain and not chosen.owns_static_pods
+        return Decision(used, not chosen.owns_static_pods, text if wrong else "", open=unnamed)
     if known is None:
-        return Decision(found, found.certain)
+        return Decision(found, found.certain, open=not found.certain)
     used = Recognition(known, remembered.provider, remembered.reason)
     same = (found.platform, found.provider) == (known, remembered.provider)
     if same or not found.certain:
-        return Decision(used, remember=True)
+        unnamed = not remembered.provider and not found.certain and not known.owns_static_pods
+        return Decision(used, remember=True, open=unnamed)
+    if known == found.platform and not remembered.provider:
+        # It was recorded before a node showed who the provider is.
+        return Decision(found, remember=True)
     text = (
         f"{_named(used)} is in use, as recorded earlier ({remembered.reason}), and the cluster now "
         f"looks like {_named(found)} ({found.reason}); to change it, start the operator with "

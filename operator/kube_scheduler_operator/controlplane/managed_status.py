@@ -66,6 +66,8 @@ def platform_condition(snapshot: Snapshot) -> tuple[Condition, ...]:
     platform, reason = decided.platform, decided.used.reason
     who = "" if platform.owns_static_pods else f": {decided.used.summary}"
     message = f"platform {platform.name}{who} ({reason})"
+    if decided.open and decided.unanswered:
+        message += f"; the provider's name is unknown, because {decided.unanswered}"
     return (Condition(names.PLATFORM_CHANGED, "False", AS_EXPECTED, message),)
 
 

@@ -83,6 +83,7 @@ async def decide_platform(api: ApiClient, chosen: Platform | None) -> Decided:
     hidden = chosen is None and detected.unanswered
     remembered = await read_record(api, PLATFORMS.values() if hidden else platforms)
     decision = decide(chosen, detected.found, remembered)
+    decision = replace(decision, unanswered="; ".join(detected.unanswered))
     return Decided(decision, detected.unanswered)
 
 

@@ -46,7 +46,7 @@ from ..telemetry.authorize import cached, delegated
 from ..telemetry.certificate import ServingCertificate
 from ..telemetry.metrics import OperatorMetrics
 from ..telemetry.server import TelemetryServer
-from .detect_platform import read_record
+from .detect_platform import decide_platform, read_record
 from .executor import Executor
 from .followed_version import FollowedVersion
 from .former_operator import replace_former_operator
@@ -64,6 +64,8 @@ log = logging.getLogger(__name__)
 _KEY = "cluster"  # the queue's only key: one reconcile covers the whole cluster
 _CALM = timedelta(seconds=60)  # kubelets have reported what an outage delayed
 _STALE_SECONDS = 600.0  # without a reconcile for this long, /healthz fails
+DECIDE_SECONDS: Final = 60.0
+"""Between two attempts to detect a platform that no node has shown yet."""
 FAILING_SECONDS: Final = 120.0
 """Without a successful reconcile for this long, /readyz fails; a rollout of an API server takes
 less."""
@@ -78,6 +80,7 @@ class OperatorOptions:
         platform: the kind of cluster.
         settings: see Settings.
         decision: how the platform was decided; None if `--platform` names one with static pods.
+        chosen: the platform that `--platform` names; None if it was detected.
         host: address of the HTTPS server.
         port: port of the HTTPS server; 0 lets the system choose.
         tls_cert_file: serving certificate; None: a self-signed one.
@@ -88,6 +91,7 @@ class OperatorOptions:
     platform: Platform
     settings: Settings
     decision: Decision | None = None
+    chosen: Platform | None = None
     host: str = "0.0.0.0"
     port: int = 8443
     tls_cert_file: Path | None = None
@@ -100,6 +104,7 @@ class Operator:
     def __init__(self, options: OperatorOptions) -> None:
         self._options = options
         self._platform = options.platform
+        self._decision = options.decision
         self._metrics = OperatorMetrics(options.settings.operator_version)
         self._snapshot_metrics = SnapshotMetrics(self._metrics)
         self._credentials: Credentials = find(options.kubeconfig)
@@ -160,6 +165,7 @@ class Operator:
             watching = asyncio.create_task(self._watch(unwatch), name="watches")
             acquiring = asyncio.create_task(elector.acquire(), name="lease")
             discovering = asyncio.create_task(self._discover(api, stop), name="discovery")
+            deciding = asyncio.create_task(self._decide_later(api, stop), name="platform")
             server: TelemetryServer | None = None
             try:
                 server = await asyncio.to_thread(self._make_server, api)
@@ -169,8 +175,10 @@ class Operator:
                 unwatch.set()
                 acquiring.cancel()
                 discovering.cancel()
+                deciding.cancel()
                 await elector.release()
-                await asyncio.gather(acquiring, discovering, watching, return_exceptions=True)
+                tasks = (acquiring, discovering, deciding, watching)
+                await asyncio.gather(*tasks, return_exceptions=True)
                 if server is not None:
                     await server.stop()
 
@@ -308,6 +316,33 @@ class Operator:
         finally:
             uid.cancel()
 
+    async def _decide_later(self, api: ApiClient, stop: asyncio.Event) -> None:
+        """Decide the platform again until nodes have shown what it is.
+
+        Nodes may appear after the operator, and the right to list them as well. The steps of a
+        reconcile do not change while a process runs, so another platform ends it.
+        """
+        while self._decision is not None and self._decision.open and not stop.is_set():
+            await _or_stop(stop, asyncio.sleep(DECIDE_SECONDS))
+            try:
+                decided = (await decide_platform(api, self._options.chosen)).decision
+            except KubeError as error:
+                log.warning("Cannot detect the platform, will retry: %s", error)
+                continue
+            if decided.platform != self._platform:
+                log.warning(
+                    "The nodes show another platform; the process ends and starts again for it",
+                    extra=klog.kv(platform=decided.platform.name, reason=decided.used.reason),
+                )
+                stop.set()
+            elif decided != self._decision:
+                self._decision = decided
+                log.info(
+                    "Detected the provider",
+                    extra=klog.kv(provider=decided.used.provider, reason=decided.used.reason),
+                )
+                self._wake(urgent=False)
+
     async def _read_version(self, api: ApiClient, stop: asyncio.Event) -> str:
         while not stop.is_set():
             try:
@@ -419,7 +454,7 @@ class Operator:
             self._store,
             self._platform,
             self._options.settings,
-            decision=self._options.decision,
+            decision=self._decision,
             server_version=self._version.text,
             newer_version=self._version.newer,
             lease_seen=self._intake.lease_seen,

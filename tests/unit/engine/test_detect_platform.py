@@ -178,7 +178,23 @@ def test_what_is_detected_first_is_used_and_recorded() -> None:
 
 
 def test_what_is_not_certain_is_used_and_not_recorded() -> None:
-    assert decide(None, UNCERTAIN, Remembered()) == Decision(UNCERTAIN)
+    assert decide(None, UNCERTAIN, Remembered()) == Decision(UNCERTAIN, open=True)
+
+
+def test_a_provider_that_no_node_has_shown_yet_stays_open() -> None:
+    unnamed = decide(MANAGED, UNCERTAIN, Remembered())
+    assert (unnamed.platform, unnamed.used.provider, unnamed.open) == (MANAGED, "", True)
+    assert decide(MANAGED, UNCERTAIN, remembered(unnamed.used)).open
+    assert not decide(MANAGED, UNCERTAIN, remembered(FOUND_EKS)).open, "it is on record"
+    workers = recognize(infrastructure=False, nodes=[NodeMarks("a")])
+    assert not decide(MANAGED, workers, Remembered()).open, "there are nodes, without a mark"
+
+
+def test_a_provider_is_recorded_when_a_node_shows_it() -> None:
+    unnamed = decide(MANAGED, UNCERTAIN, Remembered()).used
+    for chosen in (None, MANAGED):
+        named = decide(chosen, FOUND_EKS, remembered(unnamed))
+        assert (named.used.provider, named.remember, named.disagreement) == ("EKS", True, "")
 
 
 @pytest.mark.parametrize(

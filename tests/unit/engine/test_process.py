@@ -8,12 +8,14 @@ import time
 import pytest
 
 from kube_scheduler_operator.base import names
-from kube_scheduler_operator.base.platform import MANAGED
+from kube_scheduler_operator.base.platform import MANAGED, Platform
+from kube_scheduler_operator.base.recognition import NodeMarks, Remembered, decide, recognize
 from kube_scheduler_operator.base.settings import Settings
+from kube_scheduler_operator.engine import process
 from kube_scheduler_operator.engine.followed_version import FollowedVersion
 from kube_scheduler_operator.engine.process import FAILING_SECONDS, Operator, OperatorOptions
 from kube_scheduler_operator.kube.client import ApiClient
-from kube_scheduler_operator.kube.resource import CONFIG_MAPS
+from kube_scheduler_operator.kube.resource import CONFIG_MAPS, NODES
 
 from ..kube.conftest import FakeApi
 from ..kube.conftest import api as api
@@ -78,3 +80,56 @@ async def test_a_new_leader_continues_from_the_version_that_was_followed(
     async with ApiClient(api.credentials(), field_manager="me") as client:
         await operator._recall_version(client, asyncio.Event())
     assert (operator._version.text, operator._version.newer) == (followed, newer)
+
+
+def _undecided(monkeypatch: pytest.MonkeyPatch, chosen: Platform | None) -> Operator:
+    """An operator that started before there was a node."""
+    monkeypatch.setattr(process, "DECIDE_SECONDS", 0.01)
+    operator = object.__new__(Operator)
+    nothing = recognize(infrastructure=False, nodes=[])
+    operator._decision = decide(chosen, nothing, Remembered())
+    operator._platform = operator._decision.platform
+    operator._options = OperatorOptions(None, operator._platform, Settings(), chosen=chosen)
+    operator._wake = lambda urgent: None  # type: ignore[method-assign,misc]
+    return operator
+
+
+def _eks_node(api: FakeApi) -> None:
+    api.put(NODES, "a", labels={"eks.amazonaws.com/nodegroup": "x"})
+
+
+async def test_nodes_that_appear_later_name_the_provider(
+    api: FakeApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    operator, stop = _undecided(monkeypatch, MANAGED), asyncio.Event()
+    api.served |= {NODES}
+    async with ApiClient(api.credentials(), field_manager="me") as client:
+        deciding = asyncio.create_task(operator._decide_later(client, stop))
+        await asyncio.sleep(0.2)
+        assert not deciding.done(), "there is no node yet"
+        _eks_node(api)
+        await asyncio.wait_for(deciding, 20)
+    assert operator._decision is not None
+    assert operator._decision.used.provider == "EKS"
+    assert not stop.is_set()
+
+
+async def test_nodes_that_show_another_platform_end_the_process(
+    api: FakeApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its container starts again, for that platform."""
+    operator, stop = _undecided(monkeypatch, None), asyncio.Event()
+    api.served |= {NODES}
+    _eks_node(api)
+    async with ApiClient(api.credentials(), field_manager="me") as client:
+        await asyncio.wait_for(operator._decide_later(client, stop), 20)
+    assert stop.is_set()
+
+
+async def test_a_decided_platform_needs_no_further_request(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    operator = _undecided(monkeypatch, MANAGED)
+    found = recognize(infrastructure=False, nodes=[NodeMarks("a")])
+    operator._decision = decide(MANAGED, found, Remembered())
+    await asyncio.wait_for(operator._decide_later(None, asyncio.Event()), 1)  # type: ignore[arg-type]

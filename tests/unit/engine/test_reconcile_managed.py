@@ -551,3 +551,16 @@ def test_unmanaged_writes_only_the_report() -> None:
     plan = reconcile(start(kubescheduler=kubescheduler(managementState="Unmanaged")))
     assert plan.actions == ()
     assert writes(plan.reports) == ["create ClusterOperator kube-scheduler"]
+
+
+def test_a_provider_that_cannot_be_seen_is_reported_with_the_reason() -> None:
+    hidden = Decision(
+        Recognition(MANAGED, reason="--platform names it"),
+        remember=True,
+        open=True,
+        unanswered="nodes is forbidden",
+    )
+    found = conditions(settled(start(decision=hidden)))
+    message = next(one["message"] for one in found if one["type"] == names.PLATFORM_CHANGED)
+    assert "managed by the provider of this cluster (--platform names it)" in message
+    assert message.endswith("; the provider's name is unknown, because nodes is forbidden")

@@ -159,6 +159,7 @@ def run(args: argparse.Namespace) -> int:
     """Run the operator until SIGTERM or an error; returns the exit code."""
     from ...base import klog
     from ...base.images import AllowedImages
+    from ...base.platform import PLATFORMS
     from ...base.settings import Rollout, Settings
     from ...engine import process
     from ...engine.detect_platform import CHOICES
@@ -171,12 +172,18 @@ def run(args: argparse.Namespace) -> int:
     host, _, port = args.listen.rpartition(":")
     if not port.isdecimal() or int(port) > 65535:
         return _usage(f"--listen {args.listen!r} is not HOST:PORT, e.g. 0.0.0.0:8443")
+    repository = args.operand_repository.rstrip("/")
+    if "@" in repository or ":" in repository.rpartition("/")[2]:
+        return _usage(
+            f'--operand-repository "{repository}" has a tag or digest; remove it, because the '
+            "tag is the API server's version, or set --operand-image instead"
+        )
     rollout = Rollout(health_timeout=args.health_timeout, settling_time=args.settling_time)
     defaults = Settings()
     settings = Settings(
         operator_image=args.operator_image or defaults.operator_image,
         operand_image=args.operand_image,
-        operand_repository=args.operand_repository.rstrip("/") or defaults.operand_repository,
+        operand_repository=repository or defaults.operand_repository,
         managed_scheduler=args.managed_scheduler or defaults.managed_scheduler,
         upgrade_delay=args.upgrade_delay,
         image_pull_secrets=tuple(filter(None, args.image_pull_secrets.split(","))),
@@ -197,6 +204,7 @@ def run(args: argparse.Namespace) -> int:
             platform=platform,
             settings=settings,
             decision=None if named else decided.decision,
+            chosen=PLATFORMS.get(args.platform),
             host=host.strip("[]") or "0.0.0.0",
             port=int(port),
             tls_cert_file=args.tls_cert_file,

@@ -37,3 +37,11 @@ def test_logs_have_the_selected_format(
 )
 def test_secondary_namespaces(text: str, namespaces: tuple[str, ...] | None) -> None:
     assert _namespaces(text) == namespaces
+
+
+@pytest.mark.parametrize("repository", ["mirror.example:5000/x:v1", "mirror.example/x@sha256:00"])
+def test_a_mirror_is_a_repository_without_a_tag(
+    repository: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["operator", "--platform=kubeadm", f"--operand-repository={repository}"]) == 2
+    assert "has a tag or digest; remove it" in capsys.readouterr().err
