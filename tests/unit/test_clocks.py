@@ -12,6 +12,7 @@ USES = {
     "cli/commands/must_gather.py": "names a directory",
     "cli/commands/rollout.py": "a snapshot from which settings are composed, without waits",
     "cli/lib/output.py": "the time of day in front of a line",
+    "cli/lib/proposal.py": "a snapshot has one; a composition does not read it",
     "engine/intake.py": "a default; the operator passes the API server's time",
     "engine/process.py": "translates a time for metrics, which Prometheus compares with its own",
     "kube/credentials.py": "the expiry of credentials that this machine received",
