@@ -23,6 +23,7 @@ from cluster.observe import KUBESCHEDULER, until
 
 NAME = "managed-scheduler"
 KIND = f"/apis/kube-scheduler-operator.dev/v1alpha1/secondaryschedulers/{NAME}"
+LEASE = f"/apis/coordination.k8s.io/v1/namespaces/kube-scheduler-operator/leases/{NAME}"
 CLUSTER_OPERATOR = "/apis/config.openshift.io/v1/clusteroperators/kube-scheduler"
 PATIENCE = 900.0
 
@@ -40,7 +41,7 @@ def measure(sandbox: Sandbox, versions: Sequence[str], delay: float) -> Iterator
     waits: list[float] = []
     lost, refused = 0, 0
     for version in chosen:
-        with Load(api, scheduler=NAME) as load:
+        with Load(api, scheduler=NAME, lease=LEASE) as load:
             time.sleep(5)
             began = time.monotonic()
             replace_control_plane(sandbox, version)

@@ -30,11 +30,15 @@ class Load:
         api: the cluster.
         interval: seconds from pod to pod.
         scheduler: their `spec.schedulerName`; empty: the default scheduler.
+        lease: the path of its Lease.
     """
 
-    def __init__(self, api: Api, interval: float = 0.1, scheduler: str = "") -> None:
+    def __init__(
+        self, api: Api, interval: float = 0.1, scheduler: str = "", lease: str = LEASE
+    ) -> None:
         self._api = api
         self._spec = {"schedulerName": scheduler} if scheduler else {}
+        self._lease = lease
         self.refused = 0
         self._interval = interval
         self._over = threading.Event()
@@ -158,7 +162,7 @@ class Load:
         renewed = time.monotonic()
         while not self._over.is_set():
             try:
-                holder = self._api.request("GET", LEASE)["spec"].get("holderIdentity", "")
+                holder = self._api.request("GET", self._lease)["spec"].get("holderIdentity", "")
                 if holder and self.holders[-1:] != [holder]:
                     self.holders.append(holder)
                 if time.monotonic() - renewed > 10:

@@ -114,7 +114,7 @@ def find_content(contents: Sequence[Content], prefix: str) -> Content:
     """The content whose hash begins with `prefix`.
 
     Raises:
-        CommandError: there is none, or several.
+        CommandError: no content has it, or several have.
     """
     found = [one for one in contents if one.hash.startswith(prefix)]
     if len(found) == 1 and len(prefix) >= _SHORTEST:
@@ -142,7 +142,7 @@ def running_content(contents: Sequence[Content]) -> Content:
     """The content that its Pods run, or are about to.
 
     Raises:
-        CommandError: there is none.
+        CommandError: they run none yet.
     """
     for content in contents:
         if content.runs:
