@@ -151,3 +151,44 @@ def test_an_override_that_kube_scheduler_refuses_leaves_the_old_one_running() ->
     found.world.run(300)
     assert found.played.condition(NAME, names.DEGRADED) == "False"
     assert found.played.status(NAME)["configHash"] != before
+
+
+def test_while_an_upgrade_waits_for_a_correction_other_edits_take_effect() -> None:
+    """Kubernetes 1.36 has no feature gate MemoryManager."""
+    found = ManagedWorld()
+    found.begin()
+    gates = {"feature-gates": ["MemoryManager=true"]}
+    found.override(arguments=gates)
+    found.settle()
+    found.world.operator.server_version = "v1.36.1-eks-1"
+    found.world.run(300)
+    assert found.images == {OLD}
+    kubescheduler = found.world.server.find(KUBE_SCHEDULERS, "cluster")
+    message = next(
+        one["message"]
+        for one in kubescheduler["status"]["conditions"]
+        if one["type"] == names.OVERRIDES_DEGRADED
+    )
+    assert "kube-scheduler 1.36 has no feature gate MemoryManager; remove it" in message
+    assert f"(the schedulers stay at {OLD} until this is corrected)" in message
+    found.override(arguments=gates, parallelism=3)
+    found.world.run(300)
+    spec = found.world.server.find(SECONDARY_SCHEDULERS, NAME)["spec"]
+    assert (spec["config"]["parallelism"], spec["image"]) == (3, OLD)
+    assert found.images == {OLD}
+    found.override(parallelism=3)
+    found.world.run_until(lambda: found.images == {NEW}, 300, "new version")
+    found.settle()
+    assert "image" not in found.world.server.find(SECONDARY_SCHEDULERS, NAME)["spec"]
+    assert found.world.condition(names.OVERRIDES_DEGRADED) == "False"
+
+
+def test_a_scheduler_two_minor_versions_behind_is_reported() -> None:
+    found = ManagedWorld()
+    found.begin()
+    found.override(arguments={"feature-gates": ["MemoryManager=true"]})
+    found.settle()
+    found.world.operator.server_version = "v1.37.2-eks-1"
+    found.world.run(300)
+    assert found.world.condition(names.VERSION_SKEW) == "True"
+    assert found.world.condition(names.SCHEDULERS_AVAILABLE) == "True"

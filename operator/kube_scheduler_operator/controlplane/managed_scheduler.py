@@ -73,11 +73,16 @@ class ManagedScheduler:
 
 
 def managed_scheduler(
-    snapshot: Snapshot, base: Base, composition: Composition, permitted: Permitted
+    snapshot: Snapshot,
+    base: Base,
+    composition: Composition,
+    permitted: Permitted,
+    image: str = "",
 ) -> ManagedScheduler:
     """Keep the SecondaryScheduler in its desired state.
 
-    `snapshot` has the settings in effect. Without a valid configuration it stays as it is.
+    `snapshot` has the settings in effect; `image` is set if they are not valid for the default one.
+    Without a valid configuration it stays as it is.
     """
     name = snapshot.settings.managed_scheduler
     found = snapshot.secondaries.schedulers.get(name)
@@ -96,6 +101,7 @@ def managed_scheduler(
     if composition.blocking or leaving:
         return ManagedScheduler(None, tuple(findings))
     spec = desired_spec(snapshot, base, composition, permitted, namespace)
+    spec |= {"image": image} if image else {}
     settings = record(snapshot.scheduler, snapshot.kubescheduler, {}, {})
     settings = settings if len(settings.encode()) <= RECORD_BYTES else ""
     return ManagedScheduler(_write(found, name, spec, settings), tuple(findings))
@@ -110,7 +116,8 @@ def accepted_by(snapshot: Snapshot) -> AcceptedSettings | None:
     inputs = read_inputs(annotation(found, names.ACCEPTED_SETTINGS_ANNOTATION))
     if inputs is None:
         return None
-    return AcceptedSettings(1, inputs, recorded_in=f'SecondaryScheduler "{name}"')
+    image = str(mapping(found.get("status")).get("image") or "")
+    return AcceptedSettings(1, inputs, image, recorded_in=f'SecondaryScheduler "{name}"')
 
 
 def desired_spec(

@@ -407,7 +407,9 @@ def request_scheduler(snapshot: Snapshot, draft: Draft) -> Draft:
     inputs = result_of(draft.inputs)
     scheduler, kubescheduler = inputs.scheduler, inputs.kubescheduler
     effective = replace(snapshot, scheduler=scheduler, kubescheduler=kubescheduler)
-    managed = managed_scheduler(effective, base, composition, permitted)
+    # An older image than the default one, while settings are not valid for that.
+    image = draft.image if draft.image != operand_image(snapshot) else ""
+    managed = managed_scheduler(effective, base, composition, permitted, image)
     return replace(draft, managed=managed, findings=(*draft.findings, *managed.findings))
 
 
@@ -421,7 +423,8 @@ def reconcile_attached_schedulers(snapshot: Snapshot, draft: Draft) -> Draft:
             scheduler_profiles=redirected(snapshot.scheduler_profiles, name, DEFAULT_SCHEDULER),
             scheduler_extenders=redirected(snapshot.scheduler_extenders, name),
         )
-    found = secondary_schedulers(moved, draft.image, partial(operand_version, snapshot))
+    image = operand_image(snapshot)
+    found = secondary_schedulers(moved, image, partial(operand_version, snapshot))
     known = frozenset({CONTROL_PLANE, name, *snapshot.secondaries.schedulers})
     profiles, extenders = snapshot.scheduler_profiles or {}, snapshot.scheduler_extenders or {}
     results = (
