@@ -99,6 +99,7 @@ from ..model.snapshot import Snapshot
 from ..profiles.attribution import attribute
 from ..profiles.status import report_profiles
 from ..profiles.validate import ProfileResult, unattached_profiles
+from ..schedulerconfig.newer_versions import newer_version_findings
 from ..schedulerconfig.schema import DEFAULT_SCHEDULER
 from ..secondary.compose import CONNECTION, RESERVED, SETTINGS
 from ..secondary.reconcile import secondary_schedulers
@@ -195,10 +196,18 @@ def compose(snapshot: Snapshot, draft: Draft) -> Draft:
         *composition.findings,
         *(finding for result in attached for finding in rejection_findings(result)),
         *desired.image_findings(draft.image),
+        *_version_findings(draft),
         *credentials.findings,
         *_refused_statuses(snapshot),
     )
     return replace(draft, composition=composition, credentials=credentials, findings=findings)
+
+
+def _version_findings(draft: Draft) -> tuple[Finding, ...]:
+    inputs = result_of(draft.inputs)
+    if not inputs.stock_image:  # its tag need not be a version of Kubernetes
+        return ()
+    return newer_version_findings(inputs.operand_version, names.CONFIGURATION_WARNINGS)
 
 
 def replace_refused_settings(snapshot: Snapshot, draft: Draft) -> Draft:
@@ -396,7 +405,7 @@ def compose_managed(snapshot: Snapshot, draft: Draft) -> Draft:
     del snapshot  # it is in the inputs
     composition = combine(result_of(draft.base), ObservedExtenders(), ObservedProfiles())
     image = desired.image_findings(draft.image, static_pods=False)
-    findings = (*draft.failures, *composition.findings, *image)
+    findings = (*draft.failures, *composition.findings, *image, *_version_findings(draft))
     return replace(draft, composition=composition, findings=findings)
 
 

@@ -158,6 +158,11 @@ def on_record(version: Version) -> bool:
     )
 
 
+def newer_than_recorded(version: Version) -> bool:
+    """Whether the version is newer than every one in these tables; the newest one's rules apply."""
+    return (version.major, version.minor) > (NEWEST.major, NEWEST.minor)
+
+
 def plugins(version: Version) -> Mapping[str, Plugin]:
     """The plugins of the stock kube-scheduler of this version."""
     return _plugins(version.minor)

@@ -24,6 +24,7 @@ from .in_tree_plugins import (
     OTHER_IMAGE,
     OTHER_IMAGES,
     PLUGINS,
+    newer_than_recorded,
     on_record,
     plugins,
 )
@@ -255,7 +256,8 @@ def _framework(effective: EffectivePlugins, target: Target) -> Iterator[Problem]
         yield Problem(
             DUPLICATE, ("plugins", point), f'plugin "{name}" is enabled twice; remove one'
         )
-    if effective.unknown or not on_record(target.gates.version):
+    version = target.gates.version
+    if effective.unknown or not (on_record(version) or newer_than_recorded(version)):
         return  # the extension points of unknown plugins are unknown
     for point, weights in effective.weights.items():
         if any(total < 0 for total in list(accumulate(weights))[:-1]):

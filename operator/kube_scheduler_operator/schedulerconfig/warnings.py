@@ -15,6 +15,7 @@ from ..base.findings import WARNING, Path, Problem
 from ..base.platform import PLATFORMS
 from .effective_plugins import effective_plugins
 from .extender_warnings import extender_warnings
+from .newer_versions import new_names, new_names_in_profile
 from .plugin_warnings import ExpandedProfile, plugin_warnings
 from .result_cache import CACHE_SIZE, CacheKey, prefixed
 from .schema import DEFAULT_SCHEDULER
@@ -80,7 +81,7 @@ def _connection(config: Mapping[str, Any]) -> Iterator[Problem]:
 
 def standalone_warnings(config: Mapping[str, Any], target: Target) -> list[Problem]:
     """Warnings about a configuration that do not depend on its role in the cluster."""
-    found = [*_percentage(config, ())]
+    found = [*_percentage(config, ()), *new_names(config, target)]
     extenders: Sequence[Mapping[str, Any]] = config.get("extenders") or ()
     profiles: Sequence[Mapping[str, Any]] = config.get("profiles") or [{}]
     for index, document in enumerate(profiles):
@@ -116,7 +117,12 @@ def _warnings_of(
 ) -> tuple[Problem, ...]:
     profile = ExpandedProfile.read(document, (), target)
     name = _scheduler_name(document)
-    return (*name, *_percentage(document, ()), *plugin_warnings(profile, extenders))
+    return (
+        *name,
+        *_percentage(document, ()),
+        *new_names_in_profile(document, target),
+        *plugin_warnings(profile, extenders),
+    )
 
 
 def _scheduler_name(profile: Mapping[str, Any]) -> Iterator[Problem]:

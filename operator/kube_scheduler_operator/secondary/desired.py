@@ -18,6 +18,7 @@ from ..model.limits import TOO_LARGE
 from ..profiles.attribution import relocated
 from ..profiles.validate import ProfileResult
 from ..schedulerconfig.feature_gates import Gates
+from ..schedulerconfig.newer_versions import newer_version_findings
 from ..schedulerconfig.validation import Target
 from ..schedulerconfig.versions import Version
 from .attached import NO_EXTENDERS, AttachedExtenders, asked_for
@@ -86,6 +87,9 @@ def _want(
     image = request.image or operand.image
     stock = is_stock(request, operand)
     composition = compose(request, platform, version, stock=stock, profiles=profiles)
+    if stock:  # the tag of another image need not be a version of Kubernetes
+        note = newer_version_findings(version, names.WARNINGS)
+        composition = replace(composition, findings=(*composition.findings, *note))
     if not image:
         why = (
             "no Pod of the control plane's scheduler is visible"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,10 +11,11 @@ from kube_scheduler_operator.base import names
 from kube_scheduler_operator.engine.reconcile import reconcile
 from kube_scheduler_operator.kube.resource import CLUSTER_OPERATORS, CONFIG_MAPS
 from kube_scheduler_operator.model.snapshot import Snapshot
+from kube_scheduler_operator.schedulerconfig.in_tree_plugins import NEWEST
 
 from ...builders import kubescheduler, profile
 from ...expect import condition_in, expect_condition, status_of_kubescheduler
-from .test_reconcile_profiles import settled, start, written
+from .test_reconcile_profiles import SETTINGS, settled, start, written
 
 NO_FIT = {"plugins": {"filter": {"disabled": [{"name": "NodeResourcesFit"}]}}}
 PERCENTAGE = {"percentageOfNodesToScore": 2}
@@ -85,6 +87,47 @@ def test_a_warning_degrades_nothing_and_blocks_no_revision(fields: dict[str, Any
     assert bad <= {names.STATIC_PODS_DEGRADED, names.NODES_DEGRADED}
     (report,) = (each for each in plan.reports if each.resource == CLUSTER_OPERATORS)
     assert names.CONFIGURATION_WARNINGS not in str(report.obj)
+
+
+NEXT = f"1.{NEWEST.minor + 1}"
+NEWER_IMAGE = f"registry.k8s.io/kube-scheduler:v{NEXT}.1"
+
+
+def running(image: str, *profiles: Any, **fields: Any) -> Snapshot:
+    """A cluster whose schedulers run an image."""
+    settings = replace(SETTINGS, operand_image=image)
+    return replace(start(*profiles, **fields), settings=settings)
+
+
+def test_an_operand_that_is_newer_than_the_record_is_served_with_a_note() -> None:
+    operator = {"metadata": {"name": "kube-scheduler"}, "status": {}}
+    plan = reconcile(running(NEWER_IMAGE, cluster_operator=operator))
+    written_names = {action.obj["metadata"]["name"] for action in plan.actions}
+    assert {names.CONFIG, f"{names.REVISION_STATUS}-1"} <= written_names
+    conditions = status_of_kubescheduler(plan)["conditions"]
+    status, reason, message = condition_in(conditions, names.CONFIGURATION_WARNINGS)
+    assert (status, reason) == ("True", "UnknownVersion")
+    assert message.startswith(f"kube-scheduler {NEXT}: Kubernetes {NEXT} is newer than the ")
+    assert message.endswith("; upgrade this operator")
+    (report,) = (each for each in plan.reports if each.resource == CLUSTER_OPERATORS)
+    assert "UnknownVersion" not in str(report.obj)
+
+
+def test_what_a_newer_operand_may_have_is_not_refused_and_what_no_version_takes_is() -> None:
+    plugins = {"score": {"enabled": [{"name": "NewPlugin"}]}}
+    objects = (profile("new", plugins=plugins), profile("bad", percentageOfNodesToScore=101))
+    found = written(reconcile(running(NEWER_IMAGE, *objects)))
+    expect_condition(found["new"]["conditions"], names.ACCEPTED, "True")
+    status, reason, message = condition_in(found["new"]["conditions"], names.WARNINGS)
+    assert (status, reason) == ("True", "UnknownPlugin")
+    assert message.startswith("spec.plugins.score.enabled[0].name: kube-scheduler 1.")
+    expect_condition(found["bad"]["conditions"], names.ACCEPTED, "False")
+
+
+def test_the_tag_of_an_own_image_is_not_a_version_of_kubernetes() -> None:
+    plan = reconcile(running("registry.example/my-scheduler:v7.1.0"))
+    conditions = status_of_kubescheduler(plan)["conditions"]
+    expect_condition(conditions, names.CONFIGURATION_WARNINGS, "False")
 
 
 def status_writes(snapshot: Snapshot) -> list[str]:

@@ -9,6 +9,7 @@ import pytest
 
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.schedulerconfig.command_line import LOG_LEVELS
+from kube_scheduler_operator.schedulerconfig.in_tree_plugins import NEWEST
 from kube_scheduler_operator.schedulerconfig.versions import Version
 from kube_scheduler_operator.secondary.reconcile import secondary_schedulers
 
@@ -42,6 +43,16 @@ def reported(world: World, name: str = "my-scheduler") -> str:
     assert (status == "True") == bool(message)
     assert message or reason == "AsExpected"
     return message
+
+
+def test_an_image_that_is_newer_than_the_record_is_served_with_a_note(world: World) -> None:
+    following = f"1.{NEWEST.minor + 1}"
+    world.installed(image=f"registry.k8s.io/kube-scheduler:v{following}.0")
+    assert reported(world).startswith(
+        f"kube-scheduler {following}: Kubernetes {following} is newer"
+    )
+    world.installed(image="registry.example/own:v7.0.0")
+    assert reported(world) == ""
 
 
 def test_the_default_configuration_has_no_warning(world: World) -> None:

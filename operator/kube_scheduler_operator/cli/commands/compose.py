@@ -34,6 +34,7 @@ from ...profiles.status import plugin_table
 from ...profiles.validate import ProfileResult
 from ...schedulerconfig.crd_schema import validate_object
 from ...schedulerconfig.feature_gates import Gates
+from ...schedulerconfig.newer_versions import newer_version_note
 from ...schedulerconfig.versions import Version
 from ...status.accepted import state_of
 from ..lib.errors import UsageError
@@ -151,6 +152,8 @@ def run(args: argparse.Namespace) -> int:
     except (UsageError, ValueError) as error:
         sys.stderr.write(f"error: {error}\n")
         return 2
+    if note := newer_version_note(inputs.operand_version):
+        sys.stderr.write(f"note: {note}\n")
     composition = compose(inputs)
     if provider is not None:
         beside = [f"{_SECONDARY}/{each}" for each in secondary]

@@ -19,7 +19,8 @@ from ...migrate.crane_dynamic import read_dynamic
 from ...migrate.extender_objects import KIND as EXTENDER
 from ...migrate.objects import ConvertedObjects
 from ...schedulerconfig.feature_gates import Gates
-from ...schedulerconfig.in_tree_plugins import NEWEST, OLDEST, on_record
+from ...schedulerconfig.in_tree_plugins import OLDEST, on_record
+from ...schedulerconfig.newer_versions import newer_version_note
 from ...schedulerconfig.schema import KIND
 from ...schedulerconfig.validation import UNKNOWN_PLUGIN, Target
 from ...schedulerconfig.versions import Version
@@ -83,11 +84,12 @@ def run(args: argparse.Namespace) -> int:
     """Convert and print; returns 0 if everything was converted, 1 if not, 2 for invalid usage."""
     try:
         version = Version.parse(args.kubernetes_version)
-        if not on_record(version):
-            known = f"{OLDEST.short} to {NEWEST.short}"
-            raise CommandError(
-                f"--kubernetes-version {version.short} is not supported; use {known}"
-            )
+        note = newer_version_note(version)
+        if not (note or on_record(version)):
+            fix = f"use {OLDEST.short} or newer"
+            raise CommandError(f"--kubernetes-version {version.short} is not supported; {fix}")
+        if note:
+            sys.stderr.write(f"note: {note}\n")
         convert_objects.check_flags(args)
         documents = read_documents(args.file)
         policy = _policy_from_flag(args.policy)

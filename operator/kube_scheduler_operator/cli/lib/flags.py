@@ -113,6 +113,7 @@ def check_options(args: argparse.Namespace, platform_name: str = "kubeadm") -> C
     from ...offline.checks import CheckOptions
     from ...schedulerconfig.feature_gates import Gates, parse_gates
     from ...schedulerconfig.in_tree_plugins import NEWEST, OLDEST, on_record
+    from ...schedulerconfig.newer_versions import newer_version_note
     from ...schedulerconfig.versions import Version
 
     try:
@@ -123,7 +124,9 @@ def check_options(args: argparse.Namespace, platform_name: str = "kubeadm") -> C
         gates = Gates(version, parse_gates(args.feature_gates))
     except ValueError as error:
         raise UsageError(f"--feature-gates: {error}") from None
-    if not on_record(version):
+    if note := newer_version_note(version):
+        sys.stderr.write(f"note: {note}\n")
+    elif not on_record(version):
         sys.stderr.write(
             f"note: Kubernetes {version.short} is not a known version ({OLDEST.short} to "
             f"{NEWEST.short}), so unknown fields and plugins are accepted\n"

@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from kube_scheduler_operator.cli.commands import compose as command
+from kube_scheduler_operator.schedulerconfig.in_tree_plugins import NEWEST
 
 SCHEDULER = "apiVersion: config.openshift.io/v1\nkind: Scheduler\nspec: {profile: %s}\n"
 KUBESCHEDULER = (
@@ -55,6 +56,19 @@ def test_objects_of_several_documents_and_files(file: Any, capsys: Any) -> None:
             "message": "setting: [parallelism]",
         }
     ]
+
+
+def test_a_newer_operand_is_composed_for_by_the_rules_of_the_newest_one(
+    file: Any, capsys: Any
+) -> None:
+    name = file(SCHEDULER % "NoScoring")
+    assert run("-f", name, "--operand-version", NEWEST.short) == 0
+    expected = capsys.readouterr().out
+    assert run("-f", name, "--operand-version", "1.99") == 0
+    printed = capsys.readouterr()
+    assert printed.out == expected
+    assert "note: Kubernetes 1.99 is newer than the versions on record" in printed.err
+    assert run("-f", file(KUBESCHEDULER % -1), "--operand-version", "1.99") == 1
 
 
 def test_absent_objects_are_as_their_definitions_default_them(file: Any, capsys: Any) -> None:

@@ -16,6 +16,7 @@ import yaml
 from kube_scheduler_operator.__main__ import main
 from kube_scheduler_operator.profiles.validate import validate_profiles
 from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
+from kube_scheduler_operator.schedulerconfig.in_tree_plugins import NEWEST
 from kube_scheduler_operator.schedulerconfig.source import read
 from kube_scheduler_operator.schedulerconfig.validation import Target
 from kube_scheduler_operator.schedulerconfig.versions import Version
@@ -182,10 +183,22 @@ def test_the_version_decides_what_is_needed(file: Write, capsys: Any) -> None:
         assert len(names & {"DynamicResources", "NodeDeclaredFeatures"}) == count
 
 
+def test_a_newer_version_is_converted_for_by_the_rules_of_the_newest_one(
+    file: Write, capsys: Any
+) -> None:
+    newest = NEWEST.short
+    assert run("-f", file(DEMO), "--kubernetes-version", newest) == 0
+    expected = capsys.readouterr().out
+    assert run("-f", file(DEMO), "--kubernetes-version", "1.99") == 0
+    printed = capsys.readouterr()
+    assert printed.out == expected
+    assert "note: Kubernetes 1.99 is newer than the versions on record" in printed.err
+
+
 @pytest.mark.parametrize(
     ("arguments", "output"),
     [
-        (("--kubernetes-version", "1.20"), "1.20 is not supported; use 1.29 to 1.37"),
+        (("--kubernetes-version", "1.20"), "1.20 is not supported; use 1.29 or newer"),
         (("--kubernetes-version", "newest"), "'newest' is not a Kubernetes version"),
         (("--policy", "/nowhere"), "/nowhere: No such file or directory"),
     ],

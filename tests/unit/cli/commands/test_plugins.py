@@ -11,6 +11,7 @@ import pytest
 from kube_scheduler_operator.__main__ import kubectl_plugin, main
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.controlplane.revision.content import RevisionContent
+from kube_scheduler_operator.schedulerconfig.in_tree_plugins import NEWEST
 
 from ..conftest import Cluster, content
 
@@ -46,6 +47,15 @@ def cells(text: str, point: str) -> list[list[str]]:
         if inside:
             rows.append(words)
     return rows
+
+
+def test_a_newer_version_has_the_plugins_of_the_newest_one(path: str, capsys: Any) -> None:
+    assert run("-f", path, "--kubernetes-version", NEWEST.short) == 0
+    expected = capsys.readouterr().out
+    assert run("-f", path, "--kubernetes-version", "1.99") == 0
+    printed = capsys.readouterr()
+    assert printed.out == expected
+    assert "note: Kubernetes 1.99 is newer than the versions on record" in printed.err
 
 
 def test_the_default_is_the_default_profile(capsys: Any) -> None:

@@ -187,10 +187,19 @@ def test_every_format_that_can_be_chosen_exists() -> None:
     assert tuple(FORMATS) == CHOICES
 
 
-def test_unknown_version_is_reported(file: Any, capsys: Any) -> None:
+def test_a_newer_version_is_reported_and_read_as_the_newest_one(file: Any, capsys: Any) -> None:
     text = f"{HEAD}profiles: [{{plugins: {{filter: {{enabled: [{{name: New}}]}}}}}}]\n"
     assert run("-f", file(text), "--kubernetes-version", "v1.99.0") == 0
-    assert "1.99 is not a known version" in capsys.readouterr().err
+    printed = capsys.readouterr()
+    assert "note: Kubernetes 1.99 is newer than the versions on record (1.29 to 1." in printed.err
+    assert 'has no plugin "New"' in printed.out
+    assert run("-f", file(f"{HEAD}parallelism: -1\n"), "--kubernetes-version", "1.99") == 1
+
+
+def test_a_version_that_is_too_old_is_reported(file: Any, capsys: Any) -> None:
+    text = f"{HEAD}profiles: [{{plugins: {{filter: {{enabled: [{{name: Old}}]}}}}}}]\n"
+    assert run("-f", file(text), "--kubernetes-version", "v1.24.0") == 0
+    assert "1.24 is not a known version" in capsys.readouterr().err
 
 
 def test_gates_and_images_count(file: Any) -> None:

@@ -1,0 +1,67 @@
+"""Versions of Kubernetes that are newer than the tables of this package.
+
+The rules of the newest recorded version apply to them. Only names that this version does not have
+are not errors, because a newer kube-scheduler may have them: they are warnings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from ..base.findings import WARNING, Finding, Problem
+from .decode import UNKNOWN_FIELD, decode_problems
+from .in_tree_plugins import NEWEST, OLDEST, newer_than_recorded
+from .schema import CONFIGURATION
+from .target_scheduler import Target
+from .validate_profiles import UNKNOWN_PLUGIN, WRONG_POINT, validate_profile
+from .versions import Version
+
+UNKNOWN_VERSION: Final = "UnknownVersion"
+
+_MAY_BE_NEW: Final = frozenset((UNKNOWN_FIELD, UNKNOWN_PLUGIN, WRONG_POINT))
+
+
+def newer_version_note(version: Version) -> str:
+    """What it means that a version is newer than the tables; empty if it is not."""
+    if not newer_than_recorded(version):
+        return ""
+    return (
+        f"Kubernetes {version.short} is newer than the versions on record ({OLDEST.short} to "
+        f"{NEWEST.short}), so the rules of {NEWEST.short} apply, and kube-scheduler itself decides "
+        f"on fields and plugins that {NEWEST.short} does not have"
+    )
+
+
+def newer_version_findings(version: Version, condition: str) -> tuple[Finding, ...]:
+    """The note as a warning for the status of an object; empty if the version is not newer."""
+    note = newer_version_note(version)
+    if not note:
+        return ()
+    path, message = f"kube-scheduler {version.short}", f"{note}; upgrade this operator"
+    return (Finding(condition, UNKNOWN_VERSION, path, message, blocking=False),)
+
+
+def new_names(config: Mapping[str, Any], target: Target) -> Iterator[Problem]:
+    """Warnings about fields outside of profiles that the newest recorded version does not have."""
+    if newer_than_recorded(target.gates.version):
+        others = {key: value for key, value in config.items() if key != "profiles"}
+        problems = decode_problems(others, CONFIGURATION, (), NEWEST.minor)
+        yield from _warnings(problems, target)
+
+
+def new_names_in_profile(profile: Mapping[str, Any], target: Target) -> Iterator[Problem]:
+    """Warnings about fields, plugins and extension points of a profile, likewise."""
+    if newer_than_recorded(target.gates.version):
+        newest = replace(target, gates=replace(target.gates, version=NEWEST))
+        found = validate_profile(profile, newest)
+        yield from _warnings((*found.types, *found.arguments, *found.rules), target)
+
+
+def _warnings(problems: Iterable[Problem], target: Target) -> Iterator[Problem]:
+    for problem in problems:
+        if problem.reason in _MAY_BE_NEW:
+            unless = f"ignore this if Kubernetes {target.gates.version.short} added it"
+            message = f"{problem.sentence}; {unless}"
+            yield replace(problem, message=message, fix="", severity=WARNING)
