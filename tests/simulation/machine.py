@@ -29,6 +29,8 @@ from .swap import Journal, Restore, Swap
 
 Step = Generator[float, None, None]
 
+_CONFIG_HASH = "kubernetes.io/config.hash"  # as the kubelet calls it
+
 LIVES_ALONE = 1.0
 """Seconds that a scheduler lives that finds no API server when it starts."""
 
@@ -70,7 +72,7 @@ class Machine:
         self.is_old = False  # its programs are those of an older operator
         self._booted, self._boots = clock.now, 1
         self._turned = clock.stamp()
-        self.probe: Object = {"port": 10259, "path": "/readyz"}
+        self.probe: Object = {"port": 10259, "path": "/readyz", "scheme": "HTTPS"}
         self._server = server
         self.clock = clock
         self._platform = platform
@@ -402,14 +404,16 @@ class Machine:
         }
         ref = self.mirror_ref
         existing = self._server.objects.get(ref)
-        if existing is not None and existing["metadata"]["annotations"]["hash"] != str(id(process)):
+        if existing is not None and existing["metadata"]["annotations"][_CONFIG_HASH] != str(
+            id(process)
+        ):
             self._server.finalize("kubelet", ref)
             existing = None
         if existing is not None:
             self._server.replace("kubelet", PODS, {**existing, "status": status})
             return
         labels = dict(self._platform.static_pod_labels)
-        annotations = {"hash": str(id(process))}
+        annotations = {_CONFIG_HASH: str(id(process))}
         if manifest.revision:
             labels[names.REVISION_LABEL] = str(_label(manifest))
             annotations[names.CONTENT_HASH_ANNOTATION] = manifest.hash
@@ -435,6 +439,7 @@ class Machine:
                         "command": ["kube-scheduler"],
                         "args": list(manifest.arguments),
                         "readinessProbe": {"httpGet": self.probe},
+                        **json.loads(manifest.container),
                     }
                 ],
             },
@@ -617,6 +622,7 @@ class Machine:
             tuple(spec["args"]),
             behavior,
             self.kubeconfig,
+            container=json.dumps({key: spec[key] for key in ("env", "resources") if key in spec}),
         )
         result = yield from Swap(self, target, retry, float(arguments["health-timeout"])).run()
         installed = {"state": self._terminated(0, result.serialise())}

@@ -57,6 +57,7 @@ class Manifest:
         kubeconfig: what the node's kubeconfig was when the installer wrote it.
         edit: what a person changed in the file by hand.
         label: the revision in its label, if a person changed it.
+        container: other fields of its container, as JSON.
     """
 
     revision: int
@@ -67,6 +68,7 @@ class Manifest:
     kubeconfig: str = ""
     edit: str = ""
     label: int | None = None
+    container: str = "{}"
 
 
 STOCK_ARGUMENTS = (

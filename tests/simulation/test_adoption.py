@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
 from kube_scheduler_operator.base import names
@@ -40,6 +44,82 @@ def test_flags_of_the_stock_scheduler_survive_its_adoption() -> None:
     assert len(world.revisions) == 1
     observed = world.kubescheduler["spec"]["observedConfig"]
     assert observed["arguments"] == {"tls-min-version": ["VersionTLS13"]}
+
+
+CUSTOMISED = {
+    "env": [{"name": "GOGC", "value": "50"}],
+    "resources": {"requests": {"cpu": "250m", "memory": "300Mi"}, "limits": {"memory": "1Gi"}},
+}
+
+
+def customised(world: World, *nodes: str, **changes: Any) -> None:
+    """Give the stock schedulers of nodes other settings."""
+    for name in nodes or tuple(world.machines):
+        container = json.dumps({**CUSTOMISED, **changes})
+        world.machines[name].overwrite(replace(STOCK, container=container))
+    world.run(5)
+
+
+def test_pod_settings_of_the_stock_scheduler_survive_adoption_edits_and_restarts() -> None:
+    world = World(start=False, nodes=3)
+    customised(world)
+    world.operator.start()
+    world.settle(150)
+    assert set(world.current().values()) == {1}
+    assert world.full_condition(names.ADOPTED_SETTINGS)["status"] == "True"
+    world.operator.kill()
+    world.operator.start()
+    world.spec(logLevel="Debug")
+    world.run(1)
+    world.settle(150)
+    assert set(world.current().values()) == {2}
+    for machine in world.machines.values():
+        assert machine.manifest is not None
+        assert json.loads(machine.manifest.container) == CUSTOMISED
+
+
+def test_stock_schedulers_that_differ_block_adoption_until_they_are_equal() -> None:
+    world = World(start=False, nodes=3)
+    customised(world, "node-a", "node-b")
+    world.operator.start()
+    world.run(60)
+    assert world.revisions == ()
+    assert {machine.shown for machine in world.machines.values()} == {0}
+    condition = world.full_condition(names.ADOPTION_DEGRADED)
+    assert (condition["status"], condition["reason"]) == ("True", "NodesDiffer")
+    assert 'node "node-c" and node "node-a" differ in env.GOGC, resources;' in condition["message"]
+    assert world.operator_condition("Degraded")["status"] == "True"
+    customised(world, "node-c")
+    world.settle(150)
+    assert set(world.current().values()) == {1}
+    assert world.condition(names.ADOPTION_DEGRADED) == "False"
+
+
+def test_what_cannot_be_kept_blocks_and_names_no_value() -> None:
+    world = World(start=False)
+    customised(world, env=[{"name": "HTTPS_PROXY", "value": "http://me:hunter2@proxy:3128"}])
+    world.operator.start()
+    world.run(60)
+    assert world.machines["node-a"].shown == 0
+    assert world.machines["node-a"].healthy
+    message = world.full_condition(names.ADOPTION_DEGRADED)["message"]
+    assert "env.HTTPS_PROXY: has credentials in the manifest" in message
+    written = [o for ref, o in world.server.objects.items() if ref.resource.kind != "Pod"]
+    assert "hunter2" not in str(written)
+
+
+def test_a_manifest_that_is_rewritten_later_changes_nothing_that_was_adopted() -> None:
+    world = World(start=False, nodes=3)
+    customised(world)
+    world.operator.start()
+    world.settle(150)
+    world.machines["node-b"].overwrite(STOCK)
+    world.run(60)
+    world.settle(150)
+    assert set(world.current().values()) == {1}
+    manifest = world.machines["node-b"].manifest
+    assert manifest is not None
+    assert json.loads(manifest.container) == CUSTOMISED
 
 
 def test_settings_with_an_error_are_left_out_of_the_adoption_and_no_flag_is_lost() -> None:

@@ -119,6 +119,9 @@ class Platform:
         config_namespace: the namespace of users' ConfigMaps that Scheduler refers to; empty if the
             platform has none.
         kubelet_mark: a substring of the kubelet version that identifies this platform.
+        stock_host_paths: directories of the node from which the platform's own manifest mounts
+            files; such mounts are not settings of users.
+        stock_environment: variables of the platform's own manifest.
     """
 
     name: str
@@ -153,6 +156,13 @@ class Platform:
     dropped_arguments: tuple[str, ...] = ()
     static_pod_annotations: tuple[tuple[str, str], ...] = ()
     credentials: SchedulerCredentials | None = None
+    stock_host_paths: tuple[str, ...] = ()
+    stock_environment: tuple[str, ...] = ()
+
+    @property
+    def adopts_pods(self) -> bool:
+        """Whether static Pods from before the operator have settings of users."""
+        return self.owns_static_pods and self.credentials is None
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -267,6 +277,8 @@ RKE2 = replace(
     ),
     # Only recent versions of RKE2 set a serving certificate; without it the scheduler creates one.
     dropped_arguments=("tls-cert-file", "tls-private-key-file"),
+    stock_host_paths=(_RKE2,),
+    stock_environment=("FILE_HASH",),
 )
 
 # The provider runs the control plane's scheduler, where no one else can change it. The Lease is the

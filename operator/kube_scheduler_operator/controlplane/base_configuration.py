@@ -17,7 +17,13 @@ from ..base.limits import REASON_LENGTH
 from ..base.objects import mapping
 from ..model.inputs import Inputs
 from ..model.limits import TOO_LARGE
-from ..schedulerconfig.command_line import BIND_ADDRESS, LOG_LEVELS, Flags, compose_arguments
+from ..schedulerconfig.command_line import (
+    BIND_ADDRESS,
+    LOG_LEVEL,
+    LOG_LEVELS,
+    Flags,
+    compose_arguments,
+)
 from ..schedulerconfig.feature_gates import FLAG as FEATURE_GATES
 from ..schedulerconfig.feature_gates import Gates, parse_gates
 from ..schedulerconfig.flags import UNKNOWN_ARGUMENT, flag_names, validate_flags, void_flags
@@ -88,6 +94,8 @@ def base_configuration(inputs: Inputs) -> Base:
             for name, values in observed_flags.items()
             if name not in SERVING_FLAGS.values()
         }
+    if inputs.spec.get("logLevel") not in (None, "", "Normal"):
+        observed_flags.pop(LOG_LEVEL, None)  # the API server sets Normal where users set nothing
     features = choose(inputs, observed_flags.pop(FEATURE_GATES, ()))
     found += [*features.findings, *ineffective_settings(inputs), *_infrastructure(inputs)]
     found += _other_settings(inputs.spec)

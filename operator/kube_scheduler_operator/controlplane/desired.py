@@ -13,6 +13,7 @@ from ..model import operand_pods
 from ..model.attachment import CONTROL_PLANE
 from ..model.limits import TOO_LARGE, data_bytes
 from ..model.snapshot import Snapshot
+from .adoption.adopted import NOTHING, Adopted, adopted
 from .compose import Composition, Inputs, compose
 from .operand_image import operand_image, operand_version
 from .revision.content import RevisionContent
@@ -28,12 +29,12 @@ def desired_content(snapshot: Snapshot) -> tuple[RevisionContent | None, tuple[F
         (configuration and Pod of the revision, without the cluster's credentials; None if an error
         blocks it, all errors and warnings).
     """
-    image = operand_image(snapshot)
-    composition = compose(inputs_of(snapshot, image))
-    findings = (*composition.findings, *image_findings(image))
+    image, kept = operand_image(snapshot), adopted(snapshot)
+    composition = compose(inputs_of(snapshot, image, kept))
+    findings = (*kept.findings, *composition.findings, *image_findings(image))
     if any(finding.blocking for finding in findings):
         return None, findings
-    return content_of(snapshot, composition, image, {}), findings
+    return content_of(snapshot, composition, image, {}, kept), findings
 
 
 def content_of(
@@ -41,12 +42,13 @@ def content_of(
     composition: Composition,
     image: str,
     credentials: Mapping[str, Mapping[str, str]],
+    kept: Adopted,
 ) -> RevisionContent | None:
     """The content of the revision for a composition; None if it has no configuration."""
     if composition.config is None:
         return None
     reason = str(snapshot.spec.get("forceRedeploymentReason") or "")
-    target = target_data(snapshot.platform, composition, image, reason)
+    target = target_data(snapshot.platform, composition, image, reason, kept)
     profiles = {v.name: v.spec for v in composition.results if v.spec is not None}
     extenders = {
         v.name: v.spec for v in composition.extenders if v.spec is not None and v.entry is not None
@@ -93,8 +95,11 @@ def size_findings(content: RevisionContent) -> tuple[Finding, ...]:
     return tuple(found)
 
 
-def inputs_of(snapshot: Snapshot, image: str) -> Inputs:
-    """Everything in a snapshot that the control plane's configuration depends on."""
+def inputs_of(snapshot: Snapshot, image: str, kept: Adopted = NOTHING) -> Inputs:
+    """Everything in a snapshot that the control plane's configuration depends on.
+
+    `kept` is what was adopted.
+    """
     stock = next(
         (
             pod.arguments
@@ -109,6 +114,7 @@ def inputs_of(snapshot: Snapshot, image: str) -> Inputs:
         scheduler=snapshot.scheduler,
         kubescheduler=snapshot.kubescheduler or {},
         stock_arguments=stock,
+        adopted_config=kept.config,
         # On OpenShift the image of the stock scheduler can have any name.
         stock_image=snapshot.platform.cluster_config
         or "/kube-scheduler:" in f"/{image}"

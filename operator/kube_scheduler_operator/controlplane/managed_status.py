@@ -27,6 +27,8 @@ from ..status.conditions import (
 
 STATIC_POD_CONDITIONS: Final = frozenset(
     {
+        names.ADOPTED_SETTINGS,
+        names.ADOPTION_DEGRADED,
         names.GUARD_DEGRADED,
         names.HAND_EDITS,
         names.INSTALLER_POD_PENDING_DEGRADED,

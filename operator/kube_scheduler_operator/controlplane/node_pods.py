@@ -24,6 +24,10 @@ STATIC_POD_RESOURCES: Final = CONFIG_DIRECTORY.removesuffix(f"/configmaps/{names
 """Mount path of a revision's directory in its scheduler, on every platform."""
 
 
+OWN_VOLUMES: Final = ("cert-dir", "kubeconfig", "resource-dir", "var-run-kubernetes")
+"""Beginnings of the names of the static Pod's own volumes."""
+
+
 @dataclass(frozen=True, slots=True)
 class InstallerSettings:
     """Time-outs, verbosity and permissions of an installer.
@@ -75,6 +79,37 @@ def render_static_pod(
     )
 
 
+@dataclass(frozen=True, slots=True)
+class SchedulerSurroundings:
+    """What the preflight shares with the scheduler besides the revision's ConfigMaps.
+
+    Attributes:
+        environment: its variables.
+        volumes: volumes that are settings of the cluster.
+        mounts: their mounts, read-only.
+    """
+
+    environment: tuple[Mapping[str, Any], ...] = ()
+    volumes: tuple[Mapping[str, Any], ...] = ()
+    mounts: tuple[Mapping[str, Any], ...] = ()
+
+    @classmethod
+    def of(cls, pod: Mapping[str, Any]) -> SchedulerSurroundings:
+        """Those of a revision's static Pod."""
+        container = pod["spec"]["containers"][0]
+        known = {str(one["name"]): one for one in pod["spec"].get("volumes") or ()}
+        names_: dict[str, str] = {}
+        mounts = []
+        for mount in container.get("volumeMounts") or ():
+            name = str(mount["name"])
+            if name.startswith(OWN_VOLUMES):
+                continue
+            names_.setdefault(name, f"scheduler-{len(names_)}")
+            mounts.append({**mount, "name": names_[name], "readOnly": True})
+        volumes = tuple({**known[name], "name": made} for name, made in names_.items())
+        return cls(tuple(container.get("env") or ()), volumes, tuple(mounts))
+
+
 def render_installer_pod(
     platform: Platform,
     node: str,
@@ -87,6 +122,7 @@ def render_installer_pod(
     settings: InstallerSettings = InstallerSettings(),
     *,
     content_hash: str = "",
+    surroundings: SchedulerSurroundings = SchedulerSurroundings(),
 ) -> dict[str, Any]:
     """The Pod that checks revision `revision` and installs it on `node`; needs no scheduler.
 
@@ -108,6 +144,7 @@ def render_installer_pod(
         owner_uid=owner_uid,
         settings=settings,
         content_hash=content_hash,
+        surroundings=surroundings,
         preflight_arguments=_preflight_arguments(platform),
         configmaps=[part for part in platform.parts if part != names.POD],
         secrets=_secrets(platform),

@@ -16,7 +16,14 @@ from ..base.findings import Finding, format_path
 from ..base.objects import Object, mapping
 from ..base.platform import Platform
 from ..model.inputs import Inputs
-from ..schedulerconfig.command_line import CONFIG_PATH, FLAG_NAME, normalized_name, parse
+from ..schedulerconfig.command_line import (
+    CONFIG_PATH,
+    FLAG_NAME,
+    LOG_LEVEL,
+    LOG_LEVELS,
+    normalized_name,
+    parse,
+)
 from ..schedulerconfig.flags import VOID_WITH_CONFIG
 from ..schedulerconfig.merge import merge_process
 from .overrides import ARGUMENTS, SERVING_INFO
@@ -123,10 +130,11 @@ def observe_stock_arguments(inputs: Inputs) -> Observation:
     if not flags:
         return _fragment(_remembered(inputs.spec.get("observedConfig"))), []
     defaults = {name: [value] for name, value in platform.default_arguments}
+    defaults[LOG_LEVEL] = [str(LOG_LEVELS["Normal"])]
     kept = {
         name: values
         for name, values in flags.items()
-        if _is_users(name)
+        if (_is_users(name) or (name == LOG_LEVEL and platform.adopts_pods))
         and name not in platform.dropped_arguments
         and values != defaults.get(name)
     }
@@ -145,6 +153,11 @@ def observe_stock_arguments(inputs: Inputs) -> Observation:
     return _fragment(kept), findings
 
 
+def observe_adopted_settings(inputs: Inputs) -> Observation:
+    """Fields with the effect of flags that kube-scheduler ignores beside `--config`."""
+    return dict(inputs.adopted_config), []
+
+
 def _remembered(previous: Any) -> dict[str, list[str]]:
     arguments = previous.get(ARGUMENTS) if isinstance(previous, Mapping) else None
     if not isinstance(arguments, Mapping):
@@ -157,7 +170,7 @@ def _remembered(previous: Any) -> dict[str, list[str]]:
         and values
         and all(isinstance(value, str) for value in values)
         and FLAG_NAME.fullmatch(name)
-        and _is_users(normalized_name(name))
+        and (_is_users(normalized_name(name)) or name == LOG_LEVEL)
     }
 
 
@@ -172,4 +185,5 @@ def _fragment(flags: Mapping[str, list[str]]) -> dict[str, Any]:
 _OBSERVERS: Final[tuple[Callable[[Inputs], Observation], ...]] = (
     observe_serving,
     observe_stock_arguments,
+    observe_adopted_settings,
 )

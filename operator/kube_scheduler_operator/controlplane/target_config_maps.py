@@ -14,23 +14,33 @@ from ..manifests.templates import canonical_json
 from ..schedulerconfig.canonical import config_text
 from ..schedulerconfig.command_line import probe_target
 from ..schedulerconfig.result_cache import cached_by_identity
+from .adoption.adopted import NOTHING, Adopted
+from .adoption.pod_settings import apply_settings, parse_settings, settings_text
 from .compose import Composition
 from .node_pods import render_static_pod, stub_kubeconfig
 
 
 def target_data(
-    platform: Platform, composition: Composition, image: str, force_redeployment_reason: str
+    platform: Platform,
+    composition: Composition,
+    image: str,
+    force_redeployment_reason: str,
+    adopted: Adopted = NOTHING,
 ) -> dict[str, dict[str, str]]:
     """The data of the target ConfigMaps, by name; a revision is a copy of them.
 
-    The composition must have a configuration. The operator's version is not part of the data: a new
+    The composition must have a configuration; `adopted` is what schedulers before the operator
+    had. The operator's version is not part of the data: a new
     operator that renders the same bytes does not restart a scheduler.
     """
     assert composition.config is not None  # noqa: S101 - callers check `blocking`
+    settings = settings_text(adopted.settings)
+    record = adopted.record
     return {
         names.CONFIG: {names.CONFIG_KEY: _config_text(composition.config)},
         names.POD: {
-            names.POD_KEY: _pod_text(platform, image, composition.arguments),
+            names.POD_KEY: _pod_text(platform, image, composition.arguments, settings),
+            **({names.ADOPTED_KEY: record} if record else {}),
             names.PREFLIGHT_KUBECONFIG_KEY: stub_kubeconfig(),
             names.FORCE_REDEPLOYMENT_KEY: force_redeployment_reason,
         },
@@ -42,10 +52,9 @@ _config_text = cached_by_identity(4)(config_text)
 
 # Cached, because rendering a template costs more than the rest of a reconcile.
 @lru_cache(maxsize=8)
-def _pod_text(platform: Platform, image: str, arguments: tuple[str, ...]) -> str:
-    return canonical_json(
-        render_static_pod(platform, image, arguments, probe_target(arguments, platform))
-    )
+def _pod_text(platform: Platform, image: str, arguments: tuple[str, ...], settings: str) -> str:
+    pod = render_static_pod(platform, image, arguments, probe_target(arguments, platform))
+    return canonical_json(apply_settings(pod, parse_settings(settings)) if settings else pod)
 
 
 def config_map(platform: Platform, name: str, data: Mapping[str, str]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from ..base.findings import Finding
+from ..controlplane.adoption.adopted import Adopted
 from ..controlplane.base_configuration import Base
 from ..controlplane.compose import Composition
 from ..controlplane.managed_scheduler import ManagedScheduler
@@ -32,6 +33,7 @@ class Draft:
     """The results of the steps in engine/steps.py; each step returns a copy with its own added.
 
     Attributes:
+        adopted: what is kept from the schedulers before the operator.
         image: the operand's image; empty if it is unknown.
         record: the write of what was decided about the platform; empty if it is up to date.
         managed: the SecondaryScheduler in the place of the control plane's scheduler.
@@ -57,6 +59,7 @@ class Draft:
         plan: the result; the step that sets it is the last one.
     """
 
+    adopted: Adopted = field(default_factory=Adopted)
     image: str = ""
     record: Mapping[ObjectRef, tuple[Action, ...]] = field(default_factory=dict)
     managed: ManagedScheduler = field(default_factory=ManagedScheduler)

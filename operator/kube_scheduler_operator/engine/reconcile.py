@@ -36,6 +36,7 @@ EVERYWHERE: Final[tuple[Step, ...]] = (
 STEPS: Final[Mapping[str, tuple[Step, ...]]] = {
     "Managed": (
         *EVERYWHERE,
+        steps.adopt,  # settings of the schedulers from before the operator
         steps.observe,  # default configuration, cluster settings, overrides, flags
         steps.validate_extenders,  # SchedulerExtenders of the control plane
         steps.validate_profiles,  # SchedulerProfiles of the control plane
@@ -79,6 +80,7 @@ FAILURES: Final[Mapping[Step, tuple[str, bool]]] = {
     steps.reconcile_secondary_schedulers: (names.SECONDARY_DEGRADED, False),
     steps.reconcile_load_policies: (names.LOAD_POLICIES_DEGRADED, False),
     steps.diagnose: (names.CONFIG_OBSERVATION_DEGRADED, False),
+    steps.adopt: (names.ADOPTION_DEGRADED, True),
     steps.observe: (names.CONFIG_OBSERVATION_DEGRADED, True),
     steps.validate_extenders: (names.SCHEDULER_EXTENDERS_DEGRADED, True),
     steps.validate_profiles: (names.SCHEDULER_PROFILES_DEGRADED, True),

@@ -27,6 +27,7 @@ from ..controlplane.accepted_settings import (
     noted,
     unchanged_settings,
 )
+from ..controlplane.adoption.adopted import Adopted, adopted, adoption_conditions
 from ..controlplane.base_configuration import base_configuration
 from ..controlplane.cluster_operator import report_cluster_operator, report_without_kubescheduler
 from ..controlplane.compose import combine
@@ -162,9 +163,14 @@ def report_missing(snapshot: Snapshot, draft: Draft) -> Draft:
     return replace(draft, plan=report_without_kubescheduler(snapshot))
 
 
+def adopt(snapshot: Snapshot, draft: Draft) -> Draft:
+    """Take the inventory of schedulers from before the operator, or read its record."""
+    return replace(draft, adopted=adopted(snapshot))
+
+
 def observe(snapshot: Snapshot, draft: Draft) -> Draft:
     """Read the settings of the cluster and of users: what all profiles and extenders share."""
-    inputs = desired.inputs_of(snapshot, draft.image)
+    inputs = desired.inputs_of(snapshot, draft.image, draft.adopted)
     return replace(draft, inputs=inputs, base=base_configuration(inputs))
 
 
@@ -193,6 +199,7 @@ def compose(snapshot: Snapshot, draft: Draft) -> Draft:
     attached = (*draft.secondary.results, *draft.secondary.extenders)
     findings = (
         *draft.failures,
+        *draft.adopted.findings,
         *composition.findings,
         *(finding for result in attached for finding in rejection_findings(result)),
         *desired.image_findings(draft.image),
@@ -231,7 +238,7 @@ def replace_refused_settings(snapshot: Snapshot, draft: Draft) -> Draft:
     if effective is None and accepted.image not in ("", image):
         # Settings in effect are not valid for another kube-scheduler: it waits for their authors.
         image = accepted.image
-        effective = _with_image(snapshot, image, errors, accepted)
+        effective = _with_image(snapshot, draft.adopted, image, errors, accepted)
     if effective is None:
         return draft
     type_ = names.OVERRIDES_UPGRADEABLE  # about what users set, not about what is in use
@@ -250,10 +257,14 @@ def replace_refused_settings(snapshot: Snapshot, draft: Draft) -> Draft:
 
 
 def _with_image(
-    snapshot: Snapshot, image: str, errors: Sequence[Finding], accepted: AcceptedSettings
+    snapshot: Snapshot,
+    kept: Adopted,
+    image: str,
+    errors: Sequence[Finding],
+    accepted: AcceptedSettings,
 ) -> Effective | None:
     """A configuration for the kube-scheduler `image` instead; None if it has errors as well."""
-    inputs = desired.inputs_of(snapshot, image)
+    inputs = desired.inputs_of(snapshot, image, kept)
     current = unchanged_settings(inputs)
     remaining = blocking_findings(current.composition)
     effective = effective_settings(inputs, remaining, accepted) if remaining else current
@@ -308,7 +319,9 @@ def revise(snapshot: Snapshot, draft: Draft) -> Draft:
         effective = replace(
             snapshot, scheduler=inputs.scheduler, kubescheduler=inputs.kubescheduler
         )
-        content = desired.content_of(effective, composition, draft.image, credentials.parts)
+        content = desired.content_of(
+            effective, composition, draft.image, credentials.parts, draft.adopted
+        )
     too_large = desired.size_findings(content) if content is not None else ()
     content = None if too_large else content
     observation = observe_pods(snapshot)
@@ -335,6 +348,7 @@ def report(snapshot: Snapshot, draft: Draft) -> Draft:
     observation = result_of(draft.observation)
     conditions = (
         *from_findings(draft.findings),
+        *adoption_conditions(snapshot.platform, draft.adopted, draft.findings),
         *revision_conditions(revised.problem, revised.note),
         Condition(names.STATIC_RESOURCES_DEGRADED, "False", "AsExpected"),
         *constant_conditions(snapshot),
@@ -395,7 +409,9 @@ def report(snapshot: Snapshot, draft: Draft) -> Draft:
 def observe_settings(snapshot: Snapshot, draft: Draft) -> Draft:
     """Read what Scheduler and KubeScheduler set; other objects are attached later."""
     inputs = replace(
-        desired.inputs_of(snapshot, draft.image), scheduler_profiles=(), scheduler_extenders=()
+        desired.inputs_of(snapshot, draft.image, draft.adopted),
+        scheduler_profiles=(),
+        scheduler_extenders=(),
     )
     return replace(draft, inputs=inputs, base=base_configuration(inputs))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..base.images import EVERY_IMAGE, AllowedImages
@@ -24,6 +24,7 @@ class Inputs:
         scheduler: the Scheduler "cluster"; None if it does not exist.
         kubescheduler: the KubeScheduler "cluster"; only its spec matters.
         stock_arguments: the command line of the scheduler that was adopted, if it is visible.
+        adopted_config: fields of KubeSchedulerConfiguration with the effect of what was adopted.
         stock_image: False for a custom operand image, which may have other plugins.
         previous_arguments: the command line composed last; it supplies what cannot be observed now.
         payload_version: the release whose feature gates apply, as named in FeatureGate.
@@ -44,6 +45,7 @@ class Inputs:
     scheduler: Mapping[str, Any] | None
     kubescheduler: Mapping[str, Any]
     stock_arguments: tuple[str, ...] = ()
+    adopted_config: Mapping[str, Any] = field(default_factory=dict)
     stock_image: bool = True
     previous_arguments: tuple[str, ...] = ()
     payload_version: str = ""

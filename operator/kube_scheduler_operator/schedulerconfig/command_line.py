@@ -16,6 +16,7 @@ CONFIG_PATH: Final = "/etc/kubernetes/static-pod-resources/configmaps/config/con
 DEFAULT_PORT: Final = 10259
 
 BIND_ADDRESS: Final = "bind-address"
+LOG_LEVEL: Final = "v"
 
 FLAG_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 """A flag's name without dashes, so that a value cannot be part of it."""
@@ -60,7 +61,7 @@ def compose_arguments(
         flags[BIND_ADDRESS] = [bind_address]
     if any(observed.get("feature-gates", ())):
         flags["feature-gates"] = [",".join(observed["feature-gates"])]
-    flags["v"] = [str(log_level)]
+    flags[LOG_LEVEL] = list(observed.get(LOG_LEVEL) or [str(log_level)])
     for name in ("tls-cert-file", "tls-private-key-file", "tls-cipher-suites", "tls-min-version"):
         values = serving.get(name) or observed.get(name)
         if values:

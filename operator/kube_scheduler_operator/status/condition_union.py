@@ -47,6 +47,7 @@ DEGRADED_INERTIA: Final = Inertia(
         (names.CONFIG_OBSERVATION_DEGRADED, 0.0),
         (names.TARGET_CONFIG_DEGRADED, 0.0),
         (names.OVERRIDES_DEGRADED, 0.0),
+        (names.ADOPTION_DEGRADED, 0.0),
         (names.SCHEDULER_PROFILES_DEGRADED, 0.0),
         (names.SCHEDULER_EXTENDERS_DEGRADED, 0.0),
         (names.PREFLIGHT_DEGRADED, 0.0),

@@ -9,7 +9,7 @@ from typing import Any
 from ..base import names
 from ..base.objects import Object
 from ..model.snapshot import Snapshot
-from .conditions import AS_EXPECTED, Condition
+from .conditions import AS_EXPECTED, Condition, condition_in
 
 LEASE_GRACE = 5.0
 """Seconds on top of a Lease's duration before it counts as not being renewed."""
@@ -32,8 +32,15 @@ def lease_health(
 
 
 def control_plane_lease(snapshot: Snapshot) -> tuple[str, float | None]:
-    """The health of the Lease of the control plane's scheduler."""
+    """The health of the Lease of the control plane's scheduler.
+
+    A process that has just started has not seen a renewal yet: until one is due, what was known
+    before it counts, and nothing known counts as healthy.
+    """
     lease, seen = snapshot.operand_lease, snapshot.lease_seen
+    before = condition_in(snapshot.status, names.STATIC_PODS_AVAILABLE).get("status")
+    if seen is None and before != "False":
+        seen = snapshot.answered_since
     return lease_health(lease, seen, snapshot.now, _place(snapshot))
 
 

@@ -202,6 +202,27 @@ def test_a_write_error_is_reported() -> None:
             {"lease_seen": NOW - timedelta(seconds=20.1)}, "LeaseNotRenewed", id="not renewed"
         ),
         pytest.param({"lease_seen": None}, "LeaseNotRenewed", id="never seen"),
+        pytest.param(
+            {"lease_seen": None, "answered_since": NOW - timedelta(seconds=20)},
+            "AsExpected",
+            id="not seen yet by a process that has just started",
+        ),
+        pytest.param(
+            {"lease_seen": None, "answered_since": NOW - timedelta(seconds=20.1)},
+            "LeaseNotRenewed",
+            id="not seen since the process started",
+        ),
+        pytest.param(
+            {
+                "lease_seen": None,
+                "answered_since": NOW,
+                "kubescheduler": {
+                    "status": {"conditions": [{"type": AVAILABLE, "status": "False"}]}
+                },
+            },
+            "LeaseNotRenewed",
+            id="not renewed before the process started",
+        ),
         pytest.param({"operand_lease": None}, "LeaseNotRenewed", id="no Lease"),
         pytest.param({"operand_lease": lease("")}, "LeaseNotRenewed", id="no holder"),
         pytest.param(

@@ -8,7 +8,7 @@ import pytest
 
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.findings import Finding
-from kube_scheduler_operator.base.platform import KUBEADM, RKE2, Platform
+from kube_scheduler_operator.base.platform import KUBEADM, OPENSHIFT, RKE2, Platform
 from kube_scheduler_operator.controlplane.observe import observe
 from kube_scheduler_operator.model.inputs import Inputs
 from kube_scheduler_operator.schedulerconfig.command_line import CONFIG_PATH
@@ -47,13 +47,23 @@ def test_a_stock_scheduler_has_no_observed_flags() -> None:
 @pytest.mark.parametrize(
     "owned",
     [
-        "--v=4", "-v=4", "--profiling=true", "--contention-profiling=true", "--kube-api-qps=100",
+        "--v=2", "-v=2", "--profiling=true", "--contention-profiling=true", "--kube-api-qps=100",
         "--kube-api-burst=1", "--kube-api-content-type=x", "--leader-elect-lease-duration=30s",
         "--kubeconfig=/x", "--authentication-kubeconfig=/x", "--authorization-kubeconfig=/x",
     ],
 )  # fmt: skip
 def test_owned_flags_and_flags_ignored_with_a_file_are_omitted(owned: str) -> None:
     assert arguments((*STOCK, owned)) == {}
+
+
+def test_the_verbosity_of_the_scheduler_before_the_operator_is_kept() -> None:
+    assert arguments((*STOCK, "--v=4")) == {"v": ["4"]}
+    assert arguments((), {"arguments": {"v": ["4"]}}) == {"v": ["4"]}
+
+
+def test_openshift_derives_the_verbosity_from_its_own_field() -> None:
+    observed, _ = observed_from((*STOCK, "-v=4"), platform=OPENSHIFT)
+    assert "v" not in observed["arguments"]
 
 
 def test_flags_of_the_user_are_kept_sorted_by_name() -> None:

@@ -27,6 +27,7 @@ from ...controlplane.accepted_settings import (
     kind_of,
     setting_of,
 )
+from ...controlplane.adoption.adopted import read_record
 from ...controlplane.base_configuration import base_configuration
 from ...controlplane.compose import Composition, combine, compose
 from ...controlplane.managed_scheduler import Permitted, desired_spec
@@ -171,12 +172,13 @@ async def proposed(
     before = parse_revision(revision.content)
     if KIND in objects.single:
         return config_only(before), configuration_alone(objects, before)
-    inputs = await _inputs(api, platform, objects, before)
+    inputs = await _inputs(api, platform, objects, before, revision)
     inputs, composition = _composed(inputs, objects, revision, before.image)
     _refuse(composition.results, objects.profiles)
     _refuse(composition.extenders, objects.extenders)
     reason = str(inputs.spec.get("forceRedeploymentReason") or "")
-    parts = {**revision.content.parts, **target_data(platform, composition, before.image, reason)}
+    target = target_data(platform, composition, before.image, reason, read_record(revision))
+    parts = {**revision.content.parts, **target}
     return before, parse_revision(RevisionContent(parts))
 
 
@@ -357,7 +359,11 @@ def _refuse_bad(config: Mapping[str, Any], before: ParsedRevision) -> None:
 
 
 async def _inputs(
-    api: Api, platform: Platform, objects: InputObjects, before: ParsedRevision
+    api: Api,
+    platform: Platform,
+    objects: InputObjects,
+    before: ParsedRevision,
+    revision: Revision,
 ) -> Inputs:
     cluster_config: tuple[Resource, ...] = ()
     if platform.cluster_config:
@@ -381,6 +387,7 @@ async def _inputs(
         operand_version=gates_of(before).version,
         scheduler=objects.single.get("Scheduler", live["Scheduler"]),
         kubescheduler={**kubescheduler, "spec": spec},
+        adopted_config=read_record(revision).config,
         stock_image=platform.cluster_config or "/kube-scheduler" in f"/{before.image}",
         previous_arguments=before.arguments,
         apiserver=live.get("APIServer"),

@@ -7,7 +7,12 @@ from ...base.json_text import parse_json
 from ...kube.resource import PODS
 from ...model.plan import Create, Delete, Event, Replace
 from ...model.snapshot import Snapshot
-from ..node_pods import InstallerSettings, installer_pod_name, render_installer_pod
+from ..node_pods import (
+    InstallerSettings,
+    SchedulerSurroundings,
+    installer_pod_name,
+    render_installer_pod,
+)
 from ..revision.history import Revision
 from ..revision.revise import RevisionResult
 from .installer_pods import Installer, Stage
@@ -91,6 +96,7 @@ def start(
         pod = parse_json((revision.copies[names.POD].get("data") or {})[names.POD_KEY])
         container = pod["spec"]["containers"][0]
         image, arguments = container["image"], container["args"]
+        surroundings = SchedulerSurroundings.of(pod)
     except (ValueError, KeyError, IndexError, TypeError):
         missing = f"ConfigMap {names.POD}-{number} was changed by another client; delete it"
         return result.with_waiting(node, missing)
@@ -111,6 +117,7 @@ def start(
             keep=tuple(sorted(protected(snapshot, revised.history, observation, result))),
         ),
         content_hash=revision.hash,
+        surroundings=surroundings,
     )
     event = Event("InstallerPodCreated", f'installing revision {number} on "{node}"')
     create = Create(PODS, rendered, events=(event,))

@@ -1,0 +1,1 @@
+"""Adoption: what static Pods from before the operator had, and what becomes of it."""

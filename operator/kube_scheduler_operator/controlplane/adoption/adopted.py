@@ -1,0 +1,214 @@
+"""What is adopted from the schedulers before the operator: all of it, or nothing is touched.
+
+Their Pods are visible until the first node is moved, so every revision has a record of it
+(`adopted.json` in its ConfigMap kube-scheduler-pod), which is the memory later. A manifest that
+another program writes after that is drift, and changes nothing that was adopted.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, Final
+
+from ...base import names
+from ...base.findings import Finding
+from ...base.json_text import parse_json
+from ...base.objects import Object, mapping
+from ...base.platform import Platform
+from ...base.revision_number import revision_number
+from ...manifests.templates import canonical_json
+from ...model import operand_pods
+from ...model.snapshot import Snapshot
+from ...schedulerconfig.command_line import Flags, parse
+from ...status.conditions import AS_EXPECTED, Condition, problem_condition
+from ..revision.history import Revision, read
+from .flag_settings import configuration_of, flags_not_kept
+from .inventory import Inventory, NotKept, take_inventory
+from .pod_settings import NO_SETTINGS, PodSettings, read_settings
+
+NOT_KEPT: Final = "SettingNotKept"
+NODES_DIFFER: Final = "NodesDiffer"
+
+_LISTED: Final = 20
+"""The number of settings that a message names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Adopted:
+    """What the operator keeps from the schedulers before it.
+
+    Attributes:
+        settings: of their static Pods.
+        config: fields of KubeSchedulerConfiguration with the effect of their flags.
+        findings: what cannot be kept, and differences between nodes; each blocks a revision.
+        new: whether they still run, and no node has a revision of the operator.
+    """
+
+    settings: PodSettings = NO_SETTINGS
+    config: Mapping[str, Any] = field(default_factory=dict)
+    findings: tuple[Finding, ...] = ()
+    new: bool = False
+
+    @property
+    def record(self) -> str:
+        """The record for a revision; empty if there is nothing to keep."""
+        if not self.settings and not self.config:
+            return ""
+        return canonical_json({"pod": self.settings.document, "config": self.config})
+
+
+NOTHING: Final = Adopted()
+"""Nothing was adopted, or it had no settings."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Scheduler:
+    """One scheduler from before the operator."""
+
+    node: str
+    pod: str
+    flags: Flags
+    inventory: Inventory
+
+    @property
+    def not_kept(self) -> tuple[NotKept, ...]:
+        return self.inventory.not_kept
+
+    def values(self) -> dict[str, str]:
+        """Everything that must be equal on all nodes, by name."""
+        found = {f"flags.{name}": json.dumps(values) for name, values in self.flags.items()}
+        pairs = self.inventory.settings.names()
+        return found | {name: json.dumps(value, sort_keys=True) for name, value in pairs}
+
+
+def adopted(snapshot: Snapshot) -> Adopted:
+    """What is adopted: from the Pods that run, else from the record of the revision in use."""
+    platform = snapshot.platform
+    if not platform.adopts_pods:
+        return NOTHING
+    history = read(snapshot.config_maps, platform.parts)
+    pods = sorted(snapshot.operand_pods.items())
+    if not pods or _has_begun(snapshot, history):
+        return _remembered(history)
+    found = [_scheduler(node, pod, platform) for node, pod in pods]
+    findings = [*_not_kept(found, platform), *_differences(found)]
+    first = found[0]
+    return Adopted(
+        first.inventory.settings, configuration_of(first.flags), tuple(findings), new=True
+    )
+
+
+def adoption_conditions(
+    platform: Platform, found: Adopted, findings: Sequence[Finding]
+) -> tuple[Condition, ...]:
+    """What was kept, for information, and what keeps the operator from touching a node."""
+    if not platform.adopts_pods:
+        return ()
+    type_ = names.ADOPTION_DEGRADED
+    problems = [(f.reason, f.text) for f in findings if f.condition == type_]
+    kept = [name for name, _ in found.settings.names()]
+    kept += [".".join(path) for path in _leaves(found.config)]
+    if kept:
+        more = f" and {len(kept) - _LISTED} more" if len(kept) > _LISTED else ""
+        message = (
+            f"from the scheduler before the operator: {', '.join(kept[:_LISTED])}{more}; kept in "
+            "every revision"
+        )
+        informed = Condition(names.ADOPTED_SETTINGS, "True", "Kept", message)
+    else:
+        informed = Condition(names.ADOPTED_SETTINGS, "False", AS_EXPECTED)
+    return informed, problem_condition(type_, problems)
+
+
+def _has_begun(snapshot: Snapshot, history: tuple[Revision, ...]) -> bool:
+    """Whether a node has, or had, a revision: what other Pods show then is not adopted."""
+    entries = snapshot.status.get("nodeStatuses") or ()
+    return (
+        any(revision_number(entry.get("currentRevision")) for entry in entries)
+        or any(operand_pods.read(pod).ours for pod in snapshot.operand_pods.values())
+        or any(revision.outcome == names.OUTCOME_INSTALLED for revision in history)
+    )
+
+
+def _remembered(history: tuple[Revision, ...]) -> Adopted:
+    """What the newest revision that is installed, or on its way, has recorded."""
+    for outcomes in (("", names.OUTCOME_INSTALLED), (names.OUTCOME_SUPERSEDED,)):
+        for revision in reversed(history):
+            if revision.outcome in outcomes and names.POD in revision.copies:
+                return read_record(revision)
+    return NOTHING
+
+
+def read_record(revision: Revision) -> Adopted:
+    """What a revision has recorded; nothing if it has no record."""
+    data = mapping(mapping(revision.copies.get(names.POD)).get("data"))
+    return _parsed(str(data.get(names.ADOPTED_KEY) or ""))
+
+
+# Cached, because every reconcile reads the same record.
+@lru_cache(maxsize=4)
+def _parsed(text: str) -> Adopted:
+    if not text:
+        return NOTHING
+    try:
+        document = mapping(parse_json(text))
+    except ValueError:
+        return NOTHING
+    return Adopted(read_settings(document.get("pod")), mapping(document.get("config")))
+
+
+def _scheduler(node: str, pod: Object, platform: Platform) -> _Scheduler:
+    found = operand_pods.read(pod)
+    return _Scheduler(node, found.name, parse(found.arguments), take_inventory(pod, platform))
+
+
+def _not_kept(found: list[_Scheduler], platform: Platform) -> Iterator[Finding]:
+    """Settings that would be lost, with the nodes that have them."""
+    nodes: dict[NotKept, list[str]] = {}
+    for one in found:
+        for lost in (*one.not_kept, *flags_not_kept(one.flags, platform)):
+            nodes.setdefault(lost, []).append(one.node)
+    for lost, having in sorted(nodes.items(), key=lambda item: item[0].name):
+        where = "" if len(having) == len(found) else f" on {_nodes(having)}"
+        path = f"{platform.manifest_path}{where}: {lost.name}"
+        yield _finding(NOT_KEPT, path, f"{lost.message}. Until then no node is touched")
+
+
+def _differences(found: list[_Scheduler]) -> Iterator[Finding]:
+    """Settings that nodes do not share: a revision is one for all nodes."""
+    first, *others = found
+    expected = first.values()
+    by_difference: dict[tuple[str, ...], list[str]] = {}
+    for one in others:
+        values = one.values()
+        known = sorted(expected.keys() | values.keys())
+        different = tuple(name for name in known if expected.get(name) != values.get(name))
+        if different:
+            by_difference.setdefault(different, []).append(one.node)
+    for different, nodes in by_difference.items():
+        message = (
+            f'{_nodes(nodes)} and node "{first.node}" differ in {", ".join(different)}; a revision '
+            "is the same on all nodes, so write the same manifest on each (kubeadm: the same "
+            "--patches). Until then no node is touched"
+        )
+        yield _finding(NODES_DIFFER, "", message)
+
+
+def _nodes(nodes: list[str]) -> str:
+    quoted = ", ".join(f'"{node}"' for node in nodes)
+    return f"node {quoted}" if len(nodes) == 1 else f"nodes {quoted}"
+
+
+def _finding(reason: str, path: str, message: str) -> Finding:
+    return Finding(names.ADOPTION_DEGRADED, reason, path, message, blocking=True)
+
+
+def _leaves(config: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    for key, value in sorted(config.items()):
+        if isinstance(value, Mapping):
+            yield from _leaves(value, (*path, key))
+        else:
+            yield (*path, key)

@@ -1,0 +1,116 @@
+"""Settings of a static Pod beyond its flags, in the shape of a Pod, and how they are applied.
+
+They are canonical JSON, so that equal settings are equal text: they are part of a revision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ...base.json_text import parse_json
+from ...base.objects import mapping
+from ...manifests.templates import canonical_json
+
+METADATA: Final = ("annotations", "labels")
+PROBES: Final = ("startupProbe", "readinessProbe", "livenessProbe")
+
+_APPENDED: Final = ("volumes", "volumeMounts", "ports")
+_MERGED: Final = ("securityContext", *PROBES)
+
+
+@dataclass(frozen=True, slots=True)
+class PodSettings:
+    """Settings of the scheduler's static Pod.
+
+    Attributes:
+        annotations: of the Pod.
+        labels: of the Pod.
+        spec: fields of the Pod's spec; `volumes` are added to the operator's.
+        container: fields of the scheduler's container; `volumeMounts` and `ports` are added to the
+            operator's, probes and the security context are merged into them.
+    """
+
+    annotations: Mapping[str, str]
+    labels: Mapping[str, str]
+    spec: Mapping[str, Any]
+    container: Mapping[str, Any]
+
+    def __bool__(self) -> bool:
+        return any((self.annotations, self.labels, self.spec, self.container))
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The settings as JSON, without empty groups."""
+        groups = {
+            "annotations": self.annotations,
+            "labels": self.labels,
+            "spec": self.spec,
+            "container": self.container,
+        }
+        return {name: group for name, group in groups.items() if group}
+
+    def names(self) -> Iterator[tuple[str, Any]]:
+        """(name, value) of every setting: `env.GOGC`, `annotations.team`, `pod.dnsPolicy`."""
+        for group in METADATA:
+            for key, value in sorted(getattr(self, group).items()):
+                yield f"{group}.{key}", value
+        for fields in (self.container, self.spec):
+            for name, value in sorted(fields.items()):
+                if name == "env":
+                    yield from ((f"env.{one['name']}", one) for one in value)
+                elif name in _APPENDED:
+                    yield from ((f"{name}.{_identity(one)}", one) for one in value)
+                else:
+                    scope = "pod." if fields is self.spec else ""
+                    yield f"{scope}{name}", value
+
+
+NO_SETTINGS: Final = PodSettings({}, {}, {}, {})
+
+
+def read_settings(document: Any) -> PodSettings:
+    """The settings in a document that `PodSettings.document` made; anything else counts as none."""
+    found = mapping(document)
+    groups = [mapping(found.get(name)) for name in (*METADATA, "spec", "container")]
+    return PodSettings(*groups)
+
+
+def parse_settings(text: str) -> PodSettings:
+    """The same for text."""
+    try:
+        return read_settings(parse_json(text))
+    except ValueError:
+        return NO_SETTINGS
+
+
+def settings_text(settings: PodSettings) -> str:
+    """Canonical JSON; empty without settings."""
+    return canonical_json(settings.document) if settings else ""
+
+
+def apply_settings(pod: Mapping[str, Any], settings: PodSettings) -> dict[str, Any]:
+    """A copy of the operator's static Pod with the settings; the operator's own labels win."""
+    made = deepcopy(dict(pod))
+    metadata, spec = made["metadata"], made["spec"]
+    for group in METADATA:
+        metadata[group] = {**getattr(settings, group), **(metadata.get(group) or {})}
+    _add(spec, settings.spec)
+    _add(spec["containers"][0], settings.container)
+    return made
+
+
+def _add(target: dict[str, Any], fields: Mapping[str, Any]) -> None:
+    for name, value in fields.items():
+        if name in _APPENDED:
+            target[name] = [*target.get(name, ()), *deepcopy(list(value))]
+        elif name in _MERGED:
+            target[name] = {**target.get(name, {}), **deepcopy(dict(value))}
+        else:
+            target[name] = deepcopy(value)
+
+
+def _identity(one: Mapping[str, Any]) -> str:
+    return str(one.get("mountPath") or one.get("name") or one.get("containerPort") or "")
