@@ -1,0 +1,207 @@
+"""Schedulers that their owners customised are adopted without a loss, and given back.
+
+One node has one customised manifest after the other, as kubeadm writes it with extraArgs,
+extraEnvs, extraVolumes and patches.
+"""
+
+from __future__ import annotations
+
+import base64
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from cluster.observe import KUBESCHEDULER, until
+
+from ...customised import CUSTOMISED, customised
+from ..conftest import MANIFEST, Cluster
+
+# They leave the cluster without the operator's revisions, and adopt again.
+pytestmark = pytest.mark.runs_last
+
+TOGETHER = tuple(name for name in CUSTOMISED if name != "references")
+
+
+@pytest.fixture
+def stock(cluster: Cluster) -> Any:
+    """The node's original manifest, as an object; it is put back and adopted at the end."""
+    remove(cluster)
+    text = cluster.on_node("cat", MANIFEST)
+    yield yaml.safe_load(text)
+    remove(cluster)
+    write(cluster, text)
+    adopt(cluster)
+
+
+def remove(cluster: Cluster) -> None:
+    """Give the node its scheduler from before the operator back."""
+    cluster.api.request("PATCH", KUBESCHEDULER, {"spec": {"managementState": "Removed"}})
+
+    def removed() -> bool:
+        reasons = {c["type"]: c.get("reason") for c in cluster.status.get("conditions", ())}
+        return reasons.get("NodeInstallerProgressing") == "Removed"
+
+    until(removed, 120, lambda: f"not removed: {cluster.status}")
+
+
+def write(cluster: Cluster, text: str) -> None:
+    """Replace the node's manifest, and wait until its scheduler runs."""
+    before, _ = cluster.scheduler()
+    encoded = base64.b64encode(text.encode()).decode()
+    same = (
+        f"echo {encoded} | base64 -d > /etc/kubernetes/.new; cmp -s /etc/kubernetes/.new {MANIFEST}"
+    )
+    script = f"{same} && rm /etc/kubernetes/.new && echo same || mv /etc/kubernetes/.new {MANIFEST}"
+    if cluster.on_node("sh", "-c", script).strip() == "same":
+        return
+
+    def runs() -> bool:
+        pid, _ = cluster.scheduler()
+        return pid not in (0, before) and mirror(cluster)["ready"]
+
+    until(runs, 90, lambda: f"it does not run: {mirror(cluster)}")
+
+
+def adopt(cluster: Cluster) -> None:
+    """Let the operator manage the node, and wait until it does."""
+    latest = cluster.latest
+    cluster.api.request("PATCH", KUBESCHEDULER, {"spec": {"managementState": "Managed"}})
+    until(
+        lambda: cluster.calm() and cluster.current > latest,
+        120,
+        lambda: f"not adopted: {cluster.status}",
+    )
+
+
+def mirror(cluster: Cluster) -> dict[str, Any]:
+    """The scheduler's mirror Pod, with `ready`."""
+    name = f"kube-scheduler-{cluster.node.name}"
+    pods = cluster.api.request("GET", "/api/v1/namespaces/kube-system/pods")["items"]
+    pod: dict[str, Any] = next((p for p in pods if p["metadata"]["name"] == name), {})
+    conditions = pod.get("status", {}).get("conditions", ())
+    ready = any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
+    return {**pod, "ready": ready}
+
+
+def lost(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
+    """What the mirror Pod before the operator had, and the operator's has not."""
+    found = []
+    for group in ("annotations", "labels"):
+        theirs, ours = (pod["metadata"].get(group, {}) for pod in (before, after))
+        for key, value in theirs.items():
+            if not key.startswith("kubernetes.io/config.") and ours.get(key) != value:
+                found.append(f"{group}.{key}")
+    old, new = before["spec"], after["spec"]
+    for key in ("priorityClassName", "priority", "hostAliases", "dnsPolicy", "securityContext"):
+        if old.get(key) != new.get(key):
+            found.append(key)
+    then, now = old["containers"][0], new["containers"][0]
+    if then.get("env", []) != now.get("env", []):
+        found.append("env")
+    if then["resources"] != {"requests": {"cpu": "100m"}} and then["resources"] != now["resources"]:
+        found.append("resources")
+    added = then.get("securityContext", {}).get("capabilities", {}).get("add")
+    if added and now["securityContext"]["capabilities"].get("add") != added:
+        found.append("capabilities")
+    mounts = {(m["mountPath"], m.get("readOnly", False)) for m in now["volumeMounts"]}
+    found += [
+        f"mount {m['mountPath']}"
+        for m in then["volumeMounts"]
+        if (m["mountPath"], m.get("readOnly", False)) not in mounts
+    ]
+    seconds = [
+        c["startupProbe"]["failureThreshold"] * c["startupProbe"]["periodSeconds"]
+        for c in (then, now)
+    ]
+    if seconds[0] != seconds[1]:
+        found.append(f"startupProbe: {seconds}")
+    for probe in ("livenessProbe", "readinessProbe"):
+        for key in ("failureThreshold", "periodSeconds", "timeoutSeconds"):
+            if then[probe][key] != now[probe][key]:
+                found.append(f"{probe}.{key}")
+    return found
+
+
+def is_kept(cluster: Cluster, stock: dict[str, Any], *names: str) -> None:
+    """Adopt a customised scheduler, compare, and give it back byte for byte."""
+    text = yaml.safe_dump(customised(stock, *names))
+    write(cluster, text)
+    before = mirror(cluster)
+    adopt(cluster)
+    until(lambda: mirror(cluster)["ready"], 30, "its mirror Pod is not Ready")
+    assert lost(before, mirror(cluster)) == []
+    pid, command = cluster.scheduler()
+    for word in before["spec"]["containers"][0]["command"][1:]:
+        name = word.lstrip("-").partition("=")[0]
+        if any(f"flags.{name}" in CUSTOMISED[each].kept for each in names):
+            assert word.lstrip("-") in command
+    environment = Path(f"/proc/{pid}/environ").read_text().split("\0")
+    for one in before["spec"]["containers"][0].get("env", ()):
+        assert any(each.startswith(f"{one['name']}=") for each in environment)
+    config = cluster.on_node(
+        "cat", f"/etc/kubernetes/static-pod-resources/kube-scheduler-pod-{cluster.current}"
+        "/configmaps/config/config.yaml",
+    )  # fmt: skip
+    for each in names:
+        for key, value in CUSTOMISED[each].config.items():
+            found = yaml.safe_load(config)[key]
+            assert found == ({**found, **value} if isinstance(value, dict) else value)
+    if any(
+        CUSTOMISED[each].kept - {f for f in CUSTOMISED[each].kept if f.startswith("flags.")}
+        for each in names
+    ):
+        assert cluster.condition("AdoptedSettings")[0] == "True"
+    cluster.schedules()
+    remove(cluster)
+    assert cluster.on_node("cat", MANIFEST) == text, "given back byte for byte"
+
+
+@pytest.mark.timeout(420, func_only=True)
+def test_all_customisations_together_are_kept(cluster: Cluster, stock: dict[str, Any]) -> None:
+    is_kept(cluster, stock, *TOGETHER)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(420, func_only=True)
+@pytest.mark.parametrize("name", CUSTOMISED)
+def test_each_customisation_is_kept(cluster: Cluster, stock: dict[str, Any], name: str) -> None:
+    is_kept(cluster, stock, name)
+
+
+@pytest.mark.timeout(420, func_only=True)
+def test_credentials_in_the_manifest_block_until_they_are_gone(
+    cluster: Cluster, stock: dict[str, Any]
+) -> None:
+    pod = customised(stock, "environment")
+    secret = f"hunter{time.time_ns()}"
+    proxy = pod["spec"]["containers"][0]["env"][1]
+    proxy["value"] = f"http://me:{secret}@proxy.example:3128"
+    write(cluster, yaml.safe_dump(pod))
+    pid, _ = cluster.scheduler()
+    cluster.api.request("PATCH", KUBESCHEDULER, {"spec": {"managementState": "Managed"}})
+    until(
+        lambda: cluster.condition("AdoptionDegraded")[0] == "True",
+        30,
+        lambda: f"not reported: {cluster.status}",
+    )
+    assert "env.HTTPS_PROXY: has credentials" in cluster.condition("AdoptionDegraded")[1]
+    assert cluster.cluster_operator("Degraded")[0] == "True"
+    assert secret not in str(cluster.status)
+    time.sleep(10)
+    assert cluster.scheduler()[0] == pid, "the scheduler was not touched"
+    assert cluster.condition("StaticPodsAvailable")[0] == "True"
+    assert cluster.cluster_operator("Available")[0] == "True"
+    cluster.schedules()
+    del pod["spec"]["containers"][0]["env"][1]
+    latest = cluster.latest
+    write(cluster, yaml.safe_dump(pod))
+    until(
+        lambda: cluster.calm() and cluster.current > latest,
+        120,
+        lambda: f"not adopted: {cluster.status}",
+    )
+    environment = mirror(cluster)["spec"]["containers"][0]["env"]
+    assert [one["name"] for one in environment] == ["GOGC", "NO_PROXY"]
