@@ -159,7 +159,7 @@ def render(template: str, **values: object) -> str:
 
 
 def scheduler_manifest(sandbox: Sandbox) -> str:
-    """The static pod that kubeadm 1.34 to 1.36 writes."""
+    """The static pod that kubeadm 1.34 to 1.37 writes."""
     return render("kube-scheduler.yaml", image=images.scheduler_name(sandbox.kubernetes))
 
 

@@ -43,7 +43,7 @@ _GATES = {
     "enabled": ["NodeInclusionPolicyInPodTopologySpread", "AdminNetworkPolicy"],
     "disabled": ["SchedulerAsyncAPICalls", "RouteExternalCertificate"],
 }
-"""Of each kind one that kube-scheduler 1.34 to 1.36 knows, and one that only OpenShift does."""
+"""Of each kind one that kube-scheduler 1.34 to 1.37 knows, and one that only OpenShift does."""
 
 _BOOTSTRAP_TIMEOUT = 180.0
 _STOP_TIMEOUT = 60.0

@@ -14,14 +14,15 @@ from typing import Any
 
 import yaml
 
-from cluster import binaries, releases
+from cluster import binaries, paths, releases
 from cluster.configuration_reader import ConfigurationReader, configuration_reader
 from kube_scheduler_operator.schedulerconfig import in_tree_plugins, schema
 from kube_scheduler_operator.schedulerconfig.defaulting import defaulted_config
-from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
+from kube_scheduler_operator.schedulerconfig.feature_gates import Gates, known_gates
 from kube_scheduler_operator.schedulerconfig.flags import flag_names
 from kube_scheduler_operator.schedulerconfig.validation import Target
 from kube_scheduler_operator.schedulerconfig.versions import Version
+from versions.configurations import configuration_differences
 from versions.sources import source, staging
 
 _TABLES = "operator/kube_scheduler_operator/schedulerconfig"
@@ -32,6 +33,7 @@ _FIELD = re.compile(r'`json:"(\w+)')
 _NAME = re.compile(r'^\s+\w+\s+= "(\w+)"', re.MULTILINE)
 _GATE = re.compile(r"Enabled\(features\.(\w+)\)")
 _FLAG = re.compile(r"^\s+(?:-\w, )?--([\w-]+)", re.MULTILINE)
+_QUOTED = re.compile(r'"([A-Z]\w+)"')
 _COMMON_FLAGS = frozenset({"help", "version"})
 
 
@@ -51,10 +53,9 @@ def known_fields(kind: Any, minor: int) -> set[str]:
     return set()
 
 
-def field_differences(version: str, before: str) -> Iterator[str]:
-    """Fields that the release has and the tables lack, and the other way round."""
+def field_differences(version: str, before: str, minor: int) -> Iterator[str]:
+    """Fields that the release has and the tables of 1.`minor` lack, and the other way round."""
     old, new = (structs(source(_SCHEDULER, staging(each))) for each in (before, version))
-    minor = releases.minor(version)
     kinds = (schema.CONFIGURATION, *schema.ARGS.values())
     ours = set().union(*(known_fields(kind, minor) for kind in kinds))
     for struct in sorted(old.keys() | new.keys()):
@@ -89,14 +90,14 @@ def points_of(reader: ConfigurationReader, name: str, points: tuple[str, ...]) -
 
 
 def plugin_differences(
-    reader: ConfigurationReader, kubernetes: Path, points: set[str]
+    reader: ConfigurationReader, kubernetes: Path, points: set[str], minor: int
 ) -> Iterator[str]:
-    """Plugins and extension points that differ from the table."""
-    table = in_tree_plugins.listable_plugins(Version(1, reader.minor))
+    """Plugins and extension points that differ from the table of 1.`minor`."""
+    table = in_tree_plugins.listable_plugins(Version(1, minor))
     where = f"{_TABLES}/in_tree_plugins.py"
     for name in sorted(plugin_names(kubernetes) | table.keys()):
         theirs = points_of(reader, name, tuple(sorted(points)))
-        ours = set(table[name].points_at(reader.minor)) if name in table else None
+        ours = set(table[name].points_at(minor)) if name in table else None
         if theirs is None and ours is not None:
             yield f"plugin {name} was removed: {where}, with `until`"
         elif theirs is not None and ours is None:
@@ -108,14 +109,14 @@ def plugin_differences(
                 yield f"plugin {name} no longer implements {point}: {where}, with `points_until`"
 
 
-def default_differences(reader: ConfigurationReader) -> Iterator[str]:
-    """Values that differ in the completed empty configuration."""
+def default_differences(reader: ConfigurationReader, minor: int) -> Iterator[str]:
+    """Values of the completed empty configuration that differ from those of 1.`minor`."""
     text, error = reader.read(_EMPTY.encode())
     if error:
         yield f"an empty configuration is rejected: {error}"
         return
     config = yaml.safe_load(_EMPTY)
-    target = Target(Gates(Version(1, reader.minor)))
+    target = Target(Gates(Version(1, minor)))
     ours = json.loads(json.dumps(defaulted_config(config, target)))
     where = f"{_TABLES}/defaulting.py, default_args.py or in_tree_plugins.py"
     for path, theirs, own in different(yaml.safe_load(text), ours):
@@ -143,31 +144,42 @@ def gate_differences(minor: int, kubernetes: Path) -> Iterator[str]:
         yield f"gate {gate} decides on default plugins: {_TABLES}/in_tree_plugins.py"
 
 
-def flag_differences(version: str) -> Iterator[str]:
-    """Flags that differ from the table."""
+def flag_differences(version: str, minor: int) -> Iterator[str]:
+    """Flags that differ from the table of 1.`minor`."""
     program = binaries.provide(["kube-scheduler"], version)["kube-scheduler"]
     text = subprocess.check_output([program, "--help"], text=True)
     theirs = set(_FLAG.findall(text)) - _COMMON_FLAGS
-    ours = set(flag_names(releases.minor(version))) - _COMMON_FLAGS
+    ours = set(flag_names(minor)) - _COMMON_FLAGS
     for name in sorted(theirs - ours):
         yield f"flag --{name} was added: {_TABLES}/flags.py"
     for name in sorted(ours - theirs):
         yield f"flag --{name} was removed: {_TABLES}/flags.py, REMOVED_FLAGS"
 
 
-def version_differences(version: str) -> Iterator[str]:
-    """Places that have a list of versions."""
-    minor = releases.minor(version)
-    if in_tree_plugins.NEWEST.minor < minor:
-        yield f"NEWEST is 1.{in_tree_plugins.NEWEST.minor}: {_TABLES}/in_tree_plugins.py"
-    if releases.PINNED.get(minor) != version:
-        yield f"{version} is not pinned: hack/cluster/releases.py"
+def state_differences(minor: int, known: int) -> Iterator[str]:
+    """Feature gates that decide on what is valid and whose default or lock changed."""
+    text = "".join(path.read_text() for path in sorted((paths.REPOSITORY / _TABLES).glob("*.py")))
+    now, before = (known_gates(each) or {} for each in (minor, known))
+    for name in sorted(set(_QUOTED.findall(text)) & (now.keys() | before.keys())):
+        states = [
+            _state(Gates(Version(1, each)), gates, name)
+            for each, gates in ((known, before), (minor, now))
+        ]
+        if states[0] != states[1]:
+            yield f"gate {name} was {states[0]} and is {states[1]}: {_TABLES}, and tests of it"
+
+
+def _state(gates: Gates, known: Mapping[str, bool | None], name: str) -> str:
+    if name not in known:
+        return "absent"
+    default = "on" if gates.enabled(name) else "off"
+    return default if known[name] is None else f"locked {default}"
 
 
 def differences(
-    version: str, kubernetes: Path, before: str, *, with_program: bool
+    version: str, kubernetes: Path, before: str, *, with_program: bool, known: int | None = None
 ) -> Iterator[str]:
-    """Everything that a person has to decide.
+    """Everything in the record of a release that a person has to decide.
 
     Args:
         version: the release.
@@ -175,13 +187,23 @@ def differences(
         before: a release of an older minor version that is on record.
         with_program: whether to compare the flags of its kube-scheduler, which takes minutes to
             build.
+        known: the minor version whose tables are compared: that of the release or, while the tables
+            lack it, the newest one. With an older one, these are the changes since then.
     """
-    yield from version_differences(version)
-    yield from field_differences(version, before)
+    minor = known or min(releases.minor(version), in_tree_plugins.NEWEST.minor)
+    yield from field_differences(version, before, minor)
     points = structs(source(_SCHEDULER, staging(version)))["Plugins"] - {"multiPoint"}
     with configuration_reader(version) as reader:
-        yield from plugin_differences(reader, kubernetes, points)
-        yield from default_differences(reader)
-    yield from gate_differences(releases.minor(version), kubernetes)
+        yield from plugin_differences(reader, kubernetes, points, minor)
+        yield from default_differences(reader, minor)
+        yield from configuration_differences(reader, minor)
+    yield from gate_differences(minor, kubernetes)
+    yield from state_differences(releases.minor(version), minor)
     if with_program:
-        yield from flag_differences(version)
+        yield from flag_differences(version, minor)
+
+
+def changes(version: str, before: str, *, with_program: bool) -> Iterator[str]:
+    """What a release changed since another one on record, as it was found when it was new."""
+    kubernetes, known = source("k8s.io/kubernetes", version), releases.minor(before)
+    yield from differences(version, kubernetes, before, with_program=with_program, known=known)

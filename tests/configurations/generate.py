@@ -127,7 +127,8 @@ def _types() -> Iterator[tuple[str, dict[str, Any]]]:
                 entry = {"name": plugin, "args": {field: value}}
                 config = typed({"profiles": [{"pluginConfig": [entry]}]})
                 yield f"{field} {value!r} of {plugin}'s arguments", config
-    for value in ([], "x", 1, True, {}, None):
+    values_of_args: tuple[Any, ...] = ([], "x", 1, True, {}, None)
+    for args in values_of_args:
         for plugin in ("NodeResourcesFit", "ImageLocality", "NoSuch"):
-            config = typed({"profiles": [{"pluginConfig": [{"name": plugin, "args": value}]}]})
-            yield f"{value!r} as {plugin}'s arguments", config
+            config = typed({"profiles": [{"pluginConfig": [{"name": plugin, "args": args}]}]})
+            yield f"{args!r} as {plugin}'s arguments", config

@@ -106,7 +106,7 @@ def entries(minor: int) -> list[dict[str, Any]]:
     """pluginConfig with every field of all arguments that 1.`minor` reads."""
     expression = {"key": "example.com/a", "operator": "In", "values": ["b", "c"]}
     name = {"key": "metadata.name", "operator": "NotIn", "values": ["node-1"]}
-    found = {
+    found: dict[str, dict[str, Any]] = {
         "DefaultPreemption": {"minCandidateNodesPercentage": 5, "minCandidateNodesAbsolute": 50},
         "InterPodAffinity": {
             "hardPodAffinityWeight": 10, "ignorePreferredTermsOfExistingPods": True,

@@ -9,15 +9,21 @@ from typing import Any
 import pytest
 import yaml
 
+from cluster import releases
 from kube_scheduler_operator.schedulerconfig.in_tree_plugins import NEWEST, listable_plugins
 from kube_scheduler_operator.schedulerconfig.schema import POINTS
+from versions import places
+from versions.configurations import configuration_differences
 from versions.differences import (
     default_differences,
     different,
     gate_differences,
     plugin_differences,
+    state_differences,
     structs,
 )
+
+from ..configurations.generate import configurations
 
 
 @dataclass
@@ -88,13 +94,13 @@ def test_a_plugin_that_differs_is_reported(
     if points is None:
         del plugins[name]
     reader: Any = FakeReader(plugins)
-    (line,) = plugin_differences(reader, tmp_path, set(POINTS))
+    (line,) = plugin_differences(reader, tmp_path, set(POINTS), NEWEST.minor)
     assert line.startswith(message)
 
 
 def test_a_rejected_empty_configuration_is_reported() -> None:
     reader: Any = FakeReader({})
-    assert list(default_differences(reader)) == [
+    assert list(default_differences(reader, NEWEST.minor)) == [
         "an empty configuration is rejected: no configuration"
     ]
 
@@ -108,3 +114,63 @@ def test_a_gate_that_is_not_in_the_table_is_reported(tmp_path: Path) -> None:
     )
     (line,) = gate_differences(NEWEST.minor, tmp_path)
     assert line.startswith("gate NewGate decides on default plugins:")
+
+
+def test_a_gate_whose_state_changed_is_reported() -> None:
+    (line,) = (each for each in state_differences(37, 36) if "StorageCapacityScoring" in each)
+    assert line.startswith("gate StorageCapacityScoring was off and is on: ")
+    assert any("gate GangScheduling was off and is absent" in e for e in state_differences(37, 36))
+    assert list(state_differences(37, 37)) == []
+
+
+@dataclass
+class AcceptingReader:
+    """A kube-scheduler that accepts everything except files with one text."""
+
+    rejected: str
+    minor: int = NEWEST.minor
+
+    def read(self, content: bytes) -> tuple[str, str]:
+        return ("", "no such plugin") if self.rejected in content.decode() else ("{}", "")
+
+
+def test_a_configuration_that_a_release_reads_in_another_way_is_reported() -> None:
+    reader: Any = AcceptingReader("ImageLocality")
+    found = list(configuration_differences(reader, NEWEST.minor))
+    group = "a field misspelt"
+    shown = [line for line in found if line.startswith(f'configuration "{group}: ')]
+    assert len(shown) == 3
+    assert all("valid, on record: " in line or ": no such plugin, " in line for line in shown)
+    (more,) = (line for line in found if line.startswith(f'configurations "{group}": '))
+    count = sum(made.group == group for made in configurations(NEWEST.minor))
+    assert 0 < int(more.split(": ")[1].split()[0]) <= count - 3
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("Kubernetes 1.29 to 1.23 are on record", ['a.md:2 has "1.29 to 1.23"']),
+        ("an upgrade from 1.22 to 1.23", []),
+        ("1.19 to 1.24, and 1.19 to 1.230", []),
+    ],
+)
+def test_a_text_that_names_an_older_span_of_versions_is_reported(
+    text: str, found: list[str]
+) -> None:
+    assert list(places.spans("a.md", f"\n{text}\n", 24)) == found
+
+
+def test_a_release_that_is_nowhere_on_record_is_missing_in_every_list() -> None:
+    missing = list(places.lists("v1.99.1"))
+    assert [line.rpartition(": ")[2] for line in missing] == [
+        "operator/kube_scheduler_operator/schedulerconfig/in_tree_plugins.py",
+        "operator/kube_scheduler_operator/schedulerconfig/flags.py",
+        "hack/cluster/releases.py",
+        "tests/configurations/page.py",
+        "hack/record-extender 1.99",
+    ]
+    assert list(places.lists(releases.PINNED[NEWEST.minor])) == []
+
+
+def test_no_text_of_the_repository_ends_before_the_newest_version() -> None:
+    assert list(places.texts(NEWEST.minor)) == []
