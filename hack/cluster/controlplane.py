@@ -100,9 +100,13 @@ def _apiserver(sandbox: Sandbox) -> list[str]:
     folder = sandbox.state / "pki"
     # Nodes and pods come in over the bridge; a control plane alone listens on loopback.
     bind, advertise = "127.0.0.1", "127.0.0.1"
+    routing = []
     if sandbox.nodes:
         bind, advertise = "0.0.0.0", str(sandbox.gateway)
+        # Without kube-proxy, webhooks are called at the addresses of Pods.
+        routing = ["--enable-aggregator-routing=true"]
     return [
+        *routing,
         f"--etcd-servers=http://127.0.0.1:{sandbox.etcd_ports[0]}",
         f"--bind-address={bind}",
         f"--advertise-address={advertise}",

@@ -18,6 +18,11 @@ SELDOM = {
         "networkpolicies", "poddisruptionbudgets", "rolebindings", "roles", "schedulerextenders",
         "schedulerprofiles", "secondaryschedulers", "secrets", "serviceaccounts", "services",
     )},
+    # Only while a SecondaryScheduler has spec.assign.
+    **{(kind, "get"): "test_what_exists_decides" for kind in (
+        "mutatingadmissionpolicies", "mutatingadmissionpolicybindings",
+        "mutatingwebhookconfigurations",
+    )},
     ("daemonsets", "update"): "test_changed_or_deleted_objects_are_restored",
     ("networkpolicies", "delete"): (
         "test_removed_deletes_the_network_policies_of_the_operator_only"

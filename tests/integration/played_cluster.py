@@ -52,6 +52,7 @@ class PlayedCluster:
         flags: of the operator, besides the image, which a missing control plane cannot provide.
         platform: the folder of deploy/ that is applied.
         named_image: whether the operator is started with the image of kube-scheduler.
+        kubernetes: the version of the API server; None: that of the other tests.
     """
 
     kind: ClassVar[str]
@@ -61,6 +62,7 @@ class PlayedCluster:
     flags: ClassVar[tuple[str, ...]] = ("--platform=kubeadm",)  # as in deploy/kubeadm
     platform: ClassVar[str] = "kubeadm"
     named_image: ClassVar[bool] = True
+    kubernetes: ClassVar[str | None] = None
 
     def __init__(self, sandbox: Sandbox, proxy: Proxy, operator: Operator) -> None:
         self.sandbox = sandbox
@@ -278,7 +280,7 @@ def brought_up(world: type[Played], prefix: str, folder: Path) -> Iterator[Playe
     # Two checkouts on one machine must not share an API server.
     name = f"{prefix}-{hashlib.sha256(str(REPOSITORY).encode()).hexdigest()[:6]}"
     teardown.down(name)
-    sandbox = lifecycle.up(name, 0, 0, with_operator=False)
+    sandbox = lifecycle.up(name, 0, 0, with_operator=False, kubernetes=world.kubernetes)
     with contextlib.ExitStack() as undone:
         undone.callback(teardown.down, name)
         kubectl = [str(sandbox.state / "bin/kubectl"), f"--kubeconfig={sandbox.kubeconfig}"]

@@ -95,6 +95,10 @@ CONFIG_HASH_LABEL: Final = f"{PREFIX}/config-hash"  # on their pods: the hash of
 SPEC_HASH_ANNOTATION: Final = f"{PREFIX}/spec-hash"  # on their Deployments: hash of the spec
 WRITTEN_GENERATION_ANNOTATION: Final = f"{PREFIX}/written-generation"  # and the generation written
 ACCEPTED_SETTINGS_ANNOTATION: Final = f"{PREFIX}/accepted-settings"  # on the managed scheduler
+ASSIGN_LABEL: Final = f"{PREFIX}/assign"  # of users, on pods and namespaces
+ASSIGN_NEVER: Final = "never"  # its value: spec.assign does not apply
+ASSIGNMENT: Final = f"assignment.{PREFIX}"  # the policy or the webhook that applies spec.assign
+WEBHOOK: Final = f"{PROGRAM}-webhook"  # its Service, and the Secret of its certificates
 OUTCOME_PROGRESSING: Final = "progressing"  # not rolled out yet; only of secondary schedulers
 
 # --- load-aware scheduling --------------------------------------------------------------------
@@ -165,6 +169,7 @@ VERSION_SKEW: Final = "VersionSkew"  # informational: a scheduler's version and 
 AVAILABLE: Final = "Available"
 PROGRESSING: Final = "Progressing"
 DEGRADED: Final = "Degraded"
+ASSIGNED: Final = "Assigned"  # informational: new pods that spec.assign selects get its name
 WARNINGS: Final = "Warnings"  # informational: the object is accepted with warnings
 
 # --- node statuses ----------------------------------------------------------------------------

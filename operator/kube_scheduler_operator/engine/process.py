@@ -17,7 +17,7 @@ import signal
 import socket
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -27,6 +27,7 @@ import uvloop
 
 from ..base import klog, names
 from ..base.defects import contained, observe_defects
+from ..base.objects import Object
 from ..base.platform import Platform
 from ..base.recognition import Decision
 from ..base.settings import Settings
@@ -37,15 +38,18 @@ from ..kube.events import EventRecorder, Involved
 from ..kube.kopf.watcher import Watcher
 from ..kube.lease import LeaderElector
 from ..kube.queue import ShutDown, WorkQueue
-from ..kube.resource import DEPLOYMENTS, ObjectRef, Stream
+from ..kube.resource import DEPLOYMENTS, SECONDARY_SCHEDULERS, ObjectRef, Stream
 from ..kube.server_clock import ServerClock
 from ..kube.store import Store
 from ..kube.throttle import Throttle
 from ..model.plan import soonest
+from ..secondary.assignment import assigned_pods, in_effect
 from ..telemetry.authorize import cached, delegated
 from ..telemetry.certificate import ServingCertificate
 from ..telemetry.metrics import OperatorMetrics
 from ..telemetry.server import TelemetryServer
+from .assignment_way import WayPoller
+from .assignment_webhook import WEBHOOK_PORT, AssignmentWebhook
 from .detect_platform import decide_platform, read_record
 from .executor import Executor
 from .followed_version import FollowedVersion
@@ -85,6 +89,7 @@ class OperatorOptions:
         port: port of the HTTPS server; 0 lets the system choose.
         tls_cert_file: serving certificate; None: a self-signed one.
         tls_key_file: key of the serving certificate.
+        webhook: address and port of the webhook that applies `spec.assign`.
     """
 
     kubeconfig: str | None
@@ -96,6 +101,7 @@ class OperatorOptions:
     port: int = 8443
     tls_cert_file: Path | None = None
     tls_key_file: Path | None = None
+    webhook: tuple[str, int] = ("0.0.0.0", WEBHOOK_PORT)
 
 
 class Operator:
@@ -124,6 +130,14 @@ class Operator:
         observe_defects(self._metrics.defect_contained)
         self._metrics.lease_seen = self._lease_seen
         self._poller = Poller(options.settings.pending_interval, lambda: self._wake(urgent=False))
+        self._ways = WayPoller(self._assigning, lambda: self._wake(urgent=False))
+        self._webhook = AssignmentWebhook(
+            options.platform,
+            options.webhook,
+            lambda: self._schedulers() if self._synced else None,
+            lambda: self._ways.configuration,
+            self._metrics.reviewed,
+        )
         # A container that restarts in its Pod keeps its identity and need not wait for the Lease.
         self._identity = f"{socket.gethostname()}_{os.environ.get('POD_UID') or uuid.uuid4()}"
         self._last_error = ""
@@ -166,6 +180,12 @@ class Operator:
             acquiring = asyncio.create_task(elector.acquire(), name="lease")
             discovering = asyncio.create_task(self._discover(api, stop), name="discovery")
             deciding = asyncio.create_task(self._decide_later(api, stop), name="platform")
+            # Both replicas serve the webhook.
+            looking = asyncio.create_task(self._ways.run(api), name="assignment")
+            applying = asyncio.create_task(
+                self._webhook.run(api, leading, lambda: elector.is_leader, self._clock.now),
+                name="webhook",
+            )
             server: TelemetryServer | None = None
             try:
                 server = await asyncio.to_thread(self._make_server, api)
@@ -176,8 +196,10 @@ class Operator:
                 acquiring.cancel()
                 discovering.cancel()
                 deciding.cancel()
+                looking.cancel()
+                applying.cancel()
                 await elector.release()
-                tasks = (acquiring, discovering, deciding, watching)
+                tasks = (acquiring, discovering, deciding, watching, looking, applying)
                 await asyncio.gather(*tasks, return_exceptions=True)
                 if server is not None:
                     await server.stop()
@@ -196,6 +218,7 @@ class Operator:
         options = self._options
         certificate = ServingCertificate(options.tls_cert_file, options.tls_key_file)
         self._metrics.certificate_expires = lambda: certificate.expires
+        self._metrics.webhook_expires = lambda: self._webhook.expires
         serving = Serving(certificate, self._store, self._platform)
         return TelemetryServer(
             render=self._metrics.render,
@@ -390,6 +413,13 @@ class Operator:
     def _synced(self) -> bool:
         return self._watcher is not None and self._store.synced(self._watcher.streams)
 
+    def _schedulers(self) -> Sequence[Object]:
+        return self._store.view().list(SECONDARY_SCHEDULERS)
+
+    def _assigning(self) -> bool:
+        """Whether a SecondaryScheduler has `spec.assign`, or still has what it was assigned."""
+        return any(assigned_pods(obj) is not None or in_effect(obj) for obj in self._schedulers())
+
     def _calm(self) -> bool:
         """Whether no outage of the API server delays what kubelets report."""
         since = self._elector.answered_since if self._elector is not None else None
@@ -467,6 +497,7 @@ class Operator:
             leases_seen=self._intake.leases_seen,
             write_errors=executor.write_errors,
             pending=self._poller.pods,
+            assignment_way=self._ways.way,
             bindings=self._poller.bindings,
             futile_writes=executor.futile,
             restored_at=self._restored_at,

@@ -18,6 +18,7 @@ from ..controlplane.rollout.observe import observe
 from ..model.node_disks import NodeDisk
 from ..model.operand_pods import OperandPod
 from ..model.snapshot import Snapshot
+from ..secondary.assignment import assigned_pods, in_effect
 from ..status.scheduler_lease import lease_allowance
 from ..telemetry.cluster_metrics import (
     CLIENT_CERTIFICATE,
@@ -77,7 +78,7 @@ def _state(
         )
     lease = _lease_state(snapshot)
     if snapshot.kubescheduler is None:
-        return MetricsState(scheduler, lease=lease)
+        return MetricsState(scheduler, lease=lease, assigned=_assigned(snapshot))
     observation = observe(snapshot)
     pods, disks = observation.operands, observation.disks
     conditions = {c["type"]: c for c in snapshot.status.get("conditions") or ()}
@@ -99,7 +100,16 @@ def _state(
         last_outcomes=_last_outcomes(history),
         rollout_started=_rollout_started(conditions, history),
         certificates=_certificates(snapshot, pods),
+        assigned=_assigned(snapshot),
     )
+
+
+def _assigned(snapshot: Snapshot) -> dict[str, bool]:
+    return {
+        name: bool(in_effect(obj))
+        for name, obj in snapshot.secondaries.schedulers.items()
+        if assigned_pods(obj) is not None
+    }
 
 
 def _node(

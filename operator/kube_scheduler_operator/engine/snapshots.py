@@ -15,6 +15,7 @@ from ..kube import resource as kinds
 from ..kube.resource import ObjectRef, Resource
 from ..kube.store import Fields, Store, StoreView
 from ..model.snapshot import (
+    AssignmentWay,
     BindingScheduler,
     FutileWrite,
     Loads,
@@ -48,6 +49,7 @@ def take_snapshot(
     clocks: Mapping[str, timedelta] | None = None,
     decision: Decision | None = None,
     newer_version: str = "",
+    assignment_way: AssignmentWay | None = None,
 ) -> Snapshot:
     """One immutable view of the cluster for a reconcile.
 
@@ -116,6 +118,7 @@ def take_snapshot(
         restored_at=restored_at,
         secondaries=_secondaries(view, leases_seen or {}),
         pending_pods=pending,
+        assignment_way=assignment_way,
         binding_schedulers=bindings,
         agents=_agents(view, target),
         loads=_loads(view, target, served=kinds.LOAD_POLICIES not in missing_kinds),

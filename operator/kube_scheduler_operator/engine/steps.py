@@ -149,7 +149,9 @@ def diagnose(snapshot: Snapshot, draft: Draft) -> Draft:
         *platform_condition(snapshot),
         *_api_conditions(snapshot),
     )
-    return replace(draft, pods_without_scheduler=pods, served=frozenset(served), diagnoses=found)
+    # Pods that wait for a scheduler that is away are listed as well: its status names them.
+    attempted = frozenset(served) - draft.secondary.waiting
+    return replace(draft, pods_without_scheduler=pods, served=attempted, diagnoses=found)
 
 
 def report_unmanaged(snapshot: Snapshot, draft: Draft) -> Draft:

@@ -153,6 +153,7 @@ def _cluster_scoped(api_version: str, kind: str, plural: str = "") -> Resource:
 
 
 _RBAC: Final = "rbac.authorization.k8s.io/v1"
+_ADMISSION: Final = "admissionregistration.k8s.io/v1"
 _OPENSHIFT_CONFIG: Final = "config.openshift.io/v1"
 _OWN: Final = "kube-scheduler-operator.dev/v1alpha1"
 
@@ -179,6 +180,11 @@ CLUSTER_ROLE_BINDINGS: Final = _cluster_scoped(_RBAC, "ClusterRoleBinding")
 CUSTOM_RESOURCE_DEFINITIONS: Final = _cluster_scoped(
     "apiextensions.k8s.io/v1", "CustomResourceDefinition"
 )
+MUTATING_POLICIES: Final = _cluster_scoped(
+    _ADMISSION, "MutatingAdmissionPolicy", "mutatingadmissionpolicies"
+)
+MUTATING_POLICY_BINDINGS: Final = _cluster_scoped(_ADMISSION, "MutatingAdmissionPolicyBinding")
+MUTATING_WEBHOOKS: Final = _cluster_scoped(_ADMISSION, "MutatingWebhookConfiguration")
 TOKEN_REVIEWS: Final = _cluster_scoped("authentication.k8s.io/v1", "TokenReview")
 SUBJECT_ACCESS_REVIEWS: Final = _cluster_scoped("authorization.k8s.io/v1", "SubjectAccessReview")
 SCHEDULERS: Final = _cluster_scoped(_OPENSHIFT_CONFIG, "Scheduler")

@@ -53,6 +53,16 @@ class BindingScheduler:
     at: datetime
 
 
+class AssignmentWay(Enum):
+    """What applies `spec.assign` of SecondarySchedulers to new pods."""
+
+    POLICY = "a MutatingAdmissionPolicy"
+    WEBHOOK = "the operator's webhook"
+    NONE_POLICY = "nothing, and a policy could"
+    NONE_WEBHOOK = "nothing, and only a webhook could"
+    UNREADABLE = "unknown, because the operator may not look"
+
+
 class Futility(Enum):
     """Why writes of an object have no lasting effect; the value is a condition's reason."""
 
@@ -156,6 +166,7 @@ class Snapshot:
         loads: the observed state of load policies.
         pending_pods: pods of all namespaces that no scheduler has attempted, from the last poll.
         binding_schedulers: the processes that bind pods, from the last poll.
+        assignment_way: what applies `spec.assign` to new pods; None: not known yet.
         agents: SchedulerExtender -> kind -> name -> objects of its agents in the target namespace.
     """
 
@@ -198,6 +209,7 @@ class Snapshot:
     loads: Loads = field(default_factory=Loads)
     pending_pods: tuple[PendingPod, ...] = ()
     binding_schedulers: tuple[BindingScheduler, ...] = ()
+    assignment_way: AssignmentWay | None = None
     agents: Mapping[str, Mapping[Resource, Mapping[str, Object]]] = field(default_factory=dict)
 
     @property

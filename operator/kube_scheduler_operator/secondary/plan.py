@@ -7,7 +7,7 @@ scheduling continues during the rollout.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ..base import names
 from ..base.findings import Finding
@@ -18,6 +18,8 @@ from ..model.plan import Action, Delete
 from ..model.snapshot import Snapshot
 from ..schedulerconfig.versions import Version
 from ..status.object_status import ObjectPlan, with_status
+from .assignment import Claim
+from .compose import scheduler_names
 from .content import SecondaryContent, config_map, content_of
 from .desired import DesiredScheduler
 from .history import BAD, History, HistoryEntry, begun, find, kept, last_good, with_outcome
@@ -38,11 +40,12 @@ def plan(
     desired: DesiredScheduler,
     version: Version,
     further: Sequence[Finding] = (),
+    claim: Claim | None = None,
 ) -> tuple[ObjectPlan, HistoryEntry | None]:
     """(the plan for `obj`, the history entry of the desired content if it was ever rolled out).
 
     `further` has the findings that are not about its configuration; a blocking one stops its
-    rollout.
+    rollout. `claim` has the pods of its `spec.assign`.
     """
     name = obj["metadata"]["name"]
     existing = snapshot.secondaries.objects.get(name, {})
@@ -51,7 +54,9 @@ def plan(
         finding.condition == names.DEGRADED and finding.reason == NOT_ALLOWED for finding in further
     ):
         # The operator can neither read nor write in that namespace.
-        state = SchedulerState(obj=obj, desired=desired, findings=findings, readable=False)
+        state = SchedulerState(
+            obj=obj, desired=desired, findings=findings, readable=False, claim=claim
+        )
         return with_status(snapshot, SECONDARY_SCHEDULERS, obj, report(snapshot, state), ()), None
     deployment = existing.get(DEPLOYMENTS, {}).get(name)
     pods = [read_pod(pod) for _, pod in sorted(existing.get(PODS, {}).items())]
@@ -81,6 +86,8 @@ def plan(
         content=content,
         target=target,
         version=version,
+        served=_served(pods, contents),
+        claim=claim,
     )
     if not work:
         # Old ConfigMaps can wait until everything else is done.
@@ -100,6 +107,18 @@ def _contents(existing: Existing) -> dict[str, SecondaryContent]:
         if not leaving and content_hash == content.hash:
             found[content_hash] = content
     return found
+
+
+def _served(
+    pods: Sequence[SchedulerPod], contents: Mapping[str, SecondaryContent]
+) -> frozenset[str]:
+    """The schedulerNames that each Ready pod serves; any of them may lead."""
+    each = [
+        frozenset(scheduler_names(contents[pod.hash].config) if pod.hash in contents else ())
+        for pod in pods
+        if pod.ready
+    ]
+    return frozenset.intersection(*each) if each else frozenset()
 
 
 def _target(

@@ -28,8 +28,9 @@ from ..profiles.attribution import attribute
 from ..profiles.validate import ProfileResult
 from ..schedulerconfig.version_skew import version_skew
 from ..schedulerconfig.versions import Version
-from ..status.conditions import Condition
+from ..status.conditions import Condition, condition_in
 from ..status.object_status import ObjectPlan, defect, objects_condition
+from .assignment import claim_of, overlap_findings
 from .attached import attach_extenders, attach_profiles, with_extenders
 from .compose import scheduler_names
 from .content import SecondaryContent
@@ -59,6 +60,7 @@ class SecondarySchedulers:
         extenders: the results for their SchedulerExtenders.
         agents: SchedulerExtender -> the health of its agents in their pods.
         served: schedulerName -> the scheduler that serves it, including the control plane's.
+        waiting: the schedulerNames of those with `spec.assign` that do not schedule.
         requeue_after: seconds until the next reconcile if nothing changes; None if none is needed.
     """
 
@@ -68,6 +70,7 @@ class SecondarySchedulers:
     extenders: tuple[ExtenderResult, ...] = ()
     agents: Mapping[str, AgentHealth] = field(default_factory=dict)
     served: Mapping[str, str] = field(default_factory=dict)
+    waiting: frozenset[str] = frozenset()
     requeue_after: float | None = None
 
 
@@ -83,6 +86,7 @@ def secondary_schedulers(
     results: list[ProfileResult] = []
     extender_results: list[ExtenderResult] = []
     agents: dict[str, AgentHealth] = {}
+    waiting: set[str] = set()
     served = dict.fromkeys(control_plane_names(snapshot), CONTROL_PLANE)
     objects = snapshot.scheduler_profiles
     profiles = None if objects is None else by_scheduler(objects.values())
@@ -126,7 +130,21 @@ def secondary_schedulers(
                 running = _running(obj) if beyond else ()
                 claims = dict.fromkeys((*desired.composition.scheduler_names, *running))
                 served |= {claim: _named(name) for claim in claims if claim not in served}
-            planned[name], asked = plan(snapshot, obj, desired, version, further)
+            claim = claim_of(
+                readable,
+                snapshot.secondaries.schedulers.values(),
+                (*desired.composition.scheduler_names, *_running(obj)),
+                snapshot.pending_pods,
+                snapshot.assignment_way,
+            )
+            if claim is not None:
+                further += overlap_findings(claim)
+                if (
+                    condition_in(mapping(obj.get("status")), names.AVAILABLE).get("status")
+                    != "True"
+                ):
+                    waiting |= {*desired.composition.scheduler_names, *_running(obj)}
+            planned[name], asked = plan(snapshot, obj, desired, version, further, claim)
             refusal = _refusal(name, desired.content, asked)
             extender_results += attribute_extenders(calls.chosen.results, refusal)
             pods = tuple(snapshot.secondaries.objects.get(name, {}).get(PODS, {}).values())
@@ -157,6 +175,7 @@ def secondary_schedulers(
         tuple(extender_results),
         agents,
         served,
+        frozenset(waiting),
         soonest(*waits),
     )
 
@@ -173,7 +192,7 @@ def _readable(obj: Object) -> tuple[Object, tuple[Finding, ...]]:
     return obj, findings
 
 
-_PLAIN_FIELDS: Final = ("namespace", "image", "replicas", "logLevel")
+_PLAIN_FIELDS: Final = ("namespace", "image", "replicas", "logLevel", "assign")
 """The fields that do not depend on the rest of a spec."""
 
 

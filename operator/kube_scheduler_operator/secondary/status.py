@@ -10,7 +10,8 @@ from typing import Any, Final
 from ..base import names
 from ..base.findings import Finding
 from ..base.limits import LISTED_EXTENDERS, PLUGINS_BYTES
-from ..base.objects import Object
+from ..base.objects import Object, mapping
+from ..base.times import timestamp
 from ..kube.resource import SECONDARY_SCHEDULERS
 from ..model.limits import json_bytes
 from ..model.plan import Event, soonest
@@ -20,10 +21,18 @@ from ..schedulerconfig.effective_plugins import effective_plugins
 from ..schedulerconfig.feature_gates import FLAG as FEATURE_GATES
 from ..schedulerconfig.feature_gates import Gates, parse_gates
 from ..schedulerconfig.versions import Version
-from ..status.conditions import AS_EXPECTED, Condition, merge_conditions, problem_condition
+from ..status.conditions import (
+    AS_EXPECTED,
+    Condition,
+    condition_in,
+    merge_conditions,
+    problem_condition,
+)
 from ..status.object_status import Report
 from ..status.scheduler_lease import lease_health
 from ..status.warnings import warnings_condition
+from .assignment import Claim, assign, in_effect
+from .compose import scheduler_names
 from .content import SecondaryContent
 from .desired import DesiredScheduler
 from .history import History, find, write
@@ -36,6 +45,11 @@ FAILED: Final = "ConfigurationFailed"
 SYNC_ERROR: Final = "SyncError"
 PODS_FAILING: Final = "PodsFailing"
 LEASE_SHARED: Final = "LeaseShared"
+LEASE_NOT_RENEWED: Final = "LeaseNotRenewed"
+
+TAKEOVER_SECONDS: Final = 15.0
+"""The time in which a Ready replica takes over the Lease; kube-scheduler needs 2 s, or 15 s for a
+Lease that was not released."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +68,8 @@ class SchedulerState:
         target: the content to run.
         version: the version of its kube-scheduler.
         readable: whether the operator can read its namespace.
+        served: the schedulerNames that each of its Ready pods serves.
+        claim: the pods that it claims; None without `spec.assign`.
     """
 
     obj: Object
@@ -67,6 +83,8 @@ class SchedulerState:
     target: SecondaryContent | None = None
     version: Version = field(default_factory=lambda: Version(1, 35))
     readable: bool = True
+    served: frozenset[str] = frozenset()
+    claim: Claim | None = None
 
     @property
     def name(self) -> str:
@@ -79,16 +97,31 @@ def report(snapshot: Snapshot, state: SchedulerState) -> Report:
     before: Mapping[str, Any] = state.obj.get("status") or {}
     lease, lease_wait = _lease(snapshot, state)
     degraded = _degraded(snapshot, state)
+    available = _available(state, lease)
+    schedules, takeover_wait = _schedules(snapshot, state, available)
+    assigned = assign(
+        state.claim,
+        () if state.target is None else scheduler_names(state.target.config),
+        state.served,
+        str(in_effect(state.obj).get("schedulerName") or ""),
+        available=schedules,
+    )
     conditions = [
-        _available(state, lease),
+        *((assigned.condition,) if assigned.condition else ()),
+        available,
         _progressing(state),
         degraded,
         warnings_condition(names.WARNINGS, (f for f in state.findings if not f.blocking)),
     ]
     ready = sum(pod.ready for pod in state.pods)
+    old = [
+        raw
+        for raw in before.get("conditions") or ()
+        if raw["type"] != names.ASSIGNED or assigned.condition
+    ]
     status: dict[str, Any] = {
         "observedGeneration": state.obj["metadata"].get("generation", 0),
-        "conditions": merge_conditions(before.get("conditions") or (), conditions, snapshot.now),
+        "conditions": merge_conditions(old, conditions, snapshot.now),
         "replicas": sum(not pod.leaving for pod in state.pods),
         "readyReplicas": ready,
         "selector": ",".join(f"{k}={v}" for k, v in state.desired.request.selector.items()),
@@ -97,6 +130,8 @@ def report(snapshot: Snapshot, state: SchedulerState) -> Report:
         status["configHash"] = state.target.hash
         status["image"] = state.target.image
         status["profiles"] = _profiles(state.target, state.version)
+    if assigned.assignment is not None:
+        status["assignment"] = assigned.assignment
     if called := _called(state, before):
         status["extenders"] = called
     if state.history:
@@ -109,7 +144,7 @@ def report(snapshot: Snapshot, state: SchedulerState) -> Report:
         status,
         _events(state.name, before, status),
         message,
-        soonest(state.result.requeue_after, lease_wait),
+        soonest(state.result.requeue_after, lease_wait, takeover_wait),
     )
 
 
@@ -131,8 +166,25 @@ def _available(state: SchedulerState, lease: str) -> Condition:
     if not any(pod.ready for pod in state.pods):
         return Condition(names.AVAILABLE, "False", "NoReadyScheduler", "no scheduler pod is Ready")
     if lease:
-        return Condition(names.AVAILABLE, "False", "LeaseNotRenewed", lease)
+        return Condition(names.AVAILABLE, "False", LEASE_NOT_RENEWED, lease)
     return Condition(names.AVAILABLE, "True", AS_EXPECTED)
+
+
+def _schedules(
+    snapshot: Snapshot, state: SchedulerState, available: Condition
+) -> tuple[bool, float | None]:
+    """(whether Pods may be assigned, seconds until that may change by itself).
+
+    In a rollout one replica takes over from another, and for a moment none holds the Lease.
+    """
+    if available.status == "True":
+        return True, None
+    if available.reason != LEASE_NOT_RENEWED or not in_effect(state.obj):
+        return False, None
+    before = condition_in(mapping(state.obj.get("status")), names.AVAILABLE)
+    since = timestamp(before.get("lastTransitionTime")) if before.get("status") != "True" else None
+    left = TAKEOVER_SECONDS - (snapshot.now - (since or snapshot.now)).total_seconds()
+    return left > 0, left if left > 0 else None
 
 
 def _progressing(state: SchedulerState) -> Condition:
@@ -283,13 +335,13 @@ def _events(name: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> t
     events = []
     for condition in after["conditions"]:
         kind, status = condition["type"], condition["status"]
-        if kind not in (names.AVAILABLE, names.DEGRADED):
+        if kind not in (names.ASSIGNED, names.AVAILABLE, names.DEGRADED):
             continue
         was = old.get(kind, {})
         bad = (status == "True") == (kind == names.DEGRADED)
         # A condition that was never good is not an event: the rollout has not started.
         same = was.get("status", "False") == status and (
-            not bad or kind == names.AVAILABLE or was.get("message") == condition.get("message")
+            not bad or kind != names.DEGRADED or was.get("message") == condition.get("message")
         )
         if same:
             continue

@@ -104,6 +104,16 @@ class ServingCertificate:
         log.info("Serving certificate reloaded", extra=kv(file=str(self._files[0])))
         return True
 
+    def load(self, certificate: bytes, key: bytes) -> None:
+        """Use another certificate for new handshakes; PEM.
+
+        Raises:
+            CertificateError: they do not belong together; the one in use stays.
+        """
+        pair = _Pair(certificate, key)
+        self._current = self._context(pair)
+        self._loaded, self._self_signed = pair, False
+
     def use(self, settings: TLSSettings, client_ca: str = "") -> bool:
         """Set TLS versions, cipher suites and the CA of client certificates for new handshakes.
 

@@ -20,6 +20,7 @@ PREFIX: Final = "kube_scheduler_operator_"
 CLIENT_CERTIFICATE: Final = "client"
 SERVING_CERTIFICATE: Final = "serving"
 OWN_CERTIFICATE: Final = "operator"
+WEBHOOK_CERTIFICATE: Final = "webhook"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,7 @@ class MetricsState:
         rollout_started: start of the current rollout, seconds since 1970; None: no rollout.
         certificates: (certificate, node or "") -> expiry, seconds since 1970.
         futile_writes: (resource, reason) -> number of objects whose writes do not last.
+        assigned: SecondaryScheduler with `spec.assign` -> whether new pods get its schedulerName.
     """
 
     scheduler: SchedulerSpec | None = None
@@ -92,6 +94,7 @@ class MetricsState:
     rollout_started: float | None = None
     certificates: Mapping[tuple[str, str], float] = field(default_factory=dict)
     futile_writes: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    assigned: Mapping[str, bool] = field(default_factory=dict)
 
 
 def gauge(
@@ -108,12 +111,16 @@ def gauge(
 
 
 def families(
-    state: MetricsState, lease_age: float | None, own_certificate: float | None
+    state: MetricsState,
+    lease_age: float | None,
+    own_certificate: float | None,
+    webhook_certificate: float | None = None,
 ) -> Iterator[Metric]:
     """All metrics of the state of the last reconcile.
 
     `lease_age` is the time in seconds since the last observed renewal of the schedulers' Lease;
-    `own_certificate` is the expiry of the HTTPS port's certificate, seconds since 1970.
+    `own_certificate` is the expiry of the HTTPS port's certificate, seconds since 1970, and
+    `webhook_certificate` that of the webhook's.
     """
     yield from _spec(state.scheduler)
     if state.latest_available_revision is not None:
@@ -134,6 +141,14 @@ def families(
     certificates = dict(state.certificates)
     if own_certificate is not None:
         certificates[OWN_CERTIFICATE, ""] = own_certificate
+    if webhook_certificate is not None:
+        certificates[WEBHOOK_CERTIFICATE, ""] = webhook_certificate
+    yield gauge(
+        f"{PREFIX}assigned",
+        "Whether new Pods that spec.assign of a SecondaryScheduler selects get its schedulerName",
+        ["scheduler"],
+        (((name,), assigned) for name, assigned in state.assigned.items()),
+    )
     yield gauge(
         f"{PREFIX}certificate_expiry_timestamp_seconds",
         "Expiry of a scheduler's client or serving certificate, or of the operator's",

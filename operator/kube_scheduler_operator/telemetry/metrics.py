@@ -40,6 +40,7 @@ class OperatorMetrics:
         lease_seen: called at every scrape: time of the last observed renewal of the schedulers'
             Lease.
         certificate_expires: called at every scrape: expiry of the HTTPS port's certificate.
+        webhook_expires: called at every scrape: expiry of the webhook's certificate.
         rollout_duration: from a complete revision to its outcome; label `outcome`: installed,
             refused, failed or superseded.
         preflight_failures: revisions that kube-scheduler refused.
@@ -63,6 +64,7 @@ class OperatorMetrics:
         self.watch_ages: Callable[[], Mapping[tuple[str, str], float]] = dict
         self.lease_seen: Callable[[], datetime | None] = lambda: None
         self.certificate_expires: Callable[[], datetime | None] = lambda: None
+        self.webhook_expires: Callable[[], datetime | None] = lambda: None
         self.registry.register(_StateCollector(self._families))
         prometheus_client.ProcessCollector(registry=self.registry)
         prometheus_client.GCCollector(registry=self.registry)
@@ -112,10 +114,20 @@ class OperatorMetrics:
             "Unexpected errors that were contained in one object or step",
             ["scope"],
         )
+        self._reviews = counter(
+            f"{PREFIX}assignment_reviews",
+            "New Pods that the API server asked the webhook about: assigned, unchanged, or "
+            "without a decision (invalid, busy, error)",
+            ["result"],
+        )
         self._queues = QueueInstruments(self.registry)
         self._rewinds = counter(
             f"{PREFIX}etcd_restores", "Times that the API server had an older state than before"
         )
+
+    def reviewed(self, result: str) -> None:
+        """Count one request to the webhook."""
+        self._reviews.labels(result).inc()
 
     def rewound(self) -> None:
         """Note that etcd was restored from a backup."""
@@ -172,7 +184,9 @@ class OperatorMetrics:
         age = None if seen is None else max(self._clock() - seen.timestamp(), 0.0)
         expires = self.certificate_expires()
         own = None if expires is None else expires.timestamp()
-        yield from cluster_metrics.families(self.state, age, own)
+        expires = self.webhook_expires()
+        webhook = None if expires is None else expires.timestamp()
+        yield from cluster_metrics.families(self.state, age, own, webhook)
         yield gauge(
             f"{PREFIX}watch_age_seconds",
             "Time since the last event or bookmark of a watch",

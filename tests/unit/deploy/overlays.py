@@ -27,6 +27,9 @@ _USED = {
 _CLUSTER_SCOPED = {
     "ClusterRole",
     "ClusterRoleBinding",
+    "MutatingAdmissionPolicy",
+    "MutatingAdmissionPolicyBinding",
+    "MutatingWebhookConfiguration",
     "Namespace",
     "ValidatingAdmissionPolicy",
     "ValidatingAdmissionPolicyBinding",

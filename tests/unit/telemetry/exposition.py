@@ -29,6 +29,7 @@ def busy_operator() -> OperatorMetrics:
         last_outcomes={"installed": 900.0},
         rollout_started=950.0,
         certificates={("client", "a"): 2000.0},
+        assigned={"packed": True},
     )
     metrics.watch_ages = lambda: {("pods", "kube-system"): 1.0}
     metrics.lease_seen = lambda: datetime.fromtimestamp(999, UTC)
@@ -38,6 +39,7 @@ def busy_operator() -> OperatorMetrics:
     metrics.requested(method="GET", host="api:6443", code="200", seconds=0.01)
     metrics.leading("lock", True)
     metrics.event_sent("Normal")
+    metrics.reviewed("assigned")
     metrics.defect_contained("SchedulerProfile")
     metrics.rollout_duration.labels("installed").observe(10)
     metrics.installer_failures.labels("InstallerFailed").inc()

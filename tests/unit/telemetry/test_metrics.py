@@ -101,6 +101,22 @@ def test_certificates_of_schedulers_and_of_the_port(metrics: OperatorMetrics) ->
     metrics.state = MetricsState(certificates={("client", "a"): 2000.0})
     assert value(metrics, name, certificate="operator", node="") == 5000
     assert value(metrics, name, certificate="client", node="a") == 2000
+    assert value(metrics, name, certificate="webhook", node="") is None
+    metrics.webhook_expires = lambda: datetime.fromtimestamp(6000, UTC)
+    assert value(metrics, name, certificate="webhook", node="") == 6000
+
+
+def test_assignments_in_effect_and_withdrawn(metrics: OperatorMetrics) -> None:
+    name = "kube_scheduler_operator_assigned"
+    metrics.state = MetricsState(assigned={"a": True, "b": False})
+    assert [value(metrics, name, scheduler=each) for each in "abc"] == [1, 0, None]
+
+
+def test_requests_to_the_webhook_by_result(metrics: OperatorMetrics) -> None:
+    for result in ("assigned", "assigned", "invalid"):
+        metrics.reviewed(result)
+    name = "kube_scheduler_operator_assignment_reviews_total"
+    assert [value(metrics, name, result=each) for each in ("assigned", "invalid")] == [2, 1]
 
 
 def test_only_a_successful_reconcile_updates_its_time(

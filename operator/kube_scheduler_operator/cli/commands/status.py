@@ -26,6 +26,7 @@ from ...kube.resource import (
     ObjectRef,
 )
 from ...model import operand_pods
+from ...status.conditions import condition_in
 from ..lib.compare import parse_revision
 from ..lib.connection import run_connected
 from ..lib.errors import error_message
@@ -81,8 +82,8 @@ class ClusterState:
         profiles: SchedulerProfiles by name; None: the kind is not installed or not readable.
         loads: LoadPolicies.
         extenders: SchedulerExtenders by name; None: likewise.
-        secondaries: SecondarySchedulers by name, where they are in the place of the control
-            plane's scheduler; None elsewhere.
+        secondaries: SecondarySchedulers by name; None: likewise.
+        managed: whether they are in the place of the control plane's scheduler.
     """
 
     scheduler: Mapping[str, Any] | None
@@ -96,6 +97,7 @@ class ClusterState:
     loads: Sequence[Mapping[str, Any]] = ()
     extenders: Mapping[str, Mapping[str, Any]] | None = None
     secondaries: Mapping[str, Mapping[str, Any]] | None = None
+    managed: bool = False
 
 
 def run(args: argparse.Namespace) -> int:
@@ -123,9 +125,8 @@ async def _read(api: Api, platform: Platform) -> ClusterState:
         profiles=await _allowed("SchedulerProfiles", list_by_name(api, SCHEDULER_PROFILES)),
         extenders=await _allowed("SchedulerExtenders", list_by_name(api, SCHEDULER_EXTENDERS)),
         loads=await _load_policies(api),
-        secondaries=None
-        if platform.owns_static_pods
-        else await list_by_name(api, SECONDARY_SCHEDULERS) or {},
+        secondaries=await _allowed("SecondarySchedulers", list_by_name(api, SECONDARY_SCHEDULERS)),
+        managed=not platform.owns_static_pods,
     )
 
 
@@ -227,7 +228,8 @@ def summarize(cluster: ClusterState, *, verbose: bool = False) -> dict[str, Any]
                 for warning in _warnings(f"{kind} {name}", obj, names.WARNINGS)
             ),
         ],
-        **_managed(status, cluster.secondaries),
+        "assignments": list(_assignments(cluster.secondaries or {})),
+        **(_managed(status, cluster.secondaries or {}) if cluster.managed else {}),
         "eventsIn": cluster.events_in,
         "nodes": nodes,
         "loadPolicies": [_load_policy(obj) for obj in cluster.loads],
@@ -238,12 +240,20 @@ def summarize(cluster: ClusterState, *, verbose: bool = False) -> dict[str, Any]
     }
 
 
+def _assignments(secondaries: Mapping[str, Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Whether Pods are assigned, for each SecondaryScheduler with `spec.assign`."""
+    for name, obj in sorted(secondaries.items()):
+        condition = condition_in(obj.get("status") or {}, names.ASSIGNED)
+        if condition or (obj.get("spec") or {}).get("assign") is not None:
+            message = condition.get("message") or "not observed by the operator yet"
+            assigned = condition.get("status") == "True"
+            yield {"scheduler": name, "assigned": assigned, "message": message}
+
+
 def _managed(
-    status: Mapping[str, Any], secondaries: Mapping[str, Mapping[str, Any]] | None
+    status: Mapping[str, Any], secondaries: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, Any]:
     """The platform and its schedulers, where the provider runs the control plane's scheduler."""
-    if secondaries is None:
-        return {}
     conditions = {c["type"]: c for c in status.get("conditions") or ()}
     platform = conditions.get(names.PLATFORM_CHANGED, {})
     return {
@@ -375,6 +385,9 @@ def render(report: Mapping[str, Any]) -> str:
         source = f" ({policy['source']})" if policy["source"] else ""
         message = policy["message"] or "not observed by the operator yet"
         lines.append(f"Load       {policy['name']}{source}: {message}")
+    for each in report["assignments"]:
+        state = "" if each["assigned"] else "not assigned: "
+        lines.append(f"Assigned   {each['scheduler']}: {state}{each['message']}")
     if report["progressing"]:
         lines.append(f"Rollout    {report['progress']}")
     lines.append("")

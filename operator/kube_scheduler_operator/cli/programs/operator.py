@@ -103,6 +103,14 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     parser.add_argument("--listen", default="0.0.0.0:8443", metavar="HOST:PORT")
     parser.add_argument(
+        "--webhook-listen",
+        default="0.0.0.0:10250",
+        metavar="HOST:PORT",
+        help="address of the webhook that applies spec.assign, while its "
+        "MutatingWebhookConfiguration exists (default: 0.0.0.0:10250, a port of Pods that "
+        "firewalls of providers open for the API server)",
+    )
+    parser.add_argument(
         "--tls-cert-file", type=Path, help="certificate for HTTPS (default: self-signed)"
     )
     parser.add_argument("--tls-private-key-file", type=Path)
@@ -169,9 +177,13 @@ def run(args: argparse.Namespace) -> int:
     klog.configure(json_format=args.logging_format == "json")
     if args.platform not in CHOICES:
         return _usage(f"--platform {args.platform!r} is unknown; use {', '.join(CHOICES)}")
-    host, _, port = args.listen.rpartition(":")
-    if not port.isdecimal() or int(port) > 65535:
+    listen, webhook = _address(args.listen), _address(args.webhook_listen)
+    if listen is None:
         return _usage(f"--listen {args.listen!r} is not HOST:PORT, e.g. 0.0.0.0:8443")
+    if webhook is None:
+        return _usage(
+            f"--webhook-listen {args.webhook_listen!r} is not HOST:PORT, e.g. 0.0.0.0:10250"
+        )
     repository = args.operand_repository.rstrip("/")
     if "@" in repository or ":" in repository.rpartition("/")[2]:
         return _usage(
@@ -205,8 +217,9 @@ def run(args: argparse.Namespace) -> int:
             settings=settings,
             decision=None if named else decided.decision,
             chosen=PLATFORMS.get(args.platform),
-            host=host.strip("[]") or "0.0.0.0",
-            port=int(port),
+            host=listen[0],
+            port=listen[1],
+            webhook=webhook,
             tls_cert_file=args.tls_cert_file,
             tls_key_file=args.tls_private_key_file,
         )
@@ -247,6 +260,14 @@ def _decide(chosen: str, kubeconfig: str | None) -> Decided:
     if decision.disagreement:
         log.warning("%s", decision.disagreement)
     return found
+
+
+def _address(text: str) -> tuple[str, int] | None:
+    """Host and port of HOST:PORT; None if it is not that."""
+    host, _, port = text.rpartition(":")
+    if not port.isdecimal() or int(port) > 65535:
+        return None
+    return host.strip("[]") or "0.0.0.0", int(port)
 
 
 def _usage(message: str) -> int:

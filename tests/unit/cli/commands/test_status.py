@@ -194,3 +194,29 @@ async def test_without_a_cluster_the_address_is_named(cluster: Cluster) -> None:
     done = await cluster.run("status")
     assert done.code == 1
     assert "http://127.0.0.1:9" in done.err
+
+
+async def test_assignments_are_shown_on_every_platform(cluster: Cluster) -> None:
+    healthy(cluster)
+    cluster.api.served |= {SECONDARY_SCHEDULERS}
+    for name, spec, state in (
+        ("a", {"assign": {}}, ("True", "new Pods get it")),
+        ("b", {"assign": {}}, ("False", "it is away")),
+        ("c", {"assign": {}}, None),
+        ("d", {}, None),
+    ):
+        conditions = []
+        if state is not None:
+            conditions = [{"type": "Assigned", "status": state[0], "message": state[1]}]
+        obj = {"metadata": {"name": name}, "spec": spec, "status": {"conditions": conditions}}
+        cluster.put(SECONDARY_SCHEDULERS, obj)
+    done = await cluster.run("status")
+    assert [line for line in done.out.splitlines() if line.startswith("Assigned")] == [
+        "Assigned   a: new Pods get it",
+        "Assigned   b: not assigned: it is away",
+        "Assigned   c: not assigned: not observed by the operator yet",
+    ]
+    found = json.loads((await cluster.run("status", "-o", "json")).out)["assignments"]
+    assert [(each["scheduler"], each["assigned"]) for each in found] == [
+        ("a", True), ("b", False), ("c", False),
+    ]  # fmt: skip

@@ -1,0 +1,116 @@
+"""What applies `spec.assign` to new Pods: a policy, the operator's webhook, or nothing.
+
+Both are installed with the operator, which only reads whether they exist.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from ..base import names
+from ..base.defects import contained
+from ..base.objects import Object, mapping
+from ..kube.client import ApiClient
+from ..kube.errors import Forbidden, KubeError, NotFound
+from ..kube.resource import (
+    MUTATING_POLICIES,
+    MUTATING_POLICY_BINDINGS,
+    MUTATING_WEBHOOKS,
+    Resource,
+)
+from ..model.snapshot import AssignmentWay
+
+log = logging.getLogger(__name__)
+
+INTERVAL: Final = 5.0
+"""Seconds between two looks, while a SecondaryScheduler has `spec.assign`."""
+
+
+class WayPoller:
+    """What applies assignments, as last seen.
+
+    Args:
+        asked: whether a SecondaryScheduler has `spec.assign`; otherwise nothing is requested.
+        changed: called when something else applies them.
+
+    Attributes:
+        way: the last result; None: not known yet.
+        configuration: the MutatingWebhookConfiguration; None if it does not exist.
+    """
+
+    def __init__(self, asked: Callable[[], bool], changed: Callable[[], None]) -> None:
+        self.way: AssignmentWay | None = None
+        self.configuration: Object | None = None
+        self._asked = asked
+        self._changed = changed
+        self._problem = ""
+
+    async def run(self, api: ApiClient) -> None:
+        """Poll until cancelled."""
+        while True:
+            if self._asked():
+                await self.poll(api)
+            await asyncio.sleep(INTERVAL)
+
+    async def poll(self, api: ApiClient) -> None:
+        """Look once; an error leaves the last result."""
+        try:
+            way, self.configuration = await find_way(api)
+        except KubeError as error:
+            if str(error) != self._problem:
+                log.warning("Cannot find out what applies spec.assign: %s", error)
+            self._problem = str(error)
+            if not isinstance(error, Forbidden):
+                return
+            way, self.configuration = AssignmentWay.UNREADABLE, None
+        except Exception as error:  # what an object contains must not end the task
+            contained("polling", names.ASSIGNMENT, error)
+            return
+        else:
+            self._problem = ""
+        changed, self.way = way is not self.way, way
+        if changed:
+            self._changed()
+
+
+async def find_way(api: ApiClient) -> tuple[AssignmentWay | None, Object | None]:
+    """(what applies assignments, the MutatingWebhookConfiguration if there is one).
+
+    A webhook that the API server does not trust yet applies nothing, but will: None.
+
+    Raises:
+        KubeError: a request failed.
+    """
+    configuration = await _get(api, MUTATING_WEBHOOKS)
+    served = await _serves_policies(api)
+    if (
+        served
+        and await _get(api, MUTATING_POLICIES) is not None
+        and await _get(api, MUTATING_POLICY_BINDINGS) is not None
+    ):
+        return AssignmentWay.POLICY, configuration
+    if configuration is not None:
+        return (AssignmentWay.WEBHOOK if _is_trusted(configuration) else None), configuration
+    return (AssignmentWay.NONE_POLICY if served else AssignmentWay.NONE_WEBHOOK), None
+
+
+def _is_trusted(configuration: Object) -> bool:
+    return all(
+        mapping(each.get("clientConfig")).get("caBundle")
+        for each in configuration.get("webhooks") or ()
+    )
+
+
+async def _serves_policies(api: ApiClient) -> bool:
+    found = await api.get_path(f"/apis/{MUTATING_POLICIES.api_version}")
+    return any(each.get("name") == MUTATING_POLICIES.plural for each in found["resources"])
+
+
+async def _get(api: ApiClient, resource: Resource) -> Object | None:
+    try:
+        return await api.get(resource.named(names.ASSIGNMENT))
+    except NotFound:
+        return None

@@ -1,0 +1,94 @@
+"""LabelSelectors: what they match, whether two can match one object, and how they are written.
+
+The rules are those of Kubernetes (k8s.io/apimachinery, pkg/apis/meta/v1 and pkg/labels): an empty
+selector matches everything, and NotIn and DoesNotExist match an object without the label.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ..base.objects import mapping
+
+Selector = Mapping[str, Any]
+"""A LabelSelector as the API returns it."""
+
+IN: Final = "In"
+NOT_IN: Final = "NotIn"
+EXISTS: Final = "Exists"
+DOES_NOT_EXIST: Final = "DoesNotExist"
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """One requirement on a label.
+
+    Attributes:
+        key: the label's key.
+        operator: In, NotIn, Exists or DoesNotExist.
+        values: the values of In and NotIn.
+    """
+
+    key: str
+    operator: str
+    values: tuple[str, ...] = ()
+
+    def met_by(self, labels: Mapping[str, str]) -> bool:
+        """Whether an object with these labels meets it; an unknown operator is never met."""
+        if self.operator == IN:
+            return labels.get(self.key) in self.values
+        if self.operator == NOT_IN:
+            return labels.get(self.key) not in self.values
+        if self.operator == EXISTS:
+            return self.key in labels
+        return self.operator == DOES_NOT_EXIST and self.key not in labels
+
+    def __str__(self) -> str:
+        """As kubectl writes it."""
+        if self.operator == IN and len(self.values) == 1:
+            return f"{self.key}={self.values[0]}"
+        if self.operator in (IN, NOT_IN):
+            verb = "in" if self.operator == IN else "notin"
+            return f"{self.key} {verb} ({','.join(self.values)})"
+        return self.key if self.operator == EXISTS else f"!{self.key}"
+
+
+def requirements(selector: Selector | None) -> Iterator[Requirement]:
+    """All requirements of a selector; none if it is empty or None."""
+    for key, value in mapping(mapping(selector).get("matchLabels")).items():
+        yield Requirement(key, IN, (str(value),))
+    for each in mapping(selector).get("matchExpressions") or ():
+        values = tuple(map(str, each.get("values") or ()))
+        yield Requirement(str(each.get("key")), str(each.get("operator")), values)
+
+
+def matches(selector: Selector | None, labels: Mapping[str, str]) -> bool:
+    """Whether an object with `labels` meets all requirements."""
+    return all(each.met_by(labels) for each in requirements(selector))
+
+
+def written(selector: Selector | None) -> str:
+    """The selector as kubectl writes it; empty if it matches everything."""
+    return ",".join(str(each) for each in requirements(selector))
+
+
+def can_both_match(one: Selector | None, other: Selector | None) -> bool:
+    """Whether labels exist that both selectors match."""
+    by_key: dict[str, list[Requirement]] = {}
+    for each in (*requirements(one), *requirements(other)):
+        by_key.setdefault(each.key, []).append(each)
+    return all(_satisfiable(each) for each in by_key.values())
+
+
+def _satisfiable(found: list[Requirement]) -> bool:
+    """Whether a label of one key can meet all of these requirements."""
+    allowed = [set(each.values) for each in found if each.operator == IN]
+    operators = {each.operator for each in found}
+    if DOES_NOT_EXIST in operators:
+        return not allowed and EXISTS not in operators
+    if not allowed:
+        return True  # there are more values than NotIn can list
+    refused = {value for each in found if each.operator == NOT_IN for value in each.values}
+    return bool(set.intersection(*allowed) - refused)

@@ -1,0 +1,500 @@
+"""`spec.assign` with a real API server, both ways: its policy, and the operator's webhook.
+
+The operator has the rights that deploy/ grants. Pods are created as a dry run, which asks policies
+and webhooks like any other request.
+"""
+
+from __future__ import annotations
+
+import copy
+import random
+import socket
+import ssl
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar
+
+import pytest
+
+from cluster import releases
+from cluster.api import Api, ApiError
+from cluster.console import run
+from kube_scheduler_operator.base import names
+from kube_scheduler_operator.secondary.assignment import chosen
+
+from .conftest import REPOSITORY
+from .harness import NAMESPACE
+from .played_cluster import CORE, GROUP, brought_up
+from .test_managed import KIND, NAME, World
+
+ADMISSION = "/apis/admissionregistration.k8s.io/v1"
+WEBHOOK = f"{ADMISSION}/mutatingwebhookconfigurations/{names.ASSIGNMENT}"
+POLICY = f"{ADMISSION}/mutatingadmissionpolicies/{names.ASSIGNMENT}"
+SERVICE = f"{CORE}/services/{names.WEBHOOK}"
+SECRET = f"{CORE}/secrets/{names.WEBHOOK}"
+EVENTS = "/api/v1/namespaces/default/events"
+ACCOUNT = f"system:serviceaccount:{NAMESPACE}:kube-scheduler-operator"
+DEFAULT = "default-scheduler"
+POLICIES_SINCE = 36
+"""The minor version of the first API server that serves MutatingAdmissionPolicy v1."""
+BATCH = {"namespaceSelector": {"matchLabels": {"team": "batch"}}}
+NEVER = {names.ASSIGN_LABEL: "never"}
+SPEC: dict[str, Any] = {"containers": [{"name": "c", "image": "example.com/c:1"}]}
+TEAM, OTHER, OUT = "team-batch", "team-web", "team-out"
+
+# The tests of one way share one cluster and must run in one process, in order.
+pytestmark = pytest.mark.timeout(600, func_only=True)
+
+
+class AssigningWorld(World):
+    """Namespaces of two teams; nothing applies assignments yet."""
+
+    way: ClassVar[str] = ""
+
+    def open(self) -> None:
+        super().open()
+        for name, labels in (
+            (TEAM, {"team": "batch"}), (OTHER, {"team": "web"}), (OUT, {"team": "batch", **NEVER}),
+        ):  # fmt: skip
+            self.namespace(name, labels)
+        for name, default in (("low", False), ("usual", True)):
+            body = {
+                "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass",
+                "metadata": {"name": name}, "value": 10, "globalDefault": default,
+            }  # fmt: skip
+            self.api.create("/apis/scheduling.k8s.io/v1/priorityclasses", body)
+
+    def namespace(self, name: str, labels: dict[str, str]) -> None:
+        body = {
+            "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels},
+        }  # fmt: skip
+        self.api.create("/api/v1/namespaces", body)
+        path = f"/api/v1/namespaces/{name}/serviceaccounts"
+        account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}}
+        self.api.create(path, account)
+
+    def pod(
+        self, namespace: str = TEAM, spec: dict[str, Any] | None = None, **metadata: Any
+    ) -> str:
+        """The schedulerName that a new Pod gets."""
+        body = {
+            "apiVersion": "v1", "kind": "Pod",
+            "metadata": {"generateName": "p-", **metadata}, "spec": {**SPEC, **(spec or {})},
+        }  # fmt: skip
+        made = self.api.request("POST", f"/api/v1/namespaces/{namespace}/pods?dryRun=All", body)
+        return str(made["spec"]["schedulerName"])
+
+    def assign(self, assign: dict[str, Any] | None, name: str = NAME) -> None:
+        for value in (None, assign):  # a patch alone would merge it with what is there
+            self.api.request("PATCH", f"{KIND}/{name}", {"spec": {"assign": value}})
+
+    def assigned(self, name: str = NAME) -> tuple[str, str, str]:
+        return self.condition(name, names.ASSIGNED)
+
+    def install(self) -> None:
+        """What deploy/assignment has for this way, reached on this machine."""
+        directory = REPOSITORY / "deploy" / "assignment" / self.way
+        kubectl = [
+            str(self.sandbox.state / "bin/kubectl"),
+            f"--kubeconfig={self.sandbox.kubeconfig}",
+        ]
+        run(*kubectl, "apply", "--server-side", "-k", directory)
+
+    def becomes_ready(self, pod: dict[str, Any]) -> None:
+        if pod["metadata"]["name"].startswith(self.away or "\n"):
+            return
+        super().becomes_ready(pod)
+
+    away = ""
+
+
+class PolicyWorld(AssigningWorld):
+    """An API server that serves MutatingAdmissionPolicy."""
+
+    way = "policy"
+    kubernetes = releases.PINNED[max(releases.PINNED)]
+
+
+class WebhookWorld(AssigningWorld):
+    """An API server without it, or without the policy."""
+
+    way = "webhook"
+
+    def open(self) -> None:
+        super().open()
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self.flags = (*World.flags, f"--webhook-listen=127.0.0.1:{self.port}")  # type: ignore[misc]
+
+    def install(self) -> None:
+        """Without nodes there is no address of a Service, so it names this machine instead."""
+        super().install()
+        service = self.get(SERVICE)
+        self.api.request("DELETE", SERVICE)
+        metadata = {"name": names.WEBHOOK, "labels": service["metadata"]["labels"]}
+        body = {
+            "apiVersion": "v1", "kind": "Service", "metadata": metadata,
+            "spec": {"type": "ExternalName", "externalName": "localhost"},
+        }  # fmt: skip
+        self.api.request("POST", f"{CORE}/services", body)
+        configuration = self.get(WEBHOOK)
+        configuration["webhooks"][0]["clientConfig"]["service"]["port"] = self.port
+        self.api.request("PUT", WEBHOOK, configuration)
+
+    def post(self, body: bytes, **headers: str) -> int:
+        """Send anything to the webhook; the status of its answer."""
+        context = ssl.create_default_context()
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        url = f"https://127.0.0.1:{self.port}/assign"
+        request = urllib.request.Request(url, body, headers)
+        try:
+            with urllib.request.urlopen(request, timeout=10, context=context) as response:
+                return int(response.status)
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code
+
+
+@pytest.fixture(scope="module", params=[PolicyWorld, WebhookWorld], ids=["policy", "webhook"])
+def world(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[AssigningWorld]:
+    kind: type[AssigningWorld] = request.param
+    with brought_up(kind, f"as{kind.way[0]}", tmp_path_factory.mktemp("operator")) as found:
+        found.start()
+        yield found
+
+
+def test_without_policy_and_webhook_the_status_has_the_command(world: AssigningWorld) -> None:
+    world.wait(lambda: world.exists(f"{KIND}/{NAME}"), 60)
+    world.wait(lambda: world.condition(NAME, "Available")[0] == "True", 90)
+    world.assign(BATCH)
+    world.wait(
+        lambda: world.assigned()[:2] == ("False", "NotInstalled"), 30, lambda: world.status(NAME)
+    )
+    serves = releases.minor(world.sandbox.kubernetes) >= POLICIES_SINCE
+    directory = "policy" if serves else "webhook"
+    assert f"-k deploy/assignment/{directory} " in world.assigned()[2]
+    assert world.pod() == DEFAULT
+
+
+def test_a_selected_pod_gets_the_name_and_no_other(world: AssigningWorld) -> None:
+    world.install()
+    world.wait(lambda: world.assigned()[0] == "True", 60, lambda: world.assigned())
+    world.wait(lambda: world.pod() == NAME, 60, lambda: world.get(WEBHOOK))
+    assert names.ASSIGNMENT in world.assigned()[2]
+    assert world.pod(OTHER) == DEFAULT
+    assert world.get(f"{KIND}/{NAME}")["spec"]["assign"] == BATCH, "the operator keeps it"
+
+
+@pytest.mark.parametrize(
+    ("namespace", "spec", "metadata", "expected"),
+    [
+        (TEAM, {"schedulerName": "another"}, {}, "another"),
+        (TEAM, {"schedulerName": DEFAULT}, {}, NAME),
+        (TEAM, {"nodeName": "ip-10-0-0-0"}, {}, DEFAULT),
+        (TEAM, {}, {"labels": NEVER}, DEFAULT),
+        (TEAM, {}, {"labels": {names.ASSIGN_LABEL: "yes"}}, NAME),
+        (TEAM, {}, {"labels": {names.SECONDARY_LABEL: "x"}}, DEFAULT),
+        (OUT, {}, {}, DEFAULT),
+        ("kube-system", {}, {}, DEFAULT),
+        (TEAM, {}, {"ownerReferences": [{"apiVersion": "apps/v1", "kind": "DaemonSet",
+                    "name": "d", "uid": "1"}]}, DEFAULT),
+        (TEAM, {}, {"ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet",
+                    "name": "d", "uid": "1"}]}, NAME),
+        # The same key twice: an apply would refuse it.
+        (TEAM, {"containers": [{**SPEC["containers"][0],
+                "env": [{"name": "A", "value": "1"}, {"name": "A", "value": "2"}]}]}, {}, NAME),
+    ],
+)  # fmt: skip
+def test_what_is_never_assigned(
+    world: AssigningWorld,
+    namespace: str,
+    spec: dict[str, Any],
+    metadata: dict[str, Any],
+    expected: str,
+) -> None:
+    # kube-system and the operator's namespace are selected as well, if anything could select them.
+    for name in ("kube-system", NAMESPACE):
+        world.api.request(
+            "PATCH", f"/api/v1/namespaces/{name}", {"metadata": {"labels": {"team": "batch"}}}
+        )
+    assert world.pod(namespace, spec, **metadata) == expected
+
+
+def test_pods_of_the_operators_namespace_are_never_assigned(world: AssigningWorld) -> None:
+    pods = world.listed(f"{CORE}/pods")
+    assert pods
+    assert {pod["spec"]["schedulerName"] for pod in pods} == {DEFAULT}
+
+
+def test_the_default_class_of_the_cluster_counts(world: AssigningWorld) -> None:
+    world.assign({"namespaceSelector": {}, "priorityClassNames": ["usual"]})
+    world.wait(lambda: world.pod(OTHER) == NAME, 30)
+    assert world.pod(OTHER, {"priorityClassName": "low"}) == DEFAULT
+
+
+def test_of_two_that_select_a_pod_the_one_without_selectors_is_last(
+    world: AssigningWorld,
+) -> None:
+    world.assign({})
+    world.put("second", namespace=NAMESPACE, assign=BATCH)
+    world.wait(lambda: world.assigned("second")[0] == "True", 90, lambda: world.status("second"))
+    world.wait(lambda: world.pod() == "second", 30)
+    world.wait(lambda: world.pod(OTHER) == NAME, 30)
+    world.wait(
+        lambda: '"second" can select the same Pods' in world.condition(NAME, "Warnings")[2], 30
+    )
+    world.delete("second")
+    world.wait(lambda: world.pod() == NAME, 30)
+
+
+def test_a_settled_assignment_writes_nothing(world: AssigningWorld) -> None:
+    world.assign(BATCH)
+    world.wait(lambda: world.status(NAME).get("assignment", {}).get("pods") == BATCH, 30)
+    time.sleep(3)
+    assert world.writes_within(12) == [], world.proxy.bodies
+
+
+def test_without_a_ready_scheduler_new_pods_go_to_the_default_one(world: AssigningWorld) -> None:
+    world.away = NAME
+    began = time.monotonic()
+    try:
+        for pod in world.pods(NAME):
+            world.api.request("DELETE", f"{CORE}/pods/{pod['metadata']['name']}")
+        world.wait(lambda: world.pod() == DEFAULT, 60, lambda: world.status(NAME))
+        print(f"{world.way}: withdrawn after {time.monotonic() - began:.1f} s")
+        assert world.assigned()[:2] == ("False", "NotReady")
+        world.wait(lambda: len(_withdrawn(world)) == 1, 30, lambda: _withdrawn(world))
+        path = f"/api/v1/namespaces/{TEAM}/pods"
+        body = {
+            "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "waits"},
+            "spec": {**SPEC, "schedulerName": NAME},
+        }  # fmt: skip
+        world.api.request("POST", path, body)
+        world.wait(
+            lambda: f"1 Pod waits for it ({TEAM}/waits)" in world.assigned()[2],
+            60,
+            lambda: world.assigned(),
+        )
+        assert len(_withdrawn(world)) == 1
+        world.api.request("DELETE", f"{path}/waits?gracePeriodSeconds=0")
+    finally:
+        world.away = ""
+    world.wait(lambda: world.pod() == NAME, 90, lambda: world.status(NAME))
+
+
+def _withdrawn(world: AssigningWorld) -> list[str]:
+    return [
+        event["message"]
+        for event in world.listed(f"{CORE}/events")
+        if "Assigned is False: this scheduler does not schedule" in event["message"]
+    ]
+
+
+def test_a_killed_operator_refuses_no_pod(world: AssigningWorld) -> None:
+    world.operator.kill()
+    began = time.monotonic()
+    found = [world.pod() for _ in range(20)]
+    print(f"{world.way}: {(time.monotonic() - began) / 20 * 1000:.0f} ms a Pod, operator killed")
+    assert set(found) == {NAME if world.way == "policy" else DEFAULT}
+    assert (time.monotonic() - began) / 20 < 1.5, "a Pod waits for a second at most"
+    world.start()
+    world.wait(lambda: world.pod() == NAME, 60)
+
+
+# --- the rule itself ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("world", [PolicyWorld], ids=["policy"], indirect=True, scope="module")
+def test_the_policy_decides_as_the_webhook_does(world: AssigningWorld) -> None:
+    """200 assignments, each of which is tried with a Pod that it selects or nearly does."""
+    assert world.operator.stop() == 0
+    world.operator.process = None
+    draw = random.Random(29)
+    for _ in range(200):
+        namespace_labels = {key: draw.choice("123") for key in "ab" if draw.random() < 0.6}
+        labels = {key: draw.choice("123") for key in "ab" if draw.random() < 0.6}
+        priority = draw.choice(("low", "usual"))
+        assignment = {"schedulerName": "drawn", "pods": _drawn(draw)}
+        if draw.random() < 0.5:
+            assignment["except"] = [_drawn(draw) for _ in range(draw.randint(0, 2))]
+        current = world.get(f"{KIND}/{NAME}")
+        current["status"]["assignment"] = assignment
+        world.api.request("PUT", f"{KIND}/{NAME}/status", current)
+        replaced = {"team": None, "a": None, "b": None, **namespace_labels}
+        world.api.request(
+            "PATCH", f"/api/v1/namespaces/{OTHER}", {"metadata": {"labels": replaced}}
+        )
+        seen = {
+            **namespace_labels, "kubernetes.io/metadata.name": OTHER,
+        }  # fmt: skip
+        scheduler = {"metadata": {"name": NAME}, "status": {"assignment": assignment}}
+        expected = chosen([scheduler], seen, labels, priority) or DEFAULT
+
+        def decided(
+            labels: dict[str, str] = labels, priority: str = priority, expected: str = expected
+        ) -> bool:
+            spec = {"priorityClassName": priority}
+            return world.pod(OTHER, spec, labels=labels) == expected
+
+        # The API server's own watches see the two writes a moment later.
+        deadline = time.monotonic() + 5
+        while not decided() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert decided(), (assignment, namespace_labels, labels, priority, expected)
+
+
+def _drawn(draw: random.Random) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for field in ("namespaceSelector", "podSelector"):
+        selector: dict[str, Any] = {}
+        if draw.random() < 0.4:
+            selector["matchLabels"] = {draw.choice("ab"): draw.choice("123")}
+        if draw.random() < 0.5:
+            operator = draw.choice(("In", "NotIn", "Exists", "DoesNotExist"))
+            one: dict[str, Any] = {"key": draw.choice("ab"), "operator": operator}
+            if operator in ("In", "NotIn"):
+                one["values"] = draw.sample("123", draw.randint(1, 2))
+            selector["matchExpressions"] = [one]
+        if selector:
+            found[field] = selector
+    if draw.random() < 0.3:
+        found["priorityClassNames"] = draw.choice((["low"], ["usual"], ["low", "usual"]))
+    return found
+
+
+# --- the webhook --------------------------------------------------------------------------------
+
+
+by_webhook = pytest.mark.parametrize(
+    "world", [WebhookWorld], ids=["webhook"], indirect=True, scope="module"
+)
+
+
+@pytest.fixture
+def webhook(world: WebhookWorld) -> WebhookWorld:
+    world.start()
+    return world
+
+
+@by_webhook
+def test_any_bytes_are_answered_without_harm(webhook: WebhookWorld) -> None:
+    webhook.wait(lambda: webhook.pod() == NAME, 60)
+    draw = random.Random(29)
+    bodies = [
+        b"", b"{", b"null", b"[]", b"\xff\xfe", b"{}", b'{"apiVersion":"admission.k8s.io/v1"}',
+        b"[" * 100_000, b'{"a":' * 50_000, b"1" * 100_000, draw.randbytes(100_000),
+    ]  # fmt: skip
+    assert {webhook.post(body) for body in bodies} == {400}
+    assert webhook.post(b" " * (9 * 1024 * 1024)) == 413
+    assert webhook.post(b"{}", **{"Content-Encoding": "gzip"}) == 415
+    assert webhook.pod() == NAME
+    assert webhook.operator.process is not None
+    assert webhook.operator.process.poll() is None
+
+
+@by_webhook
+def test_a_ca_bundle_of_another_client_is_replaced(webhook: WebhookWorld) -> None:
+    webhook.wait(lambda: webhook.pod() == NAME, 60)
+    configuration = webhook.get(WEBHOOK)
+    configuration["webhooks"][0]["clientConfig"].pop("caBundle")
+    webhook.api.request("PUT", WEBHOOK, configuration)
+    webhook.wait(lambda: webhook.pod() == DEFAULT, 10)
+    webhook.wait(lambda: webhook.pod() == NAME, 30)
+
+
+@by_webhook
+def test_a_lost_certificate_is_made_again(webhook: WebhookWorld) -> None:
+    before = webhook.get(SECRET)["data"]["tls.crt"]
+    webhook.api.request("PATCH", SECRET, {"data": {"tls.key": None}})
+    webhook.wait(lambda: webhook.get(SECRET)["data"].get("tls.crt") not in (None, before), 30)
+    webhook.wait(lambda: webhook.pod() == NAME, 30)
+
+
+Edit = Callable[[dict[str, Any]], Any]
+
+
+def _first(configuration: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = configuration["webhooks"][0]
+    return found
+
+
+SECRETS_RULE = {
+    "apiGroups": [""], "apiVersions": ["v1"], "operations": ["*"], "resources": ["secrets"],
+    "scope": "*",
+}  # fmt: skip
+ATTACKS: dict[str, Edit] = {
+    "refuse Pods": lambda c: _first(c).update(failurePolicy="Fail"),
+    "see Secrets": lambda c: _first(c)["rules"].append(SECRETS_RULE),
+    "see updates": lambda c: _first(c)["rules"][0].update(operations=["*"]),
+    "see Pods of kube-system": lambda c: _first(c).pop("namespaceSelector"),
+    "see opted-out Pods": lambda c: _first(c).pop("objectSelector"),
+    "see Pods of other schedulers": lambda c: _first(c).pop("matchConditions"),
+    "weaken a condition": lambda c: _first(c)["matchConditions"][0].update(expression="true"),
+    "another address": lambda c: _first(c).update(clientConfig={"url": "https://evil.example"}),
+    "another Service": lambda c: _first(c)["clientConfig"]["service"].update(name="another"),
+    "another path": lambda c: _first(c)["clientConfig"]["service"].update(path="/another"),
+    "slow requests": lambda c: _first(c).update(timeoutSeconds=30),
+    "side effects": lambda c: _first(c).update(sideEffects="NoneOnDryRun"),
+    "reinvocation": lambda c: _first(c).update(reinvocationPolicy="Never"),
+    "match policy": lambda c: _first(c).update(matchPolicy="Exact"),
+    "a second webhook": lambda c: c["webhooks"].append({**_first(c), "name": "a.second.one"}),
+    "no webhook": lambda c: c.update(webhooks=[]),
+    "a label": lambda c: c["metadata"].setdefault("labels", {}).update(a="b"),
+    "an annotation": lambda c: c["metadata"].setdefault("annotations", {}).update(a="b"),
+    "a finalizer": lambda c: c["metadata"].update(finalizers=["example.com/x"]),
+    "an owner": lambda c: c["metadata"].update(
+        ownerReferences=[{"apiVersion": "v1", "kind": "Namespace", "name": "x", "uid": "1"}]
+    ),
+}
+
+
+@by_webhook
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_the_operator_can_write_nothing_but_the_ca_bundle(
+    webhook: WebhookWorld, attack: str
+) -> None:
+    operator = Api(webhook.sandbox, ACCOUNT, ("system:authenticated",))
+    changed = copy.deepcopy(webhook.get(WEBHOOK))
+    ATTACKS[attack](changed)
+    with pytest.raises(ApiError, match=r"may only change clientConfig\.caBundle"):
+        operator.request("PUT", f"{WEBHOOK}?dryRun=All", changed)
+
+
+@by_webhook
+def test_the_operator_can_neither_make_nor_delete_a_webhook(webhook: WebhookWorld) -> None:
+    operator = Api(webhook.sandbox, ACCOUNT, ("system:authenticated",))
+    own = webhook.get(WEBHOOK)
+    own["webhooks"][0]["clientConfig"]["caBundle"] = ""
+    operator.request("PUT", f"{WEBHOOK}?dryRun=All", own)  # what it may do
+    body = {**own, "metadata": {"name": "another"}}
+    path = WEBHOOK.rpartition("/")[0]
+    for method, where, what in (
+        ("POST", path, body), ("PUT", f"{path}/another", body), ("DELETE", WEBHOOK, None),
+        ("GET", f"{path}/another", None), ("GET", path, None),
+    ):  # fmt: skip
+        with pytest.raises(ApiError, match="forbidden"):
+            operator.request(method, where, what)
+
+
+def test_the_operator_can_write_no_policy(world: AssigningWorld) -> None:
+    operator = Api(world.sandbox, ACCOUNT, ("system:authenticated",))
+    for kind in (
+        "mutatingadmissionpolicies", "mutatingadmissionpolicybindings",
+        "validatingadmissionpolicies", "validatingadmissionpolicybindings",
+    ):  # fmt: skip
+        path = f"{ADMISSION}/{kind}"
+        for method, where in (("POST", path), ("DELETE", f"{path}/{names.ASSIGNMENT}")):
+            with pytest.raises(ApiError, match="forbidden"):
+                operator.request(method, where, {"metadata": {"name": "x"}})
+
+
+def test_who_may_write_other_kinds_only_assigns_nothing(world: AssigningWorld) -> None:
+    user = Api(world.sandbox, "someone", ("system:authenticated",))
+    for path in (f"{KIND}/{NAME}", f"{KIND}/{NAME}/status", f"{GROUP}/secondaryschedulers/x"):
+        with pytest.raises(ApiError, match="forbidden"):
+            user.request("PATCH", path, {"spec": {"assign": {}}})
