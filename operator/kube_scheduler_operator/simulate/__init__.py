@@ -1,0 +1,8 @@
+"""Placements by the real kube-scheduler, over a copy of a cluster in memory.
+
+A world is what kube-scheduler reads of a cluster, without the rest. The simulated API server serves
+it on loopback to a kube-scheduler process, the very program that decides in the cluster, with the
+cluster's own configuration. Nothing is written anywhere else.
+
+May import: programs and below. May be imported by: model and above.
+"""

@@ -1,0 +1,359 @@
+"""A small Kubernetes API server on loopback, for one kube-scheduler and the world in a store.
+
+It serves what kube-scheduler requests: lists, watch-lists and watches with bookmarks, bindings,
+patches of statuses, events, and writes of claims and volumes. Nothing is checked or defaulted,
+because kube-scheduler is the only client.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+import orjson
+from aiohttp import web
+
+from ..kube.resource import Resource
+from .controllers import Controllers
+from .kinds import CLAIMS, KINDS, PODS, VOLUMES, Object
+from .store import WorldStore, event_line, merged
+from .world import Key
+
+_JSON: Final = "application/json"
+_CHUNK: Final = 256 * 1024
+"""Bytes of a response that are sent at once."""
+_BOOKMARK_SECONDS: Final = 20.0
+_LARGEST_BODY: Final = 64 * 2**20
+
+_BY_PATH: Final = {
+    (resource.group, resource.version, resource.plural): resource for resource in KINDS
+}
+_UNUSED_KINDS: Final = {
+    "podgroups": "PodGroup",
+    "workloads": "Workload",
+    "compositepodgroups": "CompositePodGroup",
+    "devicetaintrules": "DeviceTaintRule",
+    "resourcepoolstatusrequests": "ResourcePoolStatusRequest",
+}
+"""Kinds that some versions of kube-scheduler watch and that no world has: plural -> kind."""
+
+Filter = Callable[[bytes], bytes]
+"""Responds to a filter call of kube-scheduler: ExtenderArgs in, ExtenderFilterResult out."""
+
+
+class DecisionListener(Protocol):
+    """Gets kube-scheduler's decisions as they are written."""
+
+    def bound(self, pod: Object, node: str) -> str | None:
+        """A pod is being bound; an error message refuses it."""
+
+    def unschedulable(self, pod: Object) -> None:
+        """The status of a pod without a node was written."""
+
+    def deleted(self, pod: Object) -> None:
+        """A pod was deleted, which is how preemption ends."""
+
+    def event(self, event: Object) -> None:
+        """An Event was written."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """What a path names: a collection, an object or a subresource of it."""
+
+    resource: Resource
+    namespace: str
+    name: str
+    subresource: str
+
+    @property
+    def key(self) -> Key:
+        return (self.namespace, self.name)
+
+
+class WorldServer:
+    """Serves a store.
+
+    Attributes:
+        url: where it listens. Its path is a secret: client-go sends no credentials without TLS.
+        unknown: kinds that were read and that no world has, by name.
+        watched: kinds of which a watch has sent all objects, by name.
+        requests: number of requests.
+    """
+
+    def __init__(self, store: WorldStore, listener: DecisionListener) -> None:
+        self.url = ""
+        self._secret = secrets.token_urlsafe(32)
+        self.unknown: set[str] = set()
+        self.requests = 0
+        self.watched: set[str] = set()
+        self._store = store
+        self._controllers = Controllers(store)
+        self._listener = listener
+        self._extenders: dict[str, Filter] = {}
+        self._closing = asyncio.Event()
+
+    def add_extender(self, name: str, extender: Filter) -> str:
+        """Serve an extender in process; returns its urlPrefix."""
+        self._extenders[name] = extender
+        return f"{self.url}/extenders/{name}"
+
+    async def start(self) -> None:
+        """Listen on a free port of 127.0.0.1."""
+        app = web.Application(client_max_size=_LARGEST_BODY)
+        app.router.add_post(f"/{self._secret}/extenders/{{name}}/filter", self._extend)
+        app.router.add_route("*", f"/{self._secret}/{{path:.*}}", self._handle)
+        self._runner = web.AppRunner(
+            app, access_log=None, shutdown_timeout=0.2, handle_signals=False
+        )
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, "127.0.0.1", 0)
+        await site.start()
+        host, port = self._runner.addresses[0][:2]
+        self.url = f"http://{host}:{port}/{self._secret}"
+
+    async def stop(self) -> None:
+        """End all watches and stop listening."""
+        self._closing.set()
+        await self._runner.cleanup()
+
+    async def _extend(self, request: web.Request) -> web.Response:
+        extender = self._extenders.get(request.match_info["name"])
+        if extender is None:
+            raise web.HTTPNotFound
+        return web.Response(body=extender(await request.read()), content_type=_JSON)
+
+    async def _handle(self, request: web.Request) -> web.StreamResponse:
+        self.requests += 1
+        parts = request.match_info["path"].strip("/").split("/")
+        if discovery := self._discovery(parts):
+            return _response(discovery)
+        target = self._target(parts)
+        if target is None:
+            return _failure(404, "NotFound", "this path is not served")
+        if request.method == "GET":
+            return await self._read(request, target)
+        body = await request.read()
+        obj = orjson.loads(body) if body else {}
+        return self._write(request.method, target, obj)
+
+    def _discovery(self, parts: list[str]) -> Object | None:
+        if parts == ["version"]:
+            return {"major": "1", "minor": "35", "gitVersion": "v1.35.0"}
+        if len(parts) > (2 if parts[0] == "api" else 3) or parts[0] not in ("api", "apis"):
+            return None
+        if (parts[0] == "apis" and len(parts) == 3) or parts == ["api", "v1"]:
+            group_version = "/".join(parts[1:])
+            resources = [
+                _described(resource) for resource in KINDS if resource.api_version == group_version
+            ]
+            if group_version == "events.k8s.io/v1":
+                resources = [
+                    {"name": "events", "kind": "Event", "namespaced": True, "verbs": ["create"]}
+                ]
+            return {
+                "kind": "APIResourceList",
+                "apiVersion": "v1",
+                "groupVersion": group_version,
+                "resources": resources,
+            }
+        if parts == ["api"]:
+            return {"kind": "APIVersions", "versions": ["v1"]}
+        groups = sorted({(each.group, each.version) for each in KINDS if each.group})
+        return {
+            "kind": "APIGroupList",
+            "apiVersion": "v1",
+            "groups": [
+                {
+                    "name": group,
+                    "versions": [{"groupVersion": f"{group}/{version}", "version": version}],
+                    "preferredVersion": {"groupVersion": f"{group}/{version}", "version": version},
+                }
+                for group, version in [*groups, ("events.k8s.io", "v1")]
+            ],
+        }
+
+    def _target(self, parts: list[str]) -> _Target | None:
+        if parts[0] == "api" and len(parts) > 2:
+            group, version, rest = "", parts[1], parts[2:]
+        elif parts[0] == "apis" and len(parts) > 3:
+            group, version, rest = parts[1], parts[2], parts[3:]
+        else:
+            return None
+        namespace = ""
+        if rest[0] == "namespaces" and len(rest) > 2:
+            namespace, rest = rest[1], rest[2:]
+        plural, name, subresource = (*rest, "", "")[:3]
+        known = _BY_PATH.get((group, version, plural))
+        if known is None:
+            kind = _UNUSED_KINDS.get(plural, "")
+            known = Resource(group, version, plural, kind, namespaced=bool(namespace))
+        return _Target(known, namespace, name, subresource)
+
+    async def _read(self, request: web.Request, target: _Target) -> web.StreamResponse:
+        if target.name:
+            obj = self._store.get(target.resource, target.key)
+            if obj is None:
+                return _failure(404, "NotFound", f"{target.resource.plural} is not in the world")
+            return _response(obj)
+        query, resource = request.query, target.resource
+        if resource not in KINDS:
+            self.unknown.add(resource.name)
+        if query.get("watch") in ("true", "1"):
+            if query.get("sendInitialEvents") == "true" and not resource.kind:
+                # Without the name of the kind there is no bookmark; client-go lists instead.
+                return _failure(422, "Invalid", "sendInitialEvents is not supported")
+            return await self._watch(request, resource)
+        head = b'"metadata":{"resourceVersion":"%d"},"items":[' % self._store.version
+        if resource.kind:
+            kind = f'"kind":"{resource.kind}List","apiVersion":"{resource.api_version}",'
+            head = kind.encode() + head
+        items = b",".join(self._store.contents(resource))
+        return web.Response(body=b"{%b%b]}" % (head, items), content_type=_JSON)
+
+    async def _watch(self, request: web.Request, resource: Resource) -> web.StreamResponse:
+        initial = request.query.get("sendInitialEvents") == "true"
+        response = web.StreamResponse(headers={"Content-Type": _JSON})
+        response.enable_chunked_encoding()
+        await response.prepare(request)
+        pending: list[bytes] = []
+        wake = asyncio.Event()
+
+        def take(event: bytes) -> None:
+            pending.append(event)
+            wake.set()
+
+        since = None if initial else int(request.query.get("resourceVersion") or 0)
+        contents = self._store.contents(resource) if initial else []
+        version = self._store.version
+        self._store.watch(resource, since, take)
+        closing = asyncio.ensure_future(self._closing.wait())
+        try:
+            await self._send_all(response, contents)
+            if initial:
+                await response.write(_bookmark(resource, version, end_of_list=True))
+            self.watched.add(resource.name)
+            while not self._closing.is_set():
+                if pending:
+                    batch = b"".join(pending)
+                    pending.clear()
+                    wake.clear()
+                    await response.write(batch)
+                    continue
+                waiting = asyncio.ensure_future(wake.wait())
+                done, _ = await asyncio.wait(
+                    (waiting, closing),
+                    timeout=_BOOKMARK_SECONDS,
+                    return_when=asyncio.FIRST_COMPLETED,
+                )
+                waiting.cancel()
+                if not done and resource.kind:
+                    await response.write(_bookmark(resource, self._store.version))
+        except (ConnectionError, asyncio.CancelledError):
+            pass  # kube-scheduler has closed it, or ends
+        finally:
+            closing.cancel()
+            self._store.unwatch(resource, take)
+        return response
+
+    async def _send_all(self, response: web.StreamResponse, contents: list[bytes]) -> None:
+        batch: list[bytes] = []
+        size = 0
+        for content in contents:
+            line = event_line("ADDED", content)
+            batch.append(line)
+            size += len(line)
+            if size > _CHUNK:
+                await response.write(b"".join(batch))
+                batch, size = [], 0
+        if batch:
+            await response.write(b"".join(batch))
+
+    def _write(self, method: str, target: _Target, obj: Object) -> web.Response:
+        resource = target.resource
+        if resource.plural == "events":
+            self._listener.event(obj)
+            return _response(obj, 201)
+        if method == "POST":
+            return self._post(target, obj)
+        known = self._store.get(resource, target.key)
+        if known is None:
+            return _failure(404, "NotFound", f"{resource.plural} {target.name!r} not found")
+        if method == "DELETE":
+            gone = self._store.delete(resource, target.key)
+            if resource == PODS and gone is not None:
+                self._controllers.pod_deleted(gone)
+                self._listener.deleted(gone)
+            return _response(gone or {})
+        if method == "PATCH":
+            changed = merged(known, obj)
+        elif target.subresource == "status":
+            changed = {**known, "status": obj.get("status") or {}}
+        else:
+            changed = {**obj, "status": known["status"]} if "status" in known else obj
+        sent = (obj.get("metadata") or {}).get("resourceVersion")
+        if sent and sent != known["metadata"]["resourceVersion"]:
+            return _failure(409, "Conflict", "the object has been modified")
+        stored = self._store.put(resource, changed)
+        if resource == PODS and target.subresource == "status":
+            self._listener.unschedulable(stored)
+        elif resource == CLAIMS:
+            self._controllers.claim_changed(stored)
+        elif resource == VOLUMES:
+            self._controllers.volume_changed(stored)
+        return _response(self._store.get(resource, target.key) or stored)
+
+    def _post(self, target: _Target, obj: Object) -> web.Response:
+        resource = target.resource
+        if resource != PODS or target.subresource != "binding":
+            obj.setdefault("metadata", {}).setdefault("namespace", target.namespace)
+            return _response(self._store.put(resource, obj), 201)
+        pod = self._store.get(PODS, target.key)
+        if pod is None:
+            return _failure(404, "NotFound", f'pods "{target.name}" not found')
+        node = (obj.get("target") or {}).get("name", "")
+        if refused := self._listener.bound(pod, node):
+            return _failure(409, "Conflict", refused)
+        pod["spec"]["nodeName"] = node
+        pod["status"] = merged(
+            pod["status"], {"conditions": [{"type": "PodScheduled", "status": "True"}]}
+        )
+        pod["status"].pop("nominatedNodeName", None)
+        self._store.put(PODS, pod)
+        return _response({"kind": "Status", "apiVersion": "v1", "status": "Success"}, 201)
+
+
+def _described(resource: Resource) -> Object:
+    return {
+        "name": resource.plural,
+        "kind": resource.kind,
+        "namespaced": resource.namespaced,
+        "verbs": ["get", "list", "watch", "update", "patch"],
+    }
+
+
+def _bookmark(resource: Resource, version: int, *, end_of_list: bool = False) -> bytes:
+    metadata: Object = {"resourceVersion": str(version), "creationTimestamp": None}
+    if end_of_list:
+        metadata["annotations"] = {"k8s.io/initial-events-end": "true"}
+    obj = {"kind": resource.kind, "apiVersion": resource.api_version, "metadata": metadata}
+    return event_line("BOOKMARK", orjson.dumps(obj))
+
+
+def _response(obj: Mapping[str, Any], status: int = 200) -> web.Response:
+    return web.Response(body=orjson.dumps(obj), status=status, content_type=_JSON)
+
+
+def _failure(code: int, reason: str, message: str) -> web.Response:
+    status = {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "status": "Failure",
+        "code": code,
+        "reason": reason,
+        "message": message,
+    }
+    return _response(status, code)

@@ -1,0 +1,66 @@
+"""The configuration of a simulated kube-scheduler: the cluster's own, without its surroundings."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+API_VERSION: Final = "kubescheduler.config.k8s.io/v1"
+KIND: Final = "KubeSchedulerConfiguration"
+DEFAULT_SCHEDULER: Final = "default-scheduler"
+_KEPT: Final = ("profiles", "extenders", "parallelism", "percentageOfNodesToScore")
+"""Fields that decide placements; back-offs only decide when, and the rest is about the process."""
+SPY: Final = "spy"
+
+
+def default_configuration() -> dict[str, Any]:
+    """A configuration that sets nothing."""
+    return {"apiVersion": API_VERSION, "kind": KIND}
+
+
+def profiles_of(config: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The profiles of a configuration, with the names that they get by default."""
+    profiles: list[dict[str, Any]] = [dict(each) for each in config.get("profiles") or [{}]]
+    for profile in profiles:
+        profile.setdefault("schedulerName", DEFAULT_SCHEDULER)
+    return profiles
+
+
+def simulated(
+    config: Mapping[str, Any],
+    profiles: Sequence[Mapping[str, Any]] = (),
+    extenders: Iterable[Mapping[str, Any]] = (),
+) -> dict[str, Any]:
+    """The configuration to run.
+
+    Args:
+        config: the cluster's own; its extenders are replaced by `extenders`.
+        profiles: further profiles.
+        extenders: the extenders that take part, served in process.
+    """
+    kept = {field: copy.deepcopy(config[field]) for field in _KEPT if field in config}
+    result = {**default_configuration(), **kept}
+    result["profiles"] = [*profiles_of(config), *profiles]
+    chosen = list(extenders)
+    result.pop("extenders", None)
+    if chosen:
+        result["extenders"] = chosen
+    return {
+        **result,
+        "leaderElection": {"leaderElect": False},
+        "enableProfiling": False,
+        "enableContentionProfiling": False,
+        "podInitialBackoffSeconds": 1,
+        "podMaxBackoffSeconds": 1,
+    }
+
+
+def spying_extender(url: str) -> dict[str, Any]:
+    """An extender that sees the nodes that all filters accept."""
+    return {
+        "urlPrefix": url,
+        "filterVerb": "filter",
+        "nodeCacheCapable": True,
+        "httpTimeout": "60s",
+    }

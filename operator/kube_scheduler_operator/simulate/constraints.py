@@ -1,0 +1,348 @@
+"""The constraints of a pod, each of which can be removed from it.
+
+A constraint is the smallest part that a user can change: the request of one resource, one entry of
+the nodeSelector, one affinity term, one volume. Removing it and trying the pod again shows whether
+it is what keeps the pod from a node.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ..policies.pods import Demand
+from .kinds import NODES, Object
+from .world import World
+
+FAMILIES: Final[Mapping[str, tuple[str, ...]]] = {
+    "requests": ("NodeResourcesFit",),
+    "node affinity": ("NodeAffinity",),
+    "cordon": ("NodeUnschedulable",),
+    "taints": ("TaintToleration",),
+    "ports": ("NodePorts",),
+    "pod affinity": ("InterPodAffinity",),
+    "spread": ("PodTopologySpread",),
+    "volumes": ("VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "VolumeZone"),
+    "devices": ("DynamicResources",),
+}
+"""The filter plugins that look at one kind of constraint."""
+FAMILY_OF: Final = {plugin: family for family, names in FAMILIES.items() for plugin in names}
+
+UNSCHEDULABLE_TAINT: Final = "node.kubernetes.io/unschedulable"
+_BLOCKING: Final = ("NoSchedule", "NoExecute")
+_MOST_TAINTS: Final = 20
+"""Taints that are tried one by one; clusters rarely have more than five."""
+
+Remove = Callable[[Object], None]
+"""Changes a pod in place."""
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """A constraint of a pod.
+
+    Attributes:
+        family: the key of FAMILIES.
+        text: what it demands, for "nodes fail because …".
+        fix: what to do to remove it, in the imperative.
+        remove: removes it from a pod.
+        resource: of a request, the name of the resource.
+    """
+
+    family: str
+    text: str
+    fix: str
+    remove: Remove
+    resource: str = ""
+
+
+def constraints_of(pod: Mapping[str, Any], world: World) -> list[Constraint]:
+    """All constraints of a pod, in the order in which kube-scheduler's filters run."""
+    spec = pod["spec"]
+    return [
+        Constraint(
+            "cordon",
+            "the node is cordoned (spec.unschedulable)",
+            "uncordon the node",
+            _tolerate({"key": UNSCHEDULABLE_TAINT, "operator": "Exists"}),
+        ),
+        *_taints(world),
+        *_selectors(spec),
+        *_ports(spec),
+        *_requests(spec),
+        *_volumes(spec),
+        *_devices(spec),
+        *_spread(spec),
+        *_pod_affinity(spec),
+    ]
+
+
+def without(pod: Object, constraints: Iterable[Constraint]) -> Object:
+    """A copy of the pod without these constraints."""
+    changed = copy.deepcopy(pod)
+    for constraint in constraints:
+        constraint.remove(changed)
+    return changed
+
+
+# --- nodes ----------------------------------------------------------------------------------------
+
+
+def _tolerate(toleration: Object) -> Remove:
+    def remove(pod: Object) -> None:
+        pod["spec"].setdefault("tolerations", []).append(toleration)
+
+    return remove
+
+
+def _taints(world: World) -> Iterator[Constraint]:
+    found: dict[tuple[str, str, str], int] = {}
+    for node in world.all(NODES):
+        for taint in node["spec"].get("taints") or ():
+            if taint.get("effect") in _BLOCKING and taint.get("key") != UNSCHEDULABLE_TAINT:
+                key = (taint["key"], taint.get("value") or "", taint["effect"])
+                found[key] = found.get(key, 0) + 1
+    often = sorted(found, key=lambda key: (-found[key], key))[:_MOST_TAINTS]
+    for name, value, effect in often:
+        taint = f"{name}={value}:{effect}" if value else f"{name}:{effect}"
+        toleration = {"key": name, "operator": "Equal", "value": value, "effect": effect}
+        yield Constraint(
+            "taints",
+            f"the node has the taint {taint}, which the pod does not tolerate",
+            f"tolerate {taint}",
+            _tolerate(toleration),
+        )
+
+
+def _selectors(spec: Mapping[str, Any]) -> Iterator[Constraint]:
+    for key, value in (spec.get("nodeSelector") or {}).items():
+
+        def remove(pod: Object, key: str = key) -> None:
+            del pod["spec"]["nodeSelector"][key]
+
+        yield Constraint(
+            "node affinity",
+            f"the pod's nodeSelector demands the label {key}={value}",
+            f"remove {key}={value} from the nodeSelector",
+            remove,
+        )
+    required = _required(spec, "nodeAffinity")
+    terms = (required or {}).get("nodeSelectorTerms") or []
+    if len(terms) == 1:
+        for field in ("matchExpressions", "matchFields"):
+            expressions = terms[0].get(field) or []
+            for expression in expressions:
+                what = _expression(expression)
+
+                def without_expression(
+                    pod: Object, field: str = field, wanted: Object = expression
+                ) -> None:
+                    (term,) = _required(pod["spec"], "nodeAffinity")["nodeSelectorTerms"]
+                    term[field] = [each for each in term[field] if each != wanted]
+                    if not any(term.get(each) for each in ("matchExpressions", "matchFields")):
+                        pod["spec"]["affinity"]["nodeAffinity"].pop(_REQUIRED)
+
+                yield Constraint(
+                    "node affinity",
+                    f"the pod's node affinity demands {what}",
+                    f"remove {what} from the node affinity",
+                    without_expression,
+                )
+    elif terms:
+
+        def without_terms(pod: Object) -> None:
+            pod["spec"]["affinity"]["nodeAffinity"].pop(_REQUIRED)
+
+        texts = " or ".join(
+            " and ".join(
+                _expression(each)
+                for field in ("matchExpressions", "matchFields")
+                for each in term.get(field) or ()
+            )
+            for term in terms
+        )
+        yield Constraint(
+            "node affinity",
+            f"the pod's node affinity demands {texts}",
+            "remove the required node affinity",
+            without_terms,
+        )
+
+
+_REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+def _required(spec: Mapping[str, Any], kind: str) -> Any:
+    return ((spec.get("affinity") or {}).get(kind) or {}).get(_REQUIRED)
+
+
+def _expression(expression: Mapping[str, Any]) -> str:
+    key, operator = expression.get("key", ""), expression.get("operator", "")
+    values = ", ".join(map(str, expression.get("values") or ()))
+    words = {"In": "in", "NotIn": "not in", "Gt": "greater than", "Lt": "less than"}
+    if operator == "Exists":
+        return f"the label {key}"
+    if operator == "DoesNotExist":
+        return f"no label {key}"
+    return f"{key} {words.get(operator, operator)} {values}"
+
+
+def _containers(spec: Mapping[str, Any]) -> Iterator[Object]:
+    for field in ("initContainers", "containers"):
+        yield from spec.get(field) or ()
+
+
+def _ports(spec: Mapping[str, Any]) -> Iterator[Constraint]:
+    seen: set[tuple[Any, str]] = set()
+    for container in _containers(spec):
+        for port in container.get("ports") or ():
+            number, protocol = port.get("hostPort"), port.get("protocol") or "TCP"
+            if not number or (number, protocol) in seen:
+                continue
+            seen.add((number, protocol))
+
+            def remove(pod: Object, number: Any = number, protocol: str = protocol) -> None:
+                for each in _containers(pod["spec"]):
+                    each["ports"] = [
+                        one
+                        for one in each.get("ports") or ()
+                        if (one.get("hostPort"), one.get("protocol") or "TCP") != (number, protocol)
+                    ]
+
+            yield Constraint(
+                "ports",
+                f"another pod on the node uses the host port {number}/{protocol}",
+                f"remove the hostPort {number}/{protocol}",
+                remove,
+            )
+
+
+def remove_request(pod: Object, resource: str) -> None:
+    """Remove the requests and limits of one resource from all containers."""
+    spec = pod["spec"]
+    for holder in (*_containers(spec), spec):
+        for field in ("requests", "limits"):
+            ((holder.get("resources") or {}).get(field) or {}).pop(resource, None)
+    (spec.get("overhead") or {}).pop(resource, None)
+
+
+def _requests(spec: Mapping[str, Any]) -> Iterator[Constraint]:
+    for resource, amount in Demand(spec).requests.items():
+        if not amount:
+            continue
+
+        def remove(pod: Object, resource: str = resource) -> None:
+            remove_request(pod, resource)
+
+        yield Constraint(
+            "requests",
+            f"less than {quantity_text(resource, amount)} of {resource} is free",
+            f"request less {resource}",
+            remove,
+            resource,
+        )
+
+
+def quantity_text(resource: str, amount: float) -> str:
+    """An amount of `Demand` as users write it: 1500m, 2, 4Gi."""
+    if resource == "cpu":
+        return f"{amount / 1000:g}" if amount % 1000 == 0 else f"{amount:.0f}m"
+    if resource in ("memory", "ephemeral-storage") or resource.startswith("hugepages-"):
+        for power, unit in ((4, "Ti"), (3, "Gi"), (2, "Mi"), (1, "Ki")):
+            if amount >= 1024**power and amount % 1024**power == 0:
+                return f"{amount / 1024**power:.0f}{unit}"
+    return f"{amount:.0f}"
+
+
+def _volumes(spec: Mapping[str, Any]) -> Iterator[Constraint]:
+    for volume in spec.get("volumes") or ():
+        name = volume.get("name")
+        source = next(key for key in volume if key != "name")
+        content = volume[source] or {}
+        claim = content.get("claimName") or content.get("driver") or source
+
+        def remove(pod: Object, name: Any = name) -> None:
+            volumes = pod["spec"].get("volumes") or ()
+            pod["spec"]["volumes"] = [each for each in volumes if each.get("name") != name]
+
+        yield Constraint(
+            "volumes",
+            f"the volume {name} ({claim}) cannot be used there",
+            f"remove the volume {name} ({claim})",
+            remove,
+        )
+
+
+def _devices(spec: Mapping[str, Any]) -> Iterator[Constraint]:
+    for claim in spec.get("resourceClaims") or ():
+        name = claim["name"]
+
+        def remove(pod: Object, name: str = name) -> None:
+            changed = pod["spec"]
+            claims = [each for each in changed["resourceClaims"] if each["name"] != name]
+            changed["resourceClaims"] = claims
+            for container in _containers(changed):
+                used = (container.get("resources") or {}).get("claims")
+                if used:
+                    kept = [each for each in used if each.get("name") != name]
+                    container["resources"]["claims"] = kept
+
+        yield Constraint(
+            "devices",
+            f"the devices of the resource claim {name} are not available",
+            f"remove the resource claim {name}",
+            remove,
+        )
+
+
+# --- other pods -----------------------------------------------------------------------------------
+
+
+def _spread(spec: Mapping[str, Any]) -> Iterator[Constraint]:
+    for rule in spec.get("topologySpreadConstraints") or ():
+        if rule.get("whenUnsatisfiable") != "DoNotSchedule":
+            continue
+
+        def remove(pod: Object, rule: Object = rule) -> None:
+            rules = pod["spec"]["topologySpreadConstraints"]
+            pod["spec"]["topologySpreadConstraints"] = [each for each in rules if each != rule]
+
+        key, skew = rule.get("topologyKey"), rule.get("maxSkew")
+        yield Constraint(
+            "spread",
+            f"pods would differ by more than {skew} between values of {key} "
+            "(topologySpreadConstraints), or the node has no such label",
+            f"use ScheduleAnyway for the spread over {key}",
+            remove,
+        )
+
+
+def _pod_affinity(spec: Mapping[str, Any]) -> Iterator[Constraint]:
+    words = {
+        "podAffinity": ("no pod {selector} runs in the node's {key}", "pod affinity"),
+        "podAntiAffinity": ("a pod {selector} runs in the node's {key}", "pod anti-affinity"),
+    }
+    for kind, (text, what) in words.items():
+        for term in _required(spec, kind) or ():
+
+            def remove(pod: Object, kind: str = kind, term: Object = term) -> None:
+                holder = pod["spec"]["affinity"][kind]
+                holder[_REQUIRED] = [each for each in holder[_REQUIRED] if each != term]
+
+            selector = _selector(term.get("labelSelector") or {})
+            key = term.get("topologyKey", "")
+            described = text.format(selector=f"with {selector}", key=key)
+            yield Constraint(
+                "pod affinity",
+                f"{described} ({what})",
+                f"remove the {what} to pods with {selector} per {key}",
+                remove,
+            )
+
+
+def _selector(selector: Mapping[str, Any]) -> str:
+    labels = [f"{key}={value}" for key, value in (selector.get("matchLabels") or {}).items()]
+    labels += [_expression(each) for each in selector.get("matchExpressions") or ()]
+    return " and ".join(labels) or "any labels"

@@ -1,0 +1,182 @@
+"""Plays the controllers that kube-scheduler waits for: of volumes and of resource claims."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from .kinds import (
+    CLAIM_TEMPLATES,
+    CLAIMS,
+    CSI_NODES,
+    NODES,
+    PODS,
+    RESOURCE_CLAIMS,
+    STORAGE_CLASSES,
+    VOLUMES,
+    Object,
+)
+from .store import WorldStore
+
+SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
+_BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
+_NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
+_HOSTNAME: Final = "kubernetes.io/hostname"
+
+
+class Controllers:
+    """The persistent volume controller, a provisioner, and the controller of resource claims."""
+
+    def __init__(self, store: WorldStore) -> None:
+        self._store = store
+
+    def claim_changed(self, claim: Object) -> None:
+        """Provision the volume of a claim for which kube-scheduler has selected a node."""
+        node = (claim["metadata"].get("annotations") or {}).get(SELECTED_NODE)
+        if not node or claim["spec"].get("volumeName"):
+            return
+        found = self._store.get(STORAGE_CLASSES, ("", claim["spec"].get("storageClassName") or ""))
+        if found is None or found.get("provisioner") in (None, "", _NO_PROVISIONER):
+            return
+        spec = claim["spec"]
+        volume: Object = {
+            "apiVersion": "v1",
+            "kind": "PersistentVolume",
+            "metadata": {
+                "name": f"pvc-{claim['metadata']['uid']}",
+                "uid": f"pv-{claim['metadata']['uid']}",
+                "creationTimestamp": claim["metadata"].get("creationTimestamp"),
+            },
+            "spec": {
+                "accessModes": spec.get("accessModes") or ["ReadWriteOnce"],
+                "capacity": (spec.get("resources") or {}).get("requests") or {},
+                "storageClassName": spec.get("storageClassName"),
+                "csi": {"driver": found["provisioner"], "volumeHandle": claim["metadata"]["uid"]},
+                "nodeAffinity": {"required": self._reach(str(found["provisioner"]), str(node))},
+            },
+            "status": {"phase": "Available"},
+        }
+        self._bind(volume, claim)
+
+    def volume_changed(self, volume: Object) -> None:
+        """Complete the binding of a volume that kube-scheduler has assigned to a claim."""
+        ref = volume["spec"].get("claimRef") or {}
+        claim = self._store.get(CLAIMS, (ref.get("namespace", ""), ref.get("name", "")))
+        if claim is not None and not claim["spec"].get("volumeName"):
+            self._bind(volume, claim)
+
+    def pod_deleted(self, pod: Object) -> None:
+        """Release the resource claims of a pod."""
+        uid = pod["metadata"].get("uid")
+        for name in _claims_of(pod):
+            claim = self._store.get(RESOURCE_CLAIMS, (pod["metadata"]["namespace"], name))
+            if claim is None:
+                continue
+            owners = claim["metadata"].get("ownerReferences") or ()
+            if any(owner.get("uid") == uid for owner in owners):
+                self._store.delete(RESOURCE_CLAIMS, (pod["metadata"]["namespace"], name))
+                continue
+            status = claim.get("status") or {}
+            left = [each for each in status.get("reservedFor") or () if each.get("uid") != uid]
+            status["reservedFor"] = left
+            if not left:
+                status.pop("reservedFor")
+                status.pop("allocation", None)
+            claim["status"] = status
+            self._store.put(RESOURCE_CLAIMS, claim)
+
+    def prepare(self, pod: Object) -> None:
+        """Create the claims that a pod's templates describe, and record them in its status."""
+        named = {each.get("name") for each in (pod["status"].get("resourceClaimStatuses") or ())}
+        for reference in pod["spec"].get("resourceClaims") or ():
+            template = reference.get("resourceClaimTemplateName")
+            if not template or reference["name"] in named:
+                continue
+            namespace = pod["metadata"]["namespace"]
+            found = self._store.get(CLAIM_TEMPLATES, (namespace, template))
+            if found is None:
+                continue
+            name = f"{pod['metadata']['name']}-{reference['name']}"
+            content = found["spec"]
+            claim = {
+                "apiVersion": RESOURCE_CLAIMS.api_version,
+                "kind": RESOURCE_CLAIMS.kind,
+                "metadata": {
+                    "name": name,
+                    "namespace": namespace,
+                    "uid": f"claim-{pod['metadata']['uid']}-{reference['name']}",
+                    "creationTimestamp": pod["metadata"].get("creationTimestamp"),
+                    "ownerReferences": [
+                        {**PODS.owner(pod["metadata"]["name"], pod["metadata"]["uid"])}
+                    ],
+                },
+                "spec": content.get("spec") or {},
+            }
+            self._store.put(RESOURCE_CLAIMS, claim)
+            statuses = pod["status"].setdefault("resourceClaimStatuses", [])
+            statuses.append({"name": reference["name"], "resourceClaimName": name})
+        for volume in pod["spec"].get("volumes") or ():
+            template_of = (volume.get("ephemeral") or {}).get("volumeClaimTemplate")
+            key = (pod["metadata"]["namespace"], f"{pod['metadata']['name']}-{volume['name']}")
+            if template_of and self._store.get(CLAIMS, key) is None:
+                self._store.put(CLAIMS, _ephemeral(pod, key, template_of))
+
+    def _reach(self, driver: str, node: str) -> Object:
+        """The nodes from which a volume that is provisioned for this node can be used."""
+        keys: Iterable[str] = ()
+        found = self._store.get(CSI_NODES, ("", node))
+        for each in ((found or {}).get("spec") or {}).get("drivers") or ():
+            if each.get("name") == driver:
+                keys = each.get("topologyKeys") or ()
+        labels = ((self._store.get(NODES, ("", node)) or {}).get("metadata") or {}).get("labels")
+        values = labels or {}
+        expressions = [
+            {"key": key, "operator": "In", "values": [values[key]]} for key in keys if key in values
+        ]
+        if not expressions:  # reachable from everywhere
+            expressions = [{"key": _HOSTNAME, "operator": "Exists"}]
+        return {"nodeSelectorTerms": [{"matchExpressions": expressions}]}
+
+    def _bind(self, volume: Object, claim: Object) -> None:
+        metadata = claim["metadata"]
+        volume["spec"]["claimRef"] = {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "name": metadata["name"],
+            "namespace": metadata["namespace"],
+            "uid": metadata["uid"],
+        }
+        volume["status"] = {"phase": "Bound"}
+        self._store.put(VOLUMES, volume)
+        claim["spec"]["volumeName"] = volume["metadata"]["name"]
+        metadata.setdefault("annotations", {})[_BIND_COMPLETED] = "yes"
+        claim["status"] = {"phase": "Bound", "capacity": volume["spec"].get("capacity") or {}}
+        self._store.put(CLAIMS, claim)
+
+
+def _claims_of(pod: Mapping[str, Any]) -> list[str]:
+    status = pod.get("status") or {}
+    generated = {
+        each.get("name"): each.get("resourceClaimName")
+        for each in status.get("resourceClaimStatuses") or ()
+    }
+    names = [
+        each.get("resourceClaimName") or generated.get(each.get("name"))
+        for each in (pod.get("spec") or {}).get("resourceClaims") or ()
+    ]
+    return [name for name in names if name]
+
+
+def _ephemeral(pod: Object, key: tuple[str, str], template: Mapping[str, Any]) -> Object:
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {
+            "namespace": key[0],
+            "name": key[1],
+            "uid": f"claim-{pod['metadata']['uid']}-{key[1]}",
+            "ownerReferences": [PODS.owner(pod["metadata"]["name"], pod["metadata"]["uid"])],
+        },
+        "spec": dict(template.get("spec") or {}),
+        "status": {"phase": "Pending"},
+    }

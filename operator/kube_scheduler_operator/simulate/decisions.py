@@ -1,0 +1,105 @@
+"""What kube-scheduler decided about a pod, and the scores in its log."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from .kinds import Object
+
+UNSCHEDULABLE: Final = "Unschedulable"
+GATED: Final = "SchedulingGated"
+ERROR: Final = "SchedulerError"
+NO_SCHEDULER: Final = "NoScheduler"
+NOT_TRIED: Final = "NotTried"
+"""Reasons of pods without a node. The first three are kube-scheduler's; a pod that it does not try
+waits for something else, e.g. a claim or the other pods of its group."""
+
+_SCORED: Final = re.compile(
+    rb'"Plugin scored node for pod" pod="([^"]+)" plugin="([^"]+)" node="([^"]+)" score=(-?\d+)'
+)
+_FINAL: Final = re.compile(
+    rb'"Calculated node\'s final score for pod" pod="([^"]+)" node="([^"]+)" score=(-?\d+)'
+)
+_EXTENDER: Final = re.compile(
+    rb'"Extender scored node for pod" pod="([^"]+)" extender="([^"]+)" node="([^"]+)" score=(-?\d+)'
+)
+SCORE_FLAGS: Final = ("--vmodule=schedule_one*=10",)
+"""Make kube-scheduler log the scores of every plugin and node, and nothing else at that level."""
+
+
+@dataclass(slots=True)
+class PodDecision:
+    """The decision about one pod.
+
+    Attributes:
+        pod: namespace/name.
+        node: where it was bound; empty if it was not.
+        reason: of a pod that was not bound: one of the reasons above.
+        message: of a pod that was not bound, kube-scheduler's own.
+        nominated: the node on which preemption makes room.
+        preempted: namespace/name of the pods that preemption deleted for it.
+        candidates: nodes that all filters accept, in the order of kube-scheduler; None: not known.
+        scores: node -> plugin -> score with its weight.
+        totals: node -> sum of the scores.
+    """
+
+    pod: str
+    node: str = ""
+    reason: str = ""
+    message: str = ""
+    nominated: str = ""
+    preempted: list[str] = field(default_factory=list)
+    candidates: list[str] | None = None
+    scores: dict[str, dict[str, int]] = field(default_factory=dict)
+    totals: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def decided(self) -> bool:
+        """Whether kube-scheduler has decided about it at all."""
+        return bool(self.node or self.reason)
+
+    @property
+    def best(self) -> list[str]:
+        """The nodes with the highest total; several are a tie, which chance decides."""
+        if not self.totals:
+            return []
+        most = max(self.totals.values())
+        return sorted(node for node, total in self.totals.items() if total == most)
+
+
+def scheduled_condition(pod: Mapping[str, Any]) -> Object:
+    """The condition PodScheduled of a pod; empty without one."""
+    for condition in (pod.get("status") or {}).get("conditions") or ():
+        if condition.get("type") == "PodScheduled":
+            return dict(condition)
+    return {}
+
+
+class ScoreLog:
+    """Reads the scores of pods out of kube-scheduler's log.
+
+    Attributes:
+        scores: pod -> node -> plugin -> score.
+        totals: pod -> node -> total.
+    """
+
+    def __init__(self) -> None:
+        self.scores: dict[str, dict[str, dict[str, int]]] = {}
+        self.totals: dict[str, dict[str, int]] = {}
+
+    def take(self, line: bytes) -> None:
+        """Take one line of the log."""
+        if b"score=" not in line:
+            return
+        for pattern in (_SCORED, _EXTENDER):
+            if match := pattern.search(line):
+                pod, plugin, node = (part.decode() for part in match.groups()[:3])
+                nodes = self.scores.setdefault(pod, {})
+                nodes.setdefault(node, {})[plugin] = int(match[4])
+                return
+        if match := _FINAL.search(line):
+            pod, node = match[1].decode(), match[2].decode()
+            self.totals.setdefault(pod, {})[node] = int(match[3])

@@ -1,0 +1,358 @@
+"""The kinds that kube-scheduler reads, and which of their fields it reads.
+
+Only listed fields enter a world. Environment variables, arguments, commands, probes, Secrets and
+ConfigMaps are not listed, so they are never kept, sent or written to a file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ..kube.resource import Resource
+
+Object = dict[str, Any]
+
+NODES: Final = Resource("", "v1", "nodes", "Node", namespaced=False)
+PODS: Final = Resource("", "v1", "pods", "Pod", namespaced=True)
+NAMESPACES: Final = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
+SERVICES: Final = Resource("", "v1", "services", "Service", namespaced=True)
+CONTROLLERS: Final = Resource(
+    "", "v1", "replicationcontrollers", "ReplicationController", namespaced=True
+)
+REPLICA_SETS: Final = Resource("apps", "v1", "replicasets", "ReplicaSet", namespaced=True)
+STATEFUL_SETS: Final = Resource("apps", "v1", "statefulsets", "StatefulSet", namespaced=True)
+BUDGETS: Final = Resource(
+    "policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", namespaced=True
+)
+VOLUMES: Final = Resource("", "v1", "persistentvolumes", "PersistentVolume", namespaced=False)
+CLAIMS: Final = Resource(
+    "", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", namespaced=True
+)
+_STORAGE: Final = "storage.k8s.io"
+STORAGE_CLASSES: Final = Resource(
+    _STORAGE, "v1", "storageclasses", "StorageClass", namespaced=False
+)
+CSI_NODES: Final = Resource(_STORAGE, "v1", "csinodes", "CSINode", namespaced=False)
+CSI_DRIVERS: Final = Resource(_STORAGE, "v1", "csidrivers", "CSIDriver", namespaced=False)
+CSI_CAPACITIES: Final = Resource(
+    _STORAGE, "v1", "csistoragecapacities", "CSIStorageCapacity", namespaced=True
+)
+ATTACHMENTS: Final = Resource(
+    _STORAGE, "v1", "volumeattachments", "VolumeAttachment", namespaced=False
+)
+_DRA: Final = "resource.k8s.io"
+RESOURCE_CLAIMS: Final = Resource(_DRA, "v1", "resourceclaims", "ResourceClaim", namespaced=True)
+CLAIM_TEMPLATES: Final = Resource(
+    _DRA, "v1", "resourceclaimtemplates", "ResourceClaimTemplate", namespaced=True
+)
+RESOURCE_SLICES: Final = Resource(_DRA, "v1", "resourceslices", "ResourceSlice", namespaced=False)
+DEVICE_CLASSES: Final = Resource(_DRA, "v1", "deviceclasses", "DeviceClass", namespaced=False)
+PRIORITY_CLASSES: Final = Resource(
+    "scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False
+)
+QUOTAS: Final = Resource("", "v1", "resourcequotas", "ResourceQuota", namespaced=True)
+
+FINISHED: Final = ("Succeeded", "Failed")
+"""Phases of pods that kube-scheduler does not watch."""
+
+_METADATA: Final = (
+    "name",
+    "namespace",
+    "uid",
+    "labels",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "ownerReferences",
+)
+_ANNOTATIONS: Final = frozenset(
+    {
+        "kubernetes.io/config.mirror",  # static pods are not preempted
+        "pv.kubernetes.io/bind-completed",
+        "pv.kubernetes.io/bound-by-controller",
+        "storageclass.kubernetes.io/is-default-class",
+        "volume.beta.kubernetes.io/storage-class",
+        "volume.kubernetes.io/selected-node",
+        "storage.alpha.kubernetes.io/migrated-plugins",
+    }
+)
+"""Annotations that kube-scheduler and the played controllers read."""
+
+_POD_SPEC: Final = (
+    "affinity",
+    "hostNetwork",
+    "nodeName",
+    "nodeSelector",
+    "os",
+    "overhead",
+    "preemptionPolicy",
+    "priority",
+    "priorityClassName",
+    "resourceClaims",
+    "resources",
+    "restartPolicy",
+    "schedulerName",
+    "schedulingGates",
+    "schedulingGroup",  # groups of pods, from 1.37
+    "terminationGracePeriodSeconds",
+    "tolerations",
+    "topologySpreadConstraints",
+    "workloadRef",  # groups of pods, 1.35 and 1.36
+)
+_POD_STATUS: Final = (
+    "nominatedNodeName",
+    "phase",
+    "nodeAllocatableResourceClaimStatuses",
+    "extendedResourceClaimStatus",
+    "resourceClaimStatuses",
+    "resources",
+    "startTime",
+)
+_CONTAINER: Final = ("image", "name", "resources", "restartPolicy")
+_PORT: Final = ("hostPort", "hostIP", "protocol", "containerPort")
+_VOLUMES: Final = (
+    "awsElasticBlockStore",
+    "azureDisk",
+    "cinder",
+    "csi",
+    "ephemeral",
+    "gcePersistentDisk",
+    "iscsi",
+    "persistentVolumeClaim",
+    "rbd",
+)
+"""Sources of volumes that restrict where a pod can run."""
+
+
+def _kept(source: Any, fields: Iterable[str]) -> Object:
+    if not isinstance(source, Mapping):
+        return {}
+    return {field: source[field] for field in fields if source.get(field) is not None}
+
+
+def _items(source: Any) -> list[Mapping[str, Any]]:
+    return [item for item in source or () if isinstance(item, Mapping)]
+
+
+def _container(container: Mapping[str, Any]) -> Object:
+    kept = _kept(container, _CONTAINER)
+    ports = [_kept(port, _PORT) for port in _items(container.get("ports")) if port.get("hostPort")]
+    return kept | ({"ports": ports} if ports else {})
+
+
+def _volume(volume: Mapping[str, Any]) -> Object | None:
+    for source in _VOLUMES:
+        if volume.get(source) is None:
+            continue
+        content = volume[source]
+        if source == "csi":  # attributes and secrets are for the driver
+            content = _kept(content, ("driver",))
+        return {"name": volume.get("name", ""), source: content}
+    return None
+
+
+def _pod(pod: Mapping[str, Any]) -> Object:
+    source = pod.get("spec") or {}
+    spec = _kept(source, _POD_SPEC)
+    for field in ("initContainers", "containers"):
+        if containers := [_container(each) for each in _items(source.get(field))]:
+            spec[field] = containers
+    volumes = [_volume(volume) for volume in _items(source.get("volumes"))]
+    if kept := [volume for volume in volumes if volume is not None]:
+        spec["volumes"] = kept
+    reported = pod.get("status") or {}
+    status = _kept(reported, _POD_STATUS)
+    # A pod that is resized counts with what its containers have got.
+    for field in ("initContainerStatuses", "containerStatuses"):
+        resized = [
+            _kept(each, ("name", "resources", "allocatedResources"))
+            for each in _items(reported.get(field))
+            if each.get("resources") or each.get("allocatedResources")
+        ]
+        if resized:
+            status[field] = [{"ready": True, "image": "", "imageID": "", **one} for one in resized]
+    conditions = [
+        _kept(condition, ("type", "status", "reason", "message", "lastTransitionTime"))
+        for condition in _items(reported.get("conditions"))
+        if str(condition.get("type", "")).startswith(("PodResize", "PodScheduled"))
+    ]
+    if conditions:
+        status["conditions"] = conditions
+    return {"spec": spec, "status": status}
+
+
+def _node(node: Mapping[str, Any]) -> Object:
+    reported = node.get("status") or {}
+    status = _kept(reported, ("allocatable", "capacity", "declaredFeatures", "features", "images"))
+    ready = [
+        _kept(condition, ("type", "status"))
+        for condition in _items(reported.get("conditions"))
+        if condition.get("type") == "Ready"
+    ]
+    if ready:
+        status["conditions"] = ready
+    spec = _kept(node.get("spec"), ("taints", "unschedulable", "providerID"))
+    return {"spec": spec, "status": status}
+
+
+def _parts(**parts: Iterable[str]) -> Callable[[Mapping[str, Any]], Object]:
+    def keep(obj: Mapping[str, Any]) -> Object:
+        return {part: _kept(obj.get(part), fields) for part, fields in parts.items()}
+
+    return keep
+
+
+def _whole(*fields: str) -> Callable[[Mapping[str, Any]], Object]:
+    return lambda obj: _kept(obj, fields)
+
+
+@dataclass(frozen=True, slots=True)
+class WorldKind:
+    """A kind of a world.
+
+    Attributes:
+        resource: its place in the API.
+        keep: the fields beside metadata that matter, of an object.
+        read_by_scheduler: kube-scheduler watches it; otherwise a played controller or a command
+            reads it.
+    """
+
+    resource: Resource
+    keep: Callable[[Mapping[str, Any]], Object]
+    read_by_scheduler: bool = True
+
+
+KINDS: Final = {
+    kind.resource: kind
+    for kind in (
+        WorldKind(NAMESPACES, _parts()),
+        WorldKind(NODES, _node),
+        WorldKind(PODS, _pod),
+        WorldKind(SERVICES, _parts(spec=("selector",))),
+        WorldKind(CONTROLLERS, _parts(spec=("selector",))),
+        WorldKind(REPLICA_SETS, _parts(spec=("selector",))),
+        WorldKind(STATEFUL_SETS, _parts(spec=("selector",))),
+        WorldKind(
+            BUDGETS,
+            _parts(
+                spec=("selector", "minAvailable", "maxUnavailable", "unhealthyPodEvictionPolicy"),
+                status=("disruptionsAllowed", "disruptedPods", "observedGeneration"),
+            ),
+        ),
+        WorldKind(
+            VOLUMES,
+            lambda obj: {
+                "spec": {
+                    **_kept(
+                        obj.get("spec"),
+                        (
+                            "accessModes",
+                            "capacity",
+                            "claimRef",
+                            "hostPath",
+                            "local",
+                            "nodeAffinity",
+                            "persistentVolumeReclaimPolicy",
+                            "storageClassName",
+                            "volumeMode",
+                            "awsElasticBlockStore",
+                            "azureDisk",
+                            "cinder",
+                            "gcePersistentDisk",
+                            "volumeAttributesClassName",
+                        ),
+                    ),
+                    **(
+                        {"csi": _kept(obj["spec"]["csi"], ("driver", "volumeHandle"))}
+                        if (obj.get("spec") or {}).get("csi")
+                        else {}
+                    ),
+                },
+                "status": _kept(obj.get("status"), ("phase",)),
+            },
+        ),
+        WorldKind(
+            CLAIMS,
+            _parts(
+                spec=(
+                    "accessModes",
+                    "resources",
+                    "selector",
+                    "storageClassName",
+                    "volumeMode",
+                    "volumeName",
+                    "dataSource",
+                    "dataSourceRef",
+                    "volumeAttributesClassName",
+                ),
+                status=("phase", "capacity", "accessModes"),
+            ),
+        ),
+        WorldKind(
+            STORAGE_CLASSES,
+            _whole("provisioner", "volumeBindingMode", "allowedTopologies", "reclaimPolicy"),
+        ),
+        WorldKind(CSI_NODES, _parts(spec=("drivers",))),
+        WorldKind(
+            CSI_DRIVERS,
+            _parts(spec=("attachRequired", "storageCapacity", "volumeLifecycleModes")),
+        ),
+        WorldKind(
+            CSI_CAPACITIES,
+            _whole("capacity", "maximumVolumeSize", "nodeTopology", "storageClassName"),
+        ),
+        WorldKind(
+            ATTACHMENTS,
+            _parts(spec=("attacher", "nodeName", "source"), status=("attached",)),
+        ),
+        WorldKind(
+            RESOURCE_CLAIMS,
+            lambda obj: {
+                "spec": obj.get("spec") or {},
+                "status": _kept(obj.get("status"), ("allocation", "reservedFor")),
+            },
+        ),
+        WorldKind(CLAIM_TEMPLATES, _whole("spec"), read_by_scheduler=False),
+        WorldKind(RESOURCE_SLICES, _whole("spec")),
+        WorldKind(DEVICE_CLASSES, _whole("spec")),
+        WorldKind(
+            PRIORITY_CLASSES,
+            _whole("value", "globalDefault", "preemptionPolicy"),
+            read_by_scheduler=False,
+        ),
+        WorldKind(QUOTAS, _whole("spec", "status"), read_by_scheduler=False),
+    )
+}
+"""All kinds of a world, in the order in which they are read."""
+
+BY_KIND: Final = {(resource.api_version, resource.kind): kind for resource, kind in KINDS.items()}
+
+
+def strip(kind: WorldKind, obj: Mapping[str, Any], annotations: bool = False) -> Object:
+    """The part of an object that scheduling reads.
+
+    Args:
+        kind: the kind of the object.
+        obj: as the API server sends it.
+        annotations: keep all annotations, e.g. the measured load of Nodes for load policies.
+    """
+    metadata = obj.get("metadata") or {}
+    kept = _kept(metadata, _METADATA)
+    values = metadata.get("annotations")
+    if isinstance(values, Mapping):
+        chosen = {key: value for key, value in values.items() if annotations or key in _ANNOTATIONS}
+        if chosen:
+            kept["annotations"] = chosen
+    if kind.resource is PODS and "ownerReferences" in kept:
+        kept["ownerReferences"] = [
+            _kept(owner, ("apiVersion", "kind", "name", "uid", "controller"))
+            for owner in _items(kept["ownerReferences"])
+        ]
+    resource = kind.resource
+    return {
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
+        "metadata": kept,
+        **kind.keep(obj),
+    }

@@ -1,0 +1,125 @@
+"""Profiles and pods that ask kube-scheduler one question each.
+
+kube-scheduler stops at the first plugin that rejects a node and only counts the reasons. So each
+family of filter plugins gets a profile of its own, and each constraint of the pod a pod without the
+other constraints of its family. An extender that only looks records the nodes that remain, and no
+probe is ever bound. The results are exact for each node, with a few dozen pods for any number of
+nodes.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from ..schedulerconfig.effective_plugins import effective_plugins
+from ..schedulerconfig.feature_gates import Gates
+from .constraints import FAMILY_OF
+from .kinds import Object
+
+ALL: Final = "simulation-all"
+_PREFIX: Final = "simulation-only-"
+_OFF: Final = {"disabled": [{"name": "*"}]}
+_AFTER: Final = ("postFilter", "preScore", "score", "reserve", "permit", "preBind", "postBind")
+_AVAILABLE: Final = " nodes are available: "
+_REASON: Final = re.compile(r"(\d+) (.+?)(?=, \d+ |$)")
+
+
+def families_of(profile: Mapping[str, Any], gates: Gates) -> dict[str, list[str]]:
+    """The filter plugins of a profile by family, in the order in which they run.
+
+    A plugin that belongs to no family is one of its own.
+    """
+    found: dict[str, list[str]] = {}
+    effective = effective_plugins(profile, gates)
+    names = [entry.name for entry in effective.points.get("filter", ())]
+    for name in (*names, *effective.unknown):
+        family = FAMILY_OF.get(name, name)
+        if name not in found.setdefault(family, []):
+            found[family].append(name)
+    return found
+
+
+def profile_of(family: str) -> str:
+    """The schedulerName of the profile that runs one family only."""
+    return _PREFIX + re.sub(r"[^a-z0-9]+", "-", family.lower())
+
+
+def probe_profiles(
+    profile: Mapping[str, Any], families: Mapping[str, Sequence[str]], gates: Gates
+) -> list[dict[str, Any]]:
+    """The profiles for probes: all filters, and each family."""
+    lists = copy.deepcopy(dict(profile.get("plugins") or {}))
+    everything: dict[str, Any] = {
+        **copy.deepcopy(dict(profile)),
+        "schedulerName": ALL,
+        "percentageOfNodesToScore": 100,
+        "plugins": {**lists, "postFilter": _OFF, "preEnqueue": _OFF},
+    }
+    queue = effective_plugins(profile, gates).points.get("queueSort", ())
+    bind = effective_plugins(profile, gates).points.get("bind", ())
+    profiles = [everything]
+    for family, names in families.items():
+        enabled = [{"name": each} for each in (*(each.name for each in queue), *names)]
+        plugins: dict[str, Any] = {
+            "multiPoint": {**_OFF, "enabled": enabled},
+            "preEnqueue": _OFF,
+            **dict.fromkeys(_AFTER, _OFF),
+            "bind": {**_OFF, "enabled": [{"name": each.name} for each in bind]},
+        }
+        if "queueSort" in lists:  # it has to be equal in all profiles, as it is written
+            plugins["queueSort"] = lists["queueSort"]
+        profiles.append(
+            {
+                "schedulerName": profile_of(family),
+                "percentageOfNodesToScore": 100,
+                "pluginConfig": copy.deepcopy(profile.get("pluginConfig") or []),
+                "plugins": plugins,
+            }
+        )
+    return profiles
+
+
+def probe(pod: Object, name: str, scheduler: str) -> Object:
+    """A copy of a pod under another name, for a profile, that is tried at once.
+
+    Objects that belong to the pod by its name are referred to by their own.
+    """
+    copied = copy.deepcopy(pod)
+    original = pod["metadata"]["name"]
+    copied["metadata"].update(name=name, uid=f"simulation-{name}")
+    spec = copied["spec"]
+    spec["schedulerName"] = scheduler
+    spec.pop("schedulingGates", None)
+    spec.pop("nodeName", None)
+    for volume in spec.get("volumes") or ():
+        if volume.pop("ephemeral", None) is not None:
+            volume["persistentVolumeClaim"] = {"claimName": f"{original}-{volume['name']}"}
+    generated = {
+        each.get("name"): each.get("resourceClaimName")
+        for each in copied.get("status", {}).get("resourceClaimStatuses") or ()
+    }
+    for claim in spec.get("resourceClaims") or ():
+        if claim.pop("resourceClaimTemplateName", None) is not None:
+            claim["resourceClaimName"] = (
+                generated.get(claim["name"]) or f"{original}-{claim['name']}"
+            )
+    copied["status"] = {"phase": "Pending"}
+    return copied
+
+
+def reasons(message: str) -> list[tuple[int, str]]:
+    """(nodes, reason) of a message of kube-scheduler, without what preemption adds to it.
+
+    An empty list: the pod was rejected as a whole, and the message is the reason.
+    """
+    found = _REASON.findall(whole_reason(message)) if _AVAILABLE in message else ()
+    return [(int(count), reason) for count, reason in found]
+
+
+def whole_reason(message: str) -> str:
+    """The message without the number of nodes, and without what preemption adds to it."""
+    reason = message.partition(_AVAILABLE)[2] or message
+    return re.split(r"\. (?:preemption|no new claims)", reason, maxsplit=1)[0].rstrip(". ")

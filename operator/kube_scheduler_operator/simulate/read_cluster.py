@@ -1,0 +1,48 @@
+"""Reads a world from a cluster, with the rights of its user."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ..kube.client import ApiClient
+from ..kube.errors import Forbidden, NotFound
+from .kinds import KINDS, NODES, PODS, Object
+from .world import World
+
+_NEEDED: Final = (NODES, PODS)
+
+
+async def read_cluster(api: ApiClient, *, annotations: bool = False) -> World:
+    """All kinds that scheduling reads.
+
+    What the user may not read is left out and noted, except for Nodes and Pods.
+
+    Args:
+        api: the connection.
+        annotations: keep all annotations of Nodes, for policies that read them.
+
+    Raises:
+        KubeError: Nodes or Pods cannot be read, or the API server does not respond.
+    """
+    world = World(annotations=annotations)
+
+    def take(obj: Object) -> Object:
+        world.add(obj)
+        return _NOTHING
+
+    for resource in KINDS:
+        try:
+            await api.list(resource, keep=take)
+        except Forbidden:
+            if resource in _NEEDED:
+                raise
+            world.notes.append(
+                f"you have no permission to list {resource.name}, so the simulation has none"
+            )
+        except NotFound:
+            continue  # this version does not serve the kind
+    world.complete()
+    return world
+
+
+_NOTHING: Final[Object] = {}

@@ -1,0 +1,219 @@
+"""Reads worlds from files: what `kubectl get -o yaml` and `-o json` print, and must-gathers.
+
+A List is read item by item, so that a file with 30,000 pods never exists as Python objects at once.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from .configuration import KIND as CONFIGURATION
+from .world import World
+
+_SUFFIXES: Final = frozenset({".json", ".yaml", ".yml"})
+_LARGEST_DOCUMENT: Final = 16 * 2**20
+_OWN_GROUP: Final = "kube-scheduler-operator.dev/"
+
+# The fields before `items` in a List, as kubectl and the API server write them.
+_LIST: Final = re.compile(
+    r'\s*\{(?:\s*"(?:apiVersion|kind|metadata)"\s*:\s*(?:"[^"]*"|\{[^{}]*\})\s*,)*'
+    r'\s*"items"\s*:\s*\[\s*'
+)
+_BETWEEN: Final = re.compile(r"\s*,?\s*")
+_YAML_LIST: Final = re.compile(r"^items:[ \t]*\n(?=- )", re.MULTILINE)
+_YAML_ITEM: Final = re.compile(r"^- ", re.MULTILINE)
+_YAML_DOCUMENT: Final = re.compile(r"^---(?:[ \t].*)?\n", re.MULTILINE)
+_ALIAS: Final = re.compile(r"(?:- |: )[&*]\w")
+"""Items that refer to each other cannot be read one by one."""
+_UNUSED: Final = re.compile(
+    r"^( *)(- )?(?:args|command|env|envFrom|f:[^\n]*|livenessProbe|managedFields|readinessProbe|"
+    r"startupProbe|volumeMounts):[ \t]*\n",
+    re.MULTILINE,
+)
+"""Keys of long values that no world has."""
+
+
+class WorldFileError(Exception):
+    """A file cannot be read as objects; the message names it and the problem."""
+
+
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """YAML whose times stay strings, as in Kubernetes."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [pair for pair in pairs if pair[0] != "tag:yaml.org,2002:timestamp"]
+    for first, pairs in _Loader.yaml_implicit_resolvers.items()
+}
+
+
+class Input:
+    """What files contain.
+
+    Attributes:
+        world: the objects that scheduling reads.
+        configurations: KubeSchedulerConfigurations, with the name of their file.
+        own: objects of our own group, such as SchedulerExtenders and LoadPolicies.
+        ignored: number of objects of other kinds, by kind.
+    """
+
+    def __init__(self) -> None:
+        self.world = World()
+        self.configurations: list[tuple[str, Mapping[str, Any]]] = []
+        self.own: list[Mapping[str, Any]] = []
+        self.ignored: dict[str, int] = {}
+
+    def take(self, obj: Any, file: str) -> None:
+        """Take one object.
+
+        Raises:
+            WorldFileError: it is not an object, or it has no name.
+        """
+        if obj is None:
+            return
+        if not isinstance(obj, Mapping) or not isinstance(obj.get("kind"), str):
+            raise WorldFileError(f"{file}: a document is not an object with apiVersion and kind")
+        kind = obj["kind"]
+        if kind == CONFIGURATION:
+            self.configurations.append((file, obj))
+            return
+        if kind.endswith("List") and isinstance(obj.get("items"), list):
+            for item in obj["items"]:
+                if isinstance(item, dict) and kind != "List":
+                    # The items of a response of the API server have no kinds of their own.
+                    item.setdefault("kind", kind.removesuffix("List"))
+                    item.setdefault("apiVersion", obj.get("apiVersion"))
+                self.take(item, file)
+            return
+        if str(obj.get("apiVersion", "")).startswith(_OWN_GROUP):
+            self.own.append(obj)
+            return
+        try:
+            taken = self.world.add(obj)
+        except (AttributeError, TypeError, ValueError) as error:
+            raise WorldFileError(f"{file}: {kind}: {error}") from None
+        if not taken:
+            self.ignored[kind] = self.ignored.get(kind, 0) + 1
+
+
+def read_files(paths: list[Path]) -> Input:
+    """Read files and directories.
+
+    Raises:
+        WorldFileError: a file cannot be read, or there is no object of a world.
+    """
+    found = Input()
+    for path in _files(paths):
+        try:
+            text = path.read_text(encoding="utf-8")
+        except OSError as error:
+            raise WorldFileError(f"{path}: {error.strerror}") from None
+        except UnicodeDecodeError:
+            raise WorldFileError(f"{path}: this is not UTF-8") from None
+        try:
+            for obj in documents(text):
+                found.take(obj, str(path))
+        except (ValueError, RecursionError, yaml.YAMLError) as error:
+            message = " ".join(str(error).split())
+            raise WorldFileError(f"{path}: this is neither JSON nor YAML: {message}") from None
+    found.world.complete()
+    return found
+
+
+def _files(paths: list[Path]) -> Iterator[Path]:
+    for path in paths:
+        if path.is_dir():
+            inside = (each for each in sorted(path.rglob("*")) if each.suffix in _SUFFIXES)
+            yield from (each for each in inside if each.is_file())
+        else:
+            yield path
+
+
+def documents(text: str) -> Iterator[Any]:
+    """The objects in a file: its documents, and the items of Lists.
+
+    Raises:
+        ValueError, yaml.YAMLError: this is neither JSON nor YAML.
+    """
+    if text.lstrip()[:1] == "{":
+        yield from _json(text)
+        return
+    for document in _YAML_DOCUMENT.split(text):
+        if document.strip():
+            yield from _yaml(document)
+
+
+def _json(text: str) -> Iterator[Any]:
+    decoder = json.JSONDecoder()
+    head = _LIST.match(text)
+    if head is None:
+        at = 0
+        while at < len(text):
+            at = len(text) - len(text[at:].lstrip()) if at == 0 else at
+            obj, at = decoder.raw_decode(text, at)
+            yield obj
+            rest = _BETWEEN.match(text, at)
+            at = rest.end() if rest else at
+        return
+    # The kind of a List without kinds in its items may follow the items.
+    kind = re.search(r'"kind"\s*:\s*"(\w+)List"', head[0]) or re.search(
+        r'\]\s*,[^\[\]]*"kind"\s*:\s*"(\w+)List"[^\[\]]*$', text[-2000:]
+    )
+    version = re.search(r'"apiVersion"\s*:\s*"([^"]+)"', head[0])
+    at = head.end()
+    while text[at : at + 1] != "]":
+        obj, at = decoder.raw_decode(text, at)
+        if isinstance(obj, dict) and "kind" not in obj and kind is not None:
+            obj["kind"] = kind[1]
+            obj.setdefault("apiVersion", version[1] if version else "v1")
+        yield obj
+        rest = _BETWEEN.match(text, at)
+        at = rest.end() if rest else at
+        if at >= len(text):
+            raise ValueError("the list does not end")
+
+
+def _yaml(document: str) -> Iterator[Any]:
+    document = without_unused(document)
+    head = _YAML_LIST.search(document)
+    if head is None or _ALIAS.search(document):
+        yield yaml.load(document, _Loader)  # noqa: S506  # a subclass of the safe loader
+        return
+    starts = [match.start() for match in _YAML_ITEM.finditer(document, head.end())]
+    after = re.compile(r"^[^\s#-]", re.MULTILINE).search(document, starts[-1])
+    end = after.start() if after else len(document)
+    for start, stop in zip(starts, [*starts[1:], end], strict=True):
+        (obj,) = yaml.load(document[start:stop], _Loader)  # noqa: S506
+        yield obj
+
+
+def without_unused(document: str) -> str:
+    """The document without the lines of values that no world has; parsing them takes minutes."""
+    kept: list[str] = []
+    at = 0
+    for match in _UNUSED.finditer(document):
+        if match.start() < at:
+            continue
+        indent, first = len(match[1]), match[2] is not None
+        # The first key of an item stays, because its dash begins the item.
+        kept.append(document[at : match.end() if first else match.start()])
+        at = _end_of_block(document, match.end(), indent + 2 * first)
+    kept.append(document[at:])
+    return "".join(kept)
+
+
+def _end_of_block(document: str, at: int, indent: int) -> int:
+    """The first line that is not part of the value of a key with this indentation."""
+    deeper, dash = " " * (indent + 1), " " * indent + "- "
+    while at < len(document):
+        if not document.startswith((deeper, dash), at):
+            return at
+        end = document.find("\n", at)
+        at = len(document) if end < 0 else end + 1
+    return at

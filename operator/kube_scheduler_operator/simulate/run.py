@@ -1,0 +1,305 @@
+"""One run: kube-scheduler over a world, fed with pods until it has decided about all of them."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final
+
+import orjson
+
+from ..kube.resource import Resource
+from .api_server import WorldServer
+from .configuration import SPY, profiles_of, simulated, spying_extender
+from .controllers import Controllers
+from .decisions import (
+    GATED,
+    NO_SCHEDULER,
+    NOT_TRIED,
+    SCORE_FLAGS,
+    UNSCHEDULABLE,
+    PodDecision,
+    ScoreLog,
+    scheduled_condition,
+)
+from .kinds import PODS, Object
+from .process import KubeSchedulerProcess, SimulationError
+from .store import WorldStore
+from .world import Key, World
+
+_QUIET: Final = 0.3
+"""Seconds without a decision after which the pods that wait are not tried again."""
+_QUIET_AFTER_PREEMPTION: Final = 3.0
+_IDLE: Final = 1.0
+"""Seconds without a decision after which a sentinel asks whether pods are tried at all."""
+_POLL: Final = 0.01
+_GATED: Final = "Scheduling is blocked due to non-empty scheduling gates"
+_SENTINEL: Final = "simulation-sentinel"
+_LOWEST_PRIORITY: Final = -(2**31)
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """How to run kube-scheduler.
+
+    Attributes:
+        binary: the program.
+        config: the KubeSchedulerConfiguration.
+        flags: further flags, e.g. --feature-gates.
+        seconds: limit of the whole run.
+        profiles: profiles beside those of the configuration.
+        scores: read the scores of nodes.
+        probes: schedulerNames of pods that are never bound: only the nodes that would accept them
+            are recorded, as `PodDecision.candidates`.
+    """
+
+    binary: Path
+    config: Mapping[str, Any]
+    flags: Sequence[str] = ()
+    seconds: float = 120.0
+    profiles: Sequence[Mapping[str, Any]] = ()
+    scores: bool = False
+    probes: frozenset[str] = frozenset()
+
+
+class Run:
+    """A kube-scheduler over a world, as an asynchronous context manager.
+
+    Pods of the world without a node are left out; `schedule` takes those that matter.
+
+    Attributes:
+        decisions: by namespace/name.
+        preempted: (namespace/name, node) of all pods that were preempted.
+    """
+
+    def __init__(self, world: World, options: RunOptions) -> None:
+        self.decisions: dict[str, PodDecision] = {}
+        self._options = options
+        self._scores = ScoreLog()
+        pending = {key for key, entry in world.objects[PODS].items() if not entry.node}
+
+        def left_out(resource: Resource, key: Key) -> bool:
+            return resource is PODS and key in pending
+
+        self._store = WorldStore(world, left_out)
+        self._controllers = Controllers(self._store)
+        self._api = WorldServer(self._store, self)
+        self._process = KubeSchedulerProcess(options.binary, self._scores.take)
+        self._changed = time.monotonic()
+        self._deadline = self._changed + options.seconds
+        self.preempted: list[tuple[str, str]] = []
+        self._served = {
+            profile["schedulerName"]
+            for profile in (*profiles_of(options.config), *options.profiles)
+        }
+        self._sentinels = 0
+
+    async def __aenter__(self) -> Run:
+        """Start everything.
+
+        Raises:
+            SimulationError: kube-scheduler does not start.
+        """
+        await self._api.start()
+        try:
+            options = self._options
+            extenders = []
+            if options.probes:
+                extenders.append(spying_extender(self._api.add_extender(SPY, self._spy)))
+            config = simulated(options.config, options.profiles, extenders)
+            flags = [*options.flags, *(SCORE_FLAGS if options.scores else ())]
+            self._process.start(config, self._api.url, flags)
+        except BaseException:
+            await self._stop()
+            raise
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """End kube-scheduler, whatever happened."""
+        await self._stop()
+
+    async def _stop(self) -> None:
+        await asyncio.shield(asyncio.gather(self._process.stop(), self._api.stop()))
+
+    @property
+    def notes(self) -> list[str]:
+        """What was special in this run."""
+        return [
+            f"kube-scheduler also reads {name}, of which the world has none"
+            for name in sorted(self._api.unknown)
+        ]
+
+    async def schedule(
+        self, pods: Iterable[Object], *, settle: bool = True
+    ) -> dict[str, PodDecision]:
+        """Let kube-scheduler decide about pods, in this order; by namespace/name.
+
+        Args:
+            pods: without nodes.
+            settle: wait until waiting pods are not tried again, e.g. after a preemption.
+
+        Raises:
+            SimulationError: kube-scheduler ended, or the time is over.
+        """
+        fed = []
+        for pod in pods:
+            prepared = orjson.loads(orjson.dumps(pod))
+            status = prepared.setdefault("status", {})
+            status.pop("conditions", None)  # kube-scheduler only writes a condition that changes
+            status.pop("nominatedNodeName", None)
+            self._controllers.prepare(prepared)
+            key = _name(prepared)
+            self.decisions[key] = PodDecision(key)
+            fed.append(key)
+            self._store.put(PODS, prepared)
+            if prepared["spec"].get("schedulingGates"):
+                # The API server sets this condition when the pod is created.
+                self.decisions[key].reason, self.decisions[key].message = GATED, _GATED
+            elif prepared["spec"].get("schedulerName") not in self._served:
+                self.decisions[key].reason = NO_SCHEDULER
+        self._changed = time.monotonic()
+        await self._settled(fed, settle)
+        found = {key: self.decisions[key] for key in fed}
+        for key, decision in found.items():
+            scores = self._scores.scores.get(key, {})
+            decision.scores = {
+                node: {name: score for name, score in plugins.items() if "/extenders/" not in name}
+                for node, plugins in scores.items()
+            }
+            decision.totals = self._scores.totals.get(key, {})
+            on_node = decision.node or decision.nominated
+            for victim, node in self.preempted:
+                if decision.nominated and node == on_node and victim not in decision.preempted:
+                    decision.preempted.append(victim)
+        return found
+
+    def put(self, resource: Resource, obj: Object) -> None:
+        """Add or change an object of the world."""
+        self._store.put(resource, obj)
+
+    def delete(self, resource: Resource, keys: Collection[Key]) -> None:
+        """Delete objects of the world."""
+        for key in keys:
+            self._store.delete(resource, key)
+
+    def forget(self, pods: Iterable[Object]) -> None:
+        """Delete pods that were fed."""
+        for pod in pods:
+            self._store.delete(PODS, _key(_name(pod)))
+
+    async def _settled(self, fed: Sequence[str], settle: bool) -> None:
+        waiting = set(fed)
+        sentinel: PodDecision | None = None
+        while True:
+            if self._process.ended.is_set():
+                raise SimulationError(f"kube-scheduler ended: {self._process.failure()}")
+            waiting = {key for key in waiting if not self.decisions[key].decided}
+            now = time.monotonic()
+            if not waiting and (not settle or now - self._changed > self._quiet(fed)):
+                return
+            if waiting and sentinel is None and now - self._changed > _IDLE:
+                sentinel = self._feed_sentinel(next(iter(sorted(self._served))))
+            if sentinel is not None and sentinel.decided:
+                # The sentinel comes last in the queue, so nothing else is in it.
+                for key in waiting:
+                    self.decisions[key].reason = NOT_TRIED
+                continue
+            if now > self._deadline:
+                raise SimulationError(
+                    f"kube-scheduler has not decided about {len(waiting)} pods within "
+                    f"{self._options.seconds:.0f} s; {self._process.failure()}"
+                )
+            await asyncio.sleep(_POLL)
+
+    def _quiet(self, fed: Sequence[str]) -> float:
+        decisions = (self.decisions[key] for key in fed)
+        preempting = any(each.nominated and not each.node for each in decisions)
+        return _QUIET_AFTER_PREEMPTION if preempting else _QUIET
+
+    def _feed_sentinel(self, scheduler_name: str) -> PodDecision:
+        """A pod that fits nowhere, with the lowest priority."""
+        self._sentinels += 1
+        name = f"{_SENTINEL}-{self._sentinels}"
+        decision = self.decisions[f"default/{name}"] = PodDecision(f"default/{name}")
+        spec = {
+            "schedulerName": scheduler_name,
+            "priority": _LOWEST_PRIORITY,
+            "preemptionPolicy": "Never",
+            "nodeSelector": {_SENTINEL: "true"},
+            "containers": [{"name": "none", "image": "none"}],
+        }
+        metadata = {"namespace": "default", "name": name, "uid": name}
+        sentinel = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+        self._store.put(PODS, {**sentinel, "status": {"phase": "Pending"}})
+        return decision
+
+    # --- what kube-scheduler writes -------------------------------------------------------------
+
+    def bound(self, pod: Object, node: str) -> str | None:
+        """A pod is being bound."""
+        decision = self.decisions.get(_name(pod))
+        self._changed = time.monotonic()
+        if decision is not None:
+            decision.node, decision.reason, decision.message = node, "", ""
+        return None
+
+    def unschedulable(self, pod: Object) -> None:
+        """The status of a pod was written."""
+        decision = self.decisions.get(_name(pod))
+        self._changed = time.monotonic()
+        if decision is None or decision.node:
+            return
+        condition = scheduled_condition(pod)
+        if condition.get("status") == "False":
+            decision.reason = condition.get("reason") or UNSCHEDULABLE
+            decision.message = condition.get("message") or ""
+        if nominated := pod["status"].get("nominatedNodeName"):
+            decision.nominated = nominated
+
+    def deleted(self, pod: Object) -> None:
+        """A pod was preempted."""
+        self._changed = time.monotonic()
+        self.preempted.append((_name(pod), pod["spec"].get("nodeName") or ""))
+
+    def event(self, event: Object) -> None:
+        """An Event was written: that of a preemption names the pod that it made room for."""
+        if event.get("reason") != "Preempted":
+            return
+        preemptor, victim = event.get("related") or {}, event.get("regarding") or {}
+        decision = self.decisions.get(f"{preemptor.get('namespace')}/{preemptor.get('name')}")
+        if decision is not None:
+            decision.preempted.append(f"{victim.get('namespace')}/{victim.get('name')}")
+
+    # --- the extender that only looks -----------------------------------------------------------
+
+    def _spy(self, body: bytes) -> bytes:
+        args = orjson.loads(body)
+        pod = args.get("pod") or args.get("Pod") or {}
+        names = args.get("nodenames") or args.get("NodeNames") or []
+        if pod.get("spec", {}).get("schedulerName") not in self._options.probes:
+            return orjson.dumps({"NodeNames": names})
+        decision = self.decisions.get(_name(pod))
+        if decision is not None:
+            decision.candidates = list(names)
+        return orjson.dumps(
+            {"NodeNames": [], "FailedAndUnresolvableNodes": dict.fromkeys(names, SPY)}
+        )
+
+
+def _name(pod: Mapping[str, Any]) -> str:
+    metadata = pod["metadata"]
+    return f"{metadata['namespace']}/{metadata['name']}"
+
+
+def _key(name: str) -> Key:
+    namespace, _, name = name.partition("/")
+    return namespace, name

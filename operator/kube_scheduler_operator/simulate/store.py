@@ -1,0 +1,150 @@
+"""The objects that the simulated API server serves, with versions and watch events."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from ..kube.resource import Resource
+from .kinds import FINISHED, PODS, Object
+from .world import Key, World
+
+Watcher = Callable[[bytes], None]
+"""Takes one watch event, a line of JSON."""
+
+_ADDED, _MODIFIED, _DELETED = "ADDED", "MODIFIED", "DELETED"
+_VERSION_OF_WORLD = "1"
+
+
+@dataclass(slots=True)
+class _Kind:
+    """The objects of one kind.
+
+    Attributes:
+        objects: key -> JSON.
+        events: (version, event) of all changes.
+        watchers: those that get the next events.
+    """
+
+    objects: dict[Key, bytes] = field(default_factory=dict)
+    events: list[tuple[int, bytes]] = field(default_factory=list)
+    watchers: set[Watcher] = field(default_factory=set)
+
+
+class WorldStore:
+    """A world that changes while kube-scheduler runs.
+
+    Attributes:
+        version: the resourceVersion of the latest change.
+    """
+
+    def __init__(self, world: World, leave_out: Callable[[Resource, Key], bool]) -> None:
+        self.version = 1
+        self._kinds: dict[tuple[str, str], _Kind] = {}
+        for resource, entries in world.objects.items():
+            kind = self._kind(resource)
+            for key, entry in entries.items():
+                if not leave_out(resource, key):
+                    kind.objects[key] = _versioned(entry.content)
+
+    def _kind(self, resource: Resource) -> _Kind:
+        return self._kinds.setdefault((resource.group, resource.plural), _Kind())
+
+    def get(self, resource: Resource, key: Key) -> Object | None:
+        """A copy of an object; None if it does not exist."""
+        content = self._kind(resource).objects.get(key)
+        return None if content is None else orjson.loads(content)
+
+    def contents(self, resource: Resource) -> list[bytes]:
+        """All objects of a kind as JSON."""
+        return list(self._kind(resource).objects.values())
+
+    def put(self, resource: Resource, obj: Object) -> Object:
+        """Add or replace an object; returns it with its new resourceVersion."""
+        self.version += 1
+        metadata = obj["metadata"]
+        metadata["resourceVersion"] = str(self.version)
+        key = (metadata.get("namespace", ""), metadata["name"])
+        kind = self._kind(resource)
+        content = orjson.dumps(obj)
+        event = _MODIFIED if key in kind.objects else _ADDED
+        # kube-scheduler's watch of pods selects those that are not finished.
+        if resource == PODS and (obj.get("status") or {}).get("phase") in FINISHED:
+            if kind.objects.pop(key, None) is not None:
+                self._emit(kind, _DELETED, content)
+            return obj
+        kind.objects[key] = content
+        self._emit(kind, event, content)
+        return obj
+
+    def delete(self, resource: Resource, key: Key) -> Object | None:
+        """Remove an object; None if it does not exist."""
+        kind = self._kind(resource)
+        content = kind.objects.pop(key, None)
+        if content is None:
+            return None
+        self.version += 1
+        obj: Object = orjson.loads(content)
+        obj["metadata"]["resourceVersion"] = str(self.version)
+        self._emit(kind, _DELETED, orjson.dumps(obj))
+        return obj
+
+    def watch(self, resource: Resource, since: int | None, watcher: Watcher) -> None:
+        """Send the events after version `since` and all further ones; None: further ones only."""
+        kind = self._kind(resource)
+        if since is not None:
+            for version, event in kind.events:
+                if version > since:
+                    watcher(event)
+        kind.watchers.add(watcher)
+
+    def unwatch(self, resource: Resource, watcher: Watcher) -> None:
+        """Send no more events."""
+        self._kind(resource).watchers.discard(watcher)
+
+    def _emit(self, kind: _Kind, event: str, content: bytes) -> None:
+        line = event_line(event, content)
+        kind.events.append((self.version, line))
+        for watcher in list(kind.watchers):
+            watcher(line)
+
+
+def event_line(event: str, content: bytes) -> bytes:
+    """A watch event."""
+    return b'{"type":"%b","object":%b}\n' % (event.encode(), content)
+
+
+def _versioned(content: bytes) -> bytes:
+    """The object with the resourceVersion of the world, without parsing it.
+
+    Every content is written by `World.add`, so its first `"metadata":{` is the object's own.
+    """
+    before, mark, after = content.partition(b'"metadata":{')
+    return b'%b%b"resourceVersion":"%b",%b' % (before, mark, _VERSION_OF_WORLD.encode(), after)
+
+
+def merged(target: Mapping[str, Any], patch: Mapping[str, Any]) -> Object:
+    """A patch as kube-scheduler sends them: merged, with lists of conditions merged by type."""
+    result = dict(target)
+    for key, value in patch.items():
+        if key.startswith("$"):  # directives of strategic merge patches about order
+            continue
+        if value is None:
+            result.pop(key, None)
+        elif isinstance(value, Mapping):
+            before = result.get(key)
+            result[key] = merged(before if isinstance(before, Mapping) else {}, value)
+        elif key == "conditions" and isinstance(value, list):
+            known = {each.get("type"): each for each in result.get(key) or ()}
+            for condition in value:
+                known[condition.get("type")] = {
+                    **known.get(condition.get("type"), {}),
+                    **condition,
+                }
+            result[key] = list(known.values())
+        else:
+            result[key] = value
+    return result

@@ -1,0 +1,459 @@
+"""Why a pod has no node, and what would help; or why it is where it is.
+
+Every statement was tried: the nodes that a constraint excludes are those that kube-scheduler
+excluded when it saw that constraint alone, and a change helps if kube-scheduler found nodes for the
+changed pod.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from ..policies.pods import Demand
+from ..schedulerconfig.feature_gates import Gates, parse_gates
+from .configuration import profiles_of, simulated
+from .constraints import Constraint, constraints_of, quantity_text, without
+from .decisions import NO_SCHEDULER, PodDecision
+from .kinds import NODES, PODS, Object
+from .probes import (
+    ALL,
+    families_of,
+    probe,
+    probe_profiles,
+    profile_of,
+    reasons,
+    whole_reason,
+)
+from .process import binary_version
+from .run import Run, RunOptions
+from .world import World
+
+_MOST_COMBINATIONS: Final = 6
+_MOST_KINDS: Final = 12
+_SIZES: Final = {
+    "cordon": 0,
+    "requests": 1,
+    "spread": 2,
+    "taints": 3,
+    "node affinity": 4,
+    "pod affinity": 5,
+    "ports": 6,
+    "volumes": 7,
+    "devices": 7,
+}
+"""Families of constraints, by how much a pod loses without one."""
+_TRIES: Final = 100
+_TRY_SECONDS: Final = 0.05
+_HOSTNAME: Final = "kubernetes.io/hostname"
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """Why a group of nodes is excluded.
+
+    Attributes:
+        text: in words.
+        own: kube-scheduler's own reasons of this family, over all nodes.
+    """
+
+    text: str
+    own: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Nodes that are excluded for the same reasons."""
+
+    nodes: tuple[str, ...]
+    causes: tuple[Cause, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    """A change with which the pod fits.
+
+    Attributes:
+        text: the change, in the imperative.
+        nodes: where the pod fits then.
+        changes: number of changes.
+        size: how much a change takes away, to compare single changes: 0 is least.
+    """
+
+    text: str
+    nodes: tuple[str, ...]
+    changes: int = 1
+    size: int = 0
+
+
+@dataclass(slots=True)
+class Explanation:
+    """The answer for a pod.
+
+    Attributes:
+        pod: namespace/name.
+        scheduler: spec.schedulerName.
+        profiles: the schedulerNames that the configuration serves.
+        node: of a running pod, its node.
+        gates: names of scheduling gates.
+        nodes: number of nodes.
+        candidates: nodes that all filters accept.
+        groups: the other nodes, largest group first.
+        message: kube-scheduler's message for the pod as it is.
+        fixes: what would help, the smallest change first.
+        impossible: requests that no node of the cluster could satisfy even if it was empty.
+        decision: what kube-scheduler does with the pod now.
+        notes: what the answer does not consider.
+    """
+
+    pod: str
+    scheduler: str
+    profiles: list[str]
+    node: str = ""
+    gates: list[str] = field(default_factory=list)
+    nodes: int = 0
+    candidates: list[str] = field(default_factory=list)
+    groups: list[Group] = field(default_factory=list)
+    message: str = ""
+    fixes: list[Fix] = field(default_factory=list)
+    impossible: list[str] = field(default_factory=list)
+    decision: PodDecision | None = None
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def served(self) -> bool:
+        """Whether a profile serves the pod."""
+        return self.scheduler in self.profiles
+
+
+async def explain(world: World, pod: Object, options: RunOptions) -> Explanation:
+    """Explain a pod of a world.
+
+    A running pod is taken off its node first, and tried as if it was new.
+
+    Raises:
+        SimulationError: kube-scheduler could not be run.
+    """
+    spec = pod["spec"]
+    names = [profile["schedulerName"] for profile in profiles_of(options.config)]
+    metadata = pod["metadata"]
+    found = Explanation(
+        f"{metadata['namespace']}/{metadata['name']}",
+        spec.get("schedulerName") or "",
+        names,
+        node=spec.get("nodeName") or "",
+        gates=[str(gate.get("name")) for gate in spec.get("schedulingGates") or ()],
+        nodes=len(world.objects[NODES]),
+    )
+    if found.served:
+        await _Inquiry(world, pod, options, found).run()
+    else:
+        found.decision = PodDecision(found.pod, reason=NO_SCHEDULER)
+    return found
+
+
+class _Inquiry:
+    """The runs for one explanation."""
+
+    def __init__(self, world: World, pod: Object, options: RunOptions, found: Explanation) -> None:
+        self._found = found
+        self._world = world.copy()
+        self._world.remove(PODS, pod["metadata"]["name"], pod["metadata"]["namespace"])
+        self._pod = copy.deepcopy(pod)
+        self._pod["spec"].pop("nodeName", None)
+        self._pod["spec"].pop("schedulingGates", None)
+        gates = Gates(binary_version(options.binary), _explicit_gates(options.flags))
+        profiles = {each["schedulerName"]: each for each in profiles_of(options.config)}
+        profile = profiles[found.scheduler]
+        self._families = families_of(profile, gates)
+        probes = probe_profiles(
+            {**profile, "plugins": profile.get("plugins") or {}}, self._families, gates
+        )
+        if found.node:  # every node gets a score
+            config = dict(simulated(options.config))
+            config["profiles"] = [
+                {**each, "percentageOfNodesToScore": 100} for each in config["profiles"]
+            ]
+            options = replace(options, config=config)
+        self._options = replace(
+            options,
+            profiles=probes,
+            probes=frozenset(each["schedulerName"] for each in probes),
+            scores=bool(found.node) or options.scores,
+        )
+        self._nodes = [name for _, name in world.objects[NODES]]
+        constraints = constraints_of(self._pod, world)
+        self._constraints = [each for each in constraints if each.family in self._families]
+        self._count = 0
+
+    async def run(self) -> None:
+        found = self._found
+        async with Run(self._world, self._options) as run:
+            self._run = run
+            excluded, own = await self._exclusions()
+            if not found.candidates or found.node:
+                self._group(excluded, own)
+            if not found.candidates:
+                await self._fixes(excluded)
+            found.decision = await self._decide()
+            if not found.candidates:
+                await self._new_nodes()
+            found.notes += run.notes
+
+    # --- questions ----------------------------------------------------------------------------
+
+    async def _ask(self, questions: Sequence[tuple[Object, str]]) -> list[PodDecision]:
+        """The decisions about (pod, schedulerName), in this order."""
+        pods = []
+        for pod, scheduler in questions:
+            self._count += 1
+            pods.append(probe(pod, f"simulation-{self._count:04d}", scheduler))
+        decisions = await self._run.schedule(pods, settle=False)
+        self._run.forget(pods)
+        return list(decisions.values())
+
+    async def _exclusions(self) -> tuple[dict[str, dict[Cause | Constraint, set[str]]], Any]:
+        """Family -> constraint or generic cause -> the nodes that it excludes."""
+        by_family: dict[str, list[Constraint]] = {}
+        for constraint in self._constraints:
+            by_family.setdefault(constraint.family, []).append(constraint)
+        questions: list[tuple[Object, str]] = [(self._pod, ALL)]
+        questions += [(self._pod, profile_of(family)) for family in self._families]
+        alone = []
+        for family, constraints in by_family.items():
+            for constraint in constraints:
+                others = [each for each in constraints if each is not constraint]
+                questions.append((without(self._pod, others), profile_of(family)))
+                alone.append(constraint)
+            questions.append((without(self._pod, constraints), profile_of(family)))
+        answers = iter(await self._ask(questions))
+        whole = next(answers)
+        self._found.candidates = list(whole.candidates or ())
+        self._found.message = "" if whole.candidates else whole.message
+        families = {family: next(answers) for family in self._families}
+        excluded: dict[str, dict[Cause | Constraint, set[str]]] = {}
+        own: dict[str, tuple[str, ...]] = {}
+        rest: dict[str, set[str]] = {}
+        for family, constraints in by_family.items():
+            for constraint in constraints:
+                nodes = self._rejected(next(answers))
+                excluded.setdefault(family, {})[constraint] = nodes
+            rest[family] = self._rejected(next(answers))
+        for family, decision in families.items():
+            nodes = self._rejected(decision)
+            texts = [text for _, text in reasons(decision.message) if text != "spy"]
+            if not texts and nodes:
+                texts = [whole_reason(decision.message)]
+            own[family] = tuple(texts)
+            causes = excluded.setdefault(family, {})
+            always = rest.get(family, set())
+            if always:  # not because of a constraint of this pod
+                for known_cause in list(causes):
+                    causes[known_cause] = causes[known_cause] - always
+                causes[_generic(family, texts)] = always & nodes
+            known = set().union(*causes.values())
+            if nodes - known:
+                # Only the constraints together exclude these.
+                causes[_generic(family, texts)] = (nodes - known) | (always & nodes)
+        return excluded, own
+
+    def _rejected(self, decision: PodDecision) -> set[str]:
+        return set(self._nodes) - set(decision.candidates or ())
+
+    def _group(
+        self,
+        excluded: Mapping[str, Mapping[Cause | Constraint, set[str]]],
+        own: Mapping[str, tuple[str, ...]],
+    ) -> None:
+        causes_of: dict[str, list[Cause]] = {node: [] for node in self._nodes}
+        for family in self._families:
+            for what, nodes in excluded.get(family, {}).items():
+                cause = Cause(what.text, own.get(family, ()))
+                for node in nodes:
+                    causes_of[node].append(cause)
+        groups: dict[tuple[Cause, ...], list[str]] = {}
+        for node, causes in causes_of.items():
+            if causes:
+                groups.setdefault(tuple(causes), []).append(node)
+        self._found.groups = sorted(
+            (Group(tuple(nodes), causes) for causes, nodes in groups.items()),
+            key=lambda group: (-len(group.nodes), len(group.causes)),
+        )
+
+    # --- what would help ----------------------------------------------------------------------
+
+    async def _fixes(self, excluded: Mapping[str, Mapping[Cause | Constraint, set[str]]]) -> None:
+        found = self._found
+        blocking = {
+            what: nodes
+            for causes in excluded.values()
+            for what, nodes in causes.items()
+            if isinstance(what, Constraint) and nodes
+        }
+        tried = list(blocking)
+        answers = await self._ask([(without(self._pod, [each]), ALL) for each in tried])
+        helps = {
+            constraint: decision.candidates
+            for constraint, decision in zip(tried, answers, strict=True)
+            if decision.candidates
+        }
+        for constraint, nodes in helps.items():
+            if constraint.resource:
+                fix = await self._smaller_request(constraint, nodes or [])
+            else:
+                fix = Fix(constraint.fix, tuple(nodes or ()))
+            found.fixes.append(replace(fix, size=_SIZES[constraint.family]))
+        found.impossible = list(self._impossible())
+        if not found.fixes:
+            found.fixes += [fix async for fix in self._combinations(blocking)]
+        found.fixes.sort(key=lambda fix: (fix.changes, fix.size, -len(fix.nodes)))
+
+    async def _smaller_request(self, constraint: Constraint, nodes: Sequence[str]) -> Fix:
+        """The largest request with which the pod fits on one of these nodes."""
+        resource = constraint.resource
+        asked = Demand(self._pod["spec"]).requests[resource]
+        free = self._free(resource, nodes)
+        for most in sorted({amount for amount in free.values() if amount > 0}, reverse=True)[:3]:
+            changed = copy.deepcopy(self._pod)
+            if not _reduce(changed["spec"], resource, asked - most):
+                continue
+            (answer,) = await self._ask([(changed, ALL)])
+            if answer.candidates:
+                less, before = quantity_text(resource, most), quantity_text(resource, asked)
+                return Fix(
+                    f"request {less} of {resource} instead of {before}", tuple(answer.candidates)
+                )
+        return Fix(constraint.fix, tuple(nodes))
+
+    def _free(self, resource: str, nodes: Sequence[str]) -> dict[str, float]:
+        free = {node: _allocatable(self._world, node, resource) for node in nodes}
+        for entry in self._world.objects[PODS].values():
+            if entry.node in free:
+                requests = Demand(entry.object()["spec"]).requests
+                free[entry.node] -= requests.get(resource, 0.0)
+        return free
+
+    def _impossible(self) -> Iterator[str]:
+        for resource, amount in Demand(self._pod["spec"]).requests.items():
+            largest = max(
+                (_allocatable(self._world, node, resource) for node in self._nodes), default=0.0
+            )
+            if amount > largest:
+                yield (
+                    f"no node has {quantity_text(resource, amount)} of {resource}, even if it was "
+                    f"empty; the largest has {quantity_text(resource, largest)}"
+                )
+
+    async def _combinations(self, blocking: Mapping[Constraint, set[str]]) -> Any:
+        """The smallest sets of changes: for each node, all constraints that exclude it."""
+        sets: dict[frozenset[int], None] = {}
+        order = list(blocking)
+        for node in self._nodes:
+            sets[frozenset(at for at, each in enumerate(order) if node in blocking[each])] = None
+        smallest = sorted((each for each in sets if len(each) > 1), key=len)
+        minimal: list[frozenset[int]] = []
+        for each in smallest:
+            if not any(other < each for other in minimal):
+                minimal.append(each)
+        chosen = [[order[at] for at in sorted(each)] for each in minimal[:_MOST_COMBINATIONS]]
+        answers = await self._ask([(without(self._pod, each), ALL) for each in chosen])
+        for constraints, decision in zip(chosen, answers, strict=True):
+            if decision.candidates:
+                text = ", and ".join(constraint.fix for constraint in constraints)
+                yield Fix(text, tuple(decision.candidates), len(constraints))
+
+    async def _new_nodes(self) -> None:
+        """One more node like each kind of node that there is."""
+        kinds: dict[str, tuple[Object, int]] = {}
+        for node in self._world.all(NODES):
+            key = _kind_of(node)
+            known = kinds.get(key)
+            kinds[key] = (node, 1) if known is None else (known[0], known[1] + 1)
+        often = sorted(kinds.values(), key=lambda kind: -kind[1])[:_MOST_KINDS]
+        added = {}
+        for at, (node, count) in enumerate(often):
+            name = f"simulation-node-{at}"
+            fresh = copy.deepcopy(node)
+            fresh["metadata"].update(name=name, uid=name)
+            labels = fresh["metadata"].setdefault("labels", {})
+            labels[_HOSTNAME] = name
+            fresh["spec"].pop("unschedulable", None)
+            added[name] = (node["metadata"]["name"], count)
+            self._run.put(NODES, fresh)
+        for name in await self._candidates_of(len(self._nodes) + len(added)):
+            if name in added:
+                like, count = added[name]
+                others = f" and {count - 1} others" if count > 1 else ""
+                self._found.fixes.append(Fix(f"add a node like {like}{others}", (like,), 2))
+
+    async def _candidates_of(self, nodes: int) -> Sequence[str]:
+        """The nodes that accept the pod, once kube-scheduler has noticed all `nodes` nodes.
+
+        It watches nodes and pods independently of each other.
+        """
+        for _ in range(_TRIES):
+            (answer,) = await self._ask([(self._pod, ALL)])
+            if answer.message.startswith(f"0/{nodes} "):
+                return answer.candidates or ()
+            await asyncio.sleep(_TRY_SECONDS)
+        return ()
+
+    async def _decide(self) -> PodDecision:
+        """What kube-scheduler does with the pod itself, including preemption."""
+        name = self._pod["metadata"]["name"]
+        decisions = await self._run.schedule([self._pod])
+        self._run.forget([self._pod])
+        return decisions[f"{self._pod['metadata']['namespace']}/{name}"]
+
+
+def _generic(family: str, texts: Sequence[str]) -> Cause:
+    return Cause("; ".join(texts) or f"rejected by {family}")
+
+
+def _explicit_gates(flags: Sequence[str]) -> dict[str, bool]:
+    values = [flag.partition("=")[2] for flag in flags if flag.startswith("--feature-gates=")]
+    return parse_gates(values)
+
+
+def _allocatable(world: World, node: str, resource: str) -> float:
+    found = world.get(NODES, node) or {}
+    return Demand({"resources": {"requests": found["status"].get("allocatable")}}).requests.get(
+        resource, 0.0
+    )
+
+
+def _reduce(spec: Object, resource: str, by: float) -> bool:
+    """Reduce the request of the containers that ask for most; False if they have too little."""
+    holders = [spec, *(spec.get("containers") or ())]
+    amounts = []
+    for holder in holders:
+        requests = (holder.get("resources") or {}).get("requests") or {}
+        if resource in requests:
+            single = Demand({"resources": {"requests": requests}}).requests[resource]
+            amounts.append((single, requests, holder))
+    for single, requests, holder in sorted(amounts, key=lambda each: -each[0]):
+        if single > by:
+            requests[resource] = quantity_text(resource, single - by)
+            limits = (holder.get("resources") or {}).get("limits") or {}
+            limits.pop(resource, None)
+            return True
+    return False
+
+
+def _kind_of(node: Mapping[str, Any]) -> str:
+    labels = {
+        key: value
+        for key, value in (node["metadata"].get("labels") or {}).items()
+        if value != node["metadata"]["name"] and key != _HOSTNAME
+    }
+    taints = [
+        taint
+        for taint in node["spec"].get("taints") or ()
+        if taint.get("key") != "node.kubernetes.io/unschedulable"
+    ]
+    return repr(
+        (sorted(labels.items()), taints, sorted((node["status"].get("allocatable") or {}).items()))
+    )

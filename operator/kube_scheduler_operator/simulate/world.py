@@ -1,0 +1,135 @@
+"""A world: the objects of a cluster that scheduling reads, in few bytes each.
+
+Objects are kept as JSON: 30,000 pods as dictionaries would need ten times the memory, and most of
+them are only sent to kube-scheduler.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import orjson
+
+from ..kube.resource import Resource
+from .kinds import BY_KIND, FINISHED, KINDS, NAMESPACES, PODS, Object, strip
+
+_NAMESPACE_OF_UIDS: Final = uuid.UUID("8c4f1c52-32a8-4c4e-9d0a-0d2f54c2b7a5")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An object of a world.
+
+    Attributes:
+        content: the object as JSON, without a resourceVersion.
+        node: of a bound pod, its node; otherwise empty.
+    """
+
+    content: bytes
+    node: str = ""
+
+    def object(self) -> Object:
+        """A copy of the object."""
+        obj: Object = orjson.loads(self.content)
+        return obj
+
+
+Key = tuple[str, str]
+"""Namespace (empty if cluster-scoped) and name."""
+
+
+@dataclass(slots=True)
+class World:
+    """The objects of a cluster by kind.
+
+    Attributes:
+        objects: kind -> key -> object.
+        notes: what the world does not contain, one sentence each.
+        annotations: keep all annotations of Nodes.
+        version: the version of the cluster's API server, if it is known.
+    """
+
+    objects: dict[Resource, dict[Key, Entry]] = field(
+        default_factory=lambda: {resource: {} for resource in KINDS}
+    )
+    notes: list[str] = field(default_factory=list)
+    annotations: bool = False
+    version: str = ""
+
+    def add(self, obj: Mapping[str, Any]) -> bool:
+        """Take what scheduling reads of an object; False if it is of another kind or finished.
+
+        Raises:
+            ValueError: the object has no name.
+        """
+        kind = BY_KIND.get((str(obj.get("apiVersion")), str(obj.get("kind"))))
+        if kind is None:
+            return False
+        resource = kind.resource
+        kept = strip(kind, obj, self.annotations and resource.kind == "Node")
+        metadata = kept["metadata"]
+        name = metadata.get("name")
+        if not isinstance(name, str) or not name:
+            raise ValueError(f"an object of kind {resource.kind} has no metadata.name")
+        if resource.namespaced:
+            metadata.setdefault("namespace", "default")
+        if "uid" not in metadata:
+            where = f"{resource.name}/{metadata.get('namespace', '')}/{name}"
+            metadata["uid"] = str(uuid.uuid5(_NAMESPACE_OF_UIDS, where))
+        metadata.setdefault("creationTimestamp", "2020-01-01T00:00:00Z")
+        node = ""
+        if resource is PODS:
+            if kept["status"].get("phase") in FINISHED:
+                return False
+            kept["status"].setdefault("phase", "Pending")
+            spec = kept["spec"]
+            spec.setdefault("schedulerName", "default-scheduler")
+            node = spec.get("nodeName") or ""
+        key = (metadata.get("namespace", ""), name)
+        self.objects[resource][key] = Entry(orjson.dumps(kept), node)
+        return True
+
+    def complete(self) -> None:
+        """Add the namespaces of objects that came without them: affinity terms select them."""
+        known = self.objects[NAMESPACES]
+        for resource, entries in self.objects.items():
+            if not resource.namespaced:
+                continue
+            for namespace in {key[0] for key in entries}:
+                if ("", namespace) not in known:
+                    self.add(
+                        {
+                            "apiVersion": "v1",
+                            "kind": "Namespace",
+                            "metadata": {
+                                "name": namespace,
+                                "labels": {"kubernetes.io/metadata.name": namespace},
+                            },
+                        }
+                    )
+
+    def get(self, resource: Resource, name: str, namespace: str = "") -> Object | None:
+        """A copy of an object; None if the world does not have it."""
+        entry = self.objects[resource].get((namespace, name))
+        return None if entry is None else entry.object()
+
+    def all(self, resource: Resource) -> Iterator[Object]:
+        """Copies of all objects of a kind."""
+        return (entry.object() for entry in self.objects[resource].values())
+
+    def pending(self) -> list[Object]:
+        """The pods without a node, oldest first."""
+        pods = [entry.object() for entry in self.objects[PODS].values() if not entry.node]
+        return sorted(pods, key=lambda pod: str(pod["metadata"]["creationTimestamp"]))
+
+    def copy(self) -> World:
+        """A world that can be changed without changing this one."""
+        objects = {resource: dict(entries) for resource, entries in self.objects.items()}
+        return World(objects, list(self.notes), self.annotations, self.version)
+
+    def remove(self, resource: Resource, name: str, namespace: str = "") -> None:
+        """Remove an object, if it exists."""
+        self.objects[resource].pop((namespace, name), None)

@@ -1,0 +1,140 @@
+"""What enters a world."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from kube_scheduler_operator.simulate.kinds import CLAIMS, KINDS, NODES, PODS, VOLUMES, strip
+
+SECRET = "do-not-copy"
+
+POD: dict[str, Any] = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {
+        "name": "p",
+        "namespace": "n",
+        "uid": "u",
+        "labels": {"app": "web"},
+        "annotations": {"note": SECRET, "kubernetes.io/config.mirror": "hash"},
+        "managedFields": [{"manager": SECRET}],
+        "ownerReferences": [
+            {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "x",
+             "controller": True, "blockOwnerDeletion": True}
+        ],
+    },
+    "spec": {
+        "nodeName": "a",
+        "serviceAccountName": SECRET,
+        "imagePullSecrets": [{"name": SECRET}],
+        "schedulerName": "default-scheduler",
+        "priority": 7,
+        "containers": [
+            {
+                "name": "c",
+                "image": "registry/web:v1",
+                "args": [SECRET],
+                "command": [SECRET],
+                "env": [{"name": "PASSWORD", "value": SECRET}],
+                "envFrom": [{"secretRef": {"name": SECRET}}],
+                "ports": [{"containerPort": 1, "hostPort": 2}, {"containerPort": 3}],
+                "resources": {"requests": {"cpu": "1"}},
+                "volumeMounts": [{"name": "v", "mountPath": SECRET}],
+                "livenessProbe": {"exec": {"command": [SECRET]}},
+            }
+        ],
+        "ephemeralContainers": [{"name": "e", "env": [{"name": "X", "value": SECRET}]}],
+        "volumes": [
+            {"name": "data", "persistentVolumeClaim": {"claimName": "data"}},
+            {"name": "s", "secret": {"secretName": SECRET}},
+            {"name": "m", "configMap": {"name": SECRET}},
+            {"name": "i", "csi": {"driver": "d", "volumeAttributes": {"token": SECRET}}},
+        ],
+    },
+    "status": {
+        "phase": "Running",
+        "podIP": SECRET,
+        "conditions": [{"type": "Ready", "status": "True", "message": SECRET}],
+        "containerStatuses": [{"name": "c", "image": SECRET, "imageID": SECRET}],
+    },
+}  # fmt: skip
+
+
+def test_a_pod_keeps_only_what_scheduling_reads() -> None:
+    kept = strip(KINDS[PODS], POD)
+    assert SECRET not in json.dumps(kept)
+    assert kept == {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": "p",
+            "namespace": "n",
+            "uid": "u",
+            "labels": {"app": "web"},
+            "annotations": {"kubernetes.io/config.mirror": "hash"},
+            "ownerReferences": [
+                {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "x",
+                 "controller": True}
+            ],
+        },
+        "spec": {
+            "nodeName": "a",
+            "schedulerName": "default-scheduler",
+            "priority": 7,
+            "containers": [
+                {
+                    "name": "c",
+                    "image": "registry/web:v1",
+                    "resources": {"requests": {"cpu": "1"}},
+                    "ports": [{"hostPort": 2, "containerPort": 1}],
+                }
+            ],
+            "volumes": [
+                {"name": "data", "persistentVolumeClaim": {"claimName": "data"}},
+                {"name": "i", "csi": {"driver": "d"}},
+            ],
+        },
+        "status": {"phase": "Running"},
+    }  # fmt: skip
+
+
+def test_a_resized_pod_keeps_what_its_containers_have_got() -> None:
+    resources = {"requests": {"cpu": "2"}}
+    reported = {"name": "c", "resources": resources, "containerID": SECRET}
+    pod = {**POD, "status": {"phase": "Running", "containerStatuses": [reported]}}
+    (status,) = strip(KINDS[PODS], pod)["status"]["containerStatuses"]
+    assert status["resources"] == resources
+    assert SECRET not in json.dumps(status)
+
+
+def test_a_node_keeps_its_load_only_where_policies_read_it() -> None:
+    node = {"metadata": {"name": "a", "annotations": {"cpu_usage_avg_5m": "0.5"}}}
+    assert "annotations" not in strip(KINDS[NODES], node)["metadata"]
+    kept = strip(KINDS[NODES], node, annotations=True)
+    assert kept["metadata"]["annotations"] == {"cpu_usage_avg_5m": "0.5"}
+
+
+def test_a_volume_loses_what_its_driver_needs() -> None:
+    source = {"driver": "d", "volumeHandle": "h", "nodeStageSecretRef": {"name": SECRET}}
+    volume = {"metadata": {"name": "v"}, "spec": {"csi": source, "storageClassName": "s"}}
+    kept = strip(KINDS[VOLUMES], volume)
+    assert kept["spec"] == {"storageClassName": "s", "csi": {"driver": "d", "volumeHandle": "h"}}
+
+
+@pytest.mark.parametrize("kind", ["Secret", "ConfigMap", "ServiceAccount", "Event"])
+def test_kinds_that_scheduling_does_not_read_never_enter(kind: str) -> None:
+    assert kind not in {resource.kind for resource in KINDS}
+
+
+def test_a_claim_keeps_its_binding() -> None:
+    claim = {
+        "metadata": {"name": "c", "annotations": {"pv.kubernetes.io/bind-completed": "yes"}},
+        "spec": {"volumeName": "v", "accessModes": ["ReadWriteOnce"]},
+        "status": {"phase": "Bound"},
+    }
+    kept = strip(KINDS[CLAIMS], claim)
+    assert kept["spec"] == claim["spec"]
+    assert kept["metadata"]["annotations"] == claim["metadata"]["annotations"]

@@ -1,0 +1,79 @@
+"""Profiles and pods that ask one question each."""
+
+from __future__ import annotations
+
+import pytest
+
+from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
+from kube_scheduler_operator.schedulerconfig.versions import Version
+from kube_scheduler_operator.simulate.probes import (
+    families_of,
+    probe,
+    probe_profiles,
+    profile_of,
+    reasons,
+)
+
+GATES = Gates(Version(1, 35))
+
+
+@pytest.mark.parametrize(
+    ("message", "found"),
+    [
+        ("0/3 nodes are available: 1 Insufficient cpu, 2 Insufficient memory.",
+         [(1, "Insufficient cpu"), (2, "Insufficient memory")]),
+        ("0/3 nodes are available: 3 node(s) had untolerated taint(s). no new claims to "
+         "deallocate, preemption: 0/3 nodes are available: 3 Preemption is not helpful.",
+         [(3, "node(s) had untolerated taint(s)")]),
+        ("0/3 nodes are available: 3 Too many pods. preemption: 0/3 nodes are available: 3 x.",
+         [(3, "Too many pods")]),
+        ('0/3 nodes are available: persistentvolumeclaim "x" not found. preemption: 0/3', []),
+        ("no nodes available to schedule pods", []),
+    ],
+)  # fmt: skip
+def test_reasons_of_a_message_are_counted(message: str, found: list[tuple[int, str]]) -> None:
+    assert reasons(message) == found
+
+
+def test_plugins_of_one_constraint_are_one_family() -> None:
+    found = families_of({}, GATES)
+    assert found["volumes"] == [
+        "VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "VolumeZone",
+    ]  # fmt: skip
+    assert found["requests"] == ["NodeResourcesFit"]
+    custom = {"plugins": {"multiPoint": {"enabled": [{"name": "Custom"}]}}}
+    assert families_of(custom, GATES)["Custom"] == ["Custom"]
+    off = {"plugins": {"filter": {"disabled": [{"name": "TaintToleration"}]}}}
+    assert "taints" not in families_of(off, GATES)
+
+
+def test_all_profiles_have_the_same_queue() -> None:
+    queue = {"disabled": [{"name": "*"}], "enabled": [{"name": "PrioritySort"}]}
+    profile = {"plugins": {"queueSort": queue}}
+    profiles = probe_profiles(profile, families_of(profile, GATES), GATES)
+    assert all(each["plugins"]["queueSort"] == queue for each in profiles)
+
+
+def test_a_probe_uses_the_objects_of_its_pod() -> None:
+    pod = {
+        "metadata": {"name": "p", "namespace": "n", "uid": "u"},
+        "spec": {
+            "schedulingGates": [{"name": "g"}],
+            "volumes": [{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {}}}],
+            "resourceClaims": [
+                {"name": "a", "resourceClaimTemplateName": "t"},
+                {"name": "b", "resourceClaimTemplateName": "t"},
+            ],
+        },
+        "status": {"resourceClaimStatuses": [{"name": "b", "resourceClaimName": "p-b-x7z"}]},
+    }
+    made = probe(pod, "probe-1", profile_of("node affinity"))
+    assert made["metadata"]["uid"] != "u"
+    assert made["spec"] == {
+        "schedulerName": "simulation-only-node-affinity",
+        "volumes": [{"name": "scratch", "persistentVolumeClaim": {"claimName": "p-scratch"}}],
+        "resourceClaims": [
+            {"name": "a", "resourceClaimName": "p-a"},
+            {"name": "b", "resourceClaimName": "p-b-x7z"},
+        ],
+    }

@@ -1,0 +1,143 @@
+"""Worlds from the output of kubectl."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from kube_scheduler_operator.simulate.kinds import NAMESPACES, NODES, PODS
+from kube_scheduler_operator.simulate.read_files import (
+    WorldFileError,
+    documents,
+    read_files,
+    without_unused,
+)
+
+NODE = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "a", "labels": {"zone": "x"}}}
+POD: dict[str, Any] = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "p", "namespace": "n", "creationTimestamp": "2026-01-01T00:00:00Z"},
+    "spec": {
+        "containers": [
+            {
+                "args": ["--x"],
+                "env": [{"name": "A", "value": "1"}, {"name": "B", "value": "items:\n- x"}],
+                "image": "i",
+                "name": "c",
+                "resources": {"requests": {"cpu": "1"}},
+            }
+        ]
+    },
+}
+
+
+def _list(*items: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    return {"apiVersion": "v1", "items": list(items), "kind": "List", "metadata": {}, **fields}
+
+
+def _bare(obj: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in obj.items() if key not in ("kind", "apiVersion")}
+
+
+FORMATS: dict[str, str] = {
+    "kubectl get -o json": json.dumps(_list(NODE, POD), indent=4),
+    "kubectl get -o yaml": yaml.safe_dump(_list(NODE, POD)),
+    "compact": json.dumps(_list(NODE, POD)),
+    "items with an alias": yaml.safe_dump(_list(POD, POD)),
+    "one document each": yaml.safe_dump_all([NODE, POD]),
+    "documents with comments": f"# nodes\n---\n{yaml.safe_dump(NODE)}---\n{yaml.safe_dump(POD)}",
+    "JSON documents": json.dumps(NODE) + "\n" + json.dumps(POD),
+    "kubectl get --raw": json.dumps({
+        "kind": "PodList", "apiVersion": "v1", "metadata": {"resourceVersion": "7"},
+        "items": [_bare(POD)],
+    }) + json.dumps(NODE)[:0],
+    "a list that names its kind last": json.dumps({
+        "apiVersion": "v1", "items": [_bare(POD)], "kind": "PodList",
+    }),
+    "a YAML list of one kind": yaml.safe_dump({
+        "apiVersion": "v1", "kind": "PodList", "items": [_bare(POD) | {"kind": "Pod",
+        "apiVersion": "v1"}],
+    }),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_what_kubectl_prints_is_read(name: str, tmp_path: Path) -> None:
+    file = tmp_path / "file.yaml"
+    file.write_text(FORMATS[name])
+    world = read_files([file]).world
+    assert list(world.objects[PODS]) == [("n", "p")]
+    (pod,) = world.all(PODS)
+    assert pod["spec"]["containers"] == [
+        {"image": "i", "name": "c", "resources": {"requests": {"cpu": "1"}}}
+    ]
+    assert pod["metadata"]["creationTimestamp"] == "2026-01-01T00:00:00Z"
+    assert ("", "n") in world.objects[NAMESPACES]
+
+
+def test_directories_are_read_with_all_that_is_below(tmp_path: Path) -> None:
+    (tmp_path / "deep" / "er").mkdir(parents=True)
+    (tmp_path / "deep" / "er" / "nodes.json").write_text(json.dumps(NODE))
+    (tmp_path / "pods.yml").write_text(yaml.safe_dump(POD))
+    (tmp_path / "notes.txt").write_text("{")
+    world = read_files([tmp_path]).world
+    assert len(world.objects[NODES]) == len(world.objects[PODS]) == 1
+
+
+def test_other_kinds_are_counted_and_finished_pods_left_out(tmp_path: Path) -> None:
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "data": {"a": "b"}}
+    done = {**POD, "status": {"phase": "Succeeded"}}
+    config = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+    file = tmp_path / "all.yaml"
+    file.write_text(yaml.safe_dump_all([secret, done, config]))
+    found = read_files([file])
+    assert found.ignored == {"Secret": 1, "Pod": 1}
+    assert found.configurations == [(str(file), config)]
+    assert not found.world.objects[PODS]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "this is neither JSON nor YAML"),
+        ('{"apiVersion": "v1", "items": [{"kind": "Pod"}', "this is neither JSON nor YAML"),
+        ("a: [", "this is neither JSON nor YAML"),
+        ("- 1\n- 2", "not an object"),
+        ("x: 1", "not an object"),
+        ("apiVersion: v1\nkind: Pod\nmetadata: {}", "no metadata.name"),
+        ("apiVersion: v1\nkind: Pod\nmetadata: []", "neither JSON"),
+        ("[" * 5000, "this is neither JSON nor YAML"),
+    ],
+)
+def test_a_damaged_file_is_named(text: str, message: str, tmp_path: Path) -> None:
+    file = tmp_path / "file.yaml"
+    file.write_text(text)
+    if message == "neither JSON":
+        message = "no metadata.name"
+    with pytest.raises(WorldFileError, match=message) as error:
+        read_files([file])
+    assert str(file) in str(error.value)
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(WorldFileError, match=r"nothing\.yaml: No such file"):
+        read_files([tmp_path / "nothing.yaml"])
+
+
+def test_values_that_no_world_has_are_not_parsed() -> None:
+    text = yaml.safe_dump(_list(NODE, POD, copy.deepcopy(POD)))
+    short = without_unused(text)
+    assert "value: '1'" not in short
+    assert "--x" not in short
+    for before, after in zip(documents(text), yaml.safe_load(short)["items"], strict=True):
+        for obj in (before, after):
+            for container in obj.get("spec", {}).get("containers", ()):
+                container.pop("env", None)
+                container.pop("args", None)
+        assert before == after
