@@ -18,6 +18,7 @@ from pages.asked import POD, asked
 from pages.stage import PREFIX, VIEWER, Stage
 from pages.terminal import sizes
 from pages.text import Keep, Section, Shown, index, page, tree
+from pages.waiting import FILE, write_cluster
 
 PAGE = paths.REPOSITORY / "docs" / "kubectl-scheduler-output.md"
 COMMANDS = (
@@ -25,6 +26,7 @@ COMMANDS = (
     "history",
     "diff",
     "plugins",
+    "why",
     "explain",
     "rollout watch",
     "rollout undo",
@@ -219,6 +221,20 @@ def cached(stage: Stage) -> list[Section]:
     ]
 
 
+def waiting(stage: Stage) -> list[Section]:
+    (stage.terminal.folder / FILE).write_text(write_cluster())
+    return [
+        _section(
+            "Why a pod waits, and why it is where it is",
+            "A cluster with four nodes in a file, as `kubectl get nodes,pods -A -o json` prints "
+            "it; without\n`--from-files` the command reads the cluster of the kubeconfig.",
+            [stage.run(f"why shop/web-1 --from-files {FILE}")],
+            [stage.run(f"why shop/web-0 --from-files {FILE}")],
+            [stage.run(f"why shop/web-1 --from-files {FILE} -o yaml", Keep(30))],
+        )
+    ]
+
+
 def decided(stage: Stage) -> list[Section]:
     with asked(stage.sandbox) as url:
         return [
@@ -394,6 +410,7 @@ _CHAPTERS: tuple[Chapter, ...] = (
     taken_back,
     heap,
     cached,
+    waiting,
     decided,
     gathered,
     misspelt,

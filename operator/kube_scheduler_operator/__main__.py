@@ -44,6 +44,7 @@ PLUGIN_COMMANDS: Final = (
     Command("history", "list the revisions and what each one changed"),
     Command("diff", "compare two revisions, or a file with the cluster"),
     Command("plugins", "show the plugins of each extension point, with their weights and origins"),
+    Command("why", "show why a pod waits and what would help, or why it is on its node"),
     Command(
         "explain", "show why extenders rejected nodes for a pod, and how they scored the others"
     ),

@@ -1,0 +1,294 @@
+"""`kubectl scheduler why`: why a pod waits and what would help, or why it is where it is.
+
+The answer comes from kube-scheduler itself, which runs on this machine over a copy of the cluster.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from ...kube.resource import PODS, ObjectRef
+from ..lib.connection import run_connected
+from ..lib.errors import CommandError, UsageError
+from ..lib.flags import add_cluster_flags, add_output_flag
+from ..lib.objects import find_object
+from ..lib.output import format_table, print_document
+from ..lib.simulation import Simulation, add_simulation_flags, from_cluster, from_files
+
+if TYPE_CHECKING:
+    from ...base.platform import Platform
+    from ...kube.client import ApiClient
+    from ...simulate.decisions import PodDecision
+    from ...simulate.why import Explanation
+
+_NODES: Final = 12
+_NAMED: Final = 3
+_FIXES: Final = 6
+_PREEMPTION: Final = "no pod with a lower priority would make room for it"
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register the command."""
+    parser = subparsers.add_parser(
+        "why",
+        description="Shows why a pod is Pending and what would help, or why a running pod is on "
+        "its node: the scores of all nodes by plugin. A kube-scheduler on this machine decides, "
+        "over a copy of the cluster in memory; nothing is written to the cluster. Every change "
+        "that is shown was tried with it. Environment variables, arguments, Secrets and ConfigMaps "
+        "are not copied.",
+    )
+    parser.add_argument("pod", metavar="POD", help="name of the pod, or NAMESPACE/NAME")
+    parser.add_argument(
+        "-n", "--namespace", default="default", help="namespace of the pod (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--nodes",
+        type=int,
+        default=_NODES,
+        metavar="N",
+        help=f"maximum number of nodes in a table; 0: all (default: {_NODES})",
+    )
+    add_simulation_flags(parser)
+    add_cluster_flags(parser)
+    add_output_flag(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Explain the pod; returns 2 for invalid usage, 1 for other errors."""
+    namespace, _, name = args.pod.rpartition("/")
+    key = (namespace or args.namespace, name)
+    try:
+        if args.from_files:
+            return asyncio.run(_explain(from_files(args), key, args))
+        return run_connected(args, lambda api, platform: _from_cluster(api, platform, key, args))
+    except UsageError as error:
+        sys.stderr.write(f"error: {error}\n")
+        return 2
+    except CommandError as error:
+        sys.stderr.write(f"error: {error}\n")
+        return 1
+
+
+async def _from_cluster(
+    api: ApiClient, platform: Platform, key: tuple[str, str], args: argparse.Namespace
+) -> int:
+    pod = await find_object(api, ObjectRef(PODS, *key))
+    if pod is None:
+        raise CommandError(f"pod {'/'.join(key)} does not exist")
+    scheduler_name = (pod.get("spec") or {}).get("schedulerName")
+    simulation = await from_cluster(api, platform, args, scheduler_name)
+    return await _explain(simulation, key, args)
+
+
+async def _explain(simulation: Simulation, key: tuple[str, str], args: argparse.Namespace) -> int:
+    from ...simulate.kinds import PODS as POD_KIND
+    from ...simulate.process import SimulationError
+    from ...simulate.why import explain
+
+    namespace, name = key
+    pod = simulation.world.get(POD_KIND, name, namespace)
+    if pod is None:
+        raise CommandError(
+            f"pod {namespace}/{name} is not among the pods that are waiting or running"
+        )
+    try:
+        found = await explain(simulation.world, pod, simulation.options)
+    except SimulationError as error:
+        raise CommandError(str(error)) from None
+    notes = [*simulation.notes, *found.notes]
+    document = {**to_document(found), "notes": notes}
+    text = "\n".join([*lines(found, args.nodes), *(f"note: {note}" for note in notes)])
+    print_document(document, args.output, text)
+    return 0
+
+
+def to_document(found: Explanation) -> dict[str, Any]:
+    """The explanation as JSON."""
+    decision = found.decision
+    document: dict[str, Any] = {
+        "pod": found.pod,
+        "schedulerName": found.scheduler,
+        "served": found.served,
+        "node": found.node,
+        "schedulingGates": found.gates,
+        "nodes": found.nodes,
+        "candidates": found.candidates,
+        "groups": [
+            {
+                "nodes": list(group.nodes),
+                "causes": [
+                    {"text": cause.text, "scheduler": list(cause.own)} for cause in group.causes
+                ],
+            }
+            for group in found.groups
+        ],
+        "message": found.message,
+        "impossible": found.impossible,
+        "fixes": [
+            {"text": fix.text, "nodes": list(fix.nodes), "changes": fix.changes}
+            for fix in found.fixes
+        ],
+    }
+    if decision is not None:
+        document["now"] = {
+            "node": decision.node,
+            "reason": decision.reason,
+            "message": decision.message,
+            "preempted": decision.preempted,
+            "best": decision.best,
+        }
+        document["scores"] = {
+            node: {"total": total, "plugins": decision.scores.get(node, {})}
+            for node, total in decision.totals.items()
+        }
+    return document
+
+
+# --- text -----------------------------------------------------------------------------------------
+
+
+def lines(found: Explanation, most: int) -> Iterator[str]:
+    """The text output, with at most `most` nodes in a table (0: all)."""
+    where = f"runs on node {found.node}" if found.node else "has no node"
+    yield f"Pod {found.pod} {where}."
+    if not found.served:
+        served = ", ".join(found.profiles)
+        yield (
+            f"No scheduler serves its spec.schedulerName {_quoted(found.scheduler)}; the "
+            f"configuration serves {served}. It waits until one does."
+        )
+        return
+    if found.gates:
+        gates = ", ".join(map(_quoted, found.gates))
+        yield (
+            f"It is not scheduled before its scheduling gates are removed: {gates}. Without them:"
+        )
+    if found.node:
+        yield from _running(found, most)
+    elif found.candidates:
+        yield from _fitting(found)
+    else:
+        yield from _pending(found)
+
+
+def _quoted(text: str) -> str:
+    return f'"{text}"'
+
+
+def _named(nodes: Sequence[str]) -> str:
+    named = ", ".join(sorted(nodes)[:_NAMED])
+    return f"{named}, …" if len(nodes) > _NAMED else named
+
+
+def _count(number: int, what: str = "node") -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+def _fitting(found: Explanation) -> Iterator[str]:
+    fits = f"It fits on {len(found.candidates)} of {_count(found.nodes)}"
+    yield f"{fits}: {_named(found.candidates)}."
+    decision = found.decision
+    if decision is not None and decision.node:
+        yield (
+            f"kube-scheduler would place it on {decision.node} now. If it still waits, it is in "
+            "the scheduler's queue or backs off after an earlier attempt."
+        )
+    elif decision is not None:
+        yield from _not_tried(decision)
+
+
+def _not_tried(decision: PodDecision) -> Iterator[str]:
+    if decision.reason == "NotTried":
+        yield "kube-scheduler does not try it: it waits for a resource claim or for its pod group."
+    elif decision.message:
+        yield f"kube-scheduler: {decision.message}"
+
+
+def _pending(found: Explanation) -> Iterator[str]:
+    yield f"It fits on none of {_count(found.nodes)}:"
+    for group in found.groups:
+        yield f"  {_count(len(group.nodes))} ({_named(group.nodes)})"
+        for cause in group.causes:
+            own = f"   [{'; '.join(cause.own)}]" if cause.own else ""
+            yield f"    {cause.text}{own}"
+    for impossible in found.impossible:
+        yield f"  {impossible[0].upper()}{impossible[1:]}."
+    decision = found.decision
+    if decision is not None and decision.node and decision.preempted:
+        victims = ", ".join(decision.preempted)
+        yield (
+            f"kube-scheduler would preempt {_count(len(decision.preempted), 'pod')} with a lower "
+            f"priority on {decision.node}: {victims}."
+        )
+    elif decision is not None and decision.reason == "Unschedulable":
+        yield f"Preemption does not help: {_PREEMPTION}."
+    if found.fixes:
+        yield "What would help (each was tried):"
+        for fix in found.fixes[:_FIXES]:
+            where = "" if fix.text.startswith("add a node") else _fits_on(fix.nodes)
+            yield f"  * {fix.text}{where}"
+    elif found.nodes:
+        yield "No single change and no combination of changes of the pod was found that helps."
+
+
+def _fits_on(nodes: Sequence[str]) -> str:
+    return f": it fits on {_count(len(nodes))} then ({_named(nodes)})"
+
+
+def _running(found: Explanation, most: int) -> Iterator[str]:
+    from ...simulate.decisions import PodDecision
+
+    decision = found.decision or PodDecision(found.pod)
+    best = decision.best
+    if not decision.node:
+        yield f"As a new pod it would have no node today: {decision.message}"
+    elif found.node not in found.candidates:
+        yield f"As a new pod it would not fit on {found.node} today."
+    elif found.node in best:
+        tie = f" ({_count(len(best))} tie, and chance decides)" if len(best) > 1 else ""
+        yield f"{found.node} still has the highest score{tie}."
+    elif best:
+        yield f"As a new pod it would go to {_named(best)} today."
+    if decision.totals:
+        yield ""
+        yield f"Scores of {_count(len(decision.totals))}, with the weights of the plugins:"
+        yield from _table(found, most)
+    if found.groups:
+        yield ""
+        yield f"Excluded: {_count(sum(len(group.nodes) for group in found.groups))}"
+        for group in found.groups:
+            causes = "; ".join(cause.text for cause in group.causes)
+            yield f"  {_count(len(group.nodes))} ({_named(group.nodes)}): {causes}"
+
+
+def _table(found: Explanation, most: int) -> Iterator[str]:
+    from ...simulate.decisions import PodDecision
+
+    decision = found.decision or PodDecision(found.pod)
+    order = sorted(decision.totals, key=lambda node: (-decision.totals[node], node))
+    plugins = list(dict.fromkeys(name for scores in decision.scores.values() for name in scores))
+    plugins = [
+        name for name in plugins if any(scores.get(name) for scores in decision.scores.values())
+    ]
+    shown = order[:most] if most > 0 else order
+    if found.node in order and found.node not in shown:
+        shown.append(found.node)
+    best = set(decision.best)
+    rows = [["NODE", "TOTAL", *plugins, ""]]
+    for node in shown:
+        scores = decision.scores.get(node, {})
+        marks = [
+            word
+            for word, applies in (("here", node == found.node), ("best", node in best))
+            if applies
+        ]
+        cells = [str(scores.get(name, "-")) for name in plugins]
+        rows.append([node, str(decision.totals[node]), *cells, ", ".join(marks)])
+    yield from (f"  {line}" for line in format_table(rows))
+    if len(order) > len(shown):
+        yield f"  … and {len(order) - len(shown)} more (--nodes 0 shows all)"
