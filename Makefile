@@ -74,10 +74,11 @@ bench: setup ## Speed and memory, as a table and JSON in bench-results/ (root)
 
 .PHONY: soak
 soak: export KSO_SOAK = 1
-soak: setup ## Hours, with a random seed: every fault at every stage, 100 kills (KSO_KILLS), 20000 histories (KSO_HISTORIES), 5000 objects (KSO_ODD_OBJECTS), 100000 files (KSO_FILES)
+soak: setup ## Hours, with a random seed: every fault at every stage, 100 kills (KSO_KILLS), 20000 histories (KSO_HISTORIES), 5000 objects (KSO_ODD_OBJECTS), 100000 files (KSO_FILES), 300 simulated worlds (KSO_WORLDS)
 	$(PYTEST) tests/integration/test_operator.py -k killed
 	$(PYTEST) tests/integration/test_containment.py
 	$(PYTEST) $(COMPARISON)
+	$(PYTEST) tests/integration/test_simulation_against_cluster.py
 	$(PYTEST) tests/e2e -k "survives_a_fault or soak" -v -s
 	$(PYTEST) tests/simulation -n 2 --timeout 0
 	$(PYTEST) tests/unit/engine/test_containment.py tests/unit/engine/test_odd_neighbours.py -n 2 -s --timeout 0

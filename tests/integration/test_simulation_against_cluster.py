@@ -1,0 +1,401 @@
+"""The simulator decides as the same kube-scheduler does at a real API server.
+
+Each generated world is created at the API server, read back, and simulated. The same pods are then
+given to both: the nodes that accept each of them, kube-scheduler's message with its reasons and
+counts, and the scores of every plugin for every node are equal.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from http.client import HTTPSConnection
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote, urlsplit
+
+import pytest
+
+from kube_scheduler_operator.__main__ import kubectl_plugin
+from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
+from kube_scheduler_operator.simulate.configuration import (
+    default_configuration,
+    simulated,
+    spying_extender,
+)
+from kube_scheduler_operator.simulate.decisions import (
+    SCORE_FLAGS,
+    PodDecision,
+    ScoreLog,
+    scheduled_condition,
+)
+from kube_scheduler_operator.simulate.kinds import KINDS
+from kube_scheduler_operator.simulate.probes import ALL, families_of, probe, probe_profiles
+from kube_scheduler_operator.simulate.process import binary_version
+from kube_scheduler_operator.simulate.run import Run, RunOptions
+from kube_scheduler_operator.simulate.world import World
+
+from ..seeds import SEED, SOAK, number
+from .conftest import ApiServer, RefusedError
+from .played_nodes import NEW
+from .simulated_worlds import NAMESPACES, PRIORITIES, WAITING_CLASS, GeneratedWorld, generate
+
+SECONDS: Final = 30
+COUNT: Final = number("KSO_WORLDS", 30, soak=300)
+_TYPES: Final = {
+    "GET": "application/json",
+    "POST": "application/json",
+    "DELETE": "application/json",
+    "PATCH": "application/merge-patch+json",
+}
+SETTLING: Final = 0.1
+"""Seconds after the deletion of a pod until kube-scheduler's cache has noticed it."""
+
+
+def seeds() -> list[int]:
+    first = SEED * 10_000 if SOAK else 0
+    return list(range(first, first + COUNT))
+
+
+class Spy:
+    """The extender that only looks, for the real kube-scheduler."""
+
+    def __init__(self) -> None:
+        self.candidates: dict[str, list[str]] = {}
+        spy = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self) -> None:
+                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                answer = json.dumps(spy.answer(body)).encode()
+                self.send_response(200)
+                self.send_header("Content-Length", str(len(answer)))
+                self.end_headers()
+                self.wfile.write(answer)
+
+            def log_message(self, *arguments: object) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+
+    def answer(self, args: Mapping[str, Any]) -> dict[str, Any]:
+        pod, names = args["Pod"], list(args["NodeNames"])
+        if pod["spec"]["schedulerName"] != ALL:
+            return {"NodeNames": names}
+        self.candidates[pod["metadata"]["name"]] = names
+        return {"NodeNames": [], "FailedAndUnresolvableNodes": dict.fromkeys(names, "spy")}
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+class Client:
+    """Requests over one connection, because a world needs some 200."""
+
+    def __init__(self, api: ApiServer) -> None:
+        self.kubeconfig = api.kubeconfig
+        self._connection = HTTPSConnection(urlsplit(api.url).netloc, timeout=10, context=api.tls)
+
+    def request(self, method: str, path: str, body: Any = None) -> dict[str, Any]:
+        content = None if body is None else json.dumps(body)
+        self._connection.request(method, path, content, {"Content-Type": _TYPES[method]})
+        response = self._connection.getresponse()
+        obj = json.loads(response.read())
+        if response.status >= 400:
+            raise RefusedError(f"{method} {path}: {obj['message']}")
+        assert isinstance(obj, dict)
+        return obj
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+class Cluster:
+    """A generated world at the API server, with a kube-scheduler."""
+
+    def __init__(self, api: Client, world: GeneratedWorld, spy: Spy) -> None:
+        self._api = api
+        self._world = world
+        self.spy = spy
+        self._made: list[str] = []
+        self._process: subprocess.Popen[bytes] | None = None
+        self._log = ScoreLog()
+
+    def create(self) -> None:
+        for node in self._world.nodes:
+            made = {key: node[key] for key in ("metadata", "spec")}
+            self._create("/api/v1/nodes", made)
+            status = node["status"]
+            path = f"/api/v1/nodes/{node['metadata']['name']}"
+            patch = {"status": status}
+            self._api.request("PATCH", f"{path}/status", patch)
+        for path, obj in self._world.objects:
+            self._create(path, obj)
+        for pod in self._world.running:
+            self._create(f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods", pod)
+        self._wait(self._ready, "the nodes are not ready or the claims not bound")
+
+    def _create(self, path: str, obj: Mapping[str, Any]) -> None:
+        self._made.append(f"{path}/{obj['metadata']['name']}")
+        self._api.request("POST", path, dict(obj))
+
+    def _ready(self) -> bool:
+        """Controllers have done what they do with new nodes and claims."""
+        for node in self._api.request("GET", "/api/v1/nodes")["items"]:
+            keys = {taint["key"] for taint in node["spec"].get("taints") or ()}
+            cordoned = "node.kubernetes.io/unschedulable" in keys
+            if NEW in keys or cordoned != bool(node["spec"].get("unschedulable")):
+                return False
+        path = f"/api/v1/namespaces/{NAMESPACES[0]}/persistentvolumeclaims"
+        claims = self._api.request("GET", path)["items"]
+        return all(
+            claim["status"]["phase"] == "Bound"
+            for claim in claims
+            if claim["metadata"]["name"].endswith("-bound")
+        )
+
+    def read(self) -> World:
+        """As `kubectl get` reads it."""
+        world = World()
+        for resource in KINDS:
+            for obj in self._api.request("GET", resource.path())["items"]:
+                world.add({**obj, "apiVersion": resource.api_version, "kind": resource.kind})
+        return world
+
+    def start(self, binary: Path, config: Mapping[str, Any], folder: Path) -> None:
+        connection = {"kubeconfig": str(self._api.kubeconfig), "qps": 1000, "burst": 1000}
+        file = folder / f"config-{time.monotonic_ns()}.json"
+        file.write_text(json.dumps({**config, "clientConnection": connection}))
+        command = [binary, f"--config={file}", "--secure-port=0", *SCORE_FLAGS]
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+        )
+        self._reader = threading.Thread(target=self._read_log, args=(self._process,), daemon=True)
+        self._reader.start()
+
+    def _read_log(self, process: subprocess.Popen[bytes]) -> None:
+        assert process.stderr is not None
+        with process.stderr as lines:
+            for line in lines:
+                self._log.take(line)
+
+    def submit(self, pod: Mapping[str, Any]) -> dict[str, Any]:
+        """The pod as the API server completes it; it does not exist yet."""
+        path = f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods"
+        return self._api.request("POST", f"{path}?dryRun=All", {**_typed(), **pod})
+
+    def decide(self, *pods: Mapping[str, Any]) -> list[PodDecision]:
+        """Create pods, wait until kube-scheduler has decided, and delete them."""
+        for pod in pods:
+            path = f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods"
+            self._create(path, {**_typed(), **pod})
+        decisions = [self._decision(pod) for pod in pods]
+        for pod in pods:
+            path = f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods"
+            name = pod["metadata"]["name"]
+            self._api.request("DELETE", f"{path}/{name}", {"gracePeriodSeconds": 0})
+        time.sleep(SETTLING)
+        return decisions
+
+    def _decision(self, pod: Mapping[str, Any]) -> PodDecision:
+        namespace, name = pod["metadata"]["namespace"], pod["metadata"]["name"]
+        path = f"/api/v1/namespaces/{namespace}/pods"
+        decision = PodDecision(f"{namespace}/{name}")
+
+        def decided() -> bool:
+            found = self._api.request("GET", f"{path}/{name}")
+            decision.node = found["spec"].get("nodeName") or ""
+            condition = scheduled_condition(found)
+            if condition.get("status") == "False":
+                decision.reason = condition["reason"]
+                decision.message = condition.get("message", "")
+            decision.nominated = (found.get("status") or {}).get("nominatedNodeName") or ""
+            return decision.decided
+
+        self._wait(decided, f"{name} is not decided")
+        decision.scores = self._log.scores.get(decision.pod, {})
+        decision.totals = self._log.totals.get(decision.pod, {})
+        decision.candidates = self.spy.candidates.get(name)
+        return decision
+
+    def _wait(self, done: Callable[[], bool], what: str) -> None:
+        end = time.monotonic() + SECONDS
+        while not done():
+            assert time.monotonic() < end, what
+            time.sleep(0.02)
+
+    def close(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._reader.join()
+        for path in reversed(self._made):
+            with suppress(RefusedError):
+                self._api.request("DELETE", path, {"gracePeriodSeconds": 0})
+
+
+def _typed() -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "Pod"}
+
+
+def _as_probe(pod: Mapping[str, Any]) -> dict[str, Any]:
+    """What `probe` makes of a pod, as a user writes it."""
+    name = f"{pod['metadata']['name']}-probe"
+    spec = {**pod["spec"], "schedulerName": ALL}
+    spec.pop("schedulingGates", None)
+    return {"metadata": {**pod["metadata"], "name": name}, "spec": spec}
+
+
+@pytest.fixture(scope="module")
+def cluster(api_server: ApiServer, nodes_of_ones_own: None) -> Iterator[ApiServer]:
+    for namespace in NAMESPACES:
+        with suppress(RefusedError):
+            api_server.create_namespace(namespace)
+    classes = "/apis/scheduling.k8s.io/v1/priorityclasses"
+    for name, value in PRIORITIES.items():
+        policy = "Never" if name.endswith("never") else "PreemptLowerPriority"
+        body = {"metadata": {"name": name}, "value": value, "preemptionPolicy": policy}
+        with suppress(RefusedError):
+            api_server.request("POST", classes, body)
+    storage = {
+        "metadata": {"name": WAITING_CLASS},
+        "provisioner": "kubernetes.io/no-provisioner",
+        "volumeBindingMode": "WaitForFirstConsumer",
+    }
+    with suppress(RefusedError):
+        api_server.request("POST", "/apis/storage.k8s.io/v1/storageclasses", storage)
+    yield api_server
+    for name in PRIORITIES:
+        api_server.request("DELETE", f"{classes}/{quote(name)}")
+    api_server.request("DELETE", f"/apis/storage.k8s.io/v1/storageclasses/{WAITING_CLASS}")
+    for namespace in NAMESPACES:
+        api_server.request("DELETE", f"/api/v1/namespaces/{namespace}")
+
+
+@pytest.mark.timeout(180, func_only=True)
+@pytest.mark.parametrize("seed", seeds())
+def test_a_world_is_simulated_as_the_real_scheduler_decides(
+    cluster: ApiServer, kube_scheduler_binary: Path, tmp_path: Path, seed: int
+) -> None:
+    generated = generate(seed)
+    gates = Gates(binary_version(kube_scheduler_binary))
+    profile = generated.profile
+    config = {**default_configuration(), "profiles": [profile]}
+    profiles = probe_profiles(profile, families_of(profile, gates), gates)[:1]
+    spy = Spy()
+    client = Client(cluster)
+    real = Cluster(client, generated, spy)
+    try:
+        real.create()
+        world = real.read()
+        full = simulated(config, profiles, [spying_extender(spy.url)])
+        real.start(kube_scheduler_binary, full, tmp_path)
+        for pod in generated.waiting:
+            pod["spec"]["schedulerName"] = profile["schedulerName"]
+        submitted = [real.submit(pod) for pod in generated.waiting]
+        options = RunOptions(
+            kube_scheduler_binary,
+            config,
+            profiles=profiles,
+            probes=frozenset({ALL}),
+            scores=True,
+            seconds=SECONDS,
+        )
+        asyncio.run(_compare(world, options, real, generated.waiting, submitted))
+    finally:
+        real.close()
+        client.close()
+        spy.close()
+
+
+def test_a_live_cluster_is_explained_and_not_written(
+    cluster: ApiServer, kube_scheduler_binary: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    generated = GeneratedWorld(nodes=generate(0).nodes)
+    client = Client(cluster)
+    real = Cluster(client, generated, Spy())
+    pod = {
+        "metadata": {"name": "explained", "namespace": NAMESPACES[0]},
+        "spec": {
+            "schedulerName": "default-scheduler",
+            "automountServiceAccountToken": False,
+            "nodeSelector": {"disk": "tape"},
+            "containers": [{"name": "c", "image": "i", "env": [{"name": "A", "value": "b"}]}],
+        },
+    }
+    path = f"/api/v1/namespaces/{NAMESPACES[0]}/pods"
+    try:
+        real.create()
+        before = client.request("POST", path, {**_typed(), **pod})
+        command = ["why", "explained", "-n", NAMESPACES[0], "--platform", "kubeadm"]
+        command += ["--kubeconfig", str(cluster.kubeconfig)]
+        command += ["--kube-scheduler", str(kube_scheduler_binary), "-o", "json"]
+        assert kubectl_plugin(command) == 0, capsys.readouterr().err
+        found = json.loads(capsys.readouterr().out)
+        after = client.request("GET", f"{path}/explained")
+        assert after["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"]
+    finally:
+        with suppress(RefusedError):
+            client.request("DELETE", f"{path}/explained", {"gracePeriodSeconds": 0})
+        real.close()
+        real.spy.close()
+        client.close()
+    causes = {each["text"] for group in found["groups"] for each in group["causes"]}
+    assert "the pod's nodeSelector demands the label disk=tape" in causes
+    assert found["fixes"][0]["text"] == "remove disk=tape from the nodeSelector"
+    assert any('KubeScheduler "cluster" does not exist' in note for note in found["notes"])
+
+
+async def _compare(
+    world: World,
+    options: RunOptions,
+    real: Cluster,
+    waiting: list[dict[str, Any]],
+    submitted: list[dict[str, Any]],
+) -> None:
+    """Compare the decisions about `waiting`, which the API server completes to `submitted`."""
+    async with Run(world, options) as run:
+        probes = [probe(pod, f"{pod['metadata']['name']}-probe", ALL) for pod in submitted]
+        found = await run.schedule(probes, settle=False)
+        for actual in await asyncio.to_thread(real.decide, *map(_as_probe, waiting)):
+            expected = found[actual.pod]
+            assert sorted(actual.candidates or ()) == sorted(expected.candidates or ()), actual
+            assert actual.message == expected.message
+        run.forget(probes)
+        await asyncio.sleep(SETTLING)
+        for pod, complete in zip(waiting, submitted, strict=True):
+            (expected,) = (await run.schedule([complete])).values()
+            (actual,) = await asyncio.to_thread(real.decide, pod)
+            assert in_tree(actual) == expected.scores, pod["metadata"]["name"]
+            assert actual.totals == expected.totals
+            if expected.nominated:
+                assert actual.nominated or actual.node
+                return  # the pods that were preempted are gone
+            assert (bool(actual.node), actual.reason) == (bool(expected.node), expected.reason)
+            assert actual.message == expected.message
+            assert not expected.totals or actual.node in expected.best
+            changes = pod["spec"].get("volumes") or pod["spec"].get("resourceClaims")
+            if changes and expected.node:
+                return  # volumes and devices are taken now
+            run.forget([complete])
+            await asyncio.sleep(SETTLING)
+
+
+def in_tree(decision: PodDecision) -> dict[str, dict[str, int]]:
+    """The scores without that of the extender that only looks."""
+    return {
+        node: {plugin: score for plugin, score in scores.items() if "://" not in plugin}
+        for node, scores in decision.scores.items()
+    }
