@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -171,10 +171,20 @@ def _typed(parser: argparse.ArgumentParser, name: str = "") -> list[str]:
     below = [
         typed
         for group in groups
-        for word, choice in group.choices.items()
+        for choice, word in _first_names(group.choices).items()
         for typed in _typed(choice, f"{name} {word}".strip())
     ]
     return below or [name]
+
+
+def _first_names(
+    choices: Mapping[str, argparse.ArgumentParser],
+) -> dict[argparse.ArgumentParser, str]:
+    """The name of each command; aliases come after it."""
+    names: dict[argparse.ArgumentParser, str] = {}
+    for name, parser in choices.items():
+        names.setdefault(parser, name)
+    return names
 
 
 def test_a_group_is_explained_before_its_commands() -> None:
