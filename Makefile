@@ -80,6 +80,7 @@ soak: setup ## Hours, with a random seed: every fault at every stage, 100 kills 
 	$(PYTEST) $(COMPARISON)
 	$(PYTEST) tests/integration/test_simulation_against_cluster.py
 	$(PYTEST) tests/e2e -k "survives_a_fault or soak" -v -s
+	hack/bench provider-upgrade
 	$(PYTEST) tests/simulation -n 2 --timeout 0
 	$(PYTEST) tests/unit/engine/test_containment.py tests/unit/engine/test_odd_neighbours.py -n 2 -s --timeout 0
 	$(PYTEST) tests/unit/cli/test_mutated_files.py -n 2 --timeout 0

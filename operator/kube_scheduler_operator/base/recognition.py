@@ -17,6 +17,9 @@ from .platform import KUBEADM, MANAGED, PLATFORMS, Platform
 
 UNKNOWN_PROVIDER: Final = "the provider of this cluster"
 
+_EVIDENCE: Final = 300
+"""The longest evidence, in characters: nodes and the record may be written by others."""
+
 
 @dataclass(frozen=True, slots=True)
 class NodeMarks:
@@ -73,9 +76,9 @@ class Provider:
     def mark_in(self, node: NodeMarks) -> str:
         """Its mark on a node, for messages; empty without one."""
         if self.version and self.version in node.kubelet:
-            return f'node "{node.name}" has kubelet {node.kubelet}'
+            return f'node "{node.name}" has kubelet {node.kubelet}'[:_EVIDENCE]
         if self.os_image and node.os_image.startswith(self.os_image):
-            return f'node "{node.name}" runs {node.os_image}'
+            return f'node "{node.name}" runs {node.os_image}'[:_EVIDENCE]
         for key, value in node.labels.items() if self.label else ():
             if self.label in (key, f"{key}={value}") or (
                 self.label.endswith("/") and key.startswith(self.label)
@@ -143,7 +146,8 @@ def recognize(
     owners = [node for node in nodes if node.control_plane]
     if owners:
         return _with_control_plane(owners)
-    if found := _marked(nodes, PROVIDERS) or _marked_version(server_version):
+    # A node may be another distribution's, or say so; the control plane's own version is not.
+    if found := _marked_version(server_version) or _marked(nodes, PROVIDERS):
         return found
     if nodes:
         return Recognition(MANAGED, reason="no node has a control-plane role label")
@@ -203,11 +207,12 @@ class Remembered:
         texts = {key: value for key, value in data.items() if isinstance(value, str)}
         if texts.get("platform") not in PLATFORMS:
             return cls()
+        provider = texts.get("provider", "")
         return cls(
             texts["platform"],
-            texts.get("provider", ""),
-            texts.get("reason", ""),
-            texts.get("kubernetesVersion", ""),
+            provider if provider in {one.name for one in PROVIDERS} else "",
+            texts.get("reason", "")[:_EVIDENCE],
+            texts.get("kubernetesVersion", "")[:_EVIDENCE],
         )
 
     def data(self) -> dict[str, str]:

@@ -88,7 +88,7 @@ def managed_scheduler(
     found = snapshot.secondaries.schedulers.get(name)
     if found is not None and not is_ours(found):
         return ManagedScheduler(findings=(_foreign(name),), foreign=True)
-    findings = list(_ineffective(base, permitted))
+    findings = [*_ineffective(base, permitted), *_former(snapshot)]
     namespace = _namespace(snapshot)
     if not namespace:
         message = (
@@ -242,6 +242,21 @@ def _ineffective(base: Base, permitted: Permitted) -> Iterator[Finding]:
             path = format_path((*ROOT, ARGUMENTS, flag))
             message = f"this flag has no effect on this platform: {why}; remove it"
             yield Finding(names.INEFFECTIVE_SETTINGS, "NotSupported", path, message, blocking=False)
+
+
+def _former(snapshot: Snapshot) -> Iterator[Finding]:
+    """The notes on those that it made under other names, which Pods may still select."""
+    current = snapshot.settings.managed_scheduler
+    for name, obj in sorted(snapshot.secondaries.schedulers.items()):
+        if name != current and is_ours(obj) and "deletionTimestamp" not in obj["metadata"]:
+            message = (
+                f'the operator made this object before MANAGED_SCHEDULER became "{current}", so no '
+                "setting of Scheduler and KubeScheduler reaches it; when no Pod has the "
+                f"schedulerName any more: kubectl delete secondaryscheduler {name}, or keep it as "
+                f"your own: kubectl label secondaryscheduler {name} {names.MANAGED_BY_LABEL}-"
+            )
+            path = f"SecondaryScheduler/{name}"
+            yield Finding(names.INEFFECTIVE_SETTINGS, "FormerName", path, message, blocking=False)
 
 
 def _foreign(name: str) -> Finding:

@@ -44,6 +44,8 @@ from ..kube.store import Store
 from ..kube.throttle import Throttle
 from ..model.plan import soonest
 from ..secondary.assignment import assigned_pods, in_effect
+from ..schedulerconfig.version_skew import MINORS_BEHIND
+from ..schedulerconfig.versions import Version
 from ..telemetry.authorize import cached, delegated
 from ..telemetry.certificate import ServingCertificate
 from ..telemetry.metrics import OperatorMetrics
@@ -387,8 +389,10 @@ class Operator:
                 log.warning("Cannot read the record of the platform, will retry: %s", error)
                 await _or_stop(stop, asyncio.sleep(2.0))
                 continue
-            version = FollowedVersion(remembered.version, self._options.settings.upgrade_delay)
-            version.observe(await self._read_version(api, stop), time.monotonic())
+            answer = await self._read_version(api, stop)
+            delay = self._options.settings.upgrade_delay
+            version = FollowedVersion(_supported(remembered.version, answer), delay)
+            version.observe(answer, time.monotonic())
             self._version = version
             return
 
@@ -620,6 +624,17 @@ async def _or_stop(stop: asyncio.Event, work: Awaitable[object]) -> bool:
     with contextlib.suppress(asyncio.CancelledError):
         await task
     return False
+
+
+def _supported(recorded: str, answer: str) -> str:
+    """The recorded version unless it is too old for the API server; then nothing is recorded.
+
+    Providers upgrade one minor version at a time, so such a record is from long before, or forged.
+    """
+    with contextlib.suppress(ValueError):
+        older, newer = Version.parse(recorded), Version.parse(answer)
+        return "" if newer.minor - older.minor > MINORS_BEHIND else recorded
+    return ""
 
 
 async def _deployment_uid(api: ApiClient, platform: Platform) -> str:

@@ -218,7 +218,10 @@ async def test_watch_ends_when_the_configuration_runs(cluster: Cluster) -> None:
     for command in ("watch", "status"):
         done = await managed.run("rollout", command, "--timeout", "20")
         assert done.code == 0, done
-        assert f"done: configuration {managed.hashes[0]} runs; 2 of 2 Pods are Ready" in done.out
+        assert (
+            f"done: configuration {managed.hashes[0]} runs; 2 Pods are Ready, 2 are desired"
+            in done.out
+        )
 
 
 async def test_watch_fails_with_the_reason(cluster: Cluster) -> None:

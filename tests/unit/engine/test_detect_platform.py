@@ -139,6 +139,22 @@ def test_without_nodes_the_api_servers_version_is_the_mark(version: str, provide
     assert found.reason == f"the API server is {version}"
 
 
+def test_the_control_planes_own_version_counts_before_the_marks_of_nodes() -> None:
+    """A cluster of EKS may have nodes of other distributions, and a kubelet writes its own Node."""
+    for node in (TALOS, MICROK8S, AKS):
+        worker = replace(node, control_plane=False)
+        found = recognize(infrastructure=False, nodes=[worker], server_version="v1.35.4-eks-1")
+        assert (found.platform, found.provider) == (MANAGED, "EKS")
+
+
+def test_evidence_has_a_limit_whatever_a_node_or_the_record_contains() -> None:
+    long = NodeMarks("t", os_image="Talos (" + "x" * 100_000)
+    assert len(recognize(infrastructure=False, nodes=[long]).reason) <= 300
+    data = {"platform": "managed", "provider": "x" * 100_000, "reason": "x" * 100_000}
+    found = Remembered.of({"data": data})
+    assert (found.provider, len(found.reason)) == ("", 300)
+
+
 def test_without_a_control_plane_node_there_is_no_static_pod_to_own() -> None:
     found = recognize(infrastructure=False, nodes=[NodeMarks("w", False, "v1.35.4")])
     assert (found.platform, found.provider, found.certain) == (MANAGED, "", True)

@@ -59,6 +59,8 @@ def test_readyz_reports_that_no_reconcile_succeeds(
         ("v1.36.1-eks-1", "v1.36.1-eks-1", "v1.36.1-eks-1", ""),
         ("v1.35.4-eks-1", "v1.36.1-eks-1", "v1.35.4-eks-1", "v1.36.1-eks-1"),
         ("v1.36.1-eks-1", "v1.35.4-eks-1", "v1.35.4-eks-1", ""),
+        pytest.param("v1.20.0", "v1.35.4-eks-1", "v1.35.4-eks-1", "", id="forged-or-too-old"),
+        pytest.param("x" * 10, "v1.35.4-eks-1", "v1.35.4-eks-1", "", id="not-a-version"),
     ],
 )
 async def test_a_new_leader_continues_from_the_version_that_was_followed(

@@ -564,3 +564,15 @@ def test_a_provider_that_cannot_be_seen_is_reported_with_the_reason() -> None:
     message = next(one["message"] for one in found if one["type"] == names.PLATFORM_CHANGED)
     assert "managed by the provider of this cluster (--platform names it)" in message
     assert message.endswith("; the provider's name is unknown, because nodes is forbidden")
+
+
+def test_a_scheduler_that_it_made_under_another_name_is_reported_and_stays() -> None:
+    before = settled(start())
+    renamed = settled(replace(before, settings=Settings(managed_scheduler="packed")))
+    assert set(renamed.secondaries.schedulers) == {NAME, "packed"}
+    found = {one["type"]: one for one in conditions(renamed)}[names.INEFFECTIVE_SETTINGS]
+    assert found["status"] == "True"
+    assert f"SecondaryScheduler/{NAME}" in found["message"]
+    assert f"kubectl delete secondaryscheduler {NAME}" in found["message"]
+    calm = {one["type"]: one for one in conditions(before)}[names.INEFFECTIVE_SETTINGS]
+    assert calm["status"] == "False"

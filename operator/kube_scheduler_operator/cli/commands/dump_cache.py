@@ -94,14 +94,14 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _no_static_pods(platform: Platform) -> str:
-    namespace = platform.target_namespace
+    kubectl = f"kubectl -n {platform.target_namespace}"
     return (
         "the provider runs the control plane's scheduler, and this namespace admits no Pod that "
-        "could signal a SecondaryScheduler; send the signal from a container in its Pod: "
-        f"kubectl -n {namespace} debug POD --profile=restricted --target=kube-scheduler "
-        "--image=registry.k8s.io/e2e-test-images/busybox:1.29-4 -- kill -USR2 1, and read the dump "
-        f"with: kubectl -n {namespace} logs POD -c kube-scheduler (status.leaseHolder of the "
-        "SecondaryScheduler names the Pod that schedules)"
+        "could signal another one; signal a SecondaryScheduler from a container in its Pod "
+        "(status.leaseHolder has the Pod that schedules) with the operator's image: "
+        f"{kubectl} debug POD --profile=restricted --target=kube-scheduler --image=IMAGE -- "
+        "python3 -c 'import os, signal; os.kill(1, signal.SIGUSR2)', and read the dump: "
+        f"{kubectl} logs POD -c kube-scheduler"
     )
 
 

@@ -45,7 +45,9 @@ def read_scheduler(
     generation = scheduler["metadata"].get("generation", 0)
     observed = status.get("observedGeneration", 0) == generation
     replicas = mapping(scheduler.get("spec")).get("replicas", 1)
-    pods = f"{status.get('readyReplicas', 0)} of {replicas} Pods are Ready"
+    ready = int(status.get("readyReplicas") or 0)
+    # During a rollout there is a Pod more.
+    pods = f"{ready} Pods are Ready, {replicas} are desired"
     end: End | None = None
     message = ""
     problem, refused = "", ""
