@@ -199,6 +199,7 @@ def _start(sandbox: Sandbox, found: Mapping[str, Path], *, with_operator: bool) 
                 if sandbox.platform == model.OPENSHIFT:
                     openshift.create_objects(sandbox, api)
                 if sandbox.platform == model.MANAGED:
+                    providers.create_objects(sandbox, api)
                     providers.start_scheduler(sandbox)
         for one in booting:
             one.result()

@@ -13,7 +13,7 @@ from cluster import processes
 from cluster.scheduling import Scheduler
 
 if TYPE_CHECKING:
-    from cluster.api import Object
+    from cluster.api import Api, Object
     from cluster.model import Node, Sandbox
 
 SCHEDULER = "provider-scheduler"
@@ -52,6 +52,44 @@ def node_patch(node: Node, like: str) -> Object:
         "metadata": {"labels": LABELS[like]},
         "spec": {"providerID": _PROVIDER_IDS[like].format(name=node.name, id=number)},
     }
+
+
+_AKS_GROUP = "aks.azure.com"
+
+
+def create_objects(sandbox: Sandbox, api: Api) -> None:
+    """What the provider has in the API: AKS a kind with the configuration of its scheduler.
+
+    Its schema is not public; this one has the field that Microsoft's articles name.
+    """
+    if sandbox.like != "aks":
+        return
+    text: Object = {"type": "object", "properties": {"rawConfig": {"type": "string"}}}
+    anything: Object = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    schema: Object = {"type": "object", "properties": {"spec": text, "status": anything}}
+    version: Object = {
+        "name": "v1alpha1",
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": schema},
+        "subresources": {"status": {}},
+    }
+    plural = "schedulerconfigurations"
+    names = {"plural": plural, "singular": plural[:-1], "kind": "SchedulerConfiguration"}
+    api.create(
+        "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+        {
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": {"name": f"{plural}.{_AKS_GROUP}"},
+            "spec": {
+                "group": _AKS_GROUP,
+                "scope": "Cluster",
+                "names": {**names, "listKind": "SchedulerConfigurationList"},
+                "versions": [version],
+            },
+        },
+    )
 
 
 def start_scheduler(sandbox: Sandbox) -> None:

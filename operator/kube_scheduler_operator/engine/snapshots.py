@@ -77,6 +77,9 @@ def take_snapshot(
         scheduler_extenders=None
         if kinds.SCHEDULER_EXTENDERS in missing_kinds
         else _by_name(view.list(kinds.SCHEDULER_EXTENDERS)),
+        aks_configurations=None
+        if platform.owns_static_pods or kinds.AKS_SCHEDULER_CONFIGURATIONS in missing_kinds
+        else _by_name(view.list(kinds.AKS_SCHEDULER_CONFIGURATIONS)),
         config_maps=_by_name(_control_plane_objects(view.list(kinds.CONFIG_MAPS, target))),
         secrets=_by_name(view.list(kinds.SECRETS, target)),
         source_config_maps=_by_name(view.list(kinds.CONFIG_MAPS, source)),

@@ -97,11 +97,14 @@ from ..model.limits import OVERRIDES
 from ..model.plan import Action, Delete, Event, Plan, Replace, soonest
 from ..model.redirect import as_written, redirected, renaming_note
 from ..model.snapshot import Snapshot
+from ..profiles import aks
 from ..profiles.attribution import attribute
 from ..profiles.status import report_profiles
 from ..profiles.validate import ProfileResult, unattached_profiles
+from ..schedulerconfig.feature_gates import Gates
 from ..schedulerconfig.newer_versions import newer_version_findings
 from ..schedulerconfig.schema import DEFAULT_SCHEDULER
+from ..schedulerconfig.validation import Target
 from ..secondary.compose import CONNECTION, RESERVED, SETTINGS
 from ..secondary.reconcile import secondary_schedulers
 from ..status.accepted import forget
@@ -452,20 +455,27 @@ def reconcile_attached_schedulers(snapshot: Snapshot, draft: Draft) -> Draft:
         )
     image = operand_image(snapshot)
     found = secondary_schedulers(moved, image, partial(operand_version, snapshot))
-    known = frozenset({CONTROL_PLANE, name, *snapshot.secondaries.schedulers})
+    known = frozenset({CONTROL_PLANE, name, aks.SCHEDULER, *snapshot.secondaries.schedulers})
+    others_serve = {key: who for key, who in found.served.items() if key != DEFAULT_SCHEDULER}
+    target = Target(Gates(operand_version(snapshot, image)))
+    own = aks.aks_profiles(snapshot, target, others_serve)
     profiles, extenders = snapshot.scheduler_profiles or {}, snapshot.scheduler_extenders or {}
     results = (
         *found.results,
+        *own.results,
         *unattached_profiles((moved.scheduler_profiles or {}).values(), known),
     )
     others = unattached_extenders((moved.scheduler_extenders or {}).values(), known)
     write_sets = dict(found.write_sets)
+    if own.actions:
+        write_sets[aks.REF] = own.actions
     if draft.managed.action is not None:
         # Its spec is written first; the next reconcile continues with that.
         write_sets.pop(SECONDARY_SCHEDULERS.named(name), None)
     secondary = replace(
         found,
         write_sets=write_sets,
+        served={**found.served, **dict.fromkeys(own.scheduler_names, "AKS")},
         results=tuple(_as_written(result, profiles, name) for result in results),
         extenders=tuple(as_written(result, extenders) for result in (*found.extenders, *others)),
     )
@@ -516,7 +526,7 @@ def remove_managed(snapshot: Snapshot, draft: Draft) -> Draft:
     found = snapshot.secondaries.schedulers.get(name)
     left = found is not None and is_ours(found)
     records = snapshot.config_maps.get(names.PLATFORM_RECORD)
-    work = remove_scheduler(snapshot)
+    work = (*remove_scheduler(snapshot), *aks.remove_aks_profiles(snapshot))
     if not left and records is not None:
         work = (Delete(CONFIG_MAPS, records),)
     progress = (

@@ -10,6 +10,7 @@ from ..base.objects import Object
 from ..base.platform import AUTHENTICATION_NAMESPACE, Platform
 from ..kube import resource as kinds
 from ..kube.resource import Stream, WatchSpec
+from ..profiles import aks
 
 AGENT_KINDS: Final = (kinds.CONFIG_MAPS, kinds.DAEMON_SETS, kinds.PODS)
 """Kinds of the objects that serve a SchedulerExtender."""
@@ -43,6 +44,14 @@ def watches(platform: Platform, secondary: Sequence[str] | None = None) -> tuple
     specs = list(_shared_watches(target))
     if platform.owns_static_pods:
         specs += _static_pod_watches(platform, namespaces)
+    else:
+        specs.append(
+            WatchSpec(
+                kinds.AKS_SCHEDULER_CONFIGURATIONS,
+                field_selector=f"metadata.name={aks.NAME}",
+                optional=True,
+            )
+        )
     if platform.client_certificates and AUTHENTICATION_NAMESPACE not in namespaces:
         client_ca = f"metadata.name={names.CLIENT_CA}"
         specs.append(

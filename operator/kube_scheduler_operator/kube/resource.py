@@ -197,6 +197,10 @@ SCHEDULER_EXTENDERS: Final = _cluster_scoped(_OWN, "SchedulerExtender")
 LOAD_POLICIES: Final = _cluster_scoped(_OWN, "LoadPolicy", plural="loadpolicies")
 KUBE_SCHEDULERS: Final = _cluster_scoped("operator.openshift.io/v1", "KubeScheduler")
 SECONDARY_SCHEDULERS: Final = _cluster_scoped(_OWN, "SecondaryScheduler")
+AKS_SCHEDULER_CONFIGURATIONS: Final = _cluster_scoped(
+    "aks.azure.com/v1alpha1", "SchedulerConfiguration"
+)
+"""Of Azure's managed clusters: the configuration of their scheduler."""
 
 CONFIGURED: Final[Mapping[str, Resource]] = {
     resource.kind: resource

@@ -184,6 +184,7 @@ class Snapshot:
     infrastructure: Object | None = None
     scheduler_profiles: Mapping[str, Object] | None = field(default_factory=dict)
     scheduler_extenders: Mapping[str, Object] | None = field(default_factory=dict)
+    aks_configurations: Mapping[str, Object] | None = None
     config_maps: Mapping[str, Object] = field(default_factory=dict)
     secrets: Mapping[str, Object] = field(default_factory=dict)
     source_config_maps: Mapping[str, Object] = field(default_factory=dict)

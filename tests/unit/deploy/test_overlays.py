@@ -24,6 +24,7 @@ from kube_scheduler_operator.controlplane import node_pods as pods
 from kube_scheduler_operator.controlplane.target_config_maps import network_policies
 from kube_scheduler_operator.engine.watches import watches
 from kube_scheduler_operator.kube.resource import WatchSpec
+from kube_scheduler_operator.profiles import aks
 from kube_scheduler_operator.programs.node.cert_syncer import SecretRef
 from kube_scheduler_operator.secondary.compose import PORT
 from kube_scheduler_operator.secondary.objects import _objects
@@ -173,6 +174,16 @@ def test_the_operator_may_write_the_one_secondary_scheduler_that_it_makes() -> N
     assert may(MANAGED, {"update", "delete"}, "secondaryschedulers", name=name, **own)
     for verb in ("update", "patch", "delete"):
         assert not may(MANAGED, {verb}, "secondaryschedulers", name="a-users", **own)
+
+
+def test_the_operator_may_write_the_one_configuration_of_aks() -> None:
+    own: Any = {"group": aks.REF.resource.group}
+    kind = aks.REF.resource.plural
+    assert may(MANAGED, {"create"}, kind, **own)
+    assert may(MANAGED, {"get", "list", "watch", "update", "delete"}, kind, name=aks.NAME, **own)
+    for verb in ("get", "update", "patch", "delete"):
+        assert not may(MANAGED, {verb}, kind, name="another", **own)
+        assert not may(KUBEADM, {verb}, kind, name=aks.NAME, **own)
 
 
 def test_pods_of_the_class_of_schedulers_have_a_quota_where_one_is_required() -> None:

@@ -1,9 +1,7 @@
 """AKS: a SchedulerConfiguration (preview) with a KubeSchedulerConfiguration inside.
 
-Source: Microsoft's articles "Configure advanced scheduler profiles on AKS (preview)" and "Scheduler
-configuration concepts" (MicrosoftDocs/azure-aks-docs at fb060ab, 2026-08-21). They name the four
-fields that users configure, 18 in-tree plugins, the object's name, the reserved scheduler
-`aks-system`, and Kubernetes 1.33 as the oldest version. The schema of the CRD is not public.
+Source: Microsoft's articles, which profiles/aks.py names, with the fields, plugins and names; they
+also name Kubernetes 1.33 as the oldest version.
 """
 
 from __future__ import annotations
@@ -12,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from ...base.findings import Path
+from ...profiles.aks import FIELDS, NAME, PLUGINS, RESERVED_PROFILE
 from ...schedulerconfig.versions import Version
 from ...schedulerconfig.yaml_text import BlockText, yaml_text
 from .desired import Desired, scheduler_name
@@ -26,23 +25,6 @@ from .unsupported import (
 
 _AKS: Final = "AKS"
 OLDEST: Final = Version(1, 33)
-NAME: Final = "upstream"
-RESERVED_PROFILE: Final = "aks-system"
-FIELDS: Final = (
-    "percentageOfNodesToScore",
-    "podInitialBackoffSeconds",
-    "podMaxBackoffSeconds",
-    "profiles",
-)
-PLUGINS: Final = frozenset(
-    {
-        "DefaultBinder", "DefaultPreemption", "ImageLocality", "InterPodAffinity", "NodeAffinity",
-        "NodeName", "NodePorts", "NodeResourcesBalancedAllocation", "NodeResourcesFit",
-        "NodeUnschedulable", "NodeVolumeLimits", "PodTopologySpread", "PrioritySort",
-        "SchedulingGates", "TaintToleration", "VolumeBinding", "VolumeRestrictions", "VolumeZone",
-    }
-)  # fmt: skip
-"""The plugins that AKS documents as configurable."""
 
 
 def write(desired: Desired, _: Version | None) -> ProviderOutput:
