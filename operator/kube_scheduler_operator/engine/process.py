@@ -43,9 +43,9 @@ from ..kube.server_clock import ServerClock
 from ..kube.store import Store
 from ..kube.throttle import Throttle
 from ..model.plan import soonest
-from ..secondary.assignment import assigned_pods, in_effect
 from ..schedulerconfig.version_skew import MINORS_BEHIND
 from ..schedulerconfig.versions import Version
+from ..secondary.assignment import assigned_pods, in_effect
 from ..telemetry.authorize import cached, delegated
 from ..telemetry.certificate import ServingCertificate
 from ..telemetry.metrics import OperatorMetrics
