@@ -1,0 +1,179 @@
+"""`why` for a waiting pod, from a world in files: duration from start to answer, and memory."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from benchmarks.table import REPOSITORY, Row
+
+LARGE: Final = (5_000, 30_000)
+SMALL: Final = (100, 600)
+MOST_SECONDS: Final = {LARGE: 30.0, SMALL: 3.0}
+MOST_MEBIBYTES: Final = 1024.0
+_ZONE: Final = "topology.kubernetes.io/zone"
+_TYPE: Final = "node.kubernetes.io/instance-type"
+_TYPES: Final = (("small", "8", "32Gi"), ("large", "32", "128Gi"), ("gpu", "16", "64Gi"))
+_APPS: Final = 300
+_VARIABLES: Final = 15
+
+_PROGRAM: Final = """
+import json, resource, sys, time
+begun = time.monotonic()
+import asyncio
+from pathlib import Path
+from kube_scheduler_operator.simulate.configuration import default_configuration
+from kube_scheduler_operator.simulate.kinds import PODS
+from kube_scheduler_operator.simulate.read_files import read_files
+from kube_scheduler_operator.simulate.run import RunOptions
+from kube_scheduler_operator.simulate.why import explain
+imported = time.monotonic()
+world = read_files([Path(sys.argv[1])]).world
+read = time.monotonic()
+pod = world.get(PODS, "waiting", "team-0")
+options = RunOptions(Path(sys.argv[2]), default_configuration())
+found = asyncio.run(explain(world, pod, options))
+end = time.monotonic()
+assert found.fixes, found
+mebibytes = [resource.getrusage(who).ru_maxrss / 1024
+             for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+print(json.dumps([end - begun, imported - begun, read - imported, end - read, *mebibytes]))
+"""
+_PARTS: Final = (
+    ("whole", "s"),
+    ("imports", "s"),
+    ("reading the files", "s"),
+    ("kube-scheduler", "s"),
+    ("memory of Python", "MiB"),
+    ("memory of kube-scheduler", "MiB"),
+)
+
+
+def measure(repeat: int, binary: Path) -> Iterator[Row]:
+    """All figures, as they come."""
+    for size in (SMALL, LARGE):
+        with tempfile.TemporaryDirectory(prefix="bench-simulate-") as folder:
+            write_world(Path(folder), *size)
+            runs = [_run(Path(folder), binary) for _ in range(repeat)]
+        targets = {"whole": MOST_SECONDS[size], "memory of Python": MOST_MEBIBYTES}
+        for at, (name, unit) in enumerate(_PARTS):
+            values = [run[at] for run in runs]
+            yield Row(f"why, {size[0]} nodes: {name}", values, unit, targets.get(name))
+
+
+def _run(folder: Path, binary: Path) -> list[float]:
+    done = subprocess.run(
+        [sys.executable, "-c", _PROGRAM, folder, binary],
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+        env={"PYTHONPATH": str(REPOSITORY / "operator"), "PATH": "/usr/bin:/bin"},
+    )
+    figures: list[float] = json.loads(done.stdout)
+    return figures
+
+
+def write_world(folder: Path, nodes: int, pods: int) -> None:
+    """nodes.json and pods.json, with all that kubectl prints: 10 KiB for each object."""
+    chance = random.Random(nodes)
+    _write(folder / "nodes.json", (_node(number) for number in range(nodes)))
+    running = (_pod(number, f"node-{chance.randrange(nodes):05d}") for number in range(pods))
+    _write(folder / "pods.json", (*running, _waiting()))
+
+
+def _write(path: Path, objects: Any) -> None:
+    with path.open("w") as file:
+        file.write('{\n    "apiVersion": "v1",\n    "items": [\n')
+        for number, obj in enumerate(objects):
+            file.write(",\n" if number else "")
+            file.write(json.dumps(obj, indent=4))
+        file.write('\n    ],\n    "kind": "List",\n    "metadata": {}\n}\n')
+
+
+def _node(number: int) -> dict[str, Any]:
+    name = f"node-{number:05d}"
+    kind, cpu, memory = _TYPES[number % len(_TYPES)]
+    amounts = {"cpu": cpu, "memory": memory, "pods": "110", "ephemeral-storage": "100Gi"}
+    labels = {"kubernetes.io/hostname": name, _ZONE: "abc"[number // 3 % 3], _TYPE: kind}
+    taints = [{"key": "gpu", "value": "true", "effect": "NoSchedule"}] if kind == "gpu" else []
+    conditions = [
+        {"type": each, "status": "False", "message": "kubelet has sufficient memory available"}
+        for each in ("MemoryPressure", "DiskPressure", "PIDPressure")
+    ]
+    images = [
+        {
+            "names": [f"registry.example.com/app-{(number + at) % _APPS}:v1"],
+            "sizeBytes": 100_000_000,
+        }
+        for at in range(20)
+    ]
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": labels},
+        "spec": {"taints": taints},
+        "status": {
+            "allocatable": amounts,
+            "capacity": amounts,
+            "conditions": [*conditions, {"type": "Ready", "status": "True"}],
+            "images": images,
+        },
+    }
+
+
+def _pod(number: int, node: str) -> dict[str, Any]:
+    """Every third pod spreads over zones, every tenth one has an anti-affinity."""
+    app = f"app-{number % _APPS}"
+    selector = {"matchLabels": {"app": app}}
+    spec: dict[str, Any] = {
+        "nodeName": node,
+        "schedulerName": "default-scheduler",
+        "priority": 0,
+        "containers": [
+            {
+                "name": "app",
+                "image": f"registry.example.com/{app}:v1",
+                "env": [
+                    {"name": f"VARIABLE_{at}", "value": f"value {at}"} for at in range(_VARIABLES)
+                ],
+                "resources": {"requests": {"cpu": "500m", "memory": "1Gi"}},
+            }
+        ],
+    }
+    if number % 3 == 0:
+        rule = {"maxSkew": 1, "topologyKey": _ZONE, "whenUnsatisfiable": "ScheduleAnyway"}
+        spec["topologySpreadConstraints"] = [{**rule, "labelSelector": selector}]
+    if number % 10 == 0:
+        term = {"labelSelector": selector, "topologyKey": "kubernetes.io/hostname"}
+        required = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+        spec["affinity"] = {"podAntiAffinity": required}
+    statuses = ("PodReadyToStartContainers", "Initialized", "Ready", "PodScheduled")
+    conditions = [{"type": each, "status": "True"} for each in statuses]
+    metadata = {
+        "name": f"{app}-{number:05d}",
+        "namespace": f"team-{number % 40}",
+        "uid": f"pod-{number}",
+        "creationTimestamp": "2026-02-01T00:00:00Z",
+        "labels": {"app": app},
+    }
+    status = {"phase": "Running", "conditions": conditions}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec, "status": status}
+
+
+def _waiting() -> dict[str, Any]:
+    """More CPU than its kind of node has, an anti-affinity and a spread."""
+    pod = _pod(0, "")
+    pod["metadata"].update(name="waiting", namespace="team-0", uid="waiting")
+    spec = pod["spec"]
+    del spec["nodeName"]
+    spec["nodeSelector"] = {_TYPE: "small"}
+    spec["containers"][0]["resources"]["requests"]["cpu"] = "9"
+    spec["topologySpreadConstraints"][0]["whenUnsatisfiable"] = "DoNotSchedule"
+    pod["status"] = {"phase": "Pending"}
+    return pod
