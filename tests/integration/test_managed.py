@@ -11,11 +11,13 @@ import contextlib
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
+from cluster import providers
 from cluster.api import ApiError
 from cluster.model import Sandbox
 from cluster.observe import KUBESCHEDULER
@@ -32,6 +34,7 @@ RECORD = f"{CORE}/configmaps/platform"
 NAME = "managed-scheduler"
 SERVER = "v1.35.4-eks-113cf36"
 IMAGE = "registry.k8s.io/kube-scheduler"
+AKS = "/apis/aks.azure.com/v1alpha1/schedulerconfigurations/upstream"
 WHO = "the control plane's scheduler is managed by EKS"
 
 # These tests share one cluster and must run in one process, in order.
@@ -60,6 +63,7 @@ class World(PlayedCluster):
         super().open()
         self._renewing.start()
         self.proxy.version = SERVER
+        providers.create_objects(replace(self.sandbox, like="aks"), self.api)
         for number in range(3):
             self.node(f"ip-10-0-0-{number}", SERVER)
 
@@ -210,6 +214,25 @@ def test_a_profile_called_default_scheduler_is_served_under_another_name(world: 
     assert NAME in _condition(found, "Warnings")[2]
     assert found["status"]["accepted"] == {"percentageOfNodesToScore": 70}
     world.api.request("DELETE", path)
+
+
+def test_profiles_of_aks_are_kept_in_its_object(world: World) -> None:
+    """With the rights of deploy/managed, which name the object."""
+    body = {
+        "apiVersion": GROUP.removeprefix("/apis/"), "kind": "SchedulerProfile",
+        "metadata": {"name": "spare"}, "spec": {"scheduler": "aks", "base": "HighNodeUtilization"},
+    }  # fmt: skip
+    world.api.request("POST", PROFILES, body)
+    world.wait(lambda: world.exists(AKS), 60, lambda: world.log())
+    assert "schedulerName: spare" in world.get(AKS)["spec"]["rawConfig"]
+    world.wait(lambda: _condition(world.get(f"{PROFILES}/spare"), "Accepted")[0] == "True", 30)
+    world.api.request("PATCH", AKS, {"spec": {"rawConfig": "x: y"}})
+    world.wait(lambda: "spare" in world.get(AKS)["spec"]["rawConfig"], 30)
+    uid = world.get(AKS)["metadata"]["uid"]
+    world.api.request("DELETE", AKS)
+    world.wait(lambda: world.exists(AKS) and world.get(AKS)["metadata"]["uid"] != uid, 30)
+    world.api.request("DELETE", f"{PROFILES}/spare")
+    world.wait(lambda: not world.exists(AKS), 30, lambda: world.log())
 
 
 def test_an_upgrade_of_the_control_plane_is_followed_when_no_api_server_is_older(
