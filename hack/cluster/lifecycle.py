@@ -212,7 +212,7 @@ def _start(sandbox: Sandbox, found: Mapping[str, Path], *, with_operator: bool) 
             for node in starting:
                 wait_ready(sandbox, api, node)
     # Until the controller manager has made it, the API server refuses every pod.
-    wait(lambda: _takes_pods(api), _READY_TIMEOUT, lambda: "no default service account", every=0.1)
+    wait_for_accounts(sandbox, api)
 
 
 def _bootstrap(sandbox: Sandbox) -> tuple[Node, ...]:
@@ -221,6 +221,27 @@ def _bootstrap(sandbox: Sandbox) -> tuple[Node, ...]:
         return ()
     began = node_files.root(sandbox, sandbox.bootstrap).exists()
     return () if began and not nodes.runs(sandbox, sandbox.bootstrap) else (sandbox.bootstrap,)
+
+
+def wait_for_accounts(sandbox: Sandbox, api: Api) -> None:
+    """Wait until the controller manager has made the default service accounts.
+
+    Raises:
+        SandboxError: It has not, with the end of its log; at once if it ended.
+    """
+    manager = "kube-controller-manager"
+
+    def failure() -> str:
+        return f"no default service account:\n{processes.log_tail(sandbox, manager)}"
+
+    def ready() -> bool:
+        if _takes_pods(api):
+            return True
+        if not sandbox.kubeadm and not processes.alive(sandbox, manager):
+            raise SandboxError(failure())
+        return False
+
+    wait(ready, _READY_TIMEOUT, failure, every=0.1)
 
 
 def _takes_pods(api: Api) -> bool:

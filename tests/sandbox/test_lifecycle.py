@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from cluster import lifecycle, model, node_files
+from cluster import lifecycle, model, node_files, processes
 from cluster.api import ApiError
+from cluster.console import SandboxError
 from kube_scheduler_operator.base.platform import PLATFORMS
 
 
@@ -47,3 +48,18 @@ def test_the_names_of_a_sandbox_are_those_of_its_platform(name: str) -> None:
     platform = PLATFORMS[name]
     assert box.operator_namespace == platform.operator_namespace
     assert box.operator_deployment == platform.operator.deployment
+
+
+def test_a_controller_manager_that_ended_is_reported_at_once_with_its_log(
+    state_root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sandbox = model.Sandbox("dev", 0, ())
+    log = processes.log_file(sandbox, "kube-controller-manager")
+    log.parent.mkdir(parents=True)
+    log.write_text('"x" is not in the list of known controllers\n')
+    api: Any = None
+    monkeypatch.setattr(lifecycle, "_takes_pods", lambda _: False)
+    with pytest.raises(SandboxError, match=r"service account:\n.*not in the list of kno"):
+        lifecycle.wait_for_accounts(sandbox, api)
+    monkeypatch.setattr(lifecycle, "_takes_pods", lambda _: True)
+    lifecycle.wait_for_accounts(sandbox, api)

@@ -11,6 +11,7 @@ import yaml
 
 from kube_scheduler_operator.__main__ import main
 from kube_scheduler_operator.offline.providers.table import PROVIDERS
+from kube_scheduler_operator.schedulerconfig.in_tree_plugins import NEWEST
 
 from ....builders import extender, load_policy, profile, secondary
 from ....conftest import Golden
@@ -130,6 +131,16 @@ def test_the_release_is_the_version_of_kubernetes_where_they_are_numbered_alike(
     assert run(["--for", "cluster-autoscaler:1.29"], of_1_35)[0] == 1
     # Talos' releases are its own.
     assert run(["--for", "talos:1.14"], SCHEDULER)[0] == 0
+
+
+@pytest.mark.parametrize("name", ["kubeadm", "k3s", "rke2", "cluster-autoscaler"])
+def test_a_release_that_is_newer_than_the_record_is_written_with_a_note(
+    run: Any, name: str
+) -> None:
+    _, expected, _ = run(["--for", f"{name}:{NEWEST.short}"], SCHEDULER)
+    code, out, err = run(["--for", f"{name}:1.99"], SCHEDULER)
+    assert (code, out) == (0, expected.replace(NEWEST.short, "1.99"))
+    assert err.startswith("note: Kubernetes 1.99 is newer than the versions on record (1.29 to ")
 
 
 @pytest.mark.parametrize(
