@@ -62,6 +62,7 @@ def new_names_in_profile(profile: Mapping[str, Any], target: Target) -> Iterator
 def _warnings(problems: Iterable[Problem], target: Target) -> Iterator[Problem]:
     for problem in problems:
         if problem.reason in _MAY_BE_NEW:
-            unless = f"ignore this if Kubernetes {target.gates.version.short} added it"
-            message = f"{problem.sentence}; {unless}"
+            begin = " Ignore" if problem.sentence.endswith("?") else "; ignore"
+            unless = f"{begin} this if Kubernetes {target.gates.version.short} added it"
+            message = f"{problem.sentence}{unless}"
             yield replace(problem, message=message, fix="", severity=WARNING)

@@ -36,7 +36,8 @@ NAMES = {"UnknownField", "UnknownPlugin", "WrongExtensionPoint"}
         (
             plugins("score", "ImageLocalty"),
             "profiles[0].plugins.score.enabled[0].name",
-            f'kube-scheduler {NEWEST.short} has no plugin "ImageLocalty"; did you mean',
+            f'kube-scheduler {NEWEST.short} has no plugin "ImageLocalty"; '
+            'did you mean "ImageLocality"? Ignore this if ',
         ),
         (
             plugins("filter", "ImageLocality"),
@@ -53,7 +54,7 @@ def test_a_name_that_may_be_new_is_a_warning(
     (warning,) = (each for each in standalone_warnings(config, NEXT_TARGET) if each.reason in NAMES)
     assert (format_path(warning.path), warning.severity) == (path, WARNING)
     assert warning.sentence.startswith(begins)
-    assert warning.sentence.endswith(f"; ignore this if Kubernetes {NEXT.short} added it")
+    assert warning.sentence.endswith(f"gnore this if Kubernetes {NEXT.short} added it")
     assert validate_config(config, Target(Gates(NEWEST))) != []
 
 
