@@ -45,6 +45,10 @@ FAILED: Final = "ConfigurationFailed"
 SYNC_ERROR: Final = "SyncError"
 PODS_FAILING: Final = "PodsFailing"
 LEASE_SHARED: Final = "LeaseShared"
+
+HANDOVER: Final = 5.0
+"""Seconds for which a Lease may have no holder: a leader that ends releases it, and another replica
+takes it within its retry period, 2 s, in every rollout."""
 LEASE_NOT_RENEWED: Final = "LeaseNotRenewed"
 
 TAKEOVER_SECONDS: Final = 15.0
@@ -265,6 +269,14 @@ def _lease(snapshot: Snapshot, state: SchedulerState) -> tuple[str, float | None
     place = (state.desired.request.namespace, state.name)
     lease = snapshot.secondaries.leases.get(place)
     seen = snapshot.secondaries.leases_seen.get(place)
+    if (
+        lease is not None
+        and seen is not None
+        and not (lease.get("spec") or {}).get("holderIdentity")
+    ):
+        left = HANDOVER - (snapshot.now - seen).total_seconds()
+        if left > 0:
+            return "", left
     return lease_health(lease, seen, snapshot.now, "/".join(place))
 
 

@@ -77,6 +77,21 @@ def test_a_lease_that_is_not_renewed_is_reported_when_it_expires(
     assert world.wait is None
 
 
+def test_a_lease_that_its_leader_has_just_released_is_not_a_failure(world: World) -> None:
+    """In every rollout the leader ends, and another replica takes the Lease two seconds later."""
+    world.installed()
+    world.leases[NAMESPACE, NAME]["spec"]["holderIdentity"] = ""
+    world.now += timedelta(minutes=7)
+    world.leases_seen[NAMESPACE, NAME] = world.now
+    world.run()
+    assert world.condition(names.AVAILABLE)[0] == "True"
+    wait = world.wait
+    assert wait is not None
+    world.now += timedelta(seconds=wait)
+    world.run()
+    assert world.condition(names.AVAILABLE)[:2] == ("False", "LeaseNotRenewed")
+
+
 @pytest.mark.parametrize("change", [{"replicas": 3}, {"replicas": 1}])
 def test_scaling_does_not_change_the_configuration(world: World, change: dict[str, int]) -> None:
     hash_ = world.installed(replicas=2)
