@@ -27,6 +27,7 @@ COMMANDS = (
     "diff",
     "plugins",
     "why",
+    "pending",
     "explain",
     "rollout watch",
     "rollout undo",
@@ -231,6 +232,7 @@ def waiting(stage: Stage) -> list[Section]:
             [stage.run(f"why shop/web-1 --from-files {FILE}")],
             [stage.run(f"why shop/web-0 --from-files {FILE}")],
             [stage.run(f"why shop/web-1 --from-files {FILE} -o yaml", Keep(30))],
+            [stage.run(f"pending --from-files {FILE}")],
         )
     ]
 

@@ -23,6 +23,8 @@ def write_cluster() -> str:
         _pod("db-1", "2500m", nodeName="worker-2"),
         _pod("web-0", "500m", nodeName="worker-2"),
         _pod("web-1", "3", nodeSelector={"disk": "ssd"}),
+        _pod("web-2", "3", nodeSelector={"disk": "ssd"}),
+        _pod("report", "1", schedulingGates=[{"name": "example.com/quota"}]),
     ]
     items = {"apiVersion": "v1", "kind": "List", "items": [*nodes, *pods]}
     return json.dumps(items, indent=4)

@@ -45,6 +45,7 @@ PLUGIN_COMMANDS: Final = (
     Command("diff", "compare two revisions, or a file with the cluster"),
     Command("plugins", "show the plugins of each extension point, with their weights and origins"),
     Command("why", "show why a pod waits and what would help, or why it is on its node"),
+    Command("pending", "list the pods that wait by cause, and what would help"),
     Command(
         "explain", "show why extenders rejected nodes for a pod, and how they scored the others"
     ),

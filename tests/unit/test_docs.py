@@ -76,7 +76,7 @@ def test_the_output_page_shows_every_command_and_option() -> None:
         assert [one for one in runs if not one.endswith("--help")], f"{command_line} is not shown"
         help_text = shown[f"{command} --help"]
         options = {option for action in parser._actions for option in action.option_strings}
-        assert options <= set(re.findall(r"(?<![\w-])--?[a-z][a-z-]*", help_text)), command_line
+        assert options <= set(re.findall(r"(?<![\w-])--?[a-zA-Z][a-z-]*", help_text)), command_line
 
 
 def test_every_condition_is_documented() -> None:

@@ -165,7 +165,7 @@ class _Inquiry:
         self._pod = copy.deepcopy(pod)
         self._pod["spec"].pop("nodeName", None)
         self._pod["spec"].pop("schedulingGates", None)
-        gates = Gates(binary_version(options.binary), _explicit_gates(options.flags))
+        gates = Gates(binary_version(options.binary), explicit_gates(options.flags))
         profiles = {each["schedulerName"]: each for each in profiles_of(options.config)}
         profile = profiles[found.scheduler]
         self._families = families_of(profile, gates)
@@ -413,7 +413,8 @@ def _generic(family: str, texts: Sequence[str]) -> Cause:
     return Cause("; ".join(texts) or f"rejected by {family}")
 
 
-def _explicit_gates(flags: Sequence[str]) -> dict[str, bool]:
+def explicit_gates(flags: Sequence[str]) -> dict[str, bool]:
+    """The feature gates that flags of kube-scheduler set."""
     values = [flag.partition("=")[2] for flag in flags if flag.startswith("--feature-gates=")]
     return parse_gates(values)
 

@@ -1,0 +1,128 @@
+"""`kubectl scheduler pending`: all waiting pods by cause, and what would help."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from ..lib.connection import run_connected
+from ..lib.errors import CommandError, UsageError
+from ..lib.flags import add_cluster_flags, add_output_flag
+from ..lib.output import print_document
+from ..lib.simulation import Simulation, add_simulation_flags, from_cluster, from_files
+
+if TYPE_CHECKING:
+    from ...base.platform import Platform
+    from ...kube.client import ApiClient
+    from ...simulate.pending import WaitingGroup
+
+_FIXES: Final = 5
+_NAMED: Final = 3
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register the command."""
+    parser = subparsers.add_parser(
+        "pending",
+        description="Shows all pods without a node by cause: how many, since when, and whose they "
+        "are. For the largest groups, changes of the oldest pod are tried, as `why` does. A "
+        "kube-scheduler on this machine decides, over a copy of the cluster in memory; nothing is "
+        "written to the cluster.",
+    )
+    scope = parser.add_mutually_exclusive_group()
+    scope.add_argument("-n", "--namespace", help="only the pods of this namespace")
+    scope.add_argument(
+        "-A", "--all-namespaces", action="store_true", help="all namespaces (the default)"
+    )
+    parser.add_argument(
+        "--fixes",
+        type=int,
+        default=_FIXES,
+        metavar="N",
+        help="number of groups for which changes are tried (default: %(default)s)",
+    )
+    add_simulation_flags(parser)
+    add_cluster_flags(parser)
+    add_output_flag(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the groups; returns 2 for invalid usage, 1 for other errors."""
+    try:
+        if args.from_files:
+            return asyncio.run(_show(from_files(args), args))
+        return run_connected(args, lambda api, platform: _from_cluster(api, platform, args))
+    except UsageError as error:
+        sys.stderr.write(f"error: {error}\n")
+        return 2
+    except CommandError as error:
+        sys.stderr.write(f"error: {error}\n")
+        return 1
+
+
+async def _from_cluster(api: ApiClient, platform: Platform, args: argparse.Namespace) -> int:
+    return await _show(await from_cluster(api, platform, args, None), args)
+
+
+async def _show(simulation: Simulation, args: argparse.Namespace) -> int:
+    from ...simulate.pending import waiting_groups
+    from ...simulate.process import SimulationError
+
+    try:
+        groups = await waiting_groups(
+            simulation.world, simulation.options, args.namespace, args.fixes
+        )
+    except SimulationError as error:
+        raise CommandError(str(error)) from None
+    document = {"groups": [to_document(group) for group in groups], "notes": simulation.notes}
+    notes = (f"note: {note}" for note in simulation.notes)
+    print_document(document, args.output, "\n".join([*lines(groups), *notes]))
+    return 0
+
+
+def to_document(group: WaitingGroup) -> dict[str, Any]:
+    """A group as JSON."""
+    return {
+        "kind": group.kind,
+        "cause": group.cause,
+        "since": group.since,
+        "owners": group.owners,
+        "pods": [_name(pod) for pod in group.pods],
+        "fix": group.fix.text if group.fix else None,
+        "tried": group.tried,
+    }
+
+
+def lines(groups: Sequence[WaitingGroup]) -> Iterator[str]:
+    """The text output."""
+    total = sum(len(group.pods) for group in groups)
+    if not total:
+        yield "No pod waits for a node."
+        return
+    yield f"{_count(total, 'pod')} without a node:"
+    for group in groups:
+        yield ""
+        yield f"{_count(len(group.pods), 'pod')}, oldest since {group.since}: {group.cause}"
+        yield f"  pods    {_named([_name(pod) for pod in group.pods])}"
+        yield f"  owners  {_named(group.owners)}"
+        if group.fix is not None:
+            yield f"  helps   {_name(group.pods[0])}: {group.fix.text}"
+        elif group.tried:
+            yield f"  helps   {_name(group.pods[0])}: no change was found"
+
+
+def _name(pod: Any) -> str:
+    return f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
+
+
+def _named(names: Sequence[str]) -> str:
+    rest = f", … and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + rest
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"

@@ -1,0 +1,127 @@
+"""All waiting pods by cause, as kube-scheduler sees them now."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from ..schedulerconfig.feature_gates import Gates
+from .configuration import profiles_of
+from .kinds import Object
+from .probes import ALL, families_of, probe, probe_profiles, reasons, whole_reason
+from .process import binary_version
+from .run import Run, RunOptions
+from .why import Fix, explain, explicit_gates
+from .world import World
+
+GATED: Final = "gated"
+NOT_SERVED: Final = "no scheduler"
+UNSCHEDULABLE: Final = "unschedulable"
+QUEUED: Final = "queued"
+
+
+@dataclass(slots=True)
+class WaitingGroup:
+    """Pods that wait for the same reason.
+
+    Attributes:
+        kind: one of the constants above.
+        cause: in one line.
+        pods: oldest first.
+        fix: the smallest change with which the oldest one fits; None: not tried, or none helps.
+        tried: whether changes were tried.
+    """
+
+    kind: str
+    cause: str
+    pods: list[Object] = field(default_factory=list)
+    fix: Fix | None = None
+    tried: bool = False
+
+    @property
+    def since(self) -> str:
+        """When the oldest pod was created."""
+        return str(self.pods[0]["metadata"].get("creationTimestamp", ""))
+
+    @property
+    def owners(self) -> list[str]:
+        """The controllers of the pods, as Kind/name."""
+        return list(dict.fromkeys(owner_of(pod) for pod in self.pods))
+
+
+def owner_of(pod: Mapping[str, Any]) -> str:
+    """The controller of a pod as Kind/name, or the pod itself."""
+    for owner in pod["metadata"].get("ownerReferences") or ():
+        if owner.get("controller"):
+            return f"{owner.get('kind')}/{owner.get('name')}"
+    return f"Pod/{pod['metadata']['name']}"
+
+
+async def waiting_groups(
+    world: World, options: RunOptions, namespace: str | None = None, fixes: int = 0
+) -> list[WaitingGroup]:
+    """The waiting pods of a namespace, or of all (None), by cause; the largest group first.
+
+    Args:
+        world: the cluster.
+        options: how to run kube-scheduler.
+        namespace: only pods of this namespace.
+        fixes: for how many groups changes are tried.
+
+    Raises:
+        SimulationError: kube-scheduler could not be run.
+    """
+    pods = [
+        pod
+        for pod in world.pending()
+        if namespace in (None, pod["metadata"]["namespace"])
+        and "deletionTimestamp" not in pod["metadata"]
+    ]
+    groups: dict[tuple[str, str], WaitingGroup] = {}
+
+    def put(kind: str, cause: str, pod: Object) -> None:
+        groups.setdefault((kind, cause), WaitingGroup(kind, cause)).pods.append(pod)
+
+    profiles = {each["schedulerName"]: each for each in profiles_of(options.config)}
+    served: dict[str, list[Object]] = {}
+    for pod in pods:
+        gates = [str(gate.get("name")) for gate in pod["spec"].get("schedulingGates") or ()]
+        name = pod["spec"]["schedulerName"]
+        if gates:
+            put(GATED, f"has the scheduling gates {', '.join(gates)}", pod)
+        elif name not in profiles:
+            put(NOT_SERVED, f'no scheduler serves spec.schedulerName "{name}"', pod)
+        else:
+            served.setdefault(name, []).append(pod)
+    for name, chosen in served.items():
+        for pod, (kind, cause) in zip(
+            chosen, await _causes(world, options, profiles[name], chosen), strict=True
+        ):
+            put(kind, cause, pod)
+    found = sorted(groups.values(), key=lambda group: (-len(group.pods), group.since))
+    for group in [each for each in found if each.kind == UNSCHEDULABLE][:fixes]:
+        explained = await explain(world, group.pods[0], options)
+        group.fix, group.tried = next(iter(explained.fixes), None), True
+    return found
+
+
+async def _causes(
+    world: World, options: RunOptions, profile: Mapping[str, Any], pods: Sequence[Object]
+) -> list[tuple[str, str]]:
+    """(kind, cause) of pods of one profile, each tried alone in the world as it is."""
+    gates = Gates(binary_version(options.binary), explicit_gates(options.flags))
+    everything = probe_profiles(profile, families_of(profile, gates), gates)[:1]
+    run_options = replace(options, profiles=everything, probes=frozenset({ALL}))
+    async with Run(world, run_options) as run:
+        probes = [probe(pod, f"simulation-{at:05d}", ALL) for at, pod in enumerate(pods)]
+        decisions = list((await run.schedule(probes, settle=False)).values())
+    found = []
+    for decision in decisions:
+        if decision.candidates:
+            found.append((QUEUED, "fits: it is in the queue, or backs off"))
+            continue
+        texts = sorted({reason for _, reason in reasons(decision.message)})
+        cause = "; ".join(texts) or whole_reason(decision.message)
+        found.append((UNSCHEDULABLE, cause))
+    return found
