@@ -30,6 +30,7 @@ from .swap import Journal, Restore, Swap
 Step = Generator[float, None, None]
 
 _CONFIG_HASH = "kubernetes.io/config.hash"  # as the kubelet calls it
+API_SERVER = "registry.k8s.io/kube-apiserver:v1.35.4"
 
 LIVES_ALONE = 1.0
 """Seconds that a scheduler lives that finds no API server when it starts."""
@@ -66,6 +67,8 @@ class Machine:
         self.swapping = False
         self.evicted: dict[int, int] = {}
         self.kubeconfig = "first"
+        self.api_server = API_SERVER  # the image in the manifest of the node's API server
+        self.work = ""  # the directory of a running `kubeadm upgrade`
         self._was_ready = True
         self.skew = 0.0
         self.born = clock.now
@@ -77,6 +80,7 @@ class Machine:
         self.clock = clock
         self._platform = platform
         self._script = script
+        self.of_image: dict[str, Behavior] = {}  # how every configuration behaves with an image
         self._jobs: dict[str, tuple[str, Step]] = {}  # pod uid -> name, program
         node = {
             "apiVersion": "v1",
@@ -253,16 +257,26 @@ class Machine:
             if self.edited_file:
                 edits.append("configmaps/config/config.yaml")
         label = 0 if self.manifest is None else _label(self.manifest)
+        state = f"{self.manifest} {self.edited_file}" if edits else ""
         return DiskReport(
             revision=self.active,
             content=self.directories.get(self.active, ""),
             newest=self.newest,
             kubeconfig=self.kubeconfig,
             edits=tuple(edits),
-            edit=f"{self.manifest} {self.edited_file}" if edits else "",
+            edit=f"{state} {self.work}" if self.work else state,
             labelled=label,
+            image=self.stock_image,
+            api_server=self.api_server,
+            work=self.work,
             read=self.since_boot(),
         )
+
+    @property
+    def stock_image(self) -> str:
+        """The image in the manifest in place, if kubeadm wrote it; empty otherwise."""
+        stock = self.manifest is not None and self.manifest.revision == 0
+        return self.manifest.image if self.manifest is not None and stock else ""
 
     def edit_by_hand(self, text: str, label: int | None = None) -> None:
         """A person edits the manifest in place, and keeps its label unless `label` is given."""
@@ -567,7 +581,7 @@ class Machine:
                 break
             self._set_pod(pod, "Pending", message=f"configmap of revision {revision} not found")
             yield 2.0
-        behavior = self._behavior_of(config)
+        behavior = self._behavior_of(config, template)
         yield behavior.pending_for
         if behavior.evictions > self.evicted.get(revision, 0):
             self.evicted[revision] = self.evicted.get(revision, 0) + 1
@@ -624,7 +638,8 @@ class Machine:
             self.kubeconfig,
             container=json.dumps({key: spec[key] for key in ("env", "resources") if key in spec}),
         )
-        result = yield from Swap(self, target, retry, float(arguments["health-timeout"])).run()
+        patience, follows = float(arguments["health-timeout"]), "follow-kubeadm" in arguments
+        result = yield from Swap(self, target, retry, patience, follows=follows).run()
         installed = {"state": self._terminated(0, result.serialise())}
         self._set_pod(pod, "Succeeded", passed, installed)
 
@@ -666,8 +681,12 @@ class Machine:
         if self.up and uid in self._jobs:
             self._set_pod(pod, "Running", preflight, installer)
 
-    def _behavior_of(self, config_map: Object) -> Behavior:
+    def _behavior_of(self, config_map: Object, template: Object) -> Behavior:
         config = json.loads(config_map["data"][names.CONFIG_KEY])
+        pod = json.loads(template["data"][names.POD_KEY])
+        image = pod["spec"]["containers"][0]["image"]
+        if image in self.of_image:
+            return self.of_image[image]
         return self._script.get(config.get("percentageOfNodesToScore", -1), GOOD)
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from kube_scheduler_operator.programs.node.result import InstallerOutcome, Result
+from kube_scheduler_operator.programs.node.upgrade_request import is_upgrade
 
 from .scheduler import STOCK, Manifest, back_off
 
@@ -24,12 +25,22 @@ class Journal:
     reason: str = ""
     placed_at: float | None = None
     excused: int = 0
+    from_kubeadm: bool = False
 
 
 class Swap:
     """One attempt to bring a machine to a revision."""
 
-    def __init__(self, machine: Machine, target: Manifest, retry: int, patience: float) -> None:
+    def __init__(
+        self,
+        machine: Machine,
+        target: Manifest,
+        retry: int,
+        patience: float,
+        *,
+        follows: bool = False,
+    ) -> None:
+        self._follows = follows
         self._machine = machine
         self._target = target
         self._retry = retry
@@ -42,8 +53,14 @@ class Swap:
         newest = max(machine.active, machine.journal.revision if machine.journal else 0)
         if newest > target.revision:
             return self._result(InstallerOutcome.SUPERSEDED, f"revision {newest} is here")
+        overtaken = self._overtaken()
+        if overtaken:
+            return self._result(InstallerOutcome.OVERTAKEN, overtaken)
+        from_kubeadm = False
         if machine.manifest is not None and machine.manifest.revision == 0:
-            machine.last_good = machine.adopted = machine.manifest
+            before, machine.adopted = machine.last_good, machine.manifest
+            from_kubeadm = before is not None and before.image != machine.manifest.image
+            machine.last_good = before or machine.adopted
         known = machine.outcomes.get(target.revision)
         if known is not None and known.failed and retry <= known.retry:
             return replace(known, read=machine.since_boot())
@@ -52,7 +69,7 @@ class Swap:
             machine.edited_file = ""
         journal = machine.journal
         if journal is None or journal.revision != target.revision or journal.retry < retry:
-            journal = Journal(target.revision, retry)
+            journal = Journal(target.revision, retry, from_kubeadm=from_kubeadm)
         machine.journal = journal
         machine.swapping = True
         try:
@@ -63,7 +80,7 @@ class Swap:
                     machine.proven.add(target.revision)
                     return self._finish(self._result(InstallerOutcome.INSTALLED))
                 journal.rolling_back, journal.placed_at = True, None
-            good = machine.last_good
+            good = self._fallback(journal)
             if good is None or good.revision == target.revision:
                 if machine.manifest is None:
                     machine.place(target)
@@ -71,12 +88,32 @@ class Swap:
                 return self._finish(self._result(InstallerOutcome.UNHEALTHY, reason))
             reason = yield from self._activate(good, journal)
             outcome = InstallerOutcome.UNHEALTHY if reason else InstallerOutcome.ROLLED_BACK
-            return self._finish(self._result(outcome, journal.reason))
+            result = replace(
+                self._result(outcome, journal.reason), last_good_revision=good.revision
+            )
+            return self._finish(result)
         finally:
             if machine.up:
                 machine.swapping = False
                 if machine.manifest is None:
-                    machine.place(machine.last_good or target)
+                    machine.place(self._fallback(journal) or target)
+
+    def _overtaken(self) -> str:
+        """Why nothing may be replaced now."""
+        machine, found = self._machine, self._machine.manifest
+        if found is None:
+            return ""
+        proven = machine.journal is not None or self._target.revision in machine.outcomes
+        if machine.work and not (found == self._target and proven):
+            return "an upgrade is running"
+        image = machine.stock_image
+        if self._follows and is_upgrade(image, self._target.image, machine.api_server):
+            return f"kubeadm wrote {image}"
+        return ""
+
+    def _fallback(self, journal: Journal) -> Manifest | None:
+        machine = self._machine
+        return machine.adopted if journal.from_kubeadm else machine.last_good
 
     def _activate(
         self, target: Manifest, journal: Journal, *, restart: bool = False
@@ -88,6 +125,8 @@ class Swap:
             machine.withdraw()
             while machine.process is not None:
                 yield 0.1
+            while machine.manifest is not None:
+                yield 10.0  # another program wrote one: the installer ends, and begins again
             machine.place(target)
             journal.placed_at, journal.excused = machine.clock.now, 0
         begin = machine.clock.now if journal.placed_at is None else journal.placed_at
@@ -129,6 +168,9 @@ class Swap:
             kubeconfig=self._target.kubeconfig if outcome is InstallerOutcome.INSTALLED else "",
             newest=machine.newest,
             restarted=self._restarted,
+            image=machine.stock_image,
+            api_server=machine.api_server,
+            work=machine.work,
             read=machine.since_boot(),
         )
 

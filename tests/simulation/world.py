@@ -27,7 +27,7 @@ from .clock import Clock
 from .invariants import Invariants
 from .machine import Machine
 from .operator import OperatorProcess
-from .scheduler import Behavior
+from .scheduler import STOCK, Behavior, Manifest
 
 LEASE_SECONDS = 15.0
 RENEWAL = 4.0
@@ -255,8 +255,10 @@ class World:
         self.operator.find_api_server()
 
     # --- nodes ----------------------------------------------------------------------------------
-    def add_node(self, name: str) -> Machine:
-        machine = Machine(name, self.server, self.clock, self.platform, self.script, self.rng)
+    def add_node(self, name: str, manifest: Manifest = STOCK) -> Machine:
+        machine = Machine(
+            name, self.server, self.clock, self.platform, self.script, self.rng, manifest
+        )
         self.machines[name] = machine
         return machine
 

@@ -23,7 +23,9 @@ USES = {
     "programs/exporter/recorder.py": "shown only: readers use the age, by the monotonic clock",
     "programs/exporter/saved_windows.py": "within one machine, and only after a reboot",
     "programs/node/api_server.py": "the time of an Event, shown only",
+    "programs/node/guard.py": "compared with the time of a directory of kubeadm",
     "programs/node/host.py": "compared with the times of this node's files",
+    "programs/node/layout.py": "compared with the time of a directory of kubeadm",
     "telemetry/metrics.py": "compared with a time by the same clock",
 }
 """A module that compares another machine's times needs ServerClock, or measures how long what it

@@ -134,6 +134,7 @@ INSTALLER_POD_PENDING_DEGRADED: Final = "InstallerPodPendingDegraded"
 INSTALLER_POD_WAITING_DEGRADED: Final = "InstallerPodContainerWaitingDegraded"
 NODES_DEGRADED: Final = "NodeControllerDegraded"
 OVERRIDES_UPGRADEABLE: Final = "UnsupportedConfigOverridesUpgradeable"
+NEXT_VERSION_UPGRADEABLE: Final = "NextVersionUpgradeable"  # added: accepted by the next minor
 # Of controllers that this operator does not have; on OpenShift they are always False.
 RESOURCE_SYNC_DEGRADED: Final = "ResourceSyncControllerDegraded"
 BACKING_RESOURCE_DEGRADED: Final = "BackingResourceControllerDegraded"
@@ -158,12 +159,13 @@ ADOPTED_SETTINGS: Final = "AdoptedSettings"  # kept from the scheduler before th
 HAND_EDITS: Final = "HandEdits"  # files on a node or labels of mirror pods were edited by hand
 CONFIGURATION_WARNINGS: Final = "ConfigurationWarnings"  # accepted with warnings
 ETCD_RESTORED: Final = "EtcdRestored"  # from a backup, within the last hour
+VERSION_SKEW: Final = "VersionSkew"  # versions of schedulers and API servers
+KUBEADM_UPGRADE: Final = "KubeadmUpgrade"  # kubeadm works on a node, or its request waits
 
 # Added, where the provider runs the control plane's scheduler.
 SCHEDULERS_AVAILABLE: Final = "SchedulersAvailable"
 SCHEDULERS_PROGRESSING: Final = "SchedulersProgressing"
 PLATFORM_CHANGED: Final = "PlatformChanged"  # informational: detection finds another platform now
-VERSION_SKEW: Final = "VersionSkew"  # informational: a scheduler's version and the API server's
 
 # --- conditions on SecondaryScheduler; some on SchedulerProfile and SchedulerExtender as well --
 AVAILABLE: Final = "Available"

@@ -27,6 +27,7 @@ from .rollout.node_statuses import NodeStatus
 from .rollout.observe import Observation
 from .rollout.removal import Removal
 from .rollout.result import RolloutResult, describe
+from .version_skew import skew_condition, versions
 
 CONSTANT: Final[Mapping[str, str]] = {
     names.RESOURCE_SYNC_DEGRADED: (
@@ -125,7 +126,7 @@ def rollout_conditions(
     """Conditions of the rollout step; `rejected` is a revision that was refused or failed."""
     return [
         _progressing(snapshot, result, desired, rejected),
-        _preflight(rejected),
+        _preflight(rejected, result),
         _node_installer(observation, result, desired, rejected),
         _write_error(snapshot),
         *_installer_pods(snapshot, observation, result, desired),
@@ -133,6 +134,8 @@ def rollout_conditions(
         lease_holder(snapshot),
         _static_pods(snapshot, observation, result),
         _hand_edits(snapshot, observation, result),
+        _kubeadm_upgrade(result),
+        skew_condition(versions(snapshot, observation.operands, observation.disks)),
         _nodes(snapshot, observation),
     ]
 
@@ -190,13 +193,18 @@ def _joined_later(snapshot: Snapshot, status: NodeStatus, desired: Revision) -> 
     return installed is not None and born is not None and born > installed
 
 
-def _preflight(rejected: Revision | None) -> Condition:
+def _preflight(rejected: Revision | None, result: RolloutResult) -> Condition:
     if rejected is None or rejected.outcome != names.OUTCOME_REFUSED:
         return Condition(names.PREFLIGHT_DEGRADED, "False", AS_EXPECTED)
     message = (
         f"kube-scheduler refused revision {rejected.number}; no node was changed: "
         f"{rejected.message}"
     )
+    for node, request in sorted(result.requests.items()):
+        message += (
+            f'; node "{node}" runs {request.image} as kubeadm wrote it, without the configuration '
+            f"that {request.before} had, until this is corrected"
+        )
     return Condition(names.PREFLIGHT_DEGRADED, "True", "ConfigurationRefused", message)
 
 
@@ -355,6 +363,8 @@ def _static_pods(snapshot: Snapshot, observation: Observation, result: RolloutRe
             problems.append(f'no scheduler pod on node "{node}"')
         elif not pod.ready:
             problems.append((pod.trouble or f"pod/{pod.name} is not Ready") + _last_line(pod))
+        elif result.is_kubeadms(node):
+            continue  # KubeadmUpgrade reports it
         elif has_drifted(statuses.get(node), pod, observation.disks.get(node)):
             runs = (
                 f"revision {pod.revision}" if pod.ours else "a manifest that is not the operator's"
@@ -363,6 +373,7 @@ def _static_pods(snapshot: Snapshot, observation: Observation, result: RolloutRe
                 f'node "{node}" runs {runs} instead of revision {statuses[node].current}, which '
                 "will be put back: find out who changed the manifest"
             )
+    problems += [f'node "{node}": {why}' for node, why in sorted(result.refusals.items())]
     problems += [
         f"{edited}, and will be put back; set managementState to Unmanaged to keep an edit"
         for edited in _edited(snapshot, observation, result, kept=False)
@@ -377,7 +388,7 @@ def _edited(
     found = []
     for status in result.node_statuses:
         disk = observation.disks.get(status.node)
-        edits = hand_edits(status, disk)
+        edits = () if result.is_kubeadms(status.node) else hand_edits(status, disk)
         if edits and disk is not None and keeps_hand_edits(snapshot, status, disk) is kept:
             files = ", ".join(edits)
             found.append(
@@ -407,6 +418,20 @@ def _hand_edits(snapshot: Snapshot, observation: Observation, result: RolloutRes
             )
             problems.append(("LabelEdited", message))
     return problem_condition(names.HAND_EDITS, problems)
+
+
+def _kubeadm_upgrade(result: RolloutResult) -> Condition:
+    """Informational: what waits for kubeadm, and what kubeadm waits for."""
+    problems = []
+    for node, hold in sorted(result.holds.items()):
+        reason = "Running" if hold.work else "Requested" if hold.requested else "NodesNotUpgraded"
+        problems.append((reason, f'node "{node}": {hold.why}'))
+    problems += [
+        ("Requested", f'node "{node}": kubeadm wrote {found.image}; a revision with it follows')
+        for node, found in sorted(result.requests.items())
+        if node not in result.holds
+    ]
+    return problem_condition(names.KUBEADM_UPGRADE, problems)
 
 
 def _last_line(pod: OperandPod) -> str:

@@ -37,6 +37,7 @@ class InstallerSettings:
         settling_time: seconds for which it must then stay ready without a restart.
         log_level: klog verbosity of the installer.
         rollback: whether an older revision may replace a newer one.
+        follow_kubeadm: whether another version in kubeadm's manifest is a request to upgrade.
         permitted: whether the Pod starts with the permission to roll out.
         keep: revisions whose directories stay on the node.
     """
@@ -45,6 +46,7 @@ class InstallerSettings:
     settling_time: float = 2.0
     log_level: int = 2
     rollback: bool = False
+    follow_kubeadm: bool = False
     permitted: bool = False
     keep: tuple[int, ...] = ()
 

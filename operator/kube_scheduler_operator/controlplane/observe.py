@@ -134,7 +134,7 @@ def observe_stock_arguments(inputs: Inputs) -> Observation:
     kept = {
         name: values
         for name, values in flags.items()
-        if (_is_users(name) or (name == LOG_LEVEL and platform.adopts_pods))
+        if (is_users_flag(name) or (name == LOG_LEVEL and platform.adopts_pods))
         and name not in platform.dropped_arguments
         and values != defaults.get(name)
     }
@@ -170,11 +170,12 @@ def _remembered(previous: Any) -> dict[str, list[str]]:
         and values
         and all(isinstance(value, str) for value in values)
         and FLAG_NAME.fullmatch(name)
-        and (_is_users(normalized_name(name)) or name == LOG_LEVEL)
+        and (is_users_flag(normalized_name(name)) or name == LOG_LEVEL)
     }
 
 
-def _is_users(name: str) -> bool:
+def is_users_flag(name: str) -> bool:
+    """Whether users set a flag; the others are the operator's or kubeadm's."""
     return name not in _OURS and not name.startswith("leader-elect")
 
 

@@ -7,16 +7,20 @@ from itertools import chain
 
 from ..base import names
 from ..base.json_text import parse_json
+from ..base.revision_number import revision_number
 from ..model import operand_pods
 from ..model.snapshot import Snapshot
 from ..schedulerconfig.versions import Version, upstream_tag
 from .revision.history import Revision, read
+from .rollout.observe import Observation, observe
+from .rollout.upgrades import requested_image
 
 
 def operand_image(snapshot: Snapshot) -> str:
-    """kube-scheduler's image: as configured, else as last installed, else as running.
+    """kube-scheduler's image: as configured, as kubeadm requests, as last installed, or as running.
 
-    A formerly configured image that never ran, because it cannot be pulled, does not count. Where
+    A formerly configured image that never ran, because it cannot be pulled, does not count; that of
+    a revision which a node runs or is about to run does, even before it counts as installed. Where
     the provider runs the control plane's scheduler, it is Kubernetes' own image of the API server's
     version.
     """
@@ -30,7 +34,14 @@ def operand_image(snapshot: Snapshot) -> str:
         for revision in reversed(read(snapshot.config_maps, snapshot.platform.parts))
         if revision.ready
     ]
-    installed = [r for r in history if r.outcome == names.OUTCOME_INSTALLED]
+    seen = observe(snapshot)
+    running = _running(snapshot, seen)
+    installed = [
+        revision
+        for revision in history
+        if revision.outcome == names.OUTCOME_INSTALLED
+        or (revision.number in running and not revision.bad)
+    ]
     pods = [operand_pods.read(pod) for _, pod in sorted(snapshot.operand_pods.items())]
     # Lazy: every reconcile needs this, and nearly always the first candidate has it.
     candidates = chain(
@@ -38,7 +49,17 @@ def operand_image(snapshot: Snapshot) -> str:
         (pod.image for pod in pods),
         (image_in(revision) for revision in history),
     )
-    return next((image for image in candidates if image), "")
+    own = next((image for image in candidates if image), "")
+    return requested_image(snapshot, seen.disks, own) or own
+
+
+def _running(snapshot: Snapshot, seen: Observation) -> set[int]:
+    """The revisions that a node runs, by its status or its disk, or that it is moving to."""
+    statuses = snapshot.status.get("nodeStatuses") or ()
+    found = {revision_number(status.get("currentRevision")) for status in statuses}
+    for disk in seen.disks.values():
+        found |= {disk.revision, disk.labelled}
+    return found | {pod.revision for pod in seen.installers if pod.is_moving}
 
 
 def operand_version(snapshot: Snapshot, image: str) -> Version:

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import base64
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 
 from ..base import names, x509
 from ..base.objects import Object, annotation
 from ..base.times import timestamp
 from ..controlplane.conditions import REVISION_FAILED
+from ..controlplane.operand_image import image_in
 from ..controlplane.revision.history import Revision, read
+from ..controlplane.rollout import upgrades
 from ..controlplane.rollout.deviations import hand_edits, has_drifted
 from ..controlplane.rollout.node_statuses import NodeStatus, read_node_status, readiness
 from ..controlplane.rollout.observe import observe
+from ..controlplane.version_skew import versions
 from ..model.node_disks import NodeDisk
 from ..model.operand_pods import OperandPod
 from ..model.snapshot import Snapshot
@@ -82,11 +86,20 @@ def _state(
     observation = observe(snapshot)
     pods, disks = observation.operands, observation.disks
     conditions = {c["type"]: c for c in snapshot.status.get("conditions") or ()}
+    images = {revision.number: image_in(revision) for revision in history}
+    # Differences that are upgrades by kubeadm do not count as drift.
+    upgraded = {node for node, disk in disks.items() if disk.work}
+    upgraded |= upgrades.requests(snapshot, disks, entries, images).keys()
+    skew = {found.node: found.skew for found in versions(snapshot, pods, disks)}
     return MetricsState(
         scheduler,
         latest_available_revision=int(snapshot.status.get("latestAvailableRevision") or 0),
         nodes=tuple(
-            _node(snapshot, entry, pods.get(entry.node), disks.get(entry.node)) for entry in entries
+            replace(
+                _node(snapshot, entry, pods.get(entry.node), disks.get(entry.node), upgraded),
+                skew=skew.get(entry.node),
+            )
+            for entry in entries
         ),
         lease=lease,
         conditions={
@@ -113,7 +126,11 @@ def _assigned(snapshot: Snapshot) -> dict[str, bool]:
 
 
 def _node(
-    snapshot: Snapshot, entry: NodeStatus, pod: OperandPod | None, disk: NodeDisk | None
+    snapshot: Snapshot,
+    entry: NodeStatus,
+    pod: OperandPod | None,
+    disk: NodeDisk | None,
+    upgraded: Container[str],
 ) -> NodeState:
     node = snapshot.nodes.get(entry.node)
     reachable = node is not None and readiness(node)[0]
@@ -127,6 +144,7 @@ def _node(
         ready=pod is not None and pod.ready,
         drifted=reachable
         and settled
+        and entry.node not in upgraded
         and (pod is None or has_drifted(entry, pod, disk) or bool(hand_edits(entry, disk))),
     )
 

@@ -27,7 +27,7 @@ from ..controlplane.accepted_settings import (
     noted,
     unchanged_settings,
 )
-from ..controlplane.adoption.adopted import Adopted, adopted, adoption_conditions
+from ..controlplane.adoption.adopted import adopted, adoption_conditions
 from ..controlplane.base_configuration import base_configuration
 from ..controlplane.cluster_operator import report_cluster_operator, report_without_kubescheduler
 from ..controlplane.compose import combine
@@ -51,6 +51,7 @@ from ..controlplane.managed_status import (
     platform_condition,
     scheduler_conditions,
 )
+from ..controlplane.next_version import next_version_condition
 from ..controlplane.observe_attached import (
     ObservedExtenders,
     ObservedProfiles,
@@ -243,7 +244,7 @@ def replace_refused_settings(snapshot: Snapshot, draft: Draft) -> Draft:
     if effective is None and accepted.image not in ("", image):
         # Settings in effect are not valid for another kube-scheduler: it waits for their authors.
         image = accepted.image
-        effective = _with_image(snapshot, draft.adopted, image, errors, accepted)
+        effective = _with_image(snapshot, draft, image, errors, accepted)
     if effective is None:
         return draft
     type_ = names.OVERRIDES_UPGRADEABLE  # about what users set, not about what is in use
@@ -263,19 +264,19 @@ def replace_refused_settings(snapshot: Snapshot, draft: Draft) -> Draft:
 
 def _with_image(
     snapshot: Snapshot,
-    kept: Adopted,
+    draft: Draft,
     image: str,
     errors: Sequence[Finding],
     accepted: AcceptedSettings,
 ) -> Effective | None:
-    """A configuration for the kube-scheduler `image` instead; None if it has errors as well."""
-    inputs = desired.inputs_of(snapshot, image, kept)
+    """A configuration for `image` instead of the draft's; None if it has errors as well."""
+    inputs = desired.inputs_of(snapshot, image, draft.adopted)
     current = unchanged_settings(inputs)
     remaining = blocking_findings(current.composition)
     effective = effective_settings(inputs, remaining, accepted) if remaining else current
     if effective is None:
         return None
-    note = f"(the schedulers stay at {image} until this is corrected)"
+    note = f"(in {draft.image}; the schedulers stay at {image} until this is corrected)"
     reported = tuple(noted(error, note) for error in errors if error not in remaining)
     return replace(effective, findings=(*reported, *effective.findings))
 
@@ -363,6 +364,7 @@ def report(snapshot: Snapshot, draft: Draft) -> Draft:
         *draft.secondary.conditions,
         *draft.diagnoses,
         *draft.loads.conditions,
+        *_next_version(draft),
         *failure_conditions(
             draft.failures, (names.SECONDARY_DEGRADED, names.LOAD_POLICIES_DEGRADED)
         ),
@@ -406,6 +408,13 @@ def report(snapshot: Snapshot, draft: Draft) -> Draft:
         write_sets=draft.agents.write_sets,
     )
     return replace(draft, plan=plan)
+
+
+def _next_version(draft: Draft) -> tuple[Condition, ...]:
+    """Whether the next minor version would accept the configuration in use."""
+    if draft.composition is None or draft.inputs is None:
+        return ()
+    return (next_version_condition(draft.inputs, draft.composition),)
 
 
 # --- where the provider runs the control plane's scheduler ----------------------------------------

@@ -25,6 +25,9 @@ class NodeDisk:
         edits: the files that were changed by hand.
         edit: fingerprint of these changes; empty without any.
         labelled: the revision in the label of the manifest in place; 0: none.
+        image: the image in the manifest in place, if kubeadm wrote it; empty otherwise.
+        api_server: the image of the node's API server; empty if unknown.
+        work: the directory of a running `kubeadm upgrade`; empty without one.
         kubeconfig: fingerprint of the scheduler's kubeconfig; empty if unknown.
         by_guard: whether the node's guard read it; otherwise an installer did.
         reported: whether the guard ended to report it.
@@ -38,6 +41,9 @@ class NodeDisk:
     edits: tuple[str, ...] = ()
     edit: str = ""
     labelled: int = 0
+    image: str = ""
+    api_server: str = ""
+    work: str = ""
     kubeconfig: str = ""
     by_guard: bool = False
     reported: bool = False

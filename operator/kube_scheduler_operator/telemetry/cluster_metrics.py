@@ -43,6 +43,7 @@ class NodeState:
         running: the revision of its scheduler Pod; 0: none.
         ready: whether that Pod is Ready.
         drifted: whether it runs another revision than its current one.
+        skew: minor versions by which it is older than the API server; None: unknown.
     """
 
     node: str
@@ -51,6 +52,7 @@ class NodeState:
     running: int = 0
     ready: bool = False
     drifted: bool = False
+    skew: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +193,12 @@ def _nodes(nodes: tuple[NodeState, ...]) -> Iterator[Metric]:
     for name, attribute, documentation in _NODE_GAUGES:
         samples = (((node.node,), getattr(node, attribute)) for node in nodes)
         yield gauge(f"{PREFIX}node_{name}", documentation, ["node"], samples)
+    yield gauge(
+        f"{PREFIX}node_version_skew",
+        "Minor versions by which a node's scheduler is older than its API server",
+        ["node"],
+        (((node.node,), node.skew) for node in nodes if node.skew is not None),
+    )
 
 
 def _lease(state: MetricsState, age: float | None) -> Iterator[Metric]:

@@ -30,7 +30,7 @@ RUNBOOKS = "https://kube-scheduler-operator.dev/docs/alerts.md"
 NOT_OURS = frozenset({"up"})
 """Metrics of other sources in rules: Prometheus' own, about its targets."""
 
-_WORDS = frozenset({"absent", "max", "min", "sum", "time"})
+_WORDS = frozenset({"absent", "abs", "max", "min", "sum", "time"})
 REFERENCE = {
     "KubeSchedulerDown": ("15m", "critical"),
     "SchedulerLegacyPolicySet": ("60m", "warning"),

@@ -631,7 +631,7 @@ def test_another_kube_scheduler_waits_for_settings_that_it_does_not_have(cluster
     condition = cluster.condition(KUBE_SCHEDULERS, "cluster", names.TARGET_CONFIG_DEGRADED)
     assert condition["status"] == "True"
     assert "spec.featureGates.SchedulerAsyncPreemption" in condition["message"]
-    assert f"(the schedulers stay at {old} until this is corrected)" in condition["message"]
+    assert f"; the schedulers stay at {old} until this is corrected)" in condition["message"]
     edit(cluster, KUBE_SCHEDULERS, featureGates=None)
     cluster.settle()
     assert cluster.image in effective(cluster)

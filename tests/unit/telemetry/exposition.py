@@ -21,7 +21,7 @@ def busy_operator() -> OperatorMetrics:
     metrics.state = MetricsState(
         scheduler=SchedulerSpec(True, True, True),
         latest_available_revision=1,
-        nodes=(NodeState("a", 1, 0, 1, True, False),),
+        nodes=(NodeState("a", 1, 0, 1, True, False, 0),),
         lease=LeaseState("a", 20),
         conditions={"StaticPodsDegraded": ("AsExpected", False)},
         quarantined={"refused": False, "failed": False},

@@ -27,6 +27,7 @@ from ...kube.resource import (
 )
 from ...model import operand_pods
 from ...status.conditions import condition_in
+from ..lib import cluster_configuration
 from ..lib.compare import parse_revision
 from ..lib.connection import run_connected
 from ..lib.errors import error_message
@@ -38,6 +39,7 @@ from ..lib.revisions import list_revisions
 
 _FOR_INFORMATION: Final = (
     names.CONFIGURATION_WARNINGS,
+    names.KUBEADM_UPGRADE,
     names.PLATFORM_CHANGED,
     names.PODS_WITHOUT_SCHEDULER,
     names.UNKNOWN_LEASE_HOLDER,
@@ -84,6 +86,7 @@ class ClusterState:
         extenders: SchedulerExtenders by name; None: likewise.
         secondaries: SecondarySchedulers by name; None: likewise.
         managed: whether they are in the place of the control plane's scheduler.
+        kubeadm: kubeadm's ConfigMap; None if it does not exist or is not readable.
     """
 
     scheduler: Mapping[str, Any] | None
@@ -98,6 +101,7 @@ class ClusterState:
     extenders: Mapping[str, Mapping[str, Any]] | None = None
     secondaries: Mapping[str, Mapping[str, Any]] | None = None
     managed: bool = False
+    kubeadm: Mapping[str, Any] | None = None
 
 
 def run(args: argparse.Namespace) -> int:
@@ -127,6 +131,7 @@ async def _read(api: Api, platform: Platform) -> ClusterState:
         loads=await _load_policies(api),
         secondaries=await _allowed("SecondarySchedulers", list_by_name(api, SECONDARY_SCHEDULERS)),
         managed=not platform.owns_static_pods,
+        kubeadm=await _kubeadm(api, platform),
     )
 
 
@@ -138,6 +143,16 @@ async def _allowed(
         return await request
     except Forbidden as error:
         print(f"note: {what} are not shown: {error_message(error)}", file=sys.stderr)
+        return None
+
+
+async def _kubeadm(api: Api, platform: Platform) -> Object | None:
+    """The ConfigMap of kubeadm; None without permission or without kubeadm."""
+    if not platform.owns_static_pods or platform.cluster_config:
+        return None
+    try:
+        return await find_object(api, cluster_configuration.REF)
+    except Forbidden:
         return None
 
 
@@ -226,6 +241,12 @@ def summarize(cluster: ClusterState, *, verbose: bool = False) -> dict[str, Any]
                 )
                 for name, obj in sorted((objects or {}).items())
                 for warning in _warnings(f"{kind} {name}", obj, names.WARNINGS)
+            ),
+            *(
+                {"object": cluster_configuration.OWNER, "message": sentence}
+                for sentence in cluster_configuration.disagreements(
+                    cluster.kubeadm, cluster.kubescheduler, [pod.image for pod in pods.values()]
+                )
             ),
         ],
         "assignments": list(_assignments(cluster.secondaries or {})),

@@ -127,6 +127,11 @@ def _add_installer(parser: argparse.ArgumentParser) -> None:
     add("--go-ahead", dest="permission", type=Path, help="file with the permission to roll out")
     add("--staged", type=Path, help="file to create when the revision is staged")
     add("--rollback", action="store_true", help="allow the revision to replace a newer one")
+    add(
+        "--follow-kubeadm",
+        action="store_true",
+        help="change nothing if kubeadm's manifest on this node has another version",
+    )
     add("--keep", type=_numbers, help="older revisions to keep, e.g. 1,2,5 (default: all)")
     add("--content-hash", default="", help="hash of the revision, for an annotation of the pod")
     add("--kubeconfig", type=Path, help="the scheduler's kubeconfig, for an annotation")

@@ -52,7 +52,7 @@ def read_disks(snapshot: Snapshot, installers: Iterable[Installer]) -> Disks:
     found: dict[str, NodeDisk] = {}
     results: dict[str, list[_Report]] = {}
     for installer in installers:
-        results.setdefault(installer.node, []).extend(_of_installer(installer))
+        results.setdefault(installer.node, []).extend(_of_installer(snapshot, installer))
     for node in snapshot.nodes:
         looks, installations = list(_of_guard(snapshot, node)), results.get(node, [])
         boot = _current_boot(snapshot, node)
@@ -63,6 +63,8 @@ def read_disks(snapshot: Snapshot, installers: Iterable[Installer]) -> Disks:
                 latest.disk,
                 newest=max(disk.newest for disk in disks),
                 taken=max(disk.taken for disk in disks),
+                api_server=latest.disk.api_server
+                or next((disk.api_server for disk in disks if disk.api_server), ""),
                 # It was read after every other one, and so after each of their Pods was created.
                 begun=max((disk.begun for disk in disks if disk.begun), default=None),
             )
@@ -144,6 +146,9 @@ def _of_guard(snapshot: Snapshot, node: str) -> Iterator[_Report]:
                     edits=report.edits,
                     edit=report.edit,
                     labelled=report.labelled,
+                    image=report.image,
+                    api_server=report.api_server,
+                    work=report.work,
                     kubeconfig=report.kubeconfig,
                     by_guard=True,
                     reported=code == EXIT_CHANGED,
@@ -152,7 +157,7 @@ def _of_guard(snapshot: Snapshot, node: str) -> Iterator[_Report]:
                 yield _Report(disk, report.read, at)
 
 
-def _of_installer(installer: Installer) -> Iterator[_Report]:
+def _of_installer(snapshot: Snapshot, installer: Installer) -> Iterator[_Report]:
     result, at = installer.result, installer.ended_at
     if result is None or at is None or not installer.revision:
         return
@@ -166,9 +171,14 @@ def _of_installer(installer: Installer) -> Iterator[_Report]:
         case InstallerOutcome.SUPERSEDED:
             taken = number if result.newest <= number else 0
             disk = NodeDisk(newest=result.newest, taken=taken, begun=begun)
+        case InstallerOutcome.OVERTAKEN:
+            good = result.last_good_revision
+            edits = (snapshot.platform.manifest_path,) if result.image else ()
+            disk = NodeDisk(good, newest=result.newest, edits=edits, begun=begun)
         case _:
             good = result.last_good_revision
             disk = NodeDisk(good, newest=result.newest, labelled=good, begun=begun)
+    disk = replace(disk, image=result.image, api_server=result.api_server, work=result.work)
     yield _Report(disk, result.read, at, result.result is InstallerOutcome.INSTALLED)
 
 

@@ -1,8 +1,9 @@
 """Nodes whose revision must be installed again although they have already reached it.
 
-Their manifest was changed, for example by `kubeadm upgrade`: the revision is put back, and the
-installer keeps what it finds, so that it can be restored when the operator is removed. Or a file of
-the revision was edited, or their kubeconfig changed, which a scheduler reads only when it starts.
+Their manifest was changed, for example by `kubeadm init phase control-plane scheduler`: the
+revision is put back, and the installer keeps what it finds, so that it can be restored when the
+operator is removed. Or a file of the revision was edited, or their kubeconfig changed, which a
+scheduler reads only when it starts. Upgrades by kubeadm are not drift (upgrades.py).
 
 What a node runs is known by content, from its disk (disk_reports.py). The label of a mirror pod
 only suggests to look: an installer of the same revision, which restarts nothing if everything is as
@@ -34,6 +35,8 @@ def find_drift(
     for status in result.node_statuses:
         pod, disk = observation.operands.get(status.node), observation.disks.get(status.node)
         if status.node in observation.not_ready or status.target or not status.current:
+            continue
+        if result.is_kubeadms(status.node):
             continue
         edits = hand_edits(status, disk)
         if edits and disk is not None and not keeps_hand_edits(snapshot, status, disk):

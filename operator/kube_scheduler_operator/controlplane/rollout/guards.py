@@ -97,7 +97,8 @@ def _pods(
         ):
             actions.append(Delete(PODS, found))
         elif status is not None and disk is not None and not _is_deleting(found):
-            known_edit = disk.edit if keeps_hand_edits(snapshot, status, disk) else ""
+            stays = status.node in result.holds or keeps_hand_edits(snapshot, status, disk)
+            known_edit = disk.edit if stays else ""
             if annotation(found, names.KNOWN_EDIT_ANNOTATION) != known_edit:
                 actions.append(Replace(PODS, _with_known_edit(found, known_edit)))
     return actions

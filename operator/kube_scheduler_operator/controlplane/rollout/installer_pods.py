@@ -14,7 +14,7 @@ from ...base.objects import Object, annotation, label
 from ...base.revision_number import revision_number
 from ...base.times import timestamp
 from ...programs.node.exit_codes import EXIT_RETRY
-from ...programs.node.result import Result
+from ...programs.node.result import InstallerOutcome, Result
 
 _OWN_NAMES: Final = (f"{names.INSTALLER}-", f"{names.RESTORE}-")
 
@@ -79,6 +79,17 @@ class Installer:
     def has_ended(self) -> bool:
         """Whether it has a result or can no longer produce one."""
         return self.stage in (Stage.DONE, Stage.LOST)
+
+    @property
+    def is_moving(self) -> bool:
+        """Whether it is permitted, and kube-scheduler's image could be started on its node."""
+        begun = self.stage in (Stage.PREFLIGHT, Stage.STAGING, Stage.STAGED, Stage.INSTALLING)
+        return self.permitted and begun and not self.waiting and self.revision > 0
+
+    @property
+    def overtaken(self) -> bool:
+        """Whether it changed nothing because of an upgrade by kubeadm."""
+        return self.result is not None and self.result.result is InstallerOutcome.OVERTAKEN
 
     @property
     def may_swap(self) -> bool:

@@ -34,7 +34,8 @@ def prepare(
     """Check and stage the desired revision on a node that is not next yet."""
     number = desired.number
     found = observation.installer(installer_pod_name(status.node, number, status.attempts(number)))
-    if found is not None and found.stage is Stage.DONE and status.current == number:
+    done = found is not None and found.stage is Stage.DONE
+    if found is not None and done and (status.current == number or found.overtaken):
         return forget_attempts(observation, result, status, number)
     return proceed(snapshot, revised, observation, result, status, desired, found)
 
@@ -114,6 +115,7 @@ def start(
             rollout.health_timeout,
             rollout.settling_time,
             permitted=status.target == number,
+            follow_kubeadm=not snapshot.settings.operand_image,
             keep=tuple(sorted(protected(snapshot, revised.history, observation, result))),
         ),
         content_hash=revision.hash,

@@ -49,6 +49,9 @@ def finished(
     target = status.target
     if ended.result is InstallerOutcome.INSTALLED:
         return _installed(snapshot, observation, result, status, found, revision)
+    if ended.result is InstallerOutcome.OVERTAKEN:
+        message = f'node "{status.node}": {ended.reason}; nothing was changed'
+        return result.with_event("KubeadmUpgrade", message).with_status(replace(status, target=0))
     if ended.result is InstallerOutcome.SUPERSEDED:
         # The next revision's number exceeds what is on the node; until then do not try again.
         return attempt_failed(snapshot, result, status, target, ended.reason)

@@ -11,6 +11,7 @@ from ...model.plan import Action, Event, soonest
 from ...model.snapshot import Snapshot
 from ..revision.history import Revision
 from .node_statuses import NodeStatus
+from .upgrades import Holds, Request
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,9 @@ class RolloutResult:
         events: events of the status write.
         requeue_after: seconds until the next wait ends.
         waiting: node -> what it waits for.
+        holds: node -> why kubeadm keeps its scheduler from being replaced.
+        requests: node -> the other version that kubeadm wrote there.
+        refusals: node -> why another image in kubeadm's manifest is put back.
         concluded: numbers of the revisions whose outcome `actions` records.
     """
 
@@ -33,7 +37,15 @@ class RolloutResult:
     events: tuple[Event, ...] = ()
     requeue_after: float | None = None
     waiting: Mapping[str, str] = field(default_factory=dict)
+    holds: Holds = field(default_factory=dict)
+    requests: Mapping[str, Request] = field(default_factory=dict)
+    refusals: Mapping[str, str] = field(default_factory=dict)
     concluded: frozenset[int] = frozenset()
+
+    def is_kubeadms(self, node: str) -> bool:
+        """Whether a difference between a node and its revision is an upgrade by kubeadm."""
+        hold = self.holds.get(node)
+        return node in self.requests or (hold is not None and hold.work)
 
     def with_status(self, status: NodeStatus) -> RolloutResult:
         """With another status of one node."""

@@ -20,7 +20,9 @@ from ...model.api_outage import aftermath
 from ...model.plan import Delete
 from ...model.snapshot import Snapshot
 from ..node_pods import installer_pod_name
+from ..operand_image import image_in
 from ..revision.revise import RevisionResult
+from . import upgrades
 from .drift import find_drift
 from .installer_pods import Installer, Stage
 from .installer_steps import forget_attempts, permit, prepare, proceed, start, wait
@@ -48,6 +50,24 @@ def roll_out(
         # brings the next reconcile.
         return result.with_requeue(0)
 
+    images = {revision.number: image_in(revision) for revision in revised.history}
+    desired = revised.desired
+    image = images.get(desired.number, "") if desired is not None else ""
+    disks = observation.disks
+    result = replace(
+        result,
+        holds=upgrades.holds(snapshot, disks, statuses, images, image),
+        requests=upgrades.requests(snapshot, disks, statuses, images),
+        refusals={
+            status.node: why
+            for status in statuses
+            if (
+                why := upgrades.not_followed(
+                    snapshot, disks.get(status.node), images.get(status.current, "")
+                )
+            )
+        },
+    )
     for status in statuses:
         result = acknowledge(snapshot, revised, observation, result, status)
     moving = next((status for status in result.node_statuses if status.target), None)
@@ -64,6 +84,7 @@ def roll_out(
     result, needed = _move(snapshot, revised, observation, result)
     result = fail_crashing(snapshot, revised, observation, result)
     result = conclude(snapshot, revised, result)
+    result = _look_again(snapshot, observation, result)
     return _delete_unneeded(snapshot, observation, result, needed)
 
 
@@ -80,7 +101,13 @@ def _move(
     for status in behind:
         if status.node in observation.not_ready:
             result = result.with_waiting(status.node, "the node is not Ready")
-    able = [status for status in behind if status.node not in observation.not_ready]
+        elif hold := result.holds.get(status.node):
+            result = result.with_waiting(status.node, hold.why)
+    able = [
+        status
+        for status in behind
+        if status.node not in observation.not_ready and status.node not in result.holds
+    ]
     chosen = None
     if not any(status.target for status in result.node_statuses):
         result, chosen = _choose(snapshot, observation, result, able, number, drifted)
@@ -132,6 +159,13 @@ def _choose(
         return result.with_actions(Delete(PODS, other.pod)), None
     if other is not None:
         return result.with_waiting(other.node, f"{other.name} has not ended yet"), None
+    busy = sorted(node for node, hold in result.holds.items() if hold.work)
+    if busy:
+        # kubeadm waits until the schedulers of all nodes run, and fails if one does not.
+        for status in able:
+            waits = f"`kubeadm upgrade` is running on {', '.join(busy)}"
+            result = result.with_waiting(status.node, waits)
+        return result, None
     left, why = aftermath(snapshot)
     if left > 0:
         for status in able:
@@ -165,6 +199,8 @@ def _is_staged(observation: Observation, status: NodeStatus, desired: int) -> bo
     found = observation.installer(name)
     if found is None or (found.stage is Stage.DONE and status.current == desired):
         return False
+    if found.overtaken:
+        return False  # it runs again
     return found.stage in (Stage.STAGED, Stage.DONE)
 
 
@@ -189,7 +225,7 @@ def _announce(
     revision = revised.revision(desired)
     if found is None and revision is not None:
         return start(snapshot, revised, observation, result, target, revision, after_status=True)
-    if found is not None and found.has_ended and chosen.current == desired:
+    if found is not None and found.has_ended and (chosen.current == desired or found.overtaken):
         return forget_attempts(observation, result, chosen, desired)
     if found is not None and not found.permitted:
         return permit(result, found, after_status=True)
@@ -249,6 +285,24 @@ def _advance(
     if aftermath(snapshot)[0] > 0 and not (found is not None and found.permitted):
         return stopped  # choose again once the outage is over
     return proceed(snapshot, revised, observation, result, status, revision, found)
+
+
+def _look_again(
+    snapshot: Snapshot, observation: Observation, result: RolloutResult
+) -> RolloutResult:
+    """Delete installer pods that found a running upgrade, where no guard reports its end."""
+    for found in observation.installers:
+        if not found.overtaken or not found.result or not found.result.work or found.deleting:
+            continue
+        disk = observation.disks.get(found.node)
+        if found.ended_at is None or disk is None or disk.by_guard:
+            continue
+        left = seconds_left(snapshot.now, found.ended_at, upgrades.LOOK_AGAIN)
+        if left:
+            result = result.with_requeue(left)
+            continue
+        result = result.with_actions(Delete(PODS, found.pod))
+    return result
 
 
 def _delete_unneeded(

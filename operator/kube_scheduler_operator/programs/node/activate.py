@@ -56,6 +56,10 @@ class NoApiServerError(OSError):
     """No API server answers, so no scheduler can become ready; a retry may succeed."""
 
 
+class ManifestAppearedError(OSError):
+    """Another program wrote a manifest during a swap; the retry decides what it means."""
+
+
 @dataclass(frozen=True, slots=True)
 class HealthTimeouts:
     """Time limits for a new scheduler, in seconds.
@@ -100,6 +104,10 @@ class Activator:
                 layout.withdraw()
             with self.timed(f"{prefix}release"):
                 self._wait_for_release(current, target)
+            if layout.current() is not None:
+                raise ManifestAppearedError(
+                    f"another program wrote {layout.manifest_path} while the scheduler was replaced"
+                )
             with self.timed(f"{prefix}write"):
                 journal = self._placed(journal)
                 layout.place(target)

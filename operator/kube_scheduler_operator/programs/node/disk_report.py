@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from ...base import files
+from ...base.names import OPERAND
 from ...base.revision_number import revision_number
-from . import manifest, revision_directory
+from . import kubeadm, manifest, revision_directory
 from .boot_time import UNKNOWN, BootTime
 from .kubeconfig import fingerprint
 from .result import MESSAGE_LIMIT
@@ -38,6 +39,9 @@ class DiskReport:
         edits: the files that were changed by hand: the manifest, files of the revision's directory.
         edit: fingerprint of these changes; empty without any.
         labelled: the revision in the label of the manifest in place; 0 without one.
+        image: the image in the manifest in place, if kubeadm wrote it.
+        api_server: the image of this node's API server; empty if unknown.
+        work: the directory of a running `kubeadm upgrade`; empty without one.
         read: when it was read; two reports of the same state are equal.
     """
 
@@ -48,6 +52,9 @@ class DiskReport:
     edits: tuple[str, ...] = ()
     edit: str = ""
     labelled: int = 0
+    image: str = ""
+    api_server: str = ""
+    work: str = ""
     read: BootTime = field(default=UNKNOWN, compare=False)
 
     def serialise(self) -> str:
@@ -74,6 +81,9 @@ class DiskReport:
                 edits=tuple(str(path) for path in list(document["edits"])[:_LISTED]),
                 edit=str(document["edit"]),
                 labelled=revision_number(document["labelled"]),
+                image=str(document.get("image", "")),
+                api_server=str(document.get("api_server", "")),
+                work=str(document.get("work", "")),
                 read=BootTime.parse(document),
             )
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
@@ -90,10 +100,11 @@ class WatchedFiles:
     static_pod_name: str = "kube-scheduler"
 
 
-def look(watched: WatchedFiles) -> DiskReport:
-    """The state of the disk now.
+def look(watched: WatchedFiles, now: float = 0.0) -> DiskReport:
+    """The state of the disk now, in seconds since 1970.
 
-    While an installer replaces the scheduler, nothing counts as edited.
+    While an installer replaces the scheduler, nothing counts as edited. A running `kubeadm upgrade`
+    is part of the fingerprint, so that its begin and its end are reported.
     """
     found = fingerprint(watched.kubeconfig) if watched.kubeconfig else ""
     resource_dir, path = watched.resource_dir, watched.manifest_path
@@ -107,14 +118,20 @@ def look(watched: WatchedFiles) -> DiskReport:
     changed: tuple[tuple[str, str], ...] = ()
     if revision and not (resource_dir / _JOURNAL).exists():
         changed = _changed(path, data, directory, hashes)
+    written = kubeadm.read(path, OPERAND, now)
+    state: object = [changed, written.work] if written.work else changed
+    stock = placed is not None and not placed.mounts_revision
     return DiskReport(
         revision=revision,
         content=hashes.content if hashes is not None else "",
         newest=revision_directory.newest_verified(resource_dir),
         kubeconfig=found,
         edits=tuple(name for name, _ in changed),
-        edit=revision_directory.digest(json.dumps(changed).encode())[:16] if changed else "",
+        edit=revision_directory.digest(json.dumps(state).encode())[:16] if state else "",
         labelled=(placed.labelled if placed is not None else 0),
+        image=written.image if stock else "",
+        api_server=written.api_server,
+        work=written.work,
     )
 
 

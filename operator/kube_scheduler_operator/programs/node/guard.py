@@ -22,15 +22,20 @@ from types import FrameType
 from typing import Final
 
 from ...base import files
-from . import boot_clock
+from . import boot_clock, health_probe
 from .disk_report import DiskReport, WatchedFiles, look
 from .exit_codes import EXIT_CHANGED, EXIT_DEFINITIVE
+from .kubeconfig import api_server
 
 log = logging.getLogger(__name__)
 
 
 INTERVAL: Final = 2.0
 """Seconds between reads; two equal reads exclude a file that is being written."""
+
+
+KNOWN_SOON: Final = 4
+"""Reads after the start within which the operator marks an edit as known that it has seen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +75,7 @@ def main(options: GuardOptions) -> int:
 def _look(watched: WatchedFiles) -> DiskReport:
     """A report with the time at which the look began, so that it never counts as newer."""
     read = boot_clock.now()
-    return replace(look(watched), read=read)
+    return replace(look(watched, time.time()), read=read)
 
 
 def _report(options: GuardOptions, found: DiskReport) -> None:
@@ -80,19 +85,33 @@ def _report(options: GuardOptions, found: DiskReport) -> None:
 
 
 def wait_for_change(options: GuardOptions) -> DiskReport:
-    """Wait until the disk is not what the operator knows; an empty kubeconfig is not a change."""
+    """Wait until the disk is not what the operator knows; an empty kubeconfig is not a change.
+
+    What is found at the start was probably reported before, and the operator has to mark it as
+    known first: every exit doubles the time after which the kubelet starts this program again.
+    """
     known = options.known
     before: DiskReport | None = None
+    looks, first = 0, ""
     while True:
         found = _look(options.watched)
         data = files.read(options.known_edit) if options.known_edit is not None else None
         known_edit = (data or b"").decode(errors="replace").strip()
         known = known or found.kubeconfig
         renewed = bool(found.kubeconfig) and found.kubeconfig != known
-        if (renewed or found.edit != known_edit) and found == before:
+        looks, first = looks + 1, first if looks else found.edit
+        is_old = found.edit == first and looks <= KNOWN_SOON
+        edited = found.edit != known_edit and not is_old
+        # Without an API server no report arrives.
+        if (renewed or edited) and found == before and _has_api_server(options):
             return found
         before = found
         time.sleep(options.interval)
+
+
+def _has_api_server(options: GuardOptions) -> bool:
+    probe = api_server(options.kubeconfig) if options.kubeconfig is not None else None
+    return probe is None or health_probe.answers(probe)
 
 
 def _end(_signal: int, _frame: FrameType | None) -> None:

@@ -39,6 +39,7 @@ class InstallerOptions(program.NodeProgramOptions):
     secrets_dir: Path | None = None
     certs_dir: Path | None = None
     rollback: bool = False
+    follow_kubeadm: bool = False
     keep: frozenset[int] | None = None
 
 
@@ -125,12 +126,12 @@ def _request(options: InstallerOptions, pod: dict[str, Any], effective: bytes) -
         found,
         rfc3339(until) if until else "",
     )
-    data = manifest.serialise(final)
+    target = manifest.parse(manifest.serialise(final), options.static_pod_name)
     return SwapRequest(
         revision=options.revision,
         retry=options.retry,
         node=options.node,
-        target=manifest.parse(data, options.static_pod_name),
+        target=target,
         kubeconfig=found,
         content_hash=options.content_hash,
         content=_read_configmaps(options.configmaps_dir),
@@ -138,6 +139,8 @@ def _request(options: InstallerOptions, pod: dict[str, Any], effective: bytes) -
         health_timeout=options.health_timeout,
         settling_time=options.settling_time,
         rollback=options.rollback,
+        image=target.image,
+        follows_kubeadm=options.follow_kubeadm,
         keep=options.keep,
     )
 

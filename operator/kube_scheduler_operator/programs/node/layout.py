@@ -22,6 +22,7 @@ import contextlib
 import json
 import logging
 import sys
+import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -31,7 +32,9 @@ from typing import Final
 
 from ...base import files
 from ...base.files import Disk, File
-from . import disk_report, manifest, revision_directory
+from ...base.names import OPERAND
+from . import disk_report, kubeadm, manifest, revision_directory
+from .kubeadm import KubeadmFiles
 from .manifest import Manifest
 from .result import STOCK, Result
 from .revision_directory import HASHES_FILE, OUTCOME_FILE, POD_FILE, PREFIX, Hashes
@@ -71,6 +74,8 @@ class Journal:
         boot_id: the boot during which the manifest of this phase was placed.
         placed: when it was placed, in seconds since boot; None if it is not in place.
         placed_at: the same in seconds since 1970, to compare with the times of log files.
+        from_kubeadm: whether it replaces a manifest of another version, which kubeadm wrote: the
+            node goes back to that one instead of an older version of the operator's.
         away_since: when the API server first failed to answer since then, on the clock of
             `placed`; `placed` and `placed_at` have been postponed since.
         steps: duration of the finished steps in seconds.
@@ -85,12 +90,15 @@ class Journal:
     placed: float | None = None
     placed_at: float = 0.0
     away_since: float | None = None
+    from_kubeadm: bool = False
     steps: Mapping[str, float] = field(default_factory=dict)
 
     def serialise(self) -> bytes:
         """The content of the journal file."""
         document = {name: getattr(self, name) for name in self.__slots__}
         document[_LAST_ERROR_KEY] = document.pop("last_error")
+        if not self.from_kubeadm:
+            document.pop("from_kubeadm")  # earlier installers do not know it
         return (json.dumps(document) + "\n").encode()
 
     @classmethod
@@ -163,7 +171,7 @@ class Layout:
             return
         journal = self.journal()
         target = (
-            self.last_good()
+            self.fallback(journal)
             or (self.staged(journal.revision) if journal else None)
             or self.newest_staged()
         )
@@ -223,6 +231,15 @@ class Layout:
             return changed
         return files.replace_directory(self._disk, directory, desired, self._staging)
 
+    def fallback(self, journal: Journal | None) -> Manifest | None:
+        """The manifest to go back to in a swap: the last good one, or that of kubeadm's upgrade."""
+        stock = self.adopted() if journal is not None and journal.from_kubeadm else None
+        return stock or self.last_good()
+
+    def kubeadm(self) -> KubeadmFiles:
+        """What kubeadm wrote on this node, and whether an upgrade is running."""
+        return kubeadm.read(self.manifest_path, OPERAND, time.time())
+
     def adopt(self, found: Manifest) -> None:
         """Save a manifest that the operator did not write, byte for byte.
 
@@ -231,15 +248,18 @@ class Layout:
         of a revision that a person edited is saved as well, but never restored by a removal.
         """
         stock = files.read(self.stock, follow=False)
-        if stock == found.data:
+        newest = self.adopted()
+        if stock == found.data and newest is not None and newest.data == found.data:
             self._adopt_as_last_known_good()
             return
         path = self.stock
         if found.mounts_revision:
             path = path.with_name(f"edited-{sha256(found.data).hexdigest()[:12]}.yaml")
-        elif stock is not None or not manifest.is_plausible(found.data):
+        elif stock not in (None, found.data) or not manifest.is_plausible(found.data):
             path = path.with_name(f"kube-scheduler-{sha256(found.data).hexdigest()[:12]}.yaml")
-        if files.read(path, follow=False) != found.data:
+        # After a downgrade an older one is the newest again.
+        is_newest = newest is not None and newest.data == found.data
+        if files.read(path, follow=False) != found.data or not (found.mounts_revision or is_newest):
             self._disk.mkdir(path.parent)
             self._disk.sync(path.parent.parent)
             files.replace_file(self._disk, path, File(found.data), self._scratch)

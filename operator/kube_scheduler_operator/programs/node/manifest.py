@@ -59,6 +59,7 @@ class Manifest:
         labelled: the revision in its label, whatever else it contains; 0 without one.
         mounts_revision: whether it mounts the directory of a revision: the operator wrote it, or a
             person who edited what the operator wrote.
+        image: the image of its first container; empty in YAML.
     """
 
     data: bytes
@@ -66,6 +67,7 @@ class Manifest:
     probe: Probe
     labelled: int = 0
     mounts_revision: bool = False
+    image: str = ""
 
     @property
     def name(self) -> str:
@@ -138,6 +140,7 @@ def parse(data: bytes, static_pod_name: str) -> Manifest:
         _probe_of_pod(pod),
         _labelled(pod),
         _mounts_revision(pod),
+        _image(pod),
     )
 
 
@@ -180,6 +183,13 @@ def _labelled(pod: Mapping[str, Any]) -> int:
         return revision_number(pod["metadata"]["labels"][REVISION_LABEL])
     except (KeyError, TypeError):
         return 0
+
+
+def _image(pod: Mapping[str, Any]) -> str:
+    try:
+        return str(pod["spec"]["containers"][0]["image"])
+    except (KeyError, IndexError, TypeError):
+        return ""
 
 
 def _mounts_revision(pod: Mapping[str, Any]) -> bool:

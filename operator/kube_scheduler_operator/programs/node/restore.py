@@ -20,6 +20,10 @@ from .result import STOCK, InstallerOutcome, Result
 log = logging.getLogger(__name__)
 
 
+class UpgradeRunningError(OSError):
+    """kubeadm waits for the manifest that it wrote; the restore is tried again."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestoreOptions(program.NodeProgramOptions):
     """The flags of `kube-scheduler-operator restore`, under their names."""
@@ -59,6 +63,9 @@ class Restore:
         """Restore the adopted manifest; if it does not become healthy, roll back."""
         layout = self._layout
         current = layout.current()
+        work = layout.kubeadm().work
+        if work and current is not None:
+            raise UpgradeRunningError(f"`kubeadm upgrade` is running on this node ({work})")
         ours = current is None or current.revision is not None or current.mounts_revision
         target = layout.adopted() if ours else current
         if target is None:

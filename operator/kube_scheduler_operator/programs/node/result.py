@@ -49,6 +49,9 @@ class InstallerOutcome(StrEnum):
     SUPERSEDED = "Superseded"
     """The node already has a newer revision; nothing was changed."""
 
+    OVERTAKEN = "Overtaken"
+    """`kubeadm upgrade` is running on the node, or wrote another version; nothing was changed."""
+
 
 @dataclass(frozen=True, slots=True)
 class Result:
@@ -67,6 +70,9 @@ class Result:
         kubeconfig: fingerprint of the kubeconfig that the revision was started with.
         newest: the highest number of a verified revision on the node; 0 without one.
         restarted: whether the scheduler was replaced; otherwise the revision already ran.
+        image: the image in the manifest in place, if kubeadm wrote it.
+        api_server: the image of the node's API server; empty if unknown.
+        work: the directory of a running `kubeadm upgrade`; empty without one.
         read: when the installer had this result, on its node.
     """
 
@@ -82,6 +88,9 @@ class Result:
     kubeconfig: str = ""
     newest: int = 0
     restarted: bool = True
+    image: str = ""
+    api_server: str = ""
+    work: str = ""
     read: BootTime = UNKNOWN
 
     @property
@@ -120,6 +129,9 @@ class Result:
             "kubeconfig": self.kubeconfig,
             "newest": self.newest,
             "restarted": self.restarted,
+            "image": self.image,
+            "apiServer": self.api_server,
+            "work": self.work,
             **self.read.fields(),
         }
         return json.dumps(document, separators=(",", ":"), ensure_ascii=False)
@@ -146,6 +158,9 @@ class Result:
                 kubeconfig=str(document.get("kubeconfig", "")),
                 newest=revision_number(document.get("newest", 0)),
                 restarted=document.get("restarted") is not False,
+                image=str(document.get("image", "")),
+                api_server=str(document.get("apiServer", "")),
+                work=str(document.get("work", "")),
                 read=BootTime.parse(document),
             )
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):

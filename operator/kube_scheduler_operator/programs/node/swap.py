@@ -16,7 +16,8 @@ from .boot_time import BootTime
 from .health_watch import Host
 from .layout import Journal, Layout, OtherContentError, Phase
 from .manifest import Manifest
-from .result import InstallerOutcome, Result
+from .result import STOCK, InstallerOutcome, Result
+from .upgrade_request import is_upgrade, version_of
 
 log = logging.getLogger(__name__)
 
@@ -41,6 +42,8 @@ class SwapRequest:
         health_timeout: seconds within which the scheduler must become ready.
         settling_time: seconds for which it must stay ready without a restart.
         rollback: whether it may replace a newer revision.
+        image: the revision's image.
+        follows_kubeadm: whether another version in kubeadm's manifest is a request to upgrade.
         keep: older revisions whose directories stay; None: all of them.
     """
 
@@ -55,6 +58,8 @@ class SwapRequest:
     health_timeout: float = 60.0
     settling_time: float = 2.0
     rollback: bool = False
+    image: str = ""
+    follows_kubeadm: bool = False
     keep: frozenset[int] | None = None
 
 
@@ -69,6 +74,7 @@ class Swap:
         self._activator = Activator(layout, host, timeouts)
         self._steps = self._activator.steps
         self._restart = False
+        self._from_kubeadm = False
 
     def stage(self) -> Result | None:
         """Write the revision's files to disk without affecting the running scheduler.
@@ -114,8 +120,13 @@ class Swap:
         request, layout = self._request, self._layout
         current = layout.current()
         journal = layout.journal()
+        overtaken = self._overtaken(current, journal)
+        if overtaken:
+            self._clear_own_journal(journal)
+            return self._result(InstallerOutcome.OVERTAKEN, overtaken)
         if current is not None and not layout.is_ours(current):
             layout.adopt(current)
+            self._from_kubeadm = self._is_other_version()
         superseded = self.stage()
         if superseded is not None:
             return superseded
@@ -129,6 +140,32 @@ class Swap:
             self._clear_own_journal(journal)
             return replace(known, node=request.node, read=self._now())
         return self._proceed(self._resumed(journal))
+
+    def _overtaken(self, current: Manifest | None, journal: Journal | None) -> str:
+        """Why nothing may be replaced now: `kubeadm upgrade` runs, or wrote another version.
+
+        kubeadm fails if the manifest is missing when it moves it, or changes while it waits. A swap
+        that has removed the manifest continues.
+        """
+        request, found = self._request, self._layout.kubeadm()
+        if current is None:
+            return ""
+        in_place = current.data == request.target.data
+        proven = journal is not None or self._layout.outcome(request.revision) is not None
+        if found.work and not (in_place and proven):
+            return f"`kubeadm upgrade` is running on this node ({found.work})"
+        if not request.follows_kubeadm or current.revision is not None or current.mounts_revision:
+            return ""
+        if is_upgrade(found.image, request.image, found.api_server):
+            return f"kubeadm wrote a manifest with {found.image}"
+        return ""
+
+    def _is_other_version(self) -> bool:
+        """Whether kubeadm's manifest in place has another version than the last good revision."""
+        good, found = self._layout.last_good(), self._layout.kubeadm()
+        if good is None or good.revision is None or not found.image:
+            return False
+        return version_of(found.image) != version_of(good.image)
 
     def _check_port(self) -> None:
         """Check a changed port before the swap: another program may use it."""
@@ -161,13 +198,14 @@ class Swap:
                 phase=Phase.ROLLBACK,
                 reason=reason,
                 last_error=last_error,
+                from_kubeadm=journal.from_kubeadm,
                 steps=dict(self._steps),
             )
             layout.write_journal(journal)
         return self._finish(self._roll_back(journal))
 
     def _roll_back(self, journal: Journal) -> Result:
-        good = self._layout.last_good()
+        good = self._layout.fallback(journal)
         failure = {"last_error": journal.last_error}
         if good is None or good.data == self._request.target.data:
             self._place_if_absent(self._request.target)
@@ -179,7 +217,8 @@ class Swap:
         log.info("Rolling back to %s", good.name)
         reason, _ = self._activator.activate(good, journal, "rollback.")
         if not reason:
-            return self._result(InstallerOutcome.ROLLED_BACK, journal.reason, **failure)
+            rolled_back = self._result(InstallerOutcome.ROLLED_BACK, journal.reason, **failure)
+            return replace(rolled_back, last_good_revision=good.revision or STOCK)
         reason = f"{journal.reason}; rollback to {good.name} failed: {reason}"
         return self._result(InstallerOutcome.UNHEALTHY, reason, **failure)
 
@@ -190,7 +229,12 @@ class Swap:
             log.info("Resuming an interrupted swap in phase %s", journal.phase)
             self._steps.update(journal.steps)
             return journal
-        return Journal(request.revision, request.retry, steps=dict(self._steps))
+        return Journal(
+            request.revision,
+            request.retry,
+            from_kubeadm=self._from_kubeadm,
+            steps=dict(self._steps),
+        )
 
     def _finish(self, result: Result) -> Result:
         self._layout.write_outcome(result)
@@ -216,6 +260,9 @@ class Swap:
             self._layout.place(target)
 
     def _result(self, outcome: InstallerOutcome, reason: str = "", last_error: str = "") -> Result:
+        found = self._layout.kubeadm()
+        placed = self._layout.current()
+        stock = placed is not None and placed.revision is None and not placed.mounts_revision
         return Result(
             result=outcome,
             revision=self._request.revision,
@@ -228,6 +275,9 @@ class Swap:
             kubeconfig=self._request.kubeconfig if outcome is InstallerOutcome.INSTALLED else "",
             newest=self._layout.newest_verified(),
             restarted="write" in self._steps,
+            image=found.image if stock else "",
+            api_server=found.api_server,
+            work=found.work,
             read=self._now(),
         )
 

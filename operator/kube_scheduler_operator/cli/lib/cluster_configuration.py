@@ -1,0 +1,121 @@
+"""Where kubeadm's ClusterConfiguration and the operator disagree about the scheduler.
+
+The operator never changes it: kubeadm reads it at the next `kubeadm upgrade`, `join` or
+`init phase`, and the owner decides what it has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
+from typing import Any, Final
+
+import yaml
+
+from ...base.images import repository
+from ...base.objects import mapping
+from ...controlplane.observe import is_users_flag
+from ...controlplane.overrides import ARGUMENTS
+from ...kube.resource import CONFIG_MAPS, ObjectRef
+from ...schedulerconfig.command_line import normalized_name
+from ...schedulerconfig.versions import Version
+
+REF: Final = ObjectRef(CONFIG_MAPS, "kube-system", "kubeadm-config")
+OWNER: Final = "ConfigMap kube-system/kubeadm-config"
+_KEY: Final = "ClusterConfiguration"
+
+
+def disagreements(
+    config_map: Mapping[str, Any] | None,
+    kubescheduler: Mapping[str, Any] | None,
+    images: Collection[str],
+) -> Iterator[str]:
+    """One sentence for each difference.
+
+    Args:
+        config_map: kubeadm's; None without one, for example where kubeadm is not used.
+        kubescheduler: with the flags that the operator adopted.
+        images: of all schedulers of the control plane.
+    """
+    text = mapping(mapping(config_map).get("data")).get(_KEY)
+    try:
+        found = mapping(yaml.safe_load(text)) if isinstance(text, str) else {}
+    except yaml.YAMLError:
+        yield f"{_KEY} is not YAML; kubeadm cannot read it"
+        return
+    if not found:
+        return
+    yield from _versions(found, images)
+    yield from _flags(mapping(found.get("scheduler")), mapping(kubescheduler))
+
+
+def _versions(found: Mapping[str, Any], images: Collection[str]) -> Iterator[str]:
+    own = str(found.get("kubernetesVersion") or "")
+    with suppress(ValueError):
+        wanted = Version.parse(own)
+        others = sorted({image for image in images if _version(image) not in (None, wanted)})
+        if others:
+            yield (
+                f"kubernetesVersion is {own}, and schedulers run {', '.join(others)}: finish "
+                "`kubeadm upgrade` on all control-plane nodes"
+            )
+    registry = str(found.get("imageRepository") or "")
+    elsewhere = sorted(
+        {image for image in images if registry and repository(image).rpartition("/")[0] != registry}
+    )
+    if elsewhere:
+        yield (
+            f"imageRepository is {registry}, and schedulers run {', '.join(elsewhere)}: an upgrade "
+            "to another repository is not followed; set OPERAND_IMAGE of the operator's Deployment"
+        )
+
+
+def _version(image: str) -> Version | None:
+    with suppress(ValueError):
+        return Version.of_image(image)
+    return None
+
+
+def _flags(section: Mapping[str, Any], kubescheduler: Mapping[str, Any]) -> Iterator[str]:
+    observed = mapping(mapping(kubescheduler.get("spec")).get("observedConfig"))
+    adopted = {str(name): values for name, values in mapping(observed.get(ARGUMENTS)).items()}
+    listed = dict(_extra_arguments(section.get("extraArgs")))
+    for name in sorted({*listed, *adopted}):
+        wanted, used = listed.get(name), adopted.get(name)
+        if wanted == used:
+            continue
+        if used is None:
+            yield (
+                f"scheduler.extraArgs sets {_shown(name, wanted)}, which the operator has not "
+                "adopted: `kubeadm init phase control-plane scheduler` on a node applies it"
+            )
+        elif wanted is None:
+            yield (
+                f"scheduler.extraArgs does not set {_shown(name, used)}, which the operator "
+                "adopted from a node's manifest: add it, or a node that joins begins without it"
+            )
+        else:
+            yield (
+                f"scheduler.extraArgs sets {_shown(name, wanted)}, and the operator uses "
+                f"{_shown(name, used)}: `kubeadm init phase control-plane scheduler` on a node "
+                "applies the former"
+            )
+
+
+def _extra_arguments(value: Any) -> Iterator[tuple[str, list[str]]]:
+    """The flags of a user: a list in v1beta4, a mapping before it."""
+    entries = (
+        [(one.get("name"), one.get("value")) for one in value if isinstance(one, Mapping)]
+        if isinstance(value, list)
+        else list(mapping(value).items())
+    )
+    found: dict[str, list[str]] = {}
+    for name, text in entries:
+        flag = normalized_name(str(name))
+        if is_users_flag(flag):
+            found.setdefault(flag, []).append(str(text))
+    yield from found.items()
+
+
+def _shown(name: str, values: Any) -> str:
+    return " ".join(f"--{name}={value}" for value in values or ())

@@ -1,0 +1,44 @@
+"""Whether the next minor version of Kubernetes would accept the configuration."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from ..base import names
+from ..base.findings import Finding
+from ..model.inputs import Inputs
+from ..schedulerconfig.in_tree_plugins import NEWEST
+from ..schedulerconfig.versions import Version
+from ..status.conditions import AS_EXPECTED, Condition, aggregate
+from .compose import Composition, compose
+
+REFUSED: Final = "RefusedByNextVersion"
+
+
+def next_version_condition(inputs: Inputs, current: Composition) -> Condition:
+    """Upgradeable, unless the next minor version has errors that the current one does not have.
+
+    `current` is the composition for the version in `inputs`.
+    """
+    type_ = names.NEXT_VERSION_UPGRADEABLE
+    version = inputs.operand_version
+    following = Version(version.major, version.minor + 1)
+    if (following.major, following.minor) > (NEWEST.major, NEWEST.minor):
+        return Condition(type_, "True", "NextVersionUnknown")
+    known = {_identity(finding) for finding in current.findings}
+    errors = [
+        finding.text
+        for finding in compose(replace(inputs, operand_version=following)).findings
+        if finding.blocking and _identity(finding) not in known
+    ]
+    if not errors:
+        return Condition(type_, "True", AS_EXPECTED)
+    text = aggregate(dict.fromkeys(errors))
+    both = f"{following.short} would refuse the configuration of {version.short}"
+    message = f"kube-scheduler {both}: {text}"
+    return Condition(type_, "False", REFUSED, message)
+
+
+def _identity(finding: Finding) -> tuple[str, str]:
+    return finding.path, finding.reason

@@ -1,0 +1,159 @@
+"""Upgrades by kubeadm: another version in kubeadm's manifest is a request, not drift.
+
+`kubeadm upgrade` replaces the scheduler's manifest on one node after the other, each time after its
+API server. It waits until the new manifest runs, so nothing is replaced while it works on a node.
+Then the operator makes a revision with kubeadm's image and installs it on the nodes to which
+kubeadm has come; the others keep theirs. If the configuration is not valid for the new version,
+what kubeadm wrote stays: a stock scheduler of the right version is better than an older one.
+
+What kubeadm wrote is known from programs that read it on the node, never from mirror Pods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from ...model.node_disks import Disks, NodeDisk
+from ...model.snapshot import Snapshot
+from ...programs.node.upgrade_request import is_upgrade, version_of, why_not_followed
+from .node_statuses import NodeStatus
+
+LOOK_AGAIN: Final = 15.0
+"""Seconds after which an installer looks again whether an upgrade still runs; only needed where no
+guard reports its end, because the node is cordoned."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """Why a node's scheduler is not replaced.
+
+    Attributes:
+        why: for a condition.
+        work: whether `kubeadm upgrade` is running on the node.
+        requested: the image that kubeadm wrote, if it stays.
+    """
+
+    why: str
+    work: bool = False
+    requested: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request to upgrade or downgrade one node.
+
+    Attributes:
+        image: the image that kubeadm wrote.
+        before: the image of the node's revision.
+    """
+
+    image: str
+    before: str
+
+
+Holds = Mapping[str, Hold]
+"""Node -> why its scheduler is not replaced."""
+
+
+def requested_image(snapshot: Snapshot, disks: Disks, own: str) -> str:
+    """The image to upgrade or downgrade to, as kubeadm wrote it; empty without a request.
+
+    Args:
+        snapshot: for the settings: a configured image is never replaced.
+        disks: what kubeadm wrote.
+        own: the image of the newest installed revision.
+    """
+    if snapshot.settings.operand_image:
+        return ""
+    found = (
+        disk.image
+        for node, disk in disks.items()
+        if node in snapshot.nodes and not disk.work and is_upgrade(disk.image, own, disk.api_server)
+    )
+    return max(found, key=lambda image: version_of(image) or (0, 0, 0), default="")
+
+
+def holds(
+    snapshot: Snapshot,
+    disks: Disks,
+    statuses: Sequence[NodeStatus],
+    images: Mapping[int, str],
+    desired: str,
+) -> dict[str, Hold]:
+    """The nodes whose scheduler is not replaced, because of kubeadm.
+
+    Args:
+        snapshot: for the settings.
+        disks: what programs on the nodes have read.
+        statuses: of all nodes.
+        images: revision -> its image.
+        desired: the image of the desired revision.
+    """
+    found = {}
+    for status in statuses:
+        disk = disks.get(status.node)
+        hold = _hold(snapshot, disk, images.get(status.current, ""), desired) if disk else None
+        if hold is not None:
+            found[status.node] = hold
+    return found
+
+
+def _hold(snapshot: Snapshot, disk: NodeDisk, current: str, desired: str) -> Hold | None:
+    if disk.work:
+        directory = f"/etc/kubernetes/tmp/{disk.work}"
+        return Hold(
+            "`kubeadm upgrade` is running on this node; if it has failed, remove " + directory,
+            work=True,
+        )
+    if snapshot.settings.operand_image or not desired:
+        return None
+    version, own = version_of(desired), current or desired
+    if is_upgrade(disk.image, own, disk.api_server) and version_of(disk.image) != version:
+        return Hold(
+            f"kubeadm wrote {disk.image}, which stays, because the configuration is not valid "
+            "for it yet",
+            requested=disk.image,
+        )
+    server = version_of(disk.api_server)
+    if None in (server, version) or not current or version in (server, version_of(current)):
+        return None
+    return Hold(
+        f"run `kubeadm upgrade node` there: its API server is {_tag(disk.api_server)}, and the "
+        f"desired revision is for {_tag(desired)}"
+    )
+
+
+def requests(
+    snapshot: Snapshot, disks: Disks, statuses: Sequence[NodeStatus], images: Mapping[int, str]
+) -> dict[str, Request]:
+    """Node -> what kubeadm's manifest there requests, if that is another version."""
+    if snapshot.settings.operand_image:
+        return {}
+    return {
+        status.node: Request(disk.image, images.get(status.current, ""))
+        for status in statuses
+        if (disk := disks.get(status.node)) is not None
+        and is_upgrade(disk.image, images.get(status.current, ""), disk.api_server)
+    }
+
+
+def not_followed(snapshot: Snapshot, disk: NodeDisk | None, current: str) -> str:
+    """Why another image in kubeadm's manifest is replaced; empty otherwise.
+
+    `current` is the image of the node's revision.
+    """
+    if disk is None or not disk.image or not current or disk.image == current:
+        return ""
+    if snapshot.settings.operand_image:
+        return (
+            f"kubeadm wrote {disk.image}, and OPERAND_IMAGE of the operator's Deployment sets "
+            f"{snapshot.settings.operand_image}: unset it to follow upgrades by kubeadm"
+        )
+    why = why_not_followed(disk.image, current, disk.api_server)
+    return f"kubeadm wrote {disk.image}, which is not followed: {why}" if why else ""
+
+
+def _tag(image: str) -> str:
+    return image.partition("@")[0].rpartition("/")[2].partition(":")[2]

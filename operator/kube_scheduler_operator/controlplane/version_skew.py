@@ -1,0 +1,80 @@
+"""The versions of the control plane's schedulers and of the API servers beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+
+from ..base import names
+from ..model.node_disks import Disks, NodeDisk
+from ..model.operand_pods import OperandPod
+from ..model.snapshot import Snapshot
+from ..schedulerconfig.versions import Version
+from ..status.conditions import AS_EXPECTED, Condition, problem_condition
+
+
+@dataclass(frozen=True, slots=True)
+class NodeVersions:
+    """The versions on one control-plane node."""
+
+    node: str
+    scheduler: Version
+    api_server: Version
+
+    @property
+    def skew(self) -> int:
+        """Minor versions by which the scheduler is older than the API server of its node."""
+        major = self.api_server.major - self.scheduler.major
+        return 100 * major + self.api_server.minor - self.scheduler.minor
+
+    @property
+    def problem(self) -> str:
+        """Why Kubernetes does not support them together; empty if it does."""
+        both = f'node "{self.node}": kube-scheduler {self.scheduler} '
+        if self.skew < 0:
+            return f"{both}is newer than its API server {self.api_server}"
+        if self.skew > 1:
+            return f"{both}is {self.skew} minor versions older than its API server"
+        return ""
+
+
+def versions(
+    snapshot: Snapshot, operands: Mapping[str, OperandPod], disks: Disks
+) -> tuple[NodeVersions, ...]:
+    """The versions of every node whose scheduler has an image with a version.
+
+    Where no program has read the API server's manifest, any API server stands for it.
+    """
+    found = []
+    for node in sorted(snapshot.nodes):
+        pod, disk = operands.get(node), disks.get(node)
+        with suppress(ValueError):
+            scheduler = Version.of_image(pod.image if pod is not None else "")
+            found.append(NodeVersions(node, scheduler, _api_server(snapshot, disk)))
+    return tuple(found)
+
+
+def _api_server(snapshot: Snapshot, disk: NodeDisk | None) -> Version:
+    with suppress(ValueError):
+        return Version.of_image(disk.api_server if disk is not None else "")
+    return Version.parse(snapshot.server_version)
+
+
+def skew_condition(found: tuple[NodeVersions, ...]) -> Condition:
+    """Whether Kubernetes supports the versions, and which are in use."""
+    problems = [("NotSupported", one.problem) for one in found if one.problem]
+    if problems:
+        return problem_condition(names.VERSION_SKEW, problems)
+    schedulers: dict[Version, list[str]] = {}
+    for one in found:
+        schedulers.setdefault(one.scheduler, []).append(one.node)
+    if len(schedulers) > 1:
+        parts = (
+            f"{version} on {', '.join(nodes)}" for version, nodes in sorted(schedulers.items())
+        )
+        return Condition(
+            names.VERSION_SKEW, "False", "Upgrading", f"kube-scheduler {'; '.join(parts)}"
+        )
+    message = f"kube-scheduler is {next(iter(schedulers))} on every node" if schedulers else ""
+    return Condition(names.VERSION_SKEW, "False", AS_EXPECTED, message)

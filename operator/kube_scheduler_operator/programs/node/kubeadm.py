@@ -1,0 +1,103 @@
+"""Reads what kubeadm does on this node: whether an upgrade is running, and which images it wrote.
+
+`kubeadm upgrade` creates a directory for the manifests that it is going to move into place, moves
+them one after the other, waiting for each component, and removes the directory when all of them
+run. So the directory exists as long as kubeadm must not be disturbed. A failed upgrade leaves it
+behind; then nothing is moved any more.
+
+The manifests are YAML, for which the standard library has no parser. Only the form that kubeadm
+writes is read: block style, two spaces, keys in order.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from ...base import files
+
+API_SERVER: Final = "kube-apiserver"
+
+WORK: Final = "kubeadm-upgraded-manifests"
+"""Prefix of the directory in /etc/kubernetes/tmp (phases/upgrade/staticpods.go)."""
+
+LONGEST_STEP: Final = 660.0
+"""Seconds between two moves after which an upgrade counts as failed: kubeadm waits for 300 s until
+the manifest is in use and for 300 s until the component runs."""
+
+_ITEM: Final = re.compile(r"  - ")
+_FIELD: Final = re.compile(r"(?:  - |    )(image|name): \"?([^\s\"]+)\"?")
+
+
+@dataclass(frozen=True, slots=True)
+class KubeadmFiles:
+    """What kubeadm wrote on this node.
+
+    Attributes:
+        image: image of the scheduler in a manifest of kubeadm's form; empty if another program
+            wrote it.
+        api_server: image of the API server in the manifest beside it; empty if unknown.
+        work: name of the directory of a running upgrade; empty if none is running.
+    """
+
+    image: str = ""
+    api_server: str = ""
+    work: str = ""
+
+
+def read(manifest_path: Path, component: str, now: float) -> KubeadmFiles:
+    """Read the manifests beside the scheduler's, and look for a running upgrade.
+
+    `component` is the name of the scheduler's container; `now` is in seconds since 1970.
+    """
+    beside = manifest_path.with_name(f"{API_SERVER}.yaml")
+    return KubeadmFiles(
+        image_in(files.read(manifest_path), component),
+        image_in(files.read(beside), API_SERVER),
+        running_upgrade(manifest_path.parent.parent, now),
+    )
+
+
+def running_upgrade(kubernetes_dir: Path, now: float) -> str:
+    """Name of the directory of an upgrade that moved a manifest lately; empty without one."""
+    found = []
+    try:
+        for path in (kubernetes_dir / "tmp").iterdir():
+            if path.name.startswith(WORK) and not path.is_symlink():
+                age = now - path.stat().st_mtime
+                if -LONGEST_STEP < age < LONGEST_STEP:
+                    found.append(path.name)
+    except OSError:  # the last step of kubeadm removes it
+        return max(found, default="")
+    return max(found, default="")
+
+
+def image_in(data: bytes | None, component: str) -> str:
+    """Image of the container `component` in a manifest of kubeadm's form; empty without one."""
+    for fields in _containers((data or b"").decode(errors="replace")):
+        if fields.get("name") == component:
+            return fields.get("image", "")
+    return ""
+
+
+def _containers(text: str) -> Iterator[dict[str, str]]:
+    lines = text.splitlines()
+    try:
+        begin = lines.index("  containers:", lines.index("spec:")) + 1
+    except ValueError:
+        return
+    if "kind: Pod" not in lines:
+        return
+    fields: dict[str, str] = {}
+    for line in lines[begin:]:
+        if line[:2].strip() or line[2:3] not in ("-", " "):
+            break  # the next field of the spec
+        if _ITEM.match(line) and fields:
+            yield fields
+            fields = {}
+        if found := _FIELD.match(line):
+            fields[found[1]] = found[2]
+    yield fields

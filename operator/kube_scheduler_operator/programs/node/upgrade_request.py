@@ -1,0 +1,51 @@
+"""Whether an image in kubeadm's manifest is a request to upgrade; pure, for nodes and operator."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from ...base.images import repository
+
+_VERSION: Final = re.compile(r"v?([1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(?:[-_][0-9A-Za-z._-]+)?")
+
+
+def version_of(image: str) -> tuple[int, int, int] | None:
+    """Version in the tag of an image; None if the tag is not a version."""
+    tag = image.partition("@")[0].rpartition("/")[2].partition(":")[2]
+    match = _VERSION.fullmatch(tag)
+    return (int(match[1]), int(match[2]), int(match[3])) if match else None
+
+
+def why_not_followed(image: str, own: str, api_server: str) -> str:
+    """Why an image in kubeadm's manifest does not request an upgrade; empty if it does.
+
+    Args:
+        image: what kubeadm wrote.
+        own: the image of the operator's revision.
+        api_server: the image of the node's API server; empty if it is unknown. The scheduler may
+            have its minor version or the one before it, as the version skew policy demands.
+    """
+    if repository(image) != repository(own):
+        return f"its repository is not {repository(own)}"
+    found, server = version_of(image), version_of(api_server)
+    if found is None:
+        return "its tag is not a version"
+    if server is None:
+        return ""
+    if found[:2] > server[:2]:
+        return f"it is newer than the API server of the node ({_tag(api_server)})"
+    if found[0] != server[0] or server[1] - found[1] > 1:
+        return f"it is too old for the API server of the node ({_tag(api_server)})"
+    return ""
+
+
+def is_upgrade(image: str, own: str, api_server: str) -> bool:
+    """Whether kubeadm's manifest requests another version than the operator's revision has."""
+    if not image or not own or image == own:
+        return False
+    return not why_not_followed(image, own, api_server)
+
+
+def _tag(image: str) -> str:
+    return image.partition("@")[0].rpartition("/")[2].partition(":")[2]
