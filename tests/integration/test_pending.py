@@ -1,4 +1,4 @@
-"""`kubectl scheduler pending` groups waiting pods by what kube-scheduler says about them."""
+"""`kubectl scheduler pending` groups waiting pods by the reasons of kube-scheduler."""
 
 from __future__ import annotations
 

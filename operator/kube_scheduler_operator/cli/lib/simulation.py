@@ -16,6 +16,7 @@ from ...kube.errors import KubeError
 from ...kube.resource import CONFIG_MAPS
 from ...schedulerconfig.schema import KIND
 from ...schedulerconfig.source import read
+from ...schedulerconfig.versions import Version
 from .errors import CommandError, UsageError
 from .input_files import display_name, read_bytes
 
@@ -117,6 +118,7 @@ async def from_cluster(
         KubeError: the cluster cannot be read.
         CommandError: there is no kube-scheduler.
     """
+    from ...simulate.process import SimulationError, binary_version
     from ...simulate.read_cluster import read_cluster
 
     notes: list[str] = []
@@ -125,7 +127,19 @@ async def from_cluster(
     if args.config is None:
         config, flags = await running_configuration(api, platform, scheduler_name, notes)
     world = await read_cluster(api)
-    return _simulation(args, world, config, flags, notes)
+    world.version = str((await api.get_path("/version")).get("gitVersion") or "")
+    simulation = _simulation(args, world, config, flags, notes)
+    try:
+        used, own = binary_version(simulation.options.binary), Version.parse(world.version)
+    except (SimulationError, ValueError) as error:
+        simulation.notes.append(f"the version of the cluster or of kube-scheduler: {error}")
+        return simulation
+    if used.short != own.short:
+        simulation.notes.append(
+            f"the simulation runs kube-scheduler {used.short}, but the cluster has {own.short}: "
+            "choose its program with --kube-scheduler"
+        )
+    return simulation
 
 
 async def running_configuration(
