@@ -349,6 +349,13 @@ REASONS: tuple[Reason, ...] = (
         "HandEdits",
         "informational: files of a scheduler that were edited by hand on a node",
     ),
+    Reason(_TYPES, "KubeadmUpgrade", "informational: upgrades by kubeadm; never True here"),
+    Reason(
+        _TYPES,
+        "NextVersionUpgradeable",
+        "the next minor version would refuse a field of the configuration",
+    ),
+    Reason(_TYPES, "VersionSkew", "informational: the versions of the schedulers"),
     Reason(
         _TYPES,
         "EtcdRestored",

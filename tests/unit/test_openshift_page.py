@@ -110,6 +110,7 @@ CONDITIONS = {
     names.STATIC_RESOURCES_DEGRADED: ("False", "AsExpected", ""),
     names.NODE_INSTALLER_PROGRESSING: (
         "False", "AllNodesAtLatestRevision", "1 node is at revision 7"),
+    names.NEXT_VERSION_UPGRADEABLE: ("True", "AsExpected", ""),
     names.PREFLIGHT_DEGRADED: ("False", "AsExpected", ""),
     names.NODE_INSTALLER_DEGRADED: ("False", "AsExpected", ""),
     names.INSTALLER_DEGRADED: ("False", "AsExpected", ""),
