@@ -40,6 +40,39 @@ def customised(pod: Pod, *names: str) -> Pod:
     return made
 
 
+CONFIG_FILE = "/etc/kubernetes/scheduler/config.yaml"
+CONFIGURATION: Mapping[str, Any] = {
+    "apiVersion": "kubescheduler.config.k8s.io/v1",
+    "kind": "KubeSchedulerConfiguration",
+    "clientConnection": {"kubeconfig": "/etc/kubernetes/scheduler.conf", "qps": 120},
+    "leaderElection": {"leaderElect": True, "leaseDuration": "20s"},
+    "parallelism": 8,
+    "percentageOfNodesToScore": 70,
+    "profiles": [
+        {
+            "schedulerName": "default-scheduler",
+            "plugins": {"score": {"disabled": [{"name": "ImageLocality"}]}},
+            "pluginConfig": [
+                {"name": "InterPodAffinity", "args": {"hardPodAffinityWeight": 50}},
+            ],
+        },
+        {"schedulerName": "second"},
+    ],
+}
+"""A configuration file that the scheduler of `with_config_file` reads."""
+
+
+def with_config_file(pod: Pod) -> Pod:
+    """A copy of the Pod that reads CONFIG_FILE from a directory of the node."""
+    made = deepcopy(pod)
+    container = made["spec"]["containers"][0]
+    container["command"].append(f"--config={CONFIG_FILE}")
+    path = CONFIG_FILE.rpartition("/")[0]
+    made["spec"]["volumes"].append({"name": "config", "hostPath": {"path": path}})
+    container["volumeMounts"].append({"name": "config", "mountPath": path, "readOnly": True})
+    return made
+
+
 def _flags(*words: str) -> Change:
     def change(_: Pod, container: dict[str, Any]) -> None:
         container["command"] += words

@@ -70,6 +70,11 @@ COMMANDS: Final = (
     ),
     Command("guard", "report changes of the scheduler's kubeconfig (runs in guard pods)", "node"),
     Command(
+        "read-config",
+        "read the file of the scheduler before the operator (runs in pods)",
+        "config_reader",
+    ),
+    Command(
         "signal",
         "make the scheduler on this node dump its cache (runs in pods of dump-cache)",
         "node",

@@ -17,6 +17,7 @@ from typing import Any
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import Platform
 from kube_scheduler_operator.kube.resource import CONFIG_MAPS, NODES, PODS, ObjectRef
+from kube_scheduler_operator.programs.config_reader.report import ConfigReport
 from kube_scheduler_operator.programs.node.boot_time import UNKNOWN, BootTime
 from kube_scheduler_operator.programs.node.disk_report import DiskReport
 from kube_scheduler_operator.programs.node.result import InstallerOutcome, Result
@@ -69,6 +70,7 @@ class Machine:
         self.kubeconfig = "first"
         self.api_server = API_SERVER  # the image in the manifest of the node's API server
         self.work = ""  # the directory of a running `kubeadm upgrade`
+        self.config_file = "{}"  # that the stock scheduler reads
         self._was_ready = True
         self.skew = 0.0
         self.born = clock.now
@@ -509,6 +511,8 @@ class Machine:
             labels = pod["metadata"]["labels"]
             if labels["app"] == names.GUARD:
                 job = guard.run(self, pod)
+            elif labels["app"] == names.CONFIG_READER:
+                job = self._config_reader_pod(pod)
             elif names.INSTALLER_REVISION_LABEL in labels:
                 job = self._installer_pod(pod)
             else:
@@ -532,13 +536,18 @@ class Machine:
         phase: str,
         preflight: Object | None = None,
         installer: Object | None = None,
+        reader: Object | None = None,
         **status: Any,
     ) -> None:
         live = self.pod(pod)
         if live is None:
             return
         waiting = {"state": {"waiting": {"reason": "ContainerCreating"}}}
-        states = {names.PREFLIGHT: preflight, names.INSTALLER: installer}
+        states = {
+            names.PREFLIGHT: preflight,
+            names.INSTALLER: installer,
+            names.CONFIG_READER: reader,
+        }
         status |= {
             "phase": phase,
             "containerStatuses": [
@@ -676,6 +685,12 @@ class Machine:
         self._set_pod(
             pod, "Succeeded", installer={"state": self._terminated(0, result.serialise())}
         )
+
+    def _config_reader_pod(self, pod: Object) -> Step:
+        """What the kubelet does with the Pod that reads the scheduler's file."""
+        yield 0.5
+        message = ConfigReport(json.loads(self.config_file)).serialise()
+        self._set_pod(pod, "Succeeded", reader={"state": self._terminated(0, message)})
 
     def _relist(self, uid: str, pod: Object, preflight: Object, installer: Object) -> None:
         if self.up and uid in self._jobs:

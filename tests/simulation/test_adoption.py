@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kube_scheduler_operator.base import names
-from kube_scheduler_operator.kube.resource import KUBE_SCHEDULERS, SCHEDULERS, ObjectRef
+from kube_scheduler_operator.kube.resource import KUBE_SCHEDULERS, PODS, SCHEDULERS, ObjectRef
 
 from .invariants import configuration, revisions_are_complete_and_in_order
 from .scheduler import STOCK, STOCK_ARGUMENTS, Manifest
@@ -120,6 +120,91 @@ def test_a_manifest_that_is_rewritten_later_changes_nothing_that_was_adopted() -
     manifest = world.machines["node-b"].manifest
     assert manifest is not None
     assert json.loads(manifest.container) == CUSTOMISED
+
+
+CONFIG_FILE = {
+    "apiVersion": "kubescheduler.config.k8s.io/v1",
+    "kind": "KubeSchedulerConfiguration",
+    "clientConnection": {"kubeconfig": "/etc/kubernetes/scheduler.conf", "qps": 120},
+    "leaderElection": {"leaderElect": True, "leaseDuration": "30s"},
+    "parallelism": 8,
+    "profiles": [
+        {
+            "schedulerName": "default-scheduler",
+            "plugins": {"score": {"disabled": [{"name": "ImageLocality"}]}},
+        },
+        {"schedulerName": "second"},
+    ],
+}
+
+
+def with_file(world: World, *nodes: str, **changes: Any) -> None:
+    """Let the stock schedulers of nodes read a file."""
+    arguments = (*STOCK_ARGUMENTS, "--config=/etc/kubernetes/scheduler/config.yaml")
+    for name in nodes or tuple(world.machines):
+        machine = world.machines[name]
+        machine.config_file = json.dumps({**CONFIG_FILE, **changes})
+        machine.overwrite(replace(STOCK, arguments=arguments))
+    world.run(5)
+
+
+@pytest.mark.parametrize("nodes", [1, 3])
+def test_the_file_of_the_stock_scheduler_is_read_on_the_node_and_kept(nodes: int) -> None:
+    world = World(start=False, nodes=nodes)
+    with_file(world)
+    world.operator.start()
+    world.settle(150)
+    assert set(world.current().values()) == {1}
+    config = configuration(world, 1)
+    assert config["parallelism"] == 8
+    assert config["clientConnection"]["qps"] == 120
+    assert config["leaderElection"]["leaseDuration"] == "30s"
+    assert config["leaderElection"]["resourceName"] == "kube-scheduler"
+    assert [one["schedulerName"] for one in config["profiles"]] == ["default-scheduler", "second"]
+    assert config["profiles"][0]["plugins"]["score"]["disabled"] == [{"name": "ImageLocality"}]
+    pods = [pod["metadata"]["name"] for pod in world.server.list(PODS)]
+    assert not [name for name in pods if name.startswith("config-reader")]
+    world.operator.kill()
+    world.operator.start()
+    world.spec(logLevel="Debug")
+    world.run(1)
+    world.settle(150)
+    assert configuration(world, 2) == config
+
+
+def test_files_that_differ_block_with_the_field_and_are_read_again() -> None:
+    world = World(start=False, nodes=3)
+    with_file(world)
+    with_file(world, "node-b", parallelism=9)
+    world.operator.start()
+    world.run(60)
+    assert world.revisions == ()
+    message = world.full_condition(names.ADOPTION_DEGRADED)["message"]
+    assert 'node "node-b" and node "node-a" differ in config.parallelism;' in message
+    with_file(world, "node-b")
+    world.settle(150)
+    assert set(world.current().values()) == {1}
+
+
+def test_a_file_that_names_another_lease_blocks() -> None:
+    world = World(start=False)
+    with_file(world, leaderElection={"resourceName": "mine"})
+    world.operator.start()
+    world.run(60)
+    assert world.revisions == ()
+    message = world.full_condition(names.ADOPTION_DEGRADED)["message"]
+    assert "config.leaderElection.resourceName: /etc/kubernetes/scheduler/config.yaml: " in message
+
+
+def test_a_removal_while_a_file_is_read_leaves_no_pod() -> None:
+    world = World(start=False)
+    with_file(world, leaderElection={"resourceName": "mine"})
+    world.operator.start()
+    world.run(30)
+    world.spec(managementState="Removed")
+    world.run(30)
+    pods = [pod["metadata"]["name"] for pod in world.server.list(PODS)]
+    assert not [name for name in pods if name.startswith("config-reader")]
 
 
 def test_settings_with_an_error_are_left_out_of_the_adoption_and_no_flag_is_lost() -> None:

@@ -45,6 +45,7 @@ INPUTS_KEY: Final = "inputs"  # in it: the users' settings (controlplane/revisio
 INSTALLER: Final = "installer"  # pods installer-N-NODE, their app label and their container
 RESTORE: Final = "restore"  # pods restore-NODE, which undo the adoption on a node
 GUARD: Final = "guard"  # pods guard-NODE, their app label and their container
+CONFIG_READER: Final = "config-reader"  # pods config-reader-NODE, their app label, container
 PREFLIGHT: Final = "preflight"  # container of the installer pod
 OPERATOR_CONFIG_KEY: Final = "config.yaml"  # of the ConfigMap that configures the operator
 CLIENT_CA: Final = (

@@ -24,6 +24,7 @@ from ..schedulerconfig.command_line import Flags, render
 from ..schedulerconfig.go_values import seconds
 from ..schedulerconfig.merge import Layers
 from ..schedulerconfig.override_paths import override_path
+from ..schedulerconfig.schema import DEFAULT_SCHEDULER
 from ..schedulerconfig.validation import Target, validate_config
 from ..schedulerconfig.versions import Version
 from ..schedulerconfig.warnings import control_plane_warnings
@@ -87,8 +88,12 @@ def combine(base: Base, extenders: ObservedExtenders, profiles: ObservedProfiles
     """Merge a base with the control plane's SchedulerExtenders and SchedulerProfiles; validate."""
     observed, overrides, flags = base.observed, base.overrides, base.flags
     found = [*base.findings, *extenders.findings, *profiles.findings]
+    adopted = _adopted_profiles(observed, profiles)
+    observed = {key: value for key, value in observed.items() if key != PROFILES}
+    if adopted:
+        observed[PROFILES] = adopted
     if extenders.own:
-        observed = {**observed, EXTENDERS: list(extenders.own)}
+        observed[EXTENDERS] = [*extenders.own, *(observed.get(EXTENDERS) or ())]
     config: dict[str, Any] | None = None
     if base.fragments is not None:
         fragment = {key: observed[key] for key in observed if key not in (ARGUMENTS, SERVING_INFO)}
@@ -105,7 +110,7 @@ def combine(base: Base, extenders: ObservedExtenders, profiles: ObservedProfiles
         found += _surprising(warnings, config, overrides, from_objects, own)
         config = tidied
     if profiles.own:
-        observed = {**observed, PROFILES: list(profiles.own)}
+        observed = {**observed, PROFILES: [*profiles.own, *adopted]}
     return Composition(
         config,
         render(flags),
@@ -115,6 +120,23 @@ def combine(base: Base, extenders: ObservedExtenders, profiles: ObservedProfiles
         extenders.results,
         extenders.leaving,
     )
+
+
+def _adopted_profiles(
+    observed: Mapping[str, Any], profiles: ObservedProfiles
+) -> list[Mapping[str, Any]]:
+    """Profiles of the adopted configuration, without those that SchedulerProfiles replace."""
+    found = observed.get(PROFILES)
+    if not isinstance(found, list):
+        return []
+    replaced = {str(profile["schedulerName"]) for profile in profiles.own}
+    alone = len(found) == 1
+    return [
+        one
+        for one in found
+        if str(mapping(one).get("schedulerName") or (DEFAULT_SCHEDULER if alone else ""))
+        not in replaced
+    ]
 
 
 def _refused(

@@ -108,6 +108,8 @@ def inputs_of(snapshot: Snapshot, image: str, kept: Adopted = NOTHING) -> Inputs
         ),
         (),
     )
+    if snapshot.platform.adopts_pods and not kept.new:
+        stock = ()  # a manifest that appears after adoption is drift, or a new node's
     return Inputs(
         platform=snapshot.platform,
         operand_version=operand_version(snapshot, image),

@@ -209,6 +209,29 @@ def render_guard_pod(
     )
 
 
+def render_config_reader_pod(
+    platform: Platform, node: str, file: str, operator_image: str, owner_uid: str
+) -> dict[str, Any]:
+    """The Pod that reads `file` of a node, and nothing else of it."""
+    return render_object(
+        "config-reader-pod.yaml.j2",
+        platform=platform,
+        node=node,
+        node_label_value=label_value(node),
+        pod_name=config_reader_pod_name(node),
+        file=file,
+        operator_image=operator_image,
+        owner_uid=owner_uid,
+        names=names,
+    )
+
+
+def config_reader_pod_name(node: str) -> str:
+    """`config-reader-NODE`; a long node name ends in a hash."""
+    prefix = f"{names.CONFIG_READER}-"
+    return prefix + fit_name(node, NAME_LIMIT - len(prefix))
+
+
 def _guarded_directories(platform: Platform) -> list[str]:
     """The directories that a guard reads, without those inside of others.
 

@@ -149,6 +149,7 @@ def observe_stock_arguments(inputs: Inputs) -> Observation:
             blocking=True,
         )
         for file in files
+        if not platform.adopts_pods  # elsewhere it is read on the node
     ]
     return _fragment(kept), findings
 

@@ -104,6 +104,7 @@ def take_snapshot(
         },
         installer_pods=_labelled(view.list(kinds.PODS, target), names.INSTALLER),
         guard_pods=_labelled(view.list(kinds.PODS, target), names.GUARD),
+        config_reader_pods=_labelled(view.list(kinds.PODS, target), names.CONFIG_READER),
         disruption_budgets=_by_name(
             _control_plane_objects(view.list(kinds.DISRUPTION_BUDGETS, target))
         ),

@@ -28,6 +28,7 @@ from ..controlplane.accepted_settings import (
     unchanged_settings,
 )
 from ..controlplane.adoption.adopted import adopted, adoption_conditions
+from ..controlplane.adoption.config_files import unneeded_readers
 from ..controlplane.base_configuration import base_configuration
 from ..controlplane.cluster_operator import report_cluster_operator, report_without_kubescheduler
 from ..controlplane.compose import combine
@@ -373,6 +374,7 @@ def report(snapshot: Snapshot, draft: Draft) -> Draft:
     cluster_operator = report_cluster_operator(snapshot, status["conditions"])
     work = (
         *_static_resources(snapshot),
+        *draft.adopted.actions,
         *(credentials.actions if credentials is not None else ()),
         *mirror_policy(snapshot),
         *draft.targets,
@@ -400,6 +402,7 @@ def report(snapshot: Snapshot, draft: Draft) -> Draft:
         cluster_operator.requeue_after,
         control_plane_lease(snapshot)[1],
         draft.agents.requeue_after,
+        draft.adopted.requeue_after,
     )
     plan = Plan(
         actions,
@@ -584,7 +587,7 @@ def remove(snapshot: Snapshot, draft: Draft) -> Draft:
     status = removal_status(snapshot, rolled, conditions)
     cluster_operator = report_cluster_operator(snapshot, status["conditions"], removal.progress)
     needed = () if removal.done else _static_resources(snapshot)
-    work = (*needed, *rolled.actions)
+    work = (*needed, *unneeded_readers(snapshot, set()), *rolled.actions)
     actions = _in_order(snapshot, work, conditions, status, rolled, rolled.afterwards)
     plan = Plan(
         actions,

@@ -169,6 +169,8 @@ def _pods_in_target(platform: Platform, *, secondaries: bool) -> str:
     The label `app` distinguishes schedulers on every platform that runs them in that namespace.
     """
     apps = [names.INSTALLER, names.GUARD, names.EXTENDER]
+    if platform.adopts_pods:
+        apps.append(names.CONFIG_READER)
     if secondaries:
         apps.append(names.SECONDARY)
     if platform.operand_namespace == platform.target_namespace:

@@ -149,6 +149,7 @@ class Snapshot:
         operand_pods: mirror pods of the scheduler, by node name.
         installer_pods: by pod name.
         guard_pods: by pod name.
+        config_reader_pods: by pod name.
         disruption_budgets: the operator's PodDisruptionBudgets in the target namespace, by name.
         network_policies: all NetworkPolicies in the target namespace, by name, on platforms where
             the operator keeps some there.
@@ -195,6 +196,7 @@ class Snapshot:
     operand_pods: Mapping[str, Object] = field(default_factory=dict)
     installer_pods: Mapping[str, Object] = field(default_factory=dict)
     guard_pods: Mapping[str, Object] = field(default_factory=dict)
+    config_reader_pods: Mapping[str, Object] = field(default_factory=dict)
     disruption_budgets: Mapping[str, Object] = field(default_factory=dict)
     network_policies: Mapping[str, Object] = field(default_factory=dict)
     operand_lease: Object | None = None

@@ -16,8 +16,14 @@ import yaml
 
 from cluster.observe import KUBESCHEDULER, until
 
-from ...customised import CUSTOMISED, customised
-from ..conftest import MANIFEST, Cluster
+from ...customised import (
+    CONFIG_FILE,
+    CONFIGURATION,
+    CUSTOMISED,
+    customised,
+    with_config_file,
+)
+from ..conftest import CONFIG_MAPS, MANIFEST, PODS, Cluster
 
 # They leave the cluster without the operator's revisions, and adopt again.
 pytestmark = pytest.mark.runs_last
@@ -162,6 +168,70 @@ def is_kept(cluster: Cluster, stock: dict[str, Any], *names: str) -> None:
 @pytest.mark.timeout(420, func_only=True)
 def test_all_customisations_together_are_kept(cluster: Cluster, stock: dict[str, Any]) -> None:
     is_kept(cluster, stock, *TOGETHER)
+
+
+def write_config(cluster: Cluster, text: str) -> None:
+    """Write the configuration file that the scheduler is going to read."""
+    folder = CONFIG_FILE.rpartition("/")[0]
+    encoded = base64.b64encode(text.encode()).decode()
+    script = (
+        f"mkdir -p {folder}; echo {encoded} | base64 -d > {CONFIG_FILE}; chmod 600 {CONFIG_FILE}"
+    )
+    cluster.on_node("sh", "-c", script)
+
+
+CONFIGURATIONS = {
+    "alone": (),
+    "with environment, resources and flags": ("environment", "resources", "flags"),
+    "with everything": tuple(name for name in TOGETHER if name != "client"),
+}
+
+
+@pytest.mark.timeout(420, func_only=True)
+@pytest.mark.parametrize(
+    "others",
+    [
+        pytest.param(names, id=name, marks=() if names == () else pytest.mark.soak)
+        for name, names in CONFIGURATIONS.items()
+    ],
+)
+def test_a_configuration_file_is_read_on_the_node_and_kept(
+    cluster: Cluster, stock: dict[str, Any], others: tuple[str, ...]
+) -> None:
+    write_config(cluster, f"# hunter2\n{yaml.safe_dump(dict(CONFIGURATION))}")
+    text = yaml.safe_dump(with_config_file(customised(stock, *others)))
+    write(cluster, text)
+    before = mirror(cluster)
+    adopt(cluster)
+    until(lambda: mirror(cluster)["ready"], 30, "its mirror Pod is not Ready")
+    assert lost(before, mirror(cluster)) == []
+    directory = f"/etc/kubernetes/static-pod-resources/kube-scheduler-pod-{cluster.current}"
+    config = yaml.safe_load(cluster.on_node("cat", f"{directory}/configmaps/config/config.yaml"))
+    assert config["parallelism"] == 8
+    assert config["percentageOfNodesToScore"] == 70
+    assert config["clientConnection"]["qps"] == 120
+    assert config["leaderElection"]["resourceName"] == "kube-scheduler"
+    default, second = config["profiles"]
+    assert default["plugins"]["score"]["disabled"] == [{"name": "ImageLocality"}]
+    assert {"name": "InterPodAffinity", "args": {"hardPodAffinityWeight": 50}} in [
+        {"name": one["name"], "args": {k: v for k, v in one["args"].items() if k[0] == "h"}}
+        for one in default["pluginConfig"]
+    ]
+    assert second["schedulerName"] == "second"
+    readers = [name for name in pods_of_operator(cluster) if name.startswith("config-reader")]
+    assert readers == []
+    assert "hunter2" not in str(cluster.api.request("GET", CONFIG_MAPS))
+    cluster.schedules()
+    remove(cluster)
+    assert cluster.on_node("cat", MANIFEST) == text, "given back byte for byte"
+    assert f"--config={CONFIG_FILE}" in cluster.scheduler()[1]
+    write(cluster, yaml.safe_dump(stock))
+    cluster.on_node("rm", "-r", CONFIG_FILE.rpartition("/")[0])
+
+
+def pods_of_operator(cluster: Cluster) -> list[str]:
+    """The names of the Pods in the operator's namespace."""
+    return [pod["metadata"]["name"] for pod in cluster.api.request("GET", PODS)["items"]]
 
 
 @pytest.mark.soak

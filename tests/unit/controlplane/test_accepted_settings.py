@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kube_scheduler_operator.base import names
-from kube_scheduler_operator.base.platform import KUBEADM
+from kube_scheduler_operator.base.platform import KUBEADM, OPENSHIFT
 from kube_scheduler_operator.controlplane.accepted_settings import (
     AcceptedSettings,
     Effective,
@@ -28,6 +28,8 @@ IN_CLUSTER = replace(
     feature_gate=GATES,
     infrastructure={"status": {"apiServerInternalURI": "https://api-int:6443"}},
 )
+
+ON_OPENSHIFT = replace(IN_CLUSTER, platform=OPENSHIFT)
 
 
 def effective(inputs: Inputs, accepted: AcceptedSettings) -> Effective | None:
@@ -79,7 +81,7 @@ def test_the_tls_profile_of_the_cluster(
 def test_a_new_node_whose_scheduler_has_a_file_stops_no_edit() -> None:
     arguments = ("--config=/etc/own.yaml", "--permit-port-sharing=true")
     inputs = replace(
-        INPUTS, stock_arguments=arguments, kubescheduler={"spec": {"logLevel": "Debug"}}
+        ON_OPENSHIFT, stock_arguments=arguments, kubescheduler={"spec": {"logLevel": "Debug"}}
     )
     found = effective(inputs, accepted(observedConfig={"arguments": {"secure-port": ["10270"]}}))
     assert found is not None
@@ -92,7 +94,7 @@ def test_a_new_node_whose_scheduler_has_a_file_stops_no_edit() -> None:
 @pytest.mark.parametrize(
     "inputs",
     [
-        replace(INPUTS, stock_arguments=("--config=/etc/own.yaml",)),
+        replace(ON_OPENSHIFT, stock_arguments=("--config=/etc/own.yaml",)),
         replace(INPUTS, stock_arguments=("--permit-port=1",)),
         replace(INPUTS, scheduler=None),
         replace(IN_CLUSTER, infrastructure={"status": {}}),

@@ -123,7 +123,10 @@ def test_observation_is_idempotent() -> None:
 
 
 def test_a_configuration_file_of_the_old_scheduler_blocks() -> None:
-    _, (finding,) = observed_from((*STOCK, "--config=/etc/kubernetes/my.yaml"))
+    line = (*STOCK, "--config=/etc/kubernetes/my.yaml")
+    assert observed_from(line) == ({}, ()), "read on the node"
+    _, findings = observed_from(line, platform=OPENSHIFT)
+    (finding,) = (one for one in findings if one.reason == "SchedulerHasConfigFile")
     assert finding.condition == names.CONFIG_OBSERVATION_DEGRADED
     assert finding.blocking
     assert "/etc/kubernetes/my.yaml" in finding.message

@@ -368,7 +368,9 @@ def test_kind_without_objects_and_kind_that_is_not_served_differ(harness: Harnes
 def test_the_operators_objects_are_selected_by_their_label() -> None:
     selectors = {w.resource: w.label_selector for w in watches(KUBEADM) if w.namespace == TARGET}
     assert selectors[CONFIG_MAPS] == f"{names.MANAGED_BY_LABEL}={names.PROGRAM}"
-    assert selectors[PODS] == "app in (installer,guard,scheduler-extender,secondary-scheduler)"
+    assert selectors[PODS] == (
+        "app in (installer,guard,scheduler-extender,config-reader,secondary-scheduler)"
+    )
 
 
 # --- credentials of schedulers in the cluster -----------------------------------------------------

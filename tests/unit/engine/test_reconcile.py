@@ -173,13 +173,8 @@ def test_without_a_kubescheduler_the_report_shows_whether_a_scheduler_runs() -> 
             names.CONFIG_OBSERVATION_DEGRADED,
             "UnknownArgument",
         ),
-        (
-            {"operand_pods": {"a": operand_pod("a", args=("--config=/etc/own.yaml",))}},
-            names.CONFIG_OBSERVATION_DEGRADED,
-            "SchedulerHasConfigFile",
-        ),
     ],
-    ids=["no Scheduler", "no image", "adopted flag", "adopted file"],
+    ids=["no Scheduler", "no image", "adopted flag"],
 )
 def test_an_invalid_configuration_writes_no_target_objects(
     fields: dict[str, Any], type_: str, reason: str
@@ -189,6 +184,19 @@ def test_an_invalid_configuration_writes_no_target_objects(
         plan.actions, "create ServiceAccount installer-sa", "replace KubeScheduler cluster"
     )
     expect_condition(conditions(plan), type_, "True", reason)
+
+
+def test_the_file_of_an_adopted_scheduler_is_read_before_anything_is_composed() -> None:
+    pods = {"a": operand_pod("a", args=("--config=/etc/own.yaml",))}
+    plan = reconcile(start(operand_pods=pods))
+    expect_writes(
+        plan.actions,
+        "create ServiceAccount installer-sa",
+        "create Pod config-reader-a",
+        "replace KubeScheduler cluster",
+    )
+    expect_condition(conditions(plan), names.ADOPTED_SETTINGS, "True", "ReadingConfiguration")
+    expect_condition(conditions(plan), names.ADOPTION_DEGRADED, "False", "AsExpected")
 
 
 def test_an_error_is_reported_before_the_retry_and_without_node_statuses() -> None:

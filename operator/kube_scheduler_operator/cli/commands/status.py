@@ -505,6 +505,11 @@ def _next_steps(report: Mapping[str, Any]) -> list[str]:
                 "kubectl edit kubescheduler cluster), or revert the edit",
                 "(kubectl scheduler history, kubectl scheduler rollout undo).",
             ]
+        if any(p["condition"] == names.ADOPTION_DEGRADED for p in problems):
+            steps += [
+                "change what the problem names on the node: the manifest, its patches, or the",
+                "file that it reads. The schedulers keep running unchanged until then.",
+            ]
         if any(p["condition"] == names.SCHEDULER_PROFILES_DEGRADED for p in problems):
             steps += [
                 "correct the field in the problem: kubectl edit schedulerprofile NAME. Other",

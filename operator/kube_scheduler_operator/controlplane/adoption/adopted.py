@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Final
 
@@ -21,16 +21,23 @@ from ...base.platform import Platform
 from ...base.revision_number import revision_number
 from ...manifests.templates import canonical_json
 from ...model import operand_pods
+from ...model.plan import Action
 from ...model.snapshot import Snapshot
 from ...schedulerconfig.command_line import Flags, parse
+from ...schedulerconfig.feature_gates import Gates
+from ...schedulerconfig.merge import merge_process
+from ...schedulerconfig.validation import Target
 from ...status.conditions import AS_EXPECTED, Condition, problem_condition
+from ..operand_image import operand_image, operand_version
 from ..revision.history import Revision, read
+from .config_files import ConfigFiles, read_files, unneeded_readers
 from .flag_settings import configuration_of, flags_not_kept
 from .inventory import Inventory, NotKept, take_inventory
 from .pod_settings import NO_SETTINGS, PodSettings, read_settings
 
 NOT_KEPT: Final = "SettingNotKept"
 NODES_DIFFER: Final = "NodesDiffer"
+READING: Final = "ReadingConfiguration"
 
 _LISTED: Final = 20
 """The number of settings that a message names."""
@@ -45,12 +52,18 @@ class Adopted:
         config: fields of KubeSchedulerConfiguration with the effect of their flags.
         findings: what cannot be kept, and differences between nodes; each blocks a revision.
         new: whether they still run, and no node has a revision of the operator.
+        waiting: node -> its configuration file that is being read.
+        actions: the Pods that read them.
+        requeue_after: seconds until they are needed again; None: only after a change.
     """
 
     settings: PodSettings = NO_SETTINGS
     config: Mapping[str, Any] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
     new: bool = False
+    waiting: Mapping[str, str] = field(default_factory=dict)
+    actions: tuple[Action, ...] = ()
+    requeue_after: float | None = None
 
     @property
     def record(self) -> str:
@@ -69,18 +82,22 @@ class _Scheduler:
     """One scheduler from before the operator."""
 
     node: str
-    pod: str
     flags: Flags
     inventory: Inventory
+    file: Mapping[str, Any]
+    not_kept: tuple[NotKept, ...]
 
     @property
-    def not_kept(self) -> tuple[NotKept, ...]:
-        return self.inventory.not_kept
+    def config(self) -> dict[str, Any]:
+        """The file, and flags in its place."""
+        return merge_process([self.file, configuration_of(self.flags)])
 
     def values(self) -> dict[str, str]:
         """Everything that must be equal on all nodes, by name."""
         found = {f"flags.{name}": json.dumps(values) for name, values in self.flags.items()}
         pairs = self.inventory.settings.names()
+        for key, value in self.file.items():
+            found[f"config.{key}"] = json.dumps(value, sort_keys=True)
         return found | {name: json.dumps(value, sort_keys=True) for name, value in pairs}
 
 
@@ -92,13 +109,34 @@ def adopted(snapshot: Snapshot) -> Adopted:
     history = read(snapshot.config_maps, platform.parts)
     pods = sorted(snapshot.operand_pods.items())
     if not pods or _has_begun(snapshot, history):
-        return _remembered(history)
-    found = [_scheduler(node, pod, platform) for node, pod in pods]
-    findings = [*_not_kept(found, platform), *_differences(found)]
+        return replace(_remembered(history), actions=tuple(unneeded_readers(snapshot, set())))
+    files = read_files(snapshot, dict(pods), _target(snapshot))
+    found = [_scheduler(node, pod, platform, files) for node, pod in pods]
+    # A file that is not read yet is neither equal nor different.
+    different = _differences(found) if not files.waiting else ()
+    findings = [*_not_kept(found, platform), *different, *_unread(files)]
     first = found[0]
     return Adopted(
-        first.inventory.settings, configuration_of(first.flags), tuple(findings), new=True
+        first.inventory.settings,
+        first.config,
+        tuple(findings),
+        new=True,
+        waiting=files.waiting,
+        actions=files.actions,
+        requeue_after=files.requeue_after,
     )
+
+
+def _target(snapshot: Snapshot) -> Target:
+    """The scheduler that runs, for which a file is converted."""
+    return Target(Gates(operand_version(snapshot, operand_image(snapshot)), {}))
+
+
+def _unread(files: ConfigFiles) -> Iterator[Finding]:
+    """Files that are being read; they block without being an error."""
+    for node, path in sorted(files.waiting.items()):
+        message = f'reading {path} of node "{node}"'
+        yield Finding(names.ADOPTED_SETTINGS, READING, "", message, blocking=True)
 
 
 def adoption_conditions(
@@ -111,7 +149,10 @@ def adoption_conditions(
     problems = [(f.reason, f.text) for f in findings if f.condition == type_]
     kept = [name for name, _ in found.settings.names()]
     kept += [".".join(path) for path in _leaves(found.config)]
-    if kept:
+    reading = [f.text for f in findings if f.reason == READING]
+    if reading:
+        informed = problem_condition(names.ADOPTED_SETTINGS, ((READING, text) for text in reading))
+    elif kept:
         more = f" and {len(kept) - _LISTED} more" if len(kept) > _LISTED else ""
         message = (
             f"from the scheduler before the operator: {', '.join(kept[:_LISTED])}{more}; kept in "
@@ -160,16 +201,22 @@ def _parsed(text: str) -> Adopted:
     return Adopted(read_settings(document.get("pod")), mapping(document.get("config")))
 
 
-def _scheduler(node: str, pod: Object, platform: Platform) -> _Scheduler:
-    found = operand_pods.read(pod)
-    return _Scheduler(node, found.name, parse(found.arguments), take_inventory(pod, platform))
+def _scheduler(node: str, pod: Object, platform: Platform, files: ConfigFiles) -> _Scheduler:
+    found, inventory = operand_pods.read(pod), take_inventory(pod, platform)
+    flags = parse(found.arguments)
+    lost = (
+        *inventory.not_kept,
+        *flags_not_kept(flags, platform),
+        *files.not_kept.get(node, ()),
+    )
+    return _Scheduler(node, flags, inventory, files.configs.get(node, {}), lost)
 
 
 def _not_kept(found: list[_Scheduler], platform: Platform) -> Iterator[Finding]:
     """Settings that would be lost, with the nodes that have them."""
     nodes: dict[NotKept, list[str]] = {}
     for one in found:
-        for lost in (*one.not_kept, *flags_not_kept(one.flags, platform)):
+        for lost in one.not_kept:
             nodes.setdefault(lost, []).append(one.node)
     for lost, having in sorted(nodes.items(), key=lambda item: item[0].name):
         where = "" if len(having) == len(found) else f" on {_nodes(having)}"

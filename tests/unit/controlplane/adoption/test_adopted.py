@@ -18,7 +18,7 @@ from kube_scheduler_operator.controlplane.adoption.adopted import (
     adopted,
     adoption_conditions,
 )
-from kube_scheduler_operator.controlplane.desired import desired_content
+from kube_scheduler_operator.controlplane.desired import desired_content, inputs_of
 from kube_scheduler_operator.controlplane.revision.history import read
 from kube_scheduler_operator.model.snapshot import Snapshot
 
@@ -162,6 +162,20 @@ def test_a_node_that_joins_with_another_manifest_blocks_nothing() -> None:
     found = adopted(cluster(pods, config_maps=revision(1, RECORD, "")))
     assert found.findings == ()
     assert found.record == RECORD
+
+
+def test_flags_of_a_node_that_joins_later_change_nothing_that_was_adopted() -> None:
+    kept = {"arguments": {"cert-dir": ["/x"]}}
+    snapshot = cluster(
+        {"a": operand_pod("a", 1), "b": on("b", "flags")},
+        config_maps=revision(1, RECORD),
+        kubescheduler=kubescheduler(observedConfig=kept),
+    )
+    assert inputs_of(snapshot, "image", adopted(snapshot)).stock_arguments == ()
+    content, findings = desired_content(snapshot)
+    assert content is not None, findings
+    assert "--cert-dir=/x" in content.parts[names.POD][names.POD_KEY]
+    assert "tls-min-version" not in content.parts[names.POD][names.POD_KEY]
 
 
 def test_the_only_scheduler_may_be_away_while_it_is_replaced() -> None:

@@ -1,0 +1,206 @@
+"""Reads the configuration files of schedulers before the operator, with one Pod on each node.
+
+Such a file is on the node only, and may name credentials; the Pod (programs/config_reader) reports
+what it has. It is read once for each scheduler's Pod, and again every minute while it has an error.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any, Final
+
+from ...base import names
+from ...base.findings import format_path
+from ...base.objects import Object, annotation, mapping
+from ...base.platform import Platform
+from ...kube.resource import PODS
+from ...manifests.templates import canonical_json
+from ...migrate.changes import ConversionError
+from ...migrate.convert import convert, source_of
+from ...migrate.old_schema import V1
+from ...model import operand_pods
+from ...model.plan import Action, Create, Delete
+from ...model.snapshot import Snapshot
+from ...programs.config_reader.report import ConfigReport
+from ...schedulerconfig.command_line import CONFIG_PATH, parse
+from ...schedulerconfig.validation import Target
+from ..node_pods import render_config_reader_pod
+from .inventory import NotKept
+
+AGAIN: Final = 60.0
+"""Seconds after which a file with an error is read again."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigFiles:
+    """The configuration files of schedulers before the operator.
+
+    Attributes:
+        configs: node -> what its file has, without what the operator sets itself.
+        not_kept: node -> what cannot be adopted.
+        waiting: node -> the file that is being read.
+        actions: Pods to create or delete.
+        requeue_after: seconds until the next look; None without one.
+    """
+
+    configs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    not_kept: Mapping[str, tuple[NotKept, ...]] = field(default_factory=dict)
+    waiting: Mapping[str, str] = field(default_factory=dict)
+    actions: tuple[Action, ...] = ()
+    requeue_after: float | None = None
+
+
+def read_files(snapshot: Snapshot, pods: Mapping[str, Object], target: Target) -> ConfigFiles:
+    """The files of these schedulers' Pods (node -> mirror Pod), as far as they are read."""
+    configs: dict[str, Mapping[str, Any]] = {}
+    lost: dict[str, tuple[NotKept, ...]] = {}
+    waiting: dict[str, str] = {}
+    actions: list[Action] = []
+    waits: list[float] = []
+    desired = set()
+    for node, pod in pods.items():
+        path = config_path(pod)
+        if not path:
+            continue
+        wanted = _reader(snapshot, node, pod, path)
+        desired.add(wanted["metadata"]["name"])
+        found = snapshot.config_reader_pods.get(wanted["metadata"]["name"])
+        report = _report(found, wanted)
+        if found is None:
+            actions.append(Create(PODS, wanted))
+            waiting[node] = path
+        elif report is None:
+            if _is_stale(found, wanted):
+                actions += _deletion(found)
+            elif _age(snapshot, found) >= snapshot.settings.rollout.pending_tolerance:
+                name = f"{snapshot.platform.target_namespace}/{wanted['metadata']['name']}"
+                message = f"{path} is not read, because Pod {name} does not end; describe the Pod"
+                lost[node] = (NotKept("flags.config", message),)
+            else:
+                age = _age(snapshot, found)
+                waits.append(max(snapshot.settings.rollout.pending_tolerance - age, 1.0))
+            waiting[node] = path
+        elif report.config is None:
+            lost[node] = (NotKept("flags.config", f"{path}: {report.error}"),)
+            age = _age(snapshot, found)
+            if age >= AGAIN:
+                actions += _deletion(found)
+            waits.append(max(AGAIN - age, 1.0))
+        else:
+            configs[node], lost[node] = adoptable(report.config, path, snapshot.platform, target)
+    actions += unneeded_readers(snapshot, desired)
+    return ConfigFiles(configs, lost, waiting, tuple(actions), min(waits, default=None))
+
+
+def _age(snapshot: Snapshot, pod: Object) -> float:
+    created = operand_pods.created(pod)
+    return (snapshot.now - created).total_seconds() if created else 0.0
+
+
+def unneeded_readers(snapshot: Snapshot, desired: set[str]) -> list[Action]:
+    """Deletions of the Pods that have read files, without those in `desired`."""
+    return [
+        action
+        for name, pod in sorted(snapshot.config_reader_pods.items())
+        if name not in desired
+        for action in _deletion(pod)
+    ]
+
+
+def config_path(pod: Object) -> str:
+    """The file in a scheduler's `--config`; empty without one."""
+    files = parse(operand_pods.read(pod).arguments).get("config") or [""]
+    return "" if files[-1] == CONFIG_PATH else files[-1]
+
+
+def adoptable(
+    document: Mapping[str, Any], path: str, platform: Platform, target: Target
+) -> tuple[dict[str, Any], tuple[NotKept, ...]]:
+    """(a file's settings as KubeSchedulerConfiguration v1, what cannot be adopted of it).
+
+    Without what the operator sets itself: the kubeconfig and the Lease.
+    """
+    try:
+        v1 = source_of(document) is V1
+        config = dict(document) if v1 else convert(document, target).config
+    except ConversionError as error:
+        fields = ", ".join(format_path(problem.path) for problem in error.problems) or "its type"
+        message = f"{path}: {fields} cannot be converted to v1; run `convert` on the file"
+        return {}, (NotKept("flags.config", message),)
+    lost = []
+    client = dict(mapping(config.get("clientConnection")))
+    election = dict(mapping(config.get("leaderElection")))
+    own = (
+        (client, "kubeconfig", "clientConnection", platform.scheduler_kubeconfig),
+        (election, "resourceLock", "leaderElection", "leases"),
+        (election, "resourceName", "leaderElection", platform.operand_lease_name),
+        (election, "resourceNamespace", "leaderElection", platform.operand_lease_namespace),
+    )
+    for fields_, key, group, value in own:
+        if fields_.pop(key, None) not in (None, "", value):
+            message = f"{path}: the operator's schedulers have {value} here; change the file"
+            lost.append(NotKept(f"config.{group}.{key}", message))
+    election.pop("leaderElect", None)
+    for key in ("apiVersion", "kind", "clientConnection", "leaderElection"):
+        config.pop(key, None)
+    groups = {"clientConnection": client, "leaderElection": election}
+    return {**config, **{key: value for key, value in groups.items() if value}}, tuple(lost)
+
+
+def _reader(snapshot: Snapshot, node: str, pod: Object, path: str) -> dict[str, Any]:
+    """The Pod that reads the file; its annotation has what it was made for."""
+    made = render_config_reader_pod(
+        snapshot.platform,
+        node,
+        _on_host(pod, path),
+        snapshot.settings.operator_image,
+        str((snapshot.kubescheduler or {}).get("metadata", {}).get("uid", "")),
+    )
+    scheduler = str(mapping(pod.get("metadata")).get("uid") or "")
+    digest = sha256(f"{canonical_json(made)}{scheduler}".encode()).hexdigest()[:16]
+    metadata = {**made["metadata"], "annotations": {names.CONTENT_HASH_ANNOTATION: digest}}
+    return {**made, "metadata": metadata}
+
+
+def _on_host(pod: Object, path: str) -> str:
+    """The path of a scheduler's file on its node; the same if no mount has it."""
+    spec = mapping(pod.get("spec"))
+    volumes = {str(one.get("name")): one for one in spec.get("volumes") or ()}
+    containers = [mapping(one) for one in spec.get("containers") or ()]
+    container = next((one for one in containers if one.get("name") == names.OPERAND), mapping({}))
+    best = ""
+    found = path
+    for mount in container.get("volumeMounts") or ():
+        at = str(mount.get("mountPath") or "").rstrip("/")
+        source = mapping(volumes.get(str(mount.get("name")), {}).get("hostPath")).get("path")
+        if source and (path == at or path.startswith(f"{at}/")) and len(at) >= len(best):
+            sub = str(mount.get("subPath") or "")
+            best = at
+            found = posixpath.normpath("/".join((str(source), sub, path[len(at) :])))
+    return found
+
+
+def _report(found: Object | None, wanted: Object) -> ConfigReport | None:
+    """What a Pod has reported; None if it has not, or was made for something else."""
+    if found is None or _is_stale(found, wanted):
+        return None
+    for status in mapping(found.get("status")).get("containerStatuses") or ():
+        ended = mapping(mapping(status.get("state")).get("terminated"))
+        if ended.get("exitCode") == 0:
+            return ConfigReport.parse(str(ended.get("message") or ""))
+    return None
+
+
+def _is_stale(found: Object, wanted: Object) -> bool:
+    """Whether a Pod was made for something else, or has ended as a whole without a report."""
+    key = names.CONTENT_HASH_ANNOTATION
+    if annotation(found, key) != annotation(wanted, key):
+        return True
+    return mapping(found.get("status")).get("phase") == "Failed"
+
+
+def _deletion(pod: Object) -> list[Action]:
+    return [] if "deletionTimestamp" in pod["metadata"] else [Delete(PODS, pod)]

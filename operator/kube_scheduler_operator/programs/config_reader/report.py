@@ -1,0 +1,67 @@
+"""What a configuration file has, as a termination message: the way from a node to the operator.
+
+The reader has no API access. Its message is compressed, because a container's has 4096 bytes.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ...base.json_text import parse_json
+
+LENGTH: Final = 4096
+"""Bytes of a termination message."""
+
+_LARGEST: Final = 2**20
+"""Bytes of a document that is unpacked; a ConfigMap has no more."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigReport:
+    """The content of a file, or why it cannot be adopted.
+
+    Attributes:
+        config: the document.
+        error: the problem and the fix, without anything that the file has but names of fields.
+    """
+
+    config: Mapping[str, Any] | None = None
+    error: str = ""
+
+    def serialise(self) -> str:
+        """The termination message; an error if the document does not fit."""
+        if self.config is None:
+            return json.dumps({"error": self.error})
+        text = json.dumps(self.config, sort_keys=True, separators=(",", ":"))
+        packed = base64.b85encode(zlib.compress(text.encode(), 9)).decode()
+        message = json.dumps({"config": packed})
+        if len(message) <= LENGTH:
+            return message
+        error = (
+            f"the file has {len(message)} bytes when compressed, and {LENGTH} can be read from a "
+            "node; move its settings to SchedulerProfiles and spec.unsupportedConfigOverrides of "
+            "KubeScheduler, and shorten it"
+        )
+        return ConfigReport(error=error).serialise()
+
+    @classmethod
+    def parse(cls, text: str) -> ConfigReport | None:
+        """The report in a termination message; None for anything else."""
+        try:
+            document = parse_json(text)
+            if not isinstance(document, Mapping):
+                return None
+            if "error" in document:
+                return cls(error=str(document["error"]))
+            unpacker = zlib.decompressobj()
+            data = unpacker.decompress(base64.b85decode(document["config"]), _LARGEST)
+            config = parse_json(data.decode())
+        except (KeyError, TypeError, ValueError, binascii.Error, zlib.error):
+            return None
+        return cls(config) if isinstance(config, Mapping) else None
