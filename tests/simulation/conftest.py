@@ -31,6 +31,7 @@ def remembered_compositions() -> Iterator[None]:
                 inputs.scheduler is None,
                 spec,
                 inputs.stock_arguments,
+                inputs.adopted_config,
                 inputs.stock_image,
                 inputs.scheduler_profiles,
             ],
