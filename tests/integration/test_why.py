@@ -146,7 +146,7 @@ def too_much_memory(files: Files) -> None:
     files.requests()["memory"] = "9Gi"
 
 
-@case("of example.com/gpu is free", "request less example.com/gpu",
+@case("of example.com/gpu is free", "request no example.com/gpu",
       lambda files: files.requests().pop("example.com/gpu") and None)  # fmt: skip
 def a_resource_that_no_node_has(files: Files) -> None:
     files.requests()["example.com/gpu"] = "1"

@@ -46,6 +46,7 @@ _SIZES: Final = {
     "devices": 7,
 }
 """Families of constraints, by how much a pod loses without one."""
+_LARGEST: Final = 8
 _TRIES: Final = 100
 _TRY_SECONDS: Final = 0.05
 _HOSTNAME: Final = "kubernetes.io/hostname"
@@ -305,7 +306,7 @@ class _Inquiry:
                 fix = await self._smaller_request(constraint, nodes or [])
             else:
                 fix = Fix(constraint.fix, tuple(nodes or ()))
-            found.fixes.append(replace(fix, size=_SIZES[constraint.family]))
+            found.fixes.append(replace(fix, size=fix.size or _SIZES[constraint.family]))
         found.impossible = list(self._impossible())
         if not found.fixes:
             found.fixes += [fix async for fix in self._combinations(blocking)]
@@ -326,7 +327,7 @@ class _Inquiry:
                 return Fix(
                     f"request {less} of {resource} instead of {before}", tuple(answer.candidates)
                 )
-        return Fix(constraint.fix, tuple(nodes))
+        return Fix(f"request no {resource}", tuple(nodes), size=_LARGEST)
 
     def _free(self, resource: str, nodes: Sequence[str]) -> dict[str, float]:
         free = {node: _allocatable(self._world, node, resource) for node in nodes}
