@@ -17,10 +17,12 @@ from ..base.findings import (
     format_path,
     listing,
 )
+from ..base.objects import mapping
 from ..kube.resource import CONFIGURED, LOAD_POLICIES
 from ..load.policy_files import CRANE_GROUP, CRANE_KIND
 from ..schedulerconfig.crd_schema import validate_object
 from ..schedulerconfig.decode import INVALID_TYPE, UNKNOWN_FIELD
+from ..schedulerconfig.printed_arguments import unprintable_arguments
 from ..schedulerconfig.schema import API_VERSION, ARGS, KIND, args_struct
 from ..schedulerconfig.source import Document, Position, read
 from ..schedulerconfig.source_culprit import first_culprit
@@ -230,7 +232,7 @@ def _is_not_decoded(document: Document, path: Path, minor: int) -> bool:
     if path[:1] + path[2:3] + path[4:5] != ("profiles", "pluginConfig", "args"):
         return False
     name = document.data((*path[:4], "name"))
-    return isinstance(name, str) and args_struct(name, minor) is None
+    return isinstance(name, str | None) and args_struct(name or "", minor) is None
 
 
 def _read(
@@ -263,6 +265,15 @@ def _read(
             wrong, _, fix = flaw.message.rpartition("; ")
             if not _is_not_decoded(document, flaw.path, minor):
                 report(flaw.position, document.index, NOT_STRICT, wrong or fix, fix)
+        if mapping(document.root.data).get("kind") == KIND:
+            for path, message in unprintable_arguments(document, minor):
+                what, _, fix = message.rpartition("; ")
+                wrong = (
+                    f"{format_path(path)}: kube-scheduler has to read these arguments as YAML to "
+                    f"print them with -v=2, as the operator starts it: {what or fix}"
+                )
+                fix = "remove args; the plugin has no arguments"
+                report(document.position(path), document.index, SYNTAX, wrong, fix)
     if error is not None:
         wrong, _, fix = error.message.rpartition("; ")
         index = documents[-1].index + 1 if documents else 0

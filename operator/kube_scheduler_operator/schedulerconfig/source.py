@@ -10,7 +10,8 @@ Every command that opens a file uses `read`.
 from __future__ import annotations
 
 import codecs
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ..base.findings import Path
@@ -39,12 +40,14 @@ class Document:
         flaws: errors after which the document could still be parsed.
         index: its number in the file, from 0; empty documents count. kube-scheduler reads 0 only.
         is_listed: whether it is an item of a List.
+        texts: of JSON: the bytes of each value called `args`, by its path.
     """
 
     root: SourceNode
     flaws: tuple[Flaw, ...] = ()
     index: int = 0
     is_listed: bool = False
+    texts: Mapping[Path, bytes] = field(default_factory=dict)
 
     @property
     def value(self) -> Any:
@@ -101,15 +104,33 @@ def read(source: str | bytes) -> tuple[list[Document], ParseError | None]:
     data = source.encode("utf-8", "surrogatepass") if isinstance(source, str) else source
     if is_json(data):
         try:
-            root, flaws = source_json.parse(data.decode("utf-8", _REPLACE))
+            root, flaws, texts = source_json.parse_with_texts(data.decode("utf-8", _REPLACE))
         except ParseError as error:
             return [], error
-        return [Document(root, tuple(flaws))], None
+        return [Document(root, tuple(flaws), texts=_Texts(data, texts))], None
     text = characters(data)
     documents, failure = _read_yaml(text)
     if failure is not None and failure is not text.error:
         failure = explained(failure, text.text, lambda other: _read_yaml(Characters(other))[1])
     return documents, failure
+
+
+class _Texts(Mapping[Path, bytes]):
+    """Parts of a file, by path; they are cut out when they are read."""
+
+    def __init__(self, data: bytes, parts: Mapping[Path, slice]) -> None:
+        self._data, self._parts = data, parts
+
+    def __getitem__(self, path: Path) -> bytes:
+        # One character for each byte that is not UTF-8, as in the text that was parsed.
+        text = self._data.decode("utf-8", "surrogateescape")[self._parts[path]]
+        return text.encode("utf-8", "surrogateescape")
+
+    def __iter__(self) -> Iterator[Path]:
+        return iter(self._parts)
+
+    def __len__(self) -> int:
+        return len(self._parts)
 
 
 def is_json(data: bytes) -> bool:

@@ -26,13 +26,23 @@ def parse(text: str) -> tuple[SourceNode, list[Flaw]]:
     Raises:
         ParseError: not JSON, or followed by other text.
     """
+    root, flaws, _ = parse_with_texts(text)
+    return root, flaws
+
+
+def parse_with_texts(text: str) -> tuple[SourceNode, list[Flaw], dict[Path, slice]]:
+    """Like `parse`, with the place in the text of each value called `args`, by its path.
+
+    Raises:
+        ParseError: not JSON, or followed by other text.
+    """
     parser = _Parser(text)
     parser.skip()
     root = parser.value(())
     parser.skip()
     if parser.at < len(text):
         parser.fail("text follows the JSON document; keep one document in the file")
-    return root, parser.flaws
+    return root, parser.flaws, parser.texts
 
 
 @dataclass(slots=True)
@@ -40,6 +50,7 @@ class _Parser:
     text: str
     at: int = 0
     flaws: list[Flaw] = field(default_factory=list)
+    texts: dict[Path, slice] = field(default_factory=dict)
     _lines: list[int] = field(default_factory=list)
 
     def skip(self) -> None:
@@ -119,7 +130,10 @@ class _Parser:
             if key in fields:
                 message = f'duplicate key "{key}", first in line {fields[key][0].line}; remove one'
                 self.flaws.append(Flaw(at, (*path, key), message))
+            began = self.at
             fields[key] = (at, self.value((*path, key)))
+            if key == "args":
+                self.texts[*path, key] = slice(began, self.at)
             self._separator("}")
         self.at += 1
         data: dict[str, Any] = {key: node.data for key, (_, node) in fields.items()}

@@ -14,9 +14,9 @@ from typing import Any, Final
 from ..base.findings import Path, Problem
 from .decode import INVALID, UNKNOWN_FIELD, decode_problems, decoded
 from .go_values import duration_text, nanoseconds
-from .in_tree_plugins import PLUGINS, on_record
+from .in_tree_plugins import on_record
 from .result_cache import prefixed
-from .schema import API_VERSION, CONFIGURATION, KIND
+from .schema import API_VERSION, ARGS, CONFIGURATION, KIND
 from .target_scheduler import Target
 from .validate_extenders import DUPLICATE, INVALID_EXTENDER, validate_extenders
 from .validate_profiles import (
@@ -169,8 +169,8 @@ def _unprintable(value: Any, path: Path) -> Iterator[Problem]:
             message = f"contains the control character U+{ord(found[0]):04X}; remove it"
             yield Problem(INVALID, path, message)
     elif isinstance(value, dict):
-        if path[-2:-1] == ("pluginConfig",) and str(value.get("name")) not in PLUGINS:
-            return  # kube-scheduler drops it, or does not start without such a plugin
+        if path[-2:-1] == ("pluginConfig",) and str(value.get("name")) not in ARGS:
+            return  # kube-scheduler drops it, or prints it as it is written: printed_arguments.py
         for key, item in value.items():
             yield from _unprintable(key, (*path, key))
             yield from _unprintable(item, (*path, key))

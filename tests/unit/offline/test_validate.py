@@ -431,3 +431,22 @@ def test_a_misplaced_field_in_overrides_has_the_right_place() -> None:
     assert finding.fix == (
         "move it to leaderElection.resourceName: leaderElection: {resourceName: x}"
     )
+
+
+@pytest.mark.parametrize("text", [r'"\ud83d\ude00"', '{"%s": 1}' % ("k" * 1023)])
+def test_arguments_that_kube_scheduler_cannot_print_are_an_error(text: str) -> None:
+    config = (
+        '{"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration", '
+        '"profiles": [{"pluginConfig": [{"name": "ImageLocality",\n"args": %s}]}]}'
+    )
+    (finding,) = (one for one in look(config % text).findings if one.severity == "error")
+    assert short(finding) == ("Syntax", "", 2, 1)
+    assert "profiles[0].pluginConfig[0].args: kube-scheduler has to read" in finding.message
+
+
+def test_keys_may_be_repeated_in_json_arguments_of_an_entry_without_a_name() -> None:
+    config = (
+        '{"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration", '
+        '"profiles": [{"pluginConfig": [{"args": {"a": 1, "a": 2}}]}]}'
+    )
+    assert look(config).starts
